@@ -137,7 +137,7 @@ def run_composed(name: str, config: DictConfig) -> int:
     command, composed = COMMANDS[name], composed_of(config)
     apply_environment(composed)
     options = command.options.read(composed)
-    ask_downloads(getattr(options, "metrics", ()))
+    ask_downloads(options)
     return command.task(command, options) or 0
 
 

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable
 
 from ...datasets.download.permission import LargeDownload, is_allowed
-from ...metrics.base import Metric
+from ..options.declaration import Options
 
 
-def ask_downloads(metrics: Iterable[Metric]) -> None:
-    """Ask for permission to download what metrics need, each download once; elsewhere than on a terminal, do nothing.
+def ask_downloads(options: Options) -> None:
+    """Ask for permission to download what a command's metrics need, each download once; elsewhere than on a terminal, do nothing.
 
     A yes is added to CAPTAU_DOWNLOAD, so that it holds for child processes too.
     """
     if not (sys.stdin and sys.stdin.isatty() and sys.stderr.isatty()):
         return
-    downloads = {d.name: d for m in metrics if (d := m.pending_download()) is not None}
+    downloads = {
+        d.name: d for m in options.needed_metrics() if (d := m.pending_download()) is not None
+    }
     for download in downloads.values():
         if not is_allowed(download) and _ask(download):
             allowed = os.environ.get("CAPTAU_DOWNLOAD", "")

@@ -6,6 +6,8 @@ Nothing heavy is imported until a command is asked for, so that `captau --help` 
 
 from __future__ import annotations
 
+import difflib
+
 from ...datasets.errors import InputError, unknown
 from . import tasks
 from .command import Command
@@ -76,6 +78,10 @@ def split_command(arguments: list[str]) -> tuple[Command, list[str]]:
     for n_words in (2, 1):
         name = " ".join(arguments[:n_words])
         if len(arguments) >= n_words and name in COMMANDS:
+            typed = " ".join(arguments[:2])
+            near = difflib.get_close_matches(typed, COMMANDS, n=1, cutoff=0.8)
+            if " " in "".join(near) and typed not in COMMANDS:
+                raise unknown("command", typed, COMMANDS)
             return COMMANDS[name], arguments[n_words:]
     if arguments == ["data"]:
         names = [name for name in COMMANDS if name.startswith("data ")]

@@ -12,9 +12,12 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from ...datasets.errors import InputError
+
+if TYPE_CHECKING:
+    from ...metrics.base import Metric
 
 #: The default of an option that has to be typed; OmegaConf's mark.
 NEEDED = "???"
@@ -158,6 +161,10 @@ class Options:
             if declaration.check is not None and value is not None:
                 for element in value if isinstance(value, tuple) else (value,):
                     declaration.check(element, declaration.options[0].key)
+
+    def needed_metrics(self) -> Iterable[Metric]:
+        """Return the metrics that the command computes."""
+        return getattr(self, "metrics", ())
 
     @classmethod
     def read(cls, composed: Composed) -> Self:

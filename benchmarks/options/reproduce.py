@@ -8,7 +8,8 @@ from typing import Any, ClassVar
 
 from ...conf import group
 from ...datasets.errors import InputError
-from ...metrics.registry import metric_names
+from ...metrics.base import Metric
+from ...metrics.registry import metric, metric_names
 from .declaration import NEEDED, Composed, Option, option, part
 from .shared import ProtocolChanges, ScoringOptions, check_choice
 
@@ -84,3 +85,17 @@ one; cells whose metric captau does not have yet are listed as missing.
         takes="[METRIC]",
         check=lambda name, _: check_choice("metric", name, metric_names()),
     )
+
+    def needed_metrics(self) -> list[Metric]:
+        """Return the metrics that rows and columns of the papers' tables name, without those left out."""
+        names = set(metric_names()) - set(self.leave_out)
+        specs = {
+            str(spec): None
+            for tables in self.papers.values()
+            for table in tables
+            for spec in (
+                *(table.rows.values() if table.kind == "correlation" else ()),
+                *(column.get("metric") for column in table.columns.values()),
+            )
+        }
+        return [metric(spec) for spec in specs if spec.partition("(")[0] in names]

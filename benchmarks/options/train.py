@@ -170,6 +170,10 @@ the differences of every two.
         "interval", "replicates", "level", "seed", "correction"
     )
 
+    def needed_metrics(self) -> list[Metric]:
+        """Return the metrics beside the rater, and those that the rater combines."""
+        return [*self.metrics, *getattr(self.recipe, "make_metrics", list)()]
+
     def __post_init__(self) -> None:
         super().__post_init__()
         if not self.seeds or min(self.seeds) < 0 or len(set(self.seeds)) < len(self.seeds):

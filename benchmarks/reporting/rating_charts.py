@@ -42,6 +42,22 @@ MEASURES = {
     "ceiling_one_vs_rest": "ceiling: one human against the rest, τ_c",
     "ceiling_oracle": "ceiling: oracle (mean rating), τ_c",
 }
+#: The names of measures in the table, which has more of them than the figure.
+_TABLE_MEASURES = {
+    **MEASURES,
+    "tau_X-YZ": "virtual rater X against Y and Z, τ_c",
+    "tau_Y-XZ": "virtual rater Y against X and Z, τ_c",
+    "tau_Z-XY": "virtual rater Z against X and Y, τ_c",
+    "fleiss_kappa_4=5": "Fleiss' κ, the two highest of five levels as one",
+    "krippendorff_alpha_nominal": "Krippendorff's α, nominal",
+    "cohen_kappa": "Cohen's κ",
+    "cohen_kappa_linear": "Cohen's κ, linear weights",
+    "leave_one_rater_out_pearson": "one rater left out, r",
+    "stability_pearson": "means of two halves of the raters, r",
+    "stability_mean": "difference of the halves' means, mean",
+    "stability_std": "difference of the halves' means, standard deviation",
+    "stability_within_0.25": "difference of the halves' means, share within 0.25",
+}
 
 
 def rating_charts(part: RunDataset) -> Iterator[Chart]:
@@ -119,7 +135,7 @@ def agreement_charts(part: RunDataset) -> Iterator[Chart]:
         title = f"{part.title}, {dimension}: how well people agree"
         rows = [
             (
-                MEASURES.get(name, name),
+                _TABLE_MEASURES[name],
                 [
                     format_percent(measure.value),
                     format_percent(measure.std),

@@ -131,8 +131,9 @@ def name_rows(drafts: Sequence[RowDraft], names: Mapping[str, str], own: Sequenc
     """Give rows the labels that were chosen, and mark one's own; a chosen label is not marked.
 
     Raises:
-        InputError: where a name fits no row.
+        InputError: where a name fits no row, or two metrics would have one label.
     """
+    original_names = [draft.spec or draft.label for draft in drafts]
     chosen = [
         (draft, label)
         for name, label in names.items()
@@ -144,3 +145,23 @@ def name_rows(drafts: Sequence[RowDraft], names: Mapping[str, str], own: Sequenc
             draft.label += OWN_MARK
     for draft, label in chosen:
         draft.label = label
+    pairs = zip(original_names, drafts, strict=True)
+    check_labels(names, ((name, draft.label) for name, draft in pairs if not draft.source))
+
+
+def check_labels(names: Mapping[str, str], labels: Iterable[tuple[str, str]]) -> None:
+    """Check that `names=` gives no two rows or columns one label.
+
+    Args:
+        names: the option.
+        labels: the original name of each row or column, and its label.
+
+    Raises:
+        InputError: with the first two that it does.
+    """
+    first_names: dict[str, str] = {}
+    for name, label in labels:
+        if label in names.values() and (first := first_names.setdefault(label, name)) != name:
+            raise InputError(
+                f"names: the rows {first} and {name} would both be called '{label}'; give them different labels"
+            )

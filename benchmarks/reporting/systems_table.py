@@ -23,7 +23,7 @@ from .printed_table import (
     RowGroup,
     TableRow,
 )
-from .row_selection import OWN_MARK
+from .row_selection import OWN_MARK, check_labels
 from .scored_captions import ScoredCaptions, read_scored_parts
 
 #: The digest of images and references, the metric and its signature.
@@ -77,6 +77,7 @@ def join_systems(config: TableOptions) -> JoinedTable:
         _mark_column(
             cells, index, higher_is_better=part_by_key[key].styles[key[1]]["higher_is_better"]
         )
+    check_labels(config.names, ((name, config.names.get(name, name)) for name in cells))
     numbers = [cell for row in cells.values() for cell in row]
     has_details = config.notes_below == "full"
     signatures = {part_by_key[key].label(key[1]): shorten_hashes(key[2]) for key in keys if key[2]}

@@ -167,6 +167,7 @@ def test_a_single_image_scores_with_a_saved_df(captau, tmp_path):
     ("arguments", "message"),
     [
         (["benhc"], "unknown command 'benhc': did you mean bench?"),
+        (["collect", "exprt"], "unknown command 'collect exprt': did you mean collect export"),
         (["data"], "data list"),
         (["gather", "run=sweep"], "captau gather is now captau table sweep=DIR"),
         (

@@ -149,6 +149,20 @@ def test_a_no_on_a_terminal_is_asked_for_once_and_downloads_nothing(captau, aske
     assert err.count("Download now?") == 1
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("reproduce", "paper=clipscore_2021"),
+        ("train", "rater=combination", "rater.metrics=[spice]", "rater.roots=[]"),
+    ],
+)
+def test_reproduce_and_train_ask_as_bench_does(words, captau, asked):
+    asked[0]("n\n")
+    _, _, err = captau(*words)
+    assert err.count("387 MB, licence GPL-3.0-or-later") == 1
+    assert asked[1] == []
+
+
 def test_a_yes_on_a_terminal_downloads(captau, asked, tmp_path):
     asked[0]("yes\n")
     status, _, err = captau("bench", "metrics=spice")

@@ -573,6 +573,10 @@ FAULTS = [
     ),
     (["run=RUN", "rows=chair"], ["unknown row of rows 'chair'", "meteor"]),
     (["run=RUN", "names={chair: x}"], ["unknown row of names 'chair'"]),
+    (
+        ["run=RUN", "names={cider: X, ceilings: X}"],
+        ["names: the rows cider and ceiling_", "would both be called 'X'"],
+    ),
     (["run=RUN", "names=x"], ["names is 'x'", "labels by metric"]),
     (["run=RUN", "own=chair"], ["unknown row of own 'chair'"]),
     (["run=RUN", "sort=recall"], ["sort=recall", "tau_c"]),

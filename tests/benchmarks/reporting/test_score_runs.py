@@ -181,6 +181,7 @@ def test_two_runs_against_the_same_references_share_columns(run, files, tmp_path
         (["published=all"], "published= is of runs that meet judgements"),
         (["rows=[nobody]"], "nobody"),
         (["sort=meteor"], "metric to sort by"),
+        (["names={terse: exact}"], "names: the rows exact and terse would both be called 'exact'"),
         (["names={nobody: x}"], "unknown system or metric of names 'nobody'"),
         (["own=nobody"], "unknown system or metric of own 'nobody'"),
     ],
