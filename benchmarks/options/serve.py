@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from .collect import DATABASE, SiteOptions
-from .declaration import NEEDED, Option, Options, option
+from .declaration import NEEDED, Option, Options, option, part
+from .oidc import OIDC, OidcOptions, oidc_of
 from .shared import JAVA_HOME, JAVA_SPICE, SERVED
 
 
@@ -20,6 +21,7 @@ captau serve                                            the two demo challenges
 captau serve challenge=mine.yaml port=8080
 captau serve challenge=captions.yaml,metrics.yaml     or a folder of them
 captau serve challenge=mine.yaml url=https://lab.example/challenge proxy=true    behind a proxy
+captau serve challenge=mine.yaml url=https://lab.example oidc.issuer=https://login.lab.example oidc.client_id=captau
 captau serve challenge=mine.yaml database=postgresql://user@host/name queue=redis://host
 """
     notes: ClassVar[str] = """
@@ -63,6 +65,7 @@ opens the printed link does.
         "true scores all submissions again; needed when references, ratings, metrics or "
         "protocol changed",
     )
+    oidc: OidcOptions = part(oidc_of, *OIDC, default=OidcOptions())
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,14 +7,15 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from urllib.parse import urlencode
 
-from fastapi import Request
+from fastapi import Request, Response
 from fastapi.responses import HTMLResponse
 
 from ...benchmarks.runs.tables import format_number
 from ..web.admin_account import AdminAccount
 from ..web.ended_sessions import EndedSessions
-from ..web.errors import SignInRequiredError, TooManyRequestsError
+from ..web.errors import RefusedError, SignInRequiredError, TooManyRequestsError
 from ..web.forms import client_address
+from ..web.oidc import Identity, OidcProvider
 from ..web.public_address import PublicAddress
 from ..web.rate_limits import RateLimiter
 from ..web.sessions import Session
@@ -68,6 +69,7 @@ class Site(WebSite):
         workers: check and evaluate; None if nobody does.
         title: of the site; empty for the challenge's.
         address: the site as visitors see it.
+        provider: by which people may sign in.
 
     Attributes:
         requests: counts the requests of an account, or of an address without one.
@@ -81,6 +83,7 @@ class Site(WebSite):
         workers: WorkerPool | None = None,
         title: str = "",
         address: PublicAddress | None = None,
+        provider: OidcProvider | None = None,
     ) -> None:
         challenges = list(store.challenges.values())
         limits = [challenge.limits for challenge in challenges]
@@ -100,6 +103,7 @@ class Site(WebSite):
             address or PublicAddress(),
             sign_ins,
             template_values,
+            provider=provider,
         )
         self.store, self.workers = store, workers
         # Of several challenges the highest limits hold.
@@ -149,6 +153,17 @@ class Site(WebSite):
             query = f"?{urlencode({'to': page})}" if request.method == "GET" else ""
             raise SignInRequiredError(f"/signin{query}")
         return SignedIn(visitor.session, visitor.member)
+
+    def begin_session(self, member: Member, response: Response) -> Response:
+        """Return the response with a new session of a member."""
+        return self.set_session(response, Session.new(member.id, epoch=member.epoch))
+
+    async def admit(self, request: Request, identity: Identity, page: str) -> Response:
+        """Sign in the account of a provider's identity, which its first sign-in creates."""
+        member = await self.accounts.sign_in_identity(identity, client_address(request))
+        if member is None:
+            raise RefusedError("This account is blocked. Ask whoever runs the site.")
+        return self.begin_session(member, self.redirect(page))
 
     async def log_admin_action(self, action: str, detail: str) -> None:
         """Record an action of the admin in the log."""

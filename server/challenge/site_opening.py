@@ -11,6 +11,7 @@ from ...datasets.errors import InputError
 from ..storage.database import Database
 from ..storage.database_url import parse_database_url
 from ..web.admin_account import password_from_environment
+from ..web.oidc import open_provider
 from ..web.public_address import parse_public_address
 from .definition_file import read_challenges
 from .evaluation.evaluators import make_evaluator
@@ -39,7 +40,7 @@ def open_site(options: ServeOptions) -> Site:
     challenges = read_challenges(options.challenge, options.data_root)
     for challenge in challenges:
         make_evaluator(challenge).check_challenge()
-    password = password_from_environment()
+    password, provider = password_from_environment(), open_provider(options.oidc)
     public_address = parse_public_address(options.url)
     name = "demo" if options.challenge == "demo" else challenges[0].name
     address = options.database or f"challenges/{name}.sqlite3"
@@ -56,7 +57,7 @@ def open_site(options: ServeOptions) -> Site:
         store = open_store(database, challenges, folder, rescore=options.rescore)
         queues = {kind: WorkQueue(setup["queue"], kind) for kind in WorkKind}
         workers = WorkerPool(SubmissionLifecycle(store), queues, setup, n_workers)
-        site = Site(store, workers, options.title or "", public_address)
+        site = Site(store, workers, options.title or "", public_address, provider)
         site.admin_account.adopt_password(password)
     except BaseException:
         database.close()

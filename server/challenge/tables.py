@@ -64,6 +64,9 @@ accounts = Table(
     #: How often all sessions of the account were ended.
     Column("epoch", Integer, nullable=False),
     Column("blocked_at", Float),
+    #: `oidc.Identity.key` of an account that a provider signs in; null for others.
+    Column("identity", String(64)),
+    Index("accounts_identity", "identity", unique=True),
     # Sessions name this number, so it must not be given to another account.
     sqlite_autoincrement=True,
 )

@@ -13,7 +13,14 @@ from fastapi.staticfiles import StaticFiles
 from starlette.exceptions import HTTPException
 
 from ..storage.database import StoreError
-from .errors import NotFoundError, RefusedError, SignInRequiredError, TooManyRequestsError
+from . import admin_signin, oidc_pages
+from .errors import (
+    NotFoundError,
+    ProviderDownError,
+    RefusedError,
+    SignInRequiredError,
+    TooManyRequestsError,
+)
 from .request_guard import MAX_BODY_BYTES, RequestGuard
 from .site import WebSite
 
@@ -43,7 +50,7 @@ def build_application(
 
     Args:
         site: its pages.
-        routers: its routes.
+        routers: its routes, beside those of signing in that every site has.
         lifespan: starts and ends with the application.
         title, description: of the interface, for its OpenAPI document.
         home: the page that error pages lead on to.
@@ -60,7 +67,8 @@ def build_application(
         description=description,
     )
     app.state.site = site
-    for router in routers:
+    shared_routers = [admin_signin.router, *([oidc_pages.router] if site.provider else [])]
+    for router in (*routers, *shared_routers):
         app.include_router(router, prefix=site.base)
     if site.base:
 
@@ -110,6 +118,7 @@ def _error_handlers(
         HTTPException: http_error,
         RefusedError: message_handler(site, 400, str),
         NotFoundError: message_handler(site, 404, lambda _: "There is nothing here for you."),
+        ProviderDownError: message_handler(site, 503, str),
         RequestValidationError: message_handler(site, 422, lambda _: invalid),
         TooManyRequestsError: message_handler(site, 429, lambda _: too_many, back=home),
         StoreError: message_handler(

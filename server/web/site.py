@@ -16,6 +16,7 @@ from ..storage.database import StoreError
 from .admin_account import AdminAccount
 from .errors import RefusedError, SignInRequiredError
 from .language import ENGLISH, Language
+from .oidc import Identity, OidcProvider
 from .public_address import PublicAddress
 from .rate_limits import RateLimiter
 from .sessions import ADMIN_AGE, MEMBER_AGE, Session, Sessions
@@ -32,6 +33,7 @@ class WebSite:
         sign_ins: the attempts to sign in that an address has in ten minutes.
         template_globals: variables and functions for every template; `title` is needed.
         language: of the pages, if their templates ask for translations.
+        provider: by which people may sign in.
 
     Attributes:
         setup_code: lets its holder choose the admin's password, once.
@@ -46,8 +48,9 @@ class WebSite:
         sign_ins: int,
         template_globals: Mapping[str, Any],
         language: Language = ENGLISH,
+        provider: OidcProvider | None = None,
     ) -> None:
-        self.admin_account = admin_account
+        self.admin_account, self.provider = admin_account, provider
         self.address, self.base = address, address.base
         self.setup_code = secrets.token_urlsafe(16)
         self.sessions = Sessions(secret)
@@ -63,6 +66,7 @@ class WebSite:
         shared: dict[str, Any] = {
             "base": self.base,
             "lang": language.code,
+            "provider": provider,
             "_": language.translate,
             **template_globals,
         }
@@ -114,6 +118,10 @@ class WebSite:
     def redirect(self, path: str) -> RedirectResponse:
         """Send the browser to a page of this site, by GET."""
         return RedirectResponse(self.base + path, 303)
+
+    async def admit(self, request: Request, identity: Identity, page: str) -> Response:
+        """Sign in a visitor whom the provider knows, and lead them to a page."""
+        raise NotImplementedError
 
     async def log_admin_action(self, action: str, detail: str) -> None:
         """Record an action of the admin; a site without such a log does nothing.

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Any
 
 from sqlalchemy import Connection, Row, func, insert, select, update
@@ -16,6 +17,7 @@ from sqlalchemy import Connection, Row, func, insert, select, update
 from ...person_names import collapse_blanks, name_key
 from ...storage.database import Database
 from ...web.errors import RefusedError
+from ...web.oidc import Identity
 from ...web.passwords import PASSWORD_LENGTH, hash_password, is_password
 from ..audit_log import write_audit
 from ..tables import accounts, recoveries, teams
@@ -75,17 +77,39 @@ class Accounts:
         team = (
             find_invited_team(connection, code) if code else create_team(connection, team_name, now)
         )
-        row = {"name": name, "name_key": key, "password": hashed, "team": team}
-        statement = insert(accounts).values(**row, joined_at=now, epoch=0)
-        account_id = connection.execute(statement.returning(accounts.c.id)).scalar_one()
+        account_id = _insert_account(connection, now, name=name, password=hashed, team=team)
         _insert_codes(connection, account_id, codes)
-        write_audit(connection, now, account_id, "sign up", f"team {team}")
         return load_member(connection, account_id)
+
+    @transaction
+    def sign_in_identity(
+        self, connection: Connection, identity: Identity, address: str
+    ) -> Member | None:
+        """Return the account of a provider's identity, which its first sign-in creates; None if it is blocked."""
+        now, is_identity = self.clock(), accounts.c.identity == identity.key
+        row = connection.execute(
+            select(accounts.c.id, accounts.c.blocked_at).where(is_identity)
+        ).first()
+        if row is None:
+            name = _free_name(connection, identity.names)
+            team = create_team(connection, name, now)
+            fields = {"name": name, "password": "", "team": team, "identity": identity.key}
+            return load_member(connection, _insert_account(connection, now, **fields))
+        action = "sign in" if row.blocked_at is None else "failed sign in"
+        write_audit(connection, now, row.id, action, f"account {row.id}", f"from {address}")
+        return find_member(connection, is_identity)
+
+    @transaction
+    def has_password(self, connection: Connection, member: Member) -> bool:
+        """Return whether a member may sign in by password."""
+        query = select(accounts.c.password).where(accounts.c.id == member.id)
+        return bool(connection.execute(query).scalar_one())
 
     async def sign_in(self, name: str, password: str, address: str) -> Member | None:
         """Return the account of a name and password; None if they match no account."""
         row = await self._find_password(name)
-        is_right = await _is_right(self._dummy_hash if row is None else row.password, password)
+        hashed = row.password if row else ""  # empty for accounts that a provider signs in
+        is_right = await _is_right(hashed or self._dummy_hash, password)
         if row is None or not is_right:
             return await self._reject(None if row is None else row.id, "sign in", address)
         if row.blocked_at is not None:
@@ -219,6 +243,29 @@ def _unused_codes(member: Member) -> tuple[Any, Any]:
 def _insert_codes(connection: Connection, account_id: int, codes: list[str]) -> None:
     rows = [{"account": account_id, "hash": hash_code(code)} for code in codes]
     connection.execute(insert(recoveries), rows)
+
+
+def _insert_account(connection: Connection, now: float, **fields: Any) -> int:
+    """Insert an account and return its number."""
+    row = {**fields, "name_key": name_key(fields["name"]), "joined_at": now, "epoch": 0}
+    statement = insert(accounts).values(row).returning(accounts.c.id)
+    account_id = connection.execute(statement).scalar_one()
+    write_audit(connection, now, account_id, "sign up", f"team {fields['team']}")
+    return account_id
+
+
+def _free_name(connection: Connection, names: Sequence[str]) -> str:
+    """Return the first of some names that no account or team has, else one of them with a number."""
+    for number in count(1):
+        for name in names or ["member"]:
+            numbered = name if number == 1 else f"{name[:24]} {number}"
+            key = name_key(numbered)
+            if not any(
+                connection.execute(select(table.c.id).where(table.c.name_key == key)).first()
+                for table in (accounts, teams)
+            ):
+                return numbered
+    raise AssertionError  # `count` does not end
 
 
 def _set_password(connection: Connection, account_id: int, hashed: str) -> Member:

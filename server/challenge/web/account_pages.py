@@ -13,7 +13,7 @@ from ...web.passwords import PASSWORD_LENGTH
 from ...web.sessions import Session
 from ..site import SignedIn, Site
 from .dependencies import CurrentMember, CurrentSite, SentForm, read_password
-from .sign_in_pages import begin_session, limit_sign_in
+from .sign_in_pages import limit_sign_in, needs_passwords
 
 router = APIRouter(default_response_class=Response)
 
@@ -27,7 +27,7 @@ async def show_account(site: CurrentSite, visitor: CurrentMember) -> Response:
     return await _render_account(site, visitor)
 
 
-@router.post("/account/password", openapi_extra=_ACCOUNT_FORM)
+@router.post("/account/password", openapi_extra=_ACCOUNT_FORM, dependencies=needs_passwords)
 async def change_password(request: Request, site: CurrentSite, form: SentForm) -> Response:
     """Set another password; all other sessions end."""
     limit_sign_in(site, request, form.member.name)
@@ -36,10 +36,10 @@ async def change_password(request: Request, site: CurrentSite, form: SentForm) -
         member = await site.accounts.change_password(form.member, *passwords)
     except RefusedError as error:
         return await _render_account(site, form.visitor, error)
-    return begin_session(site, member, site.redirect("/account"))
+    return site.begin_session(member, site.redirect("/account"))
 
 
-@router.post("/account/codes", openapi_extra=_ACCOUNT_FORM)
+@router.post("/account/codes", openapi_extra=_ACCOUNT_FORM, dependencies=needs_passwords)
 async def renew_recovery_codes(request: Request, site: CurrentSite, form: SentForm) -> Response:
     """Replace the recovery codes and show the new ones once."""
     limit_sign_in(site, request, form.member.name)
@@ -116,6 +116,7 @@ async def _render_account(
         error="" if error is None else str(error),
         new_token=values.get("new_token", ""),
         new_invitation=values.get("new_invitation", ""),
+        has_password=await site.accounts.has_password(member),
         n_recovery_codes=await site.accounts.count_recovery_codes(member),
         tokens=await site.tokens.list_active(member),
         team_members=await site.teams.list_members(member.team),

@@ -7,7 +7,6 @@ from contextlib import asynccontextmanager
 
 from fastapi import FastAPI
 
-from ...web import admin_signin
 from ...web.application import build_application
 from ...web.request_guard import MAX_BODY_BYTES
 from ..site import Site
@@ -46,7 +45,7 @@ def make_app(site: Site) -> FastAPI:
             site.workers.stop()
         site.store.database.close()
 
-    routers = [*(group.router for group in _GROUPS), admin_signin.router]
+    routers = [group.router for group in _GROUPS]
     return build_application(
         site, routers, run_workers, body_limit=body_limits(site), title=site.title
     )

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Depends, Request, Response
 
 from ...person_names import collapse_blanks, name_key
-from ...web.errors import RefusedError, TooManyRequestsError
+from ...web.errors import NotFoundError, RefusedError, TooManyRequestsError
 from ...web.forms import client_address, field_value, form_schema, local_path
 from ...web.passwords import PASSWORD_LENGTH
 from ...web.sessions import Session
-from ..accounts.account import Member
 from ..site import Site, Visitor
 from .dependencies import CurrentSite, CurrentVisitor, SentForm, read_password
 
@@ -31,18 +30,23 @@ def limit_sign_in(site: Site, request: Request, name: str) -> None:
         raise TooManyRequestsError
 
 
-def begin_session(site: Site, member: Member, response: Response) -> Response:
-    """Return the response with a new session of a member."""
-    return site.set_session(response, Session.new(member.id, epoch=member.epoch))
+def check_passwords(site: CurrentSite) -> None:
+    """Raise NotFoundError on a site where people sign in by the provider only."""
+    if site.provider is not None and site.provider.is_only:
+        raise NotFoundError
 
 
-@router.get("/signup")
+#: For routes of names and passwords.
+needs_passwords = [Depends(check_passwords)]
+
+
+@router.get("/signup", dependencies=needs_passwords)
 async def show_sign_up(request: Request, site: CurrentSite, visitor: CurrentVisitor) -> Response:
     """Show the form of a new account."""
     return site.redirect("/submissions") if visitor.member else _render_form(site, request, "up")
 
 
-@router.post("/signup", openapi_extra=_FORM)
+@router.post("/signup", openapi_extra=_FORM, dependencies=needs_passwords)
 async def sign_up(request: Request, site: CurrentSite) -> Response:
     """Create an account and show its recovery codes once."""
     fields = await site.read_form(request, _unsigned_session(site, request))
@@ -71,7 +75,7 @@ async def show_sign_in(
     return site.redirect(page) if visitor.member else _render_form(site, request, "in", to=page)
 
 
-@router.post("/signin", openapi_extra=_FORM)
+@router.post("/signin", openapi_extra=_FORM, dependencies=needs_passwords)
 async def sign_in(request: Request, site: CurrentSite) -> Response:
     """Sign in and go on to the page that the visitor came from."""
     fields = await site.read_form(request, _unsigned_session(site, request))
@@ -85,10 +89,10 @@ async def sign_in(request: Request, site: CurrentSite) -> Response:
         member, error_text = None, str(error)
     if member is None:
         return _render_form(site, request, "in", 403, error_text, name=name, to=to)
-    return begin_session(site, member, site.redirect(to))
+    return site.begin_session(member, site.redirect(to))
 
 
-@router.get("/recover")
+@router.get("/recover", dependencies=needs_passwords)
 async def show_recovery(request: Request, site: CurrentSite, visitor: CurrentVisitor) -> Response:
     """Show the form of a recovery code."""
     return (
@@ -96,7 +100,7 @@ async def show_recovery(request: Request, site: CurrentSite, visitor: CurrentVis
     )
 
 
-@router.post("/recover", openapi_extra=_FORM)
+@router.post("/recover", openapi_extra=_FORM, dependencies=needs_passwords)
 async def recover(request: Request, site: CurrentSite) -> Response:
     """Set a new password by a recovery code."""
     fields = await site.read_form(request, _unsigned_session(site, request))
@@ -110,7 +114,7 @@ async def recover(request: Request, site: CurrentSite) -> Response:
     if member is None:
         error_text = "That is no recovery code of that account, or it was used."
         return _render_form(site, request, "recover", 403, error_text, name=name)
-    return begin_session(site, member, site.redirect("/account"))
+    return site.begin_session(member, site.redirect("/account"))
 
 
 @router.post("/signout", openapi_extra=_TOKEN_FORM)

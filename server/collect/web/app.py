@@ -7,14 +7,13 @@ from contextlib import asynccontextmanager
 
 from fastapi import FastAPI
 
-from ...web import admin_signin
 from ...web.application import build_application, message_handler
 from ..forms.errors import FormError, OutOfTurnError
 from . import admin_pages, joining_pages, rating_pages
 from .site import StudySite
 
 #: The groups of pages, each with its router.
-_PAGE_GROUPS = (joining_pages, rating_pages, admin_pages, admin_signin)
+_PAGE_GROUPS = (joining_pages, rating_pages, admin_pages)
 
 
 def make_app(site: StudySite) -> FastAPI:
