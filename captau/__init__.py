@@ -1,10 +1,9 @@
-"""The public names of captau, the suite that tells which image-caption metric to believe.
+"""The public names of captau, which measures how well image-caption metrics agree with people.
 
-`load(name)` reads a dataset of human judgements, `metric(spec)` makes a metric, and
-`bench(dataset, metrics)` scores the one with the other and correlates; `compare` tests which metrics differ, `rank`
-compares captioning systems, `score` scores your own captions, and `reward` makes a metric the reward of a trainer.
-`register` and `Metric` are for metrics of your own. Input that they cannot use raises an `InputError`. Every name is
-imported on first use, so that `import captau` stays quick.
+`bench` correlates metrics with people's judgements, `compare` tests which metrics differ, `rank` compares captioning
+systems, `score` scores your own captions, and `reward` makes a metric the reward of a trainer. `load` reads a dataset
+of judgements, and `metric` makes a metric by its name. To write a metric, extend `Metric` and `register` it. Wrong
+input raises an `InputError`. Each name is imported on first use, so that `import captau` stays quick.
 """
 
 from __future__ import annotations

@@ -28,10 +28,10 @@ def one_line(text: str) -> str:
 
 
 class InputError(Exception):
-    """Something the user gave is wrong: a file, a name, a parameter, a folder.
+    """Wrong input: a file, a name, a parameter or a folder that captau cannot use.
 
     The message is one line that names the file and line (or key) and the remedy. The command line
-    prints it on stderr and exits with status 2; from Python it is raised as it is.
+    prints it on stderr and exits with status 2.
     """
 
     def __init__(self, message: str) -> None:

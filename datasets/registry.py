@@ -91,12 +91,11 @@ def load(name: str, /, root: str | Path | None = None, **options: Any) -> Captio
 
     Args:
         name: a registered dataset, such as `flickr8k_expert`.
-        root: the data folder; see `data_root` for what is taken where it is None.
-        options: the reader's own; `file`, which reads judgements of your own, has some.
+        root: the data folder; by default `CAPTAU_DATA`, else the user's cache folder.
+        options: options of the dataset's reader, such as those of `file`, which reads your own judgements.
 
     Raises:
-        InputError: where the name or an option is unknown, or a file is missing, truncated or
-            malformed.
+        InputError: if the name or an option is unknown, or a file is missing, truncated or malformed.
     """
     expected = card(name)
     option_names = list(inspect.signature(_READERS[name][1]).parameters)[1:]

@@ -206,22 +206,22 @@ def make_items(
 
 
 class CaptionSet:
-    """Candidates with their references and what people said of them.
+    """Candidates with their references and people's judgements.
 
     Attributes:
         items: one row per candidate, columns `ITEM_COLUMNS`; `references` holds tuples of str,
             `image` a path or None.
         ratings: long form, columns `RATING_COLUMNS`.
-        preferences: for pairwise sets, columns `PREFERENCE_COLUMNS` and `winner`, a row a judgement: a positive
-            `strength` prefers a, a negative b, 0 is a tie; `winner` is derived from it.
-        words: for sets whose captions' words are marked, columns `WORD_COLUMNS`.
+        preferences: one row per judgement of a pair, columns `PREFERENCE_COLUMNS` and `winner`. A positive
+            `strength` prefers a, a negative one b, and 0 is a tie; `winner` is derived from it.
+        words: the words of captions that people marked, columns `WORD_COLUMNS`.
         card: the dataset's `Card`.
 
     Raises:
-        InputError: on a missing column, a duplicate item, a candidate without references (where the
-            card promises them), a rating that is NaN or outside its scale or rates no item, a
-            second rating by the same rater, a faulty preference (`preferences.check_preferences`), or marked words that
-            are not the caption's (`marked_words.check_words`).
+        InputError: on a missing column, a duplicate item, a candidate without references (if the card says that
+            there are some), a rating that is NaN, outside its scale or of no item, a second rating by the same
+            rater, an invalid preference (`preferences.check_preferences`), or marked words that the caption does not
+            have (`marked_words.check_words`).
     """
 
     def __init__(

@@ -107,8 +107,8 @@ def need_modules(subject: str, modules: Sequence[str], extra: str) -> None:
 class Metric(ABC):
     """A metric: its fields are its parameters, and together they make its signature.
 
-    To write a metric, make a frozen dataclass with a field `backend` (who computes it), register it under
-    its name (`registry.register`), and implement `compute`.
+    To write a metric, make a frozen dataclass with a field `backend` (the package that computes it), register it
+    under its name (`registry.register`), and implement `compute`.
     """
 
     #: Columns that rows must have: "references", "images", or neither.

@@ -97,11 +97,10 @@ def metric(spec: str) -> Metric:
     """Make a metric.
 
     Args:
-        spec: its name (`bleu_4`, or `BLEU-4`), with the parameters that differ from their defaults in brackets.
+        spec: the metric's name (`bleu_4`, or `BLEU-4`), and parameters in brackets.
 
     Raises:
-        InputError: for an unknown name or parameter (with the nearest known ones), a parameter of
-            the wrong type, or brackets that do not match.
+        InputError: if a name or parameter is unknown, a parameter has the wrong type, or brackets do not match.
 
     Example:
         >>> metric("cider(variant=plain)").score([

@@ -123,14 +123,14 @@ def reward(
     """Make a reward of a metric.
 
     Args:
-        metric: a metric, or what a person types for one.
-        references: by image, its references.
-        df: for CIDEr, a file that `captau score save_df=` wrote; by default the document frequencies are those
-            of `references`, each image a document, and never those of a batch.
-        image_paths: by image, its file, for metrics that see it.
+        metric: a metric, or its name, with parameters in brackets.
+        references: image → its references.
+        df: for CIDEr, a file that `captau score save_df=` wrote. By default each image of `references` is a
+            document; a batch is never counted.
+        image_paths: image → its file, for metrics that look at images.
 
     Raises:
-        InputError: as of `Reward`, and where `df` goes with a metric without document frequencies.
+        InputError: as in `Reward`, or if `df` is given for a metric without document frequencies.
 
     Example:
         >>> score = reward("cider", {"1": ["a dog runs fast"], "2": ["a cat sleeps"]})

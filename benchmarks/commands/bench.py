@@ -60,20 +60,20 @@ def bench(
     """Score datasets with metrics and correlate with people's ratings; `captau bench` from Python.
 
     Args:
-        dataset: one dataset's name, or several; or `CaptionSet` objects of your own, which have the usual
-            protocol of `dataset=file`.
+        dataset: the names of datasets, or your own `CaptionSet` objects, which have the usual protocol of
+            `dataset=file`.
         metrics: suites, metric specs (`"cider(variant=plain)"`) or `Metric` objects.
-        protocol: what differs from each dataset's usual protocol, such as
-            `{"dimension": "recall", "coefficients": ["tau_c"]}`; see `Protocol`. Or the name of one
-            in `conf/protocol/`, such as `"umic_2021"`.
-        ceilings: whether to add how well people agree with each other, where the dataset tells.
-        floors: whether to add random scores and caption length.
-        statistics: options of intervals and tests that differ from the usual ones, such as
-            `{"interval": "bca", "replicates": 10000}`; see `StatisticsOptions`.
-        data_root: where the data lies; by default `CAPTAU_DATA`, else the user's cache folder.
-        cache_root: where scores are kept; by default `CAPTAU_CACHE`, else the user's cache folder.
-        output_dir: where to write the run's files; None writes none.
-        file: options of the dataset `file`, which reads judgements of your own, such as
+        protocol: the differences from each dataset's usual protocol, such as
+            `{"dimension": "recall", "coefficients": ["tau_c"]}` (see `Protocol`), or the name of a protocol, such as
+            `"umic_2021"`.
+        ceilings: whether to add the ceilings, if items have several ratings.
+        floors: whether to add the floors: random scores and caption length.
+        statistics: options of intervals and tests, such as `{"interval": "bca", "replicates": 10000}`; see
+            `StatisticsOptions`.
+        data_root: the folder of datasets; by default `CAPTAU_DATA`, else the user's cache folder.
+        cache_root: the folder of stored scores; by default `CAPTAU_CACHE`, else the user's cache folder.
+        output_dir: the folder for the run's files; None writes no files.
+        file: options of the dataset `file`, which reads your own judgements, such as
             `{"path": "mine.csv", "value": "score"}`.
 
     Returns:
@@ -111,16 +111,15 @@ def compare(
     """Test which metrics differ in their agreement with people; `captau compare` from Python.
 
     Args:
-        dataset, metrics, protocol, statistics, data_root, cache_root, output_dir, file: as `captau.bench` takes
-            them.
+        dataset, metrics, protocol, statistics, data_root, cache_root, output_dir, file: as in `captau.bench`.
         tests: any of `bootstrap`, `permutation`, `williams` and `mcnemar` (docs/statistics.md).
 
     Returns:
-        `Results`, whose `significance` holds a DataFrame with a row a pair of metrics, coefficient and
-        test, and the matrix of corrected p-values.
+        `Results`, whose `significance` holds a DataFrame with one row per pair of metrics, coefficient and test, and
+        the matrix of corrected p-values.
 
     Raises:
-        InputError: as `captau.bench`, or where fewer than two metrics are named.
+        InputError: as in `captau.bench`, or if fewer than two metrics are named.
     """
     arguments = measuring_arguments(
         *(dataset, metrics),

@@ -87,21 +87,21 @@ def rank(
     output_dir: str | Path | None = None,
     file: Mapping[str, Any] | None = None,
 ) -> RunOutput:
-    """Rank captioning systems by what people said of their captions; `captau rank` from Python.
+    """Rank captioning systems by people's judgements of their captions; `captau rank` from Python.
 
     Args:
-        dataset, metrics, protocol, statistics, data_root, cache_root, output_dir, file: as `captau.bench` takes them;
-            without a dimension in the protocol all dimensions are ranked.
-        by: `ratings` or `preferences`; by default ratings where the dataset has them.
+        dataset, metrics, protocol, statistics, data_root, cache_root, output_dir, file: as in `captau.bench`. If the
+            protocol names no dimension, systems are ranked by each dimension.
+        by: `ratings` or `preferences`; by default ratings if the dataset has them.
         ties: the model of people's ties between two captions, `davidson` or `rao_kupper`.
-        weights: adds the total of these dimensions.
-        best_worst: the dimensions in which a system is best, or worst, at once.
+        weights: weights of dimensions, whose weighted total is added as a dimension.
+        best_worst: the dimensions in all of which a caption must be the best, or the worst, of its image to count.
 
     Returns:
         The run's tables: `frames["systems.csv"]` and the others of docs/rank.md are DataFrames.
 
     Raises:
-        InputError: on an unknown name, missing or malformed data, an unwritable folder, or as `run` says.
+        InputError: on an unknown name, missing or malformed data, an unwritable folder, or as in `run`.
     """
     arguments = measuring_arguments(
         *(dataset, metrics),

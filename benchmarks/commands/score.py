@@ -136,28 +136,28 @@ def score(
     """Score your own captions; `captau score` from Python.
 
     Args:
-        candidates: one caption an image: a file (docs/own_captions.md), a dict image id → caption, a list of
+        candidates: one caption per image: a file (docs/own_captions.md), a dict image id → caption, a list of
             `{"image_id": …, "caption": …}`, or a DataFrame with these columns. Several systems are a list of files,
-            a dict name → any of these but a text, or a DataFrame that has a column `system` as well.
+            a dict from names to any of these except a text, or a DataFrame with a column `system`.
         references: a file, a dict image id → captions, a list of `{"image_id": …, "references": […]}`, COCO's
             annotations, or a DataFrame with the columns `image_id` and `references`, or `image_id` and `caption`.
-            Several sets are a list of files or a dict name → any of these but a text.
-        metrics: suites, metric specs or `Metric` objects, as `captau.bench` takes them.
+            Several sets are a list of files, or a dict from names to any of these except a text.
+        metrics: suites, metric specs or `Metric` objects, as in `captau.bench`.
         images: the folder of the images, for metrics that look at them.
-        partial: whether to score the images that every system has captioned, where some lack captions.
+        partial: whether to score only the images that every system has captioned.
         normalise: the text rule for captions and references: `none` or `thumb` (docs/protocols.md).
-        trust: where each metric's agreement with people is from: `published`, or the folder of a run of `captau
-            bench`; None shows none.
-        keep_metric, keep_above: keep the captions whose score of this metric is at least so high.
-        statistics: options of intervals and tests that differ from the usual ones; see `StatisticsOptions`.
-        cache_root: where scores are kept; by default `CAPTAU_CACHE`, else the user's cache folder.
-        output_dir: where to write the run's files; None writes none.
+        trust: the source of each metric's agreement with people: `published`, or the folder of a run of `captau
+            bench`; None leaves the agreement out.
+        keep_metric, keep_above: keep the captions whose score by this metric is at least this high.
+        statistics: options of intervals and tests; see `StatisticsOptions`.
+        cache_root: the folder of stored scores; by default `CAPTAU_CACHE`, else the user's cache folder.
+        output_dir: the folder for the run's files; None writes no files.
 
     Returns:
         `ScoreResults`, whose `corpus`, `scores` and `differences` are DataFrames.
 
     Raises:
-        InputError: as `run` says, on an unknown name, or where captions are neither a file nor of a form above.
+        InputError: as in `run`, on an unknown name, or if captions have none of the forms above.
     """
     chosen_metrics = resolve_metrics(metrics)
     options: dict[str, Any] = {

@@ -111,20 +111,20 @@ class Results(RunResults):
     """Results of a run of `captau bench`, `compare` or `reproduce`.
 
     Attributes:
-        correlations: one row a coefficient, columns `CORRELATION_COLUMNS`; values in their natural
-            range.
-        scores: one row an item and metric, columns `SCORE_COLUMNS`.
-        run: all that is needed to recompute them: configuration, versions, signatures, hashes, times.
-        tables: the tables that are printed, and written as Markdown and LaTeX.
-        significance: differences of metrics, columns `SIGNIFICANCE_COLUMNS`, and the
-            matrix of their p-values; None but for `captau compare`.
-        disattenuated: correlations corrected for the ratings' noise, columns
-            `DISATTENUATED_COLUMNS`; None where nobody asked.
-        comparison: a reproduced paper's cells beside the printed ones; None elsewhere.
-        judgements: what people said of the items; None where a run spans protocols.
-        words: the words that people mark and metrics blame, columns `BLAME_COLUMNS`; None where neither does.
-        ranks: which metrics cannot be told apart, columns `RANK_COLUMNS`; likewise.
-        summary: a closing line; empty where there is nothing to sum up.
+        correlations: one row per coefficient, columns `CORRELATION_COLUMNS`; values in their natural range.
+        scores: one row per item and metric, columns `SCORE_COLUMNS`.
+        run: everything that is needed to repeat the run: configuration, versions, signatures, hashes, times.
+        tables: the printed tables, which are also written as Markdown and LaTeX.
+        significance: differences of metrics, columns `SIGNIFICANCE_COLUMNS`, and the matrix of their p-values; only
+            for `captau compare`, otherwise None.
+        disattenuated: correlations corrected for the ratings' noise, columns `DISATTENUATED_COLUMNS`; None unless
+            the options ask for them.
+        comparison: recomputed cells beside the printed ones; only for `captau reproduce`, otherwise None.
+        judgements: people's judgements of the items; None if a run has several protocols.
+        words: the words that people mark and metrics blame, columns `BLAME_COLUMNS`; None if there are none.
+        ranks: the ranks of metrics, columns `RANK_COLUMNS`: metrics that share a rank do not differ significantly;
+            None without intervals.
+        summary: a closing line, which may be empty.
     """
 
     correlations: pd.DataFrame

@@ -33,32 +33,32 @@ ALL_DIMENSIONS = "all"
 
 @dataclass(frozen=True)
 class Protocol:
-    """Choices by which scores meet ratings.
+    """All choices that turn scores and ratings into a coefficient.
 
     Attributes:
         name: its name in results.
-        dimension: the dimensions of ratings and of preferences that count, or `all`. Where it names no dimension of
-            preferences, all of them count.
+        dimension: the dimensions of ratings and of preferences that are used, or `all`. If it names no dimension of
+            preferences, all of these are used.
         ratings: `per_rating` (each rating is a data point, "method A" of Hodosh et al. 2013),
             `mean`, `rounded_mean` or `median` of an item's ratings.
         references: `all`; `mean_over_single` or `max_over_single` (score against one reference at a
             time, then average or maximise); `first_k`.
-        k: how many references count, under the policies `OF_K`; None for all of them.
-        corpus: what corpus statistics (CIDEr's document frequencies) are taken over: the `dataset`
-            or each system alone (`per_system`).
-        systems: which systems' rows count; None for all.
-        split: which split's rows count; None for all.
+        k: the number of references, for the policies `OF_K`; None for all of them.
+        corpus: the rows over which corpus statistics (CIDEr's document frequencies) are counted: the whole
+            `dataset`, or each system alone (`per_system`).
+        systems: the systems whose rows are used; None for all.
+        split: the split whose rows are used; None for all.
         coefficients: any of `correlation.COEFFICIENTS`.
-        level: what a coefficient is taken over: all data points (`pooled`), those of each image or
-            system, then averaged (`by_image`, `by_system`), or systems' means (`system`).
-        undefined: an undefined score makes the coefficient NaN (`nan`), leaves the data point or
-            pair out and is counted (`drop`), or stops the run (`error`).
-        own_references: the rows whose caption is one of their references (`datasets.own_references`
-            has the rule) stay (`keep`), are left out, and with them the preferences about them
-            (`drop`), or are scored without that reference (`leave_out`).
-        normalise: captions and references are scored as they are (`none`), or by the text rule of
-            `datasets.normalisation` with that name.
-        ties: of preferences, see `statistics.preferences.judge_differences`: `half`, `drop` or `calibrated`.
+        level: which data points are correlated: all (`pooled`), those of each image or system, with the mean over
+            these (`by_image`, `by_system`), or the systems' means (`system`).
+        undefined: what happens if a score is undefined: the coefficient is NaN (`nan`), the data point or pair is
+            left out and counted (`drop`), or the run stops (`error`).
+        own_references: what happens to captions that are among their own references (`datasets.own_references` has
+            the rule): they stay (`keep`), are left out with their preferences (`drop`), or are scored without that
+            reference (`leave_out`).
+        normalise: the text rule of `datasets.normalisation` for captions and references, or `none`.
+        ties: how ties of preferences count: `half`, `drop` or `calibrated`
+            (`statistics.preferences.judge_differences`).
     """
 
     name: str
