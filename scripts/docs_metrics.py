@@ -244,9 +244,8 @@ def usage(name: str, fields: list[Any]) -> str:
     needed = [f.name for f in fields if f.default is dataclasses.MISSING]
     if needed:
         inside = ",".join(f"{key}=…" for key in needed)
-        return (
-            f"`'metrics=[\"{name}({inside})\"]'` with any command that scores, or from Python "
-            + (f'`captau.metric("{name}({inside})")`.')
+        return f"`'metrics={name}({inside})'` with any command that scores, or from Python " + (
+            f'`captau.metric("{name}({inside})")`.'
         )
-    command = code(f"captau bench metrics=[{name}]")
+    command = code(f"captau bench metrics={name}")
     return f"{command}\n{code(PYTHON.format(name=name), 'python')}" if is_text(name) else command
