@@ -11,8 +11,11 @@ The table goes to standard output, and all that was measured into the JSON.
 from __future__ import annotations
 
 import argparse
+import contextlib
+import ctypes
 import json
 import os
+import resource
 import shutil
 import subprocess
 import sys
@@ -30,6 +33,7 @@ METRICS = "[bleu_1,bleu_2,bleu_3,bleu_4,rouge_l,cider]"
 REFERENCES = 5
 #: Rows of a shard, words of the vocabulary, and successors of a word.
 SHARD, WORDS, SUCCESSORS = 20_000, 30_000, 200
+_PR_SET_CHILD_SUBREAPER = 36
 CONSONANTS, VOWELS = "bcfghklmnprstvz", "aeiou"
 
 
@@ -101,6 +105,49 @@ def make(folder: Path, rows: int) -> Path:
     return path
 
 
+def run_measured(command: list[str]) -> dict[str, float]:
+    """Run a command, and return the seconds, the CPU seconds and the largest memory of all its processes together.
+
+    Daemons count as well: this process adopts those whose parents end (Linux's subreaper), so that their CPU time is
+    among its children's. Memory is the sum of the proportional set sizes, in bytes, twice a second.
+    """
+    ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1)
+    before, begun = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    most = 0
+    while process.poll() is None:
+        most = max(most, sum(map(proportional_size, descendants(os.getpid()))))
+        time.sleep(0.5)
+    seconds = time.perf_counter() - begun
+    with contextlib.suppress(ChildProcessError):
+        while True:
+            os.waitpid(-1, 0)
+    if process.returncode:
+        raise SystemExit(f"exit status {process.returncode}: {' '.join(command)}")
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    cpu_seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return {"seconds": seconds, "all_cpu_seconds": cpu_seconds, "all_memory": most}
+
+
+def descendants(pid: int) -> list[int]:
+    """The processes that a process started, and those that they started."""
+    found: list[int] = []
+    for task in Path(f"/proc/{pid}/task").glob("*/children"):
+        with contextlib.suppress(OSError):
+            for child in map(int, task.read_text().split()):
+                found += [child, *descendants(child)]
+    return found
+
+
+def proportional_size(pid: int) -> int:
+    """The memory of a process in bytes; what it shares with others counts by their number."""
+    with contextlib.suppress(OSError):
+        for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
+            if line.startswith("Pss:"):
+                return int(line.split()[1]) * 1024
+    return 0
+
+
 def measure(candidates: Path, folder: Path, rows: int, engine: str, workers: int) -> dict[str, Any]:
     """One run, from the start of the process to its end."""
     output = folder / f"out-{rows}-{engine}"
@@ -108,9 +155,7 @@ def measure(candidates: Path, folder: Path, rows: int, engine: str, workers: int
     command = [sys.executable, "-c", "from captau.benchmarks.cli.main import main; main()", "score"]
     command += [f"candidates={candidates}", f"metrics={METRICS}", f"output_dir={output}"]
     command += [f"engine={engine}", f"workers={workers}", "trust=null"]
-    begun = time.perf_counter()
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-    seconds = time.perf_counter() - begun
+    processes = run_measured(command)
     run = json.loads((output / "run.json").read_text())
     corpus = json.loads((output / "corpus.json").read_text())
     shutil.rmtree(output)
@@ -120,7 +165,7 @@ def measure(candidates: Path, folder: Path, rows: int, engine: str, workers: int
         "references": REFERENCES,
         "engine": engine,
         "workers": workers,
-        "seconds": seconds,
+        **processes,
         "run_seconds": run["seconds"],
         "cpu_seconds": sum(stage["cpu_seconds"] for stage in costs["stages"].values()),
         "input_bytes": sum(p.stat().st_size for p in candidates.iterdir()),
@@ -134,8 +179,9 @@ def measure(candidates: Path, folder: Path, rows: int, engine: str, workers: int
 def table(found: list[dict[str, Any]]) -> str:
     """What was measured, as Markdown."""
     lines = [
-        "| rows | engine | seconds | µs a row | CPU, µs a row | driver, MB | worker, MB |",
-        "|--:|:--|--:|--:|--:|--:|--:|",
+        "| rows | engine | seconds | µs a row | CPU of tasks, µs a row | CPU of all processes | driver, MB | worker, MB | "
+        "all processes, MB |",
+        "|--:|:--|--:|--:|--:|--:|--:|--:|--:|",
     ]
     for one in found:
         each = 1e6 / one["rows"]
@@ -145,8 +191,10 @@ def table(found: list[dict[str, Any]]) -> str:
             f"{one['seconds']:.1f}",
             f"{one['seconds'] * each:.0f}",
             f"{one['cpu_seconds'] * each:.0f}",
+            f"{one['all_cpu_seconds'] * each:.0f}",
             f"{one['driver_rss'] / 1e6:.0f}",
             f"{one['worker_rss'] / 1e6:.0f}",
+            f"{one['all_memory'] / 1e6:.0f}",
         ]
         lines.append(f"| {' | '.join(cells)} |")
     lines += ["", *stages(found), "", *ratios(found)]
@@ -179,7 +227,7 @@ def ratios(found: list[dict[str, Any]]) -> list[str]:
         for before, after in pairwise(runs):
             wall, cpu = (
                 (after[k] / after["rows"]) / (before[k] / before["rows"])
-                for k in ("seconds", "cpu_seconds")
+                for k in ("seconds", "all_cpu_seconds")
             )
             lines.append(
                 f"{engine}: a row of {after['rows']:,} takes {wall:.2f} times as long as one of "
@@ -191,7 +239,9 @@ def ratios(found: list[dict[str, Any]]) -> list[str]:
                 apart = max(abs(v - other["corpus"][k]) for k, v in one["corpus"].items())
                 lines.append(
                     f"{one['rows']:,} rows: ray takes {other['seconds'] / one['seconds']:.2f} times as long "
-                    f"as local; their corpus scores differ by {apart:g} at most."
+                    f"as local, {other['all_cpu_seconds'] / one['all_cpu_seconds']:.2f} times the CPU time and "
+                    f"{other['all_memory'] / one['all_memory']:.2f} times the memory of all processes; their corpus "
+                    f"scores differ by {apart:g} at most."
                 )
     return lines
 

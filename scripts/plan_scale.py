@@ -74,13 +74,15 @@ def plan(runs: list[dict[str, Any]], simulation: dict[str, Any]) -> str:
         f"| stage | {sizes} | CPU hours for {target:.0e} | extended by |",
         f"|:--|{'--:|' * (len(runs) + 1)}:--|",
     ]
-    hours = 0.0
+    hours, totals = 0.0, [0.0] * len(runs)
     for stage in runs[-1]["stages"]:
         seconds = [float(run["stages"][stage]["cpu_seconds"]) for run in runs]
         cost, law = extend_cost(rows, seconds, target)
         hours += cost / 3600
         measured = " | ".join(f"{s / n * 1e6:.1f}" for s, n in zip(seconds, rows, strict=True))
         lines.append(f"| {stage} | {measured} | {cost / 3600:.1f} | {law} |")
+        totals = [total + s / n * 1e6 for total, s, n in zip(totals, seconds, rows, strict=True)]
+    lines.append(f"| all | {' | '.join(f'{total:.1f}' for total in totals)} | {hours:.1f} | |")
 
     def written(stage: str) -> float:
         factor, exponent = fit_power(rows, [float(run["stages"][stage]["written"]) for run in runs])

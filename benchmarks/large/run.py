@@ -165,7 +165,8 @@ def _make_plan(config: LargeOptions, shards: Sequence[Shard], folder: RunFolder)
         scores=str(folder.prepare().resolve()),
         shards=tuple(shards),
         columns=config.columns,
-        part_rows=config.rows or ROWS,
+        # Pieces of a whole part's fraction, so that parts may span shards.
+        part_rows=config.rows // -(-config.rows // ROWS) if config.rows else ROWS,
         needs_references=_needs_references(config),
         has_reference_lookup=bool(config.references),
         metrics=tuple(map(describe_metric, config.metrics)),

@@ -51,6 +51,17 @@ def one_part_run(rows, tmp_path_factory):
     return folder / "out"
 
 
+def test_parts_may_have_more_rows_than_a_shard(rows, one_part_run, tmp_path, monkeypatch):
+    """Shards of 30 rows are cut into pieces of 5, and parts of 50 rows are made of ten."""
+    monkeypatch.setattr("captau.benchmarks.large.run.ROWS", 5)
+    for i in range(3):
+        write(tmp_path / "set" / f"{i}.parquet", rows[i * 30 : i * 30 + 30])
+    score(tmp_path / "set", tmp_path / "out", rows=50)
+    check_equal(one_part_run, tmp_path / "out")
+    parts = json.loads((tmp_path / "out" / "manifest.json").read_text())["parts"]
+    assert [part["rows"] for part in parts] == [50, 40]
+
+
 def check_equal(expected: Path, output: Path) -> None:
     for name in FILES:
         assert (output / name).read_bytes() == (expected / name).read_bytes(), name

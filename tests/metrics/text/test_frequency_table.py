@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from captau.metrics.text import frequency_table
 from captau.metrics.text.document_frequencies import ORDERS, count_documents, document_frequencies
 from captau.metrics.text.frequency_table import (
     DocumentCounts,
@@ -108,6 +109,16 @@ def test_a_written_corpus_is_read_back_equal(tmp_path_factory, texts):
     for n in range(1, ORDERS + 1):
         assert Counter(reread.ngrams(n)) == Counter(corpus.ngrams(n))
         assert (reread.grams(n).ngram_at == corpus.grams(n).ngram_at).all()
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.lists(st.integers(0, 50)), st.lists(st.integers(0, 50)), st.sampled_from([1, 3, 1024]))
+def test_a_search_in_runs_finds_what_numpy_does(table, keys, run):
+    table, keys = np.array(sorted(table), np.uint64), np.array(sorted(keys), np.uint64)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(frequency_table, "_SEARCH_RUN", run)
+        positions = frequency_table._search_sorted(table, keys)
+    assert positions.tolist() == np.searchsorted(table, keys).tolist()
 
 
 def test_a_file_that_is_no_table_is_an_error(tmp_path):
