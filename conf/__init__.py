@@ -21,6 +21,7 @@ def group(name: str) -> list[str]:
     return sorted({*shipped_names(name), *own_files(name), *plugin_names(name)})
 
 
+@cache
 def shipped_names(name: str) -> frozenset[str]:
     """Return the names in a config group that captau brings itself; none for an unknown group."""
     folder = resources.files(__name__) / name

@@ -21,6 +21,9 @@ from .writing_systems import letter_script
 
 Booleans = NDArray[np.bool_]
 
+#: Of ASCII, the capitals in lower case, and a blank for all that is no letter or digit.
+_ASCII_FORM = {code: chr(code).lower() if chr(code).isalnum() else " " for code in range(128)}
+
 
 @lru_cache(maxsize=65536)
 def comparison_form(text: str) -> str:
@@ -31,6 +34,8 @@ def comparison_form(text: str) -> str:
     scripts than the Latin follow as they are; the rule alone would make all Chinese texts equal. So do texts without
     any, such as emoji. Composed and decomposed accents are equal.
     """
+    if text.isascii():
+        return " ".join(text.translate(_ASCII_FORM).split())
     lowered = unicodedata.normalize("NFC", text.lower())
     form = re.sub(r"[^a-z0-9]+", " ", lowered).strip()
     if lowered.isascii():

@@ -10,6 +10,7 @@ import math
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -83,6 +84,12 @@ class Rows:
     def references(self) -> list[tuple[str, ...]]:
         cells = self._column("references", ())
         return [self._reference_tuple(i, cell) for i, cell in enumerate(cells)]
+
+    @cached_property
+    def has_references(self) -> bool:
+        """Tell whether every row has references, and all are of the type `str`."""
+        is_text = set(map(type, chain.from_iterable(self.references))) <= {str}
+        return is_text and all(self.references)
 
     def _reference_tuple(self, index: int, cell: Any) -> tuple[str, ...]:
         if isinstance(cell, str):

@@ -161,7 +161,7 @@ def measure_range(items: pd.DataFrame) -> CaptionRange:
         for image_id, references in zip(items["image_id"], items["references"], strict=True)
         if references
     }
-    counts = Counter(word for text in captions for word in _words(text))
+    counts = Counter(re.findall(r"[^\W\d_]+", "\n".join(captions).lower()))
     n_words = counts.total()
     frequent = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))[:N_FREQUENT_WORDS]
     lengths = [len(text.split()) for _, texts in reference_sets for text in texts]
@@ -175,10 +175,6 @@ def measure_range(items: pd.DataFrame) -> CaptionRange:
         n_words=n_words,
         n_copies=find_own_references(items).n_copies,
     )
-
-
-def _words(text: str) -> list[str]:
-    return re.findall(r"[^\W\d_]+", text.lower())
 
 
 def find_mismatch(evidence: CaptionRange, captions: CaptionRange, *, with_references: bool) -> str:

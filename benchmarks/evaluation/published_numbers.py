@@ -131,6 +131,15 @@ def read_published(paper: str) -> pd.DataFrame:
         one of `Training` where the number is a metric's correlation, and empty elsewhere.
 
     Raises:
+        InputError: as `_read_cells` does.
+    """
+    return pd.DataFrame(_read_cells(paper))
+
+
+def _read_cells(paper: str) -> list[dict[str, str]]:
+    """Read the rows of a paper's CSV.
+
+    Raises:
         InputError: where a column is missing, or a number names no source.
     """
     own_file = own_files("paper").get(paper)
@@ -149,7 +158,7 @@ def read_published(paper: str) -> pd.DataFrame:
                 f"{file}:{line}: a published number without a source; name the paper and the table that it was "
                 "read from in the column source"
             )
-    return pd.DataFrame(cells)
+    return cells
 
 
 def read_numbers(paper: str) -> Iterator[PublishedNumber]:
@@ -158,8 +167,9 @@ def read_numbers(paper: str) -> Iterator[PublishedNumber]:
     Args:
         paper: its name in `conf/paper/`.
     """
-    cells = read_published(paper).to_dict("records")
+    cells = _read_cells(paper)
     by_cell = {(c["table"], c["dataset"], c["row"], c["column"]): c for c in cells}
+    datasets = group("dataset")
     for table in read_config("paper", paper)["tables"]:
         if table["kind"] not in CORRELATIONS:
             continue
@@ -168,8 +178,7 @@ def read_numbers(paper: str) -> Iterator[PublishedNumber]:
             if "coefficient" not in options or "bound" in options:
                 continue
             changes = {**(table.get("protocol") or {}), **(options.get("protocol") or {})}
-            is_read = dataset in group("dataset")
-            usual = usual_protocol(dataset) if is_read else PLAIN_PROTOCOL
+            usual = usual_protocol(dataset) if dataset in datasets else PLAIN_PROTOCOL
             protocol = Protocol.resolve(dataset, usual, changes)
             dimension = options.get("dimension") or next(iter(protocol.dimension), "")
             factor = COEFFICIENT_STYLE[options["coefficient"]][2] / table.get("scale", 1)

@@ -11,11 +11,13 @@ from dataclasses import dataclass
 from html import escape
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, cast
-from xml.etree import ElementTree
+from typing import TYPE_CHECKING, Any, cast
 
 from ...datasets.errors import InputError
 from ..runs.output_folder import write_file
+
+if TYPE_CHECKING:
+    from xml.etree import ElementTree
 
 #: What to say where there is none.
 NO_FIGURES = "curves are drawn where matplotlib is: pip install 'captau[report]'"
@@ -166,6 +168,8 @@ def inline(figure: Any, identity: str, title: str, description: str) -> str:
         identity: begins every id in it, and so differs within the page.
         title, description: for those who hear the page.
     """
+    from xml.etree import ElementTree
+
     root = ElementTree.fromstring(_saved(figure, "svg", {"Date": None}, transparent=True))
     width, height = root.get("viewBox", "0 0 1 1").split()[2:]
     for key in ("width", "height", "version"):

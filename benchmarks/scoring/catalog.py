@@ -17,6 +17,8 @@ from ...metrics.base import Metric
 from ...metrics.registry import find_metric_name, metric, metric_names, registered_name
 
 _CONF = "captau.conf"
+#: libyaml's loader where PyYAML has it, ten times as fast.
+_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 @cache
@@ -36,7 +38,7 @@ def read_config(group_name: str, name: str) -> dict[str, Any]:
 @cache
 def _read_shipped(group_name: str, name: str) -> dict[str, Any]:
     text = (resources.files(_CONF) / group_name / f"{name}.yaml").read_text(encoding="utf-8")
-    return yaml.safe_load(text)
+    return yaml.load(text, _LOADER)
 
 
 #: In the order in which tables group metrics; `given` are score files and functions of one's own.

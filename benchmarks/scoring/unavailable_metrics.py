@@ -12,6 +12,7 @@ import pandas as pd
 from ...datasets.errors import InputError
 from ...datasets.schema import CaptionSet
 from ...metrics.base import Metric, Unavailability
+from ...metrics.rows import Rows
 from ..runs.missing_notes import missing_note
 from ..runs.results import make_correlations
 from ..runs.tables import MISSING, ResultTable
@@ -37,10 +38,11 @@ def find_unavailable(
     Raises:
         InputError: where that leaves none, and one is needed.
     """
+    rows = Rows.from_items(items)
     reasons = {
         metric: reason
         for metric in metrics
-        if (reason := metric.find_unavailability(items)) is not None
+        if (reason := metric.find_unavailability(rows)) is not None
     }
     if needs_one and metrics and len(reasons) == len(metrics):
         specs_by_reason = _group_by_reason(reasons)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -64,11 +64,27 @@ def rank_clusters(
         alpha: the p-value up to which a difference is significant.
     """
     defined = {metric: value for metric, value in values.items() if not np.isnan(value)}
-    ranks: dict[str, int] = {}
-    rank, cluster = 1, list[str]()
-    for metric in sorted(defined, key=lambda m: -defined[m]):
-        if any(p_values[frozenset((metric, better))] <= alpha for better in cluster):
-            rank, cluster = rank + 1, []
-        cluster.append(metric)
-        ranks[metric] = rank
+    ordered = sorted(defined, key=lambda metric: -defined[metric])
+
+    def differs(i: int, first: int) -> bool:
+        pairs = (frozenset((ordered[i], better)) for better in ordered[first:i])
+        return any(p_values[pair] <= alpha for pair in pairs)
+
+    return dict(zip(ordered, cluster_ranks(len(ordered), differs), strict=True))
+
+
+def cluster_ranks(n: int, differs: Callable[[int, int], bool]) -> list[int]:
+    """Return the ranks of `rank_clusters` for metrics or systems numbered from the best down.
+
+    Args:
+        n: their number.
+        differs: called with `i` and `first`: whether `i` differs significantly from one of those from `first` to
+            before `i`.
+    """
+    ranks: list[int] = []
+    first = 0
+    for i in range(n):
+        if differs(i, first):
+            first = i
+        ranks.append(ranks[-1] + (first == i) if ranks else 1)
     return ranks

@@ -17,6 +17,7 @@ from itertools import combinations
 
 import numpy as np
 import scipy
+from numpy.typing import NDArray
 
 from .bootstrap import (
     BLOCK,
@@ -270,6 +271,44 @@ def two_sided_p_value(differences: Floats) -> float:
         return float("nan")
     smaller = min((defined <= 0).sum(), (defined >= 0).sum())
     return min(1.0, 2 * (float(smaller) + 1) / (len(defined) + 1))
+
+
+def pairwise_p_values(replicates: Floats) -> Floats:
+    """Return `two_sided_p_value` of the differences of every two rows, for thousands of rows.
+
+    The signs of differences are those of ranks within a replicate, which are compared 16 bits at a time.
+
+    Args:
+        replicates: shape (n, replicates); NaN where undefined.
+
+    Returns:
+        shape (n, n): above the diagonal the p-values, elsewhere NaN.
+    """
+    n, n_replicates = replicates.shape
+    is_defined = ~np.isnan(replicates)
+    highest = np.iinfo(np.int16 if n < 2**15 else np.int32)
+    # Where one is undefined, neither is greater; whole words of 64 replicates are counted.
+    floor = np.full((n, -(-n_replicates // 64) * 64), -1, highest.dtype)
+    ceiling = np.full_like(floor, highest.max)
+    for replicate in range(n_replicates):
+        defined = is_defined[:, replicate]
+        ranks = np.unique(replicates[defined, replicate], return_inverse=True)[1]
+        floor[defined, replicate] = ceiling[defined, replicate] = ranks
+    n_defined = is_defined.astype(np.float64) @ is_defined.T
+    p_values = np.full((n, n), np.nan)
+    for i in range(n - 1):
+        below = _count_true(ceiling[i + 1 :] < floor[i])
+        above = _count_true(floor[i + 1 :] > ceiling[i])
+        total = n_defined[i, i + 1 :]
+        p_value = np.minimum(1.0, 2 * (total - np.maximum(below, above) + 1) / (total + 1))
+        is_testable = total >= (1 - MAX_UNDEFINED_SHARE) * n_replicates
+        p_values[i, i + 1 :] = np.where(is_testable, p_value, np.nan)
+    return p_values
+
+
+def _count_true(table: NDArray[np.bool_]) -> NDArray[np.integer]:
+    """Count each row's true cells, of which it has a multiple of 64."""
+    return np.bitwise_count(np.packbits(table, axis=1).view(np.uint64)).sum(axis=1)
 
 
 def permutation_test(pair: MetricPair, options: StatisticsOptions) -> list[PairedTest]:

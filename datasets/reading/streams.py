@@ -34,6 +34,7 @@ _IN_MEMORY = 1 << 26
 #: A line longer than this is no line of JSON lines, unless the file's ending says so.
 _LINE = 1 << 20
 _BLANKS = re.compile(r"[ \t\r\n]*")
+_COMMA = re.compile(r"[ \t\r\n]*,[ \t\r\n]*")
 #: How near to the end of what was read a thing may be otherwise for what comes after: `-Infinity`.
 _NEAR = 16
 
@@ -175,17 +176,21 @@ class _JsonText:
                 yield "member", line, (key, self._value())
 
     def _items(self, closing: str) -> Iterator[int]:
-        """Return the line of each item of a list or object, which the caller reads."""
+        """Return the line of each item of a list or object, which the caller reads from its first character."""
         self._advance(self._position + 1)
         if self._peek() == closing:
             self._advance(self._position + 1)
             return
         while True:
-            self._peek()
             yield self.line
+            comma = _COMMA.match(self._text, self._position)
+            if comma and comma.end() < len(self._text):
+                self._advance(comma.end())
+                continue
             if self._peek() != ",":
                 break
             self._advance(self._position + 1)
+            self._peek()
         self._take(closing)
 
     def _take(self, char: str) -> None:
@@ -205,7 +210,7 @@ class _JsonText:
             self._more()
 
     def _value(self) -> Any:
-        self._peek()
+        """Return the value that begins at the next character, which is not blank."""
         while True:
             text = self._text
             try:

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from decimal import Context, Decimal
 from functools import cache, cached_property, lru_cache
+from importlib import import_module
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -209,7 +211,10 @@ def _align(candidates: list[str], references: list[str], setting: Setting) -> In
 @cache
 def _aligner(setting: Setting) -> Aligner:
     name = setting.language.name
-    index = load_index(name, setting.paraphrases)
+    with ThreadPoolExecutor(1) as pool:  # Numba loads the loops, or compiles them once, meanwhile
+        kernel = pool.submit(import_module, f"{__package__}._kernel")
+        index = load_index(name, setting.paraphrases)
+        kernel.result()
     return Aligner(index, name, is_normalised=setting.is_normalised)
 
 

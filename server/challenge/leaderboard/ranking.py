@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from itertools import combinations
 from typing import Literal
 
 import numpy as np
 
-from ....benchmarks.statistics.multiple_tests import correct_p_values, rank_clusters
-from ....benchmarks.statistics.significance import two_sided_p_value
+from ....benchmarks.statistics.multiple_tests import cluster_ranks, correct_p_values
+from ....benchmarks.statistics.significance import pairwise_p_values
 from ....benchmarks.statistics.weighted_coefficients import Floats
 from .board import ALPHA, CORRECTION, BoardEntry, BoardRow
 from .columns import ScoreColumn
@@ -99,14 +98,11 @@ def rank_submissions(
     """
     sign = 1.0 if higher_is_better else -1.0
     numbers = sorted(n for n, score in scores.items() if not math.isnan(score) and n in replicates)
-    pairs = list(combinations(numbers, 2))
-    p_values = correct_p_values(
-        [two_sided_p_value(replicates[a] - replicates[b]) for a, b in pairs], CORRECTION
-    )
-    # A difference that cannot be tested is not significant.
-    p_by_pair = {
-        frozenset((str(a), str(b))): float(np.nan_to_num(p_value, nan=1.0))
-        for (a, b), p_value in zip(pairs, p_values, strict=True)
-    }
-    ranks = rank_clusters({str(n): sign * scores[n] for n in numbers}, p_by_pair, ALPHA)
-    return {number: ranks[str(number)] for number in numbers}
+    if not numbers:
+        return {}
+    numbers.sort(key=lambda number: -sign * scores[number])
+    p_values = pairwise_p_values(np.stack([replicates[number] for number in numbers]))
+    # A difference that cannot be tested, whose p-value is NaN, is not significant.
+    is_significant = correct_p_values(p_values.ravel(), CORRECTION).reshape(p_values.shape) <= ALPHA
+    ranks = cluster_ranks(len(numbers), lambda i, first: bool(is_significant[first:i, i].any()))
+    return dict(zip(numbers, ranks, strict=True))

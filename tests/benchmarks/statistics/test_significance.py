@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from dataclasses import replace
+from itertools import combinations
 
 import numpy as np
 import pandas as pd
@@ -24,7 +25,9 @@ from captau.benchmarks.statistics.significance import (
     PreparedMetric,
     bootstrap_test,
     compare_metrics,
+    pairwise_p_values,
     permutation_test,
+    two_sided_p_value,
     williams,
 )
 from tests.conftest import run_captau, says
@@ -660,3 +663,17 @@ def test_accuracy_of_ratings_leaves_nothing_to_compare(tmp_path, capsys):
     )
     assert ended == 2
     assert "no preferences" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("n_replicates", [50, 64, 1000])
+def test_p_values_of_all_pairs_are_those_of_each_pair(n_replicates):
+    """With ties, and with undefined replicates, some of too many."""
+    rng = np.random.default_rng(0)
+    replicates = rng.normal(size=(12, 1)) / 5 + rng.normal(size=(12, n_replicates)).round(1)
+    replicates[8:][rng.random((4, n_replicates)) < 0.01] = np.nan
+    replicates[11, ::2] = np.nan
+    expected = np.full((12, 12), np.nan)
+    for i, j in combinations(range(12), 2):
+        expected[i, j] = two_sided_p_value(replicates[i] - replicates[j])
+    np.testing.assert_array_equal(pairwise_p_values(replicates), expected)
+    assert 0 < np.isnan(expected[np.triu_indices(12, 1)]).sum() < 20
