@@ -42,7 +42,7 @@ from ..runs.tables import ResultTable, format_number
 from ..scoring.unavailable_metrics import describe_reasons, warn_unavailable
 from ..statistics.bootstrap import StatisticsOptions, count_blocks
 from ..statistics.rater_agreement import compute_measures
-from ..statistics.rating_table import RatingTable
+from ..statistics.rating_table import AgreementMeasure, RatingTable
 
 
 def run(config: AgreeOptions) -> RunOutput:
@@ -188,7 +188,6 @@ def _measure_dataset(selection: EvaluationSet, config: AgreeOptions) -> RaterAgr
     else:
         selection.require_ratings("it has neither ratings nor preferences to agree on")
         groups = group_items(selection, config.by)
-    several = len(dimensions) > 1
     sources = {d: card.summaries.get(d, d) for d in dimensions}
     sources = {d: s if s in selection.caption_set.dimensions else d for d, s in sources.items()}
     rows: list[dict[str, Any]] = []
@@ -196,7 +195,7 @@ def _measure_dataset(selection: EvaluationSet, config: AgreeOptions) -> RaterAgr
     unrepeated: set[str] = set()
 
     def subject(dimension: str) -> str:
-        return f"{selection.name} {dimension}" if several else selection.name
+        return f"{selection.name} {dimension}" if len(dimensions) > 1 else selection.name
 
     for dimension in dict.fromkeys(sources.values()):
         table = RatingTable.from_ratings(
@@ -204,35 +203,36 @@ def _measure_dataset(selection: EvaluationSet, config: AgreeOptions) -> RaterAgr
         )
         if not table.n_items:
             unrepeated.add(subject(dimension))
-        scale = scales[dimension]
-        measures, histogram = compute_measures(table, scale, config.seed, config.draws)
-        for name, measure in measures.items():
-            label = f"{dimension}:{name}" if several else name
-            rows.append(
-                {
-                    "dataset": selection.name,
-                    "measure": label,
-                    "note": measure.note,
-                    "has_pairs": table.n_items > 0,
-                    **vars(measure),
-                    # Each pair stands in the table in both orders.
-                    "n_items": measure.n_items // 2 if is_of_pairs else measure.n_items,
-                }
-            )
+        measures, histogram = compute_measures(table, scales[dimension], config.seed, config.draws)
+        prefix = f"{dimension}:" if len(dimensions) > 1 else ""
+        rows += [
+            _agreement_row(selection.name, prefix + name, measure, table, is_of_pairs)
+            for name, measure in measures.items()
+        ]
         if histogram:
             histograms[subject(dimension)] = histogram
     distributions = {
         ", ".join(filter(None, [subject(d.dimension), d.group])): d
         for d in rating_distributions(
-            selection.name,
-            ratings,
-            {d: scales[d] for d in dimensions},
-            groups,
-            card.totals,
+            selection.name, ratings, {d: scales[d] for d in dimensions}, groups, card.totals
         )
     }
     notes = _source_notes(selection, sources, is_of_pairs)
     return RaterAgreement(selection, rows, histograms, distributions, unrepeated, notes)
+
+
+def _agreement_row(
+    dataset: str, label: str, measure: AgreementMeasure, table: RatingTable, is_of_pairs: bool
+) -> dict[str, Any]:
+    return {
+        "dataset": dataset,
+        "measure": label,
+        "note": measure.note,
+        "has_pairs": table.n_items > 0,
+        **vars(measure),
+        # Each pair stands in the table in both orders.
+        "n_items": measure.n_items // 2 if is_of_pairs else measure.n_items,
+    }
 
 
 def _source_notes(

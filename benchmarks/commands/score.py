@@ -213,20 +213,7 @@ def run(config: ScoreOptions) -> ScoreResults:
     references = {file.name: read_references(file.path, file.content) for file in config.references}
     if not references and all("references" in m.needs for m in config.metrics):
         raise InputError(f"metric {config.metrics[0].spec} needs references; give references=FILE")
-    items = {
-        (name, system): normalise_items(
-            make_caption_items(
-                candidates,
-                references.get(name),
-                image_ids,
-                config.images,
-                system if len(systems) > 1 else None,
-            ),
-            config.normalise,
-        )
-        for name, image_ids in select_images(systems, references, config.partial).items()
-        for system, candidates in systems.items()
-    }
+    items = _make_items(systems, references, config)
     missing = find_unavailable(config.metrics, next(iter(items.values())))
     warn_unavailable([missing])
     metrics = [m for m in config.metrics if m not in missing]
@@ -285,6 +272,32 @@ def _read_all_systems(config: ScoreOptions) -> dict[str, CandidateFile]:
             f"keep.metric= keeps captions of one system; there are {', '.join(systems)}"
         )
     return systems
+
+
+def _make_items(
+    systems: Mapping[str, CandidateFile],
+    references: Mapping[str, ReferenceFile],
+    config: ScoreOptions,
+) -> dict[tuple[str, str], pd.DataFrame]:
+    """Return the captions of each system with each set of references, normalised.
+
+    Raises:
+        InputError: on a caption of an image without references, or an image without a caption.
+    """
+    return {
+        (name, system): normalise_items(
+            make_caption_items(
+                candidates,
+                references.get(name),
+                image_ids,
+                config.images,
+                system if len(systems) > 1 else None,
+            ),
+            config.normalise,
+        )
+        for name, image_ids in select_images(systems, references, config.partial).items()
+        for system, candidates in systems.items()
+    }
 
 
 def save_document_frequencies(options: DocumentFrequencyOptions) -> int:

@@ -226,63 +226,54 @@ def correlate_dataset(
         InputError: where there is nothing to correlate with, the level has no such interval, or
             there are tests and fewer than two images or metrics.
     """
-    selection, metrics = scored.selection, [m.spec for m in scored.metrics]
+    selection = scored.selection
     by_floor = floor_scores(selection.items) if floors else {}
-    scores = {**scored.oriented, **by_floor}
-    notes = {**scored.caveats, **{name: FLOOR_NOTES[name] for name in by_floor}}
-    rows = [
-        row
-        for name in (*metrics, *by_floor)
-        for row in metric_rows(selection, name, scores[name], notes.get(name, ""))
-    ]
-    word_panels = build_word_panels(selection, scored.blame) if selection.has_words else []
-    rows += word_rows(selection, word_panels, notes)
     by_pair_floor = _pair_floors(selection, by_floor) if floors or pair_floors else {}
-    for name, pair_differences in by_pair_floor.items():
-        rows += pair_floor_rows(selection, name, pair_differences, FLOOR_NOTES[name])
+    word_panels = build_word_panels(selection, scored.blame) if selection.has_words else []
     of_people = ceiling_rows(selection) if ceilings else Ceilings([], {})
-    rows += of_people.rows + (pair_ceiling_rows(selection) if ceilings else [])
-    intervals: dict[RowKey, Interval] = {}
-    ranks: Mapping[RowKey, int] = {}
-    differences = None
-    panels = build_panels(selection, scores, by_pair_floor) if _needs_panels(statistics) else []
-    if statistics.interval == "fisher":
-        if selection.protocol.level != "pooled":
-            raise InputError(
-                f"statistics.interval=fisher is of data points; protocol.level="
-                f"{selection.protocol.level} takes statistics.interval=percentile or bca"
-            )
-        intervals = fisher_intervals(rows, statistics.level)
-    elif statistics.uses_resampling:
-        if tests:
-            _check_comparable(selection, metrics, panels, tests)
-        uncertainty = _resample(
-            [*panels, *word_panels],
-            *(scored, statistics, tests, of_people, progress),
-            compares=compares,
-        )
-        intervals = dict(uncertainty.intervals)
-        ranks = uncertainty.compute_ranks(
-            {row_key(r): r["value"] for r in rows if r["metric"] in metrics}
-        )
-        differences = make_significance(
-            selection.name,
-            selection.protocol.name,
-            uncertainty.differences,
-            statistics.replicates,
-        )
-    if statistics.interval != "none":
-        intervals |= _wilson_intervals(rows, intervals, statistics.level)
-    rows = [_with_interval(row, intervals) for row in rows]
+    rows = _score_rows(scored, by_floor, by_pair_floor, word_panels) + of_people.rows
+    rows += pair_ceiling_rows(selection) if ceilings else []
+    panels: list[Panel] = []
+    if statistics.uses_resampling or statistics.disattenuate:
+        panels = build_panels(selection, {**scored.oriented, **by_floor}, by_pair_floor)
+    uncertainty = _measure_uncertainty(
+        *(scored, rows, panels, word_panels, of_people, statistics, tests, progress),
+        compares=compares,
+    )
+    names = selection.name, selection.protocol.name
     return MeasuredDataset(
         scored,
-        make_correlations(rows),
+        make_correlations(_with_intervals(rows, uncertainty.intervals, statistics)),
         statistics,
-        differences,
-        ranks,
+        make_significance(*names, uncertainty.differences, statistics.replicates)
+        if statistics.uses_resampling
+        else None,
+        uncertainty.compute_ranks(
+            {row_key(r): r["value"] for r in rows if r["metric"] in scored.oriented}
+        ),
         _disattenuated(selection, panels if statistics.disattenuate else [], statistics),
         of_people.remark,
     )
+
+
+def _score_rows(
+    scored: ScoredDataset,
+    by_floor: Mapping[str, pd.Series],
+    by_pair_floor: Mapping[str, Floats],
+    word_panels: Sequence[RatingPanel],
+) -> list[Row]:
+    """Return the rows of metrics, floors, metrics that blame words, and floors of preferences."""
+    selection = scored.selection
+    notes = {**scored.caveats, **{name: FLOOR_NOTES[name] for name in by_floor}}
+    rows = [
+        row
+        for name, scores in {**scored.oriented, **by_floor}.items()
+        for row in metric_rows(selection, name, scores, notes.get(name, ""))
+    ]
+    rows += word_rows(selection, word_panels, notes)
+    for name, pair_differences in by_pair_floor.items():
+        rows += pair_floor_rows(selection, name, pair_differences, FLOOR_NOTES[name])
+    return rows
 
 
 def _pair_floors(selection: EvaluationSet, by_floor: Mapping[str, pd.Series]) -> dict[str, Floats]:
@@ -293,15 +284,26 @@ def _pair_floors(selection: EvaluationSet, by_floor: Mapping[str, pd.Series]) ->
     return {name: d for name, d in pairs.floors(selection.items).items() if name not in by_floor}
 
 
-def _wilson_intervals(
-    rows: Sequence[Row], intervals: Mapping[RowKey, Interval], level: float
-) -> dict[RowKey, Interval]:
-    """Return Wilson's intervals of the accuracies that have no interval of their own."""
+def _with_intervals(
+    rows: Sequence[Row], intervals: Mapping[RowKey, Interval], statistics: StatisticsOptions
+) -> list[Row]:
+    """Add its interval to each row; accuracies that have none get Wilson's."""
+    if statistics.interval == "none":
+        return list(rows)
     bare_rows = [row for row in rows if np.isnan(intervals.get(row_key(row), Interval()).low)]
-    return {
+    wilson_by_key = {
         key: replace(wilson, remarks=(*intervals.get(key, Interval()).remarks, *wilson.remarks))
-        for key, wilson in wilson_intervals(bare_rows, level).items()
+        for key, wilson in wilson_intervals(bare_rows, statistics.level).items()
     }
+    interval_by_key = {**intervals, **wilson_by_key}
+    return [_with_interval(row, interval_by_key.get(row_key(row))) for row in rows]
+
+
+def _with_interval(row: Row, interval: Interval | None) -> Row:
+    if interval is None or np.isnan(row["value"]):
+        return row
+    note = join_notes(row["note"], interval.note)
+    return {**row, "ci_low": interval.low, "ci_high": interval.high, "note": note}
 
 
 def row_key(row: Mapping[str, Any]) -> RowKey:
@@ -369,41 +371,49 @@ def _pair_panels(
     return panels
 
 
-def _needs_panels(statistics: StatisticsOptions) -> bool:
-    return statistics.uses_resampling or statistics.disattenuate
-
-
-def _resample(
-    panels: Sequence[Panel],
+def _measure_uncertainty(
     scored: ScoredDataset,
+    rows: Sequence[Row],
+    panels: Sequence[Panel],
+    word_panels: Sequence[Panel],
+    ceilings: Ceilings,
     statistics: StatisticsOptions,
     tests: Sequence[str],
-    ceilings: Ceilings,
     progress: StepProgress,
     *,
     compares: bool,
 ) -> Uncertainty:
-    metrics = [m.spec for m in scored.metrics] if compares else []
+    """Return intervals by formula, or intervals and differences by resampling.
+
+    Raises:
+        InputError: see `correlate_dataset`.
+    """
+    selection, metrics = scored.selection, [m.spec for m in scored.metrics]
+    if statistics.interval == "fisher":
+        if selection.protocol.level != "pooled":
+            raise InputError(
+                f"statistics.interval=fisher is of data points; protocol.level="
+                f"{selection.protocol.level} takes statistics.interval=percentile or bca"
+            )
+        return Uncertainty(statistics, fisher_intervals(rows, statistics.level), ())
+    if not statistics.uses_resampling:
+        return Uncertainty(statistics, {}, ())
+    if tests:
+        _check_comparable(selection, metrics, panels, tests)
+    competing = metrics if compares else []
+    all_panels = [*panels, *word_panels]
     n_blocks = count_blocks(statistics.replicates)
-    n_competing = [len(set(metrics) & set(panel.metrics)) for panel in panels]
+    n_competing = [len(set(competing) & set(panel.metrics)) for panel in all_panels]
     steps = sum(n_blocks + n * (n - 1) // 2 for n in n_competing)
-    progress.add_steps(steps, f"{scored.selection.name}: replicates")
+    progress.add_steps(steps, f"{selection.name}: replicates")
     return measure_uncertainty(
-        panels,
-        metrics,
+        all_panels,
+        competing,
         statistics,
         tuple(dict.fromkeys(("bootstrap", *tests))),
         extras=ceilings.draws,
         advance=progress.advance,
     )
-
-
-def _with_interval(row: Row, intervals: Mapping[RowKey, Interval]) -> Row:
-    interval = intervals.get(row_key(row))
-    if interval is None or np.isnan(row["value"]):
-        return row
-    note = join_notes(row["note"], interval.note)
-    return {**row, "ci_low": interval.low, "ci_high": interval.high, "note": note}
 
 
 def _check_comparable(

@@ -24,7 +24,7 @@ from ..statistics.bootstrap import (
 from ..statistics.bradley_terry import Strengths, fit_strengths
 from ..statistics.significance import MetricDifference, PairedTest, two_sided_p_value
 from ..statistics.system_orders import ORDER_MEASURES, compare_orders, draw_systems
-from ..statistics.weighted_coefficients import Floats
+from ..statistics.weighted_coefficients import Floats, Statistic
 from .evaluation_set import EvaluationSet
 from .system_battles import Battles, BattleSet
 from .system_ranking import (
@@ -75,6 +75,24 @@ class _Resampled:
     replicates: Floats
     left_out: Floats | None
 
+    @classmethod
+    def draw(
+        cls,
+        statistic: Statistic,
+        n_images: int,
+        options: StatisticsOptions,
+        advance: Callable[[], None] | None,
+    ) -> _Resampled:
+        """Compute the values and, where the options resample, their replicates over images."""
+        values = statistic(np.ones((n_images, 1)))[:, 0]
+        if not options.uses_resampling or n_images < 2:
+            return cls(values, np.empty((len(values), 0)), None)
+        (replicates,) = resample(
+            [statistic], *(n_images, options.replicates, options.seed), advance=advance
+        )
+        left_out = jackknife(statistic, n_images) if options.interval == "bca" else None
+        return cls(values, replicates, left_out)
+
     def split(self, n_values: int) -> list[_Resampled]:
         """Cut the values into parts of equal size, in order."""
         parts: list[_Resampled] = []
@@ -121,8 +139,10 @@ def rank_by_preferences(
     check_systems(selection)
     battles = BattleSet.make(selection)
     systems, dataset = battles.systems, selection.name
-    ones = np.ones((battles.n_images, 1))
-    fits = [fit_strengths(*b.count(ones), tie_model) for b in battles.by_dimension]
+    fits = [
+        fit_strengths(*b.count(np.ones((battles.n_images, 1))), tie_model)
+        for b in battles.by_dimension
+    ]
     means = battles.means(selection.items, scores)
 
     def statistic(weights: Floats) -> Floats:
@@ -132,19 +152,8 @@ def rank_by_preferences(
         ]
         return np.concatenate([*strengths, *(mean(weights) for mean in means.values())])
 
-    values = statistic(ones)[:, 0]
-    sample = _Resampled(values, np.empty((len(values), 0)), None)
-    if statistics.uses_resampling and battles.n_images > 1:
-        (replicates,) = resample(
-            [statistic],
-            n_units=battles.n_images,
-            replicates=statistics.replicates,
-            seed=statistics.seed,
-            advance=advance,
-        )
-        left_out = jackknife(statistic, battles.n_images) if statistics.interval == "bca" else None
-        sample = _Resampled(values, replicates, left_out)
     # `statistic` returns the systems' strengths in each dimension, then their means by each metric.
+    sample = _Resampled.draw(statistic, battles.n_images, statistics, advance)
     parts = sample.split(len(systems))
     dimensions = [b.dimension for b in battles.by_dimension]
     strengths_by_dimension = dict(zip(dimensions, parts[: len(dimensions)], strict=True))

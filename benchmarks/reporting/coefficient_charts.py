@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from ...metrics.base import Floats
 from ..runs.tables import COEFFICIENT_STYLE, MISSING, ResultTable, format_number, format_p_value
 from ..scoring.catalog import METRIC_KINDS
 from ..statistics.multiple_tests import p_value_column
@@ -224,20 +225,8 @@ def make_difference_chart(
     table = ResultTable(f"{title} ({test})", corner, ["difference", "from", "to", "p"], cells)
 
     def draw() -> Any:
-        figure, axis = make_square_figure(len(labels))
         signs = np.where(p_values < level, np.sign(differences), 0.0)
-        numbers = [[format_number(float(v), *number_format) for v in row] for row in differences]
-        draw_squares(
-            axis,
-            [
-                [
-                    Square(_DIFFER[int(signs[i, j])], numbers[i][j]) if i != j else None
-                    for j in range(len(labels))
-                ]
-                for i in range(len(labels))
-            ],
-        )
-        label_square(axis, labels)
+        figure, axis = _draw_differences(labels, differences, signs, number_format)
         axis.set_title(title)
         axis.set_xlabel(f"row less column: {subject}")
         return figure
@@ -249,6 +238,25 @@ def make_difference_chart(
         f"significantly."
     )
     return Chart("significance", name, title, description, table, draw)
+
+
+def _draw_differences(
+    labels: Sequence[str], differences: Floats, signs: Floats, number_format: tuple[float, int]
+) -> tuple[Any, Any]:
+    """Draw a square with a row and a column a label, coloured by signs; return figure and axis."""
+    figure, axis = make_square_figure(len(labels))
+    squares = [
+        [
+            Square(_DIFFER[int(sign)], format_number(float(difference), *number_format))
+            if i != j
+            else None
+            for j, (difference, sign) in enumerate(zip(*row, strict=True))
+        ]
+        for i, row in enumerate(zip(differences, signs, strict=True))
+    ]
+    draw_squares(axis, squares)
+    label_square(axis, labels)
+    return figure, axis
 
 
 _ENDS = ("difference", "ci_low", "ci_high")

@@ -88,7 +88,6 @@ def make_violin_chart(
         corner: what groups are: `rating` or `system`.
         n_lost: how many scores are not finite.
     """
-    groups = list(scores_by_group.values())
     rows: list[tuple[str, list[str]]] = []
     for group_name, group in scores_by_group.items():
         quarters = np.quantile(group, [0.25, 0.5, 0.75]) if len(group) else [np.nan] * 3
@@ -99,37 +98,8 @@ def make_violin_chart(
             format_short(mean),
         ]
         rows.append((group_name, cells))
-    total = sum(map(len, groups)) + n_lost
+    total = sum(map(len, scores_by_group.values())) + n_lost
     notes = [f"{n_lost:,} of {total:,} scores are not finite and left out."] if n_lost else []
-    are_levels = corner == "rating"
-
-    def draw() -> Any:
-        figure, axis = make_figure(2.9, 2.2 if are_levels else 2.6)
-        filled = [k for k, group in enumerate(groups) if len(group)]
-        if filled:
-            drawn = axis.violinplot(
-                [groups[k] for k in filled], filled, widths=0.9, showextrema=False, points=30
-            )
-            for body in drawn["bodies"]:
-                body.set(facecolor=SERIES[0], edgecolor="none", alpha=0.35)
-            means = [float(groups[k].mean()) for k in filled]
-            axis.plot(
-                filled,
-                means,
-                marker="o",
-                color=INK,
-                markersize=2.5,
-                linewidth=0.9,
-                linestyle="-" if are_levels else "none",
-            )
-        tilt = {} if are_levels else {"rotation": 30, "ha": "right", "rotation_mode": "anchor"}
-        axis.set_xticks(range(len(groups)), list(scores_by_group), **tilt)
-        axis.set_xlim(-0.6, len(groups) - 0.4)
-        axis.grid(False, axis="x")
-        axis.set_xlabel(corner)
-        axis.set_title(label)
-        return figure
-
     medians = ", ".join(f"{cells[2]} at {group}" for group, cells in rows if cells[2] != MISSING)
     return Chart(
         "scores",
@@ -137,8 +107,37 @@ def make_violin_chart(
         title,
         f"Violins of the scores of each {corner}, with their means. Medians: {medians}.",
         ResultTable(title, corner, ["n", "25 %", "median", "75 %", "mean"], rows, notes=notes),
-        draw,
+        lambda: _draw_violins(scores_by_group, label, corner),
     )
+
+
+def _draw_violins(scores_by_group: Mapping[str, Floats], label: str, corner: str) -> Any:
+    groups = list(scores_by_group.values())
+    are_levels = corner == "rating"
+    figure, axis = make_figure(2.9, 2.2 if are_levels else 2.6)
+    filled = [k for k, group in enumerate(groups) if len(group)]
+    if filled:
+        drawn = axis.violinplot(
+            [groups[k] for k in filled], filled, widths=0.9, showextrema=False, points=30
+        )
+        for body in drawn["bodies"]:
+            body.set(facecolor=SERIES[0], edgecolor="none", alpha=0.35)
+        axis.plot(
+            filled,
+            [float(groups[k].mean()) for k in filled],
+            marker="o",
+            color=INK,
+            markersize=2.5,
+            linewidth=0.9,
+            linestyle="-" if are_levels else "none",
+        )
+    tilt = {} if are_levels else {"rotation": 30, "ha": "right", "rotation_mode": "anchor"}
+    axis.set_xticks(range(len(groups)), list(scores_by_group), **tilt)
+    axis.set_xlim(-0.6, len(groups) - 0.4)
+    axis.grid(False, axis="x")
+    axis.set_xlabel(corner)
+    axis.set_title(label)
+    return figure
 
 
 def metric_correlation_charts(part: RunPart) -> Iterator[Chart]:

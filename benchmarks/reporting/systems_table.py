@@ -44,79 +44,89 @@ def join_systems(config: TableOptions) -> JoinedTable:
                 f"{name}= is of runs that meet judgements; a run of captau score has none"
             )
     parts = read_scored_parts(config.runs)
-    part_by_key = {
-        (part.digest, metric, part.run.run["signatures"].get(metric, "")): part
-        for part in reversed(parts)
-        for metric in part.metrics
-    }
-    part_by_key = dict(reversed(part_by_key.items()))
-    known = list(dict.fromkeys(metric for _, metric, _ in part_by_key))
-    for name in config.coefficients:
-        if name not in known:
-            raise unknown(f"metric of run={config.runs[0]}", name, known)
-    keys = [key for key in part_by_key if not config.coefficients or key[1] in config.coefficients]
-    digests = list(dict.fromkeys(key[0] for key in keys))
-    order = config.coefficients or tuple(parts[0].sort_metrics(known))
-    keys.sort(key=lambda key: (digests.index(key[0]), order.index(key[1])))
+    part_by_key = _select_columns(parts, config)
     rows = _name_rows(parts)
     for name in config.rows:
         if name not in rows:
             raise unknown(f"system of run={config.runs[0]}", name, list(rows))
+    metrics = [metric for part in parts for metric in part.metrics]
     for option, names in (("names", config.names), ("own", config.own)):
         for name in names:
-            if name not in (*rows, *known, *GROUPS):
-                raise unknown(f"system or metric of {option}", name, [*rows, *known])
+            if name not in (*rows, *metrics, *GROUPS):
+                raise unknown(f"system or metric of {option}", name, [*rows, *metrics])
+    has_ranks = len(config.runs) == 1
     cells = {
-        name: [
-            _cell(rows[name], key, config.intervals, has_ranks=len(config.runs) == 1)
-            for key in keys
-        ]
+        name: [_cell(rows[name], key, config.intervals, has_ranks=has_ranks) for key in part_by_key]
         for name in config.rows or rows
     }
-    for index, key in enumerate(keys):
-        _mark_column(
-            cells, index, higher_is_better=part_by_key[key].styles[key[1]]["higher_is_better"]
-        )
+    for index, ((_, metric, _), part) in enumerate(part_by_key.items()):
+        _mark_column(cells, index, higher_is_better=part.styles[metric]["higher_is_better"])
     check_labels(config.names, ((name, config.names.get(name, name)) for name in cells))
-    numbers = [cell for row in cells.values() for cell in row]
     has_details = config.notes_below == "full"
-    signatures = {part_by_key[key].label(key[1]): shorten_hashes(key[2]) for key in keys if key[2]}
-    notes = _notes(
-        parts,
-        any(cell.low for cell in numbers),
-        any(cell.rank is not None for cell in numbers),
-        has_details,
-    )
+    has_several_references = len({digest for digest, _, _ in part_by_key}) > 1
+    table_rows = [
+        TableRow(
+            config.names.get(name, name + (OWN_MARK if name in config.own else "")),
+            *("", "", ""),
+            tuple(row),
+        )
+        for name, row in _sort(cells, part_by_key, config.sort).items()
+    ]
     return JoinedTable(
         config.title or "Scores of captioning systems",
         config.label or "",
-        tuple(_column(part_by_key[key], key[1], len(digests) > 1, config.names) for key in keys),
-        (
-            RowGroup(
-                "systems",
-                tuple(
-                    TableRow(
-                        config.names.get(name, name + (OWN_MARK if name in config.own else "")),
-                        *("", "", ""),
-                        tuple(row),
-                    )
-                    for name, row in _sort(cells, part_by_key, keys, config.sort).items()
-                ),
-            ),
+        tuple(
+            _column(part, metric, has_several_references, config.names)
+            for (_, metric, _), part in part_by_key.items()
         ),
+        (RowGroup("systems", tuple(table_rows)),),
         (),
-        tuple(notes) if config.notes_below != "none" else (),
-        tuple(signatures.items()) if has_details else (),
+        tuple(_notes(parts, cells, has_details)) if config.notes_below != "none" else (),
+        _signatures(part_by_key) if has_details else (),
         config.intervals,
         has_legend=config.notes_below != "none",
         corner="system",
     )
 
 
+def _select_columns(
+    parts: Sequence[ScoredCaptions], config: TableOptions
+) -> dict[ColumnKey, ScoredCaptions]:
+    """Return the first part of each column, in the order of columns: by references, then by metric.
+
+    Raises:
+        InputError: on an unknown metric.
+    """
+    part_by_key = {
+        (part.digest, metric, part.run.run["signatures"].get(metric, "")): part
+        for part in reversed(parts)
+        for metric in part.metrics
+    }
+    part_by_key = dict(reversed(part_by_key.items()))
+    metrics = dict.fromkeys(metric for _, metric, _ in part_by_key)
+    for name in config.coefficients:
+        if name not in metrics:
+            raise unknown(f"metric of run={config.runs[0]}", name, metrics)
+    order = config.coefficients or tuple(parts[0].sort_metrics(metrics))
+    keys = [key for key in part_by_key if key[1] in order]
+    digests = list(dict.fromkeys(key[0] for key in keys))
+    keys.sort(key=lambda key: (digests.index(key[0]), order.index(key[1])))
+    return {key: part_by_key[key] for key in keys}
+
+
+def _signatures(part_by_key: Mapping[ColumnKey, ScoredCaptions]) -> tuple[tuple[str, str], ...]:
+    """Return the labels of the metrics that have a signature, each with its signature."""
+    signatures = {
+        part.label(metric): shorten_hashes(signature)
+        for (_, metric, signature), part in part_by_key.items()
+        if signature
+    }
+    return tuple(signatures.items())
+
+
 def _sort(
     cells: dict[str, list[PrintedNumber]],
     part_by_key: Mapping[ColumnKey, ScoredCaptions],
-    keys: Sequence[ColumnKey],
     sort: Sequence[str],
 ) -> dict[str, list[PrintedNumber]]:
     """Return the rows from the best to the worst in the column of a metric.
@@ -126,11 +136,12 @@ def _sort(
     """
     if not sort:
         return cells
-    metrics = [metric for _, metric, _ in keys]
+    metrics = [metric for _, metric, _ in part_by_key]
     if len(sort) > 1 or sort[0] not in metrics:
         raise unknown("metric to sort by", ", ".join(sort), metrics)
     index = metrics.index(sort[0])
-    sign = 1 if part_by_key[keys[index]].styles[sort[0]]["higher_is_better"] else -1
+    part = list(part_by_key.values())[index]
+    sign = 1 if part.styles[sort[0]]["higher_is_better"] else -1
     values = {name: sign * row[index].value for name, row in cells.items()}
     order = sorted(cells, key=lambda name: math.inf if math.isnan(values[name]) else -values[name])
     return {name: cells[name] for name in order}
@@ -196,16 +207,19 @@ def _column(
 
 
 def _notes(
-    parts: Sequence[ScoredCaptions], has_intervals: bool, has_ranks: bool, has_details: bool
+    parts: Sequence[ScoredCaptions],
+    cells: Mapping[str, Sequence[PrintedNumber]],
+    has_details: bool,
 ) -> Iterator[str]:
     """Yield the notes below the table."""
     styles = [MetricStyle(**style) for part in parts for style in part.styles.values()]
     counts = sorted({int(row["n_images"]) for part in parts for row in part.rows.values()})
     yield f"Images: {', '.join(f'{count:,}' for count in counts)}. {scale_note(styles)}."
-    if has_intervals:
+    numbers = [number for row in cells.values() for number in row]
+    if any(number.low for number in numbers):
         words = dict.fromkeys(interval_words(part.statistics) for part in parts)
         yield f"Intervals: {'; '.join(words)}."
-    if has_ranks:
+    if any(number.rank is not None for number in numbers):
         words = dict.fromkeys(rank_words(part.statistics) for part in parts)
         yield f"Superscript numbers, ranks: {'; '.join(words)}.".replace("metrics", "systems")
     if has_details:
