@@ -17,7 +17,7 @@ from ...datasets.errors import InputError, unknown
 from ...datasets.shards.row_reader import Columns
 from ...metrics.base import Metric
 from ...metrics.text.java import java_program
-from ..scoring.catalog import read_config, resolve_metrics, usual_protocol
+from ..scoring.catalog import read_config, resolve_metrics
 from ..scoring.locations import OWN, Locations
 from ..scoring.protocol import Protocol
 from ..statistics.bootstrap import StatisticsOptions
@@ -192,8 +192,7 @@ def locations_of(composed: Composed) -> Locations:
 def apply_environment(composed: Composed) -> None:
     """Set the environment variables that `java.*`, `cache.*` and `weights.*` stand for.
 
-    They reach what metrics start and store, here and in child processes. The command line calls this
-    once, before the command runs.
+    They reach child processes too. The command line calls this once, before the command runs.
 
     Raises:
         InputError: where `java.home` is no Java home, before anything is computed.
@@ -322,10 +321,10 @@ FILE = options_of(_FileOptions, "file.", heading=OWN_JUDGEMENTS)
 
 
 def dataset_options(
-    default: str | None, text: str, takes: str = "NAME|[A,B]", heading: str = ""
+    default: str | None, text: str, takes: str = "NAME|[A,B]"
 ) -> tuple[Option, ...]:
     """Return the option `dataset=` and the key of the schema in which its files arrive."""
-    typed = Option("dataset", default, text, takes=takes, heading=heading, config_group="dataset")
+    typed = Option("dataset", default, text, takes=takes, config_group="dataset")
     return typed, Option("datasets", {}, "", dict[str, DatasetSchema])
 
 
@@ -372,13 +371,6 @@ def changes_of(protocol: Any) -> dict[str, Any]:
     return changes
 
 
-def usual_protocols(
-    datasets: Iterable[str], changes: Mapping[str, Any] | None = None
-) -> dict[str, Protocol]:
-    """Return each dataset's usual protocol with some changes."""
-    return {name: Protocol.resolve(name, usual_protocol(name), changes or {}) for name in datasets}
-
-
 def protocols_of(composed: Composed) -> dict[str, Protocol]:
     """Return each dataset's protocol, the usual one with what was typed."""
     names_of(composed["datasets"])
@@ -391,10 +383,10 @@ def protocols_of(composed: Composed) -> dict[str, Protocol]:
 # Metrics.
 
 
-def metrics_option(default: Any, text: str = "", heading: str = "") -> Option:
+def metrics_option(default: Any, text: str = "") -> Option:
     """Return the option `metrics=`."""
     text = text or 'suites and metrics; parameters in brackets: "cider(variant=plain)"'
-    return Option("metrics", default, text, takes="SUITE|[A,B]", heading=heading)
+    return Option("metrics", default, text, takes="SUITE|[A,B]")
 
 
 METRICS = metrics_option("text")
@@ -441,7 +433,7 @@ def statistics_of(values: Any) -> StatisticsOptions:
 
 
 def statistics_part(*names: str, **texts: str) -> Any:
-    """Declare the field `statistics` with some of its options; `texts` are help texts of the command's own."""
+    """Declare the field `statistics` with some of its options, and help texts of the command's own."""
     options = (
         replace(option_, help=texts.get(name, option_.help))
         for option_ in STATISTICS

@@ -49,18 +49,13 @@ def make_charts(part: RunPart, kind: str) -> tuple[list[Chart], str]:
     Raises:
         InputError: where a file of the run is damaged.
     """
-    if isinstance(part, ScoredCaptions):
-        if kind not in SYSTEM_CHART_MAKERS:
-            return [], "nobody rated these captions"
-        makers: Any = SYSTEM_CHART_MAKERS
-    else:
-        makers = _MAKERS
-    if isinstance(part, RunDataset) and kind in _NEED_ITEMS and not part.has_judgements:
-        return [], f"captau {part.run.command} keeps no items and ratings; captau bench does"
+    if reason := part.refuse_chart(kind):
+        return [], reason
+    makers: Any = _SYSTEM_MAKERS if isinstance(part, ScoredCaptions) else _MAKERS
     try:
         charts: list[Chart] = list(makers[kind](part))
-    except UnavailableChart as reason:
-        return [], str(reason)
+    except UnavailableChart as error:
+        return [], str(error)
     return charts, "" if charts else "the run has nothing of the kind"
 
 
@@ -76,11 +71,9 @@ _MAKERS: dict[str, Callable[[RunDataset], Iterator[Chart]]] = {
 }
 
 #: Makers of charts of a user's own captions.
-SYSTEM_CHART_MAKERS: dict[str, Callable[[ScoredCaptions], Iterator[Chart]]] = {
+_SYSTEM_MAKERS: dict[str, Callable[[ScoredCaptions], Iterator[Chart]]] = {
     "forest": corpus_charts,
     "significance": difference_charts,
     "scores": system_violin_charts,
     "correlations": metric_correlation_charts,
 }
-
-_NEED_ITEMS = ("ratings", "agreement", "scores", "correlations", "precision_recall")

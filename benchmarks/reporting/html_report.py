@@ -24,10 +24,10 @@ from ..runs.tables import MISSING, ResultTable, format_p_value
 from . import figure_files as figures
 from .caption_browser import Embedded, embed
 from .chart import format_short
-from .charts import SYSTEM_CHART_MAKERS, make_charts
-from .overview import Overview, describe_data
+from .charts import make_charts
+from .overview import Overview
 from .run_dataset import RunDataset
-from .score_overview import corpus_table, describe_captions, score_verdict
+from .score_overview import ScoreOverview
 from .scored_captions import ScoredCaptions, run_parts
 
 _PACKAGE = "captau.benchmarks.reporting"
@@ -108,12 +108,6 @@ def build(config: ReportOptions) -> Report:
 
 #: How large a page may be by command, unless the user says it; 3 MB for the others.
 DEFAULT_MEGABYTES = {"score": 12.0}
-#: What charts of own captions are called; the others are in `CHARTS`.
-_SYSTEM_CHARTS = {
-    "forest": "Scores with intervals",
-    "significance": "Which systems differ",
-    "scores": "Captions' scores by system",
-}
 #: Up to so many letters a cell is not broken into lines.
 _SHORT = 24
 #: Bytes that are kept for what the page says of what had no room.
@@ -210,10 +204,7 @@ def _part_data(
 
     identity = f"d{number_of}"
     groups: list[dict[str, Any]] = []
-    headings = CHARTS
-    if isinstance(part, ScoredCaptions):
-        headings = {kind: _SYSTEM_CHARTS.get(kind, CHARTS[kind]) for kind in SYSTEM_CHART_MAKERS}
-    for kind, heading in headings.items():
+    for kind, heading in part.chart_titles.items():
         charts, reason = make_charts(part, kind)
         drawn_charts: list[dict[str, Any]] = []
         for chart_number, chart in enumerate(charts, 1):
@@ -234,20 +225,15 @@ def _part_data(
             )
         groups.append({"kind": kind, "title": heading, "charts": drawn_charts, "reason": reason})
         progress.advance()
-    if isinstance(part, ScoredCaptions):
-        table, best = corpus_table(part)
-        verdict, lead = score_verdict(part), describe_captions(part)
-    else:
-        overview = Overview(part)
-        table, best = overview.table()
-        verdict, lead = overview.verdict(), describe_data(part)
+    overview = Overview(part) if isinstance(part, RunDataset) else ScoreOverview(part)
+    table, best = overview.table()
     data = part.run.run.get("data", {}).get(part.dataset)
     return {
         "id": identity,
         "title": part.title,
         "synthetic": isinstance(data, dict) and data.get("synthetic", False),
-        "verdict": verdict,
-        "lead": lead,
+        "verdict": overview.verdict(),
+        "lead": overview.lead(),
         "overview": table,
         "best": best,
         "groups": groups,

@@ -23,21 +23,6 @@ ColumnKey = tuple[str, str, str]
 CENTRED_AT_ZERO = ("tau_c", "tau_b", "tau_a", "gamma", "spearman", "pearson")
 
 
-def describe_data(part: RunDataset) -> str:
-    """Describe the captions, their judgements and the protocol in a line."""
-    counts = part.correlations[["n_items", "n_ratings"]].max()
-    points = (
-        "preference pairs" if set(part.correlations["coefficient"]) == {"accuracy"} else "ratings"
-    )
-    sizes = f"{int(counts['n_items']):,} captions, {int(counts['n_ratings']):,} {points}"
-    options: Any = part.run.run.get("protocols", {}).get(part.dataset)
-    try:
-        protocol = Protocol.from_record(options)
-    except (AttributeError, TypeError):
-        return f"{sizes}; protocol {part.protocol}."
-    return f"{sizes}; protocol {part.protocol}: {describe_protocol(protocol)}."
-
-
 @dataclass(frozen=True)
 class Overview:
     """The coefficients of a dataset, metrics sorted by the leading one.
@@ -47,6 +32,20 @@ class Overview:
     """
 
     part: RunDataset
+
+    def lead(self) -> str:
+        """Describe the captions, their judgements and the protocol in a line."""
+        part = self.part
+        counts = part.correlations[["n_items", "n_ratings"]].max()
+        has_pairs_alone = set(part.correlations["coefficient"]) == {"accuracy"}
+        points = "preference pairs" if has_pairs_alone else "ratings"
+        sizes = f"{int(counts['n_items']):,} captions, {int(counts['n_ratings']):,} {points}"
+        options: Any = part.run.run.get("protocols", {}).get(part.dataset)
+        try:
+            protocol = Protocol.from_record(options)
+        except (AttributeError, TypeError):
+            return f"{sizes}; protocol {part.protocol}."
+        return f"{sizes}; protocol {part.protocol}: {describe_protocol(protocol)}."
 
     @cached_property
     def row_by_key(self) -> dict[ColumnKey, dict[str, Any]]:

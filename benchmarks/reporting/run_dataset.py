@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -13,6 +13,7 @@ import pandas as pd
 from ...datasets.preferences import PREFERENCE_COLUMNS
 from ...datasets.schema import RATING_COLUMNS, Scale
 from ..evaluation.floors import FLOORS
+from ..options.report import CHARTS
 from ..options.thresholds import CurveOptions
 from ..runs.finished_run import FinishedRun
 from ..runs.results import BLAME_COLUMNS
@@ -39,6 +40,15 @@ class RunPart:
     @property
     def file_words(self) -> tuple[str, ...]:
         """Words that tell the part from others in the names of files."""
+        raise NotImplementedError
+
+    @property
+    def chart_titles(self) -> Mapping[str, str]:
+        """The kinds of charts that a page shows, with their titles."""
+        return CHARTS
+
+    def refuse_chart(self, kind: str) -> str:
+        """Return the reason why there are no charts of a kind; empty where there may be some."""
         raise NotImplementedError
 
     @cached_property
@@ -210,12 +220,13 @@ class RunDataset(RunPart):
         """The dimensions on which more is worse."""
         return tuple(self.run.run["data"][self.dataset].get("faults", ()))
 
-    @property
-    def has_judgements(self) -> bool:
-        """Tell whether the run kept its items and their ratings."""
-        return self.run.has_file("items.parquet")
+    def refuse_chart(self, kind: str) -> str:
+        if kind not in _CHARTS_OF_ITEMS or self.run.has_file("items.parquet"):
+            return ""
+        return f"captau {self.run.command} keeps no items and ratings; captau bench does"
 
 
+_CHARTS_OF_ITEMS = ("ratings", "agreement", "scores", "correlations", "precision_recall")
 FLOORS_AND_CEILINGS = {**FLOORS, **CEILINGS}
 
 

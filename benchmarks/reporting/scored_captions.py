@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -14,12 +14,20 @@ from typing import Any
 import pandas as pd
 
 from ...datasets.errors import InputError
+from ..options.report import CHARTS
 from ..options.thresholds import CurveOptions
 from ..runs.finished_run import COMMANDS_WITH_SCORE, FinishedRun, read_run
 from ..runs.tables import COEFFICIENT_STYLE, format_number
 from ..statistics.bootstrap import StatisticsOptions
 from ..statistics.multiple_tests import p_value_column, rank_clusters
 from .run_dataset import RunDataset, RunPart, run_datasets
+
+_CHART_TITLES = {
+    "forest": "Scores with intervals",
+    "significance": "Which systems differ",
+    "scores": "Captions' scores by system",
+    "correlations": CHARTS["correlations"],
+}
 
 
 @dataclass(frozen=True)
@@ -60,6 +68,13 @@ class ScoredCaptions(RunPart):
             ", ".join(self.systems) if len(self.systems) <= 3 else f"{len(self.systems)} systems"
         )
         return f"{names}, references {self.dataset}" if self.has_several_references else names
+
+    @property
+    def chart_titles(self) -> Mapping[str, str]:
+        return _CHART_TITLES
+
+    def refuse_chart(self, kind: str) -> str:
+        return "" if kind in _CHART_TITLES else "nobody rated these captions"
 
     @property
     def is_by_image(self) -> bool:

@@ -106,9 +106,7 @@ def read_rows(
         raise CorruptError(shard.path, str(error)) from error
 
 
-def column_types(
-    path: Path, shard: Shard, columns: Columns, required: Sequence[str] = ("image_id", "caption")
-) -> dict[str, str]:
+def column_types(path: Path, shard: Shard, columns: Columns) -> dict[str, str]:
     """Return the types of a Parquet shard's columns, by captau's own names of them.
 
     Raises:
@@ -119,7 +117,7 @@ def column_types(
         schema = pq.read_schema(path)
     except (pa.ArrowInvalid, OSError) as error:
         raise CorruptError(shard.path, str(error)) from error
-    column_pairs = _columns_to_read(schema, shard.path, columns, required)
+    column_pairs = _columns_to_read(schema, shard.path, columns, ("image_id", "caption"))
     return {own_name: str(schema.field(name).type) for own_name, name in column_pairs}
 
 

@@ -143,20 +143,6 @@ def load_caption_quality(root: Path) -> CaptionSet:
     return CaptionSet(items, pd.concat(frames, ignore_index=True), card=CARD)
 
 
-def original_urls(root: Path) -> dict[str, str]:
-    """Read each image's original address by image key, from the `.meta` files that are there.
-
-    Raises:
-        InputError: where none is there, or one is malformed.
-    """
-    urls: dict[str, str] = {}
-    for path in _existing(root, CARD.sources[len(_FOLDS) :]).values():
-        table = read_table(path, ending=".tsv")
-        addresses = zip(table.filled("IMAGE_KEY"), table.texts("OriginalURL"), strict=True)
-        urls |= {image: url for image, url in addresses if url != "NaN"}  # as one image's is
-    return urls
-
-
 def _existing(root: Path, sources: Sequence[SourceFile]) -> dict[str, Path]:
     """Return the files that are there by split, of sources in the order of `_FOLDS`."""
     paths = {

@@ -206,12 +206,8 @@ def check_keys(where: str, missing: Iterable[str], unused: Iterable[str]) -> Non
         (sorted(unused), "of its tensors are not of the model"),
     ):
         if names:
-            raise InputError(f"{where}: {len(names)} {problem}: {_listed(names)}")
-
-
-def _listed(names: Sequence[str], limit: int = 20) -> str:
-    more = f" and {len(names) - limit} more" if len(names) > limit else ""
-    return ", ".join(names[:limit]) + more
+            more = f" and {len(names) - 20} more" if len(names) > 20 else ""
+            raise InputError(f"{where}: {len(names)} {problem}: {', '.join(names[:20])}{more}")
 
 
 def hash_of(paths: Iterable[Path]) -> str:

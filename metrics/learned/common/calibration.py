@@ -65,14 +65,6 @@ class Curve:
 
         return cls(tuple(average(scores).tolist()), rise(ratings), rise(is_good))
 
-    def expected_ratings(self, scores: Floats) -> Floats:
-        """Return the ratings to be expected, as shares of the scale."""
-        return np.interp(scores, self.scores, self.ratings)
-
-    def good_probabilities(self, scores: Floats) -> Floats:
-        """Return the probabilities of being good."""
-        return np.interp(scores, self.scores, self.good)
-
     def threshold(self, precision: float) -> float:
         """Return the least score from which on at least this share of captions of that score is good; or NaN."""
         reached = np.flatnonzero(np.array(self.good) >= precision)

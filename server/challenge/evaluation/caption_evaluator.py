@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from ....benchmarks.commands.validate import check_captions
 from ....benchmarks.evaluation.held_out_captions import score_held_out_captions
 from ....benchmarks.options.agree import AgreeOptions
-from ....benchmarks.options.shared import usual_protocols
 from ....benchmarks.runs.results import describe_environment
 from ....benchmarks.scoring.caption_files import (
     CandidateFile,
@@ -22,12 +21,14 @@ from ....benchmarks.scoring.caption_files import (
     read_candidates,
     read_references,
 )
+from ....benchmarks.scoring.catalog import usual_protocol
 from ....benchmarks.scoring.corpus_scores import (
     SystemScores,
     make_caption_items,
     score_system,
     select_images,
 )
+from ....benchmarks.scoring.protocol import Protocol
 from ....benchmarks.scoring.score_store import ScoreStore
 from ....benchmarks.scoring.submission_archive import CONVENTION, Faults, results_in
 from ....benchmarks.scoring.system_comparison import SystemPanel, compare_systems
@@ -221,7 +222,10 @@ class CaptionEvaluator(Evaluator):
             agreement = score_held_out_captions(
                 AgreeOptions(
                     kind="captions",
-                    datasets=usual_protocols([references.dataset] if references.dataset else []),
+                    datasets={
+                        name: Protocol.resolve(name, usual_protocol(name), {})
+                        for name in ([references.dataset] if references.dataset else [])
+                    },
                     references=references.file,
                     metrics=self.metrics,
                     held_out=self.challenge.human,

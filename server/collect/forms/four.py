@@ -10,7 +10,7 @@ from typing import Any
 from ..items.units import StudyItem, StudyUnit
 from .counted_answers import CountedAnswers, csv_bytes
 from .levels import LevelsForm
-from .wording import Dimension, Wording, numbered_levels
+from .wording import NUMBERED_LEVELS, Dimension, Wording
 
 _CAPTIONS_PER_UNIT = 4
 #: The instructions of Figure 7 in our own words, with examples of our own.
@@ -24,7 +24,7 @@ _WORDING = Wording(
     "Descriptiveness: it is precise and tells the details that matter. Too general: “a man outdoors”.\n\n"
     "The captions that others wrote are for comparison. They are not always perfect: do not take off points for "
     "what only they say, or for other words.",
-    (Dimension("overall", "Overall, from 1 (worst) to 5 (best)", numbered_levels()),),
+    (Dimension("overall", "Overall, from 1 (worst) to 5 (best)", NUMBERED_LEVELS),),
     has_free_dimensions=True,
 )
 

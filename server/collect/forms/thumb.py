@@ -24,7 +24,7 @@ from .annotators import AnnotatorGroup, assign_groups, read_groups
 from .counted_answers import CountedAnswers
 from .errors import FormError
 from .form import Form, FormFields
-from .wording import Dimension, Wording, numbered_levels
+from .wording import NUMBERED_LEVELS, Dimension, Wording
 
 
 @dataclass(frozen=True)
@@ -83,8 +83,8 @@ _WORDING = Wording(
     "Typing: captions are shown with a capital first letter and a period; how they were typed does not matter. Example: “a "
     "bus stops .” is shown as “A bus stops.”",
     (
-        Dimension("precision", "Precision: is what it says right?", numbered_levels()),
-        Dimension("recall", "Recall: does it say what matters?", numbered_levels()),
+        Dimension("precision", "Precision: is what it says right?", NUMBERED_LEVELS),
+        Dimension("recall", "Recall: does it say what matters?", NUMBERED_LEVELS),
     ),
 )
 

@@ -23,6 +23,10 @@ class Level:
     text: str = ""
 
 
+#: Levels from 1 to 5 without texts.
+NUMBERED_LEVELS = tuple(map(Level, range(1, 6)))
+
+
 @dataclass(frozen=True)
 class Dimension:
     """A dimension of judgement; its levels stand in the order in which the page lists them."""
@@ -100,11 +104,6 @@ class Wording:
             ),
             language=language,
         )
-
-
-def numbered_levels(lowest: int = 1, highest: int = 5) -> tuple[Level, ...]:
-    """Return levels without texts."""
-    return tuple(Level(value) for value in range(lowest, highest + 1))
 
 
 def read_wording(

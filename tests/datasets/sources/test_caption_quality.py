@@ -15,7 +15,7 @@ from captau.benchmarks.scoring.protocol import Protocol
 from captau.benchmarks.statistics.rating_table import count_by_level
 from captau.datasets.reading.source_files import missing, sha256
 from captau.datasets.schema import CaptionSet, SourceFile
-from captau.datasets.sources.caption_quality import CARD, load_caption_quality, original_urls, p_hat
+from captau.datasets.sources.caption_quality import CARD, load_caption_quality, p_hat
 from tests.conftest import says
 
 FOLDS = {"train": "train", "dev": "validation", "test": "test"}
@@ -121,18 +121,6 @@ def test_p_hat() -> None:
     assert p_hat(np.array([0.7, 0.3, 5 / 9, 0.5, 1.0])).tolist() == [0.75, 0.25, 0.5, 0.5, 1.0]
     for n in (8, 9, 10):  # never half-way between two eighths
         assert not any((8 * k / n) % 1 == 0.5 for k in range(n + 1) if n != 8)
-
-
-@pytest.mark.parametrize("ending", ["meta", "tsv.meta"])
-def test_original_urls(ending: str, tmp_path: Path) -> None:
-    folder = tmp_path / "caption_quality"
-    folder.mkdir()
-    for fold in FOLDS:
-        path = folder / f"OID-rated-image-captions.v1.{fold}.{ending}"
-        path.write_text(f"IMAGE_KEY\tOriginalURL\n{fold}_k1\thttps://example.org/{fold}.jpg\n")
-    assert original_urls(tmp_path) == {
-        f"{fold}_k1": f"https://example.org/{fold}.jpg" for fold in FOLDS
-    }
 
 
 FAULTS = {
@@ -302,13 +290,6 @@ def test_repeated_captions_of_an_image_are_rated_less_alike_than_in_the_papers_r
     assert round(differences.mean(), 3) == 0.021
     assert round(differences.std(), 3) == 0.330
     assert round((np.abs(differences) <= 0.25).mean(), 3) == 0.695
-
-
-def test_the_real_images_have_addresses(real: CaptionSet, data_root: Path) -> None:
-    addresses = original_urls(data_root)
-    assert len(set(real.items["image_id"]) - set(addresses)) == 1, "its address is NaN"
-    assert len(addresses) == 653
-    assert all(address.startswith("http") for address in addresses.values())
 
 
 @pytest.mark.parametrize("source", [s for s in CARD.sources if s.sha256], ids=lambda s: s.path)

@@ -27,10 +27,6 @@ def test_a_curve_by_hand():
     )
     assert curve.ratings == pytest.approx((0.2, 0.5, 0.5, 0.9))
     assert curve.good == pytest.approx((0.0, 0.5, 0.5, 1.0))
-    assert curve.expected_ratings(np.array([0.0, 0.15, 0.4, 2.0])) == pytest.approx(
-        [0.2, 0.35, 0.9, 0.9]
-    )
-    assert curve.good_probabilities(np.array([0.35])) == pytest.approx([0.75])
     assert curve.threshold(0.5) == pytest.approx(0.2)
     assert curve.threshold(0.9) == pytest.approx(0.4)
     assert np.isnan(Curve((0.1,), (0.5,), (0.4,)).threshold(0.9))
@@ -46,8 +42,7 @@ def test_each_dataset_has_a_curve_and_counts_the_same_in_that_of_all():
     assert set(calibration.curves["one"].good) == {0.0}
     assert set(calibration.curves["two"].good) == {1.0}
     # The mean over equal scores, the one caption of the first counting as much as the two of the second.
-    groups = calibration.curves[ALL].good_probabilities(np.array([0.5]))
-    assert 0.0 <= groups[0] <= 1.0
+    assert all(0 <= probability <= 1 for probability in calibration.curves[ALL].good)
     assert calibration.curve_of("two") == calibration.curves["two"]
     assert calibration.curve_of("three") == calibration.curves[ALL]
     assert Calibration.fit(examples.take(np.array([3])), np.zeros(1)).curve_of("three") is None
@@ -63,7 +58,7 @@ def test_curves_rise_and_are_read_back(tmp_path):
     curve = calibration.curves["d"]
     for values in (curve.scores, curve.ratings, curve.good):
         assert (np.diff(values) >= 0).all()
-    assert curve.expected_ratings(np.array([0.5]))[0] == pytest.approx(0.5, abs=0.1)
+    assert np.interp(0.5, curve.scores, curve.ratings) == pytest.approx(0.5, abs=0.1)
     calibration.write(tmp_path)
     assert Calibration.read(tmp_path) == calibration
     (tmp_path / CALIBRATION_FILE).write_text('{"curves": {"d": 3}}')
