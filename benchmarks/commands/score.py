@@ -223,7 +223,10 @@ def run(config: ScoreOptions) -> ScoreResults:
     if evidence is not None:
         reference_free = {m.spec for m in metrics if "references" not in m.needs}
         ranges = {
-            _name_captions(name, system, len(references), len(systems)): measure_range(frame)
+            # The names that tell captions from the others.
+            ", ".join(
+                [system] * (len(systems) > 1) + [name] * (len(references) > 1)
+            ): measure_range(frame)
             for (name, system), frame in items.items()
         }
         reliability = evidence.apply_to(ranges, reference_free).select(scored[0].corpus)
@@ -375,11 +378,6 @@ def _record(
         "outside_evidence": dict(scores.reliability.outside),
         "data": {file.source.name: file.source.sha256 for file in files},
     }
-
-
-def _name_captions(references: str, system: str, n_references: int, n_systems: int) -> str:
-    """Return what tells captions from the others; empty where there is one system and one set of references."""
-    return ", ".join([system] * (n_systems > 1) + [references] * (n_references > 1))
 
 
 def _paths(files: tuple[NamedFile, ...]) -> str | Mapping[str, str]:

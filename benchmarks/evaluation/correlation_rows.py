@@ -185,7 +185,11 @@ def ceiling_rows(selection: EvaluationSet) -> Ceilings:
     by_dimension = {
         dimension: table
         for dimension in protocol.dimension
-        if (table := _rating_table(selection, dimension)).n_items
+        if (
+            table := RatingTable.from_ratings(
+                selection.caption_set.ratings, selection.items["item_id"], dimension
+            )
+        ).n_items
     }
     if not by_dimension or not coefficients:
         return Ceilings([], {})
@@ -213,12 +217,6 @@ def ceiling_rows(selection: EvaluationSet) -> Ceilings:
                     }
                 )
     return Ceilings(sorted(rows, key=lambda row: list(CEILINGS).index(row["metric"])), draws)
-
-
-def _rating_table(selection: EvaluationSet, dimension: str) -> RatingTable:
-    return RatingTable.from_ratings(
-        selection.caption_set.ratings, selection.items["item_id"], dimension
-    )
 
 
 def _names(selection: EvaluationSet, metric: str) -> Row:

@@ -84,10 +84,6 @@ def _candidates_of(composed: Composed) -> tuple[str, ...]:
     return candidates
 
 
-def _references_of(composed: Composed) -> tuple[str, ...]:
-    return _paths(composed["references"]) if composed["references"] else ()
-
-
 @dataclass(frozen=True, kw_only=True)
 class LargeOptions(Options):
     """Options of `captau score` of a large set; `output` is empty for a fresh folder."""
@@ -95,7 +91,9 @@ class LargeOptions(Options):
     headings: ClassVar[Mapping[str, str]] = {"engine": "Options of large sets (docs/large_sets.md)"}
 
     candidates: tuple[str, ...] = part(_candidates_of)
-    references: tuple[str, ...] = part(_references_of)
+    references: tuple[str, ...] = part(
+        lambda composed: _paths(composed["references"]) if composed["references"] else ()
+    )
     metrics: tuple[Metric, ...] = metrics_part()
     output: str = part(lambda composed: composed["output_dir"] or "")
     images: Path | None = part(lambda composed: path_of(composed["images"]), default=None)

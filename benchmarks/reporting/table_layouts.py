@@ -118,7 +118,7 @@ def appendix(table: JoinedTable, *, is_latex: bool) -> str:
 
 def _latex_cell(cell: PrintedNumber, table: JoinedTable) -> list[str]:
     """A number, and what goes with it."""
-    text = _minus(cell.text.replace(MISSING, "--"))
+    text = re.sub(r"^-(?=\d)", "$-$", cell.text.replace(MISSING, "--"))
     how = {"best": r"\textbf", "second": r"\underline"}.get(cell.emphasis)
     above = ",".join(rf"\mathrm{{{word}}}" for word in _above(cell))
     tail = f"$^{{{above}}}$" if above else ""
@@ -127,11 +127,6 @@ def _latex_cell(cell: PrintedNumber, table: JoinedTable) -> list[str]:
     elif table.intervals == "plusminus" and cell.reach:
         tail = rf"\,{{\scriptsize$\pm$\,{cell.reach}}}" + tail
     return [f"{how}{{{text}}}" if how else text, tail]
-
-
-def _minus(text: str) -> str:
-    """A number's hyphen as the sign that it stands for."""
-    return re.sub(r"^-(?=\d)", "$-$", text)
 
 
 def breaking(signature: str) -> str:

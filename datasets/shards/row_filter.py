@@ -41,7 +41,7 @@ def copy_kept_rows(
         return
     packed_stream: Any = (
         gzip.GzipFile(filename="", fileobj=stream, mode="wb", mtime=0)
-        if _is_gzipped(name)
+        if name.lower().endswith(".gz")
         else stream
     )
     try:
@@ -66,10 +66,6 @@ def _kept_rows(batch: pa.RecordBatch, is_kept: Sequence[bool]) -> pa.Table:
     except pa.ArrowNotImplementedError:  # of views, which polars writes, pyarrow takes slices alone
         slices = [batch.slice(i, 1) for i, row_is_kept in enumerate(is_kept) if row_is_kept]
         return pa.Table.from_batches(slices, batch.schema)
-
-
-def _is_gzipped(name: str) -> bool:
-    return name.lower().endswith(".gz")
 
 
 def _copy_kept_samples(path: Path, name: str, is_kept: Sequence[bool], stream: Any) -> None:

@@ -170,7 +170,9 @@ def _make_table(columns_by_name: dict[str, Any], first_row: int, size: int, name
             raise InputError(
                 f"{name}: row {row}: '{own_name}' is null; fill it or leave the row out"
             )
-        if not (_is_text(column.type) or (own_name == "image_id" and _is_integer(column.type))):
+        if not (
+            _is_text(column.type) or (own_name == "image_id" and pa.types.is_integer(column.type))
+        ):
             raise InputError(f"{name}: '{own_name}' is {column.type}, not text; write it as text")
     columns: list[Any] = [pa.array(range(first_row, first_row + size), pa.int64())]
     for schema_field in list(SCHEMA)[1:]:
@@ -192,10 +194,6 @@ def _is_text(kind: Any) -> bool:
     return (
         pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
     )
-
-
-def _is_integer(kind: Any) -> bool:
-    return pa.types.is_integer(kind)
 
 
 def _is_text_list(kind: Any) -> bool:

@@ -14,7 +14,7 @@ from captau.datasets.schema import CaptionSet, Card, make_items
 from captau.metrics.neural.judge.answer_reading import UnusableError, choice_of
 from captau.metrics.neural.judge.pairs import judge_pairs
 from tests.conftest import run_captau, says
-from tests.metrics.test_mllm_judge import cache, completion, judge, pauses, stub, sure
+from tests.metrics.judge_stub import cache, completion, judge, pauses, stub, sure
 
 __all__ = ["cache", "pauses", "stub"]  # the fixtures
 

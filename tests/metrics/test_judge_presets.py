@@ -15,7 +15,7 @@ from captau.metrics.neural.judge.answer_reading import UnusableError, score_of
 from captau.metrics.neural.judge.metric import MllmJudge, PresetName
 from captau.metrics.neural.judge.presets import load_preset, preset_names
 from tests.conftest import says
-from tests.metrics.test_mllm_judge import cache, completion, judge, pauses, rows, stub, sure
+from tests.metrics.judge_stub import cache, completion, judge, pauses, rows, stub, sure
 
 __all__ = ["cache", "pauses", "stub"]  # the fixtures
 

@@ -1,4 +1,4 @@
-"""The judge: smoothing worked by hand, an endpoint that fails as it is told to, and a tiny model."""
+"""The judge: smoothing worked by hand, and an endpoint that fails as it is told to."""
 
 from __future__ import annotations
 
@@ -7,12 +7,10 @@ import dataclasses
 import json
 import math
 import os
-import shutil
 import signal
 import subprocess
 import sys
 import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import numpy as np
 import pandas as pd
@@ -29,39 +27,22 @@ from captau.metrics.neural.judge.presets import load_preset
 from captau.metrics.registry import metric
 from captau.metrics.rows import Rows
 from tests.conftest import AWKWARD, says
+from tests.metrics.judge_stub import (
+    EIGHT,
+    FIVE,
+    cache,
+    completion,
+    judge,
+    kept,
+    pauses,
+    rows,
+    stub,
+    sure,
+)
+
+__all__ = ["cache", "pauses", "stub"]  # the fixtures
 
 SECRET = "sk-a-key-that-no-file-may-hold"
-
-
-def completion(*places, content=None, tokens=10, finish="stop"):
-    """A chat completion; each place is a token and the probabilities at it."""
-    entries = [
-        {
-            "token": token,
-            "logprob": math.log(likely[token]),
-            "top_logprobs": [{"token": t, "logprob": math.log(p)} for t, p in likely.items()],
-        }
-        for token, likely in places
-    ]
-    text = "".join(token for token, _ in places) if content is None else content
-    return {
-        "choices": [
-            {
-                "message": {"content": text},
-                "logprobs": {"content": entries},
-                "finish_reason": finish,
-            }
-        ],
-        "usage": {"total_tokens": tokens},
-    }
-
-
-def sure(*tokens):
-    return [(token, {token: 1.0}) for token in tokens]
-
-
-EIGHT = ("8", {"8": 0.5, "9": 0.3, "7": 0.1, "high": 0.1})
-FIVE = ("5", {"5": 0.6, "0": 0.4})
 
 
 # Smoothing, worked by hand (Lee et al. 2024; `fleur.py` in Yebin46/FLEUR)
@@ -163,115 +144,6 @@ def test_an_answer_without_probabilities(logprobs):
 
 
 # An endpoint
-
-
-class Stub:
-    """A chat-completions endpoint on this machine that fails as it is told to.
-
-    Attributes:
-        reply: what a request's JSON is answered with; a dict, or bytes as they are.
-        faults: what happens to the next requests instead, in turn: a status with headers and body,
-            "drop", which closes the connection without a word, or None, which is no fault.
-        asked: headers and JSON of each request so far.
-        most: how many requests were under way at once, at most.
-        meet: where it is set, requests wait there for each other.
-    """
-
-    def __init__(self):
-        self.reply = lambda body: completion(*sure("0", "."), EIGHT, FIVE)
-        self.faults = []
-        self.asked = []
-        self.most = self._now = 0
-        self.meet = None
-        self._lock = threading.Lock()
-        stub = self
-
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def do_POST(self):
-                stub.answer(self)
-
-            def log_message(self, *_):
-                pass
-
-        class Server(ThreadingHTTPServer):
-            def handle_error(self, *_):
-                pass
-
-        self._server = Server(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self._server.server_port}/v1"
-        threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()
-
-    def close(self):
-        self._server.shutdown()
-        self._server.server_close()
-
-    def answer(self, request):
-        body = json.loads(request.rfile.read(int(request.headers["Content-Length"])))
-        with self._lock:
-            self.asked.append((request.path, dict(request.headers.items()), body))
-            self._now += 1
-            self.most = max(self.most, self._now)
-            fault = self.faults.pop(0) if self.faults else None
-        try:
-            if self.meet is not None:
-                self.meet.wait(20)
-            if fault == "drop":
-                request.close_connection = True
-                request.connection.close()
-                return
-            status, headers, content = fault or (200, {}, self.reply(body))
-            data = content if isinstance(content, bytes) else json.dumps(content).encode()
-            with self._lock:
-                self._now -= 1
-            request.send_response(status)
-            for name, value in {**headers, "Content-Length": str(len(data))}.items():
-                request.send_header(name, value)
-            request.end_headers()
-            request.wfile.write(data)
-        finally:
-            if fault == "drop":
-                with self._lock:
-                    self._now -= 1
-
-
-@pytest.fixture
-def stub():
-    one = Stub()
-    yield one
-    one.close()
-
-
-@pytest.fixture(autouse=True)
-def cache(tmp_path, monkeypatch):
-    """Each test has a cache of its own, and no key."""
-    monkeypatch.setenv("CAPTAU_CACHE", str(tmp_path / "cache"))
-    monkeypatch.delenv(endpoint.KEY, raising=False)
-    return tmp_path / "cache" / "judge"
-
-
-@pytest.fixture
-def pauses(monkeypatch):
-    """How long it would have waited."""
-    seconds = []
-    monkeypatch.setattr(endpoint.Endpoint, "_pause", lambda self, s: seconds.append(s))
-    return seconds
-
-
-def judge(stub, **changes):
-    return MllmJudge(**{"model": "m", "url": stub.url, "preset": "references", **changes})
-
-
-def rows(n=1):
-    return [
-        {"item_id": f"x{i}", "caption": f"a dog {i}", "references": ("a cat", "two  cats\n")}
-        for i in range(n)
-    ]
-
-
-def kept(cache):
-    return sorted(cache.rglob("*.json"))
 
 
 def test_what_is_sent_and_what_comes_back(stub, tmp_path, monkeypatch):
@@ -698,177 +570,3 @@ def test_it_is_in_no_suite():
     )
     with says("the parameter model is needed"):
         metric("mllm_judge")
-
-
-# A local model
-
-#: Characters, and what follows each of them with which probability; the model knows no more.
-FOLLOWS = {
-    ":": {"0": 1.0},
-    "0": {".": 1.0},
-    ".": {"8": 0.5, "9": 0.3, "7": 0.1, "a": 0.1},
-    "8": {"5": 0.6, "0": 0.4},
-    "5": {"</s>": 1.0},
-}
-CHARACTERS = ["</s>", "<unk>", "<image>", *":.0123456789abcdefghijklmnopqrstuvwxyz "]
-
-
-def save_tokenizer(folder):
-    """One token a character."""
-    from tokenizers import Regex, Tokenizer, models, pre_tokenizers
-    from transformers import PreTrainedTokenizerFast
-
-    words = Tokenizer(models.WordLevel({c: i for i, c in enumerate(CHARACTERS)}, unk_token="<unk>"))
-    words.pre_tokenizer = pre_tokenizers.Split(Regex("."), "isolated")
-    tokenizer = PreTrainedTokenizerFast(
-        tokenizer_object=words,
-        eos_token="</s>",
-        unk_token="<unk>",
-        pad_token="</s>",
-        extra_special_tokens={"image_token": "<image>"},
-    )
-    tokenizer.save_pretrained(folder)
-    return tokenizer
-
-
-def text_config():
-    from transformers import LlamaConfig
-
-    return LlamaConfig(
-        vocab_size=len(CHARACTERS),
-        hidden_size=len(CHARACTERS) + len(CHARACTERS) % 2,
-        intermediate_size=4,
-        num_hidden_layers=1,
-        num_attention_heads=1,
-        bos_token_id=None,
-        eos_token_id=0,
-        pad_token_id=0,
-    )
-
-
-def rig(embedding, layer, head):
-    """Make a Llama of one layer pass each character on as it is, to be followed as `FOLLOWS` says."""
-    import torch
-
-    with torch.no_grad():
-        embedding.weight.copy_(torch.eye(*embedding.weight.shape))
-        layer.self_attn.o_proj.weight.zero_()
-        layer.mlp.down_proj.weight.zero_()
-        head.weight.fill_(0)
-        for one, likely in FOLLOWS.items():
-            column = torch.full((len(CHARACTERS),), -100.0)
-            for other, p in likely.items():
-                column[CHARACTERS.index(other)] = math.log(p)
-            # The norm before the head makes a one out of n into √n.
-            head.weight[:, CHARACTERS.index(one)] = column / embedding.weight.shape[1] ** 0.5
-
-
-@pytest.fixture(scope="module")
-def language_model(tmp_path_factory):
-    import transformers
-
-    folder = tmp_path_factory.mktemp("model")
-    save_tokenizer(folder)
-    model = transformers.LlamaForCausalLM(text_config())
-    rig(model.model.embed_tokens, model.model.layers[0], model.lm_head)
-    model.save_pretrained(folder)
-    return str(folder)
-
-
-@pytest.fixture(scope="module")
-def multimodal_model(tmp_path_factory):
-    """LLaVA's architecture, which FLEUR uses; what it says does not depend on the picture."""
-    import transformers
-
-    folder = tmp_path_factory.mktemp("model")
-    vision = transformers.CLIPVisionConfig(
-        hidden_size=4,
-        intermediate_size=4,
-        num_hidden_layers=2,
-        num_attention_heads=1,
-        image_size=8,
-        patch_size=4,
-    )
-    model = transformers.LlavaForConditionalGeneration(
-        transformers.LlavaConfig(
-            vision_config=vision,
-            text_config=text_config(),
-            image_token_index=CHARACTERS.index("<image>"),
-        )
-    )
-    rig(
-        model.model.language_model.embed_tokens,
-        model.model.language_model.layers[0],
-        model.lm_head,
-    )
-    model.save_pretrained(folder)
-    sizes = {"size": {"shortest_edge": 8}, "crop_size": {"height": 8, "width": 8}}
-    transformers.LlavaProcessor(
-        image_processor=transformers.CLIPImageProcessor(**sizes),
-        tokenizer=save_tokenizer(folder),
-        patch_size=4,
-        vision_feature_select_strategy="default",
-        num_additional_image_tokens=1,
-        chat_template=(
-            "{% for m in messages %}{% for c in m.content %}{% if c.type == 'image' %}<image>"
-            "{% else %}{{ c.text }}{% endif %}{% endfor %}{% endfor %}"
-        ),
-    ).save_pretrained(folder)
-    return str(folder)
-
-
-def test_a_local_language_model(language_model, cache):
-    """The worked example above, from a model that gives those very probabilities."""
-    one = MllmJudge(language_model, preset="references", device="cpu", backend="transformers")
-    assert one.score(rows(2)) == pytest.approx([0.77, 0.77], abs=1e-5)
-    assert len(kept(cache)) == 2
-    assert one.score(rows(2)) == pytest.approx([0.77, 0.77], abs=1e-5)
-    assert "weights:sha256-" in one.signature
-
-
-def test_a_local_multimodal_model(multimodal_model, tmp_path):
-    one = MllmJudge(multimodal_model, device="cpu", backend="transformers")
-    Image.new("RGB", (9, 7), "red").save(tmp_path / "a.png")
-    row = {**rows()[0], "image": str(tmp_path / "a.png")}
-    assert one.score([row]) == pytest.approx([0.77], abs=1e-5)
-    (tmp_path / "b.png").write_bytes(b"<html>")
-    with says("x0: ", "b.png: not an image that can be read"):
-        one.score([{**row, "image": str(tmp_path / "b.png")}])
-
-
-def test_kept_answers_of_a_local_model_need_no_model(language_model, cache, monkeypatch):
-    from captau.metrics.neural.judge.local_chat import LocalChat
-
-    one = MllmJudge(language_model, preset="references", device="cpu", backend="transformers")
-    first = one.score(rows())
-    monkeypatch.setattr(LocalChat, "_loaded", property(lambda self: pytest.fail("it was loaded")))
-    assert one.score(rows()) == first
-
-
-@pytest.mark.neural
-def test_a_local_model_that_is_none(tmp_path, monkeypatch):
-    monkeypatch.setenv("CAPTAU_WEIGHTS", str(tmp_path))
-    one = MllmJudge("absent", preset="references", device="cpu", backend="transformers")
-    assert "needs the model 'absent', which is not here" in str(one.find_unavailability(rows()))
-    assert "weights:missing" in one.signature
-    broken = tmp_path / "broken"
-    broken.mkdir()
-    (broken / "config.json").write_text('{"model_type": "llama"}')
-    (broken / "model.safetensors").write_bytes(b"no tensors")
-    with says("broken: no such model can be loaded"):
-        dataclasses.replace(one, model="broken").score(rows())
-
-
-def test_a_local_model_that_lacks_weights(language_model, tmp_path):
-    """What a checkpoint lacks would be drawn by lot, with no more than a warning."""
-    from safetensors.torch import load_file, save_file
-
-    folder = tmp_path / "model"
-    shutil.copytree(language_model, folder)
-    tensors = load_file(folder / "model.safetensors")
-    del tensors["lm_head.weight"]
-    save_file(tensors, folder / "model.safetensors", {"format": "pt"})
-    with says(str(folder), "1 parameters of the model are not in it: lm_head.weight"):
-        MllmJudge(str(folder), preset="references", device="cpu", backend="transformers").score(
-            rows()
-        )

@@ -91,13 +91,8 @@ def load_index(language: str = "english", paraphrases: Path | None = None) -> In
     """
     jar = pycocoevalcap_file("meteor", "meteor-1.5.jar")
     if paraphrases is None and language == "english":
-        paraphrases = paraphrase_file()
+        paraphrases = pycocoevalcap_file("meteor", "data", "paraphrase-en.gz")
     return open_index(jar, paraphrases, cache_folder("meteor"), language)
-
-
-def paraphrase_file() -> Path:
-    """Return METEOR's English paraphrases inside pycocoevalcap."""
-    return pycocoevalcap_file("meteor", "data", "paraphrase-en.gz")
 
 
 @cache

@@ -153,7 +153,12 @@ class AbForm(Form):
         for captions in by_image.values():
             pairs += [
                 (a, b)
-                for a, b in combinations(sorted(captions, key=_hash_item), 2)
+                for a, b in combinations(
+                    sorted(
+                        captions, key=lambda item: hashlib.blake2s(item.item_id.encode()).digest()
+                    ),
+                    2,
+                )
                 if shown_caption(a.caption) != shown_caption(b.caption)
             ]
         return [StudyUnit("main", pair[0].image_id, pair[0].image, pair) for pair in pairs]
@@ -266,7 +271,3 @@ def _read_earlier_spelling(ab: YamlFields, wording: Wording) -> tuple[Dimension,
     AbForm.check_levels(ab, levels, None)
     ab.reject_unknown()
     return tuple(Dimension(name, text, tuple(levels)) for name, text in questions.items())
-
-
-def _hash_item(item: StudyItem) -> bytes:
-    return hashlib.blake2s(item.item_id.encode()).digest()

@@ -114,7 +114,7 @@ class _Judgements:
     scales: Mapping[str, Scale]
 
     @classmethod
-    def load(cls, folder: Path, protocol: str) -> _Judgements:
+    def load(cls, folder: Path, form_name: str) -> _Judgements:
         """Read the tables of an export.
 
         Raises:
@@ -126,7 +126,7 @@ class _Judgements:
             return cls(preferences.rename(columns=columns), read_scales(path))
         if not (path := folder / "ratings.csv").is_file():
             raise InputError(
-                f"{folder}: {protocol} exports neither ratings nor preferences here, which stability needs"
+                f"{folder}: {form_name} exports neither ratings nor preferences here, which stability needs"
             )
         caption_set = load("file", path=path)
         return cls(caption_set.ratings, caption_set.card.scales)
@@ -151,12 +151,12 @@ def compare_runs(folders: Sequence[Path], min_ratings: int | None = None) -> Sta
     if len(folders) != 2:
         raise InputError(f"run has {len(folders)} folders; two are compared: run=[FIRST,AGAIN]")
     records = [_load_record(folder) for folder in folders]
-    protocol, second_protocol = (str(record["protocol"]) for record in records)
-    if protocol != second_protocol:
-        raise InputError(f"{folders[1]}: its protocol is {second_protocol}, not {protocol}")
-    form = FORMS[protocol]
+    form_name, second_name = (str(record["protocol"]) for record in records)
+    if form_name != second_name:
+        raise InputError(f"{folders[1]}: its protocol is {second_name}, not {form_name}")
+    form = FORMS[form_name]
     min_ratings = min_ratings or form.stability.min_ratings
-    runs = [_Judgements.load(folder, protocol) for folder in folders]
+    runs = [_Judgements.load(folder, form_name) for folder in folders]
     rows: list[dict[str, Any]] = []
     histograms: dict[str, dict[float, float]] = {}
     for dimension, scale in runs[0].scales.items():
@@ -176,7 +176,7 @@ def compare_runs(folders: Sequence[Path], min_ratings: int | None = None) -> Sta
         "command": "collect stability",
         "runs": [str(folder) for folder in folders],
         "studies": [record["study"] for record in records],
-        "protocol": protocol,
+        "protocol": form_name,
         "least": min_ratings,
         "items": [run.frame["item_id"].nunique() for run in runs],
         "stability_histogram": histograms,

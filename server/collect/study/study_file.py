@@ -54,15 +54,15 @@ def _read_study(
     name = top.text("name")
     if not re.fullmatch(r"\w[\w.-]*", name):
         raise top.error("name", f"'{name}': letters, digits, '_', '-' and '.' are expected")
-    protocol = top.choice("protocol", FORMS)
+    form_name = top.choice("protocol", FORMS)
     participants = top.choice("participants", PARTICIPANTS, "open")
     for other_form in FORMS.values():
         for field in other_form.study_fields:
-            if field in top and field not in FORMS[protocol].study_fields:
-                raise top.error(field, f"the protocol is {protocol}; leave it out")
+            if field in top and field not in FORMS[form_name].study_fields:
+                raise top.error(field, f"the protocol is {form_name}; leave it out")
     if participants != "crowd" and "crowd" in top:
         raise top.error("crowd", f"participants is {participants}; leave it out")
-    form = FORMS[protocol].from_study(top, participants, read_language(top, folder))
+    form = FORMS[form_name].from_study(top, participants, read_language(top, folder))
     units = _read_units(top, form, folder, data_root, prepares_units)
     ratings = top.count("ratings", form.default_ratings, 1, 1000)
     crowd, limits, default_limits = top.section("crowd"), top.section("limits"), StudyLimits()

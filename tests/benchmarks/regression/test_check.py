@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import math
 import os
 import re
 import subprocess
@@ -15,39 +13,19 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-import yaml
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import captau
-from captau.benchmarks.options.check import CheckOptions
 from captau.benchmarks.regression.baseline_file import (
-    PARTS,
-    Baseline,
-    MetricBaseline,
-    decimals_of,
-    draw_sample,
-    mean,
-    moved,
-    parts_of,
     read,
-    std,
-    steady,
-    unit_of,
-    written,
 )
-from captau.benchmarks.regression.check import Checked, run
+from captau.benchmarks.regression.check import Checked
 from captau.benchmarks.regression.differences import Difference
 from captau.benchmarks.runs.output_folder import write_file
-from captau.benchmarks.scoring.catalog import usual_protocol
-from captau.benchmarks.scoring.protocol import Protocol
-from captau.datasets.errors import InputError
 from captau.metrics.text.cider import Cider
+from tests.benchmarks.regression.conftest import edit, fault
 from tests.conftest import run_captau, says
 
-ROOT = Path(__file__).parents[3]
-GOLDEN = ROOT / "results" / "golden"
-NAMES = ["bleu_1", "cider", "rouge_score_l"]
+GOLDEN = Path(__file__).parents[3] / "results" / "golden"
 
 
 @pytest.fixture
@@ -65,30 +43,6 @@ def check(capsys, monkeypatch, tmp_path):
     return command
 
 
-@pytest.fixture(scope="module")
-def recipe(tmp_path_factory):
-    """A baseline of the demo, as the command makes it."""
-    path = tmp_path_factory.mktemp("made") / "demo.yaml"
-    assert (
-        run_captau("check", f"baseline={path}", "update=true", f"metrics=[{','.join(NAMES)}]") == 0
-    )
-    return path
-
-
-@pytest.fixture
-def base(recipe, tmp_path):
-    """A copy of it, to be edited."""
-    path = tmp_path / "base.yaml"
-    path.write_bytes(recipe.read_bytes())
-    return path
-
-
-def edit(path, old, new):
-    text = path.read_text(encoding="utf-8")
-    assert old in text
-    path.write_text(text.replace(old, new, 1), encoding="utf-8")
-
-
 def rows_of(out):
     """The printed table: part, metric, what, baseline, now, by, likely cause."""
     lines = [line for line in out.splitlines() if line.startswith("| ")]
@@ -101,144 +55,7 @@ def drift(monkeypatch, change):
     monkeypatch.setattr(Cider, "compute", lambda self, rows: change(score(self, rows).copy()))
 
 
-# Numbers, by hand.
-
-
-def test_moved_by_hand():
-    assert moved(0.5, 0.5 + 2e-9, 1e-9)
-    assert not moved(0.5, 0.5 + 5e-10, 1e-9)
-    assert moved(math.nan, 0.5, 1.0)
-    assert moved(0.5, math.nan, 1.0)
-    assert not moved(math.nan, math.nan, 0.0)
-    assert not moved(math.inf, math.inf, 1e-9)
-    assert moved(math.inf, 1.0, 1e-9)
-
-
-def test_digits_by_hand():
-    """One digit more than the tolerance has; half of what tables print of τ_c, 43.9, is 0.0005."""
-    assert [decimals_of(t) for t in (1e-9, 5e-4, 1.0)] == [10, 5, 1]
-    assert unit_of("tau_c") == pytest.approx(0.001)
-
-
-def test_mean_and_standard_deviation_as_numpy_has_them():
-    values = np.random.default_rng(0).normal(size=999).tolist()
-    assert mean(values) == pytest.approx(np.mean(values), abs=1e-15)
-    assert std(values) == pytest.approx(np.std(values), abs=1e-15)
-    assert math.isnan(mean([]))
-    assert math.isnan(std([]))
-
-
-IDS = [f"image{i}:{i:08x}" for i in range(60)]
-SCORES = st.lists(
-    st.one_of(st.floats(-10, 10), st.just(math.nan)), min_size=len(IDS), max_size=len(IDS)
-)
-
-
-@given(SCORES, st.lists(st.floats(-1, 1), min_size=len(IDS), max_size=len(IDS)), st.randoms())
-def test_means_move_no_further_than_scores(values, by, random):
-    """That is why they can be compared at the same tolerance; and the order of items is nothing."""
-    before = np.array(values)
-    after = before + 1e-6 * np.array(by)
-    for old, new in zip(parts_of(IDS, before), parts_of(IDS, after), strict=True):
-        assert not moved(old, new, 1e-6 + 1e-12)
-    defined = ~np.isnan(before)
-    assert not moved(std(before[defined].tolist()), std(after[defined].tolist()), 1e-6 + 1e-12)
-    order = random.sample(range(len(IDS)), len(IDS))
-    again = parts_of([IDS[i] for i in order], before[order])
-    np.testing.assert_array_equal(again, parts_of(IDS, before))
-
-
-def test_a_sample_is_the_same_everywhere_and_stays_when_data_grow():
-    # Pinned: another hash, or another order, would draw every baseline anew.
-    assert draw_sample("abcde", 2, 0) == ["c", "d"]
-    small, large = draw_sample(IDS, 10, 3), draw_sample([*IDS, "new:1", "new:2"], 10, 3)
-    assert len(set(small) - set(large)) <= 2
-    assert draw_sample(IDS, 10, 4) != small
-    assert draw_sample(IDS, 1000, 0) == IDS
-
-
-# The file.
-
-
-def test_the_file_says_what_it_is_about(recipe):
-    """And any reader of YAML reads the same of it as captau does."""
-    text = recipe.read_text(encoding="utf-8")
-    plain = yaml.safe_load(text)
-    assert plain["dataset"] == "demo"
-    assert plain["tolerance"] == 1e-9
-    assert plain["protocol"]["ratings"] == "per_rating"
-    assert list(plain["metrics"]) == NAMES
-    assert len(plain["sample"]) == 25
-    assert plain["metrics"]["rouge_score_l"]["signature"].count("rouge_score:") == 1
-    assert {"captau", "python", "rouge_score", "numpy"} <= set(plain["packages"])
-    found = read(recipe)
-    for name, kept in found.metrics.items():
-        assert plain["metrics"][name]["correlations"] == kept.correlations
-        assert tuple(plain["metrics"][name]["parts"]) == kept.parts
-    assert {i: dict(s) for i, s in found.sample.items()} == plain["sample"]
-    # One line an item, all its metrics in it.
-    assert sum(line.startswith('  "demo_') for line in text.splitlines()) == 25
-
-
-def test_its_scores_are_those_of_the_metric(recipe):
-    scores = captau.bench("demo", "cider", ceilings=False).scores.set_index("item_id")["score"]
-    found = read(recipe)
-    for item, shown in found.sample.items():
-        assert shown["cider"] == round(scores[item], 10)
-    assert found.metrics["cider"].mean == pytest.approx(scores.mean(), abs=1e-10)
-
-
-NUMBERS = st.one_of(
-    st.floats(-100, 100), st.just(math.nan), st.just(math.inf), st.just(-math.inf), st.just(1e300)
-)
-TEXTS = st.text(
-    st.characters(exclude_categories=("Cs",)), min_size=1, max_size=12
-) | st.sampled_from(
-    ["null", "true", "1", "no", "a: b", "# c", "\u2028", "\x7f\x85", "🐕", '"', "\\"]
-)
-
-
-@settings(max_examples=60)
-@given(
-    name=TEXTS,
-    signature=TEXTS,
-    sample=st.dictionaries(TEXTS, NUMBERS, min_size=1, max_size=3),
-    tolerance=st.sampled_from([1e-12, 1e-9, 3e-4, 1.0]),
-)
-def test_what_is_written_reads_back(tmp_path_factory, name, signature, sample, tolerance):
-    protocol = Protocol.resolve("demo", usual_protocol("demo"), {"systems": ["a b", "null"]})
-    kept = MetricBaseline(
-        None, signature, {f"{name} tau_c": 0.123456}, 3, 1, 0.25, 0.5, (0.5,) * PARTS
-    )
-    given_ = Baseline(
-        dataset="demo",
-        file_options={},
-        data={"revision": "1", "items": 3, "digest": "0" * 64},
-        protocol=protocol,
-        seed=0,
-        tolerance=tolerance,
-        versions="signatures",
-        packages={name: "1.0"},
-        metrics={name: kept},
-        sample={item: {name: value} for item, value in sample.items()},
-    )
-    path = tmp_path_factory.mktemp("written") / "b.yaml"
-    text = written(given_)
-    path.write_bytes(text.encode())
-    found = read(path)
-    assert found.protocol == protocol
-    assert found.metrics[name].signature == signature
-    assert found.packages == {name: "1.0"}
-    for item, value in sample.items():
-        back = found.sample[item][name]
-        assert not moved(value, back, tolerance / 10)
-    assert written(found) == text
-    assert yaml.safe_load(text)["metrics"][name]["signature"] == signature
-
-
 # Nothing moved.
-
-
 def test_all_is_well_and_a_second_update_changes_no_byte(check, base):
     status, out, err = check(f"baseline={base}")
     assert (status, err) == (0, "")
@@ -259,24 +76,7 @@ def test_the_last_bits_of_another_machine_change_no_byte(check, base, monkeypatc
     assert base.read_bytes() == before
 
 
-def test_a_number_at_the_edge_of_rounding_keeps_its_digits():
-    """0.25 ± a bit is written 0.2 or 0.3 with one decimal; the baseline's stays."""
-    protocol = Protocol.resolve("demo", usual_protocol("demo"), {})
-
-    def one(value):
-        kept = MetricBaseline("cider", "s", {}, 1, 0, value, 0.0, (value,) * PARTS)
-        return Baseline(
-            "demo", {}, {}, protocol, 0, 1.0, "none", {}, {"cider": kept}, {"i": {"cider": value}}
-        )
-
-    low, high = one(0.25 - 1e-15), one(0.25 + 1e-15)
-    assert written(low) != written(high)
-    assert written(steady(high, one(0.2))) == written(one(0.2))
-
-
 # Something moved.
-
-
 def test_a_score_of_a_shown_item_moves_though_no_version_did(check, base, monkeypatch):
     """The scores that an earlier run kept do not hide it."""
     assert captau.bench("demo", "cider").run["signatures"]
@@ -474,8 +274,6 @@ def test_a_dependency_of_another_version_fails_the_check_and_is_named(check, els
 
 
 # Reports.
-
-
 def test_junit_and_step_summary(check, base, monkeypatch, tmp_path):
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(tmp_path / "summary.md"))
     assert check(f"baseline={base}", "junit=reports/good.xml", "metrics=[cider,bleu_1]")[0] == 0
@@ -501,66 +299,6 @@ def test_a_report_has_no_letter_that_xml_lacks():
     assert failure.get("message") == "item <\ufffd&>: 0 → 1 (x)"
 
 
-# Bad input.
-
-
-def fault(err, path):
-    """The one line, after its place; and the line number."""
-    (line,) = err.strip().splitlines()
-    match = re.fullmatch(rf"captau: {re.escape(str(path))}:(\d+): (.+)", line)
-    assert match, line
-    return int(match[1]), match[2]
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "said"),
-    [
-        ("format: 1", "format: 9", "format 9, and this captau reads 1"),
-        ("format: 1", "format: one", "format is 'one', not int"),
-        ("dataset: demo", "dataset: dmeo", "did you mean demo"),
-        ("seed: 0", "sead: 0", "did you mean seed"),
-        ("seed: 0\n", "", "'seed' is missing"),
-        ("seed: 0", "seed: -1", "a whole number from 0 on"),
-        ("seed: 0", "seed: true", "seed is True, not int"),
-        ("tolerance: 1.0e-09", "tolerance: 0", "a number from 1e-12 to 1"),
-        ("tolerance: 1.0e-09", "tolerance: 1_0", "tolerance is '1_0', not float"),
-        ("versions: signatures", "versions: some", "known: all, none, signatures"),
-        ("ratings: per_rating", "ratings: mode", "value of protocol.ratings 'mode'"),
-        ("ratings: per_rating, ", "", "'ratings' is missing"),
-        ("items: 360, digest", "items: many, digest", "items is 'many', not int"),
-        ("made: cider", "made: cidr", "did you mean cider"),
-        ("made: cider", "made: bleu_2", "makes bleu_2, not cider"),
-        ("made: cider", "made: null", "run that test"),
-        ("undefined: 0", "undefined: 0.5", "undefined is 0.5, not int"),
-        ("parts: [", "parts: [0.5, ", "parts holds 17 numbers; 16 are expected"),
-        ("parts: [0.", "parts: [x0.", "not a number"),
-        ("overall tau_c", "overall tau_x", "no dimension and coefficient"),
-        ('\n  "demo_', '\n  "dome_', "is not in dataset demo"),
-        ("{bleu_1: ", "{bleu_9: ", "unknown key 'bleu_9'"),
-        (", cider: ", ", cider: x", "not float or null"),
-        (", cider: ", ", cider: .nan #", "mend the line"),
-        (", cider: ", ", cider: NaN, bleu_1: ", "'bleu_1' stands twice"),
-        ("sample:\n", "sample:\n<<<<<<< HEAD\n", "mend the line"),
-        ("sample:\n", "sample:\n\t- x\n", "mend the line"),
-        ("sample:\n", "sample:\n  ? [a]\n  : b\n", "a key that is no text"),
-        ("seed: 0", "seed: \x07", "YAML does not allow the character U+0007"),
-        ("seed: 0", "seed: &x 0\nother: *x", "an alias"),
-        ("seed: 0", 'seed: "0', "mend the line"),
-        ("metrics:\n", "metrics: {}\nmetrics_:\n", "mend the line"),
-    ],
-)
-def test_an_edited_baseline_is_told_in_a_line_and_left_alone(base, old, new, said):
-    edit(base, old, new)
-    before = base.read_bytes()
-    for update in (False, True):
-        with pytest.raises(InputError) as caught:
-            run(CheckOptions(baseline=base, update=update))
-        line, message = fault(f"captau: {caught.value}", base)
-        assert said in message
-        assert 1 <= line <= before.count(b"\n") + 1
-        assert base.read_bytes() == before
-
-
 def test_the_line_is_the_right_one(check, base):
     lines = base.read_text(encoding="utf-8").splitlines()
     at = next(i for i, text in enumerate(lines) if text.startswith("  cider:"))
@@ -570,51 +308,6 @@ def test_the_line_is_the_right_one(check, base):
     assert line == at + 5
     assert message.startswith("no baseline (std is 'O")
     assert "take the file anew from version control" in message
-
-
-@contextlib.contextmanager
-def says_where(path):
-    """What is inside may raise an `InputError` that names the line, and nothing else."""
-    try:
-        yield
-    except InputError as error:
-        place = re.match(rf"{re.escape(str(path))}:\d+: ", str(error))
-        if place is None:
-            raise AssertionError(f"no line: {error}") from error
-        raise
-
-
-@settings(max_examples=60)
-@given(data=st.data())
-def test_whatever_is_done_to_the_text_is_told_in_a_line(recipe, tmp_path_factory, data):
-    """Cut, doubled, exchanged or deleted: it reads, or an `InputError` says where it does not."""
-    text = recipe.read_text(encoding="utf-8")
-    start = data.draw(st.integers(0, len(text)))
-    end = data.draw(st.integers(start, min(len(text), start + 40)))
-    new = data.draw(
-        st.sampled_from(["", "\n", "{", "]", ": ", "- ", '"', "&a ", "*a", "!!int ", "|"])
-    )
-    path = tmp_path_factory.mktemp("fuzz") / "b.yaml"
-    path.write_bytes((text[:start] + new + text[end:]).encode())
-    with contextlib.suppress(InputError), says_where(path):
-        read(path)
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("", ":1: no baseline ('format' is missing)"),
-        ("- 1", ":1: no baseline (keys and values are expected)"),
-        ("[" * 3000, ":1: no baseline"),
-        ("format: " + "9" * 5000, ":1: no baseline (format is '999"),
-        ("format: 1\n---\nformat: 1", ":2: no baseline"),
-    ],
-)
-def test_what_is_no_baseline_at_all(tmp_path, text, said):
-    path = tmp_path / "b.yaml"
-    path.write_text(text)
-    with says(f"{path}{said}"):
-        read(path)
 
 
 @pytest.mark.parametrize(
@@ -703,8 +396,6 @@ def test_a_suite_without_its_weights_leaves_metrics_out(check, tmp_path, monkeyp
 
 
 # captau's own gate: versions are told, for CI installs whatever is new; scores must not move.
-
-
 def test_the_demo_is_as_the_golden_baseline_has_it(check):
     status, out, err = check(f"baseline={GOLDEN / 'demo.yaml'}", "versions=none")
     assert (status, err) == (0, ""), out
@@ -713,40 +404,6 @@ def test_the_demo_is_as_the_golden_baseline_has_it(check):
 def test_flickr8k_is_as_the_golden_baseline_has_it(check, data_root):
     status, out, err = check(f"baseline={GOLDEN / 'flickr8k_expert.yaml'}", "versions=none")
     assert (status, err) == (0, ""), out
-
-
-@pytest.mark.parametrize("name", ["demo", "flickr8k_expert"])
-def test_golden_baselines_hold_all_text_metrics_and_no_data(name):
-    from captau.benchmarks.scoring.catalog import read_config as conf
-
-    path = GOLDEN / f"{name}.yaml"
-    found = read(path)
-    assert list(found.metrics) == conf("suite", "text_all")["metrics"]
-    assert written(found) == path.read_text(encoding="utf-8")
-    assert path.stat().st_size < 30_000
-    assert {p.stem for p in GOLDEN.iterdir()} == {"demo", "flickr8k_expert"}
-
-
-def test_every_golden_number_is_its_published_one():
-    """Hessel et al. 2021, Table 1 (τ_c) and its τ_b: 32.3, 30.8, 32.3, 41.8, 43.9, as printed."""
-    found = read(GOLDEN / "flickr8k_expert.yaml")
-    for name, value in (
-        ("bleu_1", 32.3),
-        ("bleu_4", 30.8),
-        ("rouge_l", 32.3),
-        ("meteor", 41.8),
-        ("cider", 43.9),
-    ):
-        assert round(100 * found.metrics[name].correlations["overall tau_c"], 1) == value
-
-
-def test_a_baseline_from_before_some_options_has_their_defaults(tmp_path):
-    text = (GOLDEN / "demo.yaml").read_text()
-    later = ", own_references: keep, normalise: none, ties: half}"
-    assert later in text
-    path = tmp_path / "old.yaml"
-    path.write_text(text.replace(later, "}"))
-    assert read(path).protocol == read(GOLDEN / "demo.yaml").protocol
 
 
 @pytest.fixture
