@@ -321,7 +321,10 @@ def save_document_frequencies(options: DocumentFrequencyOptions) -> int:
 def _log_remarks(scored: Sequence[SystemScores]) -> None:
     """Log what metrics remarked, where no table is printed below which it would stand."""
     remarks = {
-        (spec, text) for one in scored for spec, texts in one.remarks.items() for text in texts
+        (spec, text)
+        for scores in scored
+        for spec, texts in scores.remarks.items()
+        for text in texts
     }
     for spec, text in sorted(remarks):
         logger.warning("metric %s: %s", spec, text)

@@ -126,10 +126,12 @@ class CaptionRange:
         captions = self if own_references == "keep" else replace(self, n_copies=0)
         if captions.references is None:
             return captions
-        most = k if references == "first_k" else 1 if references.endswith("_over_single") else None
-        if most is None:
+        n_used = (
+            k if references == "first_k" else 1 if references.endswith("_over_single") else None
+        )
+        if n_used is None:
             return captions
-        return replace(captions, references=Spread(*(min(most, n) for n in captions.references)))
+        return replace(captions, references=Spread(*(min(n_used, n) for n in captions.references)))
 
     def __str__(self) -> str:
         lengths = (
@@ -137,8 +139,7 @@ class CaptionRange:
         )
         parts = [f"captions {lengths}"]
         if self.references is not None and self.reference_words is not None:
-            one = self.references.high == 1
-            reference = "reference" if one else "references"
+            reference = "reference" if self.references.high == 1 else "references"
             parts.append(f"{self.references} {reference} of {self.reference_words} words")
         parts.append(self.language or f"{self.script} script")
         sentences = [", ".join(parts), *filter(None, [self.systems])]

@@ -239,7 +239,7 @@ def unbounded_reason(battles: Battles) -> str:
     for group in range(labels.max() + 1):
         is_own = labels == group
         if not beats[~is_own][:, is_own].any():
-            names = ", ".join(s for s, own in zip(battles.systems, is_own, strict=True) if own)
+            names = ", ".join(np.array(battles.systems)[is_own].tolist())
             return (
                 f"undefined: no other system beats or ties {names}, so that strengths have no bound"
             )

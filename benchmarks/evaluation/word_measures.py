@@ -155,8 +155,8 @@ def _points(expected: ExpectedCounts, weights: Floats) -> pd.DataFrame:
 def _usual_k(source: ImageCaptions) -> int:
     """Return one less than most images have captions, and 1 at least."""
     sizes = Counter(map(len, source.captions.values()))
-    most = max(sizes, key=lambda n: (sizes[n], n), default=0)
-    return max(most - 1, 1)
+    usual_size = max(sizes, key=lambda n: (sizes[n], n), default=0)
+    return max(usual_size - 1, 1)
 
 
 def _intervals(

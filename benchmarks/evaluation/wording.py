@@ -139,8 +139,8 @@ def _judgements_of_copies(selection: EvaluationSet) -> Iterator[str]:
         rated = ratings[ratings["dimension"] == dimension]
         means = rated["value"].groupby(is_copy.loc[rated["item_id"]].to_numpy()).mean()
         if True in means.index:
-            others = f", of the others {means[False]:.2f}" if False in means.index else ""
-            yield f"mean {dimension} {means[True]:.2f}{others}"
+            rest = f", of the others {means[False]:.2f}" if False in means.index else ""
+            yield f"mean {dimension} {means[True]:.2f}{rest}"
     pairs = selection.caption_set.preferences
     sides = pairs[["item_a", "item_b"]].isin(is_copy.index[is_copy])
     decided = sides[(sides["item_a"] != sides["item_b"]) & (pairs["winner"] != "tie")]

@@ -210,7 +210,7 @@ def make_difference_chart(
         corner: the head of the table's first column.
         test: the test and its correction.
     """
-    index_of = {each: index for index, each in enumerate(labels_by_name)}
+    index_of = {key: index for index, key in enumerate(labels_by_name)}
     differences = np.full((len(index_of), len(index_of)), np.nan)
     p_values = np.full_like(differences, np.nan)
     cells: list[tuple[str, list[str]]] = []

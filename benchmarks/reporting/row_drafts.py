@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -106,10 +107,10 @@ def published_rows(
         column = columns[key]
         if not is_comparable(published.revision, column.revision):
             continue
-        place = published.paper, published.row
-        if place not in drafts:
-            drafts[place] = _paper_draft(published, kinds)
-        draft = drafts[place]
+        row_key = published.paper, published.row
+        if row_key not in drafts:
+            drafts[row_key] = _paper_draft(published, kinds)
+        draft = drafts[row_key]
         value = float(published.text) / COEFFICIENT_STYLE[published.coefficient][2]
         draft.cells[key] = PrintedNumber(published.text, value)
         draft.texts[key] = [published.note] if has_remarks and published.note else []
@@ -142,14 +143,13 @@ def refusal_notes(
     columns: Mapping[ColumnKey, CoefficientColumn], papers: Sequence[str]
 ) -> list[str]:
     """Say which papers' numbers are left out because they are of another revision of a dataset."""
-    reasons: dict[tuple[str, str], int] = {}
+    counts = Counter[tuple[str, str]]()
     for key, number in _fitting_numbers(columns, papers):
         column = columns[key]
         if not is_comparable(number.revision, column.revision):
             why = describe_revisions(column.over, number.revision, column.revision)
-            place = short_citation(number.paper), why
-            reasons[place] = reasons.get(place, 0) + 1
-    return [f"Left out: {n} of {paper}, {why}." for (paper, why), n in reasons.items()]
+            counts[short_citation(number.paper), why] += 1
+    return [f"Left out: {n} of {paper}, {why}." for (paper, why), n in counts.items()]
 
 
 def _paper_draft(published: PublishedNumber, kinds: Mapping[str, str]) -> RowDraft:

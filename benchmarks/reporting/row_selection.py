@@ -55,9 +55,9 @@ def agreement_notes(
     equal_by_source: Mapping[str, Sequence[RowDraft]], drafts: Sequence[RowDraft]
 ) -> list[str]:
     """Say which of the shown rows papers print with the same numbers."""
-    shown = {id(draft) for draft in drafts}
+    draft_ids = {id(draft) for draft in drafts}
     labels = {
-        source: [row.label for row in rows if id(row) in shown]
+        source: [row.label for row in rows if id(row) in draft_ids]
         for source, rows in equal_by_source.items()
     }
     texts = [f"{source} ({', '.join(names)})" for source, names in labels.items() if names]

@@ -79,12 +79,12 @@ class RunResults(ABC):
         from .charts import draw_charts
 
         kinds = words_of(kind, "kind")
-        chosen: dict[str, Any] = {"kinds": kinds} if kinds else {}
+        options: dict[str, Any] = {"kinds": kinds} if kinds else {}
         with TemporaryDirectory() as folder:
             for name, content in self.files().items():
                 (Path(folder) / name).write_bytes(content)
             return draw_charts(
-                PlotOptions(run=Path(folder), formats=words_of(format, "format"), **chosen)
+                PlotOptions(run=Path(folder), formats=words_of(format, "format"), **options)
             )
 
 

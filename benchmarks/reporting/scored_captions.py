@@ -155,8 +155,8 @@ class ScoredCaptions(RunPart):
     def leading_metric(self) -> str:
         """The metric that agrees best with people, or the first where none is known to."""
         agreement = {m: float(self.rows[self.systems[0], m]["agreement"]) for m in self.metrics}
-        known = [m for m in self.metrics if not math.isnan(agreement[m])]
-        return max(known, key=lambda m: agreement[m]) if known else self.metrics[0]
+        rated = [m for m in self.metrics if not math.isnan(agreement[m])]
+        return max(rated, key=lambda m: agreement[m]) if rated else self.metrics[0]
 
 
 def run_parts(run: FinishedRun, options: CurveOptions) -> list[RunDataset] | list[ScoredCaptions]:

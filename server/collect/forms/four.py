@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..items.units import StudyItem, StudyUnit
+from ..items.units import StudyItem, StudyUnit, units_of_images
 from .counted_answers import CountedAnswers, csv_bytes
 from .levels import LevelsForm
 from .wording import NUMBERED_LEVELS, Dimension, Wording
@@ -41,14 +41,7 @@ class FourForm(LevelsForm):
 
     def group_items(self, items: Sequence[StudyItem]) -> list[StudyUnit]:
         """Return units of up to four captions of an image."""
-        by_image: dict[str, list[StudyItem]] = {}
-        for item in items:
-            by_image.setdefault(item.image_id, []).append(item)
-        return [
-            StudyUnit("main", image_id, group[0].image, tuple(group[k : k + _CAPTIONS_PER_UNIT]))
-            for image_id, group in by_image.items()
-            for k in range(0, len(group), _CAPTIONS_PER_UNIT)
-        ]
+        return units_of_images(items, _CAPTIONS_PER_UNIT)
 
     def paper_files(self, answers: CountedAnswers) -> dict[str, bytes]:
         """Return CapEval1k's targets: means of the first dimension, brought to 0-1 as in the authors' LMDB.

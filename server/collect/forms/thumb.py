@@ -19,7 +19,7 @@ from ....datasets.registry import card
 from ....datasets.schema import Scale
 from ...web.forms import field_value
 from ...web.language import Language
-from ..items.units import Stage, StudyItem, StudyUnit
+from ..items.units import Stage, StudyItem, StudyUnit, units_of_images
 from .annotators import AnnotatorGroup, assign_groups, read_groups
 from .counted_answers import CountedAnswers
 from .errors import FormError
@@ -149,13 +149,7 @@ class ThumbForm(Form):
 
     def group_items(self, items: Sequence[StudyItem]) -> list[StudyUnit]:
         """Return a unit of all captions of each image."""
-        by_image: dict[str, list[StudyItem]] = {}
-        for item in items:
-            by_image.setdefault(item.image_id, []).append(item)
-        return [
-            StudyUnit("main", image_id, captions[0].image, tuple(captions))
-            for image_id, captions in by_image.items()
-        ]
+        return units_of_images(items)
 
     def assign_stages(self, units: Sequence[StudyUnit], study: YamlFields) -> list[StudyUnit]:
         """Return the units with their stages: to score, to check once or more, perhaps to check the fluency."""

@@ -83,6 +83,18 @@ def unit_of_item(
     return StudyUnit(pool, item.image_id, item.image, (item,), tuple(fixed), explanation)
 
 
+def units_of_images(items: Iterable[StudyItem], size: int | None = None) -> list[StudyUnit]:
+    """Return units of so many captions of an image each; of all its captions without a size."""
+    by_image: dict[str, list[StudyItem]] = {}
+    for item in items:
+        by_image.setdefault(item.image_id, []).append(item)
+    return [
+        StudyUnit("main", image_id, group[0].image, tuple(group[k:][:size]))
+        for image_id, group in by_image.items()
+        for k in range(0, len(group), size or len(group))
+    ]
+
+
 def number_units(units: Iterable[StudyUnit]) -> tuple[StudyUnit, ...]:
     """Number units and their items from 1, in order."""
     numbered: list[StudyUnit] = []
