@@ -242,7 +242,6 @@ def _of_objects(path: Path, rows: Iterable[tuple[str, Any]]) -> Table:
 def _parquet(path: Path) -> Table:
     """Open a Parquet file, of which only the requested columns are read: images stay on the disk."""
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     def guarded(read: Callable[[], Any]) -> Any:
         try:
@@ -259,9 +258,14 @@ def _parquet(path: Path) -> Table:
         # The shortest text of a 32-bit number, so that 0.1 is 0.1 here as it is in CSV.
         if pa.types.is_float32(values.type) or pa.types.is_float16(values.type):
             return [None if v is None else float(str(np.float32(v))) for v in values.to_pylist()]
+        if pa.types.is_dictionary(values.type):  # rows share their texts
+            chunks = [
+                (guarded(c.dictionary.to_pylist), c.indices.to_pylist()) for c in values.chunks
+            ]
+            return [None if i is None else texts[i] for texts, rows in chunks for i in rows]
         return guarded(values.to_pylist)
 
-    file = guarded(lambda: pq.ParquetFile(path, page_checksum_verification=True))
+    file = guarded(lambda: _open_parquet(path))
     names: list[str] = []
     for field in file.schema_arrow:
         names.append(field.name)
@@ -269,6 +273,21 @@ def _parquet(path: Path) -> Table:
             names[-1:] = [f"{field.name}.{inner.name}" for inner in field.type]
     places = [f"{path}: row {i}" for i in range(1, file.metadata.num_rows + 1)]
     return Table(path, names, places, column)
+
+
+def _open_parquet(path: Path) -> Any:
+    """Open a Parquet file with texts as dictionaries: a small file may hold a long text in each of many rows."""
+    import pyarrow.parquet as pq
+
+    schema = pq.ParquetFile(path).schema
+    leaves = [schema.column(i) for i in range(len(schema))]
+    # Neither lists nor structures: Arrow reads their dictionaries only where there is one.
+    texts = [
+        leaf.path
+        for leaf in leaves
+        if leaf.physical_type == "BYTE_ARRAY" and leaf.path in schema.to_arrow_schema().names
+    ]
+    return pq.ParquetFile(path, read_dictionary=texts, page_checksum_verification=True)
 
 
 @dataclass

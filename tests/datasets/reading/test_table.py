@@ -144,6 +144,15 @@ def test_what_is_broken_is_named_by_its_place(fault: str, tmp_path: Path) -> Non
         read_table(tmp_path / name)
 
 
+def test_equal_texts_of_parquet_are_in_memory_once(tmp_path: Path) -> None:
+    """A small file may hold a long text in each of many rows."""
+    path = tmp_path / "t.parquet"
+    pq.write_table(pa.table({"caption": ["a dog", None, "a dog"]}), path)
+    first, empty, second = read_table(path).column("caption")
+    assert (first, empty, second) == ("a dog", None, "a dog")
+    assert first is second
+
+
 def test_parquet_that_is_not_utf8(tmp_path: Path) -> None:
     path = tmp_path / "t.parquet"
     pq.write_table(pa.table({"a": pa.array([b"caf\xe9"], pa.binary()).view(pa.string())}), path)
