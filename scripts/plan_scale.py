@@ -21,10 +21,12 @@ from typing import Any
 import numpy as np
 from scipy.optimize import nnls
 
+from captau.benchmarks.options.large import ROWS
+
 INTRODUCTION = """\
 Nobody has run this. The page extends [measured runs](large_sets.md), and simulates the work of the driver for all tasks. Use it
 to ask for the right cluster. Then measure a million rows of your own there (`scripts/benchmark_scale.py`), and write this page
-again from your measurements (`scripts/plan_scale.py`)."""
+again from your measurements (`scripts/plan_scale.py`). CPU seconds are higher on a busy machine."""
 WORKERS = (16, 64, 256, 1024)
 #: The cores of a node, the bytes of its memory, of the disk that all share, and bytes a second of disk and network.
 NODE_CORES, NODE_MEMORY, DISK, BANDWIDTH = 16, 64e9, 10e12, 1e9
@@ -51,7 +53,8 @@ def extend_cost(rows: list[float], values: list[float], target: float) -> tuple[
         return values[-1] * target / rows[-1], "the last run"
     start, slope, error = fit_line(rows, values)
     if error <= TOLERANCE:
-        return start + slope * target, f"line, within {error:.1%}"
+        fit = f"within {error:.1%}" if len(rows) > 2 or error > 0.001 else "through both runs"
+        return start + slope * target, f"line, {fit}"
     factor, exponent = fit_power(rows[-2:], values[-2:])
     return factor * target**exponent, f"not linear: rows^{exponent:.2f} of the last two runs"
 
@@ -115,7 +118,8 @@ def plan(runs: list[dict[str, Any]], simulation: dict[str, Any]) -> str:
         f"| disk, GB: the counts of two rounds at a time, and rows and scores | "
         f"{(2 * shuffled + written('read') + written('score')) / 1e9:,.0f} |",
         f"| table of document frequencies, mapped by every worker, GB | {table / 1e9:,.0f} |",
-        f"| memory of a worker without it, GB | {max(run['worker_rss'] for run in runs) / 1e9:.1f} |",
+        f"| memory of a worker without it, GB, as measured with parts of {ROWS:,} rows | "
+        f"{max(run['worker_rss'] for run in runs) / 1e9:.1f} |",
         "",
         *limits(runs, simulation, shuffled),
         "",
