@@ -9,7 +9,8 @@ taken:
     python scripts/simulate_statistics.py simulations=500 seed=1
 
 `coverage` is the share of intervals that hold the truth (95 % is right), `size` the share of p ≤ 0.05
-between two metrics that are equally good (5 % is right); ± is two standard errors of the simulation.
+between two metrics that are equally good (5 % is right); ± is two standard errors of the simulation. `explain`
+says where the size of a permutation test comes from.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from __future__ import annotations
 import sys
 import time
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 
@@ -32,6 +34,14 @@ from captau.benchmarks.statistics.significance import PreparedMetric, compare_me
 COEFFICIENTS = ("tau_c", "tau_b", "spearman", "pearson")
 CAPTIONS, RATERS = 4, 3
 LEVELS = (-1.2, 0.0, 1.2)
+#: Four systems: how much they differ in quality, and how much metrics lean to whole images and whole systems.
+SYSTEMS = {
+    "systems": (0.6, 0.0, 0.0),
+    "leaning to images": (0.0, 0.8, 0.0),
+    "leaning to systems": (0.0, 0.0, 0.5),
+    "leaning systems": (0.0, 0.8, 0.5),
+    "leaning unequal systems": (0.6, 0.8, 0.5),
+}
 
 
 def rated(
@@ -48,9 +58,7 @@ def rated(
         images: how many.
         clustered: whether an image has several captions and effects of its own, and a caption
             several ratings; else every data point is independent.
-        systems: `systems`, captions have systems of different quality, and metrics err from caption to
-            caption; `leaning systems`, metrics see whole systems and images more or less kindly;
-            else there are none.
+        systems: a key of `SYSTEMS`; else captions have no systems, and metrics lean to whole images.
     """
     captions, raters = (CAPTIONS, RATERS) if clustered else (1, 1)
     image = np.repeat(np.arange(images), captions)
@@ -60,15 +68,16 @@ def rated(
         return size * rng.normal(size=images)[image] if clustered else np.zeros(len(image))
 
     quality = effect(0.7) + rng.normal(size=len(image))
-    if systems == "systems":
-        quality += 0.6 * rng.normal(size=captions)[system]
-    kindness = 0.0 if systems == "systems" else 0.8
+    difference, image_lean, system_lean = SYSTEMS.get(systems, (0.0, 0.8, 0.0))
+    if difference:
+        quality += difference * rng.normal(size=captions)[system]
     scores = {
-        name: quality + effect(kindness) + 1.2 * rng.normal(size=len(image)) for name in ("a", "b")
+        name: quality + effect(image_lean) + 1.2 * rng.normal(size=len(image))
+        for name in ("a", "b")
     }
-    if systems == "leaning systems":
+    if system_lean:
         for values in scores.values():
-            values += 0.5 * rng.normal(size=captions)[system]
+            values += system_lean * rng.normal(size=captions)[system]
     item = np.repeat(np.arange(len(image)), raters)
     opinion = quality[item] + 0.8 * rng.normal(size=len(item))
     return RatingPanel(
@@ -192,7 +201,7 @@ def size(
                 rng,
                 images if data != "independent points" else 3 * images,
                 clustered=data != "independent points",
-                systems=data if data.endswith("systems") else "",
+                systems=data if data in SYSTEMS else "",
             )
             panel = replace(whole, coefficients=(coefficient,))
         keep = np.ones(len(panel.item), dtype=bool)
@@ -206,6 +215,31 @@ def size(
         results = compare_metrics(panel, ["a", "b"], prepared, drawn, chosen, [test])
         found += results[-1].result.p_value <= 0.05
     return found / simulations
+
+
+def explain(data: str, swap: str, simulations: int, images: int, seed: int) -> tuple[float, float]:
+    """Compare the variance of a difference with the variance that a permutation test gives it.
+
+    To first order, the difference of two metrics' Pearson's r is a sum over captions of
+    c = (z_a - z_b) q - r (z_a² - z_b²) / 2, with z and q the standardised scores and ratings. Coins that
+    swap images and systems multiply each c by a product of signs. These products are uncorrelated between
+    captions, so that PERM-BOTH's variance is the sum of c², as if captions were independent. Swapped images
+    keep what captions of an image share.
+
+    Returns:
+        The ratio of the variances, and the share of differences beyond 1.96 standard deviations of the test.
+    """
+    differences, variances = np.empty(simulations), np.empty(simulations)
+    for number in range(simulations):
+        panel = rated(np.random.default_rng([seed, 3, number]), images, systems=data)
+        columns = (*panel.scores.values(), panel.ratings)
+        a, b, rating = ((x - x.mean()) / x.std() for x in columns)
+        r = (a + b) @ rating / (2 * len(rating))
+        parts = (a - b) * rating - r * (a**2 - b**2) / 2
+        sums = np.bincount(panel.item if swap == "both" else panel.image, parts)
+        differences[number], variances[number] = sums.sum(), (sums**2).sum()
+    found = float((np.abs(differences) > 1.96 * np.sqrt(variances)).mean())
+    return float((differences**2).mean() / variances.mean()), found
 
 
 def main(words: list[str]) -> None:
@@ -240,6 +274,10 @@ def main(words: list[str]) -> None:
                 f"| {error(share)} |",
                 flush=True,
             )
+    print("\n| data | swapped | variance ratio | finds % | ± |\n|:--|:--|--:|--:|--:|")
+    for data, swap in product(SYSTEMS, ("both", "image")):
+        ratio, share = explain(data, swap, simulations, images, seed)
+        print(f"| {data} | {swap} | {ratio:.2f} | {100 * share:.1f} | {error(share)} |", flush=True)
     print(f"\n{time.perf_counter() - began:.0f} s")
 
 

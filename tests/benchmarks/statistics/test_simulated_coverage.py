@@ -57,3 +57,18 @@ def test_the_bounds_would_notice(script):
         ("williams", "pearson", "images", "both"), SIMULATIONS, 100, StatisticsOptions(), seed=12
     )
     assert not possible(misused, 0.04, 0.06)
+
+
+@pytest.mark.parametrize(
+    ("data", "swap", "ratio"),
+    [
+        # Independent captions; what images share and swapped images keep: the variance is right.
+        ("systems", "both", 1.0),
+        ("leaning to images", "image", 1.0),
+        # PERM-BOTH takes captions for independent, so that it misses what they share.
+        ("leaning to images", "both", 1.16),
+    ],
+)
+def test_perm_both_takes_captions_for_independent(script, data, swap, ratio):
+    """Worked by theory for the first two, printed by the script (seed 0) for the third."""
+    assert script.explain(data, swap, 2000, 100, seed=5)[0] == pytest.approx(ratio, abs=0.07)
