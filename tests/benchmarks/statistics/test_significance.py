@@ -19,7 +19,7 @@ import captau
 from captau.benchmarks.runs.results import SIGNIFICANCE_COLUMNS
 from captau.benchmarks.statistics.bootstrap import StatisticsOptions, resample
 from captau.benchmarks.statistics.multiple_tests import correct_p_values, rank_clusters
-from captau.benchmarks.statistics.panels import PreferencePanel, RatingPanel
+from captau.benchmarks.statistics.panels import PreferencePanel, RatingPanel, make_rating_panel
 from captau.benchmarks.statistics.significance import (
     MetricPair,
     PreparedMetric,
@@ -84,6 +84,25 @@ def scipy_all(x: np.ndarray, y: np.ndarray) -> np.ndarray:
             stats.pearsonr(x, y).statistic,
         ]
     )
+
+
+@pytest.mark.parametrize(
+    ("systems", "item_ids", "numbers", "images"),
+    [
+        # Worked by hand: items 0 and 1 are of image i, item 2 of image k; numbers are in order of appearance.
+        (["A", "B", "A"], [2, 0, 0, 1], [0, 0, 0, 1], [1, 1, 0]),
+        (["A", "B", "A"], [1], None, [-1, 0]),
+        (["A", "A", "A"], [0, 2], None, [0, -1, 1]),
+        (["A", "B", "A"], [], None, []),
+    ],
+)
+def test_a_panel_numbers_systems_and_images_of_its_points(systems, item_ids, numbers, images):
+    items = pd.DataFrame({"item_id": [0, 1, 2], "image_id": list("iik"), "system": systems})
+    points = pd.DataFrame({"item_id": item_ids, "value": np.ones(len(item_ids))})
+    made = make_rating_panel(items, points, {"m": np.arange(3.0)}, "d", ["tau_c"], drop=True)
+    assert made.scores["m"].tolist() == item_ids
+    assert (None if made.system is None else made.system.tolist()) == numbers
+    assert made.image_of_item.tolist() == images
 
 
 # PERM-BOTH.

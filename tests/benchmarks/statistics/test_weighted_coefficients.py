@@ -122,6 +122,14 @@ def test_undefined_is_nan(x, y):
     assert np.isnan(found).all()
 
 
+def test_a_replicate_without_the_only_score_that_differs_is_undefined():
+    """0.1 is no float, so that the mean of three is not the number itself."""
+    x, y = [0.1, 0.1, 0.1, 5.0], [1.0, 2, 4, 3]
+    weights = np.array([[1, 1], [1, 1], [1, 1], [0, 1]])
+    for sides in ((x, y), (y, x)):
+        assert np.isnan(Moments(*sides).pearson(weights)).tolist() == [True, False]
+
+
 def test_a_sample_of_no_weight_is_undefined():
     assert np.isnan(
         prepare_coefficients([1, 2, 3], [1, 2, 3], COEFFICIENTS)(np.zeros((3, 1)))

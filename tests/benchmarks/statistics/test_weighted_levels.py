@@ -94,6 +94,15 @@ def test_acc_eq_keeps_its_threshold():
     assert other(np.array([[1.0, 0], [1, 1]]))[0] == pytest.approx([0.9, 0.0])
 
 
+def test_systems_that_both_sides_tie_are_a_pair_in_order():
+    """Worked by hand: A and B tie on both sides, C is above both: 3 of 3 pairs agree, and 2 of 2 untied."""
+    scores, ratings = np.array([1.0, 1, 2]), np.array([3.0, 3, 5])
+    keys = pd.DataFrame({"image_id": "a", "system": list("ABC")})
+    names = ["pairwise_accuracy", "tau_a", "gamma"]
+    statistic = prepare_at_level("system", scores, ratings, keys, names, np.zeros(3, int))
+    assert statistic(np.ones((1, 1)))[:, 0] == pytest.approx([1, 2 / 3, 1])
+
+
 def test_infinite_scores_and_soft_pairwise_accuracy_are_undefined_not_wrong():
     scores, ratings = np.array([1.0, np.inf, 3, 4]), np.array([1.0, 2, 3, 4])
     keys = pd.DataFrame({"image_id": list("abab"), "system": list("AABB")})

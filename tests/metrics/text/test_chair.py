@@ -119,3 +119,8 @@ def test_a_list_of_synonyms_names_its_faulty_line(tmp_path: Path) -> None:
     path.write_text("person, man\n\nunicorn, horned horse\n")
     with says(f"{path}:3: 'unicorn' is none of COCO's 80 objects"):
         metric(f"chair_s(synonyms={path})").score([row("a man", "a man")])
+
+
+def test_captions_without_mentions_have_a_corpus_score_of_0() -> None:
+    """Worked by hand: nothing is mentioned, so nothing is wrong."""
+    assert metric("chair_i").corpus_score_from_sums([0, 0]) == 0

@@ -267,3 +267,22 @@ def test_too_many_matches_are_named():
     ]
     with says("long: its words match", "8,388,608", "shorten"):
         metric("meteor").score(rows)
+
+
+@pytest.mark.parametrize(
+    ("caption", "reference", "expected"),
+    [
+        # "autos" and "cars" are the plurals of synonyms; "pass" is no plural of "pas", a step of a dance.
+        ("autos", "cars", SYNONYM),
+        ("pass", "pas", 0.0),
+        # Matched in one chunk, as the last "big dog", or in two with words that lie closer: one chunk wins, though
+        # the second chunk is still open where the words end.
+        (
+            "blorf snarp quim drell big dog",
+            "big vrax big dog yont dog",
+            expected_score(2 / 6, 2 / 6, chunks=1, matches=2),
+        ),
+    ],
+)
+def test_alignments_worked_by_hand(caption, reference, expected):
+    assert score_tokens(caption, reference) == pytest.approx(expected, abs=1e-12)

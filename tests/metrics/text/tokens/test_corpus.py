@@ -113,3 +113,10 @@ def test_chunks_change_nothing(spec, rows):
         patch.setattr(corpus_module, "TEXTS", 2)
         parts = metric(spec).score(Rows.from_items(frame))
     np.testing.assert_array_equal(parts, expected)
+
+
+def test_slices_hold_as_many_entries_as_fit(monkeypatch):
+    """Worked by hand: an entry takes its cost and 1; 5 + 6 are over 10, and 6 + 2 + 2 are not."""
+    monkeypatch.setattr(corpus_module, "WORDS", 10)
+    slices = list(corpus_module._slices(np.array([4, 5, 1, 1, 20, 0])))
+    assert slices == [slice(0, 1), slice(1, 4), slice(4, 5), slice(5, 6)]
