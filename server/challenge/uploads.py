@@ -131,10 +131,9 @@ async def submit_upload(
         RefusedError: if no submission is accepted now.
     """
     # Others read these, so invisible characters and those that turn the text direction are removed.
-    system = INVISIBLE.sub("", " ".join(system.split())).strip()
     columns = {
         **asdict(upload),
-        "system": system[:64] or Path(upload.file).stem[:64],
+        "system": _clean_system(system) or _clean_system(Path(upload.file).stem) or "system",
         "note": INVISIBLE.sub("", note).strip()[:2000],
     }
     try:
@@ -142,3 +141,8 @@ async def submit_upload(
     except BaseException:
         await run_in_threadpool(discard_upload, store, upload.key)
         raise
+
+
+def _clean_system(name: str) -> str:
+    """Return a system's name without the signs by which a spreadsheet takes a cell for a formula."""
+    return INVISIBLE.sub("", " ".join(name.split())).lstrip("=+-@ ").rstrip()[:64]

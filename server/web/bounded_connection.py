@@ -11,6 +11,8 @@ from typing import Any, ClassVar
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
+from .rate_limits import limited_address
+
 
 class WaitingConnections:
     """Connections that wait for their visitor: for the next request, or for the rest of one.
@@ -150,7 +152,7 @@ class BoundedConnection(HttpToolsProtocol):
         self._awaited = awaited
         if not awaited:
             return
-        self._address = self._find_address()
+        self._address = limited_address(self._find_address())
         if self._address:
             self._waiting.add(self._address, self)
         if awaited == "head":

@@ -8,6 +8,8 @@ from typing import Annotated, Any
 
 from fastapi import Path, Request
 
+from .rate_limits import limited_address
+
 #: A path below this site that no browser takes for another site's address ("//host", "/\\host").
 _LOCAL_PATH = re.compile(r"/(?:[\x21-\x2e\x30-\x5b\x5d-\x7e][\x21-\x5b\x5d-\x7e]{0,1000})?")
 #: The number of a database row in an address.
@@ -28,8 +30,8 @@ def field_value(fields: Mapping[str, Sequence[str]], name: str) -> str:
 
 
 def client_address(request: Request) -> str:
-    """Return the client's address; behind a proxy uvicorn puts the one that the proxy names there."""
-    return request.client.host if request.client else ""
+    """Return the client's address as limits count it; behind a proxy it is the one that the proxy names."""
+    return limited_address(request.client.host) if request.client else ""
 
 
 def local_path(path: str) -> str:

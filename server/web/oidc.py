@@ -10,6 +10,7 @@ import hashlib
 import logging
 import os
 import secrets
+import threading
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -81,6 +82,7 @@ class OidcProvider:
         self._secret, self._allow = secret, options.allow
         self.name, self.is_only = urlsplit(self._issuer).netloc, options.only
         self._attempts: dict[str, _Attempt] = {}
+        self._lock = threading.Lock()  # an attempt that is finished must not come back
         self._metadata: Mapping[str, Any] = {}
         self._keys: Any = None
 
@@ -97,15 +99,17 @@ class OidcProvider:
             TooManyRequestsError: if very many visitors are at the provider.
         """
         now = time.monotonic()
-        self._attempts = {s: a for s, a in self._attempts.items() if now - a.began < _SECONDS}
-        if len(self._attempts) >= _MAX_ATTEMPTS:
-            raise TooManyRequestsError
         nonce, verifier = secrets.token_urlsafe(32), secrets.token_urlsafe(48)
         client = self._make_client(redirect_uri)
         url, state = client.create_authorization_url(
             self._load_metadata()["authorization_endpoint"], code_verifier=verifier, nonce=nonce
         )
-        self._attempts[state] = _Attempt(session.name, page, redirect_uri, nonce, verifier, now)
+        attempt = _Attempt(session.name, page, redirect_uri, nonce, verifier, now)
+        with self._lock:
+            self._attempts = {s: a for s, a in self._attempts.items() if now - a.began < _SECONDS}
+            if len(self._attempts) >= _MAX_ATTEMPTS:
+                raise TooManyRequestsError
+            self._attempts[state] = attempt
         return url
 
     def finish(self, session: Session | None, answer: Mapping[str, str]) -> tuple[Identity, str]:
@@ -119,7 +123,8 @@ class OidcProvider:
             ProviderDownError: if the provider does not answer as it should.
             RefusedError: if the visitor is not signed in.
         """
-        attempt = self._attempts.pop(answer.get("state", ""), None)
+        with self._lock:
+            attempt = self._attempts.pop(answer.get("state", ""), None)
         if (
             attempt is None
             or time.monotonic() - attempt.began > _SECONDS

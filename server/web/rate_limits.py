@@ -3,9 +3,26 @@
 from __future__ import annotations
 
 import time
+from ipaddress import IPv6Address, ip_address
 
 #: The most visitors whose requests are remembered before idle ones are forgotten.
 _MAX_CLIENTS = 50_000
+
+
+def limited_address(address: str) -> str:
+    """Return the address that limits count a client by.
+
+    Of IPv6 it is the network of 64 bits, since a client has as many addresses in it as they like.
+    """
+    try:
+        parsed = ip_address(address)
+    except ValueError:  # no address, as of a Unix socket
+        return address
+    if not isinstance(parsed, IPv6Address):
+        return address
+    if parsed.ipv4_mapped is not None:
+        return str(parsed.ipv4_mapped)
+    return f"{IPv6Address(int(parsed) >> 64 << 64)}/64"
 
 
 class RateLimiter:

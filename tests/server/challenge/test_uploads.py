@@ -245,12 +245,29 @@ def test_a_full_disk_is_reported_and_leaves_no_file(tmp_path, site, monkeypatch)
         assert sorted(folder.iterdir()) == before
 
 
-def test_invisible_characters_of_system_and_note_are_removed(site):
+def submit(site, texts, file="a.json"):
+    """Submit a file with texts for system and note, and return the submission."""
     token, _ = create_account(site.store.database)
     account = asyncio.run(site.tokens.find_account(token))
-    upload = store(site, "a.json", b"[]")
+    upload = store(site, file, b"[]")
     challenge = site.store.get_challenge("small_captions")
-    texts = ("\x00best\u202e \x1b[2Jone\ud800", "two\nlines\u2066\x7f")
     asyncio.run(uploads.submit_upload(site.store, challenge, account, upload, *texts))
-    submission = asyncio.run(site.store.load_submission(upload.key))
+    return asyncio.run(site.store.load_submission(upload.key))
+
+
+def test_invisible_characters_of_system_and_note_are_removed(site):
+    submission = submit(site, ("\x00best\u202e \x1b[2Jone\ud800", "two\nlines\u2066\x7f"))
     assert (submission.system, submission.note) == ("best [2Jone", "two\nlines")
+
+
+@pytest.mark.parametrize(
+    ("system", "file", "shown"),
+    [
+        ("=HYPERLINK(1)", "a.json", "HYPERLINK(1)"),
+        ("+-@=1+1", "a.json", "1+1"),
+        ("-", "-cmd.json", "cmd"),
+        ("\u202e", "+.json", "system"),
+    ],
+)
+def test_no_system_is_named_like_a_formula_of_a_spreadsheet(site, system, file, shown):
+    assert submit(site, (system, ""), file).system == shown
