@@ -17,17 +17,30 @@ from captau.server.collect.simulation.browser import Browser, join_study
 from captau.server.collect.simulation.server_process import StudyServer
 from captau.server.collect.store.tables import answers, serves, units
 from tests.server.collect.conftest import make_site, write_study
+from tests.server.postgresql import PROGRAM_FOLDERS, postgresql_url
 
+__all__ = ["postgresql_url"]  # the fixture
 pytestmark = pytest.mark.kill
 
 KILLS, RATERS = 20, 6
 
 
 def test_killed_servers_lose_no_acknowledged_answer_and_count_none_twice(tmp_path):
+    check_kills(tmp_path, str(tmp_path / "small.sqlite3"), KILLS)
+
+
+@pytest.mark.database
+@pytest.mark.skipif(not PROGRAM_FOLDERS, reason="no PostgreSQL server is installed")
+def test_killed_servers_lose_no_acknowledged_answer_on_postgresql(postgresql_url, tmp_path):
+    check_kills(tmp_path, postgresql_url, KILLS // 2)
+
+
+def check_kills(tmp_path, database, n_kills):
+    """Kill a study's server again and again while raters answer, and check the database afterwards."""
     rows = [{"image": "p0.png", "caption": f"caption {k}"} for k in range(1500)]
     path = write_study(tmp_path, "good_bad", ratings=3)
     (tmp_path / "captions.jsonl").write_text("".join(f"{json.dumps(r)}\n" for r in rows))
-    options = CollectOptions(study=str(path), database=str(tmp_path / "small.sqlite3"))
+    options = CollectOptions(study=str(path), database=database)
     rng = random.Random(7)
     acknowledged: dict[str, str] = {}
     pending: list[dict[str, str]] = [{} for _ in range(RATERS)]
@@ -55,19 +68,20 @@ def test_killed_servers_lose_no_acknowledged_answer_and_count_none_twice(tmp_pat
         except (OSError, http.client.HTTPException, RuntimeError):
             return  # killed
 
-    for _ in range(KILLS):
+    for _ in range(n_kills):
         server = StudyServer(options)
         threads = [threading.Thread(target=rate, args=(server.url, k)) for k in range(RATERS)]
         for thread in threads:
             thread.start()
-        Browser(server.url, timeout=60).get("/health")
-        time.sleep(rng.uniform(0.02, 0.3))
+        n_answers = len(acknowledged) + rng.randrange(6, 30)
+        while len(acknowledged) < n_answers and any(thread.is_alive() for thread in threads):
+            time.sleep(0.001)
         server.kill()
         for thread in threads:
             thread.join()
 
-    assert len(acknowledged) > 5 * KILLS  # it was under load
-    site = make_site(tmp_path)
+    assert len(acknowledged) > 5 * n_kills  # it was under load
+    site = make_site(tmp_path, database=database)
     run = site.store.database.run_blocking
     query = select(serves.c.key, answers.c.value).join(answers, answers.c.serve == serves.c.id)
     answer_rows = run(lambda c: c.execute(query).all())
