@@ -1,0 +1,250 @@
+"""Measure which share of seeded faults the tests find, by mutation testing with cosmic-ray.
+
+Cosmic-ray lists the places in a module that can be changed, and how: another operator, another number, a
+loop that does not run. A seeded sample of places is drawn, and one change of each. The module's tests then
+run in a child process that imports the changed source; the files stay as they are.
+
+    python scripts/mutate.py mutants=500 seed=1
+    python scripts/mutate.py only=benchmarks/statistics/boot*
+
+Killed: a test fails. Timed out: a test takes over `TEST_SECONDS` of CPU that does not without the change. Tests
+that are slow anyway stop there and pass. Changes of annotations alone are not drawn. Equivalent: no test
+can find it, for the reason in `scripts/equivalent_mutants.csv`. Numba does not compile. Linux only.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import csv
+import difflib
+import io
+import json
+import os
+import random
+import signal
+import sys
+import tempfile
+import time
+from collections import Counter, defaultdict
+from importlib.machinery import ModuleSpec, SourceFileLoader
+from importlib.util import spec_from_file_location
+from itertools import islice
+from pathlib import Path
+
+os.environ |= {"NUMBA_DISABLE_JIT": "1", "OPENBLAS_NUM_THREADS": "1"}
+
+import pytest
+from cosmic_ray.ast import ast_nodes, get_ast
+from cosmic_ray.mutating import mutate_code
+from cosmic_ray.plugins import get_operator, operator_names
+from hypothesis import Phase, settings
+from scipy.stats import binomtest
+
+ROOT = Path(__file__).resolve().parents[1]
+#: The tests of a module, if not those named after it; beside the folder of the module's tests.
+TESTS = {
+    "_kernels": "weighted_coefficients",
+    "alignment": "metric",
+    "automaton": "penn",
+    "bootstrap": "bootstrap significance",
+    "corpus": "corpus ../cider",
+    "disattenuation": "significance ../commands/agree",
+    "document_frequencies": "cider frequency_table",
+    "intervals": "bootstrap significance",
+    "levels": "levels weighted_levels",
+    "multiple_tests": "significance",
+    "pair_sums": "weighted_coefficients",
+    "panels": "significance",
+    "penn_rules": "penn",
+    "rater_agreement": "../commands/agree",
+    "rating_table": "rater_agreement ../commands/agree",
+    "remarks": "significance",
+    "tables": "index",
+    "virtual_raters": "rater_agreement ../commands/agree",
+    "metrics/text/meteor/_kernel": "metric",
+    "metrics/text/meteor/jar_process": "../java",
+    "metrics/text/parts_of_speech": "../../benchmarks/evaluation/word_parts",
+    "metrics/text/spice/metric": "jar_process",
+}
+OPTIONS = ["-xq", "-pno:cacheprovider", "-pno:xdist", "-mnot neural", "-knot pycocoevalcap"]
+TEST_SECONDS = 1
+OUTCOMES = ("killed", "timed out", "survived", "equivalent")
+# Hypothesis draws the same examples each time, remembers none, and stops at the first that fails.
+PHASES = (Phase.explicit, Phase.generate)
+settings.register_profile("mutation", derandomize=True, database=None, phases=PHASES)
+settings.load_profile("mutation")
+Mutant = tuple[str, str, str, str]  # module, changed source, changed lines before and after
+
+
+def find_test_files(module: str) -> list[str]:
+    path = Path(module)
+    names = TESTS.get(module.removesuffix(".py"), TESTS.get(path.stem, path.stem)).split()
+    folder = ROOT / "tests" / path.parent
+    files = ((folder / name).with_name(f"test_{Path(name).name}.py").resolve() for name in names)
+    return [str(file.relative_to(ROOT)) for file in files if file.exists()]
+
+
+def dump_evaluated(source: str) -> str:
+    tree = ast.parse(source)
+    for node in ast.walk(tree):
+        for field in {"annotation", "returns"} & node.__dict__.keys():
+            setattr(node, field, None if field == "returns" else ast.Constant(0))
+    return ast.dump(tree)
+
+
+def find_sites(module: str) -> list[list[tuple[str, str, int]]]:
+    """Return module, operator and number of each change, by the place that it changes."""
+    tree, sites = get_ast((ROOT / module).read_text(encoding="utf-8")), defaultdict(list)
+    for name in sorted(name for name in operator_names() if not get_operator(name).arguments()):
+        operator = get_operator(name)()
+        places = (place for node in ast_nodes(tree) for place in operator.mutation_positions(node))
+        for number, place in enumerate(places):
+            sites[place].append((module, name, number))
+    return [sites[place] for place in sorted(sites)]
+
+
+def mutate(module: str, name: str, number: int) -> Mutant | None:
+    source = (ROOT / module).read_text(encoding="utf-8")
+    changed = mutate_code(source, get_operator(name)(), number)
+    with contextlib.suppress(SyntaxError):
+        if dump_evaluated(changed) != dump_evaluated(source):
+            lines = list(difflib.unified_diff(source.splitlines(), changed.splitlines(), n=0))[2:]
+            before, after = (" ".join(x[1:].strip() for x in lines if x[0] == s) for s in "-+")
+            return module, changed, before, after
+    return None
+
+
+class MutatedImport(SourceFileLoader):
+    """An import of one module from changed source."""
+
+    source: str
+
+    def find_spec(self, name: str, *_: object) -> ModuleSpec | None:
+        return spec_from_file_location(name, self.path, loader=self) if name == self.name else None
+
+    def get_code(self, _: str) -> object:
+        return compile(self.source, self.path, "exec")
+
+
+class SlowTestError(BaseException):
+    """A test that takes too long; tests do not catch it."""
+
+
+class TimedTests:
+    """Tests in the order of their CPU seconds, each of which stops after `TEST_SECONDS`."""
+
+    def __init__(self, seconds: dict[str, float]) -> None:
+        self.known, self.seconds = seconds, dict[str, float]()
+
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        items.sort(key=lambda item: self.known.get(item.nodeid, 0))
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_pyfunc_call(self, pyfuncitem: pytest.Function) -> object:
+        def stop(*_: object) -> None:
+            stopped.append(True)
+            raise SlowTestError
+
+        stopped: list[bool] = []
+        signal.signal(signal.SIGPROF, stop)
+        signal.setitimer(signal.ITIMER_PROF, TEST_SECONDS)
+        try:
+            return (yield)
+        except BaseException:  # Hypothesis may raise another one in its stead
+            if not stopped:
+                raise
+            if self.known and self.known[pyfuncitem.nodeid] < TEST_SECONDS / 2:
+                os._exit(99)
+            return True
+        finally:
+            left = signal.setitimer(signal.ITIMER_PROF, 0)[0]
+            self.seconds[pyfuncitem.nodeid] = TEST_SECONDS - left
+
+
+def run_tests(
+    module: str, source: str, folder: Path, seconds: dict[str, float], limit: float
+) -> str:
+    """Run a module's tests on changed source in a child process, and return the outcome."""
+    child = os.fork()
+    if not child:
+        os.setsid()
+        signal.alarm(int(limit))
+        log = os.open(folder / "log", os.O_CREAT | os.O_WRONLY | os.O_TRUNC)
+        os.dup2(log, 1), os.dup2(log, 2)
+        loader = MutatedImport("captau." + module[:-3].replace("/", "."), str(ROOT / module))
+        loader.source = source
+        sys.meta_path.insert(0, loader)
+        os.environ["PYTEST_XDIST_WORKER"] = "gw0"  # so that the cache is beside the temporary files
+        timed = TimedTests(seconds)
+        options = [*OPTIONS, f"--basetemp={folder}/run", *find_test_files(module)]
+        status = int(pytest.main(options, plugins=[timed]))
+        (folder / "seconds.json").write_text(json.dumps(timed.seconds), encoding="utf-8")
+        os._exit(status)
+    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(child, signal.SIGKILL)
+    return {0: "survived", 99: "timed out", -signal.SIGALRM: "timed out"}.get(status, "killed")
+
+
+def draw_mutants(patterns: str, count: int, seed: int) -> list[Mutant]:
+    files = {path for pattern in patterns.split(",") for path in ROOT.glob(f"{pattern}.py")}
+    sites = [site for path in sorted(files) for site in find_sites(str(path.relative_to(ROOT)))]
+    rng = random.Random(seed)
+    drawn = (mutate(*rng.choice(site)) for site in rng.sample(sites, len(sites)))
+    return list(islice(filter(None, drawn), count))
+
+
+def preload(modules: list[str], cache: Path) -> None:
+    """Compile METEOR's tables, and import what captau and the tests import from other packages."""
+    from captau.metrics.text.meteor.index import load_index
+
+    os.environ["CAPTAU_CACHE"] = str(cache)
+    load_index()
+    with contextlib.redirect_stdout(io.StringIO()):
+        pytest.main(["--collect-only", *OPTIONS, *(f for m in modules for f in find_test_files(m))])
+    for name in [name for name in sys.modules if name.split(".")[0] in ("captau", "tests")]:
+        del sys.modules[name]
+
+
+def print_row(name: str, counts: Counter[str]) -> None:
+    n, found = counts.total(), counts["killed"] + counts["timed out"]
+    low, high = binomtest(found, n).proportion_ci(method="wilson")
+    cells = (name, n, *(counts[outcome] for outcome in OUTCOMES), f"{found / n:.1%}")
+    print("|", " | ".join(map(str, cells)), f"| {low:.1%} to {high:.1%} |")
+
+
+def main(words: list[str]) -> None:
+    options = {"mutants": "500", "seed": "1"}
+    options["only"] = "benchmarks/statistics/*,metrics/text/**/*"
+    options |= dict(word.split("=", 1) for word in words)
+    mutants = draw_mutants(options["only"], int(options["mutants"]), int(options["seed"]))
+    with (ROOT / "scripts" / "equivalent_mutants.csv").open(encoding="utf-8", newline="") as file:
+        equivalents = {(row["module"], row["before"], row["after"]) for row in csv.DictReader(file)}
+    outcomes: dict[str, Counter[str]] = defaultdict(Counter)
+    seconds: dict[str, dict[str, float]] = {}
+    limits: dict[str, float] = {}
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
+        preload(sorted({mutant[0] for mutant in mutants}), folder / "cache")
+        for module, source, *lines in mutants:
+            if module not in seconds:
+                original = (ROOT / module).read_text(encoding="utf-8")
+                began = time.monotonic()
+                if run_tests(module, original, folder, {}, 3600) != "survived":
+                    raise SystemExit((folder / "log").read_text(encoding="utf-8"))
+                limits[module] = 20 + 5 * (time.monotonic() - began)
+                seconds[module] = json.loads((folder / "seconds.json").read_text(encoding="utf-8"))
+            outcome = run_tests(module, source, folder, seconds[module], limits[module])
+            if outcome == "survived" and (module, *lines) in equivalents:
+                outcome = "equivalent"
+            outcomes[module][outcome] += 1
+            print(outcome, module, *lines, sep="\t", file=sys.stderr, flush=True)
+    print("| module | sampled |", " | ".join(OUTCOMES), "| found | 95 % |\n|:--|" + "--:|" * 7)
+    for module, counts in sorted(outcomes.items()):
+        print_row(module, counts)
+    print_row("all", sum(outcomes.values(), Counter()))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
