@@ -29,7 +29,8 @@ def show_bar(bar: Progress) -> Generator[None]:
     """Show a bar, or log its state, and let metrics add their lines to it while the block lasts."""
     _bars.append(bar)
     try:
-        with bar, _log_state(bar):
+        # rich before 14.3 ends a bar that is not drawn with an empty line.
+        with _log_state(bar) if bar.disable else bar:
             yield
     finally:
         _bars.remove(bar)
@@ -37,10 +38,7 @@ def show_bar(bar: Progress) -> Generator[None]:
 
 @contextmanager
 def _log_state(bar: Progress) -> Generator[None]:
-    """Log what is done of a bar's tasks every half minute while the block lasts, where the bar is silent."""
-    if not bar.disable:
-        yield
-        return
+    """Log what is done of a bar's tasks every half minute while the block lasts."""
     is_over = threading.Event()
 
     def log() -> None:

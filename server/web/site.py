@@ -9,6 +9,7 @@ from typing import Any
 from fastapi import Request, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
+from python_multipart.exceptions import FormParserError
 from starlette.datastructures import UploadFile
 from starlette.exceptions import HTTPException
 
@@ -152,7 +153,10 @@ class WebSite:
         """
         try:
             data = await request.form(max_files=files, max_fields=1000)
-        except HTTPException as error:
+        except (
+            HTTPException,
+            FormParserError,
+        ) as error:  # before Starlette 1.7 the second comes through
             raise RefusedError("That was no form of this site.") from error
         except OSError as error:
             raise StoreError(error.strerror or type(error).__name__) from error
