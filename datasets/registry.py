@@ -106,7 +106,7 @@ def load(name: str, /, root: str | Path | None = None, **options: Any) -> Captio
     if expected.sources and not folder.is_dir():
         where = expected.sources[0]
         raise MissingFileError(
-            f"dataset {name}: the data folder {folder} is not there; set CAPTAU_DATA or data.root=DIR, "
+            f"dataset {name}: the data folder {folder} does not exist; set CAPTAU_DATA or data.root=DIR, "
             f"or for {where.path} {way_to_get(expected, where)}"
         )
     return _READERS[name][1](folder, **options)

@@ -352,11 +352,11 @@ class CaptionSet:
         strangers = [i for i in ratings["item_id"].unique().tolist() if i not in item_ids]
         if strangers:
             raise self._fail(f"a rating is about '{strangers[0]}', which is not an item")
-        # What is no number becomes NaN, which no scale holds. Floats throughout: 1 and 1.0 are equal.
+        # What is not a number becomes NaN, which no scale holds. Floats throughout: 1 and 1.0 are equal.
         try:
             numbers = pd.to_numeric(ratings["value"], errors="coerce").astype(float)
         except OverflowError as error:
-            raise self._fail("a rating is too large, and on no scale") from error
+            raise self._fail("a rating is too large for any scale") from error
         self._ratings = ratings.assign(value=numbers)
         for dimension, group in ratings.groupby("dimension", sort=False, dropna=False):
             scale = self._card.scales.get(str(dimension))

@@ -102,7 +102,7 @@ class ScoreFile(Metric):
                 continue
             key, number = tuple(map(str, cells)), _finite_number(score)
             if number is None:
-                raise InputError(f"{place}: the score of {' '.join(key)} is no number")
+                raise InputError(f"{place}: the score of {' '.join(key)} is not a number")
             yield place, key, number
 
     @property

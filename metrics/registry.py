@@ -124,7 +124,7 @@ def metric(spec: str) -> Metric:
     for position, (key, text) in enumerate(split_parameters(inside or "", spec)):
         if key is None:
             if position or not fields:
-                raise InputError(f"metric '{spec}': '{text}' is no parameter=value")
+                raise InputError(f"metric '{spec}': '{text}' is not of the form parameter=value")
             key = next((f.name for f in fields.values() if not f.kw_only), "")
         if key not in fields:
             raise unknown(f"parameter of metric {name}", key, fields)

@@ -66,7 +66,7 @@ class Reward:
             undefined.
 
         Raises:
-            InputError: where the two differ in number, an image is unknown, or a caption is no text.
+            InputError: where the two differ in number, an image is unknown, or a caption is not a text.
         """
         if isinstance(captions, str) or len(captions) != len(images):
             raise InputError(
@@ -84,7 +84,7 @@ class Reward:
             return self.metric.score(self._make_rows(captions, images)).tolist()
         except KeyError as error:
             raise InputError(
-                f"reward {self.metric.spec}: nothing is known of image {error.args[0]!r}"
+                f"reward {self.metric.spec}: it was not prepared for image {error.args[0]!r}"
             ) from error
 
     def for_trl(self, image_column: str) -> Callable[..., list[float]]:

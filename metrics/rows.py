@@ -126,7 +126,7 @@ class Rows:
         try:
             values = np.asarray(column, dtype=np.float64)
         except (TypeError, ValueError, OverflowError) as error:
-            raise InputError(f"the weights of the items are no numbers ({error})") from error
+            raise InputError(f"the weights of the items are not numbers ({error})") from error
         valid = (values >= 1) & (values < 2**53) & (np.floor(values) == values)
         if not valid.all():
             i = int(np.argmin(valid))

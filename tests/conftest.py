@@ -150,7 +150,7 @@ def data_root() -> Path:
     if not root:
         pytest.skip(NO_DATA)
     path = Path(root)
-    assert path.is_dir(), f"CAPTAU_DATA is {root}, which is no folder"
+    assert path.is_dir(), f"CAPTAU_DATA is {root}, which is not a folder"
     return path
 
 

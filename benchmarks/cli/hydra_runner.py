@@ -239,7 +239,7 @@ def explain(error: Exception, command: Command) -> InputError:
         key = match.group(1).partition("@")[0]
         if key.startswith("rater.") and command.name == "train":
             return InputError(
-                f"'{key}' is no option of this rater; captau train rater=NAME --cfg job shows them"
+                f"'{key}' is not an option of this rater; captau train rater=NAME --cfg job shows them"
             )
         keys = [option.key for option in command.declared()]
         listed_by = f"captau {command.name} --help all"

@@ -254,7 +254,7 @@ def list_datasets(_: Command, options: Any) -> None:
 
 
 def fetch_datasets(_: Command, options: Any) -> int:
-    """Run `captau data fetch`; the status is 2 where a file could not be had."""
+    """Run `captau data fetch`; the status is 2 where a file could not be downloaded."""
     from ..commands.data import fetch, fetch_models
 
     faults = fetch(options.names, options.root, options.offline, print)

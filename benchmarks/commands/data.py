@@ -123,7 +123,7 @@ def fetch(names: Iterable[str], root: Path | None, offline: bool, show: Show = s
     """Download the missing files of datasets, after showing licence and citation.
 
     Returns:
-        A line for each dataset of which a file could not be had.
+        A line for each dataset of which a file could not be downloaded.
     """
     folder = registry.data_root(root)
     faults: list[str] = []
@@ -228,10 +228,10 @@ def verify(
         A row for each dataset, and whether there is no fault; a part that can be used has none.
 
     Raises:
-        InputError: on an unknown name, or where `images` is no folder.
+        InputError: on an unknown name, or where `images` is not a folder.
     """
     if images is not None and not images.is_dir():
-        raise InputError(f"data.images={images} is no folder")
+        raise InputError(f"data.images={images} is not a folder")
     folder = registry.data_root(root)
     names = list(names)
     rows: list[tuple[str, list[str]]] = []

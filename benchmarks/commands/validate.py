@@ -165,7 +165,7 @@ def check_captions(
         return 0
     name = f"{path}: {member}" if member else str(path)
     if not captions:
-        faults.add(f"{name}: no captions in it")
+        faults.add(f"{name}: it contains no captions")
     for image_id in image_ids or ():
         if image_id not in captions:
             faults.add(f"{name}: no caption of image {quote(image_id)}")
@@ -260,7 +260,9 @@ class _CaptionCheck:
             self.check_entry(self.name, document)
         else:
             if isinstance(document, _AmbiguousObject):
-                self.faults.add(f"{self.name}: {quote(document.key)} stands twice; keep one")
+                self.faults.add(
+                    f"{self.name}: {quote(document.key)} appears twice; keep one of them"
+                )
             for key, caption in document.items():
                 self.check_caption(f"{self.name}: image {quote(key)}", key, caption)
 
@@ -270,7 +272,9 @@ class _CaptionCheck:
             self.faults.add(f"{where}: an object is expected, not {type(row).__name__}")
             return
         if isinstance(row, _AmbiguousObject):
-            self.faults.add(f"{where}: {quote(row.key)} stands twice in one object; keep one")
+            self.faults.add(
+                f"{where}: {quote(row.key)} appears twice in one object; keep one of them"
+            )
         if absent := [key for key in ("image_id", "caption") if key not in row]:
             self.faults.add(f"{where}: {' and '.join(map(repr, absent))} missing")
         if "image_id" not in row:
@@ -297,7 +301,7 @@ class _CaptionCheck:
         if not isinstance(caption, str):
             self.faults.add(f"{where}: 'caption' is {quote(caption)}, not a text")
         elif _has_lone_surrogate(image_id) or _has_lone_surrogate(caption):
-            self.faults.add(f"{where}: half a character (a lone surrogate); write the text anew")
+            self.faults.add(f"{where}: half a character (a lone surrogate); write the text again")
         elif not _has_token(caption):
             self.faults.add(f"{where}: the caption is empty, punctuation apart")
 

@@ -220,5 +220,5 @@ class EvaluationSet:
             return
         message = preferences_remedy
         if dimensions := self.caption_set.dimensions:
-            message = f"protocol.dimension is empty; name one at least: {', '.join(dimensions)}"
+            message = f"protocol.dimension is empty; name at least one: {', '.join(dimensions)}"
         raise InputError(f"dataset {self.name}: {message}")

@@ -91,7 +91,7 @@ def read_parts(config: LargeOptions, runner: StageRunner) -> tuple[RunPlan, Part
                 f"{names}: {len(skipped):,} of {len(shards):,} shards were corrupt and no captions "
                 f"are left; the first: {skipped[0]}"
             )
-        raise InputError(f"{names}: no captions in it")
+        raise InputError(f"{names}: it contains no captions")
     return replace(runner.plan, parts=pieces), parts
 
 

@@ -97,7 +97,7 @@ captau bench.
     tests: tuple[str, ...] = option(
         list(TESTS),
         "which significance tests; bootstrap is paired, over images; permutation is PERM-BOTH; "
-        "williams (Pearson's r) and mcnemar (accuracy) take data points for independent "
+        "williams (Pearson's r) and mcnemar (accuracy) treat data points as independent "
         "(docs/statistics.md)",
         read=_tests_of,
         takes="[..]",

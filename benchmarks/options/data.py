@@ -103,7 +103,7 @@ again, with growing pauses, and then the mirror.
 Some datasets are given out on request, or have to be downloaded by hand. For those the output names the page, the files
 to get from it, and the command that takes them in: captau data import --help.
 
-The command ends with status 2 where a file could not be had; all others are fetched even so.
+The command ends with status 2 where a file could not be downloaded; all others are fetched even so.
 """
     environment: ClassVar[tuple[Option, ...]] = (
         replace(

@@ -47,7 +47,7 @@ def check_engine(engine: str, workers: int | None, address: str | None) -> None:
     """Raise InputError where there is no such engine, or its options make no sense."""
     check_choice("engine", engine, ENGINES)
     if workers is not None and workers < 0:
-        raise InputError(f"workers is {workers}; 0 (this process alone) is the least")
+        raise InputError(f"workers is {workers}; 0 (this process alone) or more is expected")
     if address is not None and engine != "ray":
         raise InputError(f"ray.address={address} goes with engine=ray")
 
@@ -134,7 +134,7 @@ class LargeOptions(Options):
         super().__post_init__()
         check_engine(self.engine, self.workers, self.address)
         if self.rows is not None and self.rows < 1:
-            raise InputError(f"rows is {self.rows}; 1 is the least")
+            raise InputError(f"rows is {self.rows}; at least 1 is expected")
 
 
 def _metric_of(composed: Composed) -> str:

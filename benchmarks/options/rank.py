@@ -37,7 +37,7 @@ def _weights_of(value: Any, _: str) -> dict[str, float]:
     is_number = isinstance(value, Mapping) and all(type(w) in (int, float) for w in value.values())
     if value is not None and not is_number:
         raise InputError(
-            f"rank.weights is {value!r}; a number a dimension is expected, as "
+            f"rank.weights is {value!r}; a number for each dimension is expected, as "
             "rank.weights={precision: 0.5, recall: 0.5}"
         )
     return {str(dimension): float(weight) for dimension, weight in (value or {}).items()}

@@ -68,13 +68,13 @@ Nothing is scored. It needs pip install 'captau[report]' (matplotlib, jinja2). d
         if self.megabytes is not None and not self.megabytes > 0:
             raise InputError(f"megabytes is {self.megabytes}; a number above 0 is expected")
         if self.images is not None and not self.images.is_dir():
-            raise InputError(f"images={self.images} is no folder")
+            raise InputError(f"images={self.images} is not a folder")
 
 
 def _kinds_of(value: Any, _: str) -> tuple[str, ...]:
     kinds = tuple(CHARTS) if value is None else words_of(value, "kind")
     if not kinds:
-        raise InputError(f"kind is empty; name one at least: {', '.join(CHARTS)}")
+        raise InputError(f"kind is empty; name at least one: {', '.join(CHARTS)}")
     return kinds
 
 

@@ -245,7 +245,7 @@ examples.csv, table.md, table.tex and run.json.
         if self.stdout == "kept.json" and self.keep is None:
             raise InputError("stdout=kept.json needs keep.metric=METRIC and keep.above=SCORE")
         if sum(file.path == STDIN for file in (*self.candidates, *self.references)) > 1:
-            raise InputError("standard input can be read once; name a file for the others")
+            raise InputError("standard input can be read only once; name a file for the others")
 
     @classmethod
     def read(cls, composed: Composed) -> Any:

@@ -52,4 +52,4 @@ matplotlib is installed (pip install 'captau[report]'). docs/sensitivity.md expl
     def __post_init__(self) -> None:
         super().__post_init__()
         if not self.kinds:
-            raise InputError(f"kind is empty; name one at least: {', '.join(KINDS)}")
+            raise InputError(f"kind is empty; name at least one: {', '.join(KINDS)}")

@@ -347,7 +347,7 @@ def names_of(dataset: Any) -> list[str]:
     names: Any = [dataset] if isinstance(dataset, str) else dataset
     names = list(names) if isinstance(names, Iterable) else [names]
     if not names:
-        raise InputError("dataset is empty; name one at least, see captau data list")
+        raise InputError("dataset is empty; name at least one, see captau data list")
     if not all(isinstance(name, str) for name in names):
         raise InputError(f"dataset is {dataset!r}; a name or a list of names is expected")
     return names

@@ -54,7 +54,7 @@ class Conjunction:
             match = _CONDITION.fullmatch(part.strip())
             if match is None:
                 raise InputError(
-                    f"{key} is '{text}': '{part}' is no condition on a dimension; a share of the scale, as "
+                    f"{key} is '{text}': '{part}' is not a condition on a dimension; a share of the scale, as "
                     f"0.5, or conditions, as 'correct>=2 and helpful>=2', are expected"
                 )
             conditions.append(Condition(match["dimension"], match["sign"], float(match["number"])))

@@ -64,10 +64,10 @@ class YamlTree:
         for key_node, value in node.value:
             line = key_node.start_mark.line + 1
             if not isinstance(key_node, yaml.ScalarNode):
-                raise self._broken("a key that is no text", line)
+                raise self._broken("a key that is not a text", line)
             key = key_node.value
             if key in mapping:
-                raise self._broken(f"'{key}' stands twice", line)
+                raise self._broken(f"'{key}' appears twice", line)
             self.lines[*key_path, key] = line
             mapping[key] = self._plain(value, (*key_path, key))
         return mapping

@@ -179,10 +179,10 @@ def read_run(
     folder = Path(folder).expanduser()
     record = folder / RUN_FILE
     if not folder.is_dir():
-        raise InputError(f"run={folder} is no folder; captau bench says where it wrote to")
+        raise InputError(f"run={folder} is not a folder; captau bench says where it wrote to")
     if not record.is_file():
         raise InputError(
-            f"{folder} has no {RUN_FILE}: the run is unfinished, or this is no run's folder; run it again"
+            f"{folder} has no {RUN_FILE}: the run is unfinished, or this is not a run's folder; run it again"
         )
     try:
         run = json.loads(record.read_text(encoding="utf-8"))
@@ -193,7 +193,7 @@ def read_run(
         raise InputError(f"{record} names no command; it is not captau's")
     if command == "score" and "score" in commands and (folder / "manifest.json").is_file():
         raise InputError(
-            f"{folder} is a large set, of which no caption is kept; score a plain file of them instead"
+            f"{folder} is the run of a large set, which keeps no captions; score an ordinary file of captions instead"
         )
     if run.get("format") != FORMAT:
         versions = run.get("versions")

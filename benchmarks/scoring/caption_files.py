@@ -88,11 +88,11 @@ def read_systems(path: Path, content: bytes | None = None) -> dict[str, Candidat
         if image_id in candidates.captions:
             raise InputError(
                 f"{where}: a second caption for image '{image_id}', whose first is on line "
-                f"{candidates.lines[image_id]}; keep one an image"
+                f"{candidates.lines[image_id]}; keep one per image"
             )
         candidates.captions[image_id], candidates.lines[image_id] = caption, line
     if not systems:
-        raise InputError(f"{source.name}: no captions in it")
+        raise InputError(f"{source.name}: it contains no captions")
     return systems
 
 
@@ -122,7 +122,7 @@ def read_references(path: Path, content: bytes | None = None) -> ReferenceFile:
             references[image_id] = tuple(map(whole, texts(row, "references", where)))
     references |= {image_id: tuple(captions) for image_id, captions in annotated.items()}
     if not references:
-        raise InputError(f"{source.name}: no references in it")
+        raise InputError(f"{source.name}: it contains no references")
     return ReferenceFile(source, references)
 
 

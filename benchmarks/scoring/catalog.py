@@ -112,7 +112,7 @@ def resolve_metrics(selection: Any) -> tuple[Metric, ...]:
             instances = [entry]
         elif not isinstance(entry, str):
             raise InputError(
-                f"metrics: '{entry}' is no metric; quote it: metrics=[\"cider(df=F)\"]"
+                f"metrics: '{entry}' is not a metric; quote it: metrics=[\"cider(df=F)\"]"
             )
         elif entry.strip() in suites:
             instances = [metric(name) for name in read_config("suite", entry.strip())["metrics"]]

@@ -190,7 +190,7 @@ def make_caption_items(
 def _files(candidates: CandidateFile, image_ids: Sequence[str], folder: Path) -> list[str | None]:
     """Return each image's file, which is named by its id, with or without an ending."""
     if not folder.is_dir():
-        raise InputError(f"images={folder} is no folder")
+        raise InputError(f"images={folder} is not a folder")
     files = {p.name: str(p) for p in sorted(folder.iterdir()) if p.is_file()}
     by_stem = {Path(name).stem: path for name, path in files.items()}
     paths: list[str | None] = []

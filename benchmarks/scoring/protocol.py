@@ -96,11 +96,11 @@ class Protocol:
             if coefficient not in COEFFICIENTS:
                 raise unknown("value of protocol.coefficients", coefficient, COEFFICIENTS)
         if not self.coefficients:
-            raise InputError("protocol.coefficients is empty; name one at least")
+            raise InputError("protocol.coefficients is empty; name at least one")
         for coefficient in self.coefficients:
             if coefficient in SYSTEM_COEFFICIENTS and self.level != "system":
                 raise InputError(
-                    f"protocol.coefficients={coefficient} is of systems; set protocol.level=system"
+                    f"protocol.coefficients={coefficient} compares systems; set protocol.level=system"
                 )
         if self.references == "first_k" and self.k is None:
             raise InputError("protocol.references=first_k needs protocol.k=N")
@@ -232,7 +232,7 @@ class Protocol:
             available = sorted({s for s in caption_set.items["split"] if isinstance(s, str)})
             if self.split in caption_set.missing_splits:
                 remedy = way_to_get_split(caption_set.card, self.split)
-                raise InputError(f"{where}: no item is of the split '{self.split}'{remedy}")
+                raise InputError(f"{where}: no item belongs to the split '{self.split}'{remedy}")
             if self.split not in available:
                 raise unknown(f"split of {where}", self.split, available)
             items = items[items["split"] == self.split]

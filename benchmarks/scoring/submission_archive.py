@@ -91,7 +91,7 @@ def _read_members(path: Path, data: bytes, faults: Faults) -> Iterator[tuple[str
                     continue
                 yield info.filename, content
     except (zipfile.BadZipFile, zlib.error, EOFError, ValueError, OSError) as error:
-        faults.add(f"{path}: no whole zip ({error or 'it ends too early'}); pack it anew")
+        faults.add(f"{path}: not a complete zip ({error or 'it ends too early'}); pack it again")
     except (NotImplementedError, RuntimeError) as error:  # raised on passwords and rare methods
         faults.add(f"{path}: cannot be unpacked ({error}); pack it with the usual method")
 
@@ -117,13 +117,15 @@ def _select_results(
         if _HIDDEN_FILES.fullmatch(name):  # macOS adds them
             continue
         if stat.S_ISLNK(info.external_attr >> 16):
-            faults.add(f"{where}: a link; put the file itself in")
+            faults.add(f"{where}: a link; pack the file itself")
         elif not name or info.is_dir() or re.search(r"[/\\]", info.orig_filename) or ":" in name:
             faults.add(f"{where}: a folder or a path; put the results at the top of the archive")
         elif not CONVENTION.fullmatch(name):
-            faults.add(f"{where}: no name of results; call it captions_test2014_ALG_results.json")
+            faults.add(
+                f"{where}: not the name of a results file; call it captions_test2014_ALG_results.json"
+            )
         elif name in results:
-            faults.add(f"{where}: stands twice in the archive; keep one")
+            faults.add(f"{where}: it appears twice in the archive; keep one of them")
         elif info.flag_bits & 0x1:
             faults.add(f"{where}: has a password; pack it without")
         elif info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
@@ -131,10 +133,10 @@ def _select_results(
         else:
             results[name] = info
     if not results and faults.count == before:
-        faults.add(f"{path}: no results in it; put captions_test2014_ALG_results.json in")
+        faults.add(f"{path}: it contains no results; add captions_test2014_ALG_results.json")
     parts = [match.groups() for match in map(CONVENTION.fullmatch, results) if match]
     if len(results) > 2 or len({split for split, _ in parts}) < len(parts):
-        faults.add(f"{path}: {len(results)} results; one a set, and two sets at most")
+        faults.add(f"{path}: {len(results)} results; send one for each set, and two sets at most")
     elif len({system for _, system in parts}) > 1:
         systems = " and of ".join(system for _, system in parts)
         faults.add(f"{path}: results of {systems}; one at a time")

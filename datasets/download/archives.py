@@ -117,7 +117,7 @@ class Archive:
                 raise InputError(
                     f"{path}: '{name}' in it "
                     f"{'is a link or a device' if kind == 'link' else 'would lead out of the folder'}; "
-                    f"the archive is not to be trusted, get it anew"
+                    f"the archive cannot be trusted; get another copy"
                 )
         self.names = [name for name, kind in entries if kind == "file"]
 
@@ -144,7 +144,7 @@ class Archive:
 
     def _broken(self, error: Exception, name: str = "") -> InputError:
         problem = f"'{name}' in it cannot be read" if name else "not a whole zip or tar archive"
-        return InputError(f"{self._path}: {problem} ({error}); it may be truncated, get it anew")
+        return InputError(f"{self._path}: {problem} ({error}); it may be truncated; get a new copy")
 
     def _close(self) -> None:
         for archive in (self._zip, self._tar):

@@ -84,7 +84,7 @@ def fetch(
         The files that were written.
 
     Raises:
-        InputError: where a file could not be had (all others are), or cannot be written.
+        InputError: where a file could not be downloaded (all others are), or cannot be written.
     """
     how = how or RetryLimits()
     missing_sources = sources_to_fetch(root, card)
@@ -102,7 +102,7 @@ def fetch(
             try:
                 done.extend(download.run())
             except _MirrorError as error:
-                failed.append(f"{download.name} could not be had ({error})")
+                failed.append(f"{download.name} could not be downloaded ({error})")
 
     if how.offline:
         files = [f"{s.path} from {s.downloads[0]}" for s in missing_sources if s.downloads]
@@ -245,7 +245,7 @@ class _FileDownload:
             idle = 0 if _length(self.part) > best else idle + 1
             best = max(best, _length(self.part))
             if idle > self.how.tries:
-                raise _MirrorError(f"it keeps breaking off, at {best:,} bytes")
+                raise _MirrorError(f"the connection keeps breaking, at {best:,} bytes")
             time.sleep(min(_PATIENCE, self.how.backoff * 2**idle))
 
     def _here(self, url: str) -> int:
@@ -266,15 +266,15 @@ class _FileDownload:
         try:
             response = self.session.get(url, headers=headers, stream=True, timeout=self.how.timeout)
         except exceptions.TooManyRedirects as error:
-            raise _MirrorError("its redirects do not end") from error
+            raise _MirrorError("it redirects without end") from error
         except exceptions.SSLError as error:
-            raise _MirrorError("its TLS certificate is not to be trusted") from error
+            raise _MirrorError("its TLS certificate is not trusted") from error
         except exceptions.Timeout as error:
             raise _MirrorError(f"no answer within {self.how.timeout:g} s") from error
         except exceptions.ConnectionError as error:
             raise _MirrorError("no connection") from error
         except (exceptions.RequestException, ValueError) as error:
-            raise _MirrorError(f"not to be asked ({type(error).__name__})") from error
+            raise _MirrorError(f"the request failed ({type(error).__name__})") from error
         status = response.status_code
         if status not in (200, 206) and not (offset and status == 416):
             response.close()

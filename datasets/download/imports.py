@@ -121,7 +121,9 @@ def _entries(source_path: Path, stack: ExitStack) -> list[_OfferedFile]:
             if p.is_file()
         ]
     if not source_path.is_file():
-        raise InputError(f"source={source_path} is not there; give a folder, an archive or a file")
+        raise InputError(
+            f"source={source_path} does not exist; name a folder, an archive or a file"
+        )
     try:
         is_packed = is_archive(source_path)
     except OSError as error:
@@ -203,7 +205,7 @@ def _pick(
     if len(ranked) > 1 and ranked[0][0] == ranked[1][0]:
         raise InputError(
             f"{source_path}: both {ranked[0][1].name} and {ranked[1][1].name} may be {source.path}; "
-            f"give source= the one, or its folder"
+            f"set source= to the right file or to its folder"
         )
     return ranked[0][1] if ranked else None
 

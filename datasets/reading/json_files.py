@@ -42,7 +42,7 @@ def has_too_many_containers(text: str) -> bool:
 def too_many_containers(where: str) -> InputError:
     """Return the error for JSON of more lists and objects than any file of captions has."""
     return InputError(
-        f"{where}: more than {MAX_CONTAINERS:,} lists and objects; not a file of captions, get it anew"
+        f"{where}: more than {MAX_CONTAINERS:,} lists and objects; not a file of captions; get a new copy"
     )
 
 
@@ -166,13 +166,15 @@ def parsed(text: str, name: str, line: int = 0) -> Any:
     try:
         return json.loads(text, object_pairs_hook=only_once)
     except TwiceError as error:
-        raise InputError(f"{where}: '{error}' stands twice in one object; keep one") from error
+        raise InputError(
+            f"{where}: '{error}' appears twice in one object; keep one of them"
+        ) from error
     except RecursionError as error:
-        raise InputError(f"{where}: nested too deeply; get the file anew") from error
+        raise InputError(f"{where}: nested too deeply; get a new copy of the file") from error
     except json.JSONDecodeError as error:
         raise InputError(
             f"{name}:{line or error.lineno}: not valid JSON ({error.msg}); the file may be truncated, "
-            f"get it anew"
+            f"get a new copy"
         ) from error
     except ValueError as error:  # of json's own, the one that tells no line
         max_digits = sys.get_int_max_str_digits()
@@ -206,7 +208,7 @@ def rating(row: Any, key: str, scale: Scale, where: str) -> float:
     """Return the rating under `key`.
 
     Raises:
-        InputError: where it is no number or not on the scale.
+        InputError: where it is not a number or not on the scale.
     """
     value = field(row, key, float, where)
     try:

@@ -81,7 +81,7 @@ def read_strengths(table: Table, winner: str, strength: str | None) -> list[floa
         strength: the column of grades; None where there is none.
 
     Raises:
-        InputError: on a winner that is none of the three, a strength that is no number, or where the two columns
+        InputError: on a winner that is none of the three, a strength that is not a number, or where the two columns
             disagree.
     """
     winners = None

@@ -19,7 +19,7 @@ def find(root: Path, card: Card, source: SourceFile) -> Path:
     path = locate(root, card, source)
     if path is None:
         raise MissingFileError(
-            f"dataset {card.name}: no file {root / source.path}; set CAPTAU_DATA or data.root=DIR, "
+            f"dataset {card.name}: the file {root / source.path} does not exist; set CAPTAU_DATA or data.root=DIR, "
             f"or {way_to_get(card, source)}"
         )
     return path

@@ -92,7 +92,9 @@ class JsonSource:
         try:
             yield from self._read()
         except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-            raise InputError(f"{self.name}: no whole gzip file ({error}); get it anew") from error
+            raise InputError(
+                f"{self.name}: not a complete gzip file ({error}); get a new copy"
+            ) from error
         except OSError as error:
             raise InputError(f"{self.name}: cannot be read ({error.strerror})") from error
 
@@ -164,7 +166,7 @@ class _JsonText:
             key = self._value()
             if key in keys:
                 raise InputError(
-                    f"{self._name}:{line}: '{key}' stands twice in one object; keep one"
+                    f"{self._name}:{line}: '{key}' appears twice in one object; keep one of them"
                 )
             keys.add(key)
             self._take(":")
@@ -257,5 +259,5 @@ class _JsonText:
 
     def _fault(self, problem: str) -> InputError:
         return InputError(
-            f"{self._name}:{self.line}: not valid JSON ({problem}); the file may be truncated, get it anew"
+            f"{self._name}:{self.line}: not valid JSON ({problem}); the file may be truncated; get a new copy"
         )

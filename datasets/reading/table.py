@@ -50,7 +50,7 @@ class Table:
         self._read = read
         twice = [n for n in self.names if self.names.count(n) > 1]
         if twice:
-            raise InputError(f"{path}: the column '{twice[0]}' stands there twice; keep one")
+            raise InputError(f"{path}: the column '{twice[0]}' appears twice; keep one of them")
 
     def __len__(self) -> int:
         return len(self.places)
@@ -102,7 +102,7 @@ class Table:
         if bad.size:
             i = int(bad[0])
             on = scale is not None and not np.isnan(numbers[i])
-            reason = f"not on the scale {scale}" if on else "no number"
+            reason = f"not on the scale {scale}" if on else "not a number"
             raise InputError(f"{self.places[i]}: {name} is {values[i]!r}, {reason}")
         return numbers.tolist()
 
@@ -123,7 +123,7 @@ class Table:
                     f" '{SEPARATOR}' between them"
                 )
             if not references:
-                raise InputError(f"{row_place}: no references in {name}; one at least is needed")
+                raise InputError(f"{row_place}: no references in {name}; at least one is needed")
             rows.append(references)
         return rows
 
@@ -168,7 +168,7 @@ def read_table(path: Path, ending: str = "") -> Table:
     """
     ending = ending or path.suffix.lower()
     if ending not in ENDINGS:
-        raise InputError(f"{path}: its ending is none of {', '.join(ENDINGS)}")
+        raise InputError(f"{path}: its ending is not one of {', '.join(ENDINGS)}")
     if ending == ".parquet":
         return _parquet(path)
     if ending in (".csv", ".tsv"):
@@ -248,8 +248,8 @@ def _parquet(path: Path) -> Table:
             return read()
         except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
             raise InputError(
-                f"{path}: not a whole Parquet file ({str(error).splitlines()[0]}); it may be "
-                f"truncated, get it anew"
+                f"{path}: not a complete Parquet file ({str(error).splitlines()[0]}); it may be "
+                f"truncated; get a new copy"
             ) from error
 
     def column(name: str) -> list[Any]:
@@ -377,7 +377,7 @@ class JudgementColumns:
             for column_name, column in alike.items():
                 if column[row] != column[first[item]]:
                     raise InputError(
-                        f"{self.places[row]}: another {column_name} than in {self.places[first[item]]} for "
+                        f"{self.places[row]}: {column_name} differs from {self.places[first[item]]}, which has "
                         f"the same image and caption"
                     )
         return item_of, first
@@ -412,7 +412,7 @@ def name_raters(
         before = first_row.setdefault(key, row)
         if before != row:
             raise InputError(
-                f"{places[row]}: rater '{raters[row]}' has rated this {subject} before, "
-                f"in {places[before]}; keep one rating each"
+                f"{places[row]}: rater '{raters[row]}' already rated this {subject} "
+                f"in {places[before]}; keep one of the ratings"
             )
     return raters

@@ -43,7 +43,7 @@ class YamlFields:
             name, line = str(key.value), key.start_mark.line + 1
             if name in self._nodes:
                 raise InputError(
-                    f"{file}:{line}: {self._dotted(name)} stands there twice; keep one"
+                    f"{file}:{line}: {self._dotted(name)} appears twice; keep one of them"
                 )
             self._nodes[name] = (line, value)
 
@@ -89,7 +89,7 @@ class YamlFields:
         """Return a text; without a default the field is required."""
         value = self._value(name, default)
         if not isinstance(value, str | int | float) or isinstance(value, bool):
-            raise self.error(name, f"{value!r} is no text")
+            raise self.error(name, f"{value!r} is not a text")
         if len(str(value)) > max_length:
             raise self.error(
                 name, f"{len(str(value)):,} characters; at most {max_length:,} are expected"
@@ -114,7 +114,7 @@ class YamlFields:
         value = self._value(name, default)
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
         if not is_number or not low <= value <= high:
-            raise self.error(name, f"{value!r} is no number from {low:g} to {high:g}")
+            raise self.error(name, f"{value!r} is not a number from {low:g} to {high:g}")
         return float(value)
 
     def optional_number(self, name: str) -> float | None:
@@ -125,7 +125,7 @@ class YamlFields:
         """Return a whole number from `low` to `high`."""
         value = self._value(name, default)
         if not _is_count(value, low, high):
-            raise self.error(name, f"{value!r} is no whole number from {low} to {high}")
+            raise self.error(name, f"{value!r} is not a whole number from {low} to {high}")
         return value
 
     def optional_count(self, name: str) -> int | None:
@@ -172,7 +172,7 @@ class YamlFields:
             moment = None
         if moment is None:
             raise self.error(
-                name, f"{value!r} is no time; 2027-01-31 or 2027-01-31 12:00:00 is expected"
+                name, f"{value!r} is not a time; 2027-01-31 or 2027-01-31 12:00:00 is expected"
             )
         return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
 
@@ -227,7 +227,7 @@ class YamlFields:
     def _value(self, name: str, default: Any) -> Any:
         if not self._has_value(name):
             if default is None:
-                raise self.error(name, "it is needed")
+                raise self.error(name, "this field is required")
             return default
         _, node = self._nodes[name]
         try:
@@ -245,7 +245,7 @@ def read_yaml_fields(path: Path) -> YamlFields:
     try:
         text = path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
-        raise InputError(f"{path}: no UTF-8 text; save it as UTF-8") from error
+        raise InputError(f"{path}: not UTF-8 text; save it as UTF-8") from error
     except OSError as error:
         raise InputError(f"{path}: {error.strerror}") from error
     return YamlFields.parse(text, str(path))

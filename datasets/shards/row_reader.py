@@ -57,7 +57,7 @@ class CorruptError(InputError):
 
     def __init__(self, name: str, why: str) -> None:
         super().__init__(
-            f"{name}: corrupt ({' '.join(why.split())}); get it anew, or leave it out with skip_corrupt=true"
+            f"{name}: corrupt ({' '.join(why.split())}); get a new copy, or leave it out with skip_corrupt=true"
         )
 
 
@@ -99,7 +99,7 @@ def read_rows(
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, ReadError) as error:
         raise CorruptError(shard.path, str(error)) from error
     except (EOFError, gzip.BadGzipFile, zlib.error, lzma.LZMAError) as error:
-        raise CorruptError(shard.path, f"no whole packed file: {error}") from error
+        raise CorruptError(shard.path, f"not a complete packed file: {error}") from error
     except OSError as error:
         if error.errno is not None:  # the system's, not what unpacking says of the content
             raise

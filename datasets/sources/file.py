@@ -157,7 +157,9 @@ def _read_pairs(
     image, caption_a, caption_b, winner = names
     if (columns["system_a"] is None) != (columns["system_b"] is None):
         missing = "system_b" if columns["system_b"] is None else "system_a"
-        raise InputError(f"{table.path}: no column '{missing}'; name both with file.{missing}=")
+        raise InputError(
+            f"{table.path}: no column '{missing}'; name the column with file.{missing}="
+        )
     image_ids = table.filled(image, "; name the column with file.image=")
     return PairColumns(
         table.places,
@@ -196,7 +198,7 @@ def _check_name(name: str) -> None:
     if not re.fullmatch(r"\w[\w.-]*", name):
         raise InputError(f"file.name is '{name}'; letters, digits, '_', '-' and '.' are expected")
     if name in registry.names() and name != CARD.name:
-        raise InputError(f"file.name={name} is one of captau's datasets; take another name")
+        raise InputError(f"file.name={name} is one of captau's datasets; choose another name")
 
 
 def _column_of(table: Table, option: str, column: str | None) -> str | None:
@@ -271,8 +273,8 @@ def _scale(usual: Scale, low: float | None, high: float | None, step: float | No
     )
     if scale.low > scale.high or (step is not None and step <= 0):
         raise InputError(
-            f"file.low={scale.low:g}, file.high={scale.high:g}, file.step={step}: no scale; low is at "
-            f"most high, and a step more than 0"
+            f"file.low={scale.low:g}, file.high={scale.high:g}, file.step={step}: these make no scale; "
+            f"low must not exceed high, and the step must be above 0"
         )
     return scale
 

@@ -110,7 +110,7 @@ def read_scores(path: Path) -> list[ScoredImage]:
     """Read one of the authors' files, a list of lines `image file : …`, `label : …`, `caption : …` and scores.
 
     Raises:
-        InputError: with file and line, where a value is no number or a score lacks its caption.
+        InputError: with file and line, where a value is not a number or a score lacks its caption.
     """
     blocks: list[ScoredImage] = []
     for number, line in enumerate(read_text(path).splitlines(), start=1):
@@ -125,7 +125,7 @@ def read_scores(path: Path) -> list[ScoredImage]:
             except ValueError:
                 expected = "0 or 1" if key == "label" else "a number from 0 to 1"
                 raise InputError(
-                    f"{path}:{number}: '{key}' is '{value}', not {expected}; get the file anew"
+                    f"{path}:{number}: '{key}' is '{value}', not {expected}; get a new copy of the file"
                 ) from None
             if max(len(blocks[-1].raw), len(blocks[-1].smoothed)) > len(blocks[-1].captions):
                 raise InputError(f"{path}:{number}: a score without a caption of its own")
@@ -133,7 +133,7 @@ def read_scores(path: Path) -> list[ScoredImage]:
         n_captions = 1 if block.label is None else 2
         if not len(block.captions) == len(block.raw) == len(block.smoothed) == n_captions:
             raise InputError(
-                f"{path}: image '{block.image_id}' has not {n_captions} captions with both scores; get it anew"
+                f"{path}: image '{block.image_id}' has not {n_captions} captions with both scores; get a new copy"
             )
     if not blocks:
         raise InputError(f"{path}: no scores; lines such as 'our score : 0.4' are expected")

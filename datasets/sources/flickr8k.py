@@ -170,7 +170,7 @@ def pairs_of_text(
         try:
             values = ratings([float(r) for r in rest], where)
         except ValueError as error:
-            raise InputError(f"{where}: a rating is no number ({error})") from error
+            raise InputError(f"{where}: a rating is not a number ({error})") from error
         for value in values:
             if not on_scale(card.scales["overall"], value):
                 raise InputError(

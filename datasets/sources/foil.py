@@ -75,7 +75,7 @@ def _from_json(path: Path) -> Iterator[Pair]:
             image_id = coco_id(str(field(row, _key(row, IMAGE, where), (str, int), where)))
             references = texts(row, _key(row, REFERENCES, where), where)
             if not references:
-                raise InputError(f"{where}: no references; one at least is needed")
+                raise InputError(f"{where}: no references; at least one is needed")
             yield f"{category}-{number:05d}", image_id, right, foiled, references, category
 
 
@@ -116,7 +116,7 @@ def _from_original(path: Path, captions: Path) -> Iterator[Pair]:
             right[key] = caption
     for number, (where, key, foiled, image_id) in enumerate(foils):
         if key not in right:
-            raise InputError(f"{where}: no caption that is right has its id, {key}")
+            raise InputError(f"{where}: no correct caption has its id, {key}")
         if image_id not in references:
             raise InputError(f"{where}: image {image_id} has no captions in {captions}")
         right_caption = " ".join(right[key].split())

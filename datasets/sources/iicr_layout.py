@@ -113,7 +113,7 @@ def flickrg(root: Path, card: Card, source: SourceFile) -> list[IicrRating]:
     for row in game:
         image_id = f"{PurePosixPath(row.image_id).name.removesuffix('.jpg')}.jpg"
         if image_id not in references:
-            raise InputError(f"{row.place}: image '{row.image_id}' is none of Flickr8k's")
+            raise InputError(f"{row.place}: image '{row.image_id}' is not one of Flickr8k's")
         image_references = references[image_id]
         if row.caption not in image_references:
             rows.append(row._replace(image_id=image_id, references=image_references))

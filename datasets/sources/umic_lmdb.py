@@ -251,7 +251,7 @@ def _from_json(path: Path, part: str, card: Card) -> CaptionSet:
         value = rating(row, "human", card.scales["overall"], where)
         references = tuple(" ".join(r.split()) for r in texts(row, "references", where))
         if not references:
-            raise InputError(f"{where}: 'references' is empty; one at least is needed")
+            raise InputError(f"{where}: 'references' is empty; at least one is needed")
         caption = " ".join(field(row, "caption", str, where).split())
         image_id = coco_id(image) if part == "coco" else Path(image).name
         rows.append((image_id, caption, references, value))
@@ -287,7 +287,7 @@ def read_lmdb(folder: Path, vocabulary: Path) -> list[tuple[str, str, float]]:
             rows = [(bytes(k), bytes(v)) for k, v in transaction.cursor()]
     except lmdb.Error as error:
         raise InputError(
-            f"{folder / 'data.mdb'}: not a whole LMDB ({error}); it may be truncated, get it anew"
+            f"{folder / 'data.mdb'}: not a complete LMDB ({error}); it may be truncated; get a new copy"
         ) from error
     out: list[tuple[str, str, float]] = []
     for key, value in sorted(rows, key=lambda row: (len(row[0]), row[0])):
@@ -296,7 +296,7 @@ def read_lmdb(folder: Path, vocabulary: Path) -> list[tuple[str, str, float]]:
             row: Any = msgpack.unpackb(lz4.frame.decompress(value), raw=False)
         except (RuntimeError, ValueError, msgpack.exceptions.UnpackException) as error:
             raise InputError(
-                f"{where}: not LZ4-framed msgpack ({error}); get the file anew"
+                f"{where}: not LZ4-framed msgpack ({error}); get a new copy of the file"
             ) from error
         ids = field(row, "input_ids", list, where)
         if not all(isinstance(i, int) and 0 <= i < len(pieces) for i in ids):
@@ -333,7 +333,7 @@ def check_whole(folder: Path, *, values: bool = True) -> None:
     done = subprocess.run(command, capture_output=True, check=False)
     if done.returncode:
         path = folder / "data.mdb"
-        raise InputError(f"{path}: not a whole LMDB; it is truncated or damaged, get it anew")
+        raise InputError(f"{path}: not a complete LMDB; it is truncated or damaged; get a new copy")
 
 
 def named_image(name: str) -> str | None:

@@ -116,7 +116,7 @@ class Combination(Recipe):
             raise InputError(f"{path}: cannot be read ({error.strerror})") from error
         except (ValueError, LookupError, TypeError) as error:
             raise InputError(
-                f"{path}: damaged, or of other metrics ({error}); train the rater anew"
+                f"{path}: damaged, or of other metrics ({error}); train the rater again"
             ) from error
 
 

@@ -60,7 +60,7 @@ class RaterCard:
                 age = "former" if number < _FORMAT else "later"
                 raise InputError(
                     f"{folder}: a rater of a {age} version of captau (format {number}, here {_FORMAT}); "
-                    f"train it anew with captau train, or use the version that trained it"
+                    f"train it again with captau train, or use the version that trained it"
                 )
             images = table.pop("images")
             are_ids = isinstance(images, list) and all(isinstance(i, str) for i in images)
@@ -113,7 +113,7 @@ def find_rater_folder(path: str | Path) -> Path:
         names = ", ".join(r.name for r in raters[:5])
         raise InputError(f"{folder}: several raters lie in it; name one: {names}")
     if not folder.is_dir():
-        raise UnavailableError(f"rater {path}", "is no folder", "captau train makes one")
+        raise UnavailableError(f"rater {path}", "is not a folder", "captau train makes one")
     raise InputError(
         f"{folder}: no {CARD_FILE} in it; was the training stopped? captau train goes on"
     )

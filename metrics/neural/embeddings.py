@@ -212,7 +212,7 @@ def _safetensors(path: Path, tokens: bool) -> Read:
             arrays = {n: file.get_tensor(n) for n in ("embedding", "length") if n in names}
     except (SafetensorError, OSError, TypeError, ValueError) as error:
         reason = str(error).splitlines()[0]
-        raise InputError(f"{path}: no safetensors file, or truncated ({reason})") from error
+        raise InputError(f"{path}: not a safetensors file, or truncated ({reason})") from error
     keys: dict[str, list[str]] = {}
     for column in KEYS:
         if column in metadata:
@@ -221,7 +221,7 @@ def _safetensors(path: Path, tokens: bool) -> Read:
             except ValueError:
                 values = None
             if not isinstance(values, list):
-                raise InputError(f"{path}: {column} in its metadata is no JSON list")
+                raise InputError(f"{path}: {column} in its metadata is not a JSON list")
             keys[column] = _names(path, column, values)
     vectors = _needed(path, "embedding", arrays.get("embedding"))
     return keys, vectors, _needed(path, "length", arrays.get("length")) if tokens else None
@@ -237,7 +237,7 @@ def _parquet(path: Path, tokens: bool) -> Read:
         table = file.read(expected)
     except (pa.ArrowException, OSError) as error:
         reason = str(error).splitlines()[0]
-        raise InputError(f"{path}: not a whole Parquet file ({reason})") from error
+        raise InputError(f"{path}: not a complete Parquet file ({reason})") from error
     keys = {c: _names(path, c, table.column(c).to_pylist()) for c in KEYS if c in expected}
     column: Any = _needed(
         path, "embedding", table.column("embedding") if "embedding" in expected else None

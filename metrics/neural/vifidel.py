@@ -266,7 +266,7 @@ def _text(path: Path, words: Collection[str]) -> Iterator[tuple[str, Floats]]:
                 yield word, np.array([float(c) for c in cells[-size:]])
             except ValueError as error:
                 raise InputError(
-                    f"{path}:{number}: the vector of '{word}' is no numbers"
+                    f"{path}:{number}: the vector of '{word}' is not numeric"
                 ) from error
 
 
@@ -281,7 +281,7 @@ def _binary(path: Path, words: Collection[str]) -> Iterator[tuple[str, Floats]]:
             word = _until_blank(stream).lstrip(b"\n").decode("utf-8", "replace")
             data = stream.read(4 * size)
             if len(data) < 4 * size:
-                raise InputError(f"{path}: it ends within word {i + 1} of {count}; get it anew")
+                raise InputError(f"{path}: it ends within word {i + 1} of {count}; get a new copy")
             if word in words:
                 yield word, np.frombuffer(data, dtype="<f4").astype(np.float64)
 
@@ -300,7 +300,7 @@ def _npz(path: Path, words: Collection[str]) -> Iterable[tuple[str, Floats]]:
             vectors: NDArray[Any] = file["vector"]
     except (zipfile.BadZipFile, zlib.error, OSError, EOFError, ValueError, KeyError) as error:
         raise InputError(
-            f"{path}: no npz file with `word`, texts, and `vector`, a row each ({error})"
+            f"{path}: not an npz file with `word`, texts, and `vector`, a row each ({error})"
         ) from error
     if vectors.ndim != 2 or names.shape != (len(vectors),) or vectors.dtype.kind != "f":
         raise InputError(f"{path}: {names.size} of word, but vector is of shape {vectors.shape}")

@@ -151,7 +151,7 @@ def load_checkpoint(path: Path) -> dict[str, Any]:
     A table `state_dict` inside, and a prefix `module.` of every key, are taken off.
 
     Raises:
-        InputError: where the file is no checkpoint, damaged, or holds anything but tensors.
+        InputError: where the file is not a checkpoint, damaged, or holds anything but tensors.
     """
     import torch
 
@@ -170,9 +170,11 @@ def load_checkpoint(path: Path) -> dict[str, Any]:
     if isinstance(table, dict) and isinstance(table.get("state_dict"), dict):
         table = table["state_dict"]
     if not isinstance(table, dict) or not table:
-        raise InputError(f"{path}: no table of tensors; is it a checkpoint?")
+        raise InputError(f"{path}: not a table of tensors; is it a checkpoint?")
     if strangers := [k for k, v in table.items() if not isinstance(v, torch.Tensor)]:
-        raise InputError(f"{path}: '{strangers[0]}' is no tensor; is it a checkpoint of a model?")
+        raise InputError(
+            f"{path}: '{strangers[0]}' is not a tensor; is it a checkpoint of a model?"
+        )
     if all(key.startswith("module.") for key in table):
         table = {key.removeprefix("module."): value for key, value in table.items()}
     return table

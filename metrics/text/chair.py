@@ -235,7 +235,7 @@ def read_vocabulary(synonyms: str | None) -> Vocabulary:
     """Read the phrases by which objects are mentioned.
 
     Raises:
-        InputError: where the file cannot be read, or a line's first name is none of COCO's categories.
+        InputError: where the file cannot be read, or a line's first name is not one of COCO's categories.
     """
     names = {name: [name] for name in COCO_OBJECTS}
     if synonyms is not None:
@@ -246,7 +246,7 @@ def read_vocabulary(synonyms: str | None) -> Vocabulary:
                 continue
             if first not in names:
                 raise InputError(
-                    f"{path}:{number}: '{first}' is none of COCO's 80 objects; a line is an object's name and its "
+                    f"{path}:{number}: '{first}' is not one of COCO's 80 objects; a line is an object's name and its "
                     "synonyms, with commas between them"
                 )
             names[first] += filter(None, others)
@@ -291,10 +291,12 @@ def _read_labels(path: str, vocabulary: Vocabulary) -> dict[str, set[str]]:
     labels: dict[str, set[str]] = {}
     for image, names in content.items():
         if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-            raise InputError(f"{file}: image '{image}': {names!r} is no list of labels")
+            raise InputError(f"{file}: image '{image}': {names!r} is not a list of labels")
         objects = [vocabulary.get(tuple(name.lower().split())) for name in names]
         if None in objects:
             unknown_name = names[objects.index(None)]
-            raise InputError(f"{file}: image '{image}': '{unknown_name}' is none of COCO's objects")
+            raise InputError(
+                f"{file}: image '{image}': '{unknown_name}' is not one of COCO's objects"
+            )
         labels[image] = {name for name in objects if name}
     return labels

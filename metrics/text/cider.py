@@ -58,7 +58,7 @@ class Cider(SegmentedMetric):
     def __post_init__(self) -> None:
         if self.backend == "pycocoevalcap" and (self.variant != "d" or self.df is not None):
             raise InputError(
-                "metric cider: backend pycocoevalcap knows neither variant=plain nor df"
+                "metric cider: backend pycocoevalcap supports neither variant=plain nor df"
             )
         if not self.sigma > 0:
             raise InputError(f"metric cider: sigma is {self.sigma:g}, not above 0")

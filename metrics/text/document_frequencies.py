@@ -50,13 +50,13 @@ class DocumentFrequencies:
         table = read_json(path)
         if not isinstance(table, dict) or table.get("format") != FORMAT:
             raise InputError(
-                f"{path}: no document-frequency file; make one with "
+                f"{path}: not a document-frequency file; make one with "
                 f"captau score references=FILE save_df=FILE"
             )
         counts = field(table, "counts", dict, str(path))
         documents = field(table, "documents", int, str(path))
         if documents < 1:
-            raise InputError(f"{path}: 'documents' is {documents}; 1 is the least")
+            raise InputError(f"{path}: 'documents' is {documents}; at least 1 is expected")
         for ngram, count in counts.items():
             if type(count) is not int or not 1 <= count <= documents:
                 raise InputError(

@@ -216,7 +216,7 @@ class _Layout:
         with path.open("rb") as stream:
             header = stream.read(_HEADER)
         if header[: len(_MAGIC)] != _MAGIC or len(header) < _HEADER:
-            raise InputError(f"{path}: no table of document frequencies; remove it")
+            raise InputError(f"{path}: not a table of document frequencies; remove it")
         return cls(*np.frombuffer(header, "<i8")[1:].tolist())
 
     def map_columns(self, path: Path) -> tuple[KeyHalves, KeyHalves, NDArray[np.uint32]]:

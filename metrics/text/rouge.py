@@ -164,7 +164,7 @@ class RougeS(SegmentedMetric):
 
     def __post_init__(self) -> None:
         if self.distance < 1:
-            raise InputError(f"metric rouge_s: distance is {self.distance}; 1 is the least")
+            raise InputError(f"metric rouge_s: distance is {self.distance}; at least 1 is expected")
 
     @property
     def name(self) -> str:

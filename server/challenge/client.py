@@ -87,7 +87,7 @@ class ChallengeClient:
             answer = response.json()
         except requests.exceptions.JSONDecodeError as error:
             raise InputError(
-                f"{self._url}: no answer of captau serve; name the site with url=…"
+                f"{self._url}: this is not an answer of captau serve; name the site with url=…"
             ) from error
         except (requests.RequestException, ValueError) as error:
             raise _AwayError(f"{self._url}: {type(error).__name__}; is that the site?") from error

@@ -40,7 +40,9 @@ def submit(options: SubmitOptions) -> int:
 
     token = options.token or os.environ.get("CAPTAU_TOKEN")
     if not token:
-        raise InputError("a token is needed: $CAPTAU_TOKEN, or token=…; the site makes one for you")
+        raise InputError(
+            "a token is needed; make one on your account page of the site, and set CAPTAU_TOKEN or token=…"
+        )
     client = ChallengeClient(options.url, token)
     path = options.file
     submission = client.submit(path, options.challenge, options.system, options.note)

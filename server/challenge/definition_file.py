@@ -278,7 +278,7 @@ def _read_metrics_fields(top: YamlFields, folder: Path, data_root: Path | None) 
 def _read_dataset_options(top: YamlFields, dataset: str, folder: Path) -> dict[str, Any]:
     options = top.plain_data("ratings")
     if dataset == OWN_DATASET and options is None:
-        message = "it is needed: options of the dataset file (docs/own_judgements.md)"
+        message = "this field is required: options of the dataset file (docs/own_judgements.md)"
         raise top.error("ratings", message)
     if dataset != OWN_DATASET and options is not None:
         message = f"the dataset is {dataset}, not {OWN_DATASET}; leave it out"

@@ -33,7 +33,7 @@ class Moderation(StoreUser):
             RefusedError: if the challenge's file makes the leaderboard public.
         """
         if challenge.is_public and not is_published:
-            raise RefusedError("Its file says that everybody sees it: visibility.leaderboard.")
+            raise RefusedError("The challenge's file makes it public: visibility.leaderboard.")
         action = "publish" if is_published else "unpublish"
         self._mark(connection, challenge, action, "published_at", is_published, why)
 
@@ -87,7 +87,7 @@ class Moderation(StoreUser):
         changes |= {"attempts": 0, "progress": 0.0, "finished_at": None}
         ids = self._change(connection, is_failed, changes)
         if not ids:
-            raise RefusedError("Only a submission that failed is evaluated once more.")
+            raise RefusedError("Only a failed submission can be evaluated again.")
         self._log(connection, "requeue", f"submission {key}", why)
         return ids[0]
 

@@ -121,8 +121,8 @@ def _check_digests(
         if previous_digests.get(name, digest) != digest:
             raise InputError(
                 f"{database.display_name}: the references, ratings, metrics or protocol of '{name}' are not "
-                f"those it was begun with; undo that, evaluate all anew with rescore=true, or begin "
-                f"anew with another database="
+                f"those it was started with; undo the change, evaluate everything again with "
+                f"rescore=true, or start again with another database="
             )
 
 

@@ -118,7 +118,7 @@ class SubmissionStore:
         limit = challenge.limits.uploads
         if n_uploads >= limit:
             raise RefusedError(
-                f"You have sent {n_uploads:,} files within the hour; {limit:,} are taken."
+                f"You have sent {n_uploads:,} files within the last hour; the limit is {limit:,}."
             )
         return phase
 

@@ -64,7 +64,7 @@ async def store_upload(
     ending = Path(file_name).suffix.lower()
     endings, megabytes = ENDINGS[challenge.kind], challenge.limits.megabytes
     if ending not in endings:
-        raise RefusedError(f"{file_name}: a file called {', '.join(endings)} is expected here.")
+        raise RefusedError(f"{file_name}: the name of the file must end in {', '.join(endings)}.")
     key = secrets.token_hex(8)
     digest, size = hashlib.sha256(), 0
     folder = store.folder / key
@@ -75,7 +75,7 @@ async def store_upload(
                 size += len(piece)
                 if size > megabytes << 20:
                     raise RefusedError(
-                        f"{file_name}: more than {megabytes:,} MB; that is the most here."
+                        f"{file_name}: larger than {megabytes:,} MB, the limit of this site."
                     )
                 digest.update(piece)
                 await run_in_threadpool(file.write, piece)

@@ -170,9 +170,7 @@ class Database:
         self._cleanup.close()
 
     def _busy(self, database: str) -> InputError:
-        return InputError(
-            f"{database}: another {self._command_name} is at work on it; stop that first"
-        )
+        return InputError(f"{database}: another {self._command_name} is using it; stop that first")
 
     def _lock_file(self, database: str) -> FileLock:
         """Lock a file beside an SQLite database, so that only one server works on it."""

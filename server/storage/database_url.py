@@ -25,7 +25,9 @@ def parse_database_url(database: str) -> URL:
     try:
         url = make_url(database)
     except ArgumentError as error:
-        raise InputError(f"database={database}: no address; postgresql://… or a path") from error
+        raise InputError(
+            f"database={database}: not an address; postgresql://… or a path"
+        ) from error
     backend = url.get_backend_name()
     if backend == "postgresql":
         return url.set(drivername="postgresql+psycopg")

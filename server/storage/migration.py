@@ -57,7 +57,7 @@ def migrate(
         return
     if revision is None and tables:
         raise InputError(
-            f"{name}: it holds {tables[0]} and is no database of {command_name}; name another"
+            f"{name}: it holds {tables[0]} and is not a database of {command_name}; name another"
         )
     if revision is not None and revision not in {s.revision for s in script.walk_revisions()}:
         raise InputError(f"{name}: a newer captau wrote it (tables {revision}); update captau")

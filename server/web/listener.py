@@ -39,7 +39,7 @@ def listen(host: str, port: int) -> socket.socket:
         listener.close()
         reason = getattr(error, "strerror", None) or str(error)
         raise InputError(
-            f"host={host} port={port}: {reason}; take another with port=…, or port=0 for any"
+            f"host={host} port={port}: {reason}; choose another with port=…, or port=0 for any"
         ) from error
     return listener
 

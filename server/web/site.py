@@ -157,7 +157,7 @@ class WebSite:
             HTTPException,
             FormParserError,
         ) as error:  # before Starlette 1.7 the second comes through
-            raise RefusedError("That was no form of this site.") from error
+            raise RefusedError("This form does not belong to this site.") from error
         except OSError as error:
             raise StoreError(error.strerror or type(error).__name__) from error
         fields: dict[str, list[str]] = {}
@@ -172,7 +172,7 @@ class WebSite:
         token = fields.pop("token", [""])[0]
         if session is None or not self.sessions.is_token_of(session, token):
             raise RefusedError(
-                "This page was open for too long, or in another browser. Go back, reload, try again."
+                "This page was open for too long, or in another browser. Go back, reload the page and try again."
             )
         return fields, file
 

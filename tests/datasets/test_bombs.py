@@ -27,7 +27,7 @@ ROW = '{"image_id": "a", "caption": %s}'
 def test_json_of_millions_of_lists_is_not_parsed(content: str, tmp_path: Path) -> None:
     path = tmp_path / "bomb.json"
     path.write_text(content)
-    with says("bomb.json", "more than 5,000,000 lists and objects", "get it anew"):
+    with says("bomb.json", "more than 5,000,000 lists and objects", "get a new copy"):
         read_json(path)
     verdict = validate(ValidateOptions(file=path, kind="captions"))
     assert "more than 5,000,000 lists and objects" in verdict.faults[0]
@@ -89,7 +89,7 @@ def test_a_name_of_gigabytes_in_a_tar_is_not_read(kind: bytes, tmp_path: Path) -
     path = tmp_path / "00.tar"
     path.write_bytes(header.tobuf(tarfile.GNU_FORMAT) + b"a" * 2048)
     assert is_archive(path)
-    with says("00.tar", "a name of 2,147,483,648 bytes", "get it anew"):
+    with says("00.tar", "a name of 2,147,483,648 bytes", "get a new copy"):
         Archive(path)
     with pytest.raises(tarfile.ReadError, match="a name of 2,147,483,648 bytes"):
         list(read_samples(path, "00.tar"))

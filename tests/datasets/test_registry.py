@@ -165,7 +165,9 @@ def test_load_reads_from_the_environment(tmp_path: Path, monkeypatch: pytest.Mon
 def test_a_missing_folder_says_where_to_get_the_data(name: str, tmp_path: Path) -> None:
     first = registry.card(name).sources[0]
     folder = tmp_path / "none"
-    with says(f"dataset {name}", f"{folder} is not there", "data.root=DIR", first.path, first.url):
+    with says(
+        f"dataset {name}", f"{folder} does not exist", "data.root=DIR", first.path, first.url
+    ):
         registry.load(name, folder)
 
 
@@ -179,7 +181,7 @@ def test_a_missing_file_says_where_to_get_it(name: str, tmp_path: Path) -> None:
     message = str(caught.value)
     assert "\n" not in message
     part = "composite_8k" if name == "composite" else name
-    assert message.startswith(f"dataset {part}: no file {tmp_path}")
+    assert message.startswith(f"dataset {part}: the file {tmp_path}")
     # composite_8k does with flickr8k.json where the token file is not there.
     sources = [*registry.card(name).sources, *registry.card("flickr8k_expert").sources]
     assert any(s.path in message and s.url in message for s in sources)
@@ -193,7 +195,7 @@ def test_a_file_may_lie_in_a_folder_of_the_datasets_name(tmp_path: Path) -> None
     source = SourceFile("theirs/file.txt", "https://example.org/file.txt")
     card = Card("mine", "Mine", "1", "", "", "")
     assert locate(tmp_path, card, source) is None
-    with says("dataset mine: no file", "theirs/file.txt", "https://example.org/file.txt"):
+    with says("dataset mine: the file", "theirs/file.txt", "https://example.org/file.txt"):
         find(tmp_path, card, source)
     for folder in ("mine", "theirs"):  # the usual place comes first
         path = tmp_path / folder / "file.txt"

@@ -349,7 +349,7 @@ def test_an_error_is_a_line_that_a_terminal_can_print() -> None:
 
 @pytest.mark.parametrize("cell", ["x" * 100_000, "x " * 50_000])
 def test_an_error_leaves_out_the_middle_of_a_long_cell(cell: str) -> None:
-    text = str(InputError(f"ratings.csv:7: '{cell}' is no number; mend the line"))
+    text = str(InputError(f"ratings.csv:7: '{cell}' is not a number; mend the line"))
     assert len(text) < 5000
     assert text.startswith("ratings.csv:7: 'x")
-    assert text.endswith("is no number; mend the line")
+    assert text.endswith("is not a number; mend the line")

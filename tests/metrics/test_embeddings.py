@@ -117,7 +117,7 @@ def test_a_truncated_file(ending, share, tmp_path):
     path = write(tmp_path / f"a{ending}", np.ones((50, 40)), caption=[str(i) for i in range(50)])
     data = path.read_bytes()
     path.write_bytes(data[: int(share * len(data))])
-    with says(f"a{ending}", "truncated" if ending != ".parquet" else "not a whole Parquet file"):
+    with says(f"a{ending}", "truncated" if ending != ".parquet" else "not a complete Parquet file"):
         Embeddings.read(path)
 
 
@@ -206,7 +206,7 @@ def test_a_safetensors_file_without_a_list_of_names(tmp_path):
     from safetensors.numpy import save_file
 
     save_file({"embedding": np.ones((1, 2))}, tmp_path / "a.safetensors", {"caption": "a dog"})
-    with says("a.safetensors", "caption in its metadata is no JSON list"):
+    with says("a.safetensors", "caption in its metadata is not a JSON list"):
         Embeddings.read(tmp_path / "a.safetensors")
 
 

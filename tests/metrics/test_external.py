@@ -227,7 +227,9 @@ def test_a_score_that_is_no_number(ending, bad, tmp_path):
     scores = ["0.25", bad, "3"]
     instance = write(tmp_path / f"scores{ending}", ITEMS[["item_id"]].assign(score=scores))
     line = 3 if ending == ".csv" else 2
-    with pytest.raises(InputError, match=rf"scores{ending}:{line}: the score of 8:ab is no number"):
+    with pytest.raises(
+        InputError, match=rf"scores{ending}:{line}: the score of 8:ab is not a number"
+    ):
         instance.score(ITEMS)
 
 
@@ -235,17 +237,17 @@ def test_a_score_that_is_no_float_in_json_lines(tmp_path):
     path = tmp_path / "scores.jsonl"
     for bad in ("9" * 400, "true", "[1]", "null"):
         path.write_text(f'{{"item_id": "007", "score": 1}}\n{{"item_id": "8", "score": {bad}}}\n')
-        with pytest.raises(InputError, match=r"scores\.jsonl:2: the score of 8 is no number"):
+        with pytest.raises(InputError, match=r"scores\.jsonl:2: the score of 8 is not a number"):
             ScoreFile(path=str(path), name="Mine").score(ITEMS)
 
 
 def test_a_nan_in_parquet_and_an_absent_score_in_json_lines(tmp_path):
     table = ITEMS[["item_id"]].assign(score=[0.25, np.nan, 3.0])
-    with pytest.raises(InputError, match="the score of 8:ab is no number"):
+    with pytest.raises(InputError, match="the score of 8:ab is not a number"):
         write(tmp_path / "scores.parquet", table).score(ITEMS)
     path = tmp_path / "scores.jsonl"
     path.write_text('{"item_id": "007", "score": 1}\n{"item_id": "8:ab"}\n')
-    with pytest.raises(InputError, match="the score of 8:ab is no number"):
+    with pytest.raises(InputError, match="the score of 8:ab is not a number"):
         ScoreFile(path=str(path), name="Mine").score(ITEMS)
 
 
@@ -263,7 +265,7 @@ def test_a_nan_in_parquet_and_an_absent_score_in_json_lines(tmp_path):
         ("scores.csv", b"item_id,score\n007,1\n\xff,2\n", r"scores\.csv:3: not UTF-8"),
         ("scores.jsonl", b'{"item_id": "007", "score": 1}\n{"item', r"scores\.jsonl:2: not valid"),
         ("scores.jsonl", b"[1]\n", r"scores\.jsonl:1: an object is expected"),
-        ("scores.parquet", b"PAR1", r"scores\.parquet: not a whole Parquet file"),
+        ("scores.parquet", b"PAR1", r"scores\.parquet: not a complete Parquet file"),
     ],
 )
 def test_a_score_file_that_is_wrong(name, content, message, tmp_path):

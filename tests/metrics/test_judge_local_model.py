@@ -169,7 +169,7 @@ def test_a_local_model_that_is_none(tmp_path, monkeypatch):
     broken.mkdir()
     (broken / "config.json").write_text('{"model_type": "llama"}')
     (broken / "model.safetensors").write_bytes(b"no tensors")
-    with says("broken: no such model can be loaded"):
+    with says("broken: the model cannot be loaded"):
         dataclasses.replace(one, model="broken").score(rows())
 
 

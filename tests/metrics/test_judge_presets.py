@@ -83,7 +83,7 @@ def test_clair_without_a_number_of_its_scale_is_unusable_and_not_0(text, message
 
 
 def test_g_veval_averages_whole_numbers_by_their_probabilities():
-    # (85 · 0.5 + 80 · 0.25) / 0.75 = 83.33…; what is no number does not count.
+    # (85 · 0.5 + 80 · 0.25) / 0.75 = 83.33…; what is not a number does not count.
     answer = completion(*G_VEVAL, *sure("$."))
     assert score_of(answer, "dollars", "integers") == pytest.approx(62.5 / 75)
     assert score_of(answer, "dollars", "none") == 0.85
@@ -279,7 +279,7 @@ def test_a_line_that_is_no_answer_is_named(line, stub, tmp_path):
     path = tmp_path / "answers.jsonl"
     judge(stub, answers=str(path)).score(rows())
     path.write_text(f"{path.read_text(encoding='utf-8')}{line}\n", encoding="utf-8")
-    with says(f"{path}:2: no answer of a judge; delete the line"):
+    with says(f"{path}:2: not an answer of a judge; delete the line"):
         judge(stub, answers=str(path)).score(rows())
 
 
@@ -288,7 +288,7 @@ def test_two_different_answers_to_one_question_are_named(stub, tmp_path):
     judge(stub, answers=str(path)).score(rows())
     line = path.read_text(encoding="utf-8")
     path.write_text(line + line.replace("0.85", "0.25"), encoding="utf-8")
-    with says(f"{path}:2: another answer than an earlier line's"):
+    with says(f"{path}:2: the answer differs from that of an earlier line"):
         judge(stub, answers=str(path)).score(rows())
 
 

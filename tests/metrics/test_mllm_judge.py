@@ -296,7 +296,7 @@ def test_a_timeout_is_tried_again(stub, pauses):
 
 def test_an_endpoint_that_is_not_there(stub, pauses):
     stub.close()
-    with says(stub.url, "x0: nobody answers there; is it running?"):
+    with says(stub.url, "x0: no server answers there; is it running?"):
         judge(stub).score(rows())
     assert pauses == []
 
@@ -354,7 +354,7 @@ def test_a_limit_of_tokens(stub, cache):
 
 def test_a_limit_of_tokens_that_are_not_told(stub, cache):
     stub.reply = lambda body: {"choices": completion(*sure("0", "."), EIGHT)["choices"]}
-    with says("does not say how many tokens", "set max_requests alone"):
+    with says("does not say how many tokens", "set only max_requests"):
         judge(stub, max_total_tokens=25, concurrency=1).score(rows(2))
     assert len(kept(cache)) == 1
 
@@ -437,7 +437,10 @@ def test_the_key_is_in_no_message_file_signature_or_spec(stub, cache, monkeypatc
     ("fault", "message"),
     [
         ((401, {}, b"no"), f"x0: status 401: no; set {endpoint.KEY} to your key"),
-        ((404, {}, {"error": {"message": "no such model"}}), "x0: status 404: no such model"),
+        (
+            (404, {}, {"error": {"message": "no such model"}}),
+            "x0: status 404: no such model",
+        ),
         ((400, {}, {"error": "logprobs are not offered"}), "x0: status 400"),
         ((302, {"Location": "http://127.0.0.1:9/"}, b""), "x0: status 302"),
     ],

@@ -152,7 +152,7 @@ def test_a_reward_that_cannot_be_made(spec, keywords, message):
 @pytest.mark.parametrize(
     ("captions", "images", "message"),
     [
-        (["a"], ["moon"], "nothing is known of image 'moon'"),
+        (["a"], ["moon"], "it was not prepared for image 'moon'"),
         (["a", "b"], ["park"], "2 captions and 1 images"),
         ("ab", ["park", "park"], "2 captions and 2 images"),
         ([None], ["park"], "caption 0 is None, not a text"),

@@ -151,11 +151,13 @@ class Captau(Recipe):
         encoder = self._folder()
         if card["encoder"] != transformers_hash(encoder):
             raise InputError(
-                f"{path}: it was trained on another encoder than the one in {encoder}; "
-                f"set rater.model to that one, or train anew"
+                f"{path}: it was not trained on the encoder in {encoder}; "
+                f"set rater.model to that one, or train it again"
             )
         if json.loads(card["inputs"]) != self.input_names:
-            raise InputError(f"{path}: the weights of other inputs; train the rater anew")
+            raise InputError(
+                f"{path}: these are the weights of other inputs; train the rater again"
+            )
         try:
             same_image = SameImage(**{k: v.numpy() for k, v in tensors.items()})
         except TypeError as error:

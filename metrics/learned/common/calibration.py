@@ -123,4 +123,4 @@ class Calibration:
                 }
             )
         except (ValueError, LookupError, TypeError, AttributeError) as error:
-            raise InputError(f"{path}: damaged ({error}); train the rater anew") from error
+            raise InputError(f"{path}: damaged ({error}); train the rater again") from error

@@ -45,7 +45,7 @@ def load_captioned_images(
         captions.pop(image_id, None)
     if len(captions) < 2:
         raise InputError(
-            f"{origin}: {len(captions)} captioned images to train on; two at least are needed"
+            f"{origin}: {len(captions)} captioned images to train on; at least two are needed"
         )
     session.extra_image_ids |= captions.keys()
     shuffled = [str(i) for i in session.rng("captioned").permutation(sorted(captions))]

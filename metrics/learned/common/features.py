@@ -227,7 +227,7 @@ def make_source(kind: FeatureKind, text: str, rater: str, device: Any = "auto") 
     if not path.is_file():
         raise UnavailableError(
             label,
-            "is no file",
+            "is not a file",
             f"name one of embeddings ({', '.join(ENDINGS)}), a model as clip(model=…), or demo",
         )
     return _FileSource(kind, label, path)

@@ -285,7 +285,7 @@ class _TrainingState:
             table = torch.load(path, map_location=device, weights_only=True)
             if table["fingerprint"] != fingerprint:
                 raise InputError(
-                    f"{path}: the checkpoint of another training (other options, data or versions); "
+                    f"{path}: this is the checkpoint of another training (other options, data or versions); "
                     f"delete it, or set another output_dir"
                 )
             self.module.load_state_dict(table["module"])
@@ -300,5 +300,5 @@ class _TrainingState:
             raise
         except Exception as error:  # of zipfile, pickle and torch alike
             raise InputError(
-                f"{path}: the checkpoint is damaged; delete it, and the training begins anew"
+                f"{path}: the checkpoint is damaged; delete it, and the training starts again"
             ) from error

@@ -44,15 +44,17 @@ def load_tensors(
             if file_format and card.get("format") != file_format:
                 raise InputError(
                     f"{path}: a rater of another version of captau (format {card.get('format', 'unknown')}, here "
-                    f"{file_format}); train it anew with captau train, or use the version that trained it"
+                    f"{file_format}); train it again with captau train, or use the version that trained it"
                 )
             if missing := [k for k in card_keys if k not in card]:
-                raise InputError(f"{path}: its metadata lack {missing[0]}; train or get it anew")
+                raise InputError(
+                    f"{path}: its metadata lack {missing[0]}; train it again or get a new copy"
+                )
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
             return tensors, card
     except (SafetensorError, OSError) as error:
         raise InputError(
-            f"{path}: no safetensors file, or damaged; train or get it anew"
+            f"{path}: not a safetensors file, or damaged; train it again or get a new copy"
         ) from error
 
 

@@ -202,8 +202,8 @@ class InDomain(Recipe):
         folder = self._folder()
         if card.get("encoder") != transformers_hash(folder):
             raise InputError(
-                f"{path}: it was trained on another encoder than the one in {folder}; "
-                f"set rater.model to that one, or train anew"
+                f"{path}: it was not trained on the encoder in {folder}; "
+                f"set rater.model to that one, or train it again"
             )
         return tensors, card
 
@@ -280,7 +280,7 @@ class InDomainModel(RaterModel):
         names, inputs = self.inputs.compute(texts, rows)
         if names != self.names:
             raise InputError(
-                "rater in_domain was trained on other similarities than this version computes; train it anew"
+                "rater in_domain was trained on other similarities than this version computes; train it again"
             )
         predictions: dict[str, Floats] = {}
         if self.frozen is not None:

@@ -40,7 +40,7 @@ def load_uniter(
         dropout: for training.
 
     Raises:
-        InputError: if it is no checkpoint, lacks the head, or is of another architecture: with keys
+        InputError: if it is not a checkpoint, lacks the head, or is of another architecture: with keys
             and shapes.
     """
     import torch
@@ -58,8 +58,7 @@ def load_uniter(
     sizes = read_sizes(tensors, heads or _read_n_heads(path))
     if not sizes.heads or sizes.hidden % sizes.heads:
         raise InputError(
-            f"{path}: {sizes.hidden} dimensions are no whole number of attention heads of 64; say how "
-            f"many there are"
+            f"{path}: {sizes.hidden} dimensions are not a whole number of attention heads of 64; set heads"
         )
     present: list[Head] = [h for h, name in HEADS.items() if f"{name}.weight" in tensors]
     if head not in (*present, None):

@@ -199,7 +199,7 @@ class UmicRecipe(Recipe):
                 )
             return load_uniter(path, None, dropout=self.dropout), read_vocabulary(vocabulary)
         if self.hidden % self.heads:
-            raise InputError(f"rater.hidden={self.hidden} is no multiple of heads={self.heads}")
+            raise InputError(f"rater.hidden={self.hidden} is not a multiple of heads={self.heads}")
         from ._uniter_network import Uniter, UniterSizes
 
         words = {w for texts in captioned.values() for text in texts for w in _WORD.findall(text)}

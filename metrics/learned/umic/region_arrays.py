@@ -112,7 +112,7 @@ def check_regions(arrays: Any, count: int | None, label: str) -> ImageRegions:
         count = count or check_confidence(arrays.get("conf"), len(features), label)
         features, boxes = features[:count], boxes[:count]
     if not len(features):
-        raise InputError(f"{label}: no region in it; one at least is needed")
+        raise InputError(f"{label}: no region in it; at least one is needed")
     for name, matrix in zip(names, (features, boxes), strict=True):
         if not np.isfinite(matrix).all():
             raise InputError(f"{label}: {name} holds NaN or infinity; compute the features again")

@@ -105,7 +105,7 @@ def _read_lists(path: Path) -> SimilarImages:
     similar: SimilarImages = {}
     for image, others in lists.items():
         if not isinstance(others, list) or not all(isinstance(i, str | int) for i in others):
-            raise InputError(f"{path}: image '{image}': {others!r:.60} is no list of image ids")
+            raise InputError(f"{path}: image '{image}': {others!r:.60} is not a list of image ids")
         similar[short_image_id(image)] = [short_image_id(str(i)) for i in others]
     return similar
 

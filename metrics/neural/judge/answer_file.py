@@ -54,7 +54,9 @@ class AnswerFile:
             record = self._parse_line(line, number)
             key = _key({name: record[name] for name in _KEY_FIELDS})
             if self._records.setdefault(key, record)["text"] != record["text"]:
-                raise InputError(f"{self.path}:{number}: another answer than an earlier line's")
+                raise InputError(
+                    f"{self.path}:{number}: the answer differs from that of an earlier line"
+                )
 
     def _parse_line(self, line: bytes, number: int) -> dict[str, Any]:
         try:
@@ -64,7 +66,7 @@ class AnswerFile:
         except (ValueError, KeyError, TypeError, AttributeError):
             is_complete, record = False, {}
         if not is_complete:
-            raise InputError(f"{self.path}:{number}: no answer of a judge; delete the line")
+            raise InputError(f"{self.path}:{number}: not an answer of a judge; delete the line")
         return record
 
     def get(self, request: Mapping[str, Any]) -> Answer | None:

@@ -107,7 +107,7 @@ def _smooth_integer(choice: Any, integer: int) -> float:
     at = next((i + 1 for i, (token, _) in enumerate(places) if "$" in token), len(places))
     if at >= len(places) or places[at][0] != str(integer):
         raise UnusableError(
-            f"the number {integer} is no token of its own behind a dollar sign, so it cannot be "
+            f"the number {integer} is not a single token after a dollar sign, so it cannot be "
             f"smoothed; smoothing=none takes it as it is"
         )
     weights = {t: p for t, p in places[at][1].items() if re.fullmatch(r"[0-9]|[1-9][0-9]|100", t)}

@@ -134,7 +134,7 @@ class Purse:
             elif self.tokens is not None:
                 raise InputError(
                     "the endpoint does not say how many tokens it used, so max_total_tokens cannot "
-                    "be held to; set max_requests alone"
+                    "be enforced; set only max_requests"
                 )
 
 
@@ -308,7 +308,7 @@ class Endpoint:
             except (requests.ConnectionError, requests.Timeout) as error:
                 if _nobody_there(error) and not self._met.is_set():
                     raise InputError(
-                        "nobody answers there; is it running? url=… says where"
+                        "no server answers there; is it running? Set its address with url=…"
                     ) from error
                 reason = f"no answer ({type(error).__name__})"
             except requests.RequestException as error:

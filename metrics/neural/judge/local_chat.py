@@ -83,7 +83,7 @@ class LocalChat:
             processor: Any = kinds[1].from_pretrained(self.folder, local_files_only=True)
         except Exception as error:  # of transformers, safetensors and torch alike
             reason = (str(error).strip() or type(error).__name__).splitlines()[0]
-            raise InputError(f"{self.folder}: no such model can be loaded ({reason})") from error
+            raise InputError(f"{self.folder}: the model cannot be loaded ({reason})") from error
         model, device_note = loaded
         check_keys(str(self.folder), device_note["missing_keys"], device_note["unexpected_keys"])
         return model.to(self.device).eval(), processor

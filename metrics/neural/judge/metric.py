@@ -127,7 +127,9 @@ class MllmJudge(Metric):
         for field, low in {**minima, **limits, **prices}.items():
             value = getattr(self, field)
             if value is not None and value < low:
-                raise InputError(f"metric mllm_judge: {field} is {value}; {low} is the least")
+                raise InputError(
+                    f"metric mllm_judge: {field} is {value}; at least {low} is expected"
+                )
         temperature = self.temperature
         if temperature is None:
             temperature = load_preset(self.preset).temperature

@@ -231,7 +231,7 @@ def _fetch_from_maven(
 def _fetch_error(jars: list[Jar], reason: str) -> InputError:
     files = ", ".join(f"{j.file} ({j.coordinates}, {j.size / 1e6:.0f} MB)" for j in jars)
     return InputError(
-        f"SPICE needs {files}, which could not be had from Maven Central ({reason}); run captau data "
+        f"SPICE needs {files}, which could not be downloaded from Maven Central ({reason}); run captau data "
         f"fetch dataset={NAME} where there is network, and put the files into {jar_folder()}, or name "
         f"another folder with java.spice=DIR (or CAPTAU_SPICE_JARS)"
     )

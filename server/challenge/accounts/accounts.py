@@ -73,7 +73,7 @@ class Accounts:
     ) -> Member:
         now, key = self.clock(), name_key(name)
         if connection.execute(select(accounts.c.id).where(accounts.c.name_key == key)).first():
-            raise RefusedError("Somebody has that name. Take another.")
+            raise RefusedError("That name is taken. Choose another.")
         team = (
             find_invited_team(connection, code) if code else create_team(connection, team_name, now)
         )
@@ -114,7 +114,7 @@ class Accounts:
             return await self._reject(None if row is None else row.id, "sign in", address)
         if row.blocked_at is not None:
             await self._reject(row.id, "sign in", address)
-            raise RefusedError("This account is blocked. Ask whoever runs the site.")
+            raise RefusedError("This account is blocked. Ask the people who run the site.")
         return await self._begin_session(row.id)
 
     @transaction

@@ -35,7 +35,7 @@ class ApiTokens:
         """Return a new token; raise `RefusedError` if the account has too many."""
         is_active = (tokens.c.account == account.id, tokens.c.revoked_at.is_(None))
         if connection.execute(select(func.count()).where(*is_active)).scalar_one() >= MAX_TOKENS:
-            raise RefusedError(f"At most {MAX_TOKENS} tokens. Revoke one first.")
+            raise RefusedError(f"You can have at most {MAX_TOKENS} tokens. Revoke one first.")
         token, now, label = f"captau_{secrets.token_urlsafe(24)}", self.clock(), label[:64]
         row = {"account": account.id, "hash": hash_token(token), "label": label, "created_at": now}
         statement = insert(tokens).values(row).returning(tokens.c.id)

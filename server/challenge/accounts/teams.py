@@ -116,7 +116,7 @@ def find_invited_team(connection: Connection, code: str) -> int:
     query = select(teams.c.id).where(teams.c.invitation == hash_code(code))
     team = connection.execute(query).scalar()
     if team is None:
-        raise RefusedError("No team has that invitation code (any more). Ask for a new one.")
+        raise RefusedError("That invitation code is not valid (any more). Ask for a new one.")
     count = select(func.count()).where(accounts.c.team == team)
     if connection.execute(count).scalar_one() >= MAX_MEMBERS:
         raise RefusedError(f"A team has at most {MAX_MEMBERS} members.")
@@ -128,7 +128,7 @@ def _check_team_name(connection: Connection, name: str, except_team: int | None 
     query = select(teams.c.id).where(teams.c.name_key == name_key(name))
     team = connection.execute(query).scalar()
     if team is not None and team != except_team:
-        raise RefusedError("Another team has that name. Take another.")
+        raise RefusedError("That team name is taken. Choose another.")
 
 
 def _current_team(connection: Connection, account: Account) -> int:

@@ -113,7 +113,7 @@ class CaptionEvaluator(Evaluator):
                 if (match := CONVENTION.fullmatch(member)) and match[1] == split
             }
         if len(contents) > 1:
-            faults.add(f"{name}: results on {len(contents)} sets; this challenge is of one")
+            faults.add(f"{name}: results on {len(contents)} sets; this challenge has one")
         if not faults.count and not contents:
             faults.add(f"{name}: no results on {split} in it")
         if faults.count:

@@ -64,7 +64,7 @@ class MetricEvaluator(Evaluator):
             faults.add(str(error))
             return "no scores"
         if len(metrics) > 1:
-            faults.add(f"{name}: scores of {len(metrics)} metrics; one a submission")
+            faults.add(f"{name}: scores of {len(metrics)} metrics; a submission has one")
         return f"{n_scores:,} scores"
 
     def evaluate(self, folder: Path, report: ReportProgress) -> Evaluation:

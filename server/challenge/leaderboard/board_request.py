@@ -104,7 +104,7 @@ def _parse_day(text: str) -> float:
     try:
         return datetime.strptime(text, "%Y-%m-%d").replace(tzinfo=UTC).timestamp()
     except (ValueError, OverflowError) as error:
-        raise RefusedError(f"“{text}” is no day; 2026-11-21 is one.") from error
+        raise RefusedError(f"“{text}” is not a day; write it as 2026-11-21.") from error
 
 
 def _current_phase(challenge: Challenge, now: float) -> Phase:

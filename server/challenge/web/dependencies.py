@@ -99,7 +99,7 @@ async def read_admin_form(request: Request, site: CurrentSite, session: AdminSes
     fields = await site.read_form(request, session)
     why = field_value(fields, "why")[:500]
     if not why:
-        raise RefusedError("Say why; it is written down.")
+        raise RefusedError("Give a reason; it is recorded.")
     return AdminForm(fields, why)
 
 

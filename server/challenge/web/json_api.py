@@ -127,7 +127,7 @@ async def list_items(site: CurrentSite, challenge: CurrentChallenge) -> Any:
     """Return the items that a submission must caption or score, as JSON lines."""
     path = site.store.item_list(challenge)
     if not path.exists():
-        raise RefusedError("this is being prepared; ask again in a few seconds")
+        raise RefusedError("this is being prepared; try again in a few seconds")
     return FileResponse(path, media_type="application/x-ndjson", filename=path.name)
 
 

@@ -263,7 +263,7 @@ def _read_earlier_spelling(ab: YamlFields, wording: Wording) -> tuple[Dimension,
     texts = ab.texts("levels", (better.text,))
     levels = [Level(k, text=text) for k, text in enumerate(texts, start=1)]
     if not levels:
-        raise ab.error("levels", "one text at least is expected")
+        raise ab.error("levels", "at least one text is expected")
     if ab.flag("ties", True):
         levels.append(Level(0, text=ab.text("equal", equal.text)))
     elif "equal" in ab:

@@ -186,7 +186,7 @@ class ThumbForm(Form):
             raise FormError(self.translate("Choose fluency problems from the list."))
         inclusive = (*fields.get(f"inclusive_{number}", ()), "0")[0]
         if inclusive not in map(str, INCLUSIVE_PENALTIES):
-            raise FormError(self.translate("Choose what the language about people takes off."))
+            raise FormError(self.translate("Choose how much the language about people takes off."))
         place = number if n_captions > 1 else 0
         levels = {
             d.name: self.read_level(fields, f"{d.name}_{number}", d, place)

@@ -60,7 +60,7 @@ class ItemPool:
         captions = [pair.text(name) for name in ("caption_a", "caption_b")]
         pair.reject_unknown()
         if shown_caption(captions[0]) == shown_caption(captions[1]):
-            raise pair.error("caption_b", "it is equal to caption_a; take another caption")
+            raise pair.error("caption_b", "it is equal to caption_a; choose another caption")
         items = tuple(self._unlisted_item(pair, image_id, caption) for caption in captions)
         return StudyUnit(pool, image_id, items[0].image, items, tuple(fixed))
 

@@ -42,7 +42,7 @@ def read_items(
     images_option = source.optional("images")
     images = (folder / Path(images_option).expanduser()).resolve() if images_option else None
     if images and not images.is_dir():
-        raise source.error("images", f"{images} is no folder")
+        raise source.error("images", f"{images} is not a folder")
     if kinds[0] == "dataset":
         frame = _dataset_items(source, data_root, images)
     else:

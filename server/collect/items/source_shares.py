@@ -51,7 +51,7 @@ class SourceShares:
         n_captions = source.optional_count("limit")
         if n_captions is None:
             raise source.error(
-                "limit", "it is needed: items.shares are shares of that many captions"
+                "limit", "this field is required: items.shares are shares of that many captions"
             )
         if (MISMATCHED in weights) != ("mismatched_from" in source):
             raise source.error(

@@ -48,7 +48,7 @@ def run_simulation(options: SimulateOptions) -> SimulationReport:
     study = replace(study, form=study.form.with_wait(options.wait))
     if study.participants != "open":
         raise InputError(
-            f"study {study.name}: participants is {study.participants}; simulated ones need open"
+            f"study {study.name}: participants is {study.participants}; simulated participants need open"
         )
     with (
         OutputFolder(options.output_dir, "collect-simulate") as folder,

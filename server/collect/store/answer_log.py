@@ -129,7 +129,7 @@ class AnswerLog:
                 state = unit_states.get(serve.unit, UnitState())
                 try:
                     if state.answered_at > serve.served_at:
-                        raise OutOfTurnError("Somebody else was quicker. Check what they say.")
+                        raise OutOfTurnError("Another annotator was quicker. Check their answer.")
                     results[rater_id] = self._record(serve, submission, others_by_item, changes)
                     state.answered_at = submission.submitted_at
                 except OutOfTurnError as error:

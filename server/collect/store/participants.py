@@ -50,11 +50,13 @@ class Participants:
                 if study.annotator_names:
                     name = invitation.note
             if is_crowd and worker_hash is None:
-                raise RefusedError("Open this study from the crowd platform: its link names you.")
+                raise RefusedError(
+                    "Open this study from the crowd platform; its link identifies you."
+                )
             if worker_hash and _exists(c, raters.c.worker == worker_hash):
                 raise RefusedError("You have taken part already, in this or another browser.")
             if name and _exists(c, raters.c.nickname_key == name_key(name)):
-                raise RefusedError("Somebody has that nickname. Take another.")
+                raise RefusedError("That nickname is taken. Choose another.")
             inserted = c.execute(
                 insert(raters).values(
                     nickname=name or None,

@@ -83,7 +83,7 @@ class StudyDatabase:
         settings = {row.key: row.value for row in c.execute(select(site_settings))}
         name, study = self.database.display_name, self.study
         if "secret" not in settings and self.database.is_read_only:
-            raise InputError(f"{name}: it holds no study yet; captau collect begins one")
+            raise InputError(f"{name}: it holds no study yet; captau collect creates one")
         if "secret" not in settings:
             settings = {
                 "study": study.name,
@@ -102,8 +102,8 @@ class StudyDatabase:
             )
         if settings["digest"] != study.digest:
             raise InputError(
-                f"{name}: the items or rules of '{study.name}' are not those it was begun with; undo "
-                f"that, or begin anew with another database="
+                f"{name}: the items or rules of '{study.name}' are not those it was started with; "
+                f"undo the change, or start again with another database="
             )
         return bytes.fromhex(settings["secret"])
 

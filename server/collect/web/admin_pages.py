@@ -89,11 +89,11 @@ async def change_rater(
     fields = await site.read_form(request, site.require_admin(request))
     reason = field_value(fields, "why")[:500]
     if not reason:
-        raise RefusedError("Say why; it is written down.")
+        raise RefusedError("Give a reason; it is recorded.")
     participants = site.store.participants
     if action == "delete":
         if field_value(fields, "sure") != "yes":
-            raise RefusedError("Tick the box: what is deleted does not come back.")
+            raise RefusedError("Tick the box; a deletion cannot be undone.")
         await participants.delete(number, reason)
     else:
         await participants.set_excluded(number, reason, excluded=action == "exclude")
@@ -111,7 +111,7 @@ async def invite(request: Request, site: CurrentSite) -> Response:
     if participants != "invitation":
         raise RefusedError(f"This study is {participants}; it has no invitations.")
     if not count.isascii() or not count.isdecimal() or not 1 <= int(count[:6]) <= 500:
-        raise RefusedError("From 1 to 500 invitations at a time.")
+        raise RefusedError("You can make 1 to 500 invitations at a time.")
     note = field_value(fields, "note")[:200]
     names = site.study.annotator_names
     if names and (note not in names or count != "1"):

@@ -205,8 +205,11 @@ def test_a_single_image_scores_with_a_saved_df(captau, tmp_path):
         (["bench", "--mutlirun"], "did you mean --multirun"),
         (["bench", "metrics=["], "quote what has brackets"),
         (["bench", "output_dir=/proc/nothing/here"], "cannot be written"),
-        (["bench", "dataset=thumb", "data.root=nowhere"], "the data folder nowhere is not there"),
-        (["bench", "dataset=thumb", "data.root=."], "no file mscoco_references.json"),
+        (["bench", "dataset=thumb", "data.root=nowhere"], "the data folder nowhere does not exist"),
+        (
+            ["bench", "dataset=thumb", "data.root=."],
+            "the file mscoco_references.json does not exist",
+        ),
         (["bench", "java.home=nowhere", "cache.use=false"], "no Java program at nowhere"),
         (["reproduce"], "the option paper=… is needed: caption_quality_2021"),
         (["reproduce", "paper=clipscore"], "did you mean clipscore_2021"),

@@ -83,7 +83,7 @@ def test_a_score_run_from_python_is_repeated_with_all_its_options(captau, tmp_pa
 @pytest.mark.parametrize(
     ("command", "words", "message"),
     [
-        ("bench", ["run=nowhere"], "run=nowhere is no folder"),
+        ("bench", ["run=nowhere"], "run=nowhere is not a folder"),
         ("bench", ["run=first,first"], "one folder is expected"),
         ("score", ["run=first"], "first is a run of captau bench; one of score is expected"),
     ],

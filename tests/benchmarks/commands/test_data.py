@@ -105,7 +105,7 @@ def test_what_cannot_be_had_is_told_and_the_rest_is_fetched(captau, site, thumb,
     status, out, err = captau("fetch", "dataset=[thumb,demo]")
     assert status == 2
     (line,) = lines(err)
-    assert "dataset thumb: thumb/mscoco_THumB-1.0.jsonl could not be had" in line
+    assert "dataset thumb: thumb/mscoco_THumB-1.0.jsonl could not be downloaded" in line
     assert "404 Not Found" in line
     assert "demo: " in out
     assert (tmp_path / "here/thumb/mscoco_references.json").is_file()
@@ -360,9 +360,9 @@ def test_the_error_for_a_missing_file_names_the_command(name, number, remedy, tm
         (["fetch", "dataset=thumb", "data.offline=maybe"], "data.offline"),
         (["import", "dataset=thumb"], "the option source=… is needed"),
         (["import", "source=x"], "the option dataset=… is needed"),
-        (["import", "dataset=thumb", "source=nowhere"], "source=nowhere is not there"),
+        (["import", "dataset=thumb", "source=nowhere"], "source=nowhere does not exist"),
         (["verify", "dataset=thmub"], "did you mean thumb"),
-        (["verify", "data.images=nowhere"], "data.images=nowhere is no folder"),
+        (["verify", "data.images=nowhere"], "data.images=nowhere is not a folder"),
         ([], "data list, data fetch, data import, data verify"),
     ],
 )

@@ -98,7 +98,7 @@ def test_thumb_has_the_published_means_intervals_and_best_counts(data_root, tmp_
     ("words", "message"),
     [
         (["protocol.systems=[exact]"], "it has one system alone"),
-        (["rank.weights=3"], "rank.weights is 3; a number a dimension is expected"),
+        (["rank.weights=3"], "rank.weights is 3; a number for each dimension is expected"),
         (["rank.weights={overal: 1}"], "unknown dimension of dataset demo 'overal'"),
         (["rank.best_worst=[beauty]"], "dataset demo has no dimension 'beauty'"),
         (["statistics.interval=fisher"], "choose percentile, bca or none"),

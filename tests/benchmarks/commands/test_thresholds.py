@@ -130,7 +130,7 @@ def test_few_faults_are_good() -> None:
 
 @pytest.mark.parametrize("text", [">=2", "correct>=2 and >=1", "correct", "correct>=x", "a>=1 or"])
 def test_a_conjunction_that_names_no_dimension_is_refused(text: str) -> None:
-    with says(f"good is '{text}'", "is no condition on a dimension"):
+    with says(f"good is '{text}'", "is not a condition on a dimension"):
         Conjunction.parse(text, "good")
 
 

@@ -138,8 +138,8 @@ def test_every_fault_is_listed_up_to_the_limit(tmp_path):
         "entry 10: the caption is empty, punctuation apart",
         "entry 11: the caption is empty, punctuation apart",
         "entry 12: an object is expected, not list",
-        "entry 13: half a character (a lone surrogate); write the text anew",
-        "entry 14: 'caption' stands twice in one object; keep one",
+        "entry 13: half a character (a lone surrogate); write the text again",
+        "entry 14: 'caption' appears twice in one object; keep one of them",
     ]
     assert verdict.n_faults == 11
     first_faults = check(path, limit=2)
@@ -164,8 +164,8 @@ def test_images_against_the_references(tmp_path):
     ("name", "content", "parts"),
     [
         ("c.json", b"", ["c.json:1", "not valid JSON"]),
-        ("c.json", b"[]", ["no captions in it"]),
-        ("c.json", b"{}", ["no captions in it"]),
+        ("c.json", b"[]", ["it contains no captions"]),
+        ("c.json", b"{}", ["it contains no captions"]),
         ("c.json", b"3", ["not int"]),
         ("c.json", b"null", ["not NoneType"]),
         ("c.json", GOOD[:-5], ["c.json:1", "column"]),
@@ -174,9 +174,9 @@ def test_images_against_the_references(tmp_path):
         ("c.json", GOOD.decode().encode("utf-16"), ["not UTF-8"]),
         ("c.json", b"[" * 100_000, ["nested too deeply"]),
         ("c.json", b"[" + b"9" * 5000 + b"]", ["thousands of digits"]),
-        ("c.json", b'{"1": "a", "1": "b"}', ["'1' stands twice"]),
+        ("c.json", b'{"1": "a", "1": "b"}', ["'1' appears twice"]),
         ("c.jsonl", b'{"image_id": 1, "caption": "a"}\n{"image_id"\n3\n', [":2", ":3"]),
-        ("c.zip", GOOD, ["no whole zip"]),
+        ("c.zip", GOOD, ["not a complete zip"]),
     ],
 )
 def test_broken_files(tmp_path, name, content, parts):
@@ -196,21 +196,21 @@ def link() -> zipfile.ZipInfo:
 @pytest.mark.parametrize(
     ("files", "part"),
     [
-        ([], "no results in it"),
-        ([("readme.txt", b"x")], "'readme.txt': no name of results"),
+        ([], "it contains no results"),
+        ([("readme.txt", b"x")], "'readme.txt': not the name of a results file"),
         ([("results/" + NAME, GOOD)], "a folder or a path"),
         ([("../" + NAME, GOOD)], "a folder or a path"),
         ([("/etc/passwd", GOOD)], "a folder or a path"),
         ([("..\\" + NAME, GOOD)], "a folder or a path"),
         ([("C:" + NAME, GOOD)], "a folder or a path"),
         ([("empty/", b"")], "a folder or a path"),
-        ([(NAME.replace("mine", "m\nx"), GOOD)], "no name of results"),
-        ([(NAME.replace("mine", "mïne"), GOOD)], "no name of results"),
+        ([(NAME.replace("mine", "m\nx"), GOOD)], "not the name of a results file"),
+        ([(NAME.replace("mine", "mïne"), GOOD)], "not the name of a results file"),
         ([(link(), b"/etc/passwd")], "a link"),
         ([(NAME, b"PK\x03\x04 another zip")], "an archive within"),
         ([(NAME, b"\x1f\x8b\x08 gzip")], "an archive within"),
         ([(f"{i}.json", b"") for i in range(21)], "21 files in it"),
-        ([(NAME, GOOD), (NAME.replace("mine", "ours"), GOOD)], "one a set"),
+        ([(NAME, GOOD), (NAME.replace("mine", "ours"), GOOD)], "one for each set"),
         (
             [(NAME, GOOD), (NAME.replace("test", "val").replace("mine", "ours"), GOOD)],
             "results of mine and of ours",
@@ -226,7 +226,7 @@ def test_odd_zips(tmp_path, files, part):
 @pytest.mark.filterwarnings("ignore:Duplicate name")
 def test_a_name_twice(tmp_path):
     verdict = check(zipped(tmp_path, (NAME, GOOD), (NAME, b"[]")))
-    assert "stands twice in the archive" in verdict.faults[0]
+    assert "appears twice in the archive" in verdict.faults[0]
 
 
 def test_rare_methods_and_passwords(tmp_path):

@@ -199,8 +199,8 @@ def test_a_system_that_knows_beats_people(references, tmp_path):
         (["1,dog,1", "2,dog,1"], ["'dog' has no score for image '3'"]),
         (["1,dog,1", "2,dog,1", "1,dog,2"], [":4", "a second score of 'dog' for image '1'"]),
         (["1,dog,1", "7,dog,1"], [":3", "image '7' is none of the 3 images"]),
-        (["1,dog,much"], [":2", "score is 'much', no number"]),
-        (["1,dog,nan"], [":2", "no number"]),
+        (["1,dog,much"], [":2", "score is 'much', not a number"]),
+        (["1,dog,nan"], [":2", "not a number"]),
         (["1,,1"], [":2", "word is empty"]),
     ],
 )

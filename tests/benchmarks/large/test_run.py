@@ -606,7 +606,7 @@ def test_missing_and_unknown_shards_are_named(tmp_path, rows):
     with says("x.docx: its ending tells no kind"):
         score(tmp_path / "x.docx", tmp_path / "out")
     write(tmp_path / "empty.jsonl", [])
-    with says("empty.jsonl: no captions in it"):
+    with says("empty.jsonl: it contains no captions"):
         score(tmp_path / "empty.jsonl", tmp_path / "out")
 
 

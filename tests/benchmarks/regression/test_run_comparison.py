@@ -74,7 +74,7 @@ def test_options_versions_and_data_are_named(captau, tmp_path):
     [
         (["run=a,b,c"], "run= names 3 folders; two runs are compared"),
         (["run=a,b", "metrics=text"], "leave out metrics="),
-        (["run=a,b"], "run=a is no folder"),
+        (["run=a,b"], "run=a is not a folder"),
     ],
 )
 def test_a_wrong_comparison_of_runs_is_one_line(words, message, captau):

@@ -255,7 +255,7 @@ def test_faults(compared, copy, tmp_path, capsys, monkeypatch):
     assert "run=… is needed" in said()
     assert "unknown kind 'forst'" in said(f"run={compared}", "kind=forst")
     assert "kind is empty" in said(f"run={compared}", "kind=[]")
-    assert "is no folder" in said(f"run={tmp_path / 'absent'}")
+    assert "is not a folder" in said(f"run={tmp_path / 'absent'}")
     assert "holds a run" in said(f"run={compared}", "kind=ratings", f"output_dir={copy}")
     assert (copy / "scores.parquet").is_file()
     (tmp_path / "file").touch()

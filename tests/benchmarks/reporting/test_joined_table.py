@@ -558,7 +558,7 @@ def test_every_paper(run, captau):
 
 
 FAULTS = [
-    (["run=absent"], ["absent", "is no folder"]),
+    (["run=absent"], ["absent", "is not a folder"]),
     ([], ["run=DIR", "sweep=DIR"]),
     (["run=[]"], ["run= is empty"]),
     (["run=RUN", "style=word"], ["unknown style 'word'", "latex"]),

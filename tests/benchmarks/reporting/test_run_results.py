@@ -103,7 +103,7 @@ def test_several_systems_come_by_name(form: str, tmp_path: Path) -> None:
         ({"1": None}, r"candidates:1: image '1': 'caption' is None, not str"),
         ([{"image_id": 1}], r"candidates:1: entry 0: 'caption' is missing"),
         ({"1": {"a set"}}, "candidates: a set is in it; image ids and texts are expected"),
-        ({}, "candidates: no captions in it"),
+        ({}, "candidates: it contains no captions"),
         ("shards/*.parquet", "large set, in shards; the command captau score takes it"),
         ({"mine": {"1": "a"}, "base": 5}, "candidates base: a path, a dict, a list"),
         ({1: "a", "1": "b"}, "candidates: an image id is there twice, as a number and as text"),
@@ -144,7 +144,7 @@ def test_options_of_score_are_those_of_the_command(tmp_path: Path) -> None:
 
 
 def test_a_table_becomes_a_frame_with_heads_that_differ() -> None:
-    """Worked by hand: `±` stands twice, a dash is no number, and a mark makes a column text."""
+    """Worked by hand: `±` stands twice, a dash is not a number, and a mark makes a column text."""
     rows = [("A", ["1.5", "0.1", "2", "0.2", "+3*"]), ("B", ["–", "", "4", "0.3", "–"])]
     frame = frame_of(ResultTable("T", "metric", ["τ_c", "±", "τ_b", "±", "gap"], rows))
     assert list(frame.columns) == ["τ_c", "τ_c ±", "τ_b", "τ_b ±", "gap"]

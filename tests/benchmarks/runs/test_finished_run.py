@@ -78,7 +78,7 @@ def test_only_the_chosen_items_are_kept(tmp_path):
 
 
 def test_no_folder(tmp_path):
-    with says("absent", "is no folder"):
+    with says("absent", "is not a folder"):
         read_run(tmp_path / "absent")
 
 

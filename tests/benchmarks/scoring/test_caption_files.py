@@ -219,7 +219,7 @@ CANDIDATE_FAULTS = {
         TWO,
         [":2: a second caption for image '1', whose first is on line 1"],
     ),
-    "two in a dict": ("c.json", '{"1": "a", "2": "b", "1": "c"}', ["'1' stands twice"]),
+    "two in a dict": ("c.json", '{"1": "a", "2": "b", "1": "c"}', ["'1' appears twice"]),
     "truncated results": ("c.json", '[{"image_id": 1,\n"caption": "a', [":2: not valid JSON"]),
     "truncated line": ("c.jsonl", TWO[:32] + '{"image_id": 2, "cap', [":2: not valid JSON"]),
     "a bad line": ("c.jsonl", '{"image_id": 1, "caption": "a"}\n\nb\n', [":3: not valid JSON"]),
@@ -280,12 +280,12 @@ CANDIDATE_FAULTS = {
     "an open quote": ("c.csv", 'image_id,caption\n1,"a\n', [":2: not valid CSV"]),
     "an empty image": ("c.csv", "image_id,caption\n ,a\n", [":2: image_id is empty"]),
     "an empty system": ("c.csv", "image_id,system,caption\n1,,a\n", [":2: system is empty"]),
-    "a header alone": ("c.csv", "image_id,caption\n", ["no captions in it"]),
+    "a header alone": ("c.csv", "image_id,caption\n", ["it contains no captions"]),
     "empty CSV": ("c.csv", "", ["it is empty; a line with the names of the columns is expected"]),
     "empty": ("c.json", "", [":1: not valid JSON"]),
-    "empty lines": ("c.jsonl", "\n\n", ["no captions in it"]),
-    "empty list": ("c.json", "[]", ["no captions in it"]),
-    "empty object": ("c.json", "{}", ["no captions in it"]),
+    "empty lines": ("c.jsonl", "\n\n", ["it contains no captions"]),
+    "empty list": ("c.json", "[]", ["it contains no captions"]),
+    "empty object": ("c.json", "{}", ["it contains no captions"]),
 }
 
 
@@ -303,14 +303,18 @@ REFERENCE_FAULTS = {
         '{"image_id": 1, "references": ["a"]}\n{"image_id": "1", "references": ["b"]}\n',
         [":2: image '1' has a line already"],
     ),
-    "twice in a dict": ("r.json", '{"1": ["a"], "1": ["b"]}', ["'1' stands twice"]),
+    "twice in a dict": ("r.json", '{"1": ["a"], "1": ["b"]}', ["'1' appears twice"]),
     "a list": (
         "r.json",
         '["a"]',
         ["COCO annotations, an object", "JSON lines or CSV are expected"],
     ),
-    "an empty list": ("r.json", "[]", [": no references in it"]),
-    "no annotations": ("r.json", '{"info": {}, "annotations": []}', [": no references in it"]),
+    "an empty list": ("r.json", "[]", [": it contains no references"]),
+    "no annotations": (
+        "r.json",
+        '{"info": {}, "annotations": []}',
+        [": it contains no references"],
+    ),
     "a text for a list": ("r.json", '{"1": "a"}', ["image '1': 'references' is 'a', not list"]),
     "a number for a text": (
         "r.json",
@@ -475,7 +479,7 @@ def test_images_are_found_by_name_or_stem(tmp_path: Path) -> None:
     candidates = write(tmp_path, ("c.json", '{"7": "two cats", "x.png": "a bus"}'))
     folder = tmp_path / "images"
     config = config_of(candidates, None, [Seen()], folder)
-    with says(f"images={folder} is no folder"):
+    with says(f"images={folder} is not a folder"):
         run(config)
     folder.mkdir()
     (folder / "7.jpg").touch()

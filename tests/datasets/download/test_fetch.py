@@ -118,7 +118,7 @@ def test_a_cut_download_goes_on_at_once(site, served, root, cut) -> None:
 @pytest.mark.parametrize("cut", CUTS)
 def test_a_cut_download_goes_on_in_the_next_run(site, served, root, cut) -> None:
     site.cuts = [cut, 0, 0, 0]
-    assert "could not be had" in fails(served, root, ONCE)
+    assert "could not be downloaded" in fails(served, root, ONCE)
     assert (root / "mine/data.bin.part").read_bytes() == CONTENT[:cut]
     assert not (root / "mine/data.bin").exists()
     site.cuts, site.asked = [], []
@@ -248,7 +248,7 @@ def test_an_older_revision_is_replaced(site, served, root) -> None:
 
 
 @pytest.mark.parametrize(
-    ("first", "said"), [("/nowhere", "404 Not Found"), ("/circle", "its redirects do not end")]
+    ("first", "said"), [("/nowhere", "404 Not Found"), ("/circle", "it redirects without end")]
 )
 def test_the_mirror_is_next(site, served, root, first, said) -> None:
     site.redirects["/circle"] = "/circle"
@@ -259,7 +259,7 @@ def test_the_mirror_is_next(site, served, root, first, said) -> None:
     assert notes[0] == f"{site.url}{first}: {said}"
     message = fails(file_at(site.url + first, site.url + "/gone", path="mine/other.bin"), root)
     assert message == (
-        f"dataset mine: mine/other.bin could not be had ({site.url}{first}: {said}; "
+        f"dataset mine: mine/other.bin could not be downloaded ({site.url}{first}: {said}; "
         f"{site.url}/gone: 404 Not Found)"
     )
 
@@ -286,11 +286,13 @@ def test_no_server(site, served, root) -> None:
 def test_a_server_that_says_nothing(site, served, root) -> None:
     site.pause = 1
     how = replace(ONCE, timeout=0.1)
-    assert "it keeps breaking off, at 0 bytes" in fails(served, root, how)
+    assert "the connection keeps breaking, at 0 bytes" in fails(served, root, how)
 
 
 def test_an_address_that_is_none(root) -> None:
-    assert "not to be asked (InvalidSchema)" in fails(file_at("ftp://example.org/data.bin"), root)
+    assert "the request failed (InvalidSchema)" in fails(
+        file_at("ftp://example.org/data.bin"), root
+    )
 
 
 def test_tls_is_not_given_up_by_a_redirect(site, served, root, monkeypatch) -> None:
@@ -309,7 +311,7 @@ def test_tls_is_not_given_up_by_a_redirect(site, served, root, monkeypatch) -> N
 
 def test_tls_certificates_are_checked(site, served, root) -> None:
     url = f"{site.url.replace('http:', 'https:')}/data.bin"
-    assert "its TLS certificate is not to be trusted" in fails(file_at(url), root)
+    assert "its TLS certificate is not trusted" in fails(file_at(url), root)
 
 
 def test_offline(site, served, root) -> None:
@@ -341,8 +343,8 @@ def test_stand_ins_are_tried_where_a_file_cannot_be_had(site, served, root) -> N
     del site.files["/data.bin"]
     (root / "mine/data.bin").unlink()
     message = fails(one, root)
-    assert "mine/lost.json could not be had" in message
-    assert "mine/data.bin could not be had" in message
+    assert "mine/lost.json could not be downloaded" in message
+    assert "mine/data.bin could not be downloaded" in message
 
 
 def test_a_stand_in_spares_a_request(site, served, root) -> None:

@@ -162,7 +162,7 @@ def test_unless_sure_only_what_is_surely_ours_is_taken(tmp_path: Path, root: Pat
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ("nowhere", "is not there; give a folder, an archive or a file"),
+        ("nowhere", "does not exist; name a folder, an archive or a file"),
         ("empty", "has none of its files (ratings.tsv, texts.json)"),
         ("evil.zip", "would lead out of the folder"),
     ],

@@ -65,7 +65,7 @@ FAULTS: dict[str, tuple[str, list[str]]] = {
     "many digits": (f'{{"a": 1,\n"b": {"9" * 5000}}}', [":2: a number of more than 4300 digits"]),
     "half an escape": ('{"a": 1,\n"b": "\\ud8"}', [":2: not valid JSON"]),
     "no escape": ('{"a": 1,\n"b": "\\ud8zz"}', [":2: not valid JSON"]),
-    "keys alike": ('{"\\ud800": 1, "\\ud801": 2}', [": '\ufffd' stands twice in one object"]),
+    "keys alike": ('{"\\ud800": 1, "\\ud801": 2}', [": '\ufffd' appears twice in one object"]),
 }
 
 
@@ -78,8 +78,11 @@ def test_faults_in_json(fault: str, path: Path) -> None:
 
 
 LINE_FAULTS = {
-    "a key twice": ('{"a": 1, "b": 2, "a": 1}', "'a' stands twice in one object; keep one"),
-    "within": ('{"a": [{"b": 2, "b": 1}]}', "'b' stands twice in one object; keep one"),
+    "a key twice": (
+        '{"a": 1, "b": 2, "a": 1}',
+        "'a' appears twice in one object; keep one of them",
+    ),
+    "within": ('{"a": [{"b": 2, "b": 1}]}', "'b' appears twice in one object; keep one of them"),
     "many digits": (f'{{"a": -{"9" * 5000}}}', "a number of more than 4300 digits"),
     "nested": ('{"a": ' + "[" * 100_000, "nested too deeply"),
     "cut": ('{"a": ', "not valid JSON"),

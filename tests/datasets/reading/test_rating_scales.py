@@ -124,10 +124,10 @@ FAULTS = {
     "another field": (f"{THUMB_YAML}name: x\n", ":5: name: unknown field 'name': known: scales"),
     "no scales": ("", ":1: scales: it is empty"),
     "a list": ("scales: [1, 2]\n", ":1: scales: fields are expected"),
-    "no high": ("scales:\n  recall: {low: 1}\n", ":2: scales.recall.high: it is needed"),
+    "no high": ("scales:\n  recall: {low: 1}\n", ":2: scales.recall.high: this field is required"),
     "a word": (
         "scales:\n  recall: {low: one, high: 5}\n",
-        ":2: scales.recall.low: 'one' is no number",
+        ":2: scales.recall.low: 'one' is not a number",
     ),
     "the wrong way": (
         "scales:\n  recall: {low: 5, high: 1}\n",
@@ -143,7 +143,7 @@ FAULTS = {
     ),
     "twice": (
         "scales:\n  recall: {low: 1, high: 5}\n  recall: {low: 1, high: 4}\n",
-        ":3: scales.recall stands there twice; keep one",
+        ":3: scales.recall appears twice; keep one of them",
     ),
     "a missing dimension": (
         "scales:\n  precison: {low: 1, high: 5}\n",

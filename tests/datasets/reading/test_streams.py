@@ -110,8 +110,8 @@ FAULTS = {
     "a comma too few": ("[1\n 2]", ":2: not valid JSON (Expecting ']' delimiter)"),
     "more behind": ("[1]\n\n[2]", ":3: not valid JSON (Extra data)"),
     "inside": ('[1,\n{"a":\n b}]', ":3: not valid JSON (Expecting value)"),
-    "twice": ('{"a": 1,\n"a": 2}', ":2: 'a' stands twice in one object"),
-    "twice inside": ('[1,\n{"b": 1, "b": 2}]', ":2: 'b' stands twice in one object"),
+    "twice": ('{"a": 1,\n"a": 2}', ":2: 'a' appears twice in one object"),
+    "twice inside": ('[1,\n{"b": 1, "b": 2}]', ":2: 'b' appears twice in one object"),
     "deep": ("[" + "[" * 100_000, ":1: nested too deeply"),
     "digits": ("[1,\n" + "9" * 5000 + "]", ":2: a number of more than 4300 digits"),
     "empty": ("", ":1: not valid JSON (nothing is in it)"),
@@ -175,10 +175,10 @@ def test_byte_order_mark_gzip_and_encoding(tmp_path: Path) -> None:
     packed.write_bytes(gzip.compress(b'\n{"a": 1}\n' * 300))
     assert [line for _, line, _ in pieces(packed)] == list(range(2, 602, 2))
     packed.write_bytes(packed.read_bytes()[:-9])
-    with says(f"{packed}: no whole gzip file", "get it anew"):
+    with says(f"{packed}: not a complete gzip file", "get a new copy"):
         pieces(packed)
     packed.write_bytes(b"\x1f\x8bnothing of the kind")
-    with says(f"{packed}: no whole gzip file"):
+    with says(f"{packed}: not a complete gzip file"):
         pieces(packed)
     path.write_bytes(b'["a",\n"caf\xe9"]')
     with says(f"{path}:2: not UTF-8 text"):

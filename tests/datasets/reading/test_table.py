@@ -123,16 +123,16 @@ BROKEN = {
     "empty": ("t.csv", b"", ["t.csv: it is empty"]),
     "ragged": ("t.csv", b"a,b\n1,2\n3\n", [":3: 1 cells", "names 2 columns", "truncated"]),
     "an open quote": ("t.csv", b'a,b\n1,2\n3,"4\n', [":3: not valid CSV", "truncated"]),
-    "a column twice": ("t.csv", b"a,a\n1,2\n", ["'a' stands there twice"]),
+    "a column twice": ("t.csv", b"a,a\n1,2\n", ["'a' appears twice"]),
     "not UTF-8": ("t.csv", b"a,b\n1,2\ncaf\xe9,3\n", [":3: not UTF-8"]),
     "short TSV": ("t.tsv", b"a\tb\n1\n", [":2: 1 cells"]),
     "no object": ("t.jsonl", b'{"a": 1}\n[2]\n', [":2: an object is expected, not list"]),
     "no object in JSON": ("t.json", b'[{"a": 1}, 2]', ["entry 1: an object is expected, not int"]),
     "cut JSON lines": ("t.jsonl", b'{"a": 1}\n{"a":', [":2: not valid JSON", "truncated"]),
-    "a key twice": ("t.jsonl", b'{"a": 1}\n{"a": 1, "a": 2}', [":2: 'a' stands twice"]),
+    "a key twice": ("t.jsonl", b'{"a": 1}\n{"a": 1, "a": 2}', [":2: 'a' appears twice"]),
     "many digits": ("t.json", b'[{"a":\n' + b"9" * 5000 + b"}]", [":2: a number of more than"]),
-    "another ending": ("t.xlsx", b"", ["t.xlsx: its ending is none of .csv, "]),
-    "no Parquet": ("t.parquet", b"PAR1 or so", ["not a whole Parquet file", "truncated"]),
+    "another ending": ("t.xlsx", b"", ["t.xlsx: its ending is not one of .csv, "]),
+    "no Parquet": ("t.parquet", b"PAR1 or so", ["not a complete Parquet file", "truncated"]),
 }
 
 
@@ -156,7 +156,7 @@ def test_equal_texts_of_parquet_are_in_memory_once(tmp_path: Path) -> None:
 def test_parquet_that_is_not_utf8(tmp_path: Path) -> None:
     path = tmp_path / "t.parquet"
     pq.write_table(pa.table({"a": pa.array([b"caf\xe9"], pa.binary()).view(pa.string())}), path)
-    with says(f"{path}: not a whole Parquet file"):
+    with says(f"{path}: not a complete Parquet file"):
         read_table(path).texts("a")
 
 
@@ -170,7 +170,7 @@ def test_parquet_cut_at_any_byte(tmp_path: Path) -> None:
     whole = write(ROWS, tmp_path / "t.parquet").read_bytes()
     for end in range(0, len(whole), 97):
         (tmp_path / "t.parquet").write_bytes(whole[:end])
-        with says("not a whole Parquet file"):
+        with says("not a complete Parquet file"):
             read_table(tmp_path / "t.parquet")
 
 
@@ -178,11 +178,11 @@ def test_parquet_cut_at_any_byte(tmp_path: Path) -> None:
     ("value", "parts"),
     [
         (3.0, ["score is 3.0, not on the scale 1 to 2"]),
-        (None, ["score is None, no number"]),
-        ("much", ["score is 'much', no number"]),
-        (True, ["score is True, no number"]),
-        (float("nan"), ["score is nan, no number"]),
-        ([1], ["score is [1], no number"]),
+        (None, ["score is None, not a number"]),
+        ("much", ["score is 'much', not a number"]),
+        (True, ["score is True, not a number"]),
+        (float("nan"), ["score is nan, not a number"]),
+        ([1], ["score is [1], not a number"]),
         pytest.param(10**400, ["score is 1000", "not on the scale 1 to 2"], id="without end"),
     ],
 )
@@ -243,14 +243,14 @@ def test_rows_become_items() -> None:
 
 def test_a_rater_rates_once() -> None:
     assert len(judged(raters=["r", "r", "s", "r"]).caption_set(CARD).ratings) == 4
-    with says("f:4: rater 'r' has rated this caption before, in f:2"):
+    with says("f:4: rater 'r' already rated this caption in f:2"):
         judged(raters=["r", "s", "r", "r"]).caption_set(CARD)
 
 
 def test_an_item_has_one_set_of_references_and_one_split() -> None:
     references = [("x",), ("x",), ("y",), ("x",)]
-    with says("f:4: another references than in f:2"):
+    with says("f:4: references differs from f:2"):
         judged(references=references).caption_set(CARD)
     assert len(judged(references=references, apart=True).caption_set(CARD).items) == 4
-    with says("f:4: another split than in f:2"):
+    with says("f:4: split differs from f:2"):
         judged(splits=["train", "train", "test", "test"]).caption_set(CARD)

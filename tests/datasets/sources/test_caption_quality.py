@@ -132,7 +132,7 @@ FAULTS = {
         [":3: RATING_0/", "'OK'", "YES, NO and SKIP"],
     ),
     "off scale": ("RATING", 2, "dev_k1\ta\t1.5", [":2: RATING is '1.5', not on the scale 0 to 1"]),
-    "no number": ("HUMAN_RATING", 2, "dev_k1\ta\tx", [":2: HUMAN_RATING is 'x', no number"]),
+    "no number": ("HUMAN_RATING", 2, "dev_k1\ta\tx", [":2: HUMAN_RATING is 'x', not a number"]),
     "half a vote": ("counts", 2, "dev_k1\ta\t1.5\t2\t0", [":2: YES is '1.5'"]),
     "more than all": ("totals", 2, "dev_k1\ta\t8\t9", [":2: COUNT_GOOD_RATINGS 9 is more than"]),
     "short": ("list", 4, "dev_k3\ta", [":4: 2 cells", "3 columns", "truncated"]),
@@ -182,7 +182,7 @@ def test_addresses_of_images_do_not_stand_in_for_missing_folds(tmp_path: Path) -
 
 def test_without_any_fold_the_first_one_is_named(tmp_path: Path) -> None:
     (tmp_path / "caption_quality").mkdir()
-    with says("dataset caption_quality: no file", "v1.train.tsv", CARD.homepage):
+    with says("dataset caption_quality: the file", "v1.train.tsv", CARD.homepage):
         load_caption_quality(tmp_path)
 
 

@@ -167,10 +167,10 @@ FAULTS = {
         ": no column 'caption_b'; it has",
         "file.caption_b=",
     ),
-    "a strength that is no number": (
+    "a strength that is not a number": (
         "image,caption_a,caption_b,strength\nx,one,two,much\n",
         {},
-        ":2: strength is 'much', no number",
+        ":2: strength is 'much', not a number",
     ),
     "two opposite columns": (
         "image,caption_a,caption_b,winner,strength\nx,one,two,a,-1\n",
@@ -186,19 +186,19 @@ FAULTS = {
     "a pair judged twice": (
         "image,caption_a,caption_b,winner,rater\nx,one,two,a,r\nx,one,two,b,r\n",
         {},
-        ":3: rater 'r' has rated this pair before, in",
+        ":3: rater 'r' already rated this pair in",
     ),
     "off scale": (f"{PLAIN}e,f,9\n", {"low": 1, "high": 5}, ":5: value is 9, not on the scale"),
     "off one end": (f"{PLAIN}e,f,0\n", {"low": 1}, ":5: value is 0, not on the scale 1 to 3"),
     "off step": (f"{PLAIN}e,f,1.5\n", {"step": 1}, ":5: value is 1.5, not on"),
-    "no number": (f"{PLAIN}e,f,\n", {}, ":5: value is '', no number"),
+    "no number": (f"{PLAIN}e,f,\n", {}, ":5: value is '', not a number"),
     "no image": (f"{PLAIN},f,1\n", {}, ":5: image is empty"),
     "cut": (f"{PLAIN}e,f\n", {}, ":5: 2 cells"),
     "not UTF-8": (f"{PLAIN}e,caf\udce9,1\n", {}, ":5: not UTF-8"),
     "twice": (
         "image,caption,value,rater\na,b,1,r\na,b,1,r\n",
         {},
-        ":3: rater 'r' has rated this caption before, in",
+        ":3: rater 'r' already rated this caption in",
     ),
     "wide": (
         "image,caption,r1,r2\na,b,1,2\n",
@@ -212,7 +212,7 @@ FAULTS = {
     "empty references": (
         "image,caption,value,references\na,b,1,x\nc,d,1,\n",
         {},
-        ":3: no references in references; one at least is needed",
+        ":3: no references in references; at least one is needed",
     ),
     "broken list": (
         'image,caption,value,references\na,b,1,"[""x"""\n',
@@ -222,10 +222,10 @@ FAULTS = {
     "other references": (
         "image,caption,value,references\na,b,1,x\na,b,1,y\n",
         {},
-        ":3: another references than in",
+        ":3: references differs from",
     ),
     "no scale": (PLAIN, {"low": 5, "high": 1}, "file.low=5, file.high=1"),
-    "no step": (PLAIN, {"step": 0}, "file.step=0: no scale"),
+    "no step": (PLAIN, {"step": 0}, "file.step=0: these make no scale"),
     "empty": ("", {}, ": it is empty"),
     "header alone": ("image,caption,value\n", {}, "it has no items"),
 }
@@ -245,7 +245,7 @@ def test_faults_name_file_line_and_column(fault: str, tmp_path: Path) -> None:
     [
         ({}, "dataset file: the option file.path=FILE is needed"),
         ({"path": "none.csv"}, "none.csv: cannot be read (No such file"),
-        ({"path": "none.doc"}, "none.doc: its ending is none of .csv"),
+        ({"path": "none.doc"}, "none.doc: its ending is not one of .csv"),
         ({"path": "none.csv", "name": "a/b"}, "file.name is 'a/b'"),
         ({"path": "none.csv", "name": "thumb"}, "file.name=thumb is one of captau's datasets"),
         ({"pth": "none.csv"}, "unknown option of dataset file 'pth': did you mean path or split?"),

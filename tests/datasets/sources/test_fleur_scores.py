@@ -69,7 +69,7 @@ def test_every_caption_has_the_number_that_was_said_and_the_smoothed_one(root: P
         ("image file : 1.jpg\ncaption : a\nour score : high\n", (":3:", "'high', not a number")),
         ("image file : 1.jpg\ncaption : a\nour score : nan\n", (":3:", "'nan', not a number")),
         ("image file : 1.jpg\nlabel : 7\n", (":2:", "'label' is '7', not 0 or 1")),
-        ("image file : 1.jpg\ncaption : a\nour score : 1\n", ("'1.jpg'", "get it anew")),
+        ("image file : 1.jpg\ncaption : a\nour score : 1\n", ("'1.jpg'", "get a new copy")),
         (PAIR[: PAIR.index("caption : A cat")], ("'1.jpg'", "has not 2 captions")),
     ],
 )

@@ -161,7 +161,7 @@ TEXT_FAULTS = {
     "six columns": (EXPERTS, 1, "a.jpg\tb.jpg#0\t1\t1\t1\t1", [":1: ", "not 6 columns"]),
     "caption": (EXPERTS, 2, "a.jpg\tz.jpg#0\t1\t1\t1", [":2: caption 'z.jpg#0' is not in"]),
     "image": (EXPERTS, 4, "z.jpg\ta.jpg#0\t1\t1\t1", [":4: image 'z.jpg' is not in"]),
-    "no number": (EXPERTS, 1, "a.jpg\tb.jpg#0\t1\tx\t1", [":1: a rating is no number", "'x'"]),
+    "no number": (EXPERTS, 1, "a.jpg\tb.jpg#0\t1\tx\t1", [":1: a rating is not a number", "'x'"]),
     "off scale": (
         EXPERTS,
         1,
@@ -275,7 +275,7 @@ UNREADABLE = {
     "malformed": (b'{\n"a": 1,,\n}', [":2: not valid JSON"]),
     "not UTF-8": (b'{"a":\n"caf\xe9"}', [":2: not UTF-8 text"]),
     "nested": (b"[" * 100_000, ["nested too deeply"]),
-    "a key twice": (b'{"a": {}, "b": {}, "a": {}}', [": 'a' stands twice in one object"]),
+    "a key twice": (b'{"a": {}, "b": {}, "a": {}}', [": 'a' appears twice in one object"]),
 }
 
 

@@ -83,7 +83,7 @@ TEXT_FAULTS = {
     "another share": ("a.jpg\tb.jpg#0\t0.5\t1\t2", ":1: the share of yes 0.5 is not that of 1 yes"),
     "two people": ("a.jpg\tb.jpg#0\t0.5\t1\t1", "fewer than three"),
     "off scale": ("a.jpg\tb.jpg#0\t2\t2\t-1", ":1: the share of yes 2"),
-    "no number": ("a.jpg\tb.jpg#0\tx\t1\t2", ":1: a rating is no number"),
+    "no number": ("a.jpg\tb.jpg#0\tx\t1\t2", ":1: a rating is not a number"),
     "not a number": ("a.jpg\tb.jpg#0\tnan\t1\t2", ":1: the share of yes nan"),
     "four columns": ("a.jpg\tb.jpg#0\t1\t3", ":1: image, caption id and the share of yes"),
     "caption": ("a.jpg\tc.jpg#0\t1\t3\t0", ":1: caption 'c.jpg#0' is not in"),

@@ -105,7 +105,7 @@ def test_faults_name_file_and_place(fault: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("annotation", "part"),
     [
-        ({"image_id": 42, "id": 6, "caption": "a", "foil": True}, "no caption that is right has"),
+        ({"image_id": 42, "id": 6, "caption": "a", "foil": True}, "no correct caption has"),
         ({"image_id": 42, "id": 5, "caption": "a"}, "annotation 2: 'foil' is missing"),
         ({"image_id": 42, "id": 5, "caption": "a", "foil": "no"}, "'foil' is 'no', not bool"),
     ],

@@ -103,7 +103,7 @@ def test_every_part_has_to_be_there(tmp_path: Path) -> None:
 
 FAULTS = {
     "off scale": ({"human_score": 1.5}, ":3: human_score is 1.5, not on the scale 0 to 1"),
-    "no number": ({"human_score": "x"}, ":3: human_score is 'x', no number"),
+    "no number": ({"human_score": "x"}, ":3: human_score is 'x', not a number"),
     "no references": ({"refs": []}, ":3: no references in refs"),
     "references a number": ({"refs": 5}, ":3: refs is 5, not a list of texts"),
     "no caption": ({"cand": None}, ":3: cand is None, not a text"),
@@ -128,7 +128,7 @@ def test_another_schema(tmp_path: Path) -> None:
     with says(f"{path}: row 1: refs is 1, not a list of texts"):
         load("nebula", tmp_path)
     path.write_bytes(path.read_bytes()[:-9])
-    with says(f"{path}: not a whole Parquet file"):
+    with says(f"{path}: not a complete Parquet file"):
         load("nebula", tmp_path)
 
 

@@ -147,10 +147,10 @@ def test_cocos_own_captions_and_none_at_all(folder: Path) -> None:
 FAULTS = {
     "off scale": ("42,a dog,p1,6", ":2: value is '6', not on the scale 1 to 5 in steps of 1"),
     "half a point": ("42,a dog,p1,2.5", ":2: value is '2.5', not on"),
-    "no number": ("42,a dog,p1,good", ":2: value is 'good', no number"),
+    "no number": ("42,a dog,p1,good", ":2: value is 'good', not a number"),
     "no rater": ("42,a dog,,1", ":2: rater is empty"),
     "no image": (",a dog,p1,1", ":2: image is empty"),
-    "rated twice": ("42,a dog,p1,1\n42,a dog,p1,2", ":3: rater 'p1' has rated this caption before"),
+    "rated twice": ("42,a dog,p1,1\n42,a dog,p1,2", ":3: rater 'p1' already rated this caption"),
     "cut": ("42,a dog", ":2: 2 cells"),
     "not UTF-8": ("42,caf\udce9,p1,1", ":2: not UTF-8"),
 }
@@ -180,7 +180,7 @@ def test_other_faults(folder: Path) -> None:
     (folder / "flickrg" / "flickrg.jsonl").write_text(
         '{"image": "z.jpg", "caption": "c", "rater": "p", "value": 1}\n'
     )
-    with says("flickrg.jsonl:1: image 'z.jpg' is none of Flickr8k's"):
+    with says("flickrg.jsonl:1: image 'z.jpg' is not one of Flickr8k's"):
         load("flickrg", folder)
     (folder / "cocog" / "cocog.jsonl").write_text("")
     with says("cocog"):

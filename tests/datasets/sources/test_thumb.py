@@ -179,7 +179,7 @@ def test_a_missing_or_empty_file(source, folder: Path) -> None:
     with says("no items" if source is JUDGEMENTS else "image '9' has no line in"):
         load_thumb(folder)
     (folder / source.path).unlink()
-    with says("dataset thumb: no file", source.path, source.url):
+    with says("dataset thumb: the file", source.path, source.url):
         load_thumb(folder)
 
 

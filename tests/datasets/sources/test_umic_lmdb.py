@@ -388,7 +388,7 @@ def test_a_truncated_database_is_no_crash(make, tmp_path: Path) -> None:
     for name, message in said.items():
         assert message.startswith(f"{tmp_path / name / 'data.mdb'}: "), message
         assert "truncated" in message
-        assert "get it anew" in message
+        assert "get a new copy" in message
 
 
 # The real files. Golden: the facts that data/README.md states, and rows as the files hold them.

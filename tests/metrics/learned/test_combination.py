@@ -129,7 +129,7 @@ def test_a_saved_rater_is_the_same(rows, tmp_path):
     np.testing.assert_array_equal(recipe.load(tmp_path).predict(rows), model.predict(rows))
     path = tmp_path / "combination.json"
     assert set(json.loads(path.read_text())["weights"]) == set(METRICS)
-    with says(str(path), "of other metrics", "train the rater anew"):
+    with says(str(path), "of other metrics", "train the rater again"):
         Combination(("bleu_1", "bleu_2", "rouge_l")).load(tmp_path)
     path.write_text("{")
     with says(str(path), "damaged"):

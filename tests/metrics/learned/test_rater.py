@@ -94,7 +94,7 @@ def test_training_images_are_refused_or_marked(folder):
 
 
 def test_a_folder_without_one_whole_rater_is_refused(folder, tmp_path):
-    with says("is no folder", "captau train"):
+    with says("is not a folder", "captau train"):
         metric("rater(path=/nowhere/at/all)").score(ROWS)
     empty = tmp_path / "empty"
     empty.mkdir()
@@ -126,7 +126,9 @@ def test_a_folder_without_one_whole_rater_is_refused(folder, tmp_path):
 @pytest.mark.parametrize(("number", "age"), [(1, "former"), (99, "later")])
 def test_a_folder_of_another_version_is_refused_with_its_name_and_a_remedy(folder, number, age):
     (folder / CARD_FILE).write_text(json.dumps({"format": number}))
-    with says(f"{folder}: a rater of a {age} version of captau", "train it anew with captau train"):
+    with says(
+        f"{folder}: a rater of a {age} version of captau", "train it again with captau train"
+    ):
         metric(f"rater(path='{folder}')").score(ROWS)
 
 

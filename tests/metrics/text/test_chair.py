@@ -110,14 +110,14 @@ def test_labels_of_an_image_are_in_it(synonyms: Path, tmp_path: Path) -> None:
     with says(str(path), "no labels of image '2'"):
         metric(spec).score([row("a cat", "a room") | {"image_id": "2"}])
     path.write_text(json.dumps({"1": ["sofas of gold"]}))
-    with says(str(path), "image '1': 'sofas of gold' is none of COCO's objects"):
+    with says(str(path), "image '1': 'sofas of gold' is not one of COCO's objects"):
         metric(spec).score([row("a cat", "a room")])
 
 
 def test_a_list_of_synonyms_names_its_faulty_line(tmp_path: Path) -> None:
     path = tmp_path / "synonyms.txt"
     path.write_text("person, man\n\nunicorn, horned horse\n")
-    with says(f"{path}:3: 'unicorn' is none of COCO's 80 objects"):
+    with says(f"{path}:3: 'unicorn' is not one of COCO's 80 objects"):
         metric(f"chair_s(synonyms={path})").score([row("a man", "a man")])
 
 

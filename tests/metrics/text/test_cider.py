@@ -173,8 +173,8 @@ def test_document_frequencies_of_the_scored_rows_change_nothing(variant, tmp_pat
         (None, "cannot be read"),
         ("", "not valid JSON"),
         ('{"format": "captau document fr', "not valid JSON"),
-        ("[]", "no document-frequency file; make one with captau score"),
-        (json.dumps({"documents": 1, "counts": {}}), "no document-frequency file"),
+        ("[]", "not a document-frequency file; make one with captau score"),
+        (json.dumps({"documents": 1, "counts": {}}), "not a document-frequency file"),
     ],
 )
 def test_a_file_that_holds_no_document_frequencies(content, message, tmp_path):
@@ -188,8 +188,8 @@ def test_a_file_that_holds_no_document_frequencies(content, message, tmp_path):
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ("backend=pycocoevalcap,variant=plain", "knows neither variant=plain nor df"),
-        ("backend=pycocoevalcap,df=x.json", "knows neither variant=plain nor df"),
+        ("backend=pycocoevalcap,variant=plain", "supports neither variant=plain nor df"),
+        ("backend=pycocoevalcap,df=x.json", "supports neither variant=plain nor df"),
         ("sigma=0", "sigma is 0, not above 0"),
         ("sigma=-6", "sigma is -6, not above 0"),
     ],
@@ -244,8 +244,8 @@ def test_both_backends_agree(rows):
 @pytest.mark.parametrize(
     ("documents", "count", "message"),
     [
-        ("-3", "1", "'documents' is -3; 1 is the least"),
-        ("0", "1", "'documents' is 0; 1 is the least"),
+        ("-3", "1", "'documents' is -3; at least 1 is expected"),
+        ("0", "1", "'documents' is 0; at least 1 is expected"),
         ("true", "1", "'documents' is True, not int"),
         ("2.0", "1", "'documents' is 2.0, not int"),
         ("9", '"x"', "the count of 'a dog' is 'x', not a whole number"),

@@ -123,7 +123,7 @@ def test_a_search_in_runs_finds_what_numpy_does(table, keys, run):
 
 def test_a_file_that_is_no_table_is_an_error(tmp_path):
     (tmp_path / "x").write_bytes(b"nothing")
-    with says("no table of document frequencies"):
+    with says("not a table of document frequencies"):
         FrequencyTable(tmp_path / "x")
 
 

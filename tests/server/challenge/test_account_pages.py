@@ -64,10 +64,10 @@ def test_signing_up_in_and_out(serve_small):
     [
         ({"name": "<b>"}, "Your name has up to 32 letters"),
         ({"name": ""}, "Your name has up to 32 letters"),
-        ({"name": "ANN"}, "Somebody has that name"),
-        ({"team": "REDS"}, "Another team has that name"),
+        ({"name": "ANN"}, "That name is taken"),
+        ({"team": "REDS"}, "That team name is taken"),
         ({"team": "x" * 33}, "A team&#39;s name has up to 32 letters"),
-        ({"code": WRONG_CODE}, "No team has that invitation code"),
+        ({"code": WRONG_CODE}, "That invitation code is not valid"),
         ({"password": "short", "again": "short"}, "A password has 10 to 200 characters"),
         ({"again": "another one altogether"}, "The two passwords are not the same"),
     ],
@@ -145,7 +145,7 @@ def test_tokens_are_shown_once_stored_as_hashes_and_revoked(serve_small):
     for _ in range(20):
         ann.send("/account/tokens", label="more", follow=False)
     page = ann.send("/account/tokens", label="one too many")
-    assert (page.status, "At most 20 tokens" in page.text) == (400, True)
+    assert (page.status, "at most 20 tokens" in page.text) == (400, True)
 
 
 def test_teams_are_joined_by_a_code_and_left(serve_small):
@@ -155,7 +155,7 @@ def test_teams_are_joined_by_a_code_and_left(serve_small):
     assert code not in ann.get("/account").text
     assert code not in str(load_table(site, tables.teams))
     page = bob.send("/team/join", code=WRONG_CODE)
-    assert (page.status, "No team has that invitation code" in page.text) == (400, True)
+    assert (page.status, "That invitation code is not valid" in page.text) == (400, True)
     assert "Members: Ann, Bob." in bob.send("/team/join", code=f" {code.upper()} ").text
     # Bob's empty team is deleted, and its name is free.
     assert [t["name"] for t in load_table(site, tables.teams)] == ["Reds"]
@@ -164,7 +164,7 @@ def test_teams_are_joined_by_a_code_and_left(serve_small):
     cid = sign_up(url, "Cid", code=code)
     assert "Members: Ann, Bob, Cid." in cid.get("/account").text
     page = bob.send("/team/leave", name="reds")
-    assert (page.status, "Another team has that name" in page.text) == (400, True)
+    assert (page.status, "That team name is taken" in page.text) == (400, True)
     assert "Your team: Blues" in bob.send("/team/leave", name="Blues").text
     # Bob knows the code, so it is no longer valid.
     assert bob.send("/team/join", code=code).status == 400

@@ -100,7 +100,7 @@ def test_only_a_failed_submission_is_evaluated_again(serve_small):
     assert admin.send(path, page="/admin", why="mended").status == 200
     assert load_submission(site, key).state == "queued"
     refused = admin.send(path, page="/admin", why="twice")
-    assert (refused.status, "Only a submission that failed" in refused.text) == (400, True)
+    assert (refused.status, "Only a failed submission" in refused.text) == (400, True)
 
 
 def test_the_dashboard_is_for_the_admin_only(serve_small):
@@ -117,5 +117,5 @@ def test_the_dashboard_is_for_the_admin_only(serve_small):
         page = ann.post(path, {"token": ann.token(), "why": "x"})
         assert page.heading == "Sign in to the dashboard"
     refused = admin.send("/admin/challenges/small/unpublish", page="/admin", why="x")
-    assert "Its file says" in refused.text
+    assert "file makes it public" in refused.text
     assert load_submission(site, key).standing == ""

@@ -53,18 +53,18 @@ def test_the_unchanged_fields_are_valid(tmp_path, kind):
 @pytest.mark.parametrize(
     ("field", "value", "parts"),
     [
-        ("name", None, ["name: it is needed"]),
+        ("name", None, ["name: this field is required"]),
         ("name", "Small ones", ["name: 'Small ones': small letters"]),
         ("name", "x" * 65, ["name: 65 characters; at most 64"]),
         ("title", '"a\u202eb"', ["title: the character U+202E"]),
         ("title", "a\x00b", ["YAML does not allow the character U+0000"]),
-        ("title", "[a, b]", ["title: ['a', 'b'] is no text"]),
+        ("title", "[a, b]", ["title: ['a', 'b'] is not a text"]),
         ("title", "&a [*a]", ["nested too deeply, or recursive"]),
         ("title", "[" * 100 + "]" * 100, ["nested too deeply"]),
         ("title", "a" * 100_000, ["title: 100,000 characters; at most 200"]),
         ("title", "*a", ["undefined alias"]),
         ("title", "!!python/name:os.system", ["title: could not determine a constructor"]),
-        ("kind", None, ["kind: it is needed"]),
+        ("kind", None, ["kind: this field is required"]),
         ("kind", "caption", ["kind: unknown kind 'caption': did you mean captions?"]),
         ("intro", "[", ["expected the node content"]),
         ("tittle", "Small", ["tittle: unknown field 'tittle': did you mean title?"]),
@@ -72,18 +72,18 @@ def test_the_unchanged_fields_are_valid(tmp_path, kind):
         ("phases", "[]", ["phases: at least one phase is needed"]),
         ("phases", "all", ["phases: a list is expected"]),
         ("phases", "[all]", ["phases[1]: fields are expected"]),
-        ("phases", "[{per_day: 1}]", ["phases[1].name: it is needed"]),
+        ("phases", "[{per_day: 1}]", ["phases[1].name: this field is required"]),
         ("phases", "[{name: a}, {name: a}]", ["phases[2].name: two phases are called 'a'"]),
-        ("phases", "[{name: a, from: soon}]", ["phases[1].from: 'soon' is no time"]),
+        ("phases", "[{name: a, from: soon}]", ["phases[1].from: 'soon' is not a time"]),
         ("phases", "[{name: a, to: 2027-02-30}]", ["phases[1].to: day is out of range"]),
         ("phases", "[{name: a, from: 2027-03-01, to: 2027-02-01}]", ["phases[1].to: the phase"]),
-        ("phases", "[{name: a, per_day: 0}]", ["phases[1].per_day: 0 is no whole number"]),
-        ("phases", "[{name: a, in_all: 1.5}]", ["phases[1].in_all: 1.5 is no whole number"]),
+        ("phases", "[{name: a, per_day: 0}]", ["phases[1].per_day: 0 is not a whole number"]),
+        ("phases", "[{name: a, in_all: 1.5}]", ["phases[1].in_all: 1.5 is not a whole number"]),
         ("phases", "[{name: a, daily: 1}]", ["phases[1].daily: unknown field"]),
         ("references", None, ["references: at least one set is needed"]),
         ("references", "references.json", ["references: a list is expected"]),
         ("references", "[{name: c2}]", ["references[1].name: either file or dataset"]),
-        ("references", "[{file: references.json}]", ["references[1].name: it is needed"]),
+        ("references", "[{file: references.json}]", ["references[1].name: this field is required"]),
         ("references", "[{name: c 2, file: few.json}]", ["references[1].name: 'c 2'"]),
         (
             "references",
@@ -105,7 +105,7 @@ def test_the_unchanged_fields_are_valid(tmp_path, kind):
         ("metrics", "[rouge_l, clipscore]", ["metrics: clipscore looks at images"]),
         ("metrics", "[neural]", ["metrics: clipscore looks at images"]),
         ("metrics", "refclipscore", ["metrics: refclipscore looks at images"]),
-        ("split", "[test2014]", ["split: ['test2014'] is no text"]),
+        ("split", "[test2014]", ["split: ['test2014'] is not a text"]),
         ("dataset", "demo", ["dataset: the kind is captions; leave it out"]),
         ("protocol", "{}", ["protocol: the kind is captions; leave it out"]),
         ("human", "some", ["human: unknown human 'some'"]),
@@ -116,14 +116,14 @@ def test_the_unchanged_fields_are_valid(tmp_path, kind):
         ("human", "{file: few.json}", ["a file, or one of each is expected"]),
         ("rank_by", "cider", ["rank_by: unknown score 'cider': known: rouge_l"]),
         ("statistics", "{interval: fisher}", ["statistics.interval: unknown interval 'fisher'"]),
-        ("statistics", "{replicates: 0}", ["statistics.replicates: 0 is no whole number"]),
+        ("statistics", "{replicates: 0}", ["statistics.replicates: 0 is not a whole number"]),
         ("statistics", "{level: 0.9}", ["statistics.level: unknown field"]),
         ("statistics", "none", ["statistics: fields are expected"]),
         ("visibility", "{leaderboard: hidden}", ["visibility.leaderboard: ", "private, public"]),
         ("visibility", "{per_item: maybe}", ["visibility.per_item: 'maybe' is neither true nor"]),
         ("visibility", "{references: true}", ["visibility.references: unknown field"]),
-        ("limits", "{memory: 0}", ["limits.memory: 0 is no whole number"]),
-        ("limits", "{seconds: long}", ["limits.seconds: 'long' is no whole number"]),
+        ("limits", "{memory: 0}", ["limits.memory: 0 is not a whole number"]),
+        ("limits", "{seconds: long}", ["limits.seconds: 'long' is not a whole number"]),
         ("limits", "{hours: 1}", ["limits.hours: unknown field 'hours'"]),
     ],
 )
@@ -141,7 +141,7 @@ def test_faults_of_captions_name_file_line_and_field(tmp_path, field, value, par
         ("references", "[]", "references", ["references: the kind is metrics; leave it out"]),
         ("metrics", "[text]", "metrics", ["metrics: the kind is metrics; leave it out"]),
         ("human", "each", "human", ["human: the kind is metrics; leave it out"]),
-        ("dataset", None, "", ["dataset: it is needed"]),
+        ("dataset", None, "", ["dataset: this field is required"]),
         (
             "dataset",
             "fil",
@@ -149,7 +149,7 @@ def test_faults_of_captions_name_file_line_and_field(tmp_path, field, value, par
             ["dataset: unknown dataset 'fil': did you mean foil or file or fleur?"],
         ),
         ("dataset", "demo", "ratings", ["ratings: the dataset is demo, not file; leave it out"]),
-        ("ratings", None, "", ["ratings: it is needed", "docs/own_judgements.md"]),
+        ("ratings", None, "", ["ratings: this field is required", "docs/own_judgements.md"]),
         ("ratings", "ratings.csv", "ratings", ["ratings: options of the dataset file"]),
         ("ratings", "{3: a}", "ratings", ["ratings: options of the dataset file"]),
         ("ratings", "{}", "ratings", ["ratings: ", "path"]),
@@ -186,9 +186,12 @@ def test_repeated_fields_and_unreadable_files_are_reported(tmp_path):
     path = write_challenge(tmp_path)
     text = path.read_text(encoding="utf-8")
     path.write_text(f"{text}title: another\n", encoding="utf-8")
-    with says(f"{path}:{len(text.splitlines()) + 1}: title stands there twice"):
+    with says(f"{path}:{len(text.splitlines()) + 1}: title appears twice"):
         read_challenges(str(path))
-    for content, part in ((b"", ":1: name: it is needed"), (b"- a", ":1: the file: fields are")):
+    for content, part in (
+        (b"", ":1: name: this field is required"),
+        (b"- a", ":1: the file: fields are"),
+    ):
         path.write_bytes(content)
         with says(f"{path}{part}"):
             read_challenges(str(path))
@@ -221,7 +224,10 @@ def test_two_challenges_of_the_same_name_are_reported(tmp_path):
         ({"metrics": ["clipscore"]}, ["metrics: clipscore looks at images"]),
         ({"references": [{"name": "a", "file": "cut.json"}]}, ["cut.json:1: "]),
         ({"references": [{"name": "a", "file": "none.json"}]}, ["no such file"]),
-        ({"references": [{"name": "a", "file": "bare.json"}]}, ["bare.json: no references in it"]),
+        (
+            {"references": [{"name": "a", "file": "bare.json"}]},
+            ["bare.json: it contains no references"],
+        ),
         ({"metrics": ["bertscore(model=none)"]}, ["metric bertscore", "none"]),
         ({"metrics": ["cider(df=none.json)"]}, ["metrics: ", "none.json: cannot be read"]),
         ({"metrics": ["rouge_l", "python(nowhere:score)"]}, ["metrics: ", "'nowhere'"]),

@@ -170,5 +170,5 @@ def test_the_client_reports_errors(site, tmp_path):
         ChallengeClient(site.url, "nobody").submit(path, "small_captions")
     with says("127.0.0.1:1"):
         ChallengeClient("http://127.0.0.1:1", "x").submit(path, "small_captions")
-    with pytest.raises(InputError, match="no answer of captau serve"):
+    with pytest.raises(InputError, match="this is not an answer of captau serve"):
         ChallengeClient(f"{site.url}/static/captau.css#", "x").submit(path, "small_captions")

@@ -64,7 +64,7 @@ def test_a_public_leaderboard_has_ranks_filters_and_permalinks(serve_small):
     assert read_board(empty.text) == [("No submission to show.",)]
     for invalid_day in ("since=yesterday", "until=2026-13-01"):
         page = stranger.get(f"{BOARD}?{invalid_day}")
-        assert (page.status, "is no day" in page.text) == (400, True)
+        assert (page.status, "is not a day" in page.text) == (400, True)
     for ignored in ("sort=nothing", "which=odd", "phase=none", "team=x", "turn=1"):
         assert read_board(stranger.get(f"{BOARD}?{ignored}").text) == expected
     assert 'class="own-team"' in teams["Blues"].get(BOARD).text
@@ -150,7 +150,7 @@ def test_a_team_sees_only_its_own_submissions_until_publication(serve_small):
     assert [stranger.get(f"/submissions/{k}").status for k in keys] == [404] * 4
     admin = sign_up_admin(site, url)
     refused = admin.send("/admin/challenges/small/publish", page="/admin")
-    assert (refused.status, "Say why" in refused.text) == (400, True)
+    assert (refused.status, "Give a reason" in refused.text) == (400, True)
     admin.send("/admin/challenges/small/publish", page="/admin", why="it is over")
     page = stranger.get(f"{BOARD}?which=all")
     assert systems(page.text) == ["Reds 1", "Blues 0", "Reds 0", "Greens 0"]

@@ -28,7 +28,7 @@ def test_no_page_shows_references_and_all_have_the_headers(serve_small):
     scored_key = submission_key(ann.upload("small", "r.json", valid_captions()))
     score(site, scored_key)
     invalid_key = submission_key(ann.upload("small", "r.json", b"[]"))
-    record_verdict(site, invalid_key, ["r.json: no captions in it"])
+    record_verdict(site, invalid_key, ["r.json: it contains no captions"])
     endings = ("", "/state", "/items.csv")
     board = "/challenges/small/board"
     paths = [

@@ -89,7 +89,7 @@ def test_postgresql_holds_the_site_and_redis_wakes_its_workers(postgresql_url, r
         submissions = database.run_blocking(select_submissions)
         assert len(submissions) == n_teams
         assert all(s.result is not None and s.attempts == 1 for s in submissions)
-        with says("another captau serve is at work on it"):
+        with says("another captau serve is using it"):
             Database(postgresql_url, FOLDER, "captau serve")
 
 

@@ -45,7 +45,7 @@ def test_changed_metrics_are_refused_unless_all_is_scored_again(tmp_path, site):
     write_challenge(tmp_path, title="Another title", intro="Another intro.")
     make_site(tmp_path).store.database.close()  # texts may change
     write_challenge(tmp_path, metrics=["rouge_l"])
-    with says("small_captions", "not those it was begun with", "rescore=true"):
+    with says("small_captions", "not those it was started with", "rescore=true"):
         make_site(tmp_path)
     rescored = make_site(tmp_path, rescore=True)
     assert load(rescored, number).state == "received"

@@ -111,14 +111,14 @@ def test_invalid_uploads_are_refused(serve_small):
     site, url = serve_small(limits={"megabytes": 1})
     ann = sign_up(url, "Ann")
     for name, content, message in (
-        ("r.exe", valid_captions(), b"a file called .json"),
+        ("r.exe", valid_captions(), b"the name of the file must end in .json"),
         ("", valid_captions(), b"Choose a file."),
         (None, b"", b"Choose a file."),
     ):
         status, _, body = ann.upload("small", name, content)
         assert (status, message in body) == (400, True), (name, body[-500:])
     status, _, body = ann.upload("small", "big.json", b"[" + b" " * (1 << 20) + b"]")
-    assert (status, b"more than 1 MB" in body) == (400, True)
+    assert (status, b"larger than 1 MB" in body) == (400, True)
     assert ann.upload("small", "huge.json", b" " * (2 << 20))[0] == 413
     # Two files, and a body that is no form.
     token = ann.token(SUBMIT_PAGE)

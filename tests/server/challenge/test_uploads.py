@@ -159,7 +159,7 @@ def test_of_an_archive_the_results_on_the_challenge_s_split_are_checked(tmp_path
     assert (tmp_path / "x" / "captions.json").read_bytes() == VALID_JSON
     (without_split,) = read_challenges(str(write_challenge(tmp_path)))
     verdict = check(make_evaluator(without_split), tmp_path / "x", both, "b.zip")
-    assert verdict.faults == ["b.zip: results on 2 sets; this challenge is of one"]
+    assert verdict.faults == ["b.zip: results on 2 sets; this challenge has one"]
     # A single member is taken whatever split its name says.
     single = zip_files(**{val_name: VALID_JSON})
     assert not check(evaluator, tmp_path / "x", single, "b.zip").n_faults
@@ -170,7 +170,7 @@ def test_scores_of_several_metrics_are_refused(evaluators, tmp_path):
     frame = pd.read_csv(io.StringIO(scores_csv()))
     two = pd.concat([frame.assign(metric="a"), frame.assign(metric="b")]).to_csv(index=False)
     verdict = check(evaluator, folder, two.encode(), "s.csv")
-    assert verdict.faults == ["s.csv: scores of 2 metrics; one a submission"]
+    assert verdict.faults == ["s.csv: scores of 2 metrics; a submission has one"]
     named = frame.assign(metric="a").to_csv(index=False).encode()
     assert not check(evaluator, folder, named, "s.csv").n_faults
     named_scores = evaluator.evaluate(folder, ignore_progress).scores
@@ -211,9 +211,9 @@ def test_a_file_is_stored_whole_or_not_at_all(tmp_path):
         assert (folder / upload.key / "upload.json").read_bytes() == b"[]"
         before = sorted(folder.iterdir())
         for name, pieces, message in (
-            ("a.exe", [b""], "a file called .json, .jsonl, .ndjson, .zip is expected"),
-            ("a.csv", [b""], "a file called .json"),
-            ("a.json", [bytes(1 << 20)] * 33, "more than 32 MB"),
+            ("a.exe", [b""], "the name of the file must end in .json, .jsonl, .ndjson, .zip"),
+            ("a.csv", [b""], "the name of the file must end in .json"),
+            ("a.json", [bytes(1 << 20)] * 33, "larger than 32 MB"),
         ):
             with pytest.raises(RefusedError, match=message):
                 store(site, name, *pieces)

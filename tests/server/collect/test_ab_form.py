@@ -168,7 +168,7 @@ def test_a_pair_that_is_listed_twice_is_refused_with_both_lines(tmp_path):
 @pytest.mark.parametrize(
     ("section", "parts"),
     [
-        ({"levels": []}, ["ab.levels", "one text at least"]),
+        ({"levels": []}, ["ab.levels", "at least one text"]),
         ({"levels": ["better"]}, ["ab.levels", "{}"]),
         ({"dimensions": ["overall"]}, ["ab.dimensions", "fields are expected"]),
         ({"ties": False, "equal": "Same"}, ["ab.equal", "leave it out"]),
@@ -292,7 +292,7 @@ def test_a_dimension_that_stands_twice_is_reported(tmp_path):
     text = path.read_text(encoding="utf-8")
     line = "    overall: Which?\n"
     path.write_text(text.replace(line, line + line), encoding="utf-8")
-    with says(f"{path}:", "ab.dimensions.overall stands there twice"):
+    with says(f"{path}:", "ab.dimensions.overall appears twice"):
         read_study(str(path))
 
 

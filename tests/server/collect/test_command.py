@@ -54,7 +54,7 @@ def test_answers_are_exported_while_the_site_runs(captau, tmp_path):
             rows = (tmp_path / f"gathered{number}" / "ratings.csv").read_text().splitlines()
             assert len(rows) == 1 + number
         status, _, fault = captau("collect", f"study={path}", "database=small.sqlite3", "port=0")
-        assert (status, "another captau collect is at work on it" in fault) == (2, True)
+        assert (status, "another captau collect is using it" in fault) == (2, True)
 
 
 def test_an_export_needs_a_study_in_the_database(captau, tmp_path):

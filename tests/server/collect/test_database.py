@@ -123,7 +123,7 @@ def test_acknowledged_changes_are_on_the_disk(database, tmp_path):
 
 
 def test_a_database_has_one_server_at_a_time(database, tmp_path):
-    with says("x.sqlite3", "another captau collect is at work on it"):
+    with says("x.sqlite3", "another captau collect is using it"):
         Database(str(tmp_path / "x.sqlite3"), FOLDER, "captau collect")
 
 
@@ -254,7 +254,7 @@ def test_a_database_of_a_changed_or_different_study_is_refused(tmp_path):
     write_study(tmp_path, ratings=9, title="Another title")  # this may change
     make_site(tmp_path).store.database.close()
     write_study(tmp_path, items={"limit": 9})
-    with says("small.sqlite3", "not those it was begun with"):
+    with says("small.sqlite3", "not those it was started with"):
         make_site(tmp_path)
     write_study(tmp_path, name="other")
     with says("small.sqlite3", "it holds the study 'small'"):

@@ -17,7 +17,7 @@ def test_a_good_bad_study_ends_when_it_has_all_answers(serve_small):
         for k in range(len(CAPTIONS)):
             page = browser.get("/rate")
             browser.post("/rate", {**page.hidden, "answer": ("good", "bad", "skip")[k % 3]})
-        assert "you are through" in browser.get("/rate").text
+        assert "you have finished" in browser.get("/rate").text
     assert {u["given"] for u in load_rows(site)["units"]} == {2}
     assert "the study has all its answers" in join_study(url).get("/rate").text
     refused = browser.post("/rate", {**page.hidden, "answer": "perhaps"})

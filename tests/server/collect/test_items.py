@@ -67,7 +67,7 @@ def test_what_rounding_leaves_over_goes_to_the_largest_remainder(tmp_path):
 @pytest.mark.parametrize(
     ("changes", "parts"),
     [
-        ({"limit": None}, ["items.limit", "it is needed"]),
+        ({"limit": None}, ["items.limit", "this field is required"]),
         ({"mismatched_from": None}, ["items.mismatched_from", "name both"]),
         ({"shares": {"human": 1}}, ["items.mismatched_from", "name both, or neither"]),
         ({"shares": {}, "mismatched_from": None}, ["items.shares", "a number for each system"]),

@@ -75,10 +75,10 @@ def test_a_crowd_worker_without_answers_gets_no_code(serve_small):
     site, url = serve_small("good_bad", participants="crowd", ratings=1, items={"limit": 1})
     ann = join_study(url, path="/?worker=a")
     bob = join_study(url, path="/?worker=b").get("/rate")
-    assert "Others are at the rest just now" in bob.text
+    assert "Others are answering the rest at the moment" in bob.text
     assert "no completion code yet" in bob.text
     end = ann.post("/rate", {**ann.get("/rate").hidden, "answer": "good"})
-    assert "you are through" in end.heading
+    assert "you have finished" in end.heading
     assert site.store.completion_code(1) in end.text
     cid = join_study(url, path="/?worker=c").get("/rate")
     assert "the study has all its answers" in cid.heading
@@ -104,7 +104,7 @@ def test_a_crowd_player_who_fails_practice_ends_without_a_code(serve_small):
     assert "That was the last attempt." in feedback.text
     end = browser.get("/rate")
     assert end.heading == "Thank you: your part ends here"
-    assert "There is no completion code for that" in end.text
+    assert "There is no completion code for this" in end.text
     assert site.store.completion_code(1) not in end.text
     assert load_rows(site)["raters"][0]["state"]["phase"] == "out"
 

@@ -143,7 +143,7 @@ def test_question_levels_and_dimensions_come_from_the_study(serve_small):
         (
             "four",
             [{"name": "new", "levels": [{"value": 1, "text": "x"}, {"value": 2}]}],
-            [":18: dimensions[1].levels[2].text: it is needed"],
+            [":18: dimensions[1].levels[2].text: this field is required"],
         ),
         (
             "four",

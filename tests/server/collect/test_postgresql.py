@@ -57,7 +57,7 @@ def test_concurrent_raters_each_answer_once(postgresql_url, tmp_path):
         counts = Counter((a["rater"], a["item"]) for a in tables["answers"])
         assert set(counts.values()) == {1}
         assert len(counts) == n_raters * 18
-        with says("another captau collect is at work on it"):
+        with says("another captau collect is using it"):
             Database(postgresql_url, FOLDER, "captau collect")
         # A reader disturbs nobody, and can change nothing.
         reader = Database(postgresql_url, FOLDER, "captau collect", read_only=True)

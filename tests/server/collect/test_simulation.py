@@ -57,7 +57,7 @@ def test_a_faulty_study_is_reported_in_one_line(captau, tmp_path):
         status, _, fault = captau(*words, f"study={path}")
         assert status == 2
         assert fault.count("\n") == 1
-        assert "ratings: 0 is no whole number" in fault
+        assert "ratings: 0 is not a whole number" in fault
     status, _, fault = captau("collect", "export", "study=demo_thumb")
     assert status == 2
     assert "collected/demo_thumb.sqlite3: no such file" in fault

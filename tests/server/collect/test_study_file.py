@@ -82,7 +82,7 @@ def line_of(path, text):
         ({"min_words": 9}, "min_words: 9", ["min_words", "leave it out"]),
         ({"attention_every": 9}, "attention_every: 9", ["no attention item"]),
         ({**ATTENTION, "attention_every": 5}, "attention_every: 5", ["per_rater=4"]),
-        ({"items": {"images": "none"}}, "images: none", ["items.images", "no folder"]),
+        ({"items": {"images": "none"}}, "images: none", ["items.images", "not a folder"]),
         ({"items": {"systems": ["sys-9"]}}, "systems:", ["items.systems", "sys-9"]),
         ({"crowd": {"parameter": "x"}}, "crowd:", ["crowd", "leave it out"]),
         ({"attention": [{"image": "p0.png", "caption": "x", "accepted": 9}]}, "accepted", ["9"]),
@@ -106,7 +106,7 @@ def test_unreadable_study_files_are_reported(tmp_path):
     with says("unknown study 'demo_gaem'", "demo_game"):
         read_study("demo_gaem")
     path.write_text(text + "name: twice\n", encoding="utf-8")
-    with says("name stands there twice"):
+    with says("name appears twice"):
         read_study(str(path))
     path.write_text(text.replace("consent:", "consent: [", 1), encoding="utf-8")
     with says(str(path), ":"):
@@ -115,7 +115,7 @@ def test_unreadable_study_files_are_reported(tmp_path):
     with says("UTF-8"):
         read_study(str(path))
     path.write_text(text.replace("consent: You take part in a test.\n", ""), encoding="utf-8")
-    with says(f"{path}:1: consent: it is needed"):
+    with says(f"{path}:1: consent: this field is required"):
         read_study(str(path))
 
 

@@ -49,11 +49,11 @@ def test_the_first_annotator_scores_all_captions_and_the_second_modifies(serve_s
     assert "sys-" not in page.text
     assert "No double penalties" in page.text
     # Nobody checks what is being scored.
-    assert "Others are at the rest" in second.get("/rate").text
+    assert "Others are answering the rest" in second.get("/rate").text
     assert first.post("/rate", {**page.hidden, "precision_1": 5}).status == 400
     faults = {"fault_2": ["grammar", "broken"], "tenths_broken_2": 15, "wordy_3": "yes"}
     first.post("/rate", fill_in(page, precision_1=2, inclusive_3=20, **faults))
-    assert "you are through" in first.get("/rate").text  # nobody checks their own scores
+    assert "you have finished" in first.get("/rate").text  # nobody checks their own scores
     check = second.get("/rate")
     assert "Another annotator has scored these captions" in check.text
     by_caption = {caption: k for k, caption in enumerate(check.captions, start=1)}
@@ -179,7 +179,7 @@ def test_who_comes_too_late_checks_what_another_annotator_left(serve_small, monk
     quick.post("/rate", fill_in(quick.get("/rate"), precision_1=1, precision_2=1, precision_3=1))
     late = slow.post("/rate", fill_in(page))
     assert late.status == 400
-    assert "Somebody else was quicker" in late.text
+    assert "Another annotator was quicker" in late.text
     assert checked_values(late)["precision_1"] == ["1"]
     slow.post("/rate", fill_in(late, precision_1=2, precision_2=2, precision_3=2))
     rows = load_rows(site)
@@ -220,7 +220,7 @@ def test_thumb_has_attention_items_by_their_precision(serve_small):
             [":18: thumb.annotators[2].second: 'Ann' has another turn", "somebody else"],
         ),
         ([{"first": "Ann", "second": "ann"}], {}, ["'ann' has another turn"]),
-        ([{"first": "Ann"}], {}, ["thumb.annotators[1].second: it is needed"]),
+        ([{"first": "Ann"}], {}, ["thumb.annotators[1].second: this field is required"]),
         ([], {}, ["thumb.annotators: at least one group"]),
         (
             [{"first": "Ann", "second": "Ben"}],

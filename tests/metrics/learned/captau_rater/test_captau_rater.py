@@ -173,7 +173,7 @@ def test_a_further_metric_is_weighted_beside_the_similarities(encoders, tmp_path
     model.save(tmp_path)
     rows = demo_examples("test").rows
     np.testing.assert_array_equal(recipe.load(tmp_path).predict(rows), model.predict(rows))
-    with says("captau.safetensors", "the weights of other inputs"):
+    with says("captau.safetensors", "these are the weights of other inputs"):
         Captau().load(tmp_path)
     with says("rater.metrics: cider has no bounds, or depends on the other rows"):
         Captau(metrics=("cider",)).make_metrics()
@@ -191,22 +191,22 @@ def test_clip_loads_as_a_further_metric(encoders):
 
 def test_files_that_do_not_fit_are_refused(trained, encoders, tmp_path):
     trained.save(tmp_path)
-    with says("captau.safetensors", "trained on another encoder", "roberta-large"):
+    with says("captau.safetensors", "not trained on the encoder", "roberta-large"):
         replace(Captau(), model="roberta-large").load(tmp_path)
     tensors, card = load_tensors(tmp_path / "captau.safetensors")
     former = {k: v for k, v in card.items() if k != "origin"}  # as format 2 had it
     save_tensors(tmp_path / "captau.safetensors", tensors, {**former, "format": "2"})
-    with says("a rater of another version of captau (format 2, here 3); train it anew"):
+    with says("a rater of another version of captau (format 2, here 3); train it again"):
         Captau().load(tmp_path)
     save_tensors(tmp_path / "captau.safetensors", tensors, card)
     curve = {"scores": [0.1, 0.2], "ratings": [0.3, 0.4], "good": [0.1, 0.9]}
     for damage in ({"ratings": [0.3]}, {"scores": [0.2, 0.1]}, {"good": [0.1, math.nan]}):
         text = json.dumps({"curves": {"all": {**curve, **damage}}})
         (tmp_path / "calibration.json").write_text(text)
-        with says("calibration.json: damaged", "train the rater anew"):
+        with says("calibration.json: damaged", "train the rater again"):
             Captau().load(tmp_path)
     (tmp_path / "calibration.json").write_text("{")
-    with says("calibration.json: damaged", "train the rater anew"):
+    with says("calibration.json: damaged", "train the rater again"):
         Captau().load(tmp_path)
 
 

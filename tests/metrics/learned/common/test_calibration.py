@@ -62,7 +62,7 @@ def test_curves_rise_and_are_read_back(tmp_path):
     calibration.write(tmp_path)
     assert Calibration.read(tmp_path) == calibration
     (tmp_path / CALIBRATION_FILE).write_text('{"curves": {"d": 3}}')
-    with says(CALIBRATION_FILE, "damaged", "train the rater anew"):
+    with says(CALIBRATION_FILE, "damaged", "train the rater again"):
         Calibration.read(tmp_path)
     (tmp_path / CALIBRATION_FILE).unlink()
     assert Calibration.read(tmp_path) is None

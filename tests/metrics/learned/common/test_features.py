@@ -57,7 +57,7 @@ def test_models_give_features_through_the_store(sides, weights):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("nowhere.npz", ("rater icr: images=nowhere.npz", "is no file")),
+        ("nowhere.npz", ("rater icr: images=nowhere.npz", "is not a file")),
         ("clap(model=x)", ("clap(model=x)",)),
         ("sentence(model=x)", ("sentence(model=x)",)),
     ],

@@ -257,7 +257,7 @@ def test_files_that_do_not_fit_are_refused(trained, encoders, tmp_path):
     trained.save(tmp_path)
     with says("finetuned.safetensors", "the weights of another architecture"):
         replace(SMALL, hidden=9).load(tmp_path)
-    with says("frozen.safetensors", "trained on another encoder", "roberta-large"):
+    with says("frozen.safetensors", "not trained on the encoder", "roberta-large"):
         replace(SMALL, model="roberta-large").load(tmp_path)
     tensors, card = load_tensors(tmp_path / "finetuned.safetensors")
     card.pop("format")  # as it was when the head heard nothing but texts

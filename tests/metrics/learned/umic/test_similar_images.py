@@ -62,7 +62,7 @@ def test_images_that_a_file_lacks_are_counted(tmp_path, caplog):
     ("name", "text", "message"),
     [
         ("a.json", "[1]", "an object is expected"),
-        ("a.json", '{"2": "3"}', "image '2': '3' is no list of image ids"),
+        ("a.json", '{"2": "3"}', "image '2': '3' is not a list of image ids"),
         ("a.json", '{"other": ["3"]}', "none of the 3 captioned images is in it, such as '60623'"),
         ("a.csv", "image_id,other\n2,3\n", "no column 'similar_image_id'"),
         ("a.csv", "image_id,similar_image_id,similarity\n2,3,much\n", "a.csv:2"),

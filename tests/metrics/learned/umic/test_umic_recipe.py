@@ -187,7 +187,7 @@ def test_training_goes_on_from_a_checkpoint(sides, parts, tmp_path):
     [
         ({"init": "nowhere.pt"}, "no checkpoint 'nowhere.pt'"),
         ({"regions": "nowhere"}, "there is no folder 'nowhere'"),
-        ({"hidden": 15}, "no multiple of heads=2"),
+        ({"hidden": 15}, "not a multiple of heads=2"),
         ({"batch_size": 4}, "rater.batch_size is 4; 5 or more"),
         ({"negatives": []}, "rater.negatives is empty"),
         ({"negatives": ["synonyms"]}, "substitution"),

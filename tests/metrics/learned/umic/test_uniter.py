@@ -233,7 +233,7 @@ def test_a_bert_is_no_uniter(tiny):
 
 
 def test_heads_that_do_not_divide_are_refused(checkpoint):
-    with says("32 dimensions are no whole number of attention heads"):
+    with says("32 dimensions are not a whole number of attention heads"):
         load_uniter(checkpoint, "rank")
 
 

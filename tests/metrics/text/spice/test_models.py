@@ -98,7 +98,9 @@ def test_without_network_the_error_names_files_and_remedies(central, monkeypatch
 @pytest.mark.parametrize("status", [404, 403, 500])
 def test_a_server_that_refuses_is_an_error(status, central):
     central.statuses = [status] * 20
-    with says("could not be had from Maven Central", "captau data fetch dataset=spice_models"):
+    with says(
+        "could not be downloaded from Maven Central", "captau data fetch dataset=spice_models"
+    ):
         load_jars()
     assert len(missing_jars(jar_folder())) == 2
 
@@ -118,7 +120,7 @@ def test_a_download_that_breaks_off_leaves_no_jar(central):
     central.files.pop("/org/example/tool/1.0/tool-1.0.jar")
     jar_folder().mkdir()
     (jar_folder() / "tool-1.0.jar").write_bytes(b"PK code")
-    with says("could not be had from Maven Central"):
+    with says("could not be downloaded from Maven Central"):
         load_jars()
     assert [j.file for j in missing_jars(jar_folder())] == ["tool-1.0-models.jar"]
     assert len(load_jars()) == 2
