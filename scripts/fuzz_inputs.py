@@ -1,9 +1,9 @@
-"""Broken and hostile inputs for every reader: each is refused in a line, or accepted, within five seconds.
+"""Broken and hostile inputs for every reader, and for the forms and the HTTP API of both sites: each is refused in a line, or accepted, within five seconds.
 
     python scripts/fuzz_inputs.py [inputs=1000] [seed=0]
 
 Small valid files are broken in the ways of `BREAKAGES`, drawn by the seed, and read as the commands read them. The script prints
-a row for each reader, and ends with status 1 if one input gave a traceback, took longer than five seconds, was accepted although
+a row for each reader and group of requests (a third of the inputs, see `fuzz_sites.py`), and ends with status 1 if one input gave a traceback, took longer than five seconds, was accepted although
 its breakage leaves no valid file, or gave a message that is not one short line without control characters.
 """
 
@@ -281,9 +281,14 @@ def fuzz(
 
 
 def main() -> int:
+    import fuzz_sites  # beside this script
+
     given = dict(word.split("=", 1) for word in sys.argv[1:])
     os.environ.setdefault("NO_COLOR", "1")
-    counts, faults = fuzz(int(given.get("inputs", 1000)), int(given.get("seed", 0)))
+    n_inputs, seed = int(given.get("inputs", 1000)), int(given.get("seed", 0))
+    counts, faults = fuzz(n_inputs - n_inputs // 3, seed)
+    site_counts, site_faults = fuzz_sites.fuzz(n_inputs // 3, seed, MOST_SECONDS)
+    counts, faults = counts | site_counts, faults + site_faults
     for reader, outcomes in counts.items():
         print(
             f"{reader}: " + ", ".join(f"{n} {outcome}" for outcome, n in sorted(outcomes.items()))
