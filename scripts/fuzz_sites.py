@@ -334,7 +334,7 @@ def fuzz(
         targets = make_targets(Path(name), stack)
         for target in targets:
             status, answer = send(target.port, target.make(rng))
-            if not 200 <= status < 400:
+            if not 200 <= status < 400 and status != 409:  # one is still being checked
                 raise SystemExit(f"{target.name}: the valid request is refused: {answer}")
         for number in range(n_inputs):
             target = targets[number % len(targets)]
