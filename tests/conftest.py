@@ -21,6 +21,7 @@ from absl import logging as absl_logging
 from hypothesis import settings
 
 from captau.benchmarks.cli.main import main
+from captau.metrics import progress
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 #: How long an example takes is no property of the code.
 settings.register_profile("captau", settings.default, deadline=None)
 settings.load_profile("captau")
+# On a slow machine a test of what is printed would otherwise see a line of progress.
+progress.LOG_SECONDS = 24 * 3600.0
 
 # absl (rouge-score's) keeps the stderr of its import and closes it when logging is set up anew, as
 # submitit does on import: that stderr must not be a test's.
