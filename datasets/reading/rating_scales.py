@@ -7,17 +7,19 @@ scales:
   precision: {low: 1, high: 5, step: 1}
   fluency: {low: -5, high: 0}
   total: {low: -9, high: 5}
+  invented: {low: 0, high: 1, step: 1}
 totals: [total]
+faults: [invented]
 ```
 
-`totals`, which may be left out, names the dimensions that are sums of others.
+`totals` names the dimensions that are sums of others, `faults` those on which more is worse; both may be left out.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import yaml
 
@@ -35,7 +37,7 @@ def scales_path(table: Path) -> Path:
 
 
 def format_scales(scales: Mapping[str, Scale], totals: Sequence[str] = ()) -> str:
-    """Return the text of the file of scales, which `read_scales` and `read_totals` read back."""
+    """Return the text of the file of scales, which `read_scales` and `read_dimensions` read back."""
     by_dimension = {dimension: _fields_of(scale) for dimension, scale in scales.items()}
     options: dict[str, Any] = {"sort_keys": False, "allow_unicode": True, "width": 1000}
     fields = {"scales": by_dimension} | ({"totals": list(totals)} if totals else {})
@@ -57,17 +59,18 @@ def read_scales(table: Path) -> dict[str, Scale]:
         raise fields.error(
             "scales", "it is empty; write for each dimension NAME: {low: 1, high: 5, step: 1}"
         )
-    for total in fields.texts("totals"):
-        if total not in scales:
-            raise fields.error("totals", f"'{total}' has no scale above; add it there")
+    for key in ("totals", "faults"):
+        for dimension in fields.texts(key):
+            if dimension not in scales:
+                raise fields.error(key, f"'{dimension}' has no scale above; add it there")
     fields.reject_unknown()
     return scales
 
 
-def read_totals(table: Path) -> tuple[str, ...]:
-    """Return the dimensions of a table that are sums of others, by its file of scales; none without one."""
+def read_dimensions(table: Path, key: Literal["totals", "faults"]) -> tuple[str, ...]:
+    """Return the dimensions that the file of a table's scales names under a key; none without such a file."""
     path = scales_path(table)
-    return read_yaml_fields(path).texts("totals") if path.is_file() else ()
+    return read_yaml_fields(path).texts(key) if path.is_file() else ()
 
 
 def scales_of_option(value: Any, key: str) -> dict[str, Scale]:

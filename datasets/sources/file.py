@@ -15,7 +15,7 @@ from typing import Any
 from .. import registry
 from ..errors import InputError, unknown
 from ..reading.pair_table import PairColumns, read_strengths
-from ..reading.rating_scales import read_scales, read_totals, scales_of_option, scales_path
+from ..reading.rating_scales import read_dimensions, read_scales, scales_of_option, scales_path
 from ..reading.table import JudgementColumns, Table, read_table
 from ..registry import dataset
 from ..schema import CaptionSet, Card, Scale, SourceFile, on_scale, shown
@@ -124,6 +124,12 @@ def load_file(
     values = table.floats(value, None, f"; name the column with file.value={_LONG}")
     scale_by_dimension = _scales(table.path, dimensions, values, scales, (low, high, step))
     _check_scales(table, value, values, [scale_by_dimension[d] for d in dimensions])
+    card = replace(
+        card,
+        scales=scale_by_dimension,
+        totals=read_dimensions(table.path, "totals"),
+        faults=read_dimensions(table.path, "faults"),
+    )
     return JudgementColumns(
         table.places,
         image_ids,
@@ -135,7 +141,7 @@ def load_file(
         splits=_texts(table, columns, "split"),
         images=_images(table.path.parent, image_ids),
         dimensions=dimensions,
-    ).caption_set(replace(card, scales=scale_by_dimension, totals=read_totals(table.path)))
+    ).caption_set(card)
 
 
 def _read_pairs(

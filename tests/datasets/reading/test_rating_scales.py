@@ -57,12 +57,34 @@ def test_written_scales_read_back_equal(scales: dict[str, Scale], tmp_path: Path
     assert read_scales(table) == scales
 
 
-def test_totals_are_read_back_and_have_a_scale(table: Path) -> None:
+def test_totals_are_read_back(table: Path) -> None:
     write_scales(table, format_scales(THUMB_SCALES, ["recall"]))
     assert load("file", path=table).card.totals == ("recall",)
-    path = write_scales(table, f"{THUMB_YAML}totals: [sum]\n")
-    with says(f"{path}:5: totals: 'sum' has no scale above"):
+
+
+@pytest.mark.parametrize("key", ["totals", "faults"])
+def test_a_total_or_fault_has_a_scale(key: str, table: Path) -> None:
+    path = write_scales(table, f"{THUMB_YAML}{key}: [sum]\n")
+    with says(f"{path}:5: {key}: 'sum' has no scale above"):
         read_scales(table)
+
+
+def test_agreement_on_a_fault_is_positive_where_scores_fall_as_it_grows(tmp_path: Path) -> None:
+    captions = ["a dog", "a cat", "a cat on a mat", "a man on a horse"]
+    for name, values in (("value", [1, 2, 3, 4]), ("score", [0.9, 0.5, 0.4, 0.1])):
+        lines = [f"{i},{c},{v}" for i, (c, v) in enumerate(zip(captions, values, strict=True))]
+        text = "\n".join([f"image_id,caption,{name}", *lines, ""])
+        (tmp_path / f"{name}.csv").write_text(text)
+    words = [
+        *("dataset=file", f"file.path={tmp_path / 'value.csv'}", "file.image=image_id"),
+        *("file.dimension=invented", f"metrics=file(path={tmp_path / 'score.csv'},name=mine)"),
+        *("protocol.coefficients=tau_b", "statistics.interval=none", "ceilings=false"),
+    ]
+    for lines, expected in (("", -1.0), ("faults: [invented]\n", 1.0)):
+        write_scales(tmp_path / "value.csv", f"scales:\n  invented: {{low: 1, high: 4}}\n{lines}")
+        folder = tmp_path / f"run{expected}"
+        assert run_captau("bench", *words, f"output_dir={folder}") == 0
+        assert pd.read_csv(folder / "correlations.csv")["value"].tolist() == [expected]
 
 
 def test_the_text_of_the_file_is_the_documented_one() -> None:
@@ -121,7 +143,7 @@ def caption_lengths(items: pd.DataFrame) -> list[float]:
 
 FAULTS = {
     "no YAML": ("scales: {", ":1: "),
-    "another field": (f"{THUMB_YAML}name: x\n", ":5: name: unknown field 'name': known: scales"),
+    "another field": (f"{THUMB_YAML}name: x\n", ":5: name: unknown field 'name': known: faults, scales, totals"),
     "no scales": ("", ":1: scales: it is empty"),
     "a list": ("scales: [1, 2]\n", ":1: scales: fields are expected"),
     "no high": ("scales:\n  recall: {low: 1}\n", ":2: scales.recall.high: this field is required"),
