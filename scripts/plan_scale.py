@@ -24,9 +24,9 @@ from scipy.optimize import nnls
 from captau.benchmarks.options.large import ROWS
 
 INTRODUCTION = """\
-Nobody has run this. The page extends [measured runs](large_sets.md), and simulates the work of the driver for all tasks. Use it
-to ask for the right cluster. Then measure a million rows of your own there (`scripts/benchmark_scale.py`), and write this page
-again from your measurements (`scripts/plan_scale.py`). CPU seconds are higher on a busy machine."""
+Nobody has run this. The page extends runs that `scripts/benchmark_scale.py` measured, and simulates the work of the driver for
+all tasks. Use it to ask for the right cluster. Then measure a million rows of your own there, and write this page again from your
+measurements (`scripts/plan_scale.py`). CPU seconds are higher on a busy machine."""
 WORKERS = (16, 64, 256, 1024)
 #: The cores of a node, the bytes of its memory, of the disk that all share, and bytes a second of disk and network.
 NODE_CORES, NODE_MEMORY, DISK, BANDWIDTH = 16, 64e9, 10e12, 1e9
