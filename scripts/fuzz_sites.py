@@ -300,7 +300,7 @@ def send(port: int, request: SentRequest) -> tuple[int, str]:
 
 
 class _Exceptions(logging.Handler):
-    """Keeps the exceptions that servers log."""
+    """A handler that keeps the exceptions that servers log."""
 
     def __init__(self) -> None:
         super().__init__(logging.ERROR)

@@ -56,10 +56,8 @@ class SimulatedEngine(Engine):
         answer = getattr(self, f"_{stage}")
         first: Result | None = None
         for task in tasks:
-            is_second_shard = (stage, task["id"]) == (
-                "read",
-                "000001",
-            )  # the first part has rows of it
+            # The first part has rows of the second shard.
+            is_second_shard = stage == "read" and task["id"] == "000001"
             if stage != "merge" and (first is None or is_second_shard):
                 performed = {**task, "end": 1} if stage == "digits" else task
                 ((_, first),) = self.pool.run(stage, plan, [performed])

@@ -53,9 +53,8 @@ class ScoreReader:
         for shard in manifest["shards"]:
             parts.append([])
             rows_left = shard["rows"]
-            for name in shard[
-                "parts"
-            ]:  # a part may have rows of several small shards, one after another
+            # A part may have rows of several small shards, one after another.
+            for name in shard["parts"]:
                 part, first = part_by_name[name], ends[name]
                 ends[name] = min(part["rows"], first + rows_left)
                 rows_left -= ends[name] - first

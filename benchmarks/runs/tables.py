@@ -175,9 +175,9 @@ def csv_of(table: ResultTable) -> str:
 
 
 def rich_of(table: ResultTable, width: int | None = None) -> RichTable:
-    """Return the table for the terminal; where it is narrow, labels and heads fold, and numbers and, where they fit, words stay whole.
+    """Return the table for the terminal; where it is narrow, labels and heads fold, and numbers stay whole.
 
-    As `Text`, because rich takes brackets within a str for markup.
+    Heads fold between words where the words fit. Cells are `Text`, because rich takes brackets within a str for markup.
 
     Args:
         table: the table.

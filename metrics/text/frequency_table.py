@@ -144,9 +144,8 @@ def merge(parts: Iterable[DocumentCounts], min_documents: int = 1) -> DocumentCo
 
 
 def _sort_and_sum(high: KeyHalves, low: KeyHalves, counts: Ints, documents: int) -> DocumentCounts:
-    order = np.argsort(
-        high
-    )  # not stable, which takes twice as long: equal keys are summed in any order
+    # Not stable, which takes twice as long: equal keys are summed in any order.
+    order = np.argsort(high)
     high, low = high[order], low[order]
     same_high = high[1:] == high[:-1]
     if (same_high & (low[1:] != low[:-1])).any():  # keys with one half in common: order by both

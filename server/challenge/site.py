@@ -162,7 +162,7 @@ class Site(WebSite):
         """Sign in the account of a provider's identity, which its first sign-in creates."""
         member = await self.accounts.sign_in_identity(identity, client_address(request))
         if member is None:
-            raise RefusedError("This account is blocked. Ask whoever runs the site.")
+            raise RefusedError("This account is blocked. Ask the people who run the site.")
         return self.begin_session(member, self.redirect(page))
 
     async def log_admin_action(self, action: str, detail: str) -> None:

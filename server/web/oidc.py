@@ -225,10 +225,8 @@ class OidcProvider:
         if not self._metadata:
             url = f"{self._issuer.rstrip('/')}/.well-known/openid-configuration"
             metadata = self._get_json(url)
-            addresses = (
-                metadata.get(f"{name}")
-                for name in ("authorization_endpoint", "token_endpoint", "jwks_uri")
-            )
+            names = ("authorization_endpoint", "token_endpoint", "jwks_uri")
+            addresses = map(metadata.get, names)
             scheme = urlsplit(self._issuer).scheme
             if metadata.get("issuer") != self._issuer or not all(
                 isinstance(a, str) and urlsplit(a).scheme in ("https", scheme) for a in addresses

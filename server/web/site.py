@@ -153,10 +153,7 @@ class WebSite:
         """
         try:
             data = await request.form(max_files=files, max_fields=1000)
-        except (
-            HTTPException,
-            FormParserError,
-        ) as error:  # before Starlette 1.7 the second comes through
+        except (HTTPException, FormParserError) as error:  # the second before Starlette 1.7
             raise RefusedError("This form does not belong to this site.") from error
         except OSError as error:
             raise StoreError(error.strerror or type(error).__name__) from error
