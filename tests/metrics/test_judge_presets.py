@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import logging
+from importlib import resources
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from captau.benchmarks.scoring.catalog import metric_style
 from captau.datasets.sources.fleur_scores import load_fleur
 from captau.metrics.neural.judge.answer_reading import UnusableError, score_of
 from captau.metrics.neural.judge.metric import MllmJudge, PresetName
-from captau.metrics.neural.judge.presets import load_preset, preset_names
+from captau.metrics.neural.judge.presets import load_preset
 from tests.conftest import says
 from tests.metrics.judge_stub import cache, completion, judge, pauses, rows, stub, sure
 
@@ -30,8 +31,10 @@ def answered(text, **parts):
 
 def test_every_prompt_has_a_source_a_preset_and_its_places():
     pairwise = {"pairwise", "pairwise_references"}
-    assert {*PresetName.__args__, *pairwise} == set(preset_names())
-    for name in preset_names():
+    folder = resources.files("captau.metrics.neural.judge") / "prompts"
+    names = {file.name.removesuffix(".yaml") for file in folder.iterdir()}
+    assert {*PresetName.__args__, *pairwise} == names
+    for name in names:
         preset = load_preset(name)
         places = ["{caption_1}", "{caption_2}"] if name in pairwise else ["{caption}"]
         assert all(preset.prompt.count(place) == 1 for place in places)

@@ -87,11 +87,6 @@ def load_preset(name: str) -> Preset:
     return Preset(**yaml.safe_load((_FOLDER / f"{name}.yaml").read_text(encoding="utf-8")))
 
 
-def preset_names() -> list[str]:
-    """List the presets, sorted."""
-    return sorted(path.stem for path in _FOLDER.glob("*.yaml"))
-
-
 def read_prompt(path: str, preset: Preset) -> str:
     """Read a prompt of the user's own, in place of the preset's.
 
