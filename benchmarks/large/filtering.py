@@ -83,10 +83,10 @@ def _filter(config: FilterOptions) -> FilteredCaptions:
         raise unknown("metric of this run", config.metric, manifest["signatures"])
     signature = manifest["signatures"][config.metric]
     stored = ScoreReader.of_run(source, manifest, config.metric)
-    n_best, least = None, config.above
+    n_best, lowest_score = None, config.above
     if config.share is not None:
-        n_best, least = stored.find_best(config.share)
-    threshold = choose_threshold(config, signature, least)
+        n_best, lowest_score = stored.find_best(config.share)
+    threshold = choose_threshold(config, signature, lowest_score)
     if source.local and config.output_dir and _is_same(source.local, config.output_dir):
         raise InputError(
             f"output_dir={config.output_dir} is the scored run itself; name another folder"

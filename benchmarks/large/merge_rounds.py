@@ -43,11 +43,6 @@ class MergeRound:
         """The number of tasks, each of which writes a file."""
         return self.n_groups * self.n_ranges * self.split
 
-    @property
-    def n_opens(self) -> int:
-        """The number of files that all tasks open."""
-        return self.n_files * self.n_ranges * self.split
-
     def inputs(self, task: int) -> tuple[int, int, list[int]]:
         """Return the range that a task reads, the number of ranges, and the numbers of the files that it opens."""
         n_ranges = self.n_ranges * self.split

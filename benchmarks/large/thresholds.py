@@ -62,21 +62,23 @@ class Threshold:
         }
 
 
-def choose_threshold(config: FilterOptions, signature: str, least: float | None) -> Threshold:
+def choose_threshold(
+    config: FilterOptions, signature: str, lowest_score: float | None
+) -> Threshold:
     """Choose the threshold: a score, or the lowest that reaches a precision.
 
     Args:
         config: the options.
         signature: the metric's, as the set was scored.
-        least: the score; None for the precision of the options.
+        lowest_score: the lowest score that is kept; None for the precision of the options.
 
     Raises:
         InputError: where the curve of `captau thresholds` cannot be read or does not suit the metric, or no
             threshold reaches the precision.
     """
     if config.thresholds is None:
-        assert least is not None
-        return Threshold(least)
+        assert lowest_score is not None
+        return Threshold(lowest_score)
     metric = resolve_metrics(config.metric)[0]
     if metric.depends_on_corpus and metric.parameters.get("df") is None:
         raise InputError(
@@ -95,8 +97,8 @@ def choose_threshold(config: FilterOptions, signature: str, least: float | None)
         point = sufficient.sort_values("n_kept").iloc[-1]  # the most captions
         value = float(point["threshold"])
     else:
-        assert least is not None
-        value = least
+        assert lowest_score is not None
+        value = lowest_score
         points_above = curve[curve["threshold"] >= value]
         if points_above.empty:
             return Threshold(value)

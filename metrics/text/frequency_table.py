@@ -32,7 +32,7 @@ _MAGIC = b"captaudf"
 #: Magic, documents, entries: eight bytes each.
 _HEADER = 24
 #: Bytes of an entry: two halves of a key, and a count.
-ENTRY_BYTES = 20
+_ENTRY_BYTES = 20
 #: Odd, from the digits of the golden ratio and of √2: one for each half of a key.
 _FACTORS = np.array([0x9E3779B97F4A7C15, 0x6A09E667F3BCC909], dtype=np.uint64)
 #: Bytes that are copied at a time.
@@ -222,7 +222,7 @@ class _Layout:
         """Map the columns of a file: both halves of the keys, and the counts."""
         n = self.entries
         content = (
-            np.memmap(path, "u1", "r", _HEADER, (ENTRY_BYTES * n,)) if n else np.empty(0, "u1")
+            np.memmap(path, "u1", "r", _HEADER, (_ENTRY_BYTES * n,)) if n else np.empty(0, "u1")
         )
         # A plain array is faster to slice than a map.
         high, low, counts = np.split(np.asarray(content), [8 * n, 16 * n])
