@@ -80,7 +80,8 @@ def split_command(arguments: list[str]) -> tuple[Command, list[str]]:
         if len(arguments) >= n_words and name in COMMANDS:
             typed = " ".join(arguments[:2])
             near = difflib.get_close_matches(typed, COMMANDS, n=1, cutoff=0.8)
-            if " " in "".join(near) and typed not in COMMANDS:
+            is_word = typed.replace(" ", "").isalpha()  # no option, as in `collect port=0`
+            if is_word and " " in "".join(near) and typed not in COMMANDS:
                 raise unknown("command", typed, COMMANDS)
             return COMMANDS[name], arguments[n_words:]
     if arguments == ["data"]:

@@ -97,7 +97,7 @@ def submit_and_follow(browser, site, url):
     key = submit_file(browser, url, "mine.json", valid_captions())
     browser.check("being-checked")
     record_verdict(site, key)
-    page.wait_for_selector("text=waits for its turn")
+    page.wait_for_selector("text=waiting for its turn")
     number = begin_evaluation(site, key)
     SubmissionLifecycle(site.store).record_progress(number, "w", 0.5, "cider")
     page.wait_for_selector("text=It is being scored.")

@@ -43,7 +43,7 @@ def test_a_submission_from_its_upload_to_its_scores(serve_small):
     assert "It is being checked." in page.text
     assert ann.get(SUBMIT_PAGE).text.count("<b>2</b> left today") == 1
     record_verdict(site, key)
-    assert "waits for its turn" in ann.get(f"/submissions/{key}").text
+    assert "waiting for its turn" in ann.get(f"/submissions/{key}").text
     assert "<b>1</b> left today" in ann.get(SUBMIT_PAGE).text
     number = begin_evaluation(site, key)
     lifecycle.record_progress(number, "w", 0.25, "cider")

@@ -141,7 +141,7 @@ def test_older_tables_are_copied_and_migrated(postgresql_url):
     recreate_first_version()
     notes = []
     database = Database(url, FOLDER, "captau collect", notes.append)
-    with says("another captau collect is at work"):  # before it would copy anything
+    with says("another captau collect is using it"):  # before it would copy anything
         Database(url, FOLDER, "captau collect", notes.append)
     database.close()
     assert len(notes) == 1
