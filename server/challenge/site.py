@@ -13,7 +13,7 @@ from fastapi.responses import HTMLResponse
 from ...benchmarks.runs.tables import format_number
 from ..web.admin_account import AdminAccount
 from ..web.ended_sessions import EndedSessions
-from ..web.errors import RefusedError, SignInRequiredError, TooManyRequestsError
+from ..web.errors import SignInRequiredError, TooManyRequestsError
 from ..web.forms import client_address
 from ..web.oidc import Identity, OidcProvider
 from ..web.public_address import PublicAddress
@@ -161,8 +161,6 @@ class Site(WebSite):
     async def admit(self, request: Request, identity: Identity, page: str) -> Response:
         """Sign in the account of a provider's identity, which its first sign-in creates."""
         member = await self.accounts.sign_in_identity(identity, client_address(request))
-        if member is None:
-            raise RefusedError("This account is blocked. Ask the people who run the site.")
         return self.begin_session(member, self.redirect(page))
 
     async def log_admin_action(self, action: str, detail: str) -> None:

@@ -81,23 +81,21 @@ class Accounts:
         _insert_codes(connection, account_id, codes)
         return load_member(connection, account_id)
 
+    async def sign_in_identity(self, identity: Identity, address: str) -> Member:
+        """Return the account of a provider's identity, which its first sign-in creates."""
+        return await self._begin_session(await self._find_identity(identity), address)
+
     @transaction
-    def sign_in_identity(
-        self, connection: Connection, identity: Identity, address: str
-    ) -> Member | None:
-        """Return the account of a provider's identity, which its first sign-in creates; None if it is blocked."""
-        now, is_identity = self.clock(), accounts.c.identity == identity.key
-        row = connection.execute(
-            select(accounts.c.id, accounts.c.blocked_at).where(is_identity)
-        ).first()
-        if row is None:
-            name = _free_name(connection, identity.names)
+    def _find_identity(self, connection: Connection, identity: Identity) -> int:
+        """Return the number of an identity's account, after creating it if there is none."""
+        query = select(accounts.c.id).where(accounts.c.identity == identity.key)
+        account_id = connection.execute(query).scalar()
+        if account_id is None:
+            now, name = self.clock(), _free_name(connection, identity.names)
             team = create_team(connection, name, now)
             fields = {"name": name, "password": "", "team": team, "identity": identity.key}
-            return load_member(connection, _insert_account(connection, now, **fields))
-        action = "sign in" if row.blocked_at is None else "failed sign in"
-        write_audit(connection, now, row.id, action, f"account {row.id}", f"from {address}")
-        return find_member(connection, is_identity)
+            account_id = _insert_account(connection, now, **fields)
+        return account_id
 
     @transaction
     def has_password(self, connection: Connection, member: Member) -> bool:
@@ -112,21 +110,26 @@ class Accounts:
         is_right = await _is_right(hashed or self._dummy_hash, password)
         if row is None or not is_right:
             return await self._reject(None if row is None else row.id, "sign in", address)
-        if row.blocked_at is not None:
-            await self._reject(row.id, "sign in", address)
-            raise RefusedError("This account is blocked. Ask the people who run the site.")
-        return await self._begin_session(row.id)
+        return await self._begin_session(row.id, address)
 
     @transaction
-    def _find_password(self, connection: Connection, name: str) -> Row[Any, Any, Any] | None:
-        columns = accounts.c.id, accounts.c.password, accounts.c.blocked_at
+    def _find_password(self, connection: Connection, name: str) -> Row[Any, Any] | None:
+        columns = accounts.c.id, accounts.c.password
         has_name = accounts.c.name_key == name_key(collapse_blanks(name))
         return connection.execute(select(*columns).where(has_name)).first()
 
+    async def _begin_session(self, account_id: int, address: str) -> Member:
+        """Return an account that signs in; raise `RefusedError` if it is blocked."""
+        member = await self.find(account_id)
+        if member is None:
+            await self._reject(account_id, "sign in", address)
+            raise RefusedError("This account is blocked. Ask the people who run the site.")
+        await self._log_sign_in(account_id)
+        return member
+
     @transaction
-    def _begin_session(self, connection: Connection, account_id: int) -> Member | None:
+    def _log_sign_in(self, connection: Connection, account_id: int) -> None:
         write_audit(connection, self.clock(), account_id, "sign in", f"account {account_id}")
-        return find_member(connection, accounts.c.id == account_id)
 
     @transaction
     def _reject(

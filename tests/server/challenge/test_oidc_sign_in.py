@@ -190,7 +190,7 @@ def test_signing_in_starts_a_new_session_and_stays_on_this_site(serve_small, oid
         assert visitor.cookies["captau"] != before
 
 
-def test_a_blocked_account_is_not_signed_in(serve_small, oidc):
+def test_a_blocked_account_is_not_signed_in_and_the_log_is_as_by_password(serve_small, oidc):
     site, url = serve_small(provider=oidc.make_client())
     ann, admin = Visitor(url), sign_up_admin(site, url)
     ann.raw("GET", visit_provider(ann))
@@ -199,6 +199,12 @@ def test_a_blocked_account_is_not_signed_in(serve_small, oidc):
         pytest.fail("the account is not blocked")
     status, _, body = ann.raw("GET", visit_provider(ann))
     assert (status, b"This account is blocked" in body) == (400, True)
+    log = [(r["account"], r["action"], r["what"], r["why"]) for r in load_table(site, tables.audit)]
+    signed_in = [row for row in log if "sign in" in row[1] and row[2] != "dashboard"]
+    assert signed_in == [  # as by password: an address only where it failed
+        (1, "sign in", "account 1", ""),
+        (None, "failed sign in", "account 1", "from 127.0.0.1"),
+    ]
 
 
 @pytest.mark.parametrize("is_down_from_the_start", [True, False])
