@@ -196,18 +196,23 @@ def rich_of(table: ResultTable, width: int | None = None) -> RichTable:
         visible = [index for index in visible if index not in table.spare]
         hidden = ", ".join(dict.fromkeys(table.columns[index] for index in table.spare))
         notes = [*notes, f"No room for {hidden}: see table.md, or widen the terminal."]
-    min_widths = {index: widest[index] for index in visible}
-    of_words = {i: max([w, *map(len, table.columns[i].split())]) for i, w in min_widths.items()}
-    if width is not None and sum(of_words.values()) + 3 * len(of_words) + LABEL_ROOM <= width:
-        min_widths = of_words
+    # Fixed widths: rich may widen columns with least widths until the table is wider than the terminal.
+    heads = {index: Text(table.columns[index]) for index in visible}
+    of_heads = {i: max(widest[i], head.cell_len) for i, head in heads.items()}
+    of_words = {i: max([widest[i], *map(len, h.plain.split())]) for i, h in heads.items()}
+    fixed_widths = dict[int, int]()
+    for widths in (of_words, of_heads):
+        if width is not None and sum(widths.values()) + 3 * len(widths) + LABEL_ROOM <= width:
+            fixed_widths = widths if table.numeric else {}
     rich_table.caption = Text("\n".join(notes)) if notes else None
     rich_table.add_column(Text(table.corner), overflow="fold")
     for index in visible:
         rich_table.add_column(
-            Text(table.columns[index]),
+            heads[index],
             justify="right" if table.numeric else "left",
             overflow="fold",
-            min_width=min_widths[index] if table.numeric else None,
+            width=fixed_widths.get(index),
+            min_width=widest[index] if table.numeric else None,
         )
     for label, cells in table.rows:
         rich_table.add_row(Text(label), *(Text(cells[index]) for index in visible))

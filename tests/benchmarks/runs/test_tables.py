@@ -136,13 +136,17 @@ def test_a_narrow_terminal_folds_labels_and_keeps_numbers(width: int) -> None:
     assert max(map(len, shown.splitlines())) <= width
 
 
-def test_words_of_heads_stay_whole_at_80_columns() -> None:
+@pytest.mark.parametrize("width", [79, 80, 81, 90, 119])
+def test_words_of_heads_and_the_frame_stay_whole_at_80_columns(width: int) -> None:
     heads = ["τ_c", "τ_b", *(f"{d} acc. %" for d in ("colour", "relation", "object", "unrelated"))]
-    table = ResultTable("T", "metric", [*heads, "mean acc. %"], [("ROUGE-L", ["10.0"] * 7)])
-    console = Console(width=80, file=io.StringIO(), record=True)
-    console.print(rich_of(table, 80))
+    rows = [(label, ["10.0"] * 7) for label in ("ROUGE-L", "oracle (mean rating)")]
+    table = ResultTable("T", "metric", [*heads, "mean acc. %"], rows)
+    console = Console(width=width, file=io.StringIO(), record=True)
+    console.print(rich_of(table, width))
     shown = console.export_text()
     assert {"unrelated", "relation", "ROUGE-L"} <= set(shown.split())
+    _, *lines = shown.splitlines()
+    assert {line[-1] for line in lines} <= set("┓┃┩│┘")
 
 
 def test_a_mark_on_your_own_metric_for_people_and_not_in_csv() -> None:
