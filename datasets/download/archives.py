@@ -107,7 +107,10 @@ class Archive:
                     for m in islice(self._tar, MAX_MEMBERS + 1)
                 ]
             if len(entries) > MAX_MEMBERS:
-                raise ValueError(f"more than {MAX_MEMBERS:,} files in it")
+                self._close()
+                raise InputError(
+                    f"{path}: more than {MAX_MEMBERS:,} files in it; unpack those that are needed, and name their folder"
+                )
         except _BROKEN as error:
             self._close()
             raise self._broken(error) from error
