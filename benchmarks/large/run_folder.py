@@ -90,7 +90,8 @@ class RunFolder:
 
     def _describe_change(self) -> str:
         """Name the first shard of the run that was begun which is not among those of this run."""
-        begun = read_plan(str(next(self.work.glob(PLAN_FILES)))).shards
+        plans = self.work.glob(PLAN_FILES)  # none where the run was killed before it wrote its plan
+        begun = (shard for plan in plans for shard in read_plan(str(plan)).shards)
         changed = next((shard.path for shard in begun if shard not in self._shards), None)
         return f" ({changed} is gone or changed)" if changed else ""
 
@@ -104,7 +105,7 @@ class RunFolder:
         if any(manifest.get(key) != value for key, value in self.candidates.items()):
             return {}
         rows_by_path = {shard["path"]: int(shard["rows"]) for shard in manifest["shards"]}
-        for path in rows_by_path.keys() - {shard.path for shard in self._shards}:
+        for path in sorted(rows_by_path.keys() - {shard.path for shard in self._shards}):
             raise InputError(f"{path}: is gone since {self._name} was scored; {_RESTORE}")
         return rows_by_path
 

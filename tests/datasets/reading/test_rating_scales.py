@@ -143,7 +143,10 @@ def caption_lengths(items: pd.DataFrame) -> list[float]:
 
 FAULTS = {
     "no YAML": ("scales: {", ":1: "),
-    "another field": (f"{THUMB_YAML}name: x\n", ":5: name: unknown field 'name': known: faults, scales, totals"),
+    "another field": (
+        f"{THUMB_YAML}name: x\n",
+        ":5: name: unknown field 'name': known: faults, scales, totals",
+    ),
     "no scales": ("", ":1: scales: it is empty"),
     "a list": ("scales: [1, 2]\n", ":1: scales: fields are expected"),
     "no high": ("scales:\n  recall: {low: 1}\n", ":2: scales.recall.high: this field is required"),
