@@ -164,11 +164,11 @@ def _find_image(folder: Path, image_id: str) -> str | None:
 
 
 def read_part_scores(folder: str, part: Mapping[str, Any], spec: str) -> Floats:
-    """Read a metric's scores of a part, shape (n_rows,).
+    """Read a metric's scores of a part, shape (n_rows,), which may be those of several small shards.
 
     Args:
         folder: of the parts, a path or a URL.
-        part: as the manifest lists it, with the `first` and the `end` of the rows to read.
+        part: as the manifest lists it.
         spec: the metric's.
 
     Raises:
@@ -180,8 +180,7 @@ def read_part_scores(folder: str, part: Mapping[str, Any], spec: str) -> Floats:
         raise InputError(f"{folder}/{name}: is not there; score the set anew")
     if hashlib.sha256(content).hexdigest() != part["sha256"]:
         raise InputError(f"{folder}/{name}: is not what was scored; score the set anew")
-    scores = pq.read_table(pa.BufferReader(content), columns=[spec])[spec].to_numpy()
-    return scores[part["first"] : part["end"]]
+    return pq.read_table(pa.BufferReader(content), columns=[spec])[spec].to_numpy()
 
 
 def filter_shard(plan: RunPlan, task: Mapping[str, Any]) -> dict[str, Any]:
@@ -190,7 +189,10 @@ def filter_shard(plan: RunPlan, task: Mapping[str, Any]) -> dict[str, Any]:
     if task["is_skipped"]:
         counts = dict.fromkeys(("rows", "kept_rows", "undefined"), 0)
         return {**counts, "texts": [], "file": "", "sha256": ""}
-    parts = [read_part_scores(plan.scores, part, task["metric"]) for part in task["parts"]]
+    parts = [
+        read_part_scores(plan.scores, part, task["metric"])[part["first"] : part["end"]]
+        for part in task["parts"]
+    ]
     scores = np.concatenate([np.empty(0), *parts])
     is_kept = scores >= task["threshold"]
     example_rows = set(task["example_rows"])

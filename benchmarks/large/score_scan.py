@@ -67,10 +67,14 @@ class ScoreReader:
         Raises:
             InputError: where a part's scores are not what the manifest lists.
         """
+        name, part_scores = "", np.empty(0)
         for shard, shard_parts in enumerate(self.parts):
             first_row = 0
             for part in shard_parts:
-                scores = read_part_scores(self.folder, part, self.metric)
+                if part["name"] != name:  # neighbouring small shards share a part
+                    name = part["name"]
+                    part_scores = read_part_scores(self.folder, part, self.metric)
+                scores = part_scores[part["first"] : part["end"]]
                 yield shard, first_row, scores
                 first_row += len(scores)
 

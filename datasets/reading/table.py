@@ -279,15 +279,16 @@ def _open_parquet(path: Path) -> Any:
     """Open a Parquet file with texts as dictionaries: a small file may hold a long text in each of many rows."""
     import pyarrow.parquet as pq
 
-    schema = pq.ParquetFile(path).schema
-    leaves = [schema.column(i) for i in range(len(schema))]
+    metadata = pq.read_metadata(path)
+    leaves = [metadata.schema.column(i) for i in range(len(metadata.schema))]
+    names = set(metadata.schema.to_arrow_schema().names)
     # Neither lists nor structures: Arrow reads their dictionaries only where there is one.
     texts = [
-        leaf.path
-        for leaf in leaves
-        if leaf.physical_type == "BYTE_ARRAY" and leaf.path in schema.to_arrow_schema().names
+        leaf.path for leaf in leaves if leaf.physical_type == "BYTE_ARRAY" and leaf.path in names
     ]
-    return pq.ParquetFile(path, read_dictionary=texts, page_checksum_verification=True)
+    return pq.ParquetFile(
+        path, metadata=metadata, read_dictionary=texts, page_checksum_verification=True
+    )
 
 
 @dataclass
