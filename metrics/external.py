@@ -6,6 +6,7 @@ A person types `file(path=fleur.csv,name=FLEUR)` or `python(module:function)`.
 from __future__ import annotations
 
 import importlib
+import inspect
 import math
 import operator
 import sys
@@ -176,6 +177,7 @@ class PythonFunction(Metric):
 
     def compute(self, rows: Rows) -> Floats:
         function = self._load()
+        self._check_signature(function)
         items = rows.frame.reset_index(drop=True)
         scores = self._run_user_code(lambda: function(items.copy(deep=False)))
         if isinstance(scores, pd.Series) and not scores.index.equals(items.index):
@@ -200,6 +202,20 @@ class PythonFunction(Metric):
             functions = [n for n, v in vars(module).items() if callable(v)]
             raise unknown(f"function of {module_name}", attribute, functions)
         return getattr(module, attribute)
+
+    def _check_signature(self, function: Callable[..., Any]) -> None:
+        """Check that a function takes one argument, if its signature is known."""
+        try:
+            signature = inspect.signature(function)
+        except ValueError:  # of a function in C
+            return
+        try:
+            signature.bind(None)
+        except TypeError as error:
+            raise InputError(
+                f"{self._label}: it is called with one argument, a DataFrame of the items, and returns "
+                f"a number for each; its own arguments are {signature}"
+            ) from error
 
     def _run_user_code(self, run: Callable[[], Any]) -> Any:
         """Return the result of `run`; whatever it raises becomes an InputError with its line."""

@@ -106,6 +106,10 @@ def test_a_series_goes_by_its_index(functions):
             r"KeyError: 'absent' \(.*broken\.py, line 2\)",
         ),
         ("def f(items):\n    return [10**400] * len(items)\n", "no numbers came back"),
+        (
+            "def f(caption, references):\n    return 1.0\n",
+            r"it is called with one argument, a DataFrame of the items, .* are \(caption, references\)",
+        ),
     ],
 )
 def test_a_python_function_that_raises(source, message, tmp_path, monkeypatch):
