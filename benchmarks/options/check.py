@@ -140,8 +140,8 @@ input. docs/ci_gate.md shows how other projects use it.
     )
     allow: tuple[str, ...] = option(
         [],
-        "functions that the baseline may run, as MODULE:FUNCTION; a baseline that names another "
-        "function is refused. A function that you name in metrics= may run too",
+        "functions that the baseline may run, as MODULE:FUNCTION, and mllm_judge if it may ask a "
+        "judge; a baseline that names another is refused. What you name in metrics= may run too",
         takes="[A,B]",
         read=words_of,
     )

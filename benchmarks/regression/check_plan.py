@@ -81,7 +81,7 @@ def _make_metric(config: CheckOptions, before: Baseline, name: str) -> Metric:
 
     Raises:
         InputError: where the file does not say how it is made, or says something else, or names a
-            function that the options do not allow.
+            function or a judge that the options do not allow.
     """
     path = config.baseline
     recipe = before.metrics[name].recipe
@@ -101,13 +101,19 @@ def _make_metric(config: CheckOptions, before: Baseline, name: str) -> Metric:
         raise error_at(
             path, before, where, f"{recipe} makes {metric.spec}, not {name}; mend the line"
         )
-    if isinstance(metric, PythonFunction) and metric.function not in config.allow:
+    subject, use = "", ""
+    if isinstance(metric, PythonFunction):
+        subject, use = metric.function, f"code, {metric.function}, which runs"
+    elif recipe.startswith("mllm_judge("):
+        subject = "mllm_judge"
+        use = "a judge, mllm_judge, which gets the captions and your key"
+    if subject and subject not in config.allow:
         raise error_at(
             path,
             before,
             where,
-            f"the baseline names code, {metric.function}, which runs only if the command line names it too; "
-            f"if you trust it: allow={metric.function}",
+            f"the baseline names {use} only if the command line names it too; "
+            f"if you trust it: allow={subject}",
         )
     return metric
 

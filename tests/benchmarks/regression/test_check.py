@@ -432,6 +432,20 @@ def test_a_function_that_only_the_baseline_names_does_not_run(
     assert not (tmp_path / "it_ran").exists()
 
 
+def test_a_judge_that_only_the_baseline_names_is_not_asked(check, tmp_path):
+    """It would send the captions and the key in CAPTAU_JUDGE_KEY to the address in the file."""
+    assert check("baseline=judge.yaml", "update=true", "sample=2", "metrics=bleu_1")[0] == 0
+    text = (tmp_path / "judge.yaml").read_text()
+    spec = '"mllm_judge(model=m,url=http://127.0.0.1:9/v1)"'
+    text = text.replace("bleu_1:", f"{spec}:").replace("made: bleu_1", f"made: {spec}")
+    (tmp_path / "judge.yaml").write_text(text)
+    status, out, err = check("baseline=judge.yaml")
+    assert (status, out) == (2, "")
+    assert err.endswith("if you trust it: allow=mllm_judge\n")
+    status, _, err = check("baseline=judge.yaml", "allow=mllm_judge")
+    assert "if you trust it" not in err
+
+
 def test_a_function_that_the_command_line_names_runs(check, baseline_with_code, tmp_path):
     for option in ("allow=leaves_a_file:words", "allow=[leaves_a_file:words]", baseline_with_code):
         assert check("baseline=code.yaml", option)[0] == 0
