@@ -5,8 +5,8 @@ COPY . .
 RUN pip wheel --no-cache-dir --no-deps --wheel-dir /wheels .
 
 FROM python:3.13-slim
-# `server,coco` adds METEOR and SPICE, which are under the LGPL and the AGPL (docs/licences.md).
-ARG EXTRAS=server
+# `postgres,coco` adds METEOR and SPICE, which are under the LGPL and the AGPL (docs/licences.md).
+ARG EXTRAS=postgres
 COPY --from=build /wheels /wheels
 RUN pip install --no-cache-dir "$(echo /wheels/captau-*.whl)[$EXTRAS]" \
  && rm -r /wheels \

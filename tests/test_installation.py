@@ -55,8 +55,9 @@ def test_no_package_of_the_base_states_a_gpl_licence():
 
 @pytest.fixture
 def without_coco(monkeypatch):
-    """Hide the packages of the extra `[coco]`."""
-    hidden = {name_of(r).lower() for r in PROJECT["optional-dependencies"]["coco"]}
+    """Hide the packages of the extra `[coco]`, which contains `[meteor]`."""
+    extras = PROJECT["optional-dependencies"]
+    hidden = {name_of(r).lower() for r in extras["coco"][1:] + extras["meteor"]}
     find_spec = base.find_spec
     monkeypatch.setattr(
         base, "find_spec", lambda module: None if module in hidden else find_spec(module)

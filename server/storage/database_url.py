@@ -70,7 +70,7 @@ def open_engine(url: URL, *, read_only: bool = False) -> Engine:
         try:
             return create_engine(url, pool_pre_ping=True, **options)
         except ImportError as error:
-            raise InputError("PostgreSQL needs: pip install 'captau[server]'") from error
+            raise InputError("PostgreSQL needs: pip install 'captau[postgres]'") from error
     engine = create_engine(url, connect_args={"check_same_thread": False, "isolation_level": None})
 
     @event.listens_for(engine, "connect")

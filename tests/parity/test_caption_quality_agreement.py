@@ -12,7 +12,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
-from statsmodels.stats.inter_rater import fleiss_kappa as statsmodels_fleiss
 
 from captau.benchmarks.statistics.virtual_raters import fleiss_kappa
 from captau.datasets.sources.caption_quality import CARD
@@ -60,8 +59,11 @@ def test_intraclass_correlation_follows_from_the_analysis_of_variance_of_scipy(a
     assert agreement.loc["icc1k", "value"] == pytest.approx((f - 1) / f)
 
 
+@pytest.mark.dev
 def test_fleiss_kappa_matches_statsmodels_and_the_draws_of_three_are_near(agreement, counts):
     """statsmodels needs equal numbers: pairs with nine answers; the command draws three of all pairs."""
+    from statsmodels.stats.inter_rater import fleiss_kappa as statsmodels_fleiss
+
     nine = counts[counts.sum(axis=1) == 9]
     matrix = np.array([[0.0] * no + [1.0] * yes for no, yes in nine])
     assert fleiss_kappa(matrix) == pytest.approx(statsmodels_fleiss(nine))

@@ -20,6 +20,8 @@ from captau.metrics.registry import metric
 from tests.conftest import AWKWARD, says
 from tests.parity.test_pycocoevalcap import java_on_path
 
+pytestmark = pytest.mark.java
+
 #: pycocoevalcap loses step at these inside a caption; it is given blanks in their place.
 ENDS = str.maketrans(dict.fromkeys("\r\v\f\u2028\u2029", " "))
 METRICS = ["bleu_1", "bleu_2", "bleu_3", "bleu_4", "meteor", "rouge_l", "cider"]

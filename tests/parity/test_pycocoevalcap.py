@@ -28,6 +28,8 @@ from captau.metrics.rows import Rows
 from captau.metrics.text.tokens import ptb
 from tests.conftest import AWKWARD
 
+pytestmark = pytest.mark.java
+
 CASES = ["awkward", "empty", "flickr8k_expert", "thumb"]
 NAMES = ["bleu_1", "bleu_2", "bleu_3", "bleu_4", "rouge_l", "meteor", "cider"]
 #: What we compute, and the reference under our roof, by the name of its kind.

@@ -111,7 +111,6 @@ class LocalProvider:
 @pytest.fixture
 def oidc():
     """Yield a provider that answers until the test ends."""
-    pytest.importorskip("authlib", reason="pip install 'captau[oidc]'")
     provider = LocalProvider()
     with ExitStack() as stack:
         provider.issuer = provider.described_issuer = stack.enter_context(serving(provider.app))

@@ -8,8 +8,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
-from sklearn.linear_model import LinearRegression
-from sklearn.metrics import r2_score
 
 from captau.benchmarks.commands.complement import COMPLEMENT_COLUMNS, run
 from captau.benchmarks.evaluation.metric_selection import CrossValidation, partial_correlation
@@ -29,7 +27,11 @@ def made(n_images: int = 40, seed: int = 0):
     return [a, 10 * b + 3, noise, 2 * a - 1], ratings, image
 
 
+@pytest.mark.dev
 def test_r2_and_tau_are_those_of_scikit_learn_on_the_same_folds():
+    from sklearn.linear_model import LinearRegression
+    from sklearn.metrics import r2_score
+
     scores, ratings, image = made()
     fit = CrossValidation.prepare(scores, ratings, image, seed=0)
     ones = np.ones(40)

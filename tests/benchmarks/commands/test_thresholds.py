@@ -41,6 +41,7 @@ def test_a_precision_that_is_not_reached():
     assert np.isnan(curve.recall_at(0.8)).all()
 
 
+@pytest.mark.dev
 @given(
     st.lists(st.tuples(st.integers(-3, 3), st.booleans()), min_size=2, max_size=40).filter(
         lambda rows: any(good for _, good in rows)

@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.metrics import average_precision_score, roc_auc_score
 
 from captau.benchmarks.commands.bench import bench
 from captau.datasets.sources.hat import CAPTIONS
@@ -66,7 +65,10 @@ class Lengths(WordMetric):
         ]
 
 
+@pytest.mark.dev
 def test_words_are_detected_as_scikit_learn_has_it(hat: Path, tmp_path: Path) -> None:
+    from sklearn.metrics import average_precision_score, roc_auc_score
+
     results = bench("hat", [Lengths(), "bleu_1"], data_root=hat, output_dir=tmp_path / "out")
     table = results.correlations
     words = table[table["dimension"] == "hallucination of words"].set_index("coefficient")

@@ -12,9 +12,6 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy import stats
-from sklearn.metrics import cohen_kappa_score
-from statsmodels.stats.inter_rater import aggregate_raters
-from statsmodels.stats.inter_rater import fleiss_kappa as statsmodels_fleiss
 
 from captau.benchmarks.statistics.rater_agreement import (
     HALF_MEASURES,
@@ -123,7 +120,10 @@ def test_cohen_kappa_with_weights_by_hand():
     assert found["cohen_kappa_quadratic"].value == pytest.approx(1 - (1 / 3) / (23 / 9))
 
 
+@pytest.mark.dev
 def test_cohen_kappa_is_the_mean_over_pairs_with_enough_in_common():
+    from sklearn.metrics import cohen_kappa_score
+
     rng = np.random.default_rng(3)
     ratings = simulated(60, 5)
     ratings[rng.random(ratings.shape) < 0.3] = NAN
@@ -392,6 +392,7 @@ def test_alpha_is_that_of_the_krippendorff_package(ratings):
         assert krippendorff_alpha(table, level).value == pytest.approx(expected, abs=1e-12)
 
 
+@pytest.mark.dev
 @laws
 @given(
     ratings=hnp.arrays(
@@ -399,6 +400,10 @@ def test_alpha_is_that_of_the_krippendorff_package(ratings):
     )
 )
 def test_kappas_are_those_of_statsmodels_and_sklearn(ratings):
+    from sklearn.metrics import cohen_kappa_score
+    from statsmodels.stats.inter_rater import aggregate_raters
+    from statsmodels.stats.inter_rater import fleiss_kappa as statsmodels_fleiss
+
     assume(np.ptp(ratings) > 0)
     counts, _ = aggregate_raters(ratings)
     assert fleiss_kappa(ratings) == pytest.approx(statsmodels_fleiss(counts))

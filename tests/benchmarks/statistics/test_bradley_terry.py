@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy
-import statsmodels.api as sm
 
 from captau.benchmarks.statistics.bradley_terry import (
     TIE_MODELS,
@@ -50,9 +49,12 @@ def test_three_systems_in_a_circle_are_equal(model):
     assert fit_strengths(wins, 0 * wins, model).values[:, 0] == pytest.approx([0, 0, 0], abs=1e-9)
 
 
+@pytest.mark.dev
 @pytest.mark.parametrize("model", TIE_MODELS)
 def test_without_ties_both_models_are_a_logistic_regression(model):
     """statsmodels' binomial GLM on the difference of two indicators (Bradley and Terry 1952)."""
+    import statsmodels.api as sm
+
     wins, ties = drawn(0)
     first, second = np.triu_indices(len(wins), 1)
     design = np.zeros((len(first), len(wins)))

@@ -74,6 +74,7 @@ def test_systems_have_no_detection() -> None:
     assert result.note.startswith("undefined: ratings other than 0 and 1")
 
 
+@pytest.mark.dev
 @given(drawn=points)
 def test_detection_is_that_of_scikit_learn(drawn: list[tuple[int, int, str]]) -> None:
     from sklearn.metrics import average_precision_score, roc_auc_score

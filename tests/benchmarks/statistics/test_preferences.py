@@ -10,8 +10,6 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from statsmodels.stats.contingency_tables import mcnemar as of_statsmodels
-from statsmodels.stats.proportion import proportion_confint
 
 import captau
 from captau.benchmarks.statistics.coefficients import preference_accuracy
@@ -56,9 +54,12 @@ def test_wilson_of_a_published_example() -> None:
     assert [round(x, 4) for x in wilson_interval(0.0, 20)] == [0.0, 0.1611]
 
 
+@pytest.mark.dev
 @settings(max_examples=60)
 @given(n=st.integers(1, 400), data=st.data())
 def test_wilson_is_statsmodels(n: int, data: st.DataObject) -> None:
+    from statsmodels.stats.proportion import proportion_confint
+
     won = data.draw(st.integers(0, n))
     wanted = proportion_confint(won, n, method="wilson")
     assert wilson_interval(won / n, n) == pytest.approx(wanted, abs=1e-12)
@@ -83,9 +84,12 @@ def test_mcnemar_worked_by_hand() -> None:
     assert found.asymptotic == pytest.approx(0.15729920705028513)  # χ² = 4 / 2 with one degree
 
 
+@pytest.mark.dev
 @settings(max_examples=60)
 @given(pairs=st.lists(st.tuples(st.integers(0, 1), st.integers(0, 1)), min_size=1, max_size=60))
 def test_mcnemar_is_statsmodels(pairs: list[tuple[int, int]]) -> None:
+    from statsmodels.stats.contingency_tables import mcnemar as of_statsmodels
+
     first, second = np.array(pairs, dtype=float).T
     table = [[int(((first == i) & (second == j)).sum()) for j in (1, 0)] for i in (1, 0)]
     found = mcnemar(first, second)

@@ -13,7 +13,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
-from statsmodels.stats.multitest import multipletests
 
 import captau
 from captau.benchmarks.runs.results import SIGNIFICANCE_COLUMNS
@@ -258,9 +257,12 @@ def test_williams_is_of_pearson_alone():
 # Corrections and ranks.
 
 
+@pytest.mark.dev
 @settings(max_examples=60)
 @given(st.lists(st.floats(1e-6, 1), min_size=1, max_size=12))
 def test_corrections_are_those_of_statsmodels(p_values):
+    from statsmodels.stats.multitest import multipletests
+
     for name, theirs in (("holm", "holm"), ("bh", "fdr_bh")):
         wanted = multipletests(p_values, method=theirs)[1]
         np.testing.assert_allclose(correct_p_values(p_values, name), wanted, rtol=1e-12)

@@ -6,12 +6,13 @@ from collections import Counter
 
 import pytest
 import requests
+import schemathesis
 from hypothesis import HealthCheck, given, settings
 
 from captau.server.challenge.web.app import make_app
 from tests.server.challenge.conftest import captions_json, create_account, make_site, serve_site
 
-schemathesis = pytest.importorskip("schemathesis", reason="it comes with the extra [dev]")
+pytestmark = pytest.mark.dev
 
 SETTINGS = settings(
     max_examples=8, deadline=None, database=None, suppress_health_check=list(HealthCheck)

@@ -24,6 +24,8 @@ from tests.server.oidc_provider import SECRET, oidc, visit_provider
 
 __all__ = ["oidc", "quick_passwords", "serve_small"]
 
+pytestmark = pytest.mark.dev
+
 
 def test_the_first_sign_in_makes_an_account_that_issuer_and_subject_identify(serve_small, oidc):
     site, url = serve_small(provider=oidc.make_client())
@@ -244,7 +246,6 @@ def test_options_that_do_not_fit_are_refused(tmp_path, monkeypatch):
         open_provider(OidcOptions(issuer="http://lab.example", client_id="x"))
     with says("needs oidc.client_id="):
         open_provider(OidcOptions(issuer="https://lab.example"))
-    pytest.importorskip("authlib", reason="pip install 'captau[oidc]'")
     with says("secret", "cannot be read"):
         options = {"client_id": "x", "secret_file": tmp_path / "secret"}
         open_provider(OidcOptions(issuer="https://lab.example", **options))

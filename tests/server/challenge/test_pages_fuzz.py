@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
+import schemathesis
 from hypothesis import HealthCheck, given, settings
 
 from captau.server.challenge.web.app import make_app
@@ -20,7 +21,7 @@ from tests.server.challenge.visitors import (
     write_challenge,
 )
 
-schemathesis = pytest.importorskip("schemathesis", reason="it comes with the extra [dev]")
+pytestmark = pytest.mark.dev
 
 __all__ = ["quick_passwords"]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
+import schemathesis
 from hypothesis import HealthCheck, given, settings
 
 from captau.server.collect.simulation.browser import join_study
@@ -12,7 +13,7 @@ from captau.server.collect.web.app import make_app
 from tests.server.collect.conftest import make_site, serve_site
 from tests.server.collect.visitors import sign_in_admin
 
-schemathesis = pytest.importorskip("schemathesis", reason="it comes with the extra [dev]")
+pytestmark = pytest.mark.dev
 
 SETTINGS = settings(max_examples=10, database=None, suppress_health_check=list(HealthCheck))
 
