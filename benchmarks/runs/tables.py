@@ -181,7 +181,8 @@ def rich_of(table: ResultTable, width: int | None = None) -> RichTable:
 
     Args:
         table: the table.
-        width: of the terminal, in cells; the spare columns go where the numbers do not fit into it.
+        width: of the terminal, in cells; the spare columns, and the notes that explain them, go where the numbers
+            do not fit into it.
     """
     table = table.with_marks()
     notes = table.notes
@@ -194,8 +195,9 @@ def rich_of(table: ResultTable, width: int | None = None) -> RichTable:
     # Each column has three cells of frame, and the labels want some room as well.
     if width is not None and sum(widest) + 3 * len(widest) + LABEL_ROOM > width and table.spare:
         visible = [index for index in visible if index not in table.spare]
-        hidden = ", ".join(dict.fromkeys(table.columns[index] for index in table.spare))
-        notes = [*notes, f"No room for {hidden}: see table.md, or widen the terminal."]
+        hidden = dict.fromkeys(table.columns[index] for index in table.spare)
+        notes = [note for note in notes if note.partition(": ")[0] not in hidden]
+        notes += [f"No room for {', '.join(hidden)}: see table.md, or widen the terminal."]
     # Fixed widths: rich may widen columns with least widths until the table is wider than the terminal.
     heads = {index: Text(table.columns[index]) for index in visible}
     of_heads = {i: max(widest[i], head.cell_len) for i, head in heads.items()}

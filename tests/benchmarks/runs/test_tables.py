@@ -149,6 +149,21 @@ def test_words_of_heads_and_the_frame_stay_whole_at_80_columns(width: int) -> No
     assert {line[-1] for line in lines} <= set("┓┃┩│┘")
 
 
+def test_a_note_of_a_column_that_has_no_room_is_not_shown() -> None:
+    rows = [("cider", ["10.0", "1.0", "1"])]
+    notes = ["rank: ties share one.", "τ_c: by pairs."]
+    table = ResultTable("T", "metric", ["τ_c", "±", "rank"], rows, notes=notes, spare=(1, 2))
+    shown: dict[int, str] = {}
+    for width in (30, 100):
+        console = Console(width=width, file=io.StringIO(), record=True)
+        console.print(rich_of(table, width))
+        shown[width] = " ".join(console.export_text().split())
+    assert shown[100].endswith("rank: ties share one. τ_c: by pairs.")
+    assert shown[30].endswith(
+        "τ_c: by pairs. No room for ±, rank: see table.md, or widen the terminal."
+    )
+
+
 def test_a_mark_on_your_own_metric_for_people_and_not_in_csv() -> None:
     table = ResultTable(
         "T", "metric", ["x"], [("a", ["1"]), ("b", ["2"])], own_labels=frozenset("a")
