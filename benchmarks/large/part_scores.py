@@ -204,9 +204,11 @@ def _share_frequencies(plan: RunPlan, part: str, rows: Rows) -> None:
             corpus = Corpus.of_rows(rows, tokenizer)
             keys_by_tokenizer[tokenizer] = frequency_table.ngram_keys(corpus, ORDERS)
         keys = keys_by_tokenizer[tokenizer]
+        bounds = np.cumsum([key.shape[1] for key in keys])[:-1]
         path = plan.frequency_table(name)
         table = _open_table(path, path.stat().st_mtime_ns)
-        counts = [table.look_up(key) for key in keys]
+        # All lengths at once: a search of denser keys stays longer in what caches hold of the table.
+        counts = np.split(table.look_up(np.concatenate(keys, axis=1)), bounds)
         rows.compute_once(name, lambda table=table, counts=counts: (table.documents, counts))
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import BinaryIO
@@ -37,8 +37,10 @@ _ENTRY_BYTES = 20
 _FACTORS = np.array([0x9E3779B97F4A7C15, 0x6A09E667F3BCC909], dtype=np.uint64)
 #: Bytes that are copied at a time.
 _COPY_SIZE = 1 << 20
+#: Entries that are merged at a time.
+_MERGE_STRETCH = 1 << 17
 #: Keys that are searched at a time.
-_SEARCH_RUN = 1024
+_SEARCH_RUN = 4096
 
 
 @dataclass(frozen=True)
@@ -60,6 +62,12 @@ class DocumentCounts:
     def nbytes(self) -> int:
         """The size of all entries in bytes."""
         return self.high.nbytes + self.low.nbytes + self.counts.nbytes
+
+    def select(self, entries: slice | NDArray[np.bool_]) -> DocumentCounts:
+        """Return the counts of some entries."""
+        return DocumentCounts(
+            self.high[entries], self.low[entries], self.counts[entries], self.documents
+        )
 
 
 def ngram_keys(corpus: Corpus, orders: int) -> list[KeyHalves]:
@@ -131,15 +139,28 @@ def key_saved_counts(counts: Mapping[tuple[str, ...], int], documents: int) -> D
 def merge(parts: Iterable[DocumentCounts], min_documents: int = 1) -> DocumentCounts:
     """Sum counts, and leave out n-grams of fewer than `min_documents` documents."""
     parts = list(parts)
-    total = _sort_and_sum(
-        np.concatenate([np.empty(0, np.uint64), *(p.high for p in parts)]),
-        np.concatenate([np.empty(0, np.uint64), *(p.low for p in parts)]),
-        np.concatenate([np.empty(0, np.int64), *(p.counts.astype(np.int64) for p in parts)]),
-        sum(p.documents for p in parts),
-    )
-    is_frequent = total.counts >= min_documents
+    # In stretches of keys that the processor's cache holds: a sort of all of them takes longer.
+    n_stretches = 1 + sum(len(part.high) for part in parts) // _MERGE_STRETCH
+    longest = max((part.high for part in parts), key=len, default=np.empty(0, np.uint64))
+    bounds = longest[np.arange(1, n_stretches) * len(longest) // n_stretches]
+    edges = [[0, *np.searchsorted(p.high, bounds).tolist(), len(p.high)] for p in parts]
+    stretches: list[DocumentCounts] = []
+    for first in range(n_stretches):
+        joined = _concatenate(
+            [p.select(slice(*e[first : first + 2])) for p, e in zip(parts, edges, strict=True)]
+        )
+        total = _sort_and_sum(joined.high, joined.low, joined.counts.astype(np.int64), 0)
+        stretches.append(total.select(total.counts >= min_documents))
+    return replace(_concatenate(stretches), documents=sum(part.documents for part in parts))
+
+
+def _concatenate(parts: Sequence[DocumentCounts]) -> DocumentCounts:
+    """Return the entries of all parts, one part after the other."""
     return DocumentCounts(
-        total.high[is_frequent], total.low[is_frequent], total.counts[is_frequent], total.documents
+        np.concatenate([np.empty(0, np.uint64), *(part.high for part in parts)]),
+        np.concatenate([np.empty(0, np.uint64), *(part.low for part in parts)]),
+        np.concatenate([np.empty(0, np.uint32), *(part.counts for part in parts)]),
+        sum(part.documents for part in parts),
     )
 
 
@@ -177,16 +198,14 @@ def _write_header(stream: BinaryIO, documents: int, entries: int) -> None:
 def read_range(path: Path, number: int, n_ranges: int) -> DocumentCounts:
     """Read one of `n_ranges` equally wide ranges of keys (a power of two) of a file that `write_counts` wrote."""
     layout = _Layout.read(path)
-    high, low, counts = layout.map_columns(path)
+    counts = DocumentCounts(*layout.map_columns(path), layout.documents)
     # The bounds are whole numbers: 2^64, the end of the last range, is no unsigned integer of 64 bits.
     bounds = [(number + step) * (1 << 64) // n_ranges for step in (0, 1)]
     begin, end = (
-        len(high) if bound >> 64 else int(np.searchsorted(high, np.uint64(bound)))
+        len(counts.high) if bound >> 64 else int(np.searchsorted(counts.high, np.uint64(bound)))
         for bound in bounds
     )
-    return DocumentCounts(
-        high[begin:end].copy(), low[begin:end].copy(), counts[begin:end].copy(), layout.documents
-    )
+    return counts.select(slice(begin, end))
 
 
 def join_ranges(path: Path, parts: Sequence[Path], documents: int) -> None:
@@ -229,16 +248,6 @@ class _Layout:
         return high.view("<u8"), low.view("<u8"), counts.view("<u4")
 
 
-def _search_sorted(table: KeyHalves, keys: KeyHalves) -> Ints:
-    """Return what `np.searchsorted` does for sorted keys: run by run, in a stretch of the table that caches hold."""
-    positions = np.empty(len(keys), np.int64)
-    edges = [*np.searchsorted(table, keys[::_SEARCH_RUN]).tolist(), len(table)]
-    for first, (begin, end) in zip(range(0, len(keys), _SEARCH_RUN), pairwise(edges), strict=True):
-        run = slice(first, first + _SEARCH_RUN)
-        positions[run] = np.searchsorted(table[begin:end], keys[run]) + begin
-    return positions
-
-
 class FrequencyTable:
     """A table on disk, read by memory map, so that processes share it.
 
@@ -258,18 +267,19 @@ class FrequencyTable:
             keys: shape (2, n).
         """
         counts = np.zeros(keys.shape[1])
-        if not len(self._high):
-            return counts
         order = np.argsort(keys[0])
-        high, low = keys[0, order], keys[1, order]
-        position = _search_sorted(self._high, high)
-        pending = np.arange(len(order))
-        while pending.size:
-            pending = pending[position[pending] < len(self._high)]
-            pending = pending[self._high[position[pending]] == high[pending]]
-            is_match = self._low[position[pending]] == low[pending]
-            matched = pending[is_match]
-            counts[order[matched]] = self._counts[position[matched]]
-            pending = pending[~is_match]  # the next key may have this first half as well
-            position[pending] += 1
+        n_entries = len(self._high)
+        edges = np.searchsorted(self._high, keys[0, order[::_SEARCH_RUN]]).tolist()
+        # Run by run of sorted keys, each in a stretch of the table that caches hold.
+        for run, (begin, end) in enumerate(pairwise([*edges, n_entries])):
+            pending = order[run * _SEARCH_RUN : (run + 1) * _SEARCH_RUN]
+            high = keys[0, pending]
+            entry = begin + np.searchsorted(self._high[begin:end], high)
+            while pending.size and n_entries:
+                is_near = (entry < n_entries) & (self._high.take(entry, mode="clip") == high)
+                pending, entry, high = pending[is_near], entry[is_near], high[is_near]
+                is_match = self._low[entry] == keys[1, pending]
+                counts[pending[is_match]] = self._counts[entry[is_match]]
+                # The next entry may have this first half as well.
+                pending, entry, high = pending[~is_match], entry[~is_match] + 1, high[~is_match]
         return counts

@@ -33,6 +33,7 @@ SETS = st.lists(
     min_size=1,
     max_size=12,
 )
+PAIRS = st.tuples(*[st.integers(0, 3)] * 2)
 
 
 def counts_of(sets):
@@ -111,14 +112,23 @@ def test_a_written_corpus_is_read_back_equal(tmp_path_factory, texts):
         assert (reread.grams(n).ngram_at == corpus.grams(n).ngram_at).all()
 
 
-@settings(deadline=None, max_examples=40)
-@given(st.lists(st.integers(0, 50)), st.lists(st.integers(0, 50)), st.sampled_from([1, 3, 1024]))
-def test_a_search_in_runs_finds_what_numpy_does(table, keys, run):
-    table, keys = np.array(sorted(table), np.uint64), np.array(sorted(keys), np.uint64)
+@settings(deadline=None, max_examples=60)
+@given(st.lists(st.lists(PAIRS)), st.lists(PAIRS), st.sampled_from([1, 3, 4096]))
+def test_stretches_and_runs_change_no_count(tmp_path_factory, parts, keys, size):
+    """Half keys of few values, of which many are equal, are counted as pairs by a `Counter`."""
+
+    def halves(pairs):
+        return np.array(pairs, np.uint64).reshape(-1, 2).T
+
+    path = tmp_path_factory.mktemp("table") / "t"
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(frequency_table, "_SEARCH_RUN", run)
-        positions = frequency_table._search_sorted(table, keys)
-    assert positions.tolist() == np.searchsorted(table, keys).tolist()
+        patched.setattr(frequency_table, "_MERGE_STRETCH", size)
+        patched.setattr(frequency_table, "_SEARCH_RUN", size)
+        counts = [key_counts([halves(part)], [np.ones(len(part))], 1) for part in parts]
+        write_counts(path, merge(counts, min_documents=2))
+        looked_up = FrequencyTable(path).look_up(halves(keys))
+    counter = Counter(pair for part in parts for pair in part)
+    assert looked_up.tolist() == [counter[key] if counter[key] > 1 else 0 for key in keys]
 
 
 def test_a_file_that_is_no_table_is_an_error(tmp_path):
