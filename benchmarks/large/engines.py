@@ -7,18 +7,16 @@ task repeated. `run` and `filtering` open one by `open_engine`.
 
 from __future__ import annotations
 
-import json
 import multiprocessing
 import os
 import signal
 import threading
 import time
-import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
+from functools import partial
 from importlib import import_module
 from typing import Any, Self
 
@@ -34,8 +32,6 @@ _SHARED_PREFIXES = ("CAPTAU_", "AWS_", "FSSPEC_", "HF_")
 _OBJECT_STORE_BYTES = 100_000_000
 #: How often a Ray on this machine is started; on a busy one its parts miss one another.
 _START_ATTEMPTS = 3
-#: The largest number of tasks in a group, and the smallest number of groups for each worker.
-_LARGEST_GROUP, _GROUPS_PER_WORKER = 4, 8
 
 
 class Engine(ABC):
@@ -192,14 +188,13 @@ def _exit_with_parent(parent: int) -> None:
 
 
 class RayEngine(Engine):
-    """Ray Data: on a cluster, or on this machine where no address is given."""
+    """Ray: on a cluster, or on this machine where no address is given."""
 
     name = "ray"
 
     def __init__(self, workers: int | None, address: str | None) -> None:
         try:
             ray = import_module("ray")
-            import_module("ray.data")
         except ModuleNotFoundError as error:
             raise InputError(
                 f"engine=ray: {error.name} is not installed: pip install 'captau[ray]'"
@@ -214,36 +209,26 @@ class RayEngine(Engine):
         import ray
         from ray.exceptions import RayError
 
-        shared = {k: v for k, v in os.environ.items() if k.startswith(_SHARED_PREFIXES)}
-        common: dict[str, Any] = {
-            "log_to_driver": False,
-            "logging_level": "ERROR",
-            "runtime_env": {"env_vars": shared},
-        }
+        messages: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
         os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
         if address is None:
-            _start_local_ray((os.cpu_count() or 1) if workers is None else workers, common)
+            # Its workers have this process' environment, and start faster without one of their own.
+            _start_local_ray((os.cpu_count() or 1) if workers is None else workers, messages)
             return
         if (fault := fault_of(address)) is not None:
             raise _unreachable_error(address, fault)
+        shared = {k: v for k, v in os.environ.items() if k.startswith(_SHARED_PREFIXES)}
         try:
-            ray.init(address=address, **common)
+            ray.init(address=address, runtime_env={"env_vars": shared}, **messages)
         except (RayError, ConnectionError, RuntimeError, ValueError) as error:
             raise _unreachable_error(address, f"{error}; {TOKEN}") from error
 
     def run(self, stage: str, plan: str, tasks: Sequence[Task]) -> Iterator[tuple[Task, Result]]:
-        def perform_group(row: dict[str, Any]) -> dict[str, Any]:
-            results = [perform(stage, plan, task) for task in json.loads(row["tasks"])]
-            return {"number": row["number"], "results": json.dumps(results)}
+        import ray
 
-        # Sending a group takes a tenth of a second, so that many tasks go in groups of a few.
-        concurrency = min(self.workers, len(tasks))
-        group_size = len(tasks) // (_GROUPS_PER_WORKER * self.workers)
-        return self._run_groups(
-            tasks,
-            max(1, min(_LARGEST_GROUP, group_size)),
-            lambda data: data.map(perform_group, num_cpus=1, concurrency=concurrency),
-        )
+        remote: Any = ray.remote(num_cpus=1, max_retries=RETRIES)(perform)
+        submit = partial(remote.remote, stage, plan)
+        yield from self._collect(tasks, [submit] * self.workers)
 
     def run_models(self, plan: str, tasks: Sequence[Task]) -> Iterator[tuple[Task, Result]]:
         import ray
@@ -254,41 +239,40 @@ class RayEngine(Engine):
             cores = [int(n["Resources"].get("CPU", 0)) for n in ray.nodes() if n["Alive"]]
             share = {"num_cpus": min(self.workers, max(cores))}
             concurrency = min(self.workers // share["num_cpus"], cores.count(max(cores)))
-        return self._run_groups(
-            tasks,
-            1,
-            lambda data: data.map_batches(
-                _ModelActor,
-                fn_constructor_args=(plan,),
-                batch_size=1,
-                concurrency=concurrency,
-                **share,
-            ),
+        remote: Any = ray.remote(max_restarts=RETRIES, max_task_retries=RETRIES, **share)(
+            _ModelActor
         )
+        actors = [remote.remote() for _ in range(min(concurrency, len(tasks)))]
+        try:
+            yield from self._collect(tasks, [partial(a.perform.remote, plan) for a in actors])
+        finally:
+            for actor in actors:  # its device or cores are for the next stage
+                ray.kill(actor)
 
-    def _run_groups(
-        self, tasks: Sequence[Task], group_size: int, transform: Callable[[Any], Any]
+    def _collect(
+        self, tasks: Sequence[Task], submitters: Sequence[Callable[[Task], Any]]
     ) -> Iterator[tuple[Task, Result]]:
-        """Yield tasks with their results, which a transformation of a Ray dataset of groups computes."""
+        """Yield tasks with their results; each submitter, which makes a reference to a result, has one at a time."""
         import ray
         from ray.exceptions import RayError
 
-        if not tasks:
-            return
-        with _silence_ray_data():
-            groups = [tasks[i : i + group_size] for i in range(0, len(tasks), group_size)]
-            # Tasks go as JSON texts: of dicts Ray would make columns, the same ones for all tasks.
-            rows = [{"number": i, "tasks": json.dumps(group)} for i, group in enumerate(groups)]
-            data = ray.data.from_items(rows, override_num_blocks=len(rows))
-            try:
-                for row in transform(data).iter_rows():
-                    yield from zip(groups[row["number"]], json.loads(row["results"]), strict=True)
-            except RayError as error:
-                reason = str(error).strip().splitlines()[-1]
-                raise InputError(
-                    f"engine=ray: a task failed ({type(error).__name__}: {reason[:200]}); what is done is "
-                    f"kept: start the same command again"
-                ) from error
+        waiting, idle = list(reversed(tasks)), list(submitters)
+        running: dict[Any, tuple[Task, Callable[[Task], Any]]] = {}
+        try:
+            while waiting or running:
+                while waiting and idle:
+                    submit, task = idle.pop(), waiting.pop()
+                    running[submit(task)] = task, submit
+                (reference,), _ = ray.wait(list(running))
+                task, submit = running.pop(reference)
+                idle.append(submit)
+                yield task, ray.get(reference)
+        except RayError as error:
+            reason = str(error).strip().splitlines()[-1]
+            raise InputError(
+                f"engine=ray: a task failed ({type(error).__name__}: {reason[:200]}); what is done is "
+                f"kept: start the same command again"
+            ) from error
 
     def __exit__(self, *_: object) -> None:
         if self._has_connected:
@@ -297,7 +281,7 @@ class RayEngine(Engine):
             ray.shutdown()
 
 
-def _start_local_ray(cpus: int, common: dict[str, Any]) -> None:
+def _start_local_ray(cpus: int, messages: dict[str, Any]) -> None:
     """Start a Ray on this machine.
 
     Raises:
@@ -312,7 +296,7 @@ def _start_local_ray(cpus: int, common: dict[str, Any]) -> None:
                 num_cpus=cpus,
                 include_dashboard=False,
                 object_store_memory=_OBJECT_STORE_BYTES,
-                **common,
+                **messages,
             )
             return
         except Exception as error:  # a machine that is too busy has no class of its own
@@ -326,39 +310,10 @@ def _start_local_ray(cpus: int, common: dict[str, Any]) -> None:
 
 
 class _ModelActor:
-    """An actor of Ray Data, whose process loads a model once and performs one task after another."""
+    """A process that loads a model once and performs one task after another."""
 
-    def __init__(self, plan: str) -> None:
-        self._plan = plan
-
-    def __call__(self, batch: dict[str, Any]) -> dict[str, Any]:
-        results = [
-            json.dumps([perform("model", self._plan, task) for task in json.loads(tasks)])
-            for tasks in batch["tasks"]
-        ]
-        return {"number": batch["number"], "results": results}
-
-
-@contextmanager
-def _silence_ray_data() -> Generator[None]:
-    """Switch Ray Data's own progress bars and messages off."""
-    import logging
-
-    from ray.data import DataContext
-
-    context = DataContext.get_current()
-    before = context.enable_progress_bars
-    context.enable_progress_bars = False
-    logger = logging.getLogger("ray.data")
-    level = logger.level
-    logger.setLevel(logging.ERROR)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        context.enable_progress_bars = before
-        logger.setLevel(level)
+    def perform(self, plan: str, task: Task) -> Result:
+        return perform("model", plan, task)
 
 
 def _unreachable_error(address: str, reason: str) -> InputError:

@@ -101,7 +101,7 @@ class LargeOptions(Options):
     configuration: Mapping[str, Any] = configuration_part()
     engine: str = option(
         None,
-        "how large sets are scored; local is a pool of processes (the default), ray is Ray Data",
+        "how large sets are scored: by a pool of processes on this machine (local, the default) or by Ray",
         type=str | None,
         read=lambda value, _: value or "local",
         takes="local|ray",

@@ -9,7 +9,6 @@ import sys
 import numpy as np
 import pytest
 import ray
-import ray.data
 
 from captau.benchmarks.large.engines import RayEngine
 from tests.benchmarks.large.large_sets import METRICS, command, rows_of, score, scores_in, write
@@ -103,15 +102,6 @@ def test_two_nodes_give_the_scores_of_one_process_although_a_worker_dies(
     record = json.loads((tmp_path / "out" / "run.json").read_text())
     assert record["engine"] == "ray"
     assert record["costs"]["worker_rss"] > 0
-
-
-def test_tasks_in_groups_give_the_same_scores(rows, tmp_path, monkeypatch, cluster):
-    monkeypatch.setattr("captau.benchmarks.large.engines._GROUPS_PER_WORKER", 1)
-    write(tmp_path / "set.jsonl", rows)
-    score(tmp_path / "set.jsonl", tmp_path / "out", METRICS, engine="ray", workers=2, rows=5)
-    score(tmp_path / "set.jsonl", tmp_path / "local", METRICS, rows=5)
-    assert len(list((tmp_path / "out" / "scores").iterdir())) == 12
-    check_equal(tmp_path / "local", tmp_path / "out")
 
 
 def test_an_actor_scores_by_a_model_as_this_process_does(
