@@ -74,6 +74,10 @@ def run_captau(*words: object) -> int:
     return ended.value.code
 
 
+#: The backend of metrics that starts Java.
+WITH_JAVA = pytest.param("pycocoevalcap", marks=pytest.mark.java)
+
+
 @contextmanager
 def serving(app: FastAPI, **options: Any) -> Iterator[str]:
     """A server of an application in a thread; the address is what is given."""

@@ -42,10 +42,20 @@ def _tokens_of_pool():
 # Signatures
 
 
+@pytest.fixture
+def stand_in_java(tmp_path, monkeypatch):
+    """Name a program as the Java; signatures only need its content."""
+    program = tmp_path / "java"
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("CAPTAU_JAVA", str(program))
+
+
 #: Parameters that change no score: where answers are kept, and what they cost.
 UNSIGNED = {"mllm_judge": ("answers", "price_sent", "price_answered")}
 
 
+@pytest.mark.usefixtures("stand_in_java")
 @pytest.mark.parametrize("name", metric_names())
 def test_each_field_enters_the_signature(name, tmp_path):
     instance = make_metric(name, tmp_path)
@@ -80,10 +90,12 @@ def test_the_content_of_a_file_enters_the_signature_and_its_path_does_not(name, 
         _ = instance.signature
 
 
+@pytest.mark.usefixtures("stand_in_java")
 def test_signatures_of_registered_metrics_differ(tmp_path):
     assert len({make_metric(n, tmp_path).signature for n in metric_names()}) == len(metric_names())
 
 
+@pytest.mark.usefixtures("stand_in_java")
 @pytest.mark.parametrize("name", metric_names())
 def test_versions_enter_the_signature(name, tmp_path, monkeypatch):
     instance = make_metric(name, tmp_path)
@@ -93,6 +105,7 @@ def test_versions_enter_the_signature(name, tmp_path, monkeypatch):
     assert "99.1" in instance.signature
 
 
+@pytest.mark.java
 def test_a_signature_names_every_field_and_version(monkeypatch):
     # Worked by hand: name, every field, every version.
     monkeypatch.setattr(base, "version", lambda distribution: "1.2")
@@ -109,6 +122,7 @@ def test_a_signature_names_every_field_and_version(monkeypatch):
 
 
 @pytest.mark.parametrize("name", TEXT_METRICS)
+@pytest.mark.java
 def test_the_tokeniser_enters_the_signature(name, monkeypatch):
     """Observe the Java that a metric asks for, so that this cannot fall behind."""
     requests = []
@@ -124,6 +138,7 @@ def test_the_tokeniser_enters_the_signature(name, monkeypatch):
         assert "|pycocoevalcap:" in signature or not requests
 
 
+@pytest.mark.java
 def test_the_java_enters_the_signature(tmp_path, monkeypatch):
     monkeypatch.delenv("CAPTAU_JAVA", raising=False)
     usual = metric("meteor(backend=pycocoevalcap)").signature

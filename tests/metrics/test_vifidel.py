@@ -23,6 +23,8 @@ from captau.metrics.neural.vifidel import (
 from captau.metrics.registry import metric
 from tests.conftest import AWKWARD, says
 
+pytestmark = pytest.mark.dev
+
 # Unit vectors of the plane, so that distances are √2 between those at right angles and 2 between
 # opposite ones; bear is (0.6, 0.8): √0.8 from dog, √0.4 from cat.
 WORDS = {

@@ -189,6 +189,7 @@ def script():
     return module
 
 
+@pytest.mark.java
 def test_made_up_texts_are_tokenised_as_by_java(script):
     texts = [*AWKWARD, *script.FRAGMENTS, *islice(script.fuzz(20), 5000)]
     total, differences, _ = script.compare(texts)
@@ -196,6 +197,7 @@ def test_made_up_texts_are_tokenised_as_by_java(script):
     assert differences == []
 
 
+@pytest.mark.java
 def test_the_comparison_sees_a_difference(script, monkeypatch):
     monkeypatch.setattr(ptb, "_caches", {})
     monkeypatch.setattr(ptb, "_tokenize_line", lambda line: line)

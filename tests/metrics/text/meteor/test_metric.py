@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from captau.metrics.registry import metric
 from captau.metrics.text.meteor import alignment
 from captau.metrics.text.meteor import metric as meteor_module
-from tests.conftest import says
+from tests.conftest import WITH_JAVA, says
 
-BACKENDS = ["captau", "pycocoevalcap"]
+BACKENDS = ["captau", WITH_JAVA]
 
 # The English parameters of METEOR 1.5.
 ALPHA, BETA, GAMMA, DELTA = 0.85, 0.2, 0.6, 0.75

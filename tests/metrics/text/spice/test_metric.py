@@ -95,6 +95,7 @@ def test_each_row_has_its_own_scores_in_any_order(scores):
     np.testing.assert_array_equal(reversed_scores, scores[[*range(len(WORKED) - 1, -1, -1), 0]])
 
 
+@pytest.mark.java
 def test_related_metrics_are_columns_of_one_computation(monkeypatch):
     calls = itertools.count()
     columns = np.arange(18.0).reshape(2, 9)
@@ -108,6 +109,7 @@ def test_related_metrics_are_columns_of_one_computation(monkeypatch):
     assert next(calls) == 1
 
 
+@pytest.mark.java
 def test_the_corpus_score_is_the_mean_over_the_rows_that_have_one(monkeypatch):
     columns = np.full((3, 9), [[0.5], [NAN], [1.0]])
     monkeypatch.setattr(spice_models, "JARS", ())

@@ -19,6 +19,8 @@ from captau.metrics.text.spice.models import (
 )
 from tests.conftest import says
 
+pytestmark = pytest.mark.java
+
 CONTENTS = {"tool-1.0.jar": b"PK code", "tool-1.0-models.jar": b"PK models" * 1000}
 
 

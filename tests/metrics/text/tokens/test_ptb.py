@@ -13,7 +13,7 @@ import pytest
 from captau.metrics.registry import metric
 from captau.metrics.rows import Rows
 from captau.metrics.text.tokens import ptb
-from tests.conftest import AWKWARD
+from tests.conftest import AWKWARD, WITH_JAVA
 
 #: Worked by hand: Penn Treebank rules, lower case, without pycocoevalcap's punctuation.
 TOKENS = [
@@ -39,7 +39,7 @@ TOKENS = [
 ]
 
 
-BOTH = pytest.mark.parametrize("backend", ["captau", "pycocoevalcap"])
+BOTH = pytest.mark.parametrize("backend", ["captau", WITH_JAVA])
 
 
 @BOTH
@@ -78,6 +78,7 @@ def test_without_java(monkeypatch):
     assert cider.score(rows)[0] > 0
 
 
+@pytest.mark.java
 def test_backends_do_not_share_tokens(forgetful, monkeypatch):
     rows = Rows.from_items([{"caption": "A dog", "references": ["a cat", "A dog"]}])
     monkeypatch.setattr(ptb, "_run_java", lambda lines: [f"java's {line}" for line in lines])
@@ -95,6 +96,7 @@ def test_memory_is_bounded(forgetful, monkeypatch):
         assert sum(len(t) for m in ptb._caches.values() for t in m.tokens) <= 100
 
 
+@pytest.mark.java
 def test_no_text_shifts_another(forgetful):
     known = [f"known {i}" for i in range(len(AWKWARD) + 1)]
     mixed = [t for pair in zip(known, AWKWARD, strict=False) for t in pair] + known[-1:]
@@ -106,6 +108,7 @@ def test_no_text_shifts_another(forgetful):
         assert ptb.tokenize([text], "pycocoevalcap") == [tokens]
 
 
+@pytest.mark.java
 def test_nothing_left_open_reaches_the_next_text():
     """A tag's quote, or a face that JFlex reads up to the next "<", would run over the line's end."""
     opens = ["a <b c=' d", 'a <b c=" d', "=.[^x=", "a <b c='d' e=\""]
@@ -114,6 +117,7 @@ def test_nothing_left_open_reaches_the_next_text():
     assert ptb._run_java(texts) == list(map(ptb.tokenize_by_rules, texts))
 
 
+@pytest.mark.java
 def test_no_white_space_or_control_character_ends_a_line(forgetful):
     kinds = {"Cc", "Cf", "Zl", "Zp", "Zs"}
     odd = [chr(c) for c in range(0x10000) if unicodedata.category(chr(c)) in kinds]
@@ -126,6 +130,7 @@ def test_no_white_space_or_control_character_ends_a_line(forgetful):
         assert tokens[2 * odd.index(ends)] == "a b c"
 
 
+@pytest.mark.java
 def test_an_unforeseen_line_end_costs_time_alone(forgetful, monkeypatch):
     expected = ptb.tokenize(AWKWARD, "pycocoevalcap")
     ptb._caches.clear()
@@ -133,6 +138,7 @@ def test_an_unforeseen_line_end_costs_time_alone(forgetful, monkeypatch):
     assert ptb.tokenize(AWKWARD, "pycocoevalcap") == expected
 
 
+@pytest.mark.java
 def test_tokens_do_not_depend_on_the_next_text():
     """The tokeniser reads ahead over the line's end: before a figure "No." keeps its full stop."""
     endings = ["Nintendo Wii U.", "a ha t.", "a wall of art.", "No.", "p.", "Acme Inc.", "U.S."]
@@ -149,6 +155,7 @@ def test_a_lone_surrogate_is_no_fault(backend):
     assert ptb.tokenize(["a \ud800 dog", "a cat"], backend) == ["a dog", "a cat"]
 
 
+@pytest.mark.java
 def test_tokens_survive_a_locale_without_letters():
     """Under LC_ALL=C a pipe of Java's would turn ä into a question mark."""
     code = (
