@@ -256,4 +256,9 @@ def explain(error: Exception, command: Command) -> InputError:
     while cause.__cause__ is not None:
         cause = cause.__cause__
     reason = str(cause).strip().splitlines()[0] if str(cause).strip() else ""
+    override = re.match(r"Error merging override (.+)", first_line)
+    kind = re.search(r"converted to (Integer|Float)|not a valid (bool)", reason)
+    if override and kind:
+        expected = {"Integer": "a whole number", "Float": "a number", "bool": "true or false"}
+        return InputError(f"{override[1]}: {expected[kind[1] or kind[2]]} is expected")
     return InputError(first_line if reason in ("", first_line) else f"{first_line}: {reason}")

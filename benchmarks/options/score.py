@@ -268,7 +268,7 @@ examples.csv, table.md, table.tex and run.json.
             raise InputError(
                 "tokenize= goes with save_df=; of a metric write 'metrics=cider(tokenize=zh)'"
             )
-        if composed["candidates"] is None:
+        if not composed["candidates"]:
             raise InputError("the option candidates=… is needed: the captions to score; see --help")
         if not is_large(composed):
             for key in cls.changed_keys(composed, LARGE_ONLY):

@@ -191,7 +191,7 @@ def test_raters_that_are_sorted_ratings_are_told(agree, data_root):
     ("arguments", "said"),
     [
         (["draws=0"], "draws is 0; a whole number from 1 on is expected"),
-        (["draws=many"], "could not be converted to Integer"),
+        (["draws=many"], "a whole number is expected"),
         (["seed=-1"], "seed is -1; a whole number from 0 on is expected"),
         (["dataset=dmeo"], "did you mean demo"),
         (["protocol.dimension=x"], "unknown dimension of dataset demo 'x'"),

@@ -129,7 +129,7 @@ def test_a_folder_belongs_to_one_sweep(captau):
         (["hydra/launcher=slurm"], "hydra/launcher=slurm: Could not detect"),
         (["hydra/launcher=ray", "hydra.launcher.address=127.0.0.1:1"], "cannot be reached"),
         (["hydra.mode=MULTIRUN"], "hydra.mode cannot be set"),
-        (["statistics.replicates=1,two"], "could not be converted to Integer"),
+        (["statistics.replicates=1,two"], "a whole number is expected"),
     ],
 )
 def test_a_sweep_that_cannot_start_leaves_nothing(captau, tmp_path, words, message):

@@ -267,7 +267,7 @@ def test_other_datasets_have_no_options() -> None:
         ("bench dataset=file", "the option file.path=FILE is needed"),
         ("bench file.path=mine.csv", "file.path=… belongs to dataset=file"),
         ("bench dataset=file file.pth=mine.csv", "unknown option of captau bench 'file.pth'"),
-        ("bench dataset=file file.low=much", "could not be converted to Float"),
+        ("bench dataset=file file.low=much", "file.low=much: a number is expected"),
     ],
 )
 def test_faults_on_the_command_line(words: str, part: str, capsys) -> None:
