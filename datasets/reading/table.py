@@ -21,6 +21,7 @@ import pandas as pd
 from ..errors import InputError
 from ..schema import RATING_COLUMNS, CaptionSet, Card, Scale, make_items, whole
 from .json_files import read_json, read_json_lines, read_text
+from .parquet_files import open_parquet
 
 #: The endings that `read_table` knows.
 ENDINGS = (".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".parquet")
@@ -265,7 +266,7 @@ def _parquet(path: Path) -> Table:
             return [None if i is None else texts[i] for texts, rows in chunks for i in rows]
         return guarded(values.to_pylist)
 
-    file = guarded(lambda: _open_parquet(path))
+    file = guarded(lambda: open_parquet(path, nested=False))
     names: list[str] = []
     for field in file.schema_arrow:
         names.append(field.name)
@@ -273,22 +274,6 @@ def _parquet(path: Path) -> Table:
             names[-1:] = [f"{field.name}.{inner.name}" for inner in field.type]
     places = [f"{path}: row {i}" for i in range(1, file.metadata.num_rows + 1)]
     return Table(path, names, places, column)
-
-
-def _open_parquet(path: Path) -> Any:
-    """Open a Parquet file with texts as dictionaries: a small file may hold a long text in each of many rows."""
-    import pyarrow.parquet as pq
-
-    metadata = pq.read_metadata(path)
-    leaves = [metadata.schema.column(i) for i in range(len(metadata.schema))]
-    names = set(metadata.schema.to_arrow_schema().names)
-    # Neither lists nor structures: Arrow reads their dictionaries only where there is one.
-    texts = [
-        leaf.path for leaf in leaves if leaf.physical_type == "BYTE_ARRAY" and leaf.path in names
-    ]
-    return pq.ParquetFile(
-        path, metadata=metadata, read_dictionary=texts, page_checksum_verification=True
-    )
 
 
 @dataclass

@@ -30,6 +30,7 @@ from ..reading.json_files import (
     parsed,
     texts,
 )
+from ..reading.parquet_files import open_parquet
 from ..schema import whole
 from .shard_files import PACKINGS, Shard
 
@@ -47,6 +48,9 @@ SCHEMA = pa.schema(
 _TEXTS = ("txt", "caption")
 CAPTION_ENDINGS = (*_TEXTS, "json")
 IMAGES = ("jpg", "jpeg", "png", "webp", "gif", "bmp")
+
+#: The most bytes of the texts that are read at a time.
+_MOST_BYTES = 1 << 29
 
 #: The values of a row: image id, caption, references.
 Row = tuple[str, str | None, tuple[str, ...] | None]
@@ -147,16 +151,33 @@ def missing_column(
 def _read_parquet(
     path: Path, name: str, columns: Columns, size: int, required: Sequence[str]
 ) -> Iterator[pa.Table]:
-    with pq.ParquetFile(path, page_checksum_verification=True) as file:
+    with open_parquet(path, nested=True) as file:
         column_pairs = _columns_to_read(file.schema_arrow, name, columns, required)
         first_row = 0
-        for batch in file.iter_batches(size, columns=[file_name for _, file_name in column_pairs]):
-            batch.validate(full=True)  # texts are UTF-8
+        for table in _read_row_groups(file, size, [file_name for _, file_name in column_pairs]):
+            table.validate(full=True)  # texts are UTF-8
             columns_by_name = {
-                own_name: batch.column(file_name) for own_name, file_name in column_pairs
+                own_name: table.column(file_name) for own_name, file_name in column_pairs
             }
-            yield _make_table(columns_by_name, first_row, len(batch), name)
-            first_row += len(batch)
+            yield _make_table(columns_by_name, first_row, len(table), name)
+            first_row += len(table)
+
+
+def _read_row_groups(file: Any, size: int, columns: list[str]) -> Iterator[pa.Table]:
+    """Yield the rows of a Parquet file in tables of `size` rows, which may span several row groups."""
+    batches: list[Any] = []
+    n_missing = size
+    for group in range(file.num_row_groups):
+        for batch in file.iter_batches(size, row_groups=[group], columns=columns):
+            while len(batch):
+                batches.append(batch.slice(0, n_missing))
+                batch = batch.slice(n_missing)
+                n_missing -= len(batches[-1])
+                if not n_missing:
+                    yield pa.Table.from_batches(batches)
+                    batches, n_missing = [], size
+    if batches:
+        yield pa.Table.from_batches(batches)
 
 
 def _make_table(columns_by_name: dict[str, Any], first_row: int, size: int, name: str) -> pa.Table:
@@ -173,23 +194,47 @@ def _make_table(columns_by_name: dict[str, Any], first_row: int, size: int, name
         if not (
             _is_text(column.type) or (own_name == "image_id" and pa.types.is_integer(column.type))
         ):
-            raise InputError(f"{name}: '{own_name}' is {column.type}, not text; write it as text")
+            kind = _value_type(column.type)
+            raise InputError(f"{name}: '{own_name}' is {kind}, not text; write it as text")
     columns: list[Any] = [pa.array(range(first_row, first_row + size), pa.int64())]
+    n_bytes = 0
     for schema_field in list(SCHEMA)[1:]:
-        column = columns_by_name.get(schema_field.name, pa.nulls(size, schema_field.type))
+        missing = pa.chunked_array([pa.nulls(size, schema_field.type)])
+        column = columns_by_name.get(schema_field.name, missing)
         if schema_field.name == "references" and not _is_text_list(column.type):
+            kind = _value_type(column.type)
             raise InputError(
-                f"{name}: 'references' is {column.type}, not a list of texts; write it as one"
+                f"{name}: 'references' is {kind}, not a list of texts; write it as one"
+            )
+        n_bytes += _count_bytes(column)
+        if n_bytes > _MOST_BYTES:
+            raise InputError(
+                f"{name}: the texts of rows {first_row:,} to {first_row + size - 1:,} have {n_bytes >> 20:,} MB, where "
+                f"{_MOST_BYTES >> 20} MB are the most that is read at a time; not a file of captions"
             )
         columns.append(column.cast(schema_field.type))
-    if columns[-1].flatten().null_count:
+    if any(chunk.flatten().null_count for chunk in columns[-1].chunks):
         raise InputError(f"{name}: 'references' holds a null; fill it or leave it out")
     return pa.table(columns, schema=SCHEMA)
 
 
+def _count_bytes(column: Any) -> int:
+    """Return how many bytes the texts of a column or of its lists have that are read as a dictionary."""
+    n_bytes = 0
+    for chunk in column.chunks:
+        texts = chunk.flatten() if pa.types.is_nested(chunk.type) else chunk
+        if pa.types.is_dictionary(texts.type):
+            lengths = pc.call_function("binary_length", [texts.dictionary]).take(texts.indices)
+            n_bytes += pc.call_function("sum", [lengths]).as_py() or 0
+    return n_bytes
+
+
+def _value_type(kind: Any) -> Any:
+    return kind.value_type if pa.types.is_dictionary(kind) else kind
+
+
 def _is_text(kind: Any) -> bool:
-    if pa.types.is_dictionary(kind):  # of pandas' categories
-        kind = kind.value_type
+    kind = _value_type(kind)
     # A view is how polars has texts.
     return (
         pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)

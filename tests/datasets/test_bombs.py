@@ -7,6 +7,8 @@ import struct
 import tarfile
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from captau.benchmarks.commands.validate import validate
@@ -16,7 +18,14 @@ from captau.datasets.download.archives import Archive, is_archive
 from captau.datasets.reading.json_files import MAX_CONTAINERS, read_json, read_json_lines
 from captau.datasets.reading.streams import JsonSource
 from captau.datasets.reading.yaml_lines import MalformedYamlError, compose_yaml
-from captau.datasets.shards.row_reader import list_members, open_tar, read_samples
+from captau.datasets.shards.row_reader import (
+    Columns,
+    list_members,
+    open_tar,
+    read_rows,
+    read_samples,
+)
+from captau.datasets.shards.shard_files import Shard
 from tests.conftest import says
 
 LISTS = "[" + "[]," * (MAX_CONTAINERS + 1_000_000) + "[]]"
@@ -104,3 +113,18 @@ def test_members_that_were_read_are_forgotten() -> None:
     with open_tar(stream) as archive:
         counts = [len(archive.members) for _ in list_members(archive)]
     assert counts == [0] * 100
+
+
+@pytest.mark.parametrize("column", ["image_id", "caption", "references"])
+def test_a_long_text_in_each_row_of_a_parquet_shard_is_not_repeated_in_memory(
+    column: str, tmp_path: Path
+) -> None:
+    """Each of four row groups has the text once, and 1,000 rows are read at a time."""
+    texts = ["a" * 1_000_000] * 1_500
+    columns = {"image_id": ["1"] * 1_500, "caption": ["a"] * 1_500, "references": [["a"]] * 1_500}
+    columns[column] = [[text] for text in texts] if column == "references" else texts
+    path = tmp_path / "bomb.parquet"
+    pq.write_table(pa.table(columns), path, row_group_size=400)
+    assert path.stat().st_size < 1_000_000
+    with says("bomb.parquet: the texts of rows 0 to 999 have 953 MB, where 512 MB are the most"):
+        list(read_rows(path, Shard("bomb.parquet", "parquet", 0, ""), Columns(), 1_000))
