@@ -8,8 +8,8 @@ run in a child process that imports the changed source; the files stay as they a
     python scripts/mutate.py only=benchmarks/statistics/boot*
 
 Killed: a test fails. Timed out: a test takes over `TEST_SECONDS` of CPU that does not without the change. Tests
-that are slow anyway stop there and pass. Changes of annotations alone are not drawn. Equivalent: no test
-can find it, for the reason in `scripts/equivalent_mutants.csv`. Numba does not compile. Linux only.
+that are slow anyway stop there and pass. Changes of annotations, or of zip's `strict=`, which asserts, are
+not drawn. Equivalent: no test can find it, for the reason in `scripts/equivalent_mutants.csv`. Numba does not compile. Linux only.
 """
 
 from __future__ import annotations
@@ -29,9 +29,11 @@ import sys
 import tempfile
 import time
 from collections import Counter, defaultdict
+from functools import partial
 from importlib.machinery import ModuleSpec, SourceFileLoader
 from importlib.util import spec_from_file_location
-from itertools import islice
+from itertools import chain, islice
+from multiprocessing import get_context
 from pathlib import Path
 
 os.environ |= {"NUMBA_DISABLE_JIT": "1", "OPENBLAS_NUM_THREADS": "1"}
@@ -54,7 +56,7 @@ TESTS = {
     "bradley_terry": "bradley_terry ../commands/rank",
     "cider": "cider ../../parity/n_grams",
     "coefficients": "coefficients detection preferences weighted_coefficients",
-    "corpus": "corpus ../cider ../frequency_table ../../../parity/n_grams",
+    "corpus": "corpus ../frequency_table ../../reward ../../../parity/n_grams",
     "disattenuation": "significance ../commands/agree",
     "document_frequencies": "cider frequency_table",
     "intervals": "bootstrap significance",
@@ -68,17 +70,19 @@ TESTS = {
     "rating_table": "agreement_measures rater_agreement ../commands/agree",
     "remarks": "significance",
     "rouge": "rouge ../../parity/n_grams",
-    "tables": "index",
+    "tables": "index languages",
     "virtual_raters": "agreement_measures rater_agreement ../commands/agree",
     "weighted_levels": "weighted_levels bootstrap detection",
     "metrics/text/meteor/_kernel": "metric",
+    "models": "models ../../../benchmarks/commands/spice",
     "metrics/text/meteor/jar_process": "../java",
+    "metrics/text/meteor/metric": "metric languages",
     "metrics/text/parts_of_speech": "../../benchmarks/evaluation/word_parts",
     "metrics/text/spice/metric": "metric jar_process",
 }
 OPTIONS = ["-xq", "-pno:cacheprovider", "-pno:xdist", "-mnot neural", "-knot pycocoevalcap"]
 TEST_SECONDS = 1
-FIRST_SECONDS = 20  # what a test may take that runs first, and imports packages
+FIRST_SECONDS = 5  # what a test may take that runs first, and imports packages
 OUTCOMES = ("killed", "timed out", "survived", "equivalent")
 # Hypothesis draws the same examples each time, remembers none, and stops at the first that fails.
 PHASES = (Phase.explicit, Phase.generate)
@@ -86,7 +90,7 @@ settings.register_profile("mutation", derandomize=True, database=None, phases=PH
 settings.load_profile("mutation")
 # Hypothesis collects before each example, which takes longer than most examples.
 gc.disable()
-gc.collect = lambda generation=2: 0  # noqa: ARG005
+gc.collect = lambda generation=2: 0
 Mutant = tuple[str, str, str, str]  # module, changed source, changed lines before and after
 
 
@@ -101,6 +105,8 @@ def find_test_files(module: str) -> list[str]:
 def dump_evaluated(source: str) -> str:
     tree = ast.parse(source)
     for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            node.keywords = [keyword for keyword in node.keywords if keyword.arg != "strict"]
         for field in {"annotation", "returns"} & node.__dict__.keys():
             setattr(node, field, None if field == "returns" else ast.Constant(0))
     return ast.dump(tree)
@@ -180,21 +186,21 @@ def run_tests(
     module: str, source: str, folder: Path, seconds: dict[str, float], limit: float
 ) -> str:
     """Run a module's tests on changed source in a child process, and return the outcome."""
-    child = os.fork()
+    parent, child = os.getpid(), os.fork()
     if not child:
         os.setsid()
         signal.alarm(int(limit))
-        log = os.open(folder / "log", os.O_CREAT | os.O_WRONLY | os.O_TRUNC)
+        log = os.open(folder / f"log{parent}", os.O_CREAT | os.O_WRONLY | os.O_TRUNC)
         os.dup2(log, 1), os.dup2(log, 2)
         loader = MutatedImport("captau." + module[:-3].replace("/", "."), str(ROOT / module))
         loader.source = source
         sys.meta_path.insert(0, loader)
         os.environ["PYTEST_XDIST_WORKER"] = "gw0"  # so that the cache is beside the temporary files
         timed = TimedTests(seconds)
-        options = [*OPTIONS, f"--basetemp={folder}/run", *find_test_files(module)]
+        options = [*OPTIONS, f"--basetemp={folder}/run{parent}", *find_test_files(module)]
         status = int(pytest.main(options, plugins=[timed]))
         report = json.dumps([timed.seconds, list(sys.modules)])
-        (folder / "report.json").write_text(report, encoding="utf-8")
+        (folder / f"report{parent}").write_text(report, encoding="utf-8")
         os._exit(status)
     status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     with contextlib.suppress(ProcessLookupError):
@@ -212,8 +218,8 @@ def time_tests(module: str, folder: Path) -> dict[str, float]:
     for _ in range(2):
         order = {test: TEST_SECONDS + seconds[test] for test in seconds}
         if run_tests(module, source, folder, order, 3600) != "survived":
-            raise SystemExit((folder / "log").read_text(encoding="utf-8"))
-        report = json.loads((folder / "report.json").read_text(encoding="utf-8"))
+            raise SystemExit((folder / f"log{os.getpid()}").read_text(encoding="utf-8"))
+        report = json.loads((folder / f"report{os.getpid()}").read_text(encoding="utf-8"))
         seconds = {test: max(value, seconds.get(test, 0)) for test, value in report[0].items()}
         import_packages(report[1])
     return seconds
@@ -250,40 +256,58 @@ def import_packages(names: list[str]) -> None:
                 importlib.import_module(name)
 
 
+def test_mutants(
+    mutants: list[Mutant], equivalents: set[tuple[str, ...]], folder: Path
+) -> list[tuple[str, str]]:
+    """Return the module and the outcome of each mutant."""
+    seconds: dict[str, dict[str, float]] = {}
+    limits: dict[str, float] = {}
+    outcomes: list[tuple[str, str]] = []
+    for module, source, *lines in mutants:
+        if module not in seconds:
+            began = time.monotonic()
+            seconds[module] = time_tests(module, folder)
+            limits[module] = 20 + 3 * (time.monotonic() - began)
+        outcome = run_tests(module, source, folder, seconds[module], limits[module])
+        if outcome == "survived" and (module, *lines) in equivalents:
+            outcome = "equivalent"
+        outcomes.append((module, outcome))
+        print(outcome, module, *lines, sep="\t", file=sys.stderr, flush=True)
+    return outcomes
+
+
 def print_row(name: str, counts: Counter[str]) -> None:
-    n, found = counts.total(), counts["killed"] + counts["timed out"]
+    found = counts["killed"] + counts["timed out"]
+    n = max(found + counts["survived"], 1)  # where all are equivalent, 0 of 1
     low, high = binomtest(found, n).proportion_ci(method="wilson")
-    cells = (name, n, *(counts[outcome] for outcome in OUTCOMES), f"{found / n:.1%}")
+    cells = (name, counts.total(), *(counts[outcome] for outcome in OUTCOMES), f"{found / n:.1%}")
     print("|", " | ".join(map(str, cells)), f"| {low:.1%} to {high:.1%} |")
 
 
 def main(words: list[str]) -> None:
-    options = {"mutants": "500", "seed": "1"}
+    options = {"mutants": "500", "seed": "1", "workers": "1"}
     options["only"] = "benchmarks/statistics/*,metrics/text/**/*"
     options |= dict(word.split("=", 1) for word in words)
     mutants = draw_mutants(options["only"], int(options["mutants"]), int(options["seed"]))
     with (ROOT / "scripts" / "equivalent_mutants.csv").open(encoding="utf-8", newline="") as file:
         equivalents = {(row["module"], row["before"], row["after"]) for row in csv.DictReader(file)}
+    modules = sorted({mutant[0] for mutant in mutants})
+    shares: list[list[Mutant]] = [[] for _ in range(int(options["workers"]))]
+    for mutant in mutants:
+        shares[modules.index(mutant[0]) % len(shares)].append(mutant)
     outcomes: dict[str, Counter[str]] = defaultdict(Counter)
-    seconds: dict[str, dict[str, float]] = {}
-    limits: dict[str, float] = {}
-    with tempfile.TemporaryDirectory() as temporary:
-        folder = Path(temporary)
-        preload(sorted({mutant[0] for mutant in mutants}), folder / "cache")
-        for module, source, *lines in mutants:
-            if module not in seconds:
-                began = time.monotonic()
-                seconds[module] = time_tests(module, folder)
-                limits[module] = 20 + 3 * (time.monotonic() - began)
-            outcome = run_tests(module, source, folder, seconds[module], limits[module])
-            if outcome == "survived" and (module, *lines) in equivalents:
-                outcome = "equivalent"
-            outcomes[module][outcome] += 1
-            print(outcome, module, *lines, sep="\t", file=sys.stderr, flush=True)
+    with tempfile.TemporaryDirectory() as folder:
+        preload(modules, Path(folder) / "cache")
+        test = partial(test_mutants, equivalents=equivalents, folder=Path(folder))
+        with get_context("fork").Pool(len(shares)) as pool:
+            for module, outcome in chain(*pool.map(test, shares, 1)):
+                outcomes[module][outcome] += 1
     print("| module | sampled |", " | ".join(OUTCOMES), "| found | 95 % |\n|:--|" + "--:|" * 7)
     for module, counts in sorted(outcomes.items()):
         print_row(module, counts)
-    print_row("all", sum(outcomes.values(), Counter()))
+    for package in ("benchmarks", "metrics", ""):
+        counts = (outcomes[module] for module in outcomes if module.startswith(package))
+        print_row(f"all {package}", sum(counts, Counter()))
 
 
 if __name__ == "__main__":

@@ -96,6 +96,18 @@ def test_keys_with_equal_first_halves_are_told_apart(tmp_path):
     assert FrequencyTable(tmp_path / "t").look_up(keys).tolist() == [16, 10, 4, 0, 0]
 
 
+def test_ranges_are_equally_wide_and_have_each_key_once(tmp_path):
+    bounds = [0, 1 << 62, 1 << 63, 3 << 62]  # of four ranges
+    high = np.array([key for bound in bounds for key in (bound, bound + (1 << 62) - 1)], np.uint64)
+    low, counts = np.arange(8, dtype=np.uint64), np.arange(8, dtype=np.uint32)
+    write_counts(tmp_path / "t", DocumentCounts(high, low, counts, 9))
+    for number in range(4):
+        part = read_range(tmp_path / "t", number, 4)
+        assert part.counts.tolist() == part.low.tolist() == [2 * number, 2 * number + 1]
+        assert part.high.tolist() == high[2 * number : 2 * number + 2].tolist()
+        assert part.documents == 9
+
+
 @settings(deadline=None, max_examples=30)
 @given(st.lists(st.lists(st.sampled_from(WORDS), min_size=1, max_size=7), max_size=5))
 def test_a_written_corpus_is_read_back_equal(tmp_path_factory, texts):

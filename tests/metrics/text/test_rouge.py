@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from captau.metrics.registry import metric
-from captau.metrics.text.rouge import rouge_n, rouge_s
+from captau.metrics.text.rouge import _characters, rouge_n, rouge_s
 from captau.metrics.text.tokens import ptb
 
 LONG = ["a dog runs fast", "a a a a a a", "the cat sleeps on a red sofa", "one two three"]
@@ -33,6 +34,16 @@ def _tokenised_once():
 
 
 # ROUGE-L
+
+
+def test_words_take_no_character_that_utf_16_reserves():
+    """U+D800 to U+DFFF are no characters, and a chunk may have more words than there are before them."""
+    assert [ord(c) for c in _characters(np.arange(0xD7FE, 0xD802))] == [
+        0xD7FE,
+        0xD7FF,
+        0xE000,
+        0xE001,
+    ]
 
 
 def test_rouge_l_of_one_reference():

@@ -49,7 +49,7 @@ def contents(index) -> dict:
 
 
 def test_an_index_worked_by_hand(sources, tmp_path, open_index):
-    index = open_index(*sources, tmp_path / "cache")
+    index = open_index(*sources, tmp_path / "new" / "cache")
     # Worked by hand: words in order, and the trie breadth first: big, dog, hound, big dog.
     assert index.words.tolist() == [b"big", b"dog", b"hound"]
     assert index.first_child.tolist() == [1, 4, 5, 5, 5, 5]

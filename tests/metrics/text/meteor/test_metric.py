@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from captau.metrics.registry import metric
 from captau.metrics.text.meteor import alignment
 from captau.metrics.text.meteor import metric as meteor_module
+from captau.metrics.text.meteor.index import load_index
 from tests.conftest import WITH_JAVA, says
 
 BACKENDS = ["captau", WITH_JAVA]
@@ -165,6 +166,17 @@ def test_more_rows_than_a_pipe_or_a_chunk_holds(backend, monkeypatch):
     assert scores[1234] == pytest.approx(0.2)
     scores[1234] = 1.0
     assert (scores == 1.0).all()
+
+
+def test_words_are_stemmed_once_until_there_would_be_too_many(monkeypatch):
+    stemmed: list[str] = []
+    monkeypatch.setattr(alignment, "make_stemmer", lambda _: lambda w: (stemmed.append(w), w)[1])
+    monkeypatch.setattr(alignment, "_MAX_WORDS", 3)
+    aligner = alignment.Aligner(load_index())
+    for texts in (["a dog runs"], ["a dog"], ["a cat runs", "a dog"], ["big dog"]):
+        aligner.remember_words(texts)
+    # The fourth word makes the table begin anew, with more words than it may have; so does the fifth.
+    assert stemmed == ["a", "dog", "runs", "a", "cat", "runs", "dog", "big", "dog"]
 
 
 def test_statistics_worked_by_hand():

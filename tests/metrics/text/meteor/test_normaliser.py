@@ -31,6 +31,7 @@ def prefixes():
         ("e.g. a dog", "eg a dog"),
         ("mr. smith", "mr. smith"),  # before a small letter a full stop stays
         ("no. 5", "no . 5"),
+        ("he is 5.", "he is 5 ."),
         ("pp. 5", "pp. 5"),  # before a number after some words
         ("the end.", "the end ."),
         ("wait... what", "wait ... what"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import threading
+from contextlib import contextmanager
 
 import pytest
 from jgo.maven import _core
@@ -56,6 +57,7 @@ def test_the_pinned_names_and_hashes():
     ]
     assert spice_models.JARS[1].coordinates == "edu.stanford.nlp:stanford-corenlp:3.6.0:models"
     assert spice_models.JARS[1].sha256.startswith("d285157bd788")
+    assert [j.size for j in spice_models.JARS] == [7_270_741, 378_116_526, 1_407_735]
 
 
 def test_jars_are_fetched_once(central, tmp_path):
@@ -65,6 +67,26 @@ def test_jars_are_fetched_once(central, tmp_path):
     assert load_jars() == paths
     assert len(requested_jars(central)) == 2
     assert sorted(p.name for p in jar_folder().iterdir()) == sorted([*CONTENTS, ".captau.lock"])
+
+
+def test_the_progress_counts_whole_megabytes(central, monkeypatch):
+    """Worked by hand: 1.4 and 1.8 MB are 3 MB together, and 1 MB each."""
+    contents = {"tool-1.0.jar": b"P" * 1_400_000, "tool-1.0-models.jar": b"M" * 1_800_000}
+    central.files |= {f"/org/example/tool/1.0/{name}": data for name, data in contents.items()}
+    jars = zip(("", "models"), contents.values(), strict=True)
+    monkeypatch.setattr(spice_models, "JARS", tuple(make_jar(*jar) for jar in jars))
+    steps: list[int] = []
+
+    @contextmanager
+    def count(label, total):
+        steps.append(total)
+        yield steps.append
+
+    monkeypatch.setattr(spice_models, "progress_counter", count)
+    load_jars()
+    assert steps[0] == 3
+    assert sum(steps[1:]) == 2
+    assert min(steps) >= 0
 
 
 def test_present_jars_are_not_fetched_again(central):

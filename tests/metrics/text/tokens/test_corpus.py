@@ -13,7 +13,7 @@ from captau.metrics.registry import metric
 from captau.metrics.rows import Rows
 from captau.metrics.text.tokens import corpus as corpus_module
 from captau.metrics.text.tokens import ptb
-from captau.metrics.text.tokens.corpus import Corpus, spread
+from captau.metrics.text.tokens.corpus import Corpus, ReferenceCorpus, spread
 
 POOL = ["", "a dog", "a dog runs a dog", "runs a", "the cat", "it weighs 1 1/2 pounds", "dog " * 9]
 ROWS = st.lists(
@@ -74,6 +74,35 @@ def test_words_have_white_space_only_if_split_at_blanks():
     # Stanford's tokeniser makes corpus token of a mixed fraction, with a no-break space inside.
     assert corpus.blank_split == {0: ["1\u00a01/2", "dogs"], 1: [""]}
     assert list(corpus.vocabulary) == ["1", "1/2", "dogs", "a"]
+
+
+def test_captions_are_numbered_behind_the_references_by_hand():
+    """Texts "a dog runs", "the dog", "a cat", then the captions; "barks" and "dog barks" are new."""
+    references = ReferenceCorpus([("a dog runs", "the dog"), ("a cat",)], orders=2)
+    batch = references.set_captions(["a dog barks", "a cat", "a dog barks"], np.array([0, 1, 1]))
+    corpus = batch.corpus
+    assert corpus.words.tolist() == [0, 1, 2, 3, 1, 0, 4, 0, 1, 5, 0, 4]
+    assert corpus.starts.tolist() == [0, 3, 5, 7, 10, 12]
+    names = [*map(" ".join, [*references.corpus.ngrams(2), *batch.new_ngrams[1]]), None]
+    assert [names[number] for number in corpus.grams(2).ngram_at] == [
+        *("a dog", "dog runs", None, "the dog", None, "a cat", None),
+        *("a dog", "dog barks", None, "a cat", None),
+    ]
+    assert corpus.candidates.tolist() == [3, 4, 3]
+    assert (corpus.sets.tolist(), corpus.members.tolist()) == ([0, 1, 1], [0, 1, 2])
+    assert corpus.set_starts.tolist() == [0, 2, 3]
+    assert batch.new_ngrams == [[("barks",)], [("dog", "barks")]]
+
+
+@pytest.mark.parametrize("captions", [[], [""]])
+def test_a_corpus_without_words_is_read_as_it_was_written(captions, tmp_path):
+    written = Corpus.tokenize(captions, [("", c) for c in captions])
+    with (tmp_path / "corpus.npz").open("wb") as stream:
+        written.write(stream)
+    read = Corpus.read(tmp_path / "corpus.npz")
+    assert (read.vocabulary, read.blank_split) == (written.vocabulary, written.blank_split)
+    for name in ("words", "starts", "candidates", "sets", "members", "set_starts"):
+        np.testing.assert_array_equal(getattr(read, name), getattr(written, name))
 
 
 def test_spread_joins_stretches():

@@ -44,7 +44,7 @@ TOKENS = [
     ("AT&amp;T R&D &lt;3 &quot;x&quot; a&nbsp;b", "at&t r&d < 3 `` x '' a b"),
     # Hyphens, dashes, dots, slashes, quotes, brackets.
     ("black-and-white pro-life and/or", "black-and-white pro-life and/or"),
-    ("a -- b --- c ----- d – e", "a -- b -- c ----- d -- e"),
+    ("a -- b --- c ---- d ----- e – f", "a -- b -- c -- d ----- e -- f"),
     ("dogs... b . . . c …", "dogs ... b ... c ..."),
     ("\"dog\" 'dog' “dog” ‘dog’ «dog»", "`` dog '' ` dog ' `` dog '' ` dog ' `` dog ''"),
     ("(a) [b] {c} <d", "-lrb- a -rrb- -lsb- b -rsb- -lcb- c -rcb- < d"),
