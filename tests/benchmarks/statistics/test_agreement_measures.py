@@ -322,6 +322,7 @@ def test_ceilings_by_their_definitions():
     best = max(("tau_X-YZ", "tau_Y-XZ", "tau_Z-XY"), key=lambda k: virtual[k].value)
     assert found["ceiling_one_vs_rest"].value == virtual[best].value
     assert best.removeprefix("tau_") in found["ceiling_one_vs_rest"].note
+    assert "draws" not in found["ceiling_one_vs_rest"].note
     oracle = stats.pearsonr(np.repeat(ratings.mean(axis=1), 3), ratings.ravel()).statistic
     assert compute_ceilings(table, "pearson")["ceiling_oracle"].value == pytest.approx(oracle)
 
@@ -493,3 +494,12 @@ def test_who_rates_thousands_of_items_with_thousands_of_others():
     assert "no two raters have 10 items in common" in found["cohen_kappa"].note
     matrix = RatingTable.from_matrix(simulated(5000, 5))
     assert found["icc1"].value == pytest.approx(intraclass(matrix)["icc1"].value)
+
+
+def test_without_a_seed_there_are_twenty_draws_of_seed_0():
+    table = RatingTable.from_matrix(simulated(30, 5))
+    measures, same_measures = (
+        compute_measures(table, FIVE, **options)[0] for options in ({}, {"seed": 0, "draws": 20})
+    )
+    for name in ("split_half", "kendall_w"):
+        assert measures[name].value == same_measures[name].value

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from captau.benchmarks.statistics import bootstrap
 from captau.benchmarks.statistics.bootstrap import (
     BLOCK,
     JACKKNIFE_GROUPS,
@@ -20,6 +21,7 @@ from captau.benchmarks.statistics.bootstrap import (
     resample,
     resampling_interval,
 )
+from captau.benchmarks.statistics.intervals import ExtraRow
 from captau.benchmarks.statistics.weighted_coefficients import prepare_coefficients
 from tests.conftest import says
 
@@ -187,6 +189,51 @@ def test_heavy_ties_and_two_images():
         assert "replicates undefined" in found.note
 
 
+def test_bca_of_small_values_is_as_skewed_as_that_of_large_ones():
+    options, replicates = StatisticsOptions(interval="bca"), np.linspace(0, 1, 200) ** 2
+    left_out = np.array([0.0, 0.1, 0.2, 0.9])
+    large = resampling_interval(0.2, replicates, options, left_out)
+    small = resampling_interval(0.2e-9, 1e-9 * replicates, options, 1e-9 * left_out)
+    assert (1e9 * small.low, 1e9 * small.high) == pytest.approx((large.low, large.high))
+    assert large.low != resampling_interval(0.2, replicates, options, 0 * left_out).low
+
+
+@pytest.mark.parametrize(("n_undefined", "has_interval"), [(10, True), (11, False)])
+def test_a_tenth_of_the_replicates_may_be_undefined(n_undefined, has_interval):
+    replicates = np.append(np.linspace(0, 1, 100 - n_undefined), np.full(n_undefined, math.nan))
+    interval = resampling_interval(0.5, replicates, StatisticsOptions())
+    assert math.isfinite(interval.low) == math.isfinite(interval.high) == has_interval
+
+
+def test_fisher_of_the_fewest_points():
+    """Worked by hand: of four points the error is 1 / √(4 - 3)."""
+    interval = fisher_interval(0.0, 4, 0.95)
+    assert (interval.low, interval.high) == pytest.approx(
+        (math.tanh(-1.959964), math.tanh(1.959964))
+    )
+
+
+@pytest.mark.parametrize(("count", "cores"), [(None, 1), (3, 3)])
+def test_cores_are_counted_where_the_system_tells_no_affinity(count, cores, monkeypatch):
+    monkeypatch.delattr("os.sched_getaffinity", raising=False)
+    monkeypatch.setattr("os.cpu_count", lambda: count)
+    assert bootstrap._count_cores() == cores
+
+
+def test_an_extra_row_is_the_mean_over_its_draws():
+    rng = np.random.default_rng(4)
+    draws = [(rng.normal(size=6), rng.normal(size=6), np.arange(6)) for _ in range(3)]
+    statistic = ExtraRow(("ceiling", "overall", "pearson"), draws).statistic(np.arange(6) // 2)
+    expected = np.mean([stats.pearsonr(x, y).statistic for x, y, _ in draws])
+    np.testing.assert_allclose(statistic(np.ones((3, 2))), [[expected, expected]])
+
+
+def test_the_smallest_and_the_largest_options_are_taken():
+    assert StatisticsOptions(replicates=1, seed=0, level=0.01).uses_resampling
+    assert StatisticsOptions(replicates=1_000_000, interval="bca").uses_resampling
+    assert not StatisticsOptions(interval="fisher").uses_resampling
+
+
 def test_bad_input_is_one_line():
     statistic = prepare_coefficients([1, 2], [1, 2], ["tau_b"])
     with says("too few images to resample (1)", "two are needed"):
@@ -202,8 +249,10 @@ def test_bad_input_is_one_line():
     [
         ({"replicates": 0}, ("statistics.replicates is 0", "from 1 on")),
         ({"replicates": -5}, ("statistics.replicates is -5",)),
+        ({"replicates": 1_000_001}, ("statistics.replicates is 1,000,001", "at most 1,000,000")),
         ({"replicates": True}, ("statistics.replicates is True",)),
         ({"seed": -1}, ("statistics.seed is -1", "from 0 on")),
+        ({"level": 0.0}, ("statistics.level is 0.0", "between 0 and 1")),
         ({"level": 1.0}, ("statistics.level is 1.0", "between 0 and 1")),
         ({"level": 95}, ("statistics.level is 95",)),
         ({"interval": "bac"}, ("statistics.interval", "did you mean bca")),

@@ -97,11 +97,12 @@ def test_the_likelihood_with_ties_is_maximised(model, seed):
 
 
 @pytest.mark.parametrize("model", TIE_MODELS)
-def test_samples_are_fitted_alike_alone_and_together_and_from_a_start(model):
+@pytest.mark.parametrize("first", [0, 2])
+def test_samples_are_fitted_alike_alone_and_together_and_from_a_start(first, model):
     samples = [drawn(seed) for seed in range(4)]
     samples[2] = samples[2][0], 0 * samples[2][1]  # one without ties
     wins, ties = (np.stack(side, axis=2) for side in zip(*samples, strict=True))
-    start = fit_strengths(wins[:, :, :1], ties[:, :, :1], model)
+    start = fit_strengths(wins[:, :, [first]], ties[:, :, [first]], model)
     together = fit_strengths(wins, ties, model, start)
     for index in range(4):
         alone = fit_strengths(wins[:, :, index : index + 1], ties[:, :, index : index + 1], model)

@@ -17,8 +17,11 @@ from scipy import stats
 import captau
 from captau.benchmarks.runs.results import SIGNIFICANCE_COLUMNS
 from captau.benchmarks.statistics.bootstrap import StatisticsOptions, resample
+from captau.benchmarks.statistics.disattenuation import disattenuate, reliability_statistic
 from captau.benchmarks.statistics.multiple_tests import correct_p_values, rank_clusters
 from captau.benchmarks.statistics.panels import PreferencePanel, RatingPanel, make_rating_panel
+from captau.benchmarks.statistics.rater_agreement import intraclass
+from captau.benchmarks.statistics.rating_table import RatingTable
 from captau.benchmarks.statistics.significance import (
     MetricPair,
     PreparedMetric,
@@ -636,11 +639,24 @@ def test_disattenuation_says_where_it_cannot(tmp_path):
         assert (tmp_path / "disattenuated.csv").exists() == ask
 
 
-def test_reliability_of_a_resample_is_that_of_its_ratings():
-    from captau.benchmarks.statistics.disattenuation import reliability_statistic
-    from captau.benchmarks.statistics.rater_agreement import intraclass
-    from captau.benchmarks.statistics.rating_table import RatingTable
+@pytest.mark.parametrize(
+    ("ratings", "reason"),
+    [
+        ([[1, 2]], "fewer than two items have two ratings"),
+        # Worked by hand: items with equal means have no spread but the noise, and ICC(1,1) is -1.
+        ([[1, 3], [3, 1]], "the ratings' reliability is not above 0"),
+        ([[1, 2], [3, 4]], ""),
+    ],
+)
+def test_what_the_ratings_of_two_items_say_of_reliability(ratings, reason):
+    options = StatisticsOptions(interval="none")
+    table = RatingTable.from_matrix(np.array(ratings, dtype=float))
+    for row in disattenuate(panel(), table, "per_rating", options):
+        assert row.note.removeprefix("undefined: ") == reason
+        assert math.isnan(row.corrected) == bool(reason)
 
+
+def test_reliability_of_a_resample_is_that_of_its_ratings():
     rng = np.random.default_rng(2)
     ratings = rng.normal(size=(12, 1)) + rng.normal(size=(12, 4))
     ratings[rng.random((12, 4)) < 0.2] = math.nan

@@ -136,6 +136,11 @@ def test_a_sample_of_no_weight_is_undefined():
     ).all()
 
 
+def test_no_points_have_no_value():
+    statistic = prepare_coefficients([], [], COEFFICIENTS)
+    assert np.isnan(statistic(np.ones((0, 3)))).tolist() == [[True] * 3] * len(COEFFICIENTS)
+
+
 def test_misuse():
     for x, y in ([[1, 2], [1]], [[[1, 2]], [[1, 2]]]):
         with pytest.raises(ValueError, match="not paired"):

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from captau.benchmarks.statistics import weighted_levels
 from captau.benchmarks.statistics.bootstrap import number_images
 from captau.benchmarks.statistics.levels import LEVELS, correlate_at_level
 from captau.benchmarks.statistics.weighted_levels import prepare_at_level
@@ -92,6 +93,17 @@ def test_acc_eq_keeps_its_threshold():
     )
     # Here 1 makes a tie of 6 and 6.5, which people tell apart: b alone gets it wrong.
     assert other(np.array([[1.0, 0], [1, 1]]))[0] == pytest.approx([0.9, 0.0])
+
+
+@pytest.mark.parametrize("max_counts", [1, 3 * 12 * 4])
+def test_acc_eq_in_parts_is_that_of_all_replicates_at_once(max_counts, monkeypatch):
+    rng = np.random.default_rng(0)
+    scores, ratings, unit = np.arange(12.0), rng.integers(4, size=12).astype(float), np.arange(12)
+    statistic = prepare_at_level("pooled", scores, ratings, pd.DataFrame(), ["acc_eq"], unit)
+    weights = rng.integers(3, size=(12, 7)).astype(float)
+    expected = statistic(weights)
+    monkeypatch.setattr(weighted_levels, "MAX_COUNTS", max_counts)
+    np.testing.assert_array_equal(statistic(weights), expected)
 
 
 def test_systems_that_both_sides_tie_are_a_pair_in_order():
