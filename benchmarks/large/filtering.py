@@ -24,7 +24,7 @@ import pandas as pd
 
 from ...datasets.errors import InputError, unknown
 from ...datasets.shards.row_reader import Columns
-from ...datasets.shards.shard_files import Shard, check_unchanged
+from ...datasets.shards.shard_files import Shard, stat_shard
 from ..options.large import FilterOptions
 from ..runs.output_folder import OutputFolder
 from ..runs.progress_bar import RowProgress
@@ -179,8 +179,10 @@ def _check_shards(manifest: Mapping[str, Any]) -> None:
     """
     with chdir(_directory(manifest)):
         for shard, record in zip(_shards(manifest), manifest["shards"], strict=True):
-            if "skipped" not in record:
-                check_unchanged(shard)
+            if "skipped" not in record and stat_shard(shard.path) != shard:
+                raise InputError(
+                    f"{shard.path}: changed since it was scored; put it back, or score the set anew"
+                )
 
 
 def _directory(manifest: Mapping[str, Any]) -> str:

@@ -193,7 +193,8 @@ def read_run(
         raise InputError(f"{record} names no command; it is not captau's")
     if command == "score" and "score" in commands and (folder / "manifest.json").is_file():
         raise InputError(
-            f"{folder} is the run of a large set, which keeps no captions; score an ordinary file of captions instead"
+            f"{folder} is the run of a large set, which run= does not take: captau score candidates=SHARDS "
+            f"output_dir={folder} continues it, captau score keep.run={folder} filters it, and table.md in it is its table"
         )
     if run.get("format") != FORMAT:
         versions = run.get("versions")

@@ -197,9 +197,14 @@ def test_bad_options_and_changed_shards_are_one_line(rows, tmp_path, capsys):
         assert message in capsys.readouterr().err
     assert filter_run(tmp_path / "nowhere", tmp_path / "out", "keep.above=1") == 2
     assert "no manifest.json in it" in capsys.readouterr().err
+    assert command("score", f"run={tmp_path / 'run'}") == 2
+    assert f"captau score keep.run={tmp_path / 'run'} filters it" in capsys.readouterr().err
     write(path, rows[:5])
     assert filter_run(tmp_path / "run", tmp_path / "out", "keep.above=1") == 2
-    assert "set.jsonl: changed since the run began" in capsys.readouterr().err
+    assert (
+        "set.jsonl: changed since it was scored; put it back, or score the set anew"
+        in capsys.readouterr().err
+    )
     assert command("score", "keep.run=x", "keep.above=1") == 2
     assert "keep.metric=METRIC is needed" in capsys.readouterr().err
 
