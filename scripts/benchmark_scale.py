@@ -4,7 +4,7 @@
     python scripts/benchmark_scale.py --rows 10000 100000 1000000 --engines local ray
 
 Generated captions: each image has five references and a candidate, sentences of a chain whose words and
-successions are as unequally frequent as a language's (Zipf). The text suite without METEOR and SPICE.
+successions are as unequally frequent as a language's (Zipf). The text suite without METEOR and SPICE, or `--metrics`.
 The table goes to standard output, and all that was measured into the JSON.
 """
 
@@ -28,7 +28,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-METRICS = "[bleu_1,bleu_2,bleu_3,bleu_4,rouge_l,cider]"
+METRICS = "bleu_1,bleu_2,bleu_3,bleu_4,rouge_l,cider"
 REFERENCES = 5
 #: Rows of a shard, words of the vocabulary, and successors of a word.
 SHARD, WORDS, SUCCESSORS = 20_000, 30_000, 200
@@ -158,12 +158,14 @@ def proportional_size(pid: int) -> int:
     return 0
 
 
-def measure(candidates: Path, folder: Path, rows: int, engine: str, workers: int) -> dict[str, Any]:
+def measure(
+    candidates: Path, folder: Path, rows: int, engine: str, workers: int, metrics: str
+) -> dict[str, Any]:
     """One run, from the start of the process to its end."""
     output = folder / f"out-{rows}-{engine}"
     shutil.rmtree(output, ignore_errors=True)
     command = [sys.executable, "-c", "from captau.benchmarks.cli.main import main; main()", "score"]
-    command += [f"candidates={candidates}", f"metrics={METRICS}", f"output_dir={output}"]
+    command += [f"candidates={candidates}", f"metrics=[{metrics}]", f"output_dir={output}"]
     command += [f"engine={engine}", f"workers={workers}", "trust=null"]
     processes = run_measured(command)
     run = json.loads((output / "run.json").read_text())
@@ -175,6 +177,7 @@ def measure(candidates: Path, folder: Path, rows: int, engine: str, workers: int
         "references": REFERENCES,
         "engine": engine,
         "workers": workers,
+        "metrics": metrics,
         **processes,
         "run_seconds": run["seconds"],
         "cpu_seconds": sum(stage["cpu_seconds"] for stage in costs["stages"].values()),
@@ -261,6 +264,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
     parser.add_argument("--rows", type=int, nargs="+", default=[10_000, 100_000])
     parser.add_argument("--engines", nargs="+", default=["local", "ray"], choices=["local", "ray"])
+    parser.add_argument("--metrics", default=METRICS)
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--folder", type=Path, help="where the generated sets are kept")
     parser.add_argument("--output", type=Path, help="where to write the JSON")
@@ -271,7 +275,9 @@ def main() -> None:
         for rows in chosen.rows:
             candidates = make(folder, rows)
             for engine in chosen.engines:
-                found.append(measure(candidates, folder, rows, engine, chosen.workers))
+                found.append(
+                    measure(candidates, folder, rows, engine, chosen.workers, chosen.metrics)
+                )
                 print(f"{rows:,} rows, {engine}: {found[-1]['seconds']:.1f} s", file=sys.stderr)
                 if chosen.output:
                     chosen.output.write_text(json.dumps(found, indent=1) + "\n")
