@@ -205,7 +205,8 @@ def read_range(path: Path, number: int, n_ranges: int) -> DocumentCounts:
         len(counts.high) if bound >> 64 else int(np.searchsorted(counts.high, np.uint64(bound)))
         for bound in bounds
     )
-    return counts.select(slice(begin, end))
+    # A copy, so that no more of the file stays mapped.
+    return _concatenate([counts.select(slice(begin, end))])
 
 
 def join_ranges(path: Path, parts: Sequence[Path], documents: int) -> None:
