@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ..options.declaration import Option, Options
+    from ..options.declaration import Composed, Option, Options
 
 
 @dataclass(frozen=True)
@@ -48,3 +48,17 @@ class Command:
     def declared(self) -> list[Option]:
         """List the options that are typed; keys of the schema alone are left out."""
         return [option for option in self.options.declared() if option.help]
+
+    def run(self, composed: Composed) -> int:
+        """Make the command's options of a composed configuration, run its task, and return the exit status.
+
+        Raises:
+            InputError: on whatever of the user's cannot be used.
+        """
+        from ..options.shared import apply_environment
+        from .questions import ask_downloads
+
+        apply_environment(composed)
+        options = self.options.read(composed)
+        ask_downloads(options)
+        return self.task(self, options) or 0

@@ -1,6 +1,7 @@
 """Hydra at the edge: the schema and defaults of a command, composition, and its errors as one line.
 
-Hydra composes and checks what is typed; `run_composed` makes a command's options of that and runs its task.
+Hydra composes and checks what is typed; the command makes its options of that and runs its task.
+`plain_composition` does without Hydra what it can.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import hydra
 from hydra.core.config_store import ConfigStore
 from hydra.core.hydra_config import HydraConfig
 from hydra.errors import HydraException
+from hydra.types import RunMode
 from omegaconf import (
     AnyNode,
     BooleanNode,
@@ -32,11 +34,10 @@ from omegaconf.errors import OmegaConfBaseException
 from ...conf import group, own_files, plugin_names
 from ...datasets.errors import InputError, unknown
 from ..options.declaration import Composed, Option
-from ..options.shared import apply_environment
 from ..scoring.catalog import read_config, usual_protocol
 from .command import Command
-from .questions import ask_downloads
 from .registry import COMMANDS
+from .tasks import JOB_FOLDER
 
 _NODES: dict[Any, Callable[..., Any]] = {
     str: StringNode,
@@ -134,11 +135,13 @@ def run_composed(name: str, config: DictConfig) -> int:
     Raises:
         InputError: on whatever of the user's cannot be used.
     """
-    command, composed = COMMANDS[name], composed_of(config)
-    apply_environment(composed)
-    options = command.options.read(composed)
-    ask_downloads(options)
-    return command.task(command, options) or 0
+    hydra_config = HydraConfig.get()
+    is_job = hydra_config.mode == RunMode.MULTIRUN
+    token = JOB_FOLDER.set(hydra_config.runtime.output_dir if is_job else None)
+    try:
+        return COMMANDS[name].run(composed_of(config))
+    finally:
+        JOB_FOLDER.reset(token)
 
 
 def _compose(command: Command, words: Sequence[str]) -> DictConfig:

@@ -1,7 +1,7 @@
 """The command line: `captau <command> [key=value …]`, on Hydra's override grammar.
 
-Hydra stays in `hydra_runner`: it composes and validates, the options of a command are made of that, and a
-plain function does the work. Whatever a person typed wrong becomes one line on stderr and status 2.
+The typed words are composed, plain ones by `plain_composition` and all others by Hydra, which stays in `hydra_runner`.
+The options of a command are made of that, and a plain function does the work. Whatever a person typed wrong becomes one line on stderr and status 2.
 """
 
 from __future__ import annotations
@@ -109,6 +109,11 @@ def _run_command(command: Command, words: list[str]) -> int:
 
         print(help_text(command) if "all" in flags else short_help(command))
         return 0
+    if not flags:
+        from .plain_composition import compose_plainly
+
+        if (composed := compose_plainly(command, overrides)) is not None:
+            return command.run(composed)
     from .hydra_runner import run_hydra, run_multirun
 
     if flags and set(flags) <= {"-m", "--multirun"}:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import shutil
 import sys
 from collections.abc import Iterable, Sequence
+from contextvars import ContextVar
 from dataclasses import replace
 from importlib import import_module
 from importlib.metadata import entry_points
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
     from ..runs.output_folder import OutputFolder
     from ..runs.tables import ResultTable
     from .command import Command
+
+#: The folder of a sweep's job while it runs; a command by itself has none.
+JOB_FOLDER: ContextVar[str | None] = ContextVar("job_folder", default=None)
 
 
 def show_tables(tables: Sequence[ResultTable]) -> None:
@@ -64,15 +68,9 @@ def _print_or_write(text: str, output: Path | None) -> None:
 
 def _open_folder(output_dir: str | Path | None, command: Command) -> OutputFolder:
     """Open the run's folder; each job of a sweep has its own."""
-    from hydra.core.hydra_config import HydraConfig
-    from hydra.types import RunMode
-
     from ..runs.output_folder import OutputFolder
 
-    hydra = HydraConfig.get()
-    if hydra.mode == RunMode.MULTIRUN:
-        output_dir = hydra.runtime.output_dir
-    return OutputFolder(output_dir, command.name)
+    return OutputFolder(JOB_FOLDER.get() or output_dir, command.name)
 
 
 _WRITTEN_BY_DATASET = ("bench", "rank")
