@@ -132,9 +132,13 @@ def train_rater(command: Command, options: Any) -> None:
 
 def score_captions(command: Command, options: Any) -> None:
     """Run `captau score` in one of its variants; `stdout=` prints one file alone."""
+    from ..options.score import DocumentFrequencyOptions, ScoreOptions
+
+    if isinstance(options, ScoreOptions):
+        for metric in options.metrics:
+            metric.start_ahead()
     from ..commands.score import run, save_document_frequencies
     from ..options.large import FilterOptions, LargeOptions
-    from ..options.score import DocumentFrequencyOptions
 
     if isinstance(options, LargeOptions):
         _score_large_set(command, options)

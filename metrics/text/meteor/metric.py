@@ -6,6 +6,7 @@ program, which is the authority.
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -25,6 +26,7 @@ from ...registry import register
 from ...rows import Items, Rows
 from ..tokens.ptb import SegmentedMetric, tokenize, tokenize_rows
 from . import jar_process
+from .aligner_process import AlignerProcess, start_ahead, take_started
 from .alignment import CHUNK, MAX_MATCHES, Aligner
 from .index import load_index
 from .languages import ENGLISH, LANGUAGES, Code, MeteorLanguage, Setting
@@ -84,6 +86,11 @@ class Meteor(SegmentedMetric):
             code = "en" if self.tokenize in ("ptb", "intl") else "other"
         path = None if self.paraphrases is None else Path(self.paraphrases).expanduser().resolve()
         return Setting(LANGUAGES[code], self.tokenize == "ptb", path)
+
+    def start_ahead(self) -> None:
+        """Start the process that aligns, of the backend captau."""
+        if self.backend == "captau":
+            start_ahead()
 
     def start(self) -> None:
         """Start the Java program, if the backend uses it, without waiting for it."""
@@ -205,7 +212,24 @@ _lock = threading.Lock()
 
 def _align(candidates: list[str], references: list[str], setting: Setting) -> Ints:
     with _lock:  # the aligner remembers words
+        if process := _aligner_process(setting):
+            with contextlib.suppress(
+                OSError, EOFError
+            ):  # it was killed; the aligner here is as good
+                return process.compute_statistics(candidates, references)
         return _aligner(setting).compute_statistics(candidates, references)
+
+
+@cache
+def _aligner_process(setting: Setting) -> AlignerProcess | None:
+    """Return the process that the command line started, ready for the first setting that asks for it."""
+    process, name = take_started(), setting.language.name
+    if process is not None:
+        # The tables are compiled here, where they are missing, while the process compiles the loops.
+        index = load_index(name, setting.paraphrases)
+        with contextlib.suppress(OSError):
+            process.load(index.path, name, is_normalised=setting.is_normalised)
+    return process
 
 
 @cache

@@ -1,0 +1,87 @@
+"""METEOR's aligner in a process of its own, in which Numba is loaded while captau reads captions and computes other metrics.
+
+Only the command line starts it, early, with `start_ahead`: a process is forked, which is safe as long as there are no
+threads. Wherever there is no such process, `metric` uses an `Aligner` of its own.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import os
+import signal
+import threading
+from collections.abc import Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from .index import read_verified_index
+from .tables import Ints
+
+if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
+
+_TASKS = Path("/proc/self/task")
+#: The process that was started and that no aligner uses yet.
+_unused: list[AlignerProcess] = []
+
+
+def start_ahead() -> None:
+    """Start the process where that is safe, and where there is a core for it; else do nothing."""
+    if (
+        not _unused
+        and (os.cpu_count() or 1) > 1
+        and _TASKS.is_dir()
+        and len([*_TASKS.iterdir()]) == 1
+    ):
+        _unused.append(AlignerProcess())
+
+
+def take_started() -> AlignerProcess | None:
+    """Return the process that was started, once."""
+    return _unused.pop() if _unused else None
+
+
+class AlignerProcess:
+    """Aligner in a forked process; `load` comes first, and one thread at a time may use it."""
+
+    def __init__(self) -> None:
+        context = multiprocessing.get_context("fork")
+        self._connection, theirs = context.Pipe()
+        process = context.Process(target=_serve, args=(theirs, self._connection), daemon=True)
+        process.start()
+        theirs.close()
+
+    def load(self, index: Path, language: str, *, is_normalised: bool) -> None:
+        """Say which tables the aligner uses; the other arguments are as in `Aligner`.
+
+        Raises:
+            OSError: where the process has ended.
+        """
+        self._connection.send((index, language, is_normalised))
+
+    def compute_statistics(self, candidates: Sequence[str], references: Sequence[str]) -> Ints:
+        """Compute what `Aligner.compute_statistics` does.
+
+        Raises:
+            OSError, EOFError: where the process has ended.
+        """
+        self._connection.send((candidates, references))
+        return self._connection.recv()
+
+
+def _serve(connection: Connection, parents_end: Connection) -> None:
+    """Align what comes until captau ends; a fault ends the process, and captau aligns by itself."""
+    parents_end.close()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # captau itself says that it was stopped
+    with contextlib.suppress(EOFError, OSError):
+        kernel = threading.Thread(target=import_module, args=(f"{__package__}._kernel",))
+        kernel.start()
+        from .alignment import Aligner
+
+        path, language, is_normalised = connection.recv()
+        aligner = Aligner(read_verified_index(path), language, is_normalised=is_normalised)
+        kernel.join()
+        while True:
+            connection.send(aligner.compute_statistics(*connection.recv()))
