@@ -22,6 +22,7 @@ from .arguments import OWN_FILES, split_flags, use_config_dir
 from .command import Command
 from .log_lines import show_log
 from .registry import COMMANDS, split_command
+from .tasks import MAY_START_AHEAD
 
 #: The width of a terminal.
 _WIDTH = 80
@@ -71,8 +72,10 @@ def _tune_process() -> None:
     """Save the time that a short run would spend on threads without work and on garbage that the end frees."""
     # captau's own threads use the cores; OpenBLAS's would wait beside them, busily.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    gc.set_threshold(50_000, 20, 100)
+    # Imports and captions make a million objects and hardly any cycle of them.
+    gc.set_threshold(2_000_000, 20, 100)
     atexit.register(gc.freeze)
+    MAY_START_AHEAD.set(True)
 
 
 def _run(words: list[str]) -> int:

@@ -1,7 +1,7 @@
 """METEOR's aligner in a process of its own, in which Numba is loaded while captau reads captions and computes other metrics.
 
-Only the command line starts it, early, with `start_ahead`: a process is forked, which is safe as long as there are no
-threads. Wherever there is no such process, `metric` uses an `Aligner` of its own.
+Only the command line starts it, early, with `start_ahead`: the process is forked, which is safe as long as captau has no
+threads of its own. Wherever there is no such process, `metric` uses an `Aligner` of its own.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import contextlib
 import multiprocessing
 import os
 import signal
+import sys
 import threading
 from collections.abc import Sequence
 from importlib import import_module
@@ -22,19 +23,14 @@ from .tables import Ints
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
 
-_TASKS = Path("/proc/self/task")
 #: The process that was started and that no aligner uses yet.
 _unused: list[AlignerProcess] = []
 
 
 def start_ahead() -> None:
     """Start the process where that is safe, and where there is a core for it; else do nothing."""
-    if (
-        not _unused
-        and (os.cpu_count() or 1) > 1
-        and _TASKS.is_dir()
-        and len([*_TASKS.iterdir()]) == 1
-    ):
+    is_safe = sys.platform == "linux" and threading.active_count() == 1
+    if is_safe and not _unused and (os.cpu_count() or 1) > 1:
         _unused.append(AlignerProcess())
 
 
