@@ -22,7 +22,7 @@ from .writing_systems import letter_script
 Booleans = NDArray[np.bool_]
 
 #: Of ASCII, the capitals in lower case, and a blank for all that is no letter or digit.
-_ASCII_FORM = {code: chr(code).lower() if chr(code).isalnum() else " " for code in range(128)}
+_ASCII_FORM = bytes(ord(chr(code).lower()) if chr(code).isalnum() else 32 for code in range(256))
 
 
 @lru_cache(maxsize=65536)
@@ -35,7 +35,7 @@ def comparison_form(text: str) -> str:
     any, such as emoji. Composed and decomposed accents are equal.
     """
     if text.isascii():
-        return " ".join(text.translate(_ASCII_FORM).split())
+        return b" ".join(text.encode().translate(_ASCII_FORM).split()).decode()
     lowered = unicodedata.normalize("NFC", text.lower())
     form = re.sub(r"[^a-z0-9]+", " ", lowered).strip()
     if lowered.isascii():
@@ -106,4 +106,4 @@ def leave_out_copies(items: pd.DataFrame) -> list[tuple[str, ...]]:
 
 
 def _texts(items: pd.DataFrame) -> Iterator[tuple[str, tuple[str, ...]]]:
-    return zip(items["caption"], items["references"], strict=True)
+    return zip(items["caption"].tolist(), items["references"].tolist(), strict=True)

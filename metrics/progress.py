@@ -9,35 +9,102 @@ from __future__ import annotations
 import logging
 import sys
 import threading
-from collections.abc import Callable, Generator
+import time
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from rich.progress import Progress, ProgressColumn, Task, TaskID
+    from rich.progress import Progress, ProgressColumn
 
 logger = logging.getLogger(__name__)
 
 #: Seconds between two lines in the log.
 LOG_SECONDS = 30.0
 #: Bars on the screen, the latest last. Counters add a line to it: two bars would overwrite each other.
-_bars: list[Progress] = []
+_bars: list[Progress | LoggedBar] = []
+
+
+@dataclass
+class LoggedTask:
+    """One line of a `LoggedBar`, with the attributes of rich's tasks."""
+
+    id: int
+    description: str
+    total: float | None
+    completed: float = 0
+    begun: float = field(default_factory=lambda: time.monotonic())
+
+    @property
+    def elapsed(self) -> float:
+        """The seconds since the line was added."""
+        return time.monotonic() - self.begun
+
+    @property
+    def finished(self) -> bool:
+        """Whether all is done."""
+        return self.total is not None and self.completed >= self.total
+
+
+class LoggedBar:
+    """Stand-in for rich's bar where stderr is no terminal: it counts, and rich need not be imported.
+
+    Args:
+        counts_bytes: whether lines count bytes.
+    """
+
+    def __init__(self, *, counts_bytes: bool = False) -> None:
+        self.counts_bytes = counts_bytes
+        self._tasks: dict[int, LoggedTask] = {}
+        self._lock = threading.Lock()
+
+    @property
+    def tasks(self) -> list[LoggedTask]:
+        """The lines."""
+        with self._lock:
+            return list(self._tasks.values())
+
+    def add_task(
+        self, description: str, *, total: float | None = 100, completed: float = 0, **_: Any
+    ) -> Any:
+        """Add a line, and return its number."""
+        with self._lock:
+            number = max(self._tasks, default=-1) + 1
+            self._tasks[number] = LoggedTask(number, description, total, completed)
+            return number
+
+    def update(self, task_id: int, *, advance: float = 0, **changes: Any) -> None:
+        """Change a line's attributes, but for those that only rich shows."""
+        with self._lock:
+            task = self._tasks[task_id]
+            task.completed += advance
+            for name in changes.keys() & {"description", "total", "completed"}:
+                setattr(task, name, changes[name])
+
+    def advance(self, task_id: int, advance: float = 1) -> None:
+        """Count what is done."""
+        self.update(task_id, advance=advance)
+
+    def remove_task(self, task_id: int) -> None:
+        """Remove a line."""
+        with self._lock:
+            del self._tasks[task_id]
 
 
 @contextmanager
-def show_bar(bar: Progress) -> Generator[None]:
+def show_bar(bar: Progress | LoggedBar) -> Generator[None]:
     """Show a bar, or log its state, and let metrics add their lines to it while the block lasts."""
     _bars.append(bar)
     try:
-        # rich before 14.3 ends a bar that is not drawn with an empty line.
-        with _log_state(bar) if bar.disable else bar:
+        with _log_state(bar) if isinstance(bar, LoggedBar) else bar:
             yield
     finally:
         _bars.remove(bar)
 
 
 @contextmanager
-def _log_state(bar: Progress) -> Generator[None]:
+def _log_state(bar: LoggedBar) -> Generator[None]:
     """Log what is done of a bar's tasks every half minute while the block lasts."""
     is_over = threading.Event()
 
@@ -56,18 +123,16 @@ def _log_state(bar: Progress) -> Generator[None]:
         thread.join()
 
 
-def describe_task(bar: Progress, task: Task) -> str:
+def describe_task(bar: LoggedBar, task: LoggedTask) -> str:
     """Return a line on a task: what is being done, how much is done, and the time left where it can be told."""
     from rich.filesize import decimal
-    from rich.progress import DownloadColumn
 
-    is_download = any(isinstance(column, DownloadColumn) for column in bar.columns)
     done, total = (
-        "?" if n is None else decimal(int(n)) if is_download else f"{n:,.0f}"
+        "?" if n is None else decimal(int(n)) if bar.counts_bytes else f"{n:,.0f}"
         for n in (task.completed, task.total)
     )
     line = f"{task.description or 'working'}: {done} of {total} done"
-    if not task.completed or not task.total or task.elapsed is None:
+    if not task.completed or not task.total:
         return line
     # rich's own estimate looks at the last half minute only, in which a slow step may not end.
     seconds = task.elapsed * (task.total - task.completed) / task.completed
@@ -79,7 +144,7 @@ def describe_task(bar: Progress, task: Task) -> str:
 class ProgressCounter:
     """A line on a bar; call it with how many more units are done."""
 
-    def __init__(self, bar: Progress, task: TaskID, description: str) -> None:
+    def __init__(self, bar: Progress | LoggedBar, task: Any, description: str) -> None:
         self._bar, self._task, self._description = bar, task, description
 
     def __call__(self, count: int) -> None:
@@ -111,30 +176,40 @@ def progress_counter(description: str, total: int) -> Generator[ProgressCounter]
         yield ProgressCounter(bar, bar.add_task(description, total=total), description)
 
 
-def make_bar(*columns: ProgressColumn, redirect_stdout: bool = True) -> Progress:
+def make_bar(
+    make_columns: Callable[[], Sequence[ProgressColumn]],
+    *,
+    redirect_stdout: bool = True,
+    counts_bytes: bool = False,
+) -> Progress | LoggedBar:
     """Make a bar on stderr that goes when it is done; where stderr is no terminal, `show_bar` logs instead.
 
     Args:
-        columns: what stands on each line.
+        make_columns: makes what stands on each line, for a terminal.
         redirect_stdout: whether what is printed meanwhile stands above the bar.
+        counts_bytes: whether lines count bytes.
     """
+    if not sys.stderr.isatty():
+        return LoggedBar(counts_bytes=counts_bytes)
     from rich.console import Console
     from rich.progress import Progress
 
     return Progress(
-        *columns,
+        *make_columns(),
         console=Console(stderr=True),
         transient=True,
         redirect_stdout=redirect_stdout,
-        disable=not sys.stderr.isatty(),
     )
 
 
-def _own_bar() -> Progress:
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+def _own_bar() -> Progress | LoggedBar:
+    def make_columns() -> list[ProgressColumn]:
+        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
 
-    description = TextColumn("{task.description}", markup=False)
-    return make_bar(description, BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+        description = TextColumn("{task.description}", markup=False)
+        return [description, BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()]
+
+    return make_bar(make_columns)
 
 
 def advance_to(advance: Callable[[int], None]) -> Callable[[int], None]:

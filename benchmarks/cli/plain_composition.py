@@ -37,9 +37,9 @@ class _NotPlainError(Exception):
 
 def compose_plainly(command: Command, overrides: Sequence[str]) -> Composed | None:
     """Compose overrides as Hydra would; return None where it takes Hydra."""
-    pairs = [override.partition("=")[::2] for override in overrides]
-    typed = dict(pairs)
-    if len(typed) < len(pairs) or os.environ.get(CONFIG_DIR):
+    parts = [override.partition("=") for override in overrides]
+    typed = {key: value for key, _, value in parts}
+    if len(typed) < len(parts) or os.environ.get(CONFIG_DIR):
         return None
     try:
         values = {key: read_plain_value(text) for key, text in typed.items()}

@@ -6,6 +6,7 @@ Heavy imports stay inside the functions.
 
 from __future__ import annotations
 
+import gc
 import shutil
 import sys
 from collections.abc import Iterable, Sequence
@@ -32,11 +33,11 @@ JOB_FOLDER: ContextVar[str | None] = ContextVar("job_folder", default=None)
 
 def show_tables(tables: Sequence[ResultTable]) -> None:
     """Print tables: for a terminal as wide as it is, elsewhere as Markdown."""
-    from rich.console import Console
-
     from ..runs.tables import markdown_of, rich_of
 
     if sys.stdout.isatty():
+        from rich.console import Console
+
         console = Console()
         for table in tables:
             console.print(rich_of(table, console.width))
@@ -295,6 +296,7 @@ def compare_datasets(_: Command, options: Any) -> None:
 
 def run_web_command(command: Command, options: Any) -> int | None:
     """Run a command of the web side, which an entry point names: nothing here imports it."""
+    gc.set_threshold(50_000, 20, 100)  # a server runs long, unlike other commands
     (entry,) = entry_points(group="captau.commands", name=command.slug)
     try:
         return entry.load()(options)

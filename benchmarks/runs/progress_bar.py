@@ -7,27 +7,18 @@ import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Any, Self
 
-from rich.progress import (
-    BarColumn,
-    DownloadColumn,
-    MofNCompleteColumn,
-    Progress,
-    TaskID,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-    TransferSpeedColumn,
-)
+from ...metrics.progress import LoggedBar, make_bar, show_bar
 
-from ...metrics.progress import make_bar, show_bar
+if TYPE_CHECKING:
+    from rich.progress import Progress, ProgressColumn
 
 
 class _VisibleBar:
     """Base of bars that are visible as long as their context lasts."""
 
-    _bar: Progress
+    _bar: Progress | LoggedBar
 
     def __enter__(self) -> Self:
         self._shown = show_bar(self._bar)
@@ -51,9 +42,15 @@ class StepProgress(_VisibleBar):
     """
 
     def __init__(self, total: int | None) -> None:
+        self._bar = make_bar(self._make_columns)
+        self._task: Any = self._bar.add_task("", total=total)
+
+    @staticmethod
+    def _make_columns() -> list[ProgressColumn]:
+        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+
         description = TextColumn("{task.description}", markup=False)
-        self._bar = make_bar(description, BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-        self._task = self._bar.add_task("", total=total)
+        return [description, BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()]
 
     def add_steps(self, steps: int, description: str) -> None:
         """Add steps to the total, each of which `advance` counts."""
@@ -76,13 +73,15 @@ class RowProgress(_VisibleBar):
     """Counter of the rows of one stage after another, with their rate and the remaining time."""
 
     def __init__(self) -> None:
-        self._bar = make_bar(
-            TextColumn("{task.description}", markup=False),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TextColumn("{task.fields[rate]}", markup=False),
-            TimeRemainingColumn(),
-        )
+        self._bar = make_bar(self._make_columns)
+
+    @staticmethod
+    def _make_columns() -> list[ProgressColumn]:
+        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+
+        description = TextColumn("{task.description}", markup=False)
+        rate = TextColumn("{task.fields[rate]}", markup=False)
+        return [description, BarColumn(), MofNCompleteColumn(), rate, TimeRemainingColumn()]
 
     @contextmanager
     def stage(self, name: str, total: int, done: int = 0) -> Generator[Callable[[int], None]]:
@@ -95,7 +94,7 @@ class RowProgress(_VisibleBar):
         Yields:
             A function that counts further rows.
         """
-        task = self._bar.add_task(name, total=total, completed=done, rate="")
+        task: Any = self._bar.add_task(name, total=total, completed=done, rate="")
         begun, so_far = time.monotonic(), 0
 
         def advance(more: int) -> None:
@@ -119,14 +118,19 @@ class DownloadProgress(_VisibleBar):
 
     def __init__(self) -> None:
         self._bar = make_bar(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            DownloadColumn(),
-            TransferSpeedColumn(),
+            self._make_columns,
             # What is printed meanwhile stands above the bar; into a pipe it goes as ever.
             redirect_stdout=sys.stdout.isatty(),
+            counts_bytes=True,
         )
-        self._tasks: dict[str, TaskID] = {}
+        self._tasks: dict[str, Any] = {}
+
+    @staticmethod
+    def _make_columns() -> list[ProgressColumn]:
+        from rich.progress import BarColumn, DownloadColumn, TextColumn, TransferSpeedColumn
+
+        description = TextColumn("{task.description}")
+        return [description, BarColumn(), DownloadColumn(), TransferSpeedColumn()]
 
     def __call__(self, name: str, done: int, total: int) -> None:
         if name not in self._tasks:

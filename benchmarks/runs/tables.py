@@ -9,10 +9,12 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from html import escape
+from typing import TYPE_CHECKING
 
 import pandas as pd
-from rich.table import Table as RichTable
-from rich.text import Text
+
+if TYPE_CHECKING:
+    from rich.table import Table as RichTable
 
 #: How the field prints the coefficients: name in Markdown, name in LaTeX, factor, decimals.
 COEFFICIENT_STYLE = {
@@ -184,6 +186,9 @@ def rich_of(table: ResultTable, width: int | None = None) -> RichTable:
         width: of the terminal, in cells; the spare columns, and the notes that explain them, go where the numbers
             do not fit into it.
     """
+    from rich.table import Table as RichTable
+    from rich.text import Text
+
     table = table.with_marks()
     notes = table.notes
     rich_table = RichTable(title=Text(table.title), title_justify="left", caption_justify="left")

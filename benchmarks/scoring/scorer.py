@@ -79,7 +79,7 @@ class Scorer:
 
     def path(self, metric: Metric, store: ScoreStore) -> ScoreLocation | None:
         """Return the location of this metric's scores in the store; None where it does not store them."""
-        if not metric.is_cacheable:
+        if store.root is None or not metric.is_cacheable:
             return None
         return store.path(self.dataset, metric.spec, self._key(metric))
 

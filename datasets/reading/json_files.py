@@ -191,6 +191,8 @@ def field(row: Any, key: str, kind: type | tuple[type, ...], where: str) -> Any:
     Raises:
         InputError: where `row` is no object, lacks the key, or holds another kind there.
     """
+    if type(row) is dict and type(value := row.get(key)) is kind:
+        return value  # nearly always, and quickly
     if not isinstance(row, dict):
         raise InputError(f"{where}: an object is expected, not {type(row).__name__}")
     if key not in row:
