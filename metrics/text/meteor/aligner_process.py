@@ -40,7 +40,11 @@ def take_started() -> AlignerProcess | None:
 
 
 class AlignerProcess:
-    """Aligner in a forked process; `load` comes first, and one thread at a time may use it."""
+    """Aligner in a forked process; `load` comes first, and one thread at a time may use it.
+
+    Attributes:
+        pid: the number of the process.
+    """
 
     def __init__(self) -> None:
         context = multiprocessing.get_context("fork")
@@ -48,6 +52,7 @@ class AlignerProcess:
         process = context.Process(target=_serve, args=(theirs, self._connection), daemon=True)
         process.start()
         theirs.close()
+        self.pid = process.pid
 
     def load(self, index: Path, language: str, *, is_normalised: bool) -> None:
         """Say which tables the aligner uses; the other arguments are as in `Aligner`.

@@ -1,0 +1,38 @@
+"""METEOR aligned in a process of its own: the same scores as without, also where that process is killed."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+CODE = """
+import os, signal, sys
+from captau.metrics.text.meteor import aligner_process, metric
+from captau.metrics.registry import metric as make
+
+rows = [("a dog runs", ("the dogs ran", "a cat")), ("two cars", ("one automobile", "cars"))]
+def scores():
+    return [metric.meteor_scores(s).tolist() for s in metric.best_statistics(*zip(*rows))]
+
+alone = scores()
+make("meteor").start_ahead()
+(process,) = aligner_process._unused
+if sys.argv[1] == "killed":
+    os.kill(process.pid, signal.SIGKILL)
+metric._aligner_process.cache_clear()
+metric._aligner.cache_clear()
+assert scores() == alone and len(alone[0]) == 2
+assert metric._aligner_process(metric.ENGLISH) is process
+print(metric._aligner.cache_info().currsize)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere no process is forked")
+@pytest.mark.parametrize(("fate", "n_own_aligners"), [("alive", "0"), ("killed", "1")])
+def test_a_process_aligns_as_captau_itself_does(fate, n_own_aligners):
+    done = subprocess.run(
+        [sys.executable, "-c", CODE, fate], capture_output=True, text=True, check=False
+    )
+    assert (done.stdout.strip(), done.stderr) == (n_own_aligners, "")
