@@ -130,8 +130,8 @@ class Metric(ABC):
     name_fields: ClassVar[tuple[str, ...]] = ()
     #: Fields added after scores had been stored: their defaults stay out of the signature, so that these hold.
     later_fields: ClassVar[tuple[str, ...]] = ()
-    #: Whether `start` has a program to start; such metrics are scored last.
-    starts_slowly: ClassVar[bool] = False
+    #: Whether it takes longer than others, and waits for another process; such metrics begin early.
+    takes_longest: ClassVar[bool] = False
     #: The remedy for texts whose words the tokeniser cannot find.
     unsegmented_remedy: ClassVar[str] = "set words apart by blanks first"
     #: Held while the metric scores; metrics that cannot run side by side share a lock.

@@ -200,8 +200,8 @@ def score_all(
 ) -> dict[str, Floats]:
     """Score items with metrics, and return scores by spec, companions' last.
 
-    Metrics run side by side, as many as there are cores; what starts slowly is started first and
-    asked last.
+    Metrics run side by side, as many as there are cores. What takes longest is second, behind the metric that makes the
+    tokens of both.
 
     Raises:
         InputError: of the first metric that fails.
@@ -217,7 +217,9 @@ def score_all(
             for spec in metric.companions:
                 companion_scores[spec] = scorer.score(metric_of(spec), store, companion=True)
 
-    run_side_by_side(one, sorted(metrics, key=lambda m: m.starts_slowly))
+    longest = [m for m in metrics if m.takes_longest]
+    others = [m for m in metrics if not m.takes_longest]
+    run_side_by_side(one, [*others[:1], *longest, *others[1:]])
     requested = {m.spec: scores[m.spec] for m in metrics}
     companions = {spec: companion_scores[spec] for m in metrics for spec in m.companions}
     return requested | {

@@ -84,15 +84,14 @@ class WordTable:
         encoded = [w.encode("utf-8", "replace") for w in words]
         form = _find(index.forms, encoded)
         base = self._find_bases(words, form)
-        synsets: list[list[int]] = []
-        for i, lemma in enumerate(_find(index.lemmas, encoded)):
-            numbers = _list_at(index.lemma_first, index.lemma_sets, lemma)
-            if form[i] >= 0:
-                numbers |= _list_at(index.form_first, index.form_sets, form[i])
-            elif i in base:
-                numbers |= _list_at(index.lemma_first, index.lemma_sets, base[i])
-            synsets.append(sorted(numbers))
-        return synsets
+        lemma_sets = _lists_at(index.lemma_first, index.lemma_sets, _find(index.lemmas, encoded))
+        form_sets = _lists_at(index.form_first, index.form_sets, form)
+        bases = [base.get(i, -1) if form[i] < 0 else -1 for i in range(len(words))]
+        base_sets = _lists_at(index.lemma_first, index.lemma_sets, bases)
+        return [
+            sorted({*of_lemma, *of_form, *of_base})
+            for of_lemma, of_form, of_base in zip(lemma_sets, form_sets, base_sets, strict=True)
+        ]
 
     def _find_bases(self, words: Sequence[str], form: list[int]) -> dict[int, int]:
         """Find the lemma of the base form of regular words, by their place.
@@ -207,8 +206,14 @@ def _extend(array: NDArray[Any], values: Any) -> NDArray[Any]:
     return np.concatenate([array, np.asarray(values, array.dtype)])
 
 
-def _list_at(first: Ints, values: Ints, i: int) -> set[int]:
-    return set(values[first[i] : first[i + 1]].tolist()) if i >= 0 else set()
+def _lists_at(first: Ints, values: Ints, places: Sequence[int]) -> list[list[int]]:
+    """Return the list at each place, which `first` has the starts of; an empty one at -1."""
+    at = np.asarray(places, np.int64)
+    begins, ends = (
+        np.where(at < 0, 0, first[at]).tolist(),
+        np.where(at < 0, 0, first[at + 1]).tolist(),
+    )
+    return [values[a:b].tolist() if b > a else [] for a, b in zip(begins, ends, strict=True)]
 
 
 def _synset_mask(synsets: Iterable[int]) -> int:

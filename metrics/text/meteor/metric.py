@@ -56,7 +56,7 @@ class Meteor(SegmentedMetric):
     distributions: ClassVar[tuple[str, ...]] = ("captau", "snowballstemmer")
     file_fields: ClassVar[tuple[str, ...]] = ("paraphrases",)
     later_fields: ClassVar[tuple[str, ...]] = ("tokenize", "language", "paraphrases")
-    starts_slowly: ClassVar[bool] = True
+    takes_longest: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if self.tokenize == "ptb" and self.language not in ("auto", "en"):
@@ -160,6 +160,9 @@ class Meteor(SegmentedMetric):
         def compute() -> tuple[Floats, Ints]:
             scores: list[Floats] = []
             summands: list[Ints] = []
+            _aligner_process(
+                self.setting
+            )  # reads the tables, while another metric makes the tokens
             texts = tokenize_rows(rows, self.tokenizer)
             for chunk in best_statistics(*texts, rows.label, self.setting):
                 scores.append(meteor_scores(chunk, self.setting.language))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import re
+import threading
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
@@ -51,6 +52,8 @@ class _TokenCache:
 
 # By tokeniser: its name, or the identity of a Java.
 _caches: dict[str, _TokenCache] = {}
+# Metrics that run side by side want the same tokens: the second waits for those of the first.
+_tokenizing = threading.Lock()
 # By tokeniser, the tokens of texts that come again and again (`pin_tokens`); never dropped.
 _pinned_tokens: dict[str, dict[str, str]] = {}
 
@@ -137,13 +140,14 @@ def tokenize(texts: Iterable[str], tokenizer: Tokenizer = "captau") -> list[str]
     key = java_identity() if tokenizer == "pycocoevalcap" else tokenizer
     cache = _caches.setdefault(key, _TokenCache())
     pinned = _pinned_tokens.get(key, {})
-    new = [t for t in dict.fromkeys(texts) if t not in cache.tokens and t not in pinned]
-    if new:
-        results = _tokenize_lines([_LINE_ENDS.sub(" ", t) for t in new], tokenizer)
-        cache.tokens.update(zip(new, results, strict=True))
-        cache.characters += sum(map(len, new))
-        if cache.characters > _CACHE_CHARACTERS:
-            _caches.pop(key, None)
+    with _tokenizing:
+        new = [t for t in dict.fromkeys(texts) if t not in cache.tokens and t not in pinned]
+        if new:
+            results = _tokenize_lines([_LINE_ENDS.sub(" ", t) for t in new], tokenizer)
+            cache.tokens.update(zip(new, results, strict=True))
+            cache.characters += sum(map(len, new))
+            if cache.characters > _CACHE_CHARACTERS:
+                _caches.pop(key, None)
     return [pinned[t] if t in pinned else cache.tokens[t] for t in texts]
 
 

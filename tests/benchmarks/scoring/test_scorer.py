@@ -70,10 +70,10 @@ class Crowd(Metric):
 
 @dataclass(frozen=True)
 class Length(Metric):
-    """The caption's words; it needs no references, and starts slowly."""
+    """The caption's words; it needs no references, and starts a program."""
 
     needs: ClassVar[frozenset[str]] = frozenset()
-    starts_slowly: ClassVar[bool] = True
+    takes_longest: ClassVar[bool] = True
     started: ClassVar[list[str]] = []
 
     @property
@@ -451,7 +451,7 @@ def test_where_the_cache_lies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_score_all(store: ScoreStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In the order asked for; what starts slowly is started first, and only where it is needed."""
+    """In the order asked for; a program is started first, and only where it is needed."""
     monkeypatch.setattr(os, "cpu_count", lambda: 1)
     chosen = [Length(), Shared(), Crowd()]
     for run in (1, 2):
@@ -462,7 +462,7 @@ def test_score_all(store: ScoreStore, monkeypatch: pytest.MonkeyPatch) -> None:
         assert found["crowd"].tolist() == [15] * 4
         assert Length.started == ["length"]
         assert (store.misses, store.hits) == (3, 3 * (run - 1))
-    assert CALLS == [4, 4, 0], "length, which starts slowly, was asked last"
+    assert CALLS == [4, 0, 4], "length, which takes longest, was asked second"
 
 
 def test_what_killed_runs_left_in_the_store_is_swept(store: ScoreStore) -> None:
