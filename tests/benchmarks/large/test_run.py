@@ -626,13 +626,16 @@ def test_options_of_small_and_of_large_sets_do_not_mix(rows, tmp_path, capsys):
         ([f"candidates={large}", "ray.address=a:1"], "ray.address=a:1 goes with engine=ray"),
         ([f"candidates={large}", "rows=0"], "rows is 0"),
         ([f"candidates={large}", "keep.metric=cider", "keep.above=1"], "captau score keep.run=DIR"),
-        (
-            [f"candidates={large}", 'metrics=["cider(backend=pycocoevalcap)"]'],
-            "all captions at once",
-        ),
     ):
         assert command("score", *words, f"output_dir={tmp_path / 'out'}") == 2
         assert message in capsys.readouterr().err
+
+
+@pytest.mark.java
+def test_a_backend_that_needs_all_captions_at_once_is_refused(rows, tmp_path):
+    write(tmp_path / "c.parquet", rows)
+    with says("all captions at once"):
+        score(tmp_path / "c.parquet", tmp_path / "out", ["cider(backend=pycocoevalcap)"])
 
 
 def test_shards_are_found_in_their_order(tmp_path):
