@@ -253,9 +253,6 @@ class Metric(ABC):
         """Return the large files that the metric needs and that are not here; None where there are none."""
         return None
 
-    def start_ahead(self) -> None:  # noqa: B027
-        """Start a process before captions are read, where the command line may; most metrics have none."""
-
     def start(self) -> None:  # noqa: B027
         """Start a program that takes long to start, without waiting for it; most metrics have none."""
 

@@ -22,7 +22,6 @@ from .arguments import OWN_FILES, split_flags, use_config_dir
 from .command import Command
 from .log_lines import show_log
 from .registry import COMMANDS, split_command
-from .tasks import MAY_START_AHEAD
 
 #: The width of a terminal.
 _WIDTH = 80
@@ -75,7 +74,6 @@ def _tune_process() -> None:
     # Imports and captions make a million objects and hardly any cycle of them.
     gc.set_threshold(2_000_000, 20, 100)
     atexit.register(gc.freeze)
-    MAY_START_AHEAD.set(True)
 
 
 def _run(words: list[str]) -> int:
@@ -103,7 +101,22 @@ def _run(words: list[str]) -> int:
     return _run_command(*split_command(words))
 
 
+def _start_ahead(command: Command, words: list[str]) -> None:
+    """Start METEOR's process where `captau score` will need it: of all that is imported, it takes longest to load.
+
+    Only in a process of captau's own, which has imported nothing yet. A guess from the words as they are typed is enough.
+    """
+    metrics = next((word for word in words if word.startswith("metrics=")), "metrics=text")
+    is_needed = command.name == "score" and ("text" in metrics or "meteor" in metrics)
+    is_plain = not any(word.startswith(("-", "engine=", "keep.run=", "save_df=")) for word in words)
+    if is_needed and is_plain and "numpy" not in sys.modules:
+        from ...metrics.text.meteor.aligner_process import start_ahead
+
+        start_ahead()
+
+
 def _run_command(command: Command, words: list[str]) -> int:
+    _start_ahead(command, words)
     if not {"-h", "--help"} & set(words):
         words = _read_own_files(command, words)
     overrides, flags = split_flags(command, words)

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from ..runs.tables import ResultTable
     from .command import Command
 
-#: Whether metrics may start processes ahead: in a process of captau's own, not in a caller's.
-MAY_START_AHEAD: ContextVar[bool] = ContextVar("may_start_ahead", default=False)
 #: The folder of a sweep's job while it runs; a command by itself has none.
 JOB_FOLDER: ContextVar[str | None] = ContextVar("job_folder", default=None)
 
@@ -135,13 +133,9 @@ def train_rater(command: Command, options: Any) -> None:
 
 def score_captions(command: Command, options: Any) -> None:
     """Run `captau score` in one of its variants; `stdout=` prints one file alone."""
-    from ..options.score import DocumentFrequencyOptions, ScoreOptions
-
-    if isinstance(options, ScoreOptions) and MAY_START_AHEAD.get():
-        for metric in options.metrics:
-            metric.start_ahead()
     from ..commands.score import run, save_document_frequencies
     from ..options.large import FilterOptions, LargeOptions
+    from ..options.score import DocumentFrequencyOptions
 
     if isinstance(options, LargeOptions):
         _score_large_set(command, options)

@@ -128,6 +128,8 @@ def read_references(path: Path, content: bytes | None = None) -> ReferenceFile:
 
 def image_key(row: Any, where: str) -> str:
     """Return an image id as text; COCO's numbers and file names are both legal."""
+    if type(row) is dict and type(number := row.get("image_id")) is int:
+        return str(number)  # COCO's, the usual ones
     return whole(str(field(row, "image_id", (str, int), where)))
 
 

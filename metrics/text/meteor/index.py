@@ -4,6 +4,8 @@ The index is kept in the user's cache folder under the hash of its sources (`tab
 is written under a temporary name and renamed, by one process at a time; a truncated or altered one is
 compiled again.
 
+To read it imports neither pandas nor Arrow, so that `aligner_process` starts quickly.
+
 The file has a line with the format, a line of JSON (the place of each array, the small tables, a
 checksum), and the arrays, each at a multiple of 64 bytes.
 
@@ -33,9 +35,7 @@ from numpy.typing import NDArray
 
 from ....datasets.cache import cache_folder, replacing
 from ....datasets.errors import InputError
-from ....datasets.reading.source_files import sha256
 from ...progress import advance_to, progress_counter
-from ..java import pycocoevalcap_file
 from .tables import Arrays, Ints, compile_tables
 
 #: Changes with the layout, so that an index of another version is not read.
@@ -91,6 +91,8 @@ def load_index(language: str = "english", paraphrases: Path | None = None) -> In
     Raises:
         InputError: if pycocoevalcap lacks its files, or they are damaged.
     """
+    from ..java import pycocoevalcap_file
+
     jar = pycocoevalcap_file("meteor", "meteor-1.5.jar")
     if paraphrases is None and language == "english":
         paraphrases = pycocoevalcap_file("meteor", "data", "paraphrase-en.gz")
@@ -106,6 +108,8 @@ def open_index(
     Raises:
         InputError: if a file is damaged, or the index cannot be written anywhere.
     """
+    from ....datasets.reading.source_files import sha256
+
     digest = hashlib.sha256(_MAGIC if language == "english" else _MAGIC + language.encode())
     for path in filter(None, (program, paraphrases)):
         digest.update(bytes.fromhex(sha256(path)))

@@ -26,7 +26,7 @@ from ...registry import register
 from ...rows import Items, Rows
 from ..tokens.ptb import SegmentedMetric, tokenize, tokenize_rows
 from . import jar_process
-from .aligner_process import AlignerProcess, start_ahead, take_started
+from .aligner_process import AlignerProcess, take_started
 from .alignment import CHUNK, MAX_MATCHES, Aligner
 from .index import load_index
 from .languages import ENGLISH, LANGUAGES, Code, MeteorLanguage, Setting
@@ -86,11 +86,6 @@ class Meteor(SegmentedMetric):
             code = "en" if self.tokenize in ("ptb", "intl") else "other"
         path = None if self.paraphrases is None else Path(self.paraphrases).expanduser().resolve()
         return Setting(LANGUAGES[code], self.tokenize == "ptb", path)
-
-    def start_ahead(self) -> None:
-        """Start the process that aligns, of the backend captau."""
-        if self.backend == "captau":
-            start_ahead()
 
     def start(self) -> None:
         """Start the Java program, if the backend uses it, without waiting for it."""

@@ -1,7 +1,7 @@
 """METEOR's tables as arrays, compiled from the files in pycocoevalcap for `index`.
 
 The sources are the jar (function words; for English also nonbreaking prefixes, WordNet's synsets and
-irregular forms) and a file of paraphrases (`paraphrase-en.gz`: 5.3 million pairs of phrases).
+irregular forms) and a file of paraphrases (`paraphrase-en.gz`: 5.3 million pairs of phrases). Arrow is imported only to compile them.
 """
 
 from __future__ import annotations
@@ -11,13 +11,15 @@ import zipfile
 import zlib
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from ....datasets.errors import InputError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 Ints = NDArray[np.int32]
 Arrays = dict[str, NDArray[Any]]
@@ -156,6 +158,8 @@ def _read_pairs(path: Path, progress: Progress) -> tuple[Ints, Ints, pa.BinaryAr
     A pair has three lines: a probability that METEOR leaves unread, a phrase, its paraphrase. Phrases
     keep their line end.
     """
+    import pyarrow as pa
+
     blocks: list[pa.DictionaryArray] = []
     size = path.stat().st_size
     rest = b""
@@ -181,6 +185,8 @@ def _read_pairs(path: Path, progress: Progress) -> tuple[Ints, Ints, pa.BinaryAr
 
 def _cut(data: Any, ends: NDArray[np.int64]) -> pa.BinaryArray:
     """Cut bytes into pieces that end before each of `ends`."""
+    import pyarrow as pa
+
     offsets = np.concatenate([[0], ends]).astype(np.int32)
     buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data)]
     return pa.BinaryArray.from_buffers(pa.binary(), len(ends), buffers)

@@ -10,14 +10,13 @@ import pytest
 CODE = """
 import os, signal, sys
 from captau.metrics.text.meteor import aligner_process, metric
-from captau.metrics.registry import metric as make
 
 rows = [("a dog runs", ("the dogs ran", "a cat")), ("two cars", ("one automobile", "cars"))]
 def scores():
     return [metric.meteor_scores(s).tolist() for s in metric.best_statistics(*zip(*rows))]
 
 alone = scores()
-make("meteor").start_ahead()
+aligner_process.start_ahead()
 (process,) = aligner_process._unused
 if sys.argv[1] == "killed":
     os.kill(process.pid, signal.SIGKILL)
