@@ -9,6 +9,7 @@ import json
 import logging
 import math
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from ...datasets.errors import InputError
 from ...datasets.normalisation import normalise_items
 from ...metrics.base import Metric
 from ...metrics.text.document_frequencies import document_frequencies
-from ..evaluation.caption_ranges import measure_range
+from ..evaluation.caption_ranges import CaptionRange, measure_range
 from ..evaluation.caption_scores import CaptionScores, keep_captions
 from ..evaluation.metric_reliability import MetricReliability, load_evidence
 from ..options.from_python import Captions, References, captions_from_python
@@ -218,18 +219,13 @@ def run(config: ScoreOptions) -> ScoreResults:
     warn_unavailable([missing])
     metrics = [m for m in config.metrics if m not in missing]
     store = config.locations.store()
-    scored, differences = _score_systems(items, metrics, store, config)
+    with ThreadPoolExecutor(1) as pool:  # while METEOR's process works
+        ranges = None if evidence is None else pool.submit(_measure_ranges, items)
+        scored, differences = _score_systems(items, metrics, store, config)
     reliability = MetricReliability()
-    if evidence is not None:
+    if evidence is not None and ranges is not None:
         reference_free = {m.spec for m in metrics if "references" not in m.needs}
-        ranges = {
-            # The names that tell captions from the others.
-            ", ".join(
-                [system] * (len(systems) > 1) + [name] * (len(references) > 1)
-            ): measure_range(frame)
-            for (name, system), frame in items.items()
-        }
-        reliability = evidence.apply_to(ranges, reference_free).select(scored[0].corpus)
+        reliability = evidence.apply_to(ranges.result(), reference_free).select(scored[0].corpus)
     scores = CaptionScores(
         scored,
         reliability,
@@ -300,6 +296,15 @@ def _make_items(
         )
         for name, image_ids in select_images(systems, references, config.partial).items()
         for system, candidates in systems.items()
+    }
+
+
+def _measure_ranges(items: Mapping[tuple[str, str], pd.DataFrame]) -> dict[str, CaptionRange]:
+    """Measure the range of each system's captions, by those of its names that tell it from the others."""
+    n_references, n_systems = (len({*names}) for names in zip(*items, strict=True))
+    return {
+        ", ".join([system] * (n_systems > 1) + [name] * (n_references > 1)): measure_range(frame)
+        for (name, system), frame in items.items()
     }
 
 

@@ -597,7 +597,7 @@ def test_lists_on_the_command_line(captau: Any, files: Path, tmp_path: Path) -> 
 
 FAULTS = {
     "two of a name": (["candidates=[g.json,g.json]"], "two of candidates are called 'g.json'"),
-    "no file": (["candidates=[]"], "a file is expected, or several as [A,B]"),
+    "no file": (["candidates=[]"], "the option candidates=… is needed"),
     "stdin twice": (["candidates=-", "references=-"], "standard input can be read only once"),
     "nothing piped": (["candidates=-"], "standard input:1: not valid JSON (nothing is in it)"),
     "keep of two": (
