@@ -54,6 +54,27 @@ def test_scores_are_pycocoevalcaps(rows):
             assert metric(name).corpus_score(shared) == pytest.approx(whole, rel=1e-12), name
 
 
+@pytest.mark.parametrize(
+    ("name", "method"),
+    [
+        ("bleu_2", "bleu.bleu_scorer.BleuScorer.compute_score"),
+        ("rouge_l", "rouge.rouge.Rouge.calc_score"),
+        ("cider", "cider.cider_scorer.CiderScorer.compute_score"),
+    ],
+)
+def test_only_the_backend_of_the_reference_runs_it(name, method, monkeypatch):
+    def refuse(*_args: object, **_options: object) -> None:
+        raise InterruptedError
+
+    monkeypatch.setattr(f"pycocoevalcap.{method}", refuse)
+    rows = [{"caption": "a dog", "references": ["a dog runs", "a cat"]}]
+    assert metric(f"{name}(tokenize=intl)").corpus_score(rows) >= 0
+    scorer = metric(f"{name}(tokenize=intl,backend=pycocoevalcap)")
+    for score in (scorer.score, scorer.corpus_score):
+        with pytest.raises(InterruptedError):
+            score(rows)
+
+
 @pytest.mark.parametrize("name", ["bleu_4", "rouge_l", "cider"])
 def test_ten_thousand_words(name):
     random = np.random.default_rng(0)

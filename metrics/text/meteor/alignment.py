@@ -121,9 +121,7 @@ class Aligner:
         is_normalised: whether tokens are normalised once more, as METEOR's option `-norm` has it.
     """
 
-    def __init__(
-        self, index: Index, language: str = "english", *, is_normalised: bool = True
-    ) -> None:
+    def __init__(self, index: Index, language: str, *, is_normalised: bool) -> None:
         self._index = index
         self._prefixes = index.prefixes if is_normalised else None
         self._stem_word = make_stemmer(language)

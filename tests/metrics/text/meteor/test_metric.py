@@ -172,7 +172,7 @@ def test_words_are_stemmed_once_until_there_would_be_too_many(monkeypatch):
     stemmed: list[str] = []
     monkeypatch.setattr(alignment, "make_stemmer", lambda _: lambda w: (stemmed.append(w), w)[1])
     monkeypatch.setattr(alignment, "_MAX_WORDS", 3)
-    aligner = alignment.Aligner(load_index())
+    aligner = alignment.Aligner(load_index(), "english", is_normalised=True)
     for texts in (["a dog runs"], ["a dog"], ["a cat runs", "a dog"], ["big dog"]):
         aligner.remember_words(texts)
     # The fourth word makes the table begin anew, with more words than it may have; so does the fifth.

@@ -120,6 +120,15 @@ def test_the_corpus_score_is_the_mean_over_the_rows_that_have_one(monkeypatch):
     ]
     assert metric("spice_color").corpus_score(rows) == pytest.approx(2.5 / 4)
     assert np.isnan(metric("spice").corpus_score(rows)), "a caption that failed is no gap to skip"
+    scores, color, f = columns[:, 0].copy(), metric("spice_color"), metric("spice")
+    weights = np.array([[3.0, 1, 0], [1, 1, 1], [1, 0, 0]])
+    resample = color.corpus_resampler(rows, scores)
+    np.testing.assert_array_equal(resample(weights), [2.5 / 4, 0.5, NAN])
+    assert np.isnan(f.corpus_resampler(rows, scores)(weights)).all()
+    assert color.corpus_summands(rows, scores).tolist() == [[0.5, 1], [0, 0], [1, 1]]
+    np.testing.assert_array_equal(f.corpus_summands(rows, scores), [[0.5, 1], [NAN, 1], [1, 1]])
+    assert color.corpus_score_from_sums([2.5, 4]) == 2.5 / 4
+    assert np.isnan(color.corpus_score_from_sums([0, 0]))
     columns[:] = NAN
     assert np.isnan(metric("spice_color").corpus_score(rows))
 
