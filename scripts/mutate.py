@@ -4,12 +4,13 @@ Cosmic-ray lists the places in a module that can be changed, and how: another op
 loop that does not run. A seeded sample of places is drawn, and one change of each. The module's tests then
 run in a child process that imports the changed source; the files stay as they are.
 
-    python scripts/mutate.py mutants=500 seed=1
+    python scripts/mutate.py mutants=500 seed=1 workers=2
     python scripts/mutate.py only=benchmarks/statistics/boot*
 
 Killed: a test fails. Timed out: a test takes over `TEST_SECONDS` of CPU that does not without the change. Tests
-that are slow anyway stop there and pass. Changes of annotations, or of zip's `strict=`, which asserts, are
-not drawn. Equivalent: no test can find it, for the reason in `scripts/equivalent_mutants.csv`. Numba does not compile. Linux only.
+that are slow anyway stop there and pass. Equivalent: no test can find it, for the reason in
+`scripts/equivalent_mutants.csv`; such changes do not enter the share. Changes of annotations, or of zip's
+`strict=`, which asserts, are not drawn. Numba does not compile. Linux only.
 """
 
 from __future__ import annotations
@@ -20,11 +21,11 @@ import csv
 import difflib
 import gc
 import importlib
-import io
 import json
 import os
 import random
 import signal
+import subprocess
 import sys
 import tempfile
 import time
@@ -46,39 +47,32 @@ from hypothesis import Phase, settings
 from scipy.stats import binomtest
 
 ROOT = Path(__file__).resolve().parents[1]
-#: The tests of a module, if not those named after it; beside the folder of the module's tests.
+#: Modules, and their tests beside those named after them; beside the folder of the module's tests.
 TESTS = {
-    "_kernels": "weighted_coefficients",
+    "_kernels pair_sums": "weighted_coefficients",
     "alignment": "metric",
-    "automaton": "penn ../../../parity/penn",
-    "bleu": "bleu ../../parity/n_grams",
-    "bootstrap": "bootstrap significance weighted_levels",
-    "bradley_terry": "bradley_terry ../commands/rank",
-    "cider": "cider ../../parity/n_grams",
-    "coefficients": "coefficients detection preferences weighted_coefficients",
-    "corpus": "corpus ../frequency_table ../../reward ../../../parity/n_grams",
+    "automaton penn_rules": "penn ../../../parity/penn",
+    "bleu cider rouge": "../registry ../../parity/n_grams",
+    "chair rouge_score sacrebleu": "../registry",
+    "bootstrap": "significance weighted_levels",
+    "bradley_terry": "../commands/rank",
+    "coefficients": "detection preferences weighted_coefficients",
+    "corpus": "../frequency_table ../../reward ../../../parity/n_grams",
     "disattenuation": "significance ../commands/agree",
     "document_frequencies": "cider frequency_table",
     "intervals": "bootstrap significance",
-    "levels": "levels weighted_levels detection",
-    "multiple_tests": "significance",
-    "pair_counts": "pair_counts coefficients",
-    "pair_sums": "weighted_coefficients",
-    "panels": "significance",
-    "penn_rules": "penn ../../../parity/penn",
-    "rater_agreement": "agreement_measures ../commands/agree",
-    "rating_table": "agreement_measures rater_agreement ../commands/agree",
-    "remarks": "significance",
-    "rouge": "rouge ../../parity/n_grams",
+    "levels": "weighted_levels detection",
+    "models": "../../../benchmarks/commands/spice",
+    "multiple_tests panels remarks": "significance",
+    "pair_counts": "coefficients",
+    "parts_of_speech": "../../benchmarks/evaluation/word_parts",
+    "rater_agreement rating_table virtual_raters": "agreement_measures ../commands/agree",
     "tables": "index languages",
-    "virtual_raters": "agreement_measures rater_agreement ../commands/agree",
-    "weighted_levels": "weighted_levels bootstrap detection",
-    "metrics/text/meteor/_kernel": "metric",
-    "models": "models ../../../benchmarks/commands/spice",
-    "metrics/text/meteor/jar_process": "../java",
-    "metrics/text/meteor/metric": "metric languages",
-    "metrics/text/parts_of_speech": "../../benchmarks/evaluation/word_parts",
-    "metrics/text/spice/metric": "metric jar_process",
+    "weighted_levels": "bootstrap detection",
+    "meteor/_kernel": "metric",
+    "meteor/jar_process": "../java",
+    "meteor/metric": "languages ../../registry",
+    "spice/metric": "jar_process ../../registry",
 }
 OPTIONS = ["-xq", "-pno:cacheprovider", "-pno:xdist", "-mnot neural", "-knot pycocoevalcap"]
 TEST_SECONDS = 1
@@ -96,7 +90,9 @@ Mutant = tuple[str, str, str, str]  # module, changed source, changed lines befo
 
 def find_test_files(module: str) -> list[str]:
     path = Path(module)
-    names = TESTS.get(module.removesuffix(".py"), TESTS.get(path.stem, path.stem)).split()
+    keys = {path.stem, f"{path.parent.name}/{path.stem}"}
+    more = [names for modules, names in TESTS.items() if keys & set(modules.split())]
+    names = " ".join([path.stem, *more]).split()
     folder = ROOT / "tests" / path.parent
     files = ((folder / name).with_name(f"test_{Path(name).name}.py").resolve() for name in names)
     return [str(file.relative_to(ROOT)) for file in files if file.exists()]
@@ -147,10 +143,6 @@ class MutatedImport(SourceFileLoader):
         return compile(self.source, self.path, "exec")
 
 
-class SlowTestError(BaseException):
-    """A test that takes too long; tests do not catch it."""
-
-
 class TimedTests:
     """Tests in the order of their CPU seconds, each of which stops after `TEST_SECONDS`."""
 
@@ -164,7 +156,7 @@ class TimedTests:
     def pytest_pyfunc_call(self, pyfuncitem: pytest.Function) -> object:
         def stop(*_: object) -> None:
             stopped.append(True)
-            raise SlowTestError
+            raise KeyboardInterrupt
 
         stopped: list[bool] = []
         signal.signal(signal.SIGPROF, stop)
@@ -219,10 +211,13 @@ def time_tests(module: str, folder: Path) -> dict[str, float]:
     for _ in range(2):
         order = {test: TEST_SECONDS + seconds[test] for test in seconds}
         if run_tests(module, source, folder, order, 3600) != "survived":
-            raise SystemExit((folder / f"log{os.getpid()}").read_text(encoding="utf-8"))
+            raise RuntimeError((folder / f"log{os.getpid()}").read_text(encoding="utf-8"))
         report = json.loads((folder / f"report{os.getpid()}").read_text(encoding="utf-8"))
         seconds = {test: max(value, seconds.get(test, 0)) for test, value in report[0].items()}
-        import_packages(report[1])
+        for name in report[1]:
+            if name.split(".")[0] not in ("captau", "tests"):
+                with contextlib.suppress(Exception):
+                    importlib.import_module(name)
     return seconds
 
 
@@ -232,29 +227,6 @@ def draw_mutants(patterns: str, count: int, seed: int) -> list[Mutant]:
     rng = random.Random(seed)
     drawn = (mutate(*rng.choice(site)) for site in rng.sample(sites, len(sites)))
     return list(islice(filter(None, drawn), count))
-
-
-def preload(modules: list[str], cache: Path) -> None:
-    """Compile METEOR's tables, and import what captau and the tests import from other packages."""
-    from captau.metrics.text.meteor.index import load_index
-
-    os.environ["CAPTAU_CACHE"] = str(cache)
-    load_index()
-    with contextlib.redirect_stdout(io.StringIO()):
-        pytest.main(["--collect-only", *OPTIONS, *(f for m in modules for f in find_test_files(m))])
-    for name in [name for name in sys.modules if is_own(name)]:
-        del sys.modules[name]
-
-
-def is_own(name: str) -> bool:
-    return name.split(".")[0] in ("captau", "tests")
-
-
-def import_packages(names: list[str]) -> None:
-    for name in names:
-        if not is_own(name):
-            with contextlib.suppress(Exception):
-                importlib.import_module(name)
 
 
 def test_mutants(
@@ -298,7 +270,9 @@ def main(words: list[str]) -> None:
         shares[modules.index(mutant[0]) % len(shares)].append(mutant)
     outcomes: dict[str, Counter[str]] = defaultdict(Counter)
     with tempfile.TemporaryDirectory() as folder:
-        preload(modules, Path(folder) / "cache")
+        compile_tables = "from captau.metrics.text.meteor import index; index.load_index()"
+        environment = os.environ | {"CAPTAU_CACHE": f"{folder}/cache"}
+        subprocess.run([sys.executable, "-c", compile_tables], env=environment, check=True)
         test = partial(test_mutants, equivalents=equivalents, folder=Path(folder))
         with get_context("fork").Pool(len(shares)) as pool:
             for module, outcome in chain(*pool.map(test, shares, 1)):

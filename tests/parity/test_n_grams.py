@@ -73,6 +73,12 @@ def test_only_the_backend_of_the_reference_runs_it(name, method, monkeypatch):
     for score in (scorer.score, scorer.corpus_score):
         with pytest.raises(InterruptedError):
             score(rows)
+    if name == "bleu_2":
+        own = metric("bleu_2(tokenize=intl)")
+        assert own.corpus_resampler(rows, np.zeros(1))
+        assert own.corpus_summands(rows, np.zeros(1)) is not None
+        assert scorer.corpus_resampler(rows, np.zeros(1)) is None
+        assert scorer.corpus_summands(rows, np.zeros(1)) is None
 
 
 @pytest.mark.parametrize("name", ["bleu_4", "rouge_l", "cider"])

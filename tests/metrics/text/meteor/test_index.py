@@ -17,6 +17,7 @@ import pytest
 
 from captau.datasets.cache import cache_folder
 from captau.metrics.text.meteor import index as index_module
+from captau.metrics.text.meteor.tables import compile_tables
 from tests.conftest import says
 
 PAIRS = [("big dog", "hound"), ("hound", "big dog"), ("hound", "dog")]
@@ -67,6 +68,17 @@ def test_an_index_worked_by_hand(sources, tmp_path, open_index):
     assert index.function == {"the", "a"}
     assert index.prefixes == {"mr": False, "pp": True}
     assert not index.to.flags.writeable
+
+
+def test_each_array_is_read_as_it_was_compiled(sources, tmp_path, open_index):
+    jar, pairs = sources
+    lines = "".join(f"0.5\nword {i} w{i % 7}\nother{i % 90}\n" for i in range(300))
+    pairs.write_bytes(gzip.compress(lines.encode()))
+    arrays, _ = compile_tables(jar, pairs, lambda _: None)
+    index = open_index(jar, pairs, tmp_path / "cache")
+    assert sum(array.nbytes > 1000 for array in arrays.values()) >= 5
+    for name, array in arrays.items():
+        np.testing.assert_array_equal(getattr(index, name), array)
 
 
 def index_file(cache: Path) -> Path:
