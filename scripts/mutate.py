@@ -60,7 +60,7 @@ TESTS = {
     "corpus": "../frequency_table ../../reward ../../../parity/n_grams",
     "disattenuation": "significance ../commands/agree",
     "document_frequencies": "cider frequency_table",
-    "intervals": "bootstrap significance",
+    "intervals": "bootstrap preferences significance",
     "levels": "weighted_levels detection",
     "models": "../../../benchmarks/commands/spice",
     "multiple_tests panels remarks": "significance",
@@ -70,7 +70,7 @@ TESTS = {
     "tables": "index languages",
     "weighted_levels": "bootstrap detection",
     "meteor/_kernel": "metric",
-    "meteor/jar_process": "../java",
+    "meteor/jar_process": "../java languages",
     "meteor/metric": "languages ../../registry",
     "spice/metric": "jar_process ../../registry",
 }

@@ -498,6 +498,7 @@ def test_who_rates_thousands_of_items_with_thousands_of_others():
 
 def test_without_a_seed_there_are_twenty_draws_of_seed_0():
     table = RatingTable.from_matrix(simulated(30, 5))
+    assert len(draw_halves(table)) == 20
     measures, same_measures = (
         compute_measures(table, FIVE, **options)[0] for options in ({}, {"seed": 0, "draws": 20})
     )

@@ -51,6 +51,11 @@ def _tokenised_once():
     ptb.tokenize(POOL)
 
 
+def test_the_reference_itself_reaches_the_upper_bound():
+    rows = [row(text, text) for text in ("a dog runs fast", "two cats sleep there")]
+    assert metric("cider").score(rows) == pytest.approx([metric("cider").bounds[1]] * 2)
+
+
 @SPECS
 def test_two_images(spec):
     # Worked by hand. With two documents an n-gram of one weighs log 2 and "a", in both, nothing;

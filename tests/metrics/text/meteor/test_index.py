@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 import zipfile
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -79,6 +80,21 @@ def test_each_array_is_read_as_it_was_compiled(sources, tmp_path, open_index):
     assert sum(array.nbytes > 1000 for array in arrays.values()) >= 5
     for name, array in arrays.items():
         np.testing.assert_array_equal(getattr(index, name), array)
+
+
+def test_compiling_counts_percents(sources, tmp_path, open_index, monkeypatch):
+    steps: list[int] = []
+
+    @contextmanager
+    def count(label, total):
+        steps.append(total)
+        yield steps.append
+
+    monkeypatch.setattr(index_module, "progress_counter", count)
+    open_index(*sources, tmp_path / "cache")
+    assert steps[0] == 100
+    assert 80 <= sum(steps[1:]) <= 100
+    assert min(steps) >= 0
 
 
 def index_file(cache: Path) -> Path:

@@ -53,6 +53,11 @@ def test_words_are_normalised_as_in_meteor(text, words, prefixes):
     assert split_words(text, prefixes) == words.split()
 
 
+def test_without_prefixes_tokens_are_taken_as_they_are():
+    text = "the dog's u.s. A-B"
+    assert split_words(text, None) == text.split()
+
+
 def test_hashes_equal_javas():
     # Worked by hand: h = 31 h + c over UTF-16 units, in 32 bits with a sign.
     assert java_hash("") == 0
