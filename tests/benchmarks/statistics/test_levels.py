@@ -61,6 +61,12 @@ def test_system_worked_by_hand() -> None:
     assert alike.value == pytest.approx(2 / 3)
 
 
+@pytest.mark.parametrize("factor", [1e-14, 4e307])
+def test_systems_are_told_apart_at_any_scale(factor) -> None:
+    scores, ratings, systems = np.array([1, 3, 0, 2, 4, 4]), [1, 1, 3, 1, 3, 3], "AABBCC"
+    assert at("system", factor * scores, ratings, "121212", systems).value == pytest.approx(1 / 3)
+
+
 def test_equal_means_are_tied_whatever_their_parts() -> None:
     """.1 .2 .6 and .6 .2 .1 have sums that floats tell apart in one order of adding and not in another."""
     scores = [0.1, 0.2, 0.6, 0.6, 0.2, 0.1, 0.3, 0.3, 0.3, 1, 1, 1]

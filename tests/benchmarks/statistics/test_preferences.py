@@ -16,6 +16,7 @@ from captau.benchmarks.statistics.coefficients import preference_accuracy
 from captau.benchmarks.statistics.preferences import (
     McNemar,
     PairOutcomes,
+    calibrate_pairs,
     judge_differences,
     mcnemar,
     mean_interval,
@@ -25,6 +26,22 @@ from captau.benchmarks.statistics.preferences import (
 from tests.conftest import run_captau
 
 NAN = float("nan")
+
+
+@given(st.lists(st.tuples(st.integers(-3, 3), st.integers(-2, 2)), min_size=1, max_size=12))
+def test_the_threshold_of_ties_is_the_smallest_of_the_best(pairs) -> None:
+    """Every threshold that could be, tried in turn."""
+    differences, strengths = np.array(pairs, dtype=float).T
+
+    def count_right(threshold: float) -> int:
+        signs = np.where(np.abs(differences) <= threshold, 0, np.sign(differences))
+        return int((signs == np.sign(strengths)).sum())
+
+    candidates = [0.0, *np.unique(np.abs(differences)).tolist()]
+    best = max(map(count_right, candidates))
+    expected = min(t for t in candidates if count_right(t) == best)
+    assert calibrate_pairs(differences, strengths) == expected
+    assert calibrate_pairs(np.append(differences, math.inf), np.append(strengths, 1)) == expected
 
 
 def test_outcomes_worked_by_hand() -> None:

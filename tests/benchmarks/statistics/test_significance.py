@@ -18,12 +18,15 @@ import captau
 from captau.benchmarks.runs.results import SIGNIFICANCE_COLUMNS
 from captau.benchmarks.statistics.bootstrap import StatisticsOptions, resample
 from captau.benchmarks.statistics.disattenuation import disattenuate, reliability_statistic
+from captau.benchmarks.statistics.intervals import Uncertainty
 from captau.benchmarks.statistics.multiple_tests import correct_p_values, rank_clusters
 from captau.benchmarks.statistics.panels import PreferencePanel, RatingPanel, make_rating_panel
 from captau.benchmarks.statistics.rater_agreement import intraclass
 from captau.benchmarks.statistics.rating_table import RatingTable
 from captau.benchmarks.statistics.significance import (
+    MetricDifference,
     MetricPair,
+    PairedTest,
     PreparedMetric,
     bootstrap_test,
     compare_metrics,
@@ -279,6 +282,25 @@ def test_corrections_of_nothing():
     for name in ("holm", "bh", "none"):
         assert np.isnan(correct_p_values([math.nan], name)).all()
         assert correct_p_values([], name).shape == (0,)
+
+
+def test_ranks_are_at_the_level_of_the_intervals():
+    """Worked by hand at level 0.95: a beats c, and b is beaten by nobody; another dimension has its own."""
+    p_values = {("a", "b"): 0.06, ("a", "c"): 0.04, ("b", "c"): 0.06}
+    differences = [
+        MetricDifference("overall", "tau_c", *pair, test, 0.5, 0.4, PairedTest(p), 9, 9)
+        for pair, p in p_values.items()
+        for test in ("bootstrap", "permutation")
+    ]
+    values = {
+        (metric, "overall", "tau_c"): value for metric, value in zip("abc", (3, 2, 1), strict=False)
+    }
+    for correction, ranks in (("none", [1, 1, 2]), ("holm", [1, 1, 1])):
+        options = StatisticsOptions(correction=correction)
+        computed = Uncertainty(options, {}, differences).compute_ranks(
+            values | {("a", "x", "y"): 1}
+        )
+        assert computed == dict(zip(values, ranks, strict=False))
 
 
 def test_ranks_begin_anew_at_the_first_that_is_beaten():

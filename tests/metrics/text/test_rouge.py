@@ -36,6 +36,12 @@ def _tokenised_once():
 # ROUGE-L
 
 
+@pytest.mark.parametrize(("n", "recall"), [(1, 3 / 4), (2, 1 / 3), (3, 0), (4, 0), (5, 0)])
+def test_n_grams_worked_by_hand(n, recall):
+    """Against "a dog runs fast": 3 of 4 words, "a dog" of three pairs, no three words."""
+    assert rouge_n(["a", "dog", "sat", "fast"], [["a", "dog", "runs", "fast"]], n) == recall
+
+
 def test_words_take_no_character_that_utf_16_reserves():
     """U+D800 to U+DFFF are no characters, and a chunk may have more words than there are before them."""
     assert [ord(c) for c in _characters(np.arange(0xD7FE, 0xD802))] == [
