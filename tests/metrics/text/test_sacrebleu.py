@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 
 from captau.metrics.registry import metric
@@ -102,4 +103,11 @@ def test_the_corpus_score_pools_counts_over_unequal_numbers_of_references():
         {"caption": "a dog runs fast", "references": ("a dog runs away",)},
     ]
     expected = 100 * (7 / 8 * 5 / 6 * 3 / 4 * 1 / 2) ** (1 / 4)
-    assert metric("sacrebleu").corpus_score(items) == pytest.approx(expected)
+    scorer = metric("sacrebleu")
+    assert scorer.corpus_score(items) == pytest.approx(expected)
+    summands = scorer.corpus_summands(items, scorer.score(items))
+    assert summands.tolist() == [[4, 3, 2, 1, 4, 3, 2, 1, 4, 4], [3, 2, 1, 0, 4, 3, 2, 1, 4, 4]]
+    assert scorer.corpus_score_from_sums(summands.sum(axis=0)) == pytest.approx(expected)
+    assert scorer.corpus_resampler(items, scorer.score(items))(np.ones((2, 2))) == pytest.approx(
+        [expected] * 2
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import itertools
 import logging
 import os
 import signal
@@ -15,8 +16,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from captau.datasets.cache import cache_folder
+from captau.metrics.text.meteor import _kernel
 from captau.metrics.text.meteor import index as index_module
 from captau.metrics.text.meteor.tables import compile_tables
 from tests.conftest import says
@@ -80,6 +84,44 @@ def test_each_array_is_read_as_it_was_compiled(sources, tmp_path, open_index):
     assert sum(array.nbytes > 1000 for array in arrays.values()) >= 5
     for name, array in arrays.items():
         np.testing.assert_array_equal(getattr(index, name), array)
+
+
+@given(
+    st.lists(st.text("ab", min_size=1, max_size=4), min_size=2, max_size=9, unique=True),
+    st.lists(st.text("abc", max_size=9), min_size=1, max_size=3),
+)
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_phrases_are_those_that_a_search_of_every_place_sees(sources, phrases, texts):
+    """Phrases and texts of one-letter words; each phrase but the last is a paraphrase of the next."""
+    jar, pairs = sources
+    table = list(itertools.pairwise(phrases))
+    lines = "".join(f"1\n{' '.join(a)}\n{' '.join(b)}\n" for a, b in table)
+    pairs.write_bytes(gzip.compress(lines.encode()))
+    arrays, small = compile_tables(jar, pairs, lambda _: None)
+    words = [word.decode() for word in arrays["words"]]
+    numbers = [words.index(letter) if letter in words else -1 for letter in "".join(texts)]
+    starts = np.cumsum([0, *map(len, texts)], dtype=np.int32)
+    trie = (arrays[name] for name in ("first_child", "node_word", "used"))
+    first, position, length, node = _kernel.find_phrases(
+        np.array(numbers, np.int32), starts, *trie, small["longest"]
+    )
+    seen = [
+        [(i, n) for i in range(len(text)) for n in range(1, 5) if text[i : i + n][n - 1 :]]
+        for text in texts
+    ]
+    seen = [
+        [(i, n) for i, n in s if t[i : i + n] in phrases] for s, t in zip(seen, texts, strict=True)
+    ]
+    found = list(zip(position.tolist(), length.tolist(), strict=True))
+    assert [found[a:b] for a, b in itertools.pairwise(first.tolist())] == seen
+    # Of the phrases that occur, which are paraphrases of which.
+    spelt = [t[i : i + n] for s, t in zip(seen, texts, strict=True) for i, n in s]
+    nodes, place = np.unique(node, return_index=True)
+    selected = [spelt[i] for i in place]
+    begins, to = _kernel.select_paraphrases(nodes, arrays["to_first"], arrays["to"])
+    assert [[selected[k] for k in to[a:b]] for a, b in itertools.pairwise(begins)] == [
+        [b for a, b in table if a == phrase and b in selected] for phrase in selected
+    ]
 
 
 def test_compiling_counts_percents(sources, tmp_path, open_index, monkeypatch):

@@ -321,6 +321,7 @@ def test_too_many_matches_are_named():
     [
         # "autos" and "cars" are the plurals of synonyms; "pass" is no plural of "pas", a step of a dance.
         ("autos", "cars", SYNONYM),
+        ("couches", "sofas", SYNONYM),
         ("pass", "pas", 0.0),
         # Matched in one chunk, as the last "big dog", or in two with words that lie closer: one chunk wins, though
         # the second chunk is still open where the words end.

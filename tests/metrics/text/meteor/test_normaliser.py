@@ -35,6 +35,7 @@ def prefixes():
         ("pp. 5", "pp. 5"),  # before a number after some words
         ("the end.", "the end ."),
         ("wait... what", "wait ... what"),
+        ("the end ...", "the end ..."),
         ("wait....what.", "wait .... what ."),
         ("1990's", "1990 's"),
         ("“quoted” ‘words’", "\" quoted \" ' words '"),
