@@ -96,6 +96,7 @@ def test_icc_of_unequal_numbers():
     assert found["icc1"].value == pytest.approx((4.8 - within) / (4.8 + 1.4 * within))
     assert found["icc1k"].value == pytest.approx((4.8 - within) / 4.8)
     assert "k = 2.40" in found["icc1"].note
+    assert intraclass(of_raters((1,), (2,)))["icc1"].note == "undefined: two items are needed"
 
 
 def test_cohen_kappa_of_the_worked_example():

@@ -63,6 +63,7 @@ def test_outcomes_worked_by_hand() -> None:
     outcomes = judge_differences(differences, pairs["strength"].to_numpy(dtype=float))
     assert outcomes.values[:6].tolist() == pytest.approx([1, 0, 0.5, NAN, 0.5, 1], nan_ok=True)
     assert outcomes.is_counted.tolist() == [True] * 6 + [False]
+    assert outcomes.threshold == 0
 
 
 def test_wilson_of_a_published_example() -> None:
@@ -92,6 +93,12 @@ def test_of_mean_worked_by_hand() -> None:
     low, high = mean_interval([0.5, 0.7], [(0.2, 0.9), (0.3, 0.8)])
     assert (low, high) == (pytest.approx(0.35), pytest.approx(0.6 + math.sqrt(0.17) / 2))
     assert mean_interval([0.5], [(0.2, 0.9)]) == (pytest.approx(0.2), pytest.approx(0.9))
+
+
+def test_mcnemar_of_no_pairs() -> None:
+    test = mcnemar(np.array([NAN, 1.0]), np.array([1.0, NAN]))
+    assert (test.n_pairs, test.first_better, test.second_better) == (0, 0, 0)
+    assert np.isnan([test.difference, test.exact, test.asymptotic]).all()
 
 
 def test_mcnemar_worked_by_hand() -> None:

@@ -16,7 +16,12 @@ from scipy import stats
 
 import captau
 from captau.benchmarks.runs.results import SIGNIFICANCE_COLUMNS
-from captau.benchmarks.statistics.bootstrap import StatisticsOptions, resample
+from captau.benchmarks.statistics.bootstrap import (
+    StatisticsOptions,
+    jackknife,
+    resample,
+    resampling_interval,
+)
 from captau.benchmarks.statistics.disattenuation import disattenuate, reliability_statistic
 from captau.benchmarks.statistics.intervals import Uncertainty
 from captau.benchmarks.statistics.multiple_tests import correct_p_values, rank_clusters
@@ -143,6 +148,7 @@ def test_permutation_by_its_definition(swap):
         apart = scipy_all(first.ravel(), one.ratings) - scipy_all(second.ravel(), one.ratings)
         larger += np.abs(apart) >= observed - 1e-12
     assert [t.p_value for t in found] == pytest.approx(list((larger + 1) / 65))
+    assert {t.note for t in found} == {""}
 
 
 def test_permutation_without_systems_swaps_images():
@@ -225,10 +231,16 @@ def test_bootstrap_p_counts_the_lesser_side():
 
 def test_bca_of_a_difference_has_its_own_jackknife():
     one, options = panel(), StatisticsOptions(replicates=500, interval="bca")
-    results = bootstrap_test(pair_of(one), drawn(one, options), options)
-    value = pair_of(one).difference
-    for result, difference in zip(results, value, strict=True):
-        assert result.interval.low < difference < result.interval.high
+    pair, replicates = pair_of(one), drawn(one, options)
+    left_out, other = (jackknife(metric.statistic, one.n_images) for metric in pair.prepared)
+    samples = zip(
+        pair.difference, replicates["good"] - replicates["bad"], left_out - other, strict=True
+    )
+    for result, sample in zip(bootstrap_test(pair, replicates, options), samples, strict=True):
+        expected = resampling_interval(*sample[:2], options, sample[2])
+        assert (result.interval.low, result.interval.high) == pytest.approx(
+            (expected.low, expected.high)
+        )
 
 
 # Williams.

@@ -69,17 +69,18 @@ def test_plurals() -> None:
 
 
 def test_chair_worked_by_hand(synonyms: Path) -> None:
-    """Of a man, a sofa and two dogs the references have the man: 3 of 4 mentions are wrong, and of all rows 3 of 6."""
+    """Of a man, a sofa and two dogs the references have the man: 3 of 4 mentions are wrong, and of all rows 4 of 7."""
     rows = [
         row("A man on a sofa, a dog and dogs.", "a person sits"),
         row("a jet and a plane", "an airplane"),
         row("nothing at all", "a cat"),
+        row("a cup", "a cat"),
     ]
     instance, sentence = (metric(f"{name}(synonyms={synonyms})") for name in ("chair_i", "chair_s"))
-    assert instance.score(rows).tolist() == [3 / 4, 0, 0]
-    assert sentence.score(rows).tolist() == [1, 0, 0]
-    assert instance.corpus_score(rows) == 3 / 6
-    assert sentence.corpus_score(rows) == 1 / 3
+    assert instance.score(rows).tolist() == [3 / 4, 0, 0, 1]
+    assert sentence.score(rows).tolist() == [1, 0, 0, 1]
+    assert instance.corpus_score(rows) == 4 / 7
+    assert sentence.corpus_score(rows) == 2 / 4
     assert not instance.higher_is_better
 
 
@@ -89,8 +90,9 @@ def test_the_corpus_score_of_a_sample_is_that_of_its_captions(synonyms: Path) ->
     resampler = instance.corpus_resampler(rows, instance.score(rows))
     assert resampler is not None
     sample = [rows[0], rows[0], rows[2]]
-    weights = np.array([[2.0], [0.0], [1.0]])
-    assert resampler(weights)[0] == pytest.approx(instance.corpus_score(sample))
+    weights = np.array([[2.0, 1], [0.0, 0], [1.0, 0]])
+    expected = [instance.corpus_score(sample), instance.corpus_score(rows[:1])]
+    assert resampler(weights).tolist() == pytest.approx(expected)
     summands = instance.corpus_summands(rows, instance.score(rows))
     assert summands is not None
     assert instance.corpus_score_from_sums(summands.sum(axis=0)) == instance.corpus_score(rows)
