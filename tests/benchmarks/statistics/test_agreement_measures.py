@@ -161,6 +161,15 @@ def test_cohen_kappa_leaves_out_pairs_with_one_rating_throughout():
     assert math.isnan(cohen_kappas(of_raters(ones, ones))["cohen_kappa"].value)
 
 
+@pytest.mark.parametrize(
+    ("items", "is_sorted"),
+    [([(1, 2)] * 21, True), ([(1, 2)] * 20, False), ([(1, 2)] * 30 + [(2, 1)], False)],
+)
+def test_ratings_that_ascend_within_more_than_twenty_items_are_sorted(items, is_sorted):
+    note = cohen_kappas(RatingTable.from_matrix(np.array(items, float)))["cohen_kappa"].note
+    assert ("sorted ratings, not people" in note) == is_sorted
+
+
 def test_percent_agreement_by_hand():
     """Items 1 1 2 (one of three pairs), 3 3 (all), 4 5 (none); the single 1 does not count."""
     table = of_raters((1, 3, 4, 1), (1, 3, 5, NAN), (2, NAN, NAN, NAN))

@@ -82,6 +82,16 @@ def test_a_saved_file_gives_the_same_keys():
     assert len(direct.high) == len(saved.counts)
 
 
+def test_keys_stay_those_of_the_tables_that_are_on_disk():
+    """From version 0.2.0: tables that were written then are still read."""
+    words, pairs = ngram_keys(Corpus.tokenize(["a dog"], [("a dog",)]), 2)
+    assert words.tolist() == [
+        [900172324821946141, 16836508785555864054],
+        [10554880902245807583, 610992282306427141],
+    ]
+    assert pairs.tolist() == [[6608401303974033279], [17183069429325714716]]
+
+
 def test_keys_with_equal_first_halves_are_told_apart(tmp_path):
     """The second half decides; no such keys occur by chance."""
     high = np.array([5, 5, 5, 7], dtype=np.uint64)
