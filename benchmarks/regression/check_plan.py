@@ -104,8 +104,8 @@ def _make_metric(config: CheckOptions, before: Baseline, name: str) -> Metric:
     subject, use = "", ""
     if isinstance(metric, PythonFunction):
         subject, use = metric.function, f"code, {metric.function}, which runs"
-    elif recipe.startswith("mllm_judge("):
-        subject = "mllm_judge"
+    elif metric.name == "mllm_judge":  # however the recipe spells it
+        subject = metric.name
         use = "a judge, mllm_judge, which gets the captions and your key"
     if subject and subject not in config.allow:
         raise error_at(
@@ -122,7 +122,7 @@ def check_options(config: CheckOptions, plan: CheckPlan, before: Baseline) -> No
     """Check that the options agree with the baseline.
 
     Raises:
-        InputError: where it is not.
+        InputError: where they do not.
     """
     compared = {
         "dataset": (plan.dataset, before.dataset),

@@ -432,12 +432,14 @@ def test_a_function_that_only_the_baseline_names_does_not_run(
     assert not (tmp_path / "it_ran").exists()
 
 
-def test_a_judge_that_only_the_baseline_names_is_not_asked(check, tmp_path):
+@pytest.mark.parametrize("spelling", ["mllm_judge", "MLLM-Judge", " mllm_judge"])
+def test_a_judge_that_only_the_baseline_names_is_not_asked(check, tmp_path, spelling):
     """It would send the captions and the key in CAPTAU_JUDGE_KEY to the address in the file."""
     assert check("baseline=judge.yaml", "update=true", "sample=2", "metrics=bleu_1")[0] == 0
     text = (tmp_path / "judge.yaml").read_text()
     spec = '"mllm_judge(model=m,url=http://127.0.0.1:9/v1)"'
-    text = text.replace("bleu_1:", f"{spec}:").replace("made: bleu_1", f"made: {spec}")
+    made = spec.replace("mllm_judge", spelling)
+    text = text.replace("bleu_1:", f"{spec}:").replace("made: bleu_1", f"made: {made}")
     (tmp_path / "judge.yaml").write_text(text)
     status, out, err = check("baseline=judge.yaml")
     assert (status, out) == (2, "")
