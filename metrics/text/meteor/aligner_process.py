@@ -13,7 +13,6 @@ import signal
 import sys
 import threading
 from collections.abc import Sequence
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -31,7 +30,8 @@ def start_ahead() -> None:
     """Start the process where that is safe, and where there is a core for it; else do nothing."""
     is_safe = sys.platform == "linux" and threading.active_count() == 1
     if is_safe and not _unused and (os.cpu_count() or 1) > 1:
-        _unused.append(AlignerProcess())
+        with contextlib.suppress(OSError):  # no process may be forked; captau aligns by itself
+            _unused.append(AlignerProcess())
 
 
 def take_started() -> AlignerProcess | None:
@@ -76,8 +76,8 @@ def _serve(connection: Connection, parents_end: Connection) -> None:
     """Align what comes until captau ends; a fault ends the process, and captau aligns by itself."""
     parents_end.close()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # captau itself says that it was stopped
-    with contextlib.suppress(EOFError, OSError):
-        kernel = threading.Thread(target=import_module, args=(f"{__package__}._kernel",))
+    with contextlib.suppress(Exception):  # captau meets the same fault, and says so once
+        kernel = threading.Thread(target=_import_kernel)
         kernel.start()
         from .alignment import Aligner
 
@@ -86,3 +86,8 @@ def _serve(connection: Connection, parents_end: Connection) -> None:
         kernel.join()
         while True:
             connection.send(aligner.compute_statistics(*connection.recv()))
+
+
+def _import_kernel() -> None:
+    with contextlib.suppress(Exception):  # Numba may not be installed
+        from . import _kernel as _kernel

@@ -155,8 +155,8 @@ class Meteor(SegmentedMetric):
         def compute() -> tuple[Floats, Ints]:
             scores: list[Floats] = []
             summands: list[Ints] = []
-            # It reads the tables, while another metric makes the tokens.
-            _aligner_process(self.setting)
+            with _lock:  # the tables are read while another metric makes the tokens
+                _aligner_process(self.setting)
             texts = tokenize_rows(rows, self.tokenizer)
             for chunk in best_statistics(*texts, rows.label, self.setting):
                 scores.append(meteor_scores(chunk, self.setting.language))
@@ -210,7 +210,7 @@ _lock = threading.Lock()
 def _align(candidates: list[str], references: list[str], setting: Setting) -> Ints:
     with _lock:  # the aligner remembers words
         if process := _aligner_process(setting):
-            # If it was killed, the aligner here is as good.
+            # Where it was killed, the aligner here is as good.
             with contextlib.suppress(OSError, EOFError):
                 return process.compute_statistics(candidates, references)
         return _aligner(setting).compute_statistics(candidates, references)

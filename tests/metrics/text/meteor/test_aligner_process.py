@@ -35,3 +35,26 @@ def test_a_process_aligns_as_captau_itself_does(fate, n_own_aligners):
         [sys.executable, "-c", CODE, fate], capture_output=True, text=True, check=False
     )
     assert (done.stdout.strip(), done.stderr) == (n_own_aligners, "")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere no process is forked")
+@pytest.mark.parametrize(
+    "fault",
+    [
+        "os.fork = lambda: (_ for _ in ()).throw(BlockingIOError(11, 'no more processes'))",
+        "sys.modules['numba'] = None",
+    ],
+)
+def test_a_process_that_cannot_start_or_load_says_nothing(fault):
+    """Captau computes METEOR by itself then, or says that it is not installed."""
+    code = f"""
+import os, sys
+{fault}
+from captau.metrics.text.meteor import aligner_process
+aligner_process.start_ahead()
+if process := aligner_process.take_started():
+    process._connection.close()
+    os.waitpid(process.pid, 0)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
