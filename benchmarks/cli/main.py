@@ -1,7 +1,8 @@
 """The command line: `captau <command> [key=value …]`, on Hydra's override grammar.
 
-The typed words are composed, plain ones by `plain_composition` and all others by Hydra, which stays in `hydra_runner`.
-The options of a command are made of that, and a plain function does the work. Whatever a person typed wrong becomes one line on stderr and status 2.
+`plain_composition` composes plain words, and Hydra, which stays in `hydra_runner`, all others. The options of a
+command are made of that, and a plain function does the work. Whatever a person typed wrong becomes one line on stderr
+and status 2.
 """
 
 from __future__ import annotations
@@ -104,12 +105,15 @@ def _run(words: list[str]) -> int:
 def _start_ahead(command: Command, words: list[str]) -> None:
     """Start METEOR's process where `captau score` will need it: of all that is imported, it takes longest to load.
 
-    Only in a process of captau's own, which has imported nothing yet. A guess from the words as they are typed is enough.
+    Only in a process of captau's own, which has imported nothing yet. The words are only guessed at: a wrong guess costs
+    time, and changes no score.
     """
     metrics = next((word for word in words if word.startswith("metrics=")), "metrics=text")
     is_needed = command.name == "score" and ("text" in metrics or "meteor" in metrics)
-    is_plain = not any(word.startswith(("-", "engine=", "keep.run=", "save_df=")) for word in words)
-    if is_needed and is_plain and "numpy" not in sys.modules:
+    is_other_work = any(
+        word.startswith(("-", "engine=", "keep.run=", "save_df=")) for word in words
+    )
+    if is_needed and not is_other_work and "numpy" not in sys.modules:
         from ...metrics.text.meteor.aligner_process import start_ahead
 
         start_ahead()

@@ -42,13 +42,13 @@ def compose_plainly(command: Command, overrides: Sequence[str]) -> Composed | No
     if len(typed) < len(parts) or os.environ.get(CONFIG_DIR):
         return None
     try:
-        values = {key: read_plain_value(text) for key, text in typed.items()}
+        values = {key: _read_value(text) for key, text in typed.items()}
         return Composed(_compose(command, values), frozenset(typed))
     except _NotPlainError:
         return None
 
 
-def read_plain_value(text: str) -> Any:
+def _read_value(text: str) -> Any:
     """Return the value of a plain override, as Hydra's grammar reads it.
 
     Raises:

@@ -1,7 +1,7 @@
-"""METEOR's aligner in a process of its own, in which Numba is loaded while captau reads captions and computes other metrics.
+"""METEOR's aligner in a process of its own, which loads Numba while captau reads captions and computes other metrics.
 
-Only the command line starts it, early, with `start_ahead`: the process is forked, which is safe as long as captau has no
-threads of its own. Wherever there is no such process, `metric` uses an `Aligner` of its own.
+Only the command line starts it, early, with `start_ahead`: the process is forked, which is safe as long as captau has
+no threads of its own. Wherever there is no such process, `metric` uses an `Aligner` of its own.
 """
 
 from __future__ import annotations

@@ -207,10 +207,7 @@ def _extend(array: NDArray[Any], values: Any) -> NDArray[Any]:
 def _lists_at(first: Ints, values: Ints, places: Sequence[int]) -> list[list[int]]:
     """Return the list at each place, which `first` has the starts of; an empty one at -1."""
     at = np.asarray(places, np.int64)
-    begins, ends = (
-        np.where(at < 0, 0, first[at]).tolist(),
-        np.where(at < 0, 0, first[at + 1]).tolist(),
-    )
+    begins, ends = (np.where(at < 0, 0, first[at + step]).tolist() for step in (0, 1))
     return [values[a:b].tolist() if b > a else [] for a, b in zip(begins, ends, strict=True)]
 
 

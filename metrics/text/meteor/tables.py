@@ -1,7 +1,8 @@
 """METEOR's tables as arrays, compiled from the files in pycocoevalcap for `index`.
 
 The sources are the jar (function words; for English also nonbreaking prefixes, WordNet's synsets and
-irregular forms) and a file of paraphrases (`paraphrase-en.gz`: 5.3 million pairs of phrases). Arrow is imported only to compile them.
+irregular forms) and a file of paraphrases (`paraphrase-en.gz`: 5.3 million pairs of phrases). Arrow is imported only to
+compile them.
 """
 
 from __future__ import annotations
