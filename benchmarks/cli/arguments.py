@@ -213,7 +213,16 @@ def _quoted_value(option: Option, value: str) -> str:
 
 
 def quoted(path: str) -> str:
-    """Return a path in quotes of Hydra's grammar, its `~` spelt out."""
-    path = str(Path(path).expanduser()) if path.startswith("~") else path
+    """Return a path in quotes of Hydra's grammar, its `~` spelt out.
+
+    Raises:
+        InputError: where it begins with `~` and the name of a user that the system does not know.
+    """
+    try:
+        path = str(Path(path).expanduser()) if path.startswith("~") else path
+    except RuntimeError as error:
+        raise InputError(
+            f"{path}: no user has this home folder; write ./{path} for a file"
+        ) from error
     escaped = path.replace("\\", "\\\\").replace("'", "\\'")
     return f"'{escaped}'"

@@ -245,6 +245,7 @@ def test_a_single_image_scores_with_a_saved_df(captau, tmp_path):
             "file.high is inf; a number is",
         ),
         (["score", "candidates=x", "keep.metric=cider", "keep.above=nan"], "keep.above is nan; a"),
+        (["bench", "data.root=~nobody-here/x"], "~nobody-here/x: no user has this home folder"),
         (["bench", "statistics.replicates=1000000000"], "at most 1,000,000 is expected"),
         (["bench", "dataset=\x1b31m\u202e"], "unknown dataset '\\x1b31m\\u202e'"),
         (["bench", f"dataset={'x' * 100_000}"], f"unknown dataset '{'x' * 400}"),
