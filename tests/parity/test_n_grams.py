@@ -54,6 +54,7 @@ def test_scores_are_pycocoevalcaps(rows):
             assert metric(name).corpus_score(shared) == pytest.approx(whole, rel=1e-12), name
 
 
+@pytest.mark.java
 @pytest.mark.parametrize(
     ("name", "method"),
     [
