@@ -9,10 +9,11 @@ import shutil
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -74,6 +75,19 @@ def run_captau(*words: object) -> int:
         main([str(word) for word in words])
     assert isinstance(ended.value.code, int)
     return ended.value.code
+
+
+def record_steps(monkeypatch: pytest.MonkeyPatch, module: ModuleType) -> list[int]:
+    """Return a list that fills with the total and the steps that a module counts by `progress_counter`."""
+    steps: list[int] = []
+
+    @contextmanager
+    def count(label: str, total: int) -> Iterator[Callable[[int], None]]:
+        steps.append(total)
+        yield steps.append
+
+    monkeypatch.setattr(module, "progress_counter", count)
+    return steps
 
 
 #: The backend of metrics that starts Java.

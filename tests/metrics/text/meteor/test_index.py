@@ -11,7 +11,6 @@ import subprocess
 import sys
 import time
 import zipfile
-from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -23,7 +22,7 @@ from captau.datasets.cache import cache_folder
 from captau.metrics.text.meteor import _kernel
 from captau.metrics.text.meteor import index as index_module
 from captau.metrics.text.meteor.tables import compile_tables
-from tests.conftest import says
+from tests.conftest import record_steps, says
 
 PAIRS = [("big dog", "hound"), ("hound", "big dog"), ("hound", "dog")]
 
@@ -125,14 +124,7 @@ def test_phrases_are_those_that_a_search_of_every_place_sees(sources, phrases, t
 
 
 def test_compiling_counts_percents(sources, tmp_path, open_index, monkeypatch):
-    steps: list[int] = []
-
-    @contextmanager
-    def count(label, total):
-        steps.append(total)
-        yield steps.append
-
-    monkeypatch.setattr(index_module, "progress_counter", count)
+    steps = record_steps(monkeypatch, index_module)
     open_index(*sources, tmp_path / "cache")
     assert steps[0] == 100
     assert 80 <= sum(steps[1:]) <= 100

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from contextlib import contextmanager
 
 import pytest
 from jgo.maven import _core
@@ -18,7 +17,7 @@ from captau.metrics.text.spice.models import (
     load_jars,
     missing_jars,
 )
-from tests.conftest import says
+from tests.conftest import record_steps, says
 
 pytestmark = pytest.mark.java
 
@@ -75,14 +74,7 @@ def test_the_progress_counts_whole_megabytes(central, monkeypatch):
     central.files |= {f"/org/example/tool/1.0/{name}": data for name, data in contents.items()}
     jars = zip(("", "models"), contents.values(), strict=True)
     monkeypatch.setattr(spice_models, "JARS", tuple(make_jar(*jar) for jar in jars))
-    steps: list[int] = []
-
-    @contextmanager
-    def count(label, total):
-        steps.append(total)
-        yield steps.append
-
-    monkeypatch.setattr(spice_models, "progress_counter", count)
+    steps = record_steps(monkeypatch, spice_models)
     load_jars()
     assert steps[0] == 3
     assert sum(steps[1:]) == 2
