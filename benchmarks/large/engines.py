@@ -20,6 +20,7 @@ from functools import partial
 from importlib import import_module
 from typing import Any, Self
 
+from ...datasets.cores import count_cores
 from ...datasets.errors import InputError
 from ..runs.ray_address import TOKEN, address_of, fault_of
 from .stages import Result, Task, perform
@@ -82,7 +83,7 @@ def open_engine(name: str, workers: int | None, address: str | None) -> Engine:
     """
     if name == "ray":
         return RayEngine(workers, address)
-    count = (os.cpu_count() or 1) if workers is None else workers
+    count = count_cores() if workers is None else workers
     return PoolEngine(count) if count else InProcessEngine()
 
 
@@ -213,7 +214,7 @@ class RayEngine(Engine):
         os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
         if address is None:
             # Its workers have this process' environment, and start faster without one of their own.
-            _start_local_ray((os.cpu_count() or 1) if workers is None else workers, messages)
+            _start_local_ray(count_cores() if workers is None else workers, messages)
             return
         if (fault := fault_of(address)) is not None:
             raise _unreachable_error(address, fault)

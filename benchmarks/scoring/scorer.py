@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from ...datasets.cores import count_cores
 from ...datasets.errors import InputError
 from ...metrics.base import Floats, Metric, start_programs
 from ...metrics.registry import metric as metric_of
@@ -252,8 +252,7 @@ def run_side_by_side(do: Callable[[Metric], None], metrics: Sequence[Metric]) ->
                 failed[index] = error
 
     workers = [
-        threading.Thread(target=work, daemon=True)
-        for _ in range(min(os.cpu_count() or 1, len(metrics)))
+        threading.Thread(target=work, daemon=True) for _ in range(min(count_cores(), len(metrics)))
     ]
     for worker in workers:
         worker.start()

@@ -12,7 +12,6 @@ workers nor the number of statistics moves a result, and more replicates extend 
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -22,6 +21,7 @@ import numpy as np
 import pandas as pd
 import scipy
 
+from ...datasets.cores import count_cores
 from ...datasets.errors import InputError, unknown
 from .remarks import Note, Remarked, remark
 from .weighted_coefficients import Floats, Ints, Statistic
@@ -197,7 +197,7 @@ def run_blocks(
         columns: the number of replicates; further columns of the last block are cut off.
         workers: threads; None for as many as there are cores.
     """
-    count = workers or _count_cores()
+    count = workers or count_cores()
     if count == 1 or n_blocks == 1:
         parts = [evaluate(block) for block in range(n_blocks)]
     else:
@@ -207,12 +207,6 @@ def run_blocks(
         np.concatenate([part[index] for part in parts], axis=1)[:, :columns]
         for index in range(n_statistics)
     ]
-
-
-def _count_cores() -> int:
-    """Return the number of cores that this process may use, where the system tells it."""
-    affinity = getattr(os, "sched_getaffinity", None)
-    return len(affinity(0)) if affinity else os.cpu_count() or 1
 
 
 def statistic_intervals(

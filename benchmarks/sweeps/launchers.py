@@ -6,7 +6,6 @@ with the first whose process died. Ray's is captau's, as Hydra's cannot join a c
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from typing import Any
@@ -14,6 +13,7 @@ from typing import Any
 from hydra.plugins.launcher import Launcher
 from omegaconf import DictConfig, OmegaConf
 
+from ...datasets.cores import count_cores
 from ...datasets.errors import InputError
 from .jobs import JobTask
 
@@ -69,7 +69,7 @@ def _make_joblib(options: dict[str, Any]) -> Launcher:
 def _make_submitit_local(options: dict[str, Any]) -> Launcher:
     from .launch_submitit import SubmititLauncher
 
-    limit = max(1, (os.cpu_count() or 1) // (options["cpus_per_task"] or 1))
+    limit = max(1, count_cores() // (options["cpus_per_task"] or 1))
     return SubmititLauncher("local", limit, **options)
 
 

@@ -8,20 +8,20 @@ not applied, CMYK is converted by PIL's plain formula, and 16-bit grey is clippe
 
 from __future__ import annotations
 
-import os
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar
 
+from ...datasets.cores import count_cores
 from ...datasets.errors import InputError
 from .store import key_of
 
 Result = TypeVar("Result")
 
 #: Decoding is done while the model computes; PIL lets other threads run meanwhile.
-WORKERS = min(8, os.cpu_count() or 1)
+WORKERS = min(8, count_cores())
 #: How many images are decoded ahead of the model, at most.
 AHEAD = 128
 

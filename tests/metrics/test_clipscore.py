@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from importlib.util import find_spec
 
@@ -125,7 +124,7 @@ def test_kin_that_run_side_by_side_share_one_pass(weights, rows, monkeypatch):
         return save(self, keys, features)
 
     monkeypatch.setattr(FeatureStore, "_save", count)
-    monkeypatch.setattr(os, "cpu_count", lambda: 5)
+    monkeypatch.setattr("captau.benchmarks.scoring.scorer.count_cores", lambda: 5)
     shared = Rows.from_items(rows)
 
     def do(one):

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import multiprocessing
-import os
 import signal
 import sys
 import threading
@@ -16,6 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ....datasets.cores import count_cores
 from .index import read_verified_index
 from .tables import Ints
 
@@ -29,7 +29,7 @@ _unused: list[AlignerProcess] = []
 def start_ahead() -> None:
     """Start the process where that is safe, and where there is a core for it; else do nothing."""
     is_safe = sys.platform == "linux" and threading.active_count() == 1
-    if is_safe and not _unused and (os.cpu_count() or 1) > 1:
+    if is_safe and not _unused and count_cores() > 1:
         with contextlib.suppress(OSError):  # no process may be forked; captau aligns by itself
             _unused.append(AlignerProcess())
 

@@ -18,6 +18,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from ....datasets.cores import count_cores
 from ....datasets.errors import InputError
 from ..java import OPTIONS, SILENCE, exit_message, java_program, pycocoevalcap_file, silence_message
 from .models import load_jars
@@ -250,10 +251,8 @@ def parse(captions: Sequence[str]) -> Generator[tuple[str, Scene]]:
 
 def _count_parsers(n_captions: int) -> int:
     """Choose the number of parsers, by cores, memory and captions."""
-    get_affinity = getattr(os, "sched_getaffinity", None)
-    cores = len(get_affinity(0)) if get_affinity else os.cpu_count() or 1
     by_memory = int(_memory_gb() / (HEAP_GB + 1))
-    return max(1, min(cores, by_memory, n_captions // _CAPTIONS_PER_PARSER + 1))
+    return max(1, min(count_cores(), by_memory, n_captions // _CAPTIONS_PER_PARSER + 1))
 
 
 def _memory_gb() -> float:

@@ -452,7 +452,7 @@ def test_where_the_cache_lies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 def test_score_all(store: ScoreStore, monkeypatch: pytest.MonkeyPatch) -> None:
     """In the order asked for; a program is started first, and only where it is needed."""
-    monkeypatch.setattr(os, "cpu_count", lambda: 1)
+    monkeypatch.setattr("captau.benchmarks.scoring.scorer.count_cores", lambda: 1)
     chosen = [Length(), Shared(), Crowd()]
     for run in (1, 2):
         with StepProgress(3) as progress:
@@ -479,7 +479,7 @@ def test_what_killed_runs_left_in_the_store_is_swept(store: ScoreStore) -> None:
 
 
 def test_metrics_run_side_by_side(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    monkeypatch.setattr("captau.benchmarks.scoring.scorer.count_cores", lambda: 2)
     together = threading.Barrier(2, timeout=20)
     run_side_by_side(lambda _: together.wait() and None, [Length(), Shared()])
 
@@ -487,7 +487,7 @@ def test_metrics_run_side_by_side(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_first_failure_is_raised_and_nothing_further_begun(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    monkeypatch.setattr("captau.benchmarks.scoring.scorer.count_cores", lambda: 2)
     together = threading.Barrier(2, timeout=20)
     begun: list[str] = []
 

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from captau.benchmarks.statistics import bootstrap
 from captau.benchmarks.statistics.bootstrap import (
     BLOCK,
     JACKKNIFE_GROUPS,
@@ -211,13 +210,6 @@ def test_fisher_of_the_fewest_points():
     assert (interval.low, interval.high) == pytest.approx(
         (math.tanh(-1.959964), math.tanh(1.959964))
     )
-
-
-@pytest.mark.parametrize(("count", "cores"), [(None, 1), (3, 3)])
-def test_cores_are_counted_where_the_system_tells_no_affinity(count, cores, monkeypatch):
-    monkeypatch.delattr("os.sched_getaffinity", raising=False)
-    monkeypatch.setattr("os.cpu_count", lambda: count)
-    assert bootstrap._count_cores() == cores
 
 
 def test_an_extra_row_is_the_mean_over_its_draws():

@@ -186,7 +186,7 @@ def test_another_java_is_taken_at_once(parser, monkeypatch):
 
 def test_parsers_share_the_captions_and_lose_none(parser, monkeypatch):
     monkeypatch.setattr(spice_java, "_CAPTIONS_PER_PARSER", 1)
-    monkeypatch.setattr(spice_java.os, "sched_getaffinity", lambda _: range(3), raising=False)
+    monkeypatch.setattr(spice_java, "count_cores", lambda: 3)
     monkeypatch.setattr(spice_java, "HEAP_GB", 0.01)
     captions = [f"dog {i}" for i in range(300)]
     assert spice.parse_scenes(captions) == dict.fromkeys(captions, DOG)
@@ -196,7 +196,7 @@ def test_parsers_share_the_captions_and_lose_none(parser, monkeypatch):
 
 def test_few_captions_and_little_memory_start_one_parser(monkeypatch, tmp_path):
     monkeypatch.setattr(spice_java, "_CONTAINER_MEMORY", tmp_path / "absent")
-    monkeypatch.setattr(spice_java.os, "sched_getaffinity", lambda _: range(64), raising=False)
+    monkeypatch.setattr(spice_java, "count_cores", lambda: 64)
     monkeypatch.setattr(spice_java.os, "sysconf", lambda name: 1 if "SIZE" in name else 512 * 2**30)
     assert spice_java._count_parsers(1) == 1
     assert 1 < spice_java._count_parsers(1000) < 64
