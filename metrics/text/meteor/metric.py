@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ....datasets.errors import InputError
-from ...base import CorpusResampler, Floats, PreparedScorer, version_of
+from ...base import CorpusResampler, Floats, PreparedScorer, need_modules, version_of
 from ...registry import register
 from ...rows import Items, Rows
 from ..tokens.ptb import SegmentedMetric, tokenize, tokenize_rows
@@ -68,10 +68,11 @@ class Meteor(SegmentedMetric):
     def name(self) -> str:
         return "meteor"
 
-    @property
-    def coco_modules(self) -> tuple[str, ...]:
-        # The backend captau reads the tables in pycocoevalcap.
-        return super().coco_modules or ("pycocoevalcap", "numba", "snowballstemmer")
+    def check_rows(self, rows: Rows) -> None:
+        super().check_rows(rows)
+        if self.backend == "captau":  # which reads the tables in pycocoevalcap
+            modules = ("pycocoevalcap", "numba", "snowballstemmer")
+            need_modules(f"metric {self.spec}", modules, "meteor")
 
     @property
     def programs(self) -> tuple[str, ...]:

