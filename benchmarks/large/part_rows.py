@@ -72,7 +72,8 @@ def _read_tables(
     if shard.kind != "json":
         return read_rows(path, shard, plan.columns, plan.part_rows, image_folder)
     captions = read_candidates(path).captions
-    return batch_rows(((i, caption, None) for i, caption in captions.items()), plan.part_rows)
+    rows = ((image_id, caption, None) for image_id, caption in captions.items())
+    return batch_rows(rows, shard.path, plan.part_rows)
 
 
 def _with_references(table: pa.Table, lookup: ReferenceLookup, name: str) -> pa.Table:

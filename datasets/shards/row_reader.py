@@ -207,15 +207,20 @@ def _make_table(columns_by_name: dict[str, Any], first_row: int, size: int, name
                 f"{name}: 'references' is {kind}, not a list of texts; write it as one"
             )
         n_bytes += _count_bytes(column)
-        if n_bytes > _MOST_BYTES:
-            raise InputError(
-                f"{name}: the texts of rows {first_row:,} to {first_row + size - 1:,} have {n_bytes >> 20:,} MB, where "
-                f"{_MOST_BYTES >> 20} MB are the most that is read at a time; not a file of captions"
-            )
+        _check_size(name, first_row, size, n_bytes)
         columns.append(column.cast(schema_field.type))
     if any(chunk.flatten().null_count for chunk in columns[-1].chunks):
         raise InputError(f"{name}: 'references' holds a null; fill it or leave it out")
     return pa.table(columns, schema=SCHEMA)
+
+
+def _check_size(name: str, first_row: int, n_rows: int, n_bytes: int) -> None:
+    """Raise InputError where the texts of rows that are read at a time have more than `_MOST_BYTES`."""
+    if n_bytes > _MOST_BYTES:
+        raise InputError(
+            f"{name}: the texts of rows {first_row:,} to {first_row + n_rows - 1:,} have more than "
+            f"{_MOST_BYTES >> 20} MB, the most that is read at a time; not a file of captions"
+        )
 
 
 def _count_bytes(column: Any) -> int:
@@ -254,7 +259,7 @@ def _read_lines(
     with open_unpacked(path, name) as stream:
         rows = _read_objects(stream, name)
         yield from batch_rows(
-            (_parse_row(row, columns, f"{name}:{line}", required) for line, row in rows), size
+            (_parse_row(row, columns, f"{name}:{line}", required) for line, row in rows), name, size
         )
 
 
@@ -280,14 +285,18 @@ def _parse_row(
 
 
 def batch_rows(
-    rows: Iterable[Row], size: int, images: list[str] | None = None
+    rows: Iterable[Row], name: str, size: int, images: list[str] | None = None
 ) -> Iterator[pa.Table]:
     """Yield rows as tables of `SCHEMA`, each of `size` rows.
 
     Args:
+        name: the shard's, for the message.
         images: the rows' images so far, which go into a column of their own.
+
+    Raises:
+        InputError: where the texts of a table's rows are too long for memory.
     """
-    first_row, batch = 0, list[Row]()
+    first_row, n_bytes, batch = 0, 0, list[Row]()
 
     def make_table() -> pa.Table:
         columns = [list(values) for values in zip(*batch, strict=True)]
@@ -300,9 +309,13 @@ def batch_rows(
 
     for row in rows:
         batch.append(row)
+        image_id, caption, references = row
+        for text in (image_id, caption or "", *(references or ())):
+            n_bytes += len(text) if text.isascii() else len(text.encode())
+        _check_size(name, first_row, len(batch), n_bytes)
         if len(batch) == size:
             yield make_table()
-            first_row, batch = first_row + len(batch), []
+            first_row, n_bytes, batch = first_row + len(batch), 0, []
     if batch:
         yield make_table()
 
@@ -352,7 +365,7 @@ def _read_tar(
                 paths.append(_write_image(sample, images, number, name))
             yield _sample_row(sample, columns, f"{name}: sample '{sample.key}'")
 
-    yield from batch_rows(rows(), size, paths)
+    yield from batch_rows(rows(), name, size, paths)
 
 
 class _Header(BoundedHeader):

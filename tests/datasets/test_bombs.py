@@ -18,6 +18,7 @@ from captau.datasets.download.archives import Archive, is_archive
 from captau.datasets.reading.json_files import MAX_CONTAINERS, read_json, read_json_lines
 from captau.datasets.reading.streams import JsonSource
 from captau.datasets.reading.yaml_lines import MalformedYamlError, compose_yaml
+from captau.datasets.shards import row_reader
 from captau.datasets.shards.row_reader import (
     Columns,
     list_members,
@@ -25,7 +26,8 @@ from captau.datasets.shards.row_reader import (
     read_rows,
     read_samples,
 )
-from captau.datasets.shards.shard_files import Shard
+from captau.datasets.shards.shard_files import Shard, kind_of
+from tests.benchmarks.large.large_sets import write
 from tests.conftest import says
 
 LISTS = "[" + "[]," * (MAX_CONTAINERS + 1_000_000) + "[]]"
@@ -126,5 +128,24 @@ def test_a_long_text_in_each_row_of_a_parquet_shard_is_not_repeated_in_memory(
     path = tmp_path / "bomb.parquet"
     pq.write_table(pa.table(columns), path, row_group_size=400)
     assert path.stat().st_size < 1_000_000
-    with says("bomb.parquet: the texts of rows 0 to 999 have 953 MB, where 512 MB are the most"):
+    with says("bomb.parquet: the texts of rows 0 to 999 have more than 512 MB, the most that is"):
         list(read_rows(path, Shard("bomb.parquet", "parquet", 0, ""), Columns(), 1_000))
+
+
+@pytest.mark.parametrize("ending", ["parquet", "jsonl", "jsonl.gz", "jsonl.zst", "tar", "tar.gz"])
+@pytest.mark.parametrize("column", ["caption", "references"])
+def test_the_texts_that_are_read_at_a_time_are_bounded_in_each_kind_of_shard(
+    column: str, ending: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each text has 0.4 MB, so that two rows have less than the bound of 1 MB, and three have more."""
+    monkeypatch.setattr(row_reader, "_MOST_BYTES", 1 << 20)
+    rows = [{"image_id": str(i), "caption": "a", "references": ["a"]} for i in range(7)]
+    for number, row in enumerate(rows):
+        text = f"{number}" + "é" * 200_000
+        row[column] = [text] if column == "references" else text
+    path = write(tmp_path / f"long.{ending}", rows)
+    shard = Shard(path.name, kind_of(path.name) or "", 0, "")
+    tables = list(read_rows(path, shard, Columns(), 2))
+    assert [len(table) for table in tables] == [2, 2, 2, 1]
+    with says(f"long.{ending}: the texts of rows 0 to 2 have more than 1 MB"):
+        list(read_rows(path, shard, Columns(), 3))
