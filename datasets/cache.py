@@ -12,6 +12,8 @@ from typing import BinaryIO
 
 import platformdirs
 
+from .paths import expand_home
+
 #: A temporary file this old, in seconds, is of a killed run: writing one takes moments.
 STALE = 3600.0
 
@@ -21,7 +23,7 @@ _keeps = [True]
 def cache_root(root: str | Path | None = None) -> Path:
     """Return the cache folder: `root`, else the environment's `CAPTAU_CACHE`, else the user's."""
     folder = root or os.environ.get("CAPTAU_CACHE")
-    return Path(folder).expanduser() if folder else platformdirs.user_cache_path("captau")
+    return expand_home(folder) if folder else platformdirs.user_cache_path("captau")
 
 
 def cache_folder(*parts: str) -> Path:

@@ -19,6 +19,7 @@ from typing import Any
 import platformdirs
 
 from .errors import MissingFileError, unknown
+from .paths import expand_home
 from .plugins import import_plugins
 from .reading.source_files import way_to_get
 from .schema import CaptionSet, Card
@@ -83,7 +84,7 @@ def protocol_changes(name: str) -> Mapping[str, Any]:
 def data_root(root: str | Path | None = None) -> Path:
     """Return the data folder: `root`, else the environment's `CAPTAU_DATA`, else the user's cache."""
     folder = root or os.environ.get("CAPTAU_DATA")
-    return Path(folder).expanduser() if folder else platformdirs.user_cache_path("captau") / "data"
+    return expand_home(folder) if folder else platformdirs.user_cache_path("captau") / "data"
 
 
 def load(name: str, /, root: str | Path | None = None, **options: Any) -> CaptionSet:

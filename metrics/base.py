@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from ..datasets.download.permission import LargeDownload
 from ..datasets.errors import InputError
+from ..datasets.paths import expand_home
 from ..datasets.reading.source_files import sha256
 from .rows import Items, Rows
 
@@ -374,7 +375,7 @@ class Metric(ABC):
             if key in later and value == later[key]:
                 continue
             if key in self.file_fields and value is not None:
-                value = f"sha256-{_hash_file(Path(str(value)).expanduser())}"
+                value = f"sha256-{_hash_file(expand_home(str(value)))}"
             parts.append(f"{key}:{_plain(value)}")
         parts += [f"{d}:{version_of(d)}" for d in self.distributions]
         return "|".join([*parts, *self.programs])

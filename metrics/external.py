@@ -20,6 +20,7 @@ import numpy as np
 import pandas as pd
 
 from ..datasets.errors import InputError, unknown
+from ..datasets.paths import expand_home
 from ..datasets.reading.table import Table, read_table
 from .base import Floats, Metric
 from .item_files import Key, index_by_key, look_up_all, row_keys
@@ -120,7 +121,7 @@ class ScoreFile(Metric):
         return metrics
 
     def _read(self) -> Table:
-        path = Path(self.path).expanduser()
+        path = expand_home(self.path)
         if not path.is_file():
             raise InputError(f"metric {self.name}: no file {path}")
         ending = path.suffix.lower()

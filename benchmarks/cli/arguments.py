@@ -7,11 +7,11 @@ import os
 import re
 from collections.abc import Generator, Sequence
 from itertools import pairwise
-from pathlib import Path
 from typing import Any, get_origin
 
 from ...conf import CONFIG_DIR, group
 from ...datasets.errors import InputError, unknown
+from ...datasets.paths import expand_home
 from ...metrics.spec_text import split_at_commas
 from ..options.declaration import Option
 from .command import Command
@@ -47,10 +47,10 @@ def use_config_dir(words: list[str]) -> Generator[list[str]]:
     _, equals, folder = words[index].partition("=")
     end = index + (1 if equals else 2)
     folder = folder or "".join(words[index + 1 : end])
-    if not Path(folder).expanduser().is_dir() or not folder:
+    if not expand_home(folder).is_dir() or not folder:
         raise InputError(f"{OWN_FILES} {folder}: a folder is expected, as {OWN_FILES} my_files")
     before = os.environ.get(CONFIG_DIR)
-    os.environ[CONFIG_DIR] = str(Path(folder).expanduser().absolute())
+    os.environ[CONFIG_DIR] = str(expand_home(folder).absolute())
     try:
         yield [*words[:index], *words[end:]]
     finally:
@@ -200,9 +200,9 @@ def _read_names(command: Command, key: str, value: str, *, is_sweep: bool) -> li
 
 def _quoted_value(option: Option, value: str) -> str:
     is_list = value[0] == "[" and value[-1] == "]"
-    if "," in value and not Path(value).expanduser().exists():
+    if "," in value and not expand_home(value).exists():
         files = [part.rpartition("=")[2] for part in value.split(",")]
-        is_list = is_list or any(Path(file).expanduser().exists() for file in files)
+        is_list = is_list or any(expand_home(file).exists() for file in files)
     if option.has_several and is_list:
         paths = re.findall(
             r"(?:'[^']*'|\"[^\"]*\"|[^,])+", value.removeprefix("[").removesuffix("]")
@@ -216,13 +216,8 @@ def quoted(path: str) -> str:
     """Return a path in quotes of Hydra's grammar, its `~` spelt out.
 
     Raises:
-        InputError: where it begins with `~` and the name of a user that the system does not know.
+        InputError: as `expand_home` does.
     """
-    try:
-        path = str(Path(path).expanduser()) if path.startswith("~") else path
-    except RuntimeError as error:
-        raise InputError(
-            f"{path}: no user has this home folder; write ./{path} for a file"
-        ) from error
+    path = str(expand_home(path)) if path.startswith("~") else path
     escaped = path.replace("\\", "\\\\").replace("'", "\\'")
     return f"'{escaped}'"

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any, get_args
 
 from ...conf import own_files
 from ...datasets.errors import InputError, unknown
+from ...datasets.paths import expand_home
 from ...datasets.reading.yaml_fields import YamlFields, read_yaml_fields
 from ..options.declaration import Option
 from ..options.shared import STORED
@@ -62,7 +62,7 @@ def _has_stored(options: Mapping[str, Option]) -> bool:
 
 def split_folders(value: str) -> list[str]:
     """Return the folders of `A,B` or `[A,B]`; a folder that is there may have commas in its name."""
-    if Path(value).expanduser().is_dir():
+    if expand_home(value).is_dir():
         return [value]
     return [part.strip(" '\"") for part in value.removeprefix("[").removesuffix("]").split(",")]
 

@@ -18,6 +18,7 @@ import pandas as pd
 
 from ...datasets.errors import InputError
 from ...datasets.normalisation import normalise_items
+from ...datasets.paths import expand_home
 from ...metrics.base import Metric
 from ...metrics.text.document_frequencies import document_frequencies
 from ..evaluation.caption_ranges import CaptionRange, measure_range
@@ -162,7 +163,7 @@ def score(
     """
     chosen_metrics = resolve_metrics(metrics)
     options: dict[str, Any] = {
-        "images": Path(images).expanduser() if images else None,
+        "images": expand_home(images) if images else None,
         "partial": partial,
         "trust": None if trust is None else str(trust),
         "statistics": statistics_of(statistics),

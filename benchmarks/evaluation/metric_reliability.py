@@ -16,6 +16,7 @@ import numpy as np
 
 from ...conf import shipped_names
 from ...datasets.errors import InputError
+from ...datasets.paths import expand_home
 from ...metrics.registry import metric
 from ..runs.finished_run import FinishedRun, read_run
 from ..runs.tables import COEFFICIENT_STYLE, format_number
@@ -236,7 +237,7 @@ def _normalise_spec(spec: str) -> str:
 
 def _run_columns(folder: Path) -> Iterable[_ComparableNumbers]:
     """Read the correlations of a run, by dataset, protocol, dimension and coefficient."""
-    if not folder.expanduser().is_dir():
+    if not expand_home(folder).is_dir():
         raise InputError(f"trust={folder} is neither '{PUBLISHED}' nor the folder of a run")
     columns: dict[tuple[Any, ...], _ComparableNumbers] = {}
     finished = read_run(folder)

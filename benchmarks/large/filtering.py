@@ -23,6 +23,7 @@ from typing import Any
 import pandas as pd
 
 from ...datasets.errors import InputError, unknown
+from ...datasets.paths import expand_home
 from ...datasets.shards.row_reader import Columns
 from ...datasets.shards.shard_files import Shard, stat_shard
 from ..options.large import FilterOptions
@@ -141,7 +142,7 @@ def _filter(config: FilterOptions) -> FilteredCaptions:
 
 
 def _is_same(path: Path, other_path: Path) -> bool:
-    return path.expanduser().resolve() == other_path.expanduser().resolve()
+    return expand_home(path).resolve() == expand_home(other_path).resolve()
 
 
 def _read_manifest(source: ResultFolder) -> dict[str, Any]:

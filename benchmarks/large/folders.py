@@ -11,6 +11,7 @@ from filelock import FileLock, Timeout
 
 from ...datasets.cache import replacing
 from ...datasets.errors import InputError
+from ...datasets.paths import expand_home
 from ...datasets.shards.object_store import RemotePath, is_url
 from ..runs.output_folder import write_file
 
@@ -56,7 +57,7 @@ class ResultFolder:
 
     def __init__(self, location: str) -> None:
         self.location = location.rstrip("/")
-        self.local = None if is_url(location) else Path(location).expanduser()
+        self.local = None if is_url(location) else expand_home(location)
         self._root = self.local or RemotePath(location)
 
     def prepare(self, name: str) -> None:

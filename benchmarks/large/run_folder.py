@@ -13,6 +13,7 @@ from typing import Any
 
 from ...datasets.cache import cache_folder, replacing
 from ...datasets.errors import InputError
+from ...datasets.paths import expand_home
 from ...datasets.shards.shard_files import Shard, find_shards, kind_of
 from ..options.large import LargeOptions
 from ..runs.output_folder import COMMAND_FILES, OPTIONAL_FILES, RUN_FILE
@@ -198,7 +199,7 @@ def _settings_key(config: LargeOptions, shards: Sequence[Shard]) -> str:
 def _stat_file(path: str) -> Shard:
     """Describe a file of references in another form than shards."""
     try:
-        stat = Path(path).expanduser().stat()
+        stat = expand_home(path).stat()
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror})") from error
     return Shard(path, "json", stat.st_size, str(stat.st_mtime_ns))

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from ...datasets.errors import InputError
+from ...datasets.paths import expand_home
 from ..statistics.bootstrap import TESTS, StatisticsOptions
 from .declaration import Composed, option
 from .shared import MeasuringOptions, one_of, statistics_part
@@ -118,4 +119,4 @@ captau bench.
             raise InputError(f"run=A,B compares two finished runs; leave out {others[0]}=")
         if len(folders) != 2:
             raise InputError(f"run= names {len(folders)} folders; two runs are compared")
-        return RunComparisonOptions(*(Path(folder).expanduser() for folder in folders))
+        return RunComparisonOptions(*(expand_home(folder) for folder in folders))

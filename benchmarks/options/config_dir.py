@@ -16,6 +16,7 @@ from typing import Any
 
 from ...conf import OWN_GROUPS, group, shipped_names
 from ...datasets.errors import InputError, unknown
+from ...datasets.paths import expand_home
 from ...datasets.reading.rating_scales import scales_path
 from ...datasets.reading.yaml_fields import YamlFields, read_yaml_fields
 from ..runs.missing_notes import parse_missing_note
@@ -56,11 +57,13 @@ def check_config_dir(folder: Path) -> None:
 
 def _check_dataset(fields: YamlFields, path: Path) -> None:
     options = fields.section("file")
-    table = options.text("path")
-    if not (path.parent / table).expanduser().is_file():
-        raise options.error("path", f"there is no file {path.parent / table}")
-    if scales_path(path.parent / table) == path:
-        raise options.error("path", f"{path.name} would be its file of scales; rename {table}")
+    table = path.parent / expand_home(options.text("path"))
+    if not table.is_file():
+        raise options.error("path", f"there is no file {table}")
+    if scales_path(table) == path:
+        raise options.error(
+            "path", f"{path.name} would be its file of scales; rename {options.text('path')}"
+        )
     known = [option.key.partition(".")[2] for option in FILE]
     _check_keys(options, [key for key in known if key != "name"])
     _check_protocol(fields.section("protocol"), path)

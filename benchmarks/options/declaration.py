@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from ...datasets.errors import InputError
+from ...datasets.paths import expand_home
 
 if TYPE_CHECKING:
     from ...metrics.base import Metric
@@ -251,7 +252,7 @@ def _read_path(text: str | None, _key: str) -> Path | None:
 
 def path_of(text: str | None) -> Path | None:
     """Return a path with its `~` spelt out; None for no text."""
-    return Path(text).expanduser() if text else None
+    return expand_home(text) if text else None
 
 
 def options_of(cls: type[Any], prefix: str, heading: str = "") -> tuple[Option, ...]:

@@ -10,6 +10,7 @@ from typing import Any, TypeAlias, TypeGuard
 import pandas as pd
 
 from ...datasets.errors import InputError
+from ...datasets.paths import expand_home
 from ...datasets.schema import CaptionSet
 from ...metrics.base import Metric
 from ..scoring.catalog import resolve_metrics, usual_protocol
@@ -111,7 +112,7 @@ def captions_from_python(value: Any, key: str) -> tuple[NamedFile, ...]:
         files = tuple(_in_memory(rows, key, str(name)) for name, rows in by_system)
     elif _has_sets(value):
         files = tuple(
-            NamedFile(str(name), Path(captions).expanduser())
+            NamedFile(str(name), expand_home(captions))
             if isinstance(captions, Path)
             else _in_memory(captions, key, str(name))
             for name, captions in value.items()

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from ...datasets.errors import InputError
+from ...datasets.paths import expand_home
 from ...datasets.shards.object_store import is_url
 from ...datasets.shards.row_reader import Columns
 from ...datasets.shards.shard_files import kind_of
@@ -66,7 +67,7 @@ def is_large_path(path: str) -> bool:
     )
     if kind == "lines" and not is_plain:
         return True
-    folder = Path(path).expanduser()
+    folder = expand_home(path)
     return folder.is_dir() or (any(sign in path for sign in "*?") and not folder.exists())
 
 

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 from ...datasets.errors import InputError, unknown
 from ...datasets.normalisation import NORMALISATIONS
+from ...datasets.paths import expand_home
 from ...datasets.reading.streams import STDIN
 from ...metrics.base import Metric
 from ...metrics.text.tokens.segmenters import Tokenize
@@ -60,13 +61,13 @@ def files_of(value: Any, key: str) -> tuple[NamedFile, ...]:
     for entry in map(str, entries):
         name, equals, rest = entry.partition("=")
         # A path may hold an equals sign as well: lr=0.1/results.json
-        has_name = equals and rest and "/" not in name and not Path(entry).expanduser().exists()
+        has_name = equals and rest and "/" not in name and not expand_home(entry).exists()
         named_paths.append((name, Path(rest)) if has_name else ("", Path(entry)))
     stems = [_stem(path) for name, path in named_paths if not name]
     files = [
         NamedFile(
             name or (_stem(path) if stems.count(_stem(path)) == 1 else str(path)),
-            path.expanduser(),
+            expand_home(path),
         )
         for name, path in named_paths
     ]

@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 from ...conf import group
 from ...datasets.cache import keep
 from ...datasets.errors import InputError, unknown
+from ...datasets.paths import expand_home
 from ...datasets.shards.row_reader import Columns
 from ...metrics.base import Metric
 from ...metrics.text.java import java_program
@@ -86,7 +87,7 @@ def _folders_of(value: Any, key: str) -> tuple[Path, ...]:
         raise InputError(
             f"{key}= is empty; name the folder of a finished run, or several: {key}=[A,B]"
         )
-    return tuple(Path(folder).expanduser() for folder in folders)
+    return tuple(expand_home(folder) for folder in folders)
 
 
 def runs_option(text: str, takes: str = "DIR|[A,B]", default: str | None = NEEDED) -> Any:
@@ -98,8 +99,8 @@ def runs_option(text: str, takes: str = "DIR|[A,B]", default: str | None = NEEDE
 # Places.
 
 
-def _place(key: str, text: str, takes: str = "DIR", *, is_literal: bool = True) -> Option:
-    return Option(key, None, text, str | None, takes=takes, heading=SCORING, is_literal=is_literal)
+def _place(key: str, text: str, takes: str = "DIR") -> Option:
+    return Option(key, None, text, str | None, takes=takes, heading=SCORING, is_literal=True)
 
 
 DATA_ROOT = _place(
@@ -128,7 +129,6 @@ JAVA_SPICE = _place(
 WEIGHTS_ROOT = _place(
     "weights.root",
     "the folder of models (default: $CAPTAU_WEIGHTS, else weights in the cache folder)",
-    is_literal=False,
 )
 WEIGHTS_DOWNLOAD = Option(
     "weights.download",

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, get_args
 
 from ...conf import group
 from ...datasets.errors import InputError
+from ...datasets.paths import expand_home
 from ...metrics.base import Metric
 from ...metrics.learned.common.recipe import Recipe, make_recipe
 from ...metrics.neural.device import Device, resolve
@@ -62,7 +63,7 @@ def _absolute(value: Any) -> Any:
     """Return the path of a file that exists as one from the root; anything else as it is."""
     if not isinstance(value, str) or not (Path(value).suffix or "/" in value or "\\" in value):
         return value
-    path = Path(value).expanduser()
+    path = expand_home(value)
     return str(path.resolve()) if path.exists() else value
 
 

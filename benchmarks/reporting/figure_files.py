@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from ...datasets.errors import InputError
+from ...datasets.paths import expand_home
 from ..runs.output_folder import write_file
 
 if TYPE_CHECKING:
@@ -104,7 +105,7 @@ class Figures:
         Raises:
             InputError: where one cannot be written.
         """
-        paths = [Path(folder).expanduser() / name for name in self.files]
+        paths = [expand_home(folder) / name for name in self.files]
         for path, content in zip(paths, self.files.values(), strict=True):
             write_file(path, content)
         return paths

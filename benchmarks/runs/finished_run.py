@@ -13,6 +13,7 @@ from typing import Any
 import pandas as pd
 
 from ...datasets.errors import InputError
+from ...datasets.paths import expand_home
 from ...datasets.preferences import PREFERENCE_COLUMNS, upgrade_preferences
 from ...datasets.reading.source_files import sha256
 from ...datasets.schema import ITEM_COLUMNS, RATING_COLUMNS
@@ -176,7 +177,7 @@ def read_run(
     Raises:
         InputError: where there is no run, it is unfinished, of another form, or another command's.
     """
-    folder = Path(folder).expanduser()
+    folder = expand_home(folder)
     record = folder / RUN_FILE
     if not folder.is_dir():
         raise InputError(f"run={folder} is not a folder; captau bench says where it wrote to")

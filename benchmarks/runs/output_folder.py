@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Protocol, TypeVar
 
 from ...datasets.errors import InputError
+from ...datasets.paths import expand_home
 
 DEFAULT_FOLDER = Path("results") / "runs"
 #: The files of each command beside run.json; a run into an old run's folder replaces them all.
@@ -144,7 +145,7 @@ class OutputFolder:
         self._new_folders: list[Path] = []
         self._is_written = False
         try:
-            self.path = self._make(Path(folder).expanduser()) if folder else self._fresh(command)
+            self.path = self._make(expand_home(folder)) if folder else self._fresh(command)
             probe = self.path / f".probe.{os.getpid()}.tmp"
             probe.touch()
             probe.unlink()

@@ -12,6 +12,7 @@ from typing import Any
 
 from ...conf import own_files
 from ...datasets.cache import cache_root
+from ...datasets.paths import expand_home
 from ...datasets.registry import load
 from ...datasets.schema import CaptionSet
 from .catalog import read_config
@@ -49,7 +50,7 @@ class Locations:
             return self.loaded[dataset]
         if own_file := own_files("dataset").get(dataset):
             options = dict(read_config("dataset", dataset)["file"])
-            path = own_file.parent / Path(options.pop("path")).expanduser()
+            path = own_file.parent / expand_home(options.pop("path"))
             return load(OWN, self.data_root, path=path, name=dataset, **options)
         return load(dataset, self.data_root, **(self.file_options if dataset == OWN else {}))
 

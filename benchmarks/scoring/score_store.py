@@ -26,6 +26,7 @@ import pyarrow.parquet as pq
 
 from ...datasets.cache import replacing, sweep
 from ...datasets.errors import InputError
+from ...datasets.paths import expand_home
 from ...datasets.shards.object_store import RemotePath
 from ...metrics.base import Floats
 
@@ -54,7 +55,7 @@ def open_score_location(location: str) -> ScoreLocation:
         InputError: where what it takes is not installed, or it does not answer.
     """
     if "://" not in location:
-        return Path(location).expanduser()
+        return expand_home(location)
     try:
         store = RemotePath(location, _raising_os_errors, PATIENCE)
     except InputError as error:

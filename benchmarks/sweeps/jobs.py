@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...datasets.errors import InputError
+from ...datasets.paths import expand_home
 from ..runs.folder_claim import FolderClaim, FolderInUseError, claim_holder
 from ..runs.output_folder import write_file
 from ..runs.results import to_json
@@ -145,7 +146,7 @@ def read_sweep(folder: Path) -> Sweep:
     Raises:
         InputError: where there is none, or its file is damaged.
     """
-    folder = folder.expanduser()
+    folder = expand_home(folder)
     path = folder / SWEEP_FILE
     if not path.is_file():
         raise InputError(

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import InputError
+from ..paths import expand_home
 from .object_store import call_in_time, is_url, open_file_system, reporting_store_errors
 
 _LINES = (".jsonl", ".ndjson")
@@ -88,7 +89,7 @@ def stat_shard(path: str) -> Shard:
 
 
 def _local(path: str) -> list[Shard]:
-    location = Path(path).expanduser()
+    location = expand_home(path)
     if location.is_dir():
         names = [str(p) for p in location.iterdir() if kind_of(p.name) and p.name[0] not in _HIDDEN]
     elif location.exists() or not glob.has_magic(path):

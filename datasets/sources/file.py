@@ -14,6 +14,7 @@ from typing import Any
 
 from .. import registry
 from ..errors import InputError, unknown
+from ..paths import expand_home
 from ..reading.pair_table import PairColumns, read_strengths
 from ..reading.rating_scales import read_dimensions, read_scales, scales_of_option, scales_path
 from ..reading.table import JudgementColumns, Table, read_table
@@ -91,7 +92,7 @@ def load_file(
     if path is None:
         raise InputError("dataset file: the option file.path=FILE is needed")
     _check_name(name)
-    table = read_table(Path(path).expanduser())
+    table = read_table(expand_home(path))
     columns = {
         option: _column_of(table, option, column)
         for option, column in (

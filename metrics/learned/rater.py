@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Literal
 
 from ...datasets.cache import replacing
 from ...datasets.errors import InputError
+from ...datasets.paths import expand_home
 from ..base import Floats, Metric, UnavailableError
 from ..neural.device import TURN
 from ..neural.weights import hash_of
@@ -103,7 +104,7 @@ def find_rater_folder(path: str | Path) -> Path:
     Raises:
         InputError: if there is none, or several.
     """
-    folder = Path(path).expanduser()
+    folder = expand_home(path)
     if (folder / CARD_FILE).is_file():
         return folder
     raters = sorted(card.parent for card in folder.glob(f"*/{CARD_FILE}"))

@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...datasets.errors import InputError
+from ...datasets.paths import expand_home
 from ..base import Floats, Metric
 from ..registry import register
 from ..rows import Rows
@@ -178,9 +179,7 @@ class BertScore(Metric):
         baseline_folder = Path(package.origin).parent / "rescale_baseline" / "en"
         names = [f"{n}.tsv" for n in (self.model, Path(self.model).name)]
         places = (
-            [Path(self.baseline).expanduser()]
-            if self.baseline
-            else [baseline_folder / n for n in names]
+            [expand_home(self.baseline)] if self.baseline else [baseline_folder / n for n in names]
         )
         path = next((p for p in places if p.is_file()), None)
         if path is None:

@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...datasets.errors import InputError
+from ...datasets.paths import expand_home
 from ..item_files import Key, index_by_key, look_up_all, row_keys
 from ..rows import Rows
 
@@ -59,7 +60,7 @@ class Embeddings:
             InputError: where it is missing, not of a known layout, truncated, or has numbers that
                 are no direction (NaN, infinity, zeros alone), each with the entry's name.
         """
-        path = Path(path).expanduser()
+        path = expand_home(path)
         if not path.is_file():
             raise InputError(f"{path}: no such file of embeddings")
         ending = path.suffix.lower()

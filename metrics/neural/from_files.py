@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
+from ...datasets.paths import expand_home
 from ...datasets.reading.source_files import sha256
 from ..base import Metric, UnavailableError
 from ..rows import Rows
@@ -34,7 +35,7 @@ class FromFiles(Metric):
         """
         chosen_file = getattr(self, field)
         if chosen_file is not None:
-            return Path(chosen_file).expanduser()
+            return expand_home(chosen_file)
         path = self._usual(field)
         if path is None:
             name = weights_root() / f"{self.name}_{field}{self.endings[field][0]}"

@@ -20,6 +20,7 @@ from typing import Any
 from ...datasets.cache import cache_folder
 from ...datasets.download.permission import may_download
 from ...datasets.errors import InputError
+from ...datasets.paths import expand_home
 from ..base import UnavailableError, need_modules
 from .device import Device, on
 
@@ -36,7 +37,7 @@ RANDOM = "RANDOM_WEIGHTS.txt"
 def weights_root() -> Path:
     """Return the folder in which models are looked for by name."""
     folder = os.environ.get("CAPTAU_WEIGHTS")
-    return Path(folder).expanduser() if folder else cache_folder("weights")
+    return expand_home(folder) if folder else cache_folder("weights")
 
 
 def need_extra(metric: str, modules: Sequence[str]) -> None:
@@ -46,7 +47,7 @@ def need_extra(metric: str, modules: Sequence[str]) -> None:
 
 def local(name: str) -> Path | None:
     """A file or folder by its path, or by its name in the weights folder; None where there is none."""
-    for path in (Path(name).expanduser(), weights_root() / name):
+    for path in (expand_home(name), weights_root() / name):
         if path.exists():
             return path
     return None

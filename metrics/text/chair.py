@@ -10,12 +10,12 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from ...datasets.errors import InputError
+from ...datasets.paths import expand_home
 from ...datasets.reading.json_files import read_json, read_text
 from ..base import CorpusResampler, Floats
 from ..registry import register
@@ -239,7 +239,7 @@ def read_vocabulary(synonyms: str | None) -> Vocabulary:
     """
     names = {name: [name] for name in COCO_OBJECTS}
     if synonyms is not None:
-        path = Path(synonyms).expanduser()
+        path = expand_home(synonyms)
         for number, line in enumerate(read_text(path).splitlines(), start=1):
             first, *others = (" ".join(part.lower().split()) for part in line.split(","))
             if not first:
@@ -284,7 +284,7 @@ def _read_labels(path: str, vocabulary: Vocabulary) -> dict[str, set[str]]:
     Raises:
         InputError: where the file is malformed, or a label mentions no object.
     """
-    file = Path(path).expanduser()
+    file = expand_home(path)
     content: Any = read_json(file)
     if not isinstance(content, dict):
         raise InputError(f"{file}: an object image id → list of labels is expected")

@@ -12,12 +12,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import ClassVar, Literal
 
 import numpy as np
 
 from ...datasets.errors import InputError
+from ...datasets.paths import expand_home
 from ..base import Floats, PreparedScorer
 from ..registry import register
 from ..rows import Rows
@@ -114,7 +114,7 @@ class Cider(SegmentedMetric):
         Raises:
             InputError: if it is no such file, or was made by another tokeniser.
         """
-        saved = DocumentFrequencies.read(Path(str(self.df)).expanduser())
+        saved = DocumentFrequencies.read(expand_home(str(self.df)))
         if saved.tokenize != self.tokenize:
             raise InputError(
                 f"{self.df}: its n-grams are of tokenize={saved.tokenize}, those of metric {self.spec} of "

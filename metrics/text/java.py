@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from ...datasets.errors import InputError
+from ...datasets.paths import expand_home
 from ..base import need_modules, version_of
 
 # English case rules and UTF-8 on every pipe, whatever the locale of the machine.
@@ -39,7 +40,7 @@ def java_program() -> str:
     """
     configured = os.environ.get("CAPTAU_JAVA")
     if configured:
-        path = Path(configured).expanduser()
+        path = expand_home(configured)
         path = path / "bin" / "java" if path.is_dir() else path
         if not path.is_file() or not os.access(path, os.X_OK):
             raise InputError(

@@ -14,6 +14,7 @@ from ...benchmarks.scoring.protocol import Protocol
 from ...benchmarks.statistics.bootstrap import StatisticsOptions
 from ...conf import group
 from ...datasets.errors import InputError, unknown
+from ...datasets.paths import expand_home
 from ...datasets.reading.source_files import sha256
 from ...datasets.reading.yaml_fields import YamlFields, read_yaml_fields
 from ...datasets.registry import load, names
@@ -72,7 +73,7 @@ def _find_files(request: str) -> list[Path]:
         folder = Path(str(resources.files("captau.conf") / "challenges"))
         challenges = DEMO_CHALLENGES if request == "demo" else (request,)
         return [folder / f"{challenge}.yaml" for challenge in challenges]
-    path = Path(request).expanduser()
+    path = expand_home(request)
     if path.is_dir():
         files = sorted(file for file in path.iterdir() if file.suffix in (".yaml", ".yml"))
         if not files:
@@ -193,7 +194,7 @@ def _read_human(top: YamlFields, folder: Path) -> dict[str, Any]:
     human = choices[0] if choices else "none"
     if not file_names:
         return {"human": human, "human_mark": human}
-    path = folder / Path(file_names[0]).expanduser()
+    path = folder / expand_home(file_names[0])
     if not path.suffix:
         raise top.error(
             "human", str(unknown("human", file_names[0], [*HUMAN_CHOICES, "FILE.json"]))
@@ -219,7 +220,7 @@ def _read_reference_sets(top: YamlFields, folder: Path) -> tuple[ReferenceSet, .
             dataset, k = entry.choice("dataset", datasets), entry.optional_count("first")
             reference_sets.append(ReferenceSet(name, dataset=dataset, k=k))
         else:
-            path = folder / Path(entry.text("file")).expanduser()
+            path = folder / expand_home(entry.text("file"))
             if not _is_file(path):
                 raise entry.error("file", f"{path}: no such file")
             reference_sets.append(ReferenceSet(name, file=path))
@@ -287,5 +288,5 @@ def _read_dataset_options(top: YamlFields, dataset: str, folder: Path) -> dict[s
     if not isinstance(options, dict) or not all(isinstance(key, str) for key in options):
         raise top.error("ratings", "options of the dataset file are expected, such as path:")
     if "path" in options:
-        options["path"] = str(folder / Path(str(options["path"])).expanduser())
+        options["path"] = str(folder / expand_home(str(options["path"])))
     return options

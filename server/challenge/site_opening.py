@@ -8,6 +8,7 @@ from typing import Any
 
 from ...benchmarks.options.serve import ServeOptions
 from ...datasets.errors import InputError
+from ...datasets.paths import expand_home
 from ..storage.database import Database
 from ..storage.database_url import parse_database_url
 from ..web.admin_account import password_from_environment
@@ -71,4 +72,4 @@ def _choose_folder(option: str | None, address: str, name: str) -> Path:
         url = parse_database_url(address)
         is_file = url.database is not None and "://" not in address
         option = str(Path(str(url.database)).with_suffix("")) if is_file else f"challenges/{name}"
-    return Path(option).expanduser().resolve()
+    return expand_home(option).resolve()

@@ -12,6 +12,7 @@ from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError
 
 from ...datasets.errors import InputError
+from ...datasets.paths import expand_home
 
 
 def parse_database_url(database: str) -> URL:
@@ -21,7 +22,7 @@ def parse_database_url(database: str) -> URL:
         InputError: on an invalid address, or a kind of database that captau does not support.
     """
     if "://" not in database:
-        return URL.create("sqlite", database=str(Path(database).expanduser()))
+        return URL.create("sqlite", database=str(expand_home(database)))
     try:
         url = make_url(database)
     except ArgumentError as error:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from ....datasets.errors import InputError
+from ....datasets.paths import expand_home
 from ....datasets.reading.table import read_table
 from ....datasets.sources import demo
 from ....datasets.sources.umic_lmdb import named_image
@@ -40,7 +41,7 @@ def load_captioned_images(
         return _from_references(train), _from_references(validation)
     if origin == "demo":
         return _demo_scenes(is_validation=False), _demo_scenes(is_validation=True)
-    captions = _read_captions(Path(origin).expanduser())
+    captions = _read_captions(expand_home(origin))
     for image_id in {*map(str, validation.image_ids), *session.test_image_ids}:
         captions.pop(image_id, None)
     if len(captions) < 2:

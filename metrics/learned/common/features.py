@@ -20,6 +20,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from ....datasets.errors import InputError, unknown
+from ....datasets.paths import expand_home
 from ....datasets.reading.source_files import sha256
 from ...base import Floats, UnavailableError
 from ...neural.clip import Clip
@@ -223,7 +224,7 @@ def make_source(kind: FeatureKind, text: str, rater: str, device: Any = "auto") 
         choices = ["clip(model=…,checkpoint=…)"]
         choices += ["sentence(model=…)"] if kind == "texts" else []
         raise unknown(f"source of {kind}", text, [*choices, "demo"])
-    path = Path(text).expanduser()
+    path = expand_home(text)
     if not path.is_file():
         raise UnavailableError(
             label,

@@ -15,6 +15,7 @@ import numpy as np
 
 from ....datasets.cache import replacing
 from ....datasets.errors import InputError
+from ....datasets.paths import expand_home
 from ...base import Floats, UnavailableError
 from ...neural.device import resolve
 from ...neural.weights import hash_of, local, need_extra
@@ -174,7 +175,7 @@ class UmicRecipe(Recipe):
             InputError: if an image has no features, or the file of similar images does not fit.
         """
         if self.similar is not None:
-            similar_images = load_similar_images(Path(self.similar).expanduser(), captioned)
+            similar_images = load_similar_images(expand_home(self.similar), captioned)
         else:
             mean_features = compute_mean_features(captioned, regions)
             similar_images = find_nearest_images(mean_features, list(captioned))

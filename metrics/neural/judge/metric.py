@@ -8,13 +8,13 @@ import math
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from ....datasets.cache import cache_folder
 from ....datasets.errors import InputError
+from ....datasets.paths import expand_home
 from ...base import Floats, Metric, UnavailableError, version_of
 from ...progress import advance_to, progress_counter
 from ...registry import register
@@ -282,7 +282,7 @@ class MllmJudge(Metric):
             settings |= {"logprobs": True, "top_logprobs": preset.top_logprobs}
         answers: AnswerStore = Answers(cache_folder("judge"))
         if self.answers is not None:
-            path = Path(self.answers).expanduser()
+            path = expand_home(self.answers)
             answers = AnswerFile(path, self.model, settings, Answers(cache_folder("judge")))
         if self.backend == "transformers":
             return LocalChat(

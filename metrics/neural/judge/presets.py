@@ -13,6 +13,7 @@ from typing import Literal
 import yaml
 
 from ....datasets.errors import InputError
+from ....datasets.paths import expand_home
 from ....datasets.reading.json_files import read_text
 
 Inputs = Literal["image", "image_and_references", "references"]
@@ -93,7 +94,7 @@ def read_prompt(path: str, preset: Preset) -> str:
     Raises:
         InputError: where the file lacks a place that the preset's prompt has.
     """
-    text = read_text(Path(path).expanduser())
+    text = read_text(expand_home(path))
     for place in re.findall(r"\{(?:caption(?:_[12])?|references)\}", preset.prompt):
         if place not in text:
             raise InputError(f"{path}: no {place}, where inputs={preset.inputs} has it")

@@ -14,13 +14,13 @@ from dataclasses import dataclass
 from decimal import Context, Decimal
 from functools import cache, cached_property, lru_cache
 from importlib import import_module
-from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ....datasets.errors import InputError
+from ....datasets.paths import expand_home
 from ...base import CorpusResampler, Floats, PreparedScorer, need_modules, version_of
 from ...registry import register
 from ...rows import Items, Rows
@@ -85,7 +85,7 @@ class Meteor(SegmentedMetric):
         code = self.language
         if code == "auto":
             code = "en" if self.tokenize in ("ptb", "intl") else "other"
-        path = None if self.paraphrases is None else Path(self.paraphrases).expanduser().resolve()
+        path = None if self.paraphrases is None else expand_home(self.paraphrases).resolve()
         return Setting(LANGUAGES[code], self.tokenize == "ptb", path)
 
     def start(self) -> None:

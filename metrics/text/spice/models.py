@@ -19,6 +19,7 @@ from ....datasets.cache import cache_folder
 from ....datasets.download.data_folder import Note, silent
 from ....datasets.download.permission import LargeDownload, is_allowed
 from ....datasets.errors import InputError
+from ....datasets.paths import expand_home
 from ....datasets.reading.source_files import sha256
 from ...base import UnavailableError, need_modules
 from ...progress import progress_counter
@@ -101,7 +102,7 @@ JARS = (
 def jar_folder() -> Path:
     """Return the folder of the jars, which may not exist yet."""
     configured = os.environ.get("CAPTAU_SPICE_JARS")
-    return Path(configured).expanduser() if configured else cache_folder(NAME)
+    return expand_home(configured) if configured else cache_folder(NAME)
 
 
 def missing_jars(root: Path) -> list[Jar]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable
 from enum import StrEnum, auto
-from pathlib import Path
 from typing import Any, cast
 
 from huey import Huey, PostgresHuey, RedisHuey, SqliteHuey
@@ -17,6 +16,7 @@ from huey.registry import Message
 from huey.serializer import Serializer
 
 from ....datasets.errors import InputError
+from ....datasets.paths import expand_home
 from ..submissions import SubmissionState
 
 
@@ -100,7 +100,7 @@ def _open(address: str, kind: WorkKind) -> Huey:
                 f"expected"
             )
         else:
-            path = Path(address).expanduser()
+            path = expand_home(address)
             path.parent.mkdir(parents=True, exist_ok=True)
             huey = SqliteHuey(filename=str(path), fsync=False, **options)
         huey.pending_count()

@@ -9,6 +9,7 @@ import pandas as pd
 
 from ....datasets.errors import InputError, unknown
 from ....datasets.images import find_image
+from ....datasets.paths import expand_home
 from ....datasets.reading.table import Table, read_table
 from ....datasets.reading.yaml_fields import YamlFields
 from ....datasets.registry import load, names
@@ -40,7 +41,7 @@ def read_items(
     if len(kinds) != 1:
         raise InputError(f"{source.location}: items: either dataset or file is needed")
     images_option = source.optional("images")
-    images = (folder / Path(images_option).expanduser()).resolve() if images_option else None
+    images = (folder / expand_home(images_option)).resolve() if images_option else None
     if images and not images.is_dir():
         raise source.error("images", f"{images} is not a folder")
     if kinds[0] == "dataset":

@@ -10,6 +10,7 @@ import numpy as np
 
 from ....conf import group
 from ....datasets.errors import InputError, unknown
+from ....datasets.paths import expand_home
 from ....datasets.reading.yaml_fields import YamlFields, read_yaml_fields
 from ..forms import FORMS
 from ..forms.form import Form
@@ -42,7 +43,7 @@ def read_study(study: str, data_root: Path | None = None, *, prepares_units: boo
     if study in own_studies:
         path = Path(str(resources.files("captau.conf") / "collect" / f"{study}.yaml"))
     else:
-        path = Path(study).expanduser()
+        path = expand_home(study)
         if path.suffix not in (".yaml", ".yml"):
             raise unknown("study", study, [*own_studies, "FILE.yaml"])
     return _read_study(read_yaml_fields(path), path.parent, data_root, prepares_units)

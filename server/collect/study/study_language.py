@@ -6,6 +6,7 @@ import re
 from importlib import resources
 from pathlib import Path
 
+from ....datasets.paths import expand_home
 from ....datasets.reading.yaml_fields import YamlFields, read_yaml_fields
 from ...web.language import ENGLISH, Language
 
@@ -35,7 +36,7 @@ def read_language(study: YamlFields, folder: Path) -> Language:
             "lang", f"'{code}': captau has {known_codes}; name your own texts with translations="
         )
     if own_file is not None:
-        texts = read_yaml_fields(folder / Path(own_file).expanduser())
+        texts = read_yaml_fields(folder / expand_home(own_file))
         for english_text in texts:
             translation = texts.text(english_text)
             if _placeholders(translation) != _placeholders(english_text):

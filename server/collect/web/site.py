@@ -6,13 +6,13 @@ import sys
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import Annotated
 
 from fastapi import Depends, Request
 
 from ....benchmarks.options.collect import CollectOptions
 from ....datasets.errors import InputError
+from ....datasets.paths import expand_home
 from ...storage.database import Database
 from ...storage.migration import OutdatedTablesError
 from ...web.admin_account import AdminAccount, password_from_environment
@@ -137,7 +137,7 @@ def open_snapshot(options: CollectOptions) -> StudyStore:
     """
     study = read_study(options.study, options.data_root, prepares_units=False)
     address = _database_address(options, study)
-    if "://" not in address and not Path(address).expanduser().is_file():
+    if "://" not in address and not expand_home(address).is_file():
         raise InputError(f"{address}: no such file; name the study's with database=FILE")
     try:
         database = _open_database(address, read_only=True)

@@ -163,6 +163,45 @@ def test_a_single_image_scores_with_a_saved_df(captau, tmp_path):
         assert value == pytest.approx(expected, abs=1e-9)
 
 
+#: Options of every kind that take a path, each with one in the home folder of an unknown user.
+UNKNOWN_HOMES = (
+    "bench data.root=~nobody-here/x",
+    "bench cache.root=~nobody-here/x",
+    "bench cache.scores=~nobody-here/x",
+    "bench output_dir=~nobody-here/x",
+    "bench run=~nobody-here/x",
+    "bench metrics=cider(df=~nobody-here/x)",
+    "bench metrics=meteor(paraphrases=~nobody-here/x)",
+    "bench dataset=file file.path=~nobody-here/x",
+    "bench java.home=~nobody-here/x metrics=meteor(backend=pycocoevalcap) cache.use=false",
+    "bench --config-dir=~nobody-here/x",
+    "bench --config-dir ~nobody-here/x",
+    "score candidates=~nobody-here/x references=y",
+    "score candidates=my=~nobody-here/x references=y",
+    "score candidates=x,~nobody-here/x references=y",
+    "score candidates=x references=~nobody-here/x",
+    "score keep.run=~nobody-here/x keep.share=0.5",
+    "compare run=x,~nobody-here/x",
+    "table run=~nobody-here/x",
+    "table sweep=~nobody-here/x",
+    "check baseline=~nobody-here/x",
+    "train rater=qe weights.root=~nobody-here/x",
+    "data fetch dataset=thumb data.root=~nobody-here/x",
+    "collect study=~nobody-here/x",
+    "collect export study=~nobody-here/x",
+    "collect stability run=[~nobody-here/x,y]",
+    "serve challenge=~nobody-here/x",
+    "serve files=~nobody-here/x queue=x",
+    "serve queue=~nobody-here/x",
+    "serve database=~nobody-here/x",
+    "collect database=~nobody-here/x",
+    "validate file=~nobody-here/x",
+    "plot run=~nobody-here/x",
+    "agree kind=words words.scores=~nobody-here/x",
+    "submit file=~nobody-here/x",
+)
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -245,7 +284,10 @@ def test_a_single_image_scores_with_a_saved_df(captau, tmp_path):
             "file.high is inf; a number is",
         ),
         (["score", "candidates=x", "keep.metric=cider", "keep.above=nan"], "keep.above is nan; a"),
-        (["bench", "data.root=~nobody-here/x"], "~nobody-here/x: no user has this home folder"),
+        *[
+            (arguments.split(), "~nobody-here/x: no user has this home folder; write ./~nobody")
+            for arguments in UNKNOWN_HOMES
+        ],
         (["bench", "statistics.replicates=1000000000"], "at most 1,000,000 is expected"),
         (["bench", "dataset=\x1b31m\u202e"], "unknown dataset '\\x1b31m\\u202e'"),
         (["bench", f"dataset={'x' * 100_000}"], f"unknown dataset '{'x' * 400}"),

@@ -1,0 +1,21 @@
+"""Paths that a user writes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from .errors import InputError
+
+
+def expand_home(path: str | Path) -> Path:
+    """Return a path whose leading `~` or `~user` is spelt out.
+
+    Raises:
+        InputError: where the system knows no such user, or none for this process.
+    """
+    try:
+        return Path(path).expanduser()
+    except RuntimeError as error:
+        raise InputError(
+            f"{path}: no user has this home folder; write ./{path} for a file"
+        ) from error
