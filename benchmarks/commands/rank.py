@@ -236,20 +236,24 @@ def _rank_by_ratings(study: StudiedDataset, options: RankOptions) -> _RankedData
 
 def _rank_dataset(study: StudiedDataset, options: RankOptions) -> _DatasetRanking:
     selection, statistics = study.selection, options.statistics
-    points = {d: selection.points(d) for d in selection.protocol.dimension}
     if options.weights:
-        points[WEIGHTED] = weigh_dimensions(selection, options.weights)
+        totals = weigh_dimensions(selection, options.weights)
+        selection = selection.with_dimension(WEIGHTED, totals)
+    points = {d: selection.points(d) for d in selection.protocol.dimension}
     if statistics.uses_resampling:
         study.progress.add_steps(count_blocks(statistics.replicates), f"{study.name}: replicates")
     people = rank_systems(selection, points, statistics, study.progress.advance)
-    best_worst = count_best_worst(selection, _best_worst_dimensions(study, options.best_worst))
+    best_worst = count_best_worst(
+        study.selection, _best_worst_dimensions(study, options.best_worst)
+    )
+    scored = score_dataset(study.selection, study.metrics, study.store, study.progress)
     # Means per system: any coefficient of the protocol's is of captions.
     protocol = replace(selection.protocol, level="system", coefficients=ORDER_COEFFICIENTS)
-    scored = score_dataset(
-        replace(selection, protocol=protocol), study.metrics, study.store, study.progress
-    )
     correlations = correlate_dataset(
-        scored, study.progress, compares=False, statistics=statistics
+        replace(scored, selection=replace(selection, protocol=protocol)),
+        study.progress,
+        compares=False,
+        statistics=statistics,
     ).correlations
     systems = selection.keys["system"]
     means = {spec: scores.groupby(systems).mean() for spec, scores in scored.oriented.items()}
@@ -349,8 +353,8 @@ def _orders_table(ranking: _DatasetRanking) -> ResultTable:
     """Return each system's place by people and by each metric, and how far a metric's order is people's."""
     systems = _systems_by_people(ranking)
     people = ranking.people.systems
-    selection = ranking.study.selection
-    card, dimensions = selection.caption_set.card, selection.protocol.dimension
+    card = ranking.study.selection.caption_set.card
+    dimensions = list(dict.fromkeys(people["dimension"]))
     rows: list[tuple[str, list[str]]] = []
     for dimension, table in people.groupby("dimension", sort=False):
         means = table.set_index("system")["value"] * (-1 if dimension in card.faults else 1)
@@ -362,6 +366,8 @@ def _orders_table(ranking: _DatasetRanking) -> ResultTable:
         places = places_of(ranking.metric_means[metric.spec], systems)
         share = format_number(float(shares[metric.spec]), 100, 0)
         rows.append((metric_style(metric).label, [*places, share]))
+    remark = "metric_orders.csv has the others"
+    remark += "" if dimension == WEIGHTED else "; protocol.dimension= chooses"
     return ResultTable(
         f"{ranking.study.name}: how people and metrics order the systems",
         "place by",
@@ -369,10 +375,6 @@ def _orders_table(ranking: _DatasetRanking) -> ResultTable:
         rows,
         notes=[
             f"Pairs alike: pairs of systems whose mean scores are in the order of {dimension}"
-            + (
-                " (metric_orders.csv has the others; protocol.dimension= chooses)."
-                if len(dimensions) > 1
-                else "."
-            )
+            + (f" ({remark})." if len(dimensions) > 1 else ".")
         ],
     )

@@ -5,7 +5,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -64,12 +65,14 @@ class EvaluationSet:
         protocol: as it applies to this dataset, each dimension named.
         items: as `Protocol.select_items` returns them.
         pair_dimensions: the dimensions of preferences that count; empty for all.
+        derived_points: data points of dimensions that are computed from the rated ones, as `points` returns them.
     """
 
     caption_set: CaptionSet
     protocol: Protocol
     items: pd.DataFrame
     pair_dimensions: tuple[str, ...] = ()
+    derived_points: Mapping[str, pd.DataFrame] = field(default_factory=dict[str, pd.DataFrame])
 
     @classmethod
     def select(cls, caption_set: CaptionSet, protocol: Protocol) -> EvaluationSet:
@@ -173,6 +176,8 @@ class EvaluationSet:
 
         Where the card says that the dimension is of faults, they count negative, so that more is better.
         """
+        if dimension in self.derived_points:
+            return self.derived_points[dimension]
         points = self.protocol.data_points(self.caption_set, self.items, dimension)
         is_fault = dimension in self.caption_set.card.faults
         return points.assign(value=0.0 - points["value"]) if is_fault else points
@@ -206,6 +211,15 @@ class EvaluationSet:
     def with_items(self, items: pd.DataFrame) -> EvaluationSet:
         """Return the same dataset and protocol with other items, such as fewer references."""
         return replace(self, items=items)
+
+    def with_dimension(self, dimension: str, points: pd.DataFrame) -> EvaluationSet:
+        """Return the same items with a further dimension, whose data points are given: columns `item_id, value`."""
+        dimensions = tuple(dict.fromkeys((*self.protocol.dimension, dimension)))
+        return replace(
+            self,
+            protocol=replace(self.protocol, dimension=dimensions),
+            derived_points={**self.derived_points, dimension: points},
+        )
 
     def require_ratings(self, preferences_remedy: str) -> None:
         """Check that a rated dimension counts.

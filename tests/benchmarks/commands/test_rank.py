@@ -94,6 +94,16 @@ def test_thumb_has_the_published_means_intervals_and_best_counts(data_root, tmp_
     assert "weighted = 0.5·precision + 0.5·recall." in printed
 
 
+@pytest.mark.parametrize(("weight", "sign"), [(2, 1), (-2, -1)])
+def test_metrics_are_compared_with_a_weighted_total_as_with_a_dimension(weight, sign, tmp_path):
+    """A law: the total of one dimension alone has its coefficients, and the opposite ones if its weight is negative."""
+    words = ("metrics=[rouge_l,cider]", "statistics.interval=none", "protocol.ratings=per_rating")
+    orders = rank(tmp_path, *words, f"rank.weights={{overall: {weight}}}")["metric_orders"]
+    orders = orders[orders["coefficient"] != "pairwise_accuracy"]
+    values = orders.pivot(index=["metric", "coefficient"], columns="dimension", values="value")
+    assert values["weighted"].tolist() == pytest.approx((sign * values["overall"]).tolist())
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
