@@ -7,8 +7,8 @@ run in a child process that imports the changed source; the files stay as they a
     python scripts/mutate.py mutants=500 seed=1 workers=2
     python scripts/mutate.py only=benchmarks/statistics/boot*
 
-Killed: a test fails. Timed out: a test takes over `TEST_SECONDS` of CPU that does not without the change. Tests
-that are slow anyway stop there and pass. Equivalent: no test can find it, for the reason in
+Killed: a test fails. Timed out: a test takes over `TEST_SECONDS` of CPU that does not without the change, or
+hangs for `HANG_SECONDS` of the clock. Tests that are slow anyway stop at `TEST_SECONDS` and pass. Equivalent: no test can find it, for the reason in
 `scripts/equivalent_mutants.csv`; such changes do not enter the share. Changes of annotations, or of zip's
 `strict=`, which asserts, are not drawn. Numba does not compile. Linux only.
 """
@@ -28,7 +28,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 from collections import Counter, defaultdict
 from functools import partial
 from importlib.machinery import ModuleSpec, SourceFileLoader
@@ -76,6 +75,7 @@ TESTS = {
 }
 OPTIONS = ["-xq", "-pno:cacheprovider", "-pno:xdist", "-mnot neural", "-knot pycocoevalcap"]
 TEST_SECONDS = 1
+HANG_SECONDS = 120
 FIRST_SECONDS = 5  # what a test may take that runs first, and imports packages
 OUTCOMES = ("killed", "timed out", "survived", "equivalent")
 # Hypothesis draws the same examples each time, remembers none, and stops at the first that fails.
@@ -159,6 +159,7 @@ class TimedTests:
             raise KeyboardInterrupt
 
         stopped: list[bool] = []
+        signal.alarm(HANG_SECONDS)
         signal.signal(signal.SIGPROF, stop)
         limit = TEST_SECONDS if self.known else FIRST_SECONDS
         signal.setitimer(signal.ITIMER_PROF, limit)
@@ -175,14 +176,12 @@ class TimedTests:
             self.seconds[pyfuncitem.nodeid] = limit - left
 
 
-def run_tests(
-    module: str, source: str, folder: Path, seconds: dict[str, float], limit: float
-) -> str:
+def run_tests(module: str, source: str, folder: Path, seconds: dict[str, float]) -> str:
     """Run a module's tests on changed source in a child process, and return the outcome."""
     parent, child = os.getpid(), os.fork()
     if not child:
         os.setsid()
-        signal.alarm(int(limit))
+        signal.alarm(HANG_SECONDS)
         log = os.open(folder / f"log{parent}", os.O_CREAT | os.O_WRONLY | os.O_TRUNC)
         os.dup2(log, 1), os.dup2(log, 2)
         loader = MutatedImport("captau." + module[:-3].replace("/", "."), str(ROOT / module))
@@ -210,7 +209,7 @@ def time_tests(module: str, folder: Path) -> dict[str, float]:
     seconds: dict[str, float] = {}
     for _ in range(2):
         order = {test: TEST_SECONDS + seconds[test] for test in seconds}
-        if run_tests(module, source, folder, order, 3600) != "survived":
+        if run_tests(module, source, folder, order) != "survived":
             raise RuntimeError((folder / f"log{os.getpid()}").read_text(encoding="utf-8"))
         report = json.loads((folder / f"report{os.getpid()}").read_text(encoding="utf-8"))
         seconds = {test: max(value, seconds.get(test, 0)) for test, value in report[0].items()}
@@ -234,14 +233,11 @@ def test_mutants(
 ) -> list[tuple[str, str]]:
     """Return the module and the outcome of each mutant."""
     seconds: dict[str, dict[str, float]] = {}
-    limits: dict[str, float] = {}
     outcomes: list[tuple[str, str]] = []
     for module, source, *lines in mutants:
         if module not in seconds:
-            began = time.monotonic()
             seconds[module] = time_tests(module, folder)
-            limits[module] = 20 + 3 * (time.monotonic() - began)
-        outcome = run_tests(module, source, folder, seconds[module], limits[module])
+        outcome = run_tests(module, source, folder, seconds[module])
         if outcome == "survived" and (module, *lines) in equivalents:
             outcome = "equivalent"
         outcomes.append((module, outcome))
