@@ -74,14 +74,14 @@ TESTS = {
     "spice/metric": "jar_process ../../registry",
 }
 OPTIONS = ["-xq", "-pno:cacheprovider", "-pno:xdist", "-mnot neural", "-knot pycocoevalcap"]
+OPTIONS += ["--hypothesis-profile=mutation"]
 TEST_SECONDS = 1
 HANG_SECONDS = 120
 FIRST_SECONDS = 5  # what a test may take that runs first, and imports packages
 OUTCOMES = ("killed", "timed out", "survived", "equivalent")
 # Hypothesis draws the same examples each time, remembers none, and stops at the first that fails.
 PHASES = (Phase.explicit, Phase.generate)
-settings.register_profile("mutation", derandomize=True, database=None, phases=PHASES)
-settings.load_profile("mutation")
+settings.register_profile("mutation", deadline=None, derandomize=True, database=None, phases=PHASES)
 # Hypothesis collects before each example, which takes longer than most examples.
 gc.disable()
 gc.collect = lambda generation=2: 0
