@@ -116,13 +116,14 @@ def measure_virtual_raters(
     Scott et al. 2023, Table 3. An item's three ratings are taken as they are; where an item has
     more, three of each are drawn `draws` times and the results averaged.
     """
-    n_levels = round((scale.high - scale.low) / scale.step) + 1 if scale.step else 0
     taus = ("tau_X-YZ", "tau_Y-XZ", "tau_Z-XY")
-    kappas = ("fleiss_kappa", "fleiss_kappa_4=5") if n_levels == 5 else ("fleiss_kappa",)
+    highest_levels = {"fleiss_kappa": scale.high}
+    if scale.step and round((scale.high - scale.low) / scale.step) == 4:
+        highest_levels["fleiss_kappa_4=5"] = scale.high - scale.step  # the two highest count as one
     table = table.at_least(3)
     if not table.n_items:
         undefined = AgreementMeasure.undefined(Undefined.NO_THIRD_RATING)
-        return dict.fromkeys((*taus, "kendall_w", *kappas), undefined)
+        return dict.fromkeys((*taus, "kendall_w", *highest_levels), undefined)
     raters = _draw_virtual_raters(table, 3, seed, draws)
     by_draw = {
         name: [correlate_with_others(ratings, rater) for ratings in raters]
@@ -131,11 +132,9 @@ def measure_virtual_raters(
     by_draw["kendall_w"] = [
         _defined_or(kendall_w(ratings), Undefined.CONSTANT_RATERS) for ratings in raters
     ]
-    for name in kappas:
-        # The two highest levels count as one.
-        top = scale.high - (scale.step or 0) if "=" in name else scale.high
+    for name, highest in highest_levels.items():
         by_draw[name] = [
-            _defined_or(fleiss_kappa(np.minimum(ratings, top)), Undefined.CONSTANT_RATINGS)
+            _defined_or(fleiss_kappa(np.minimum(ratings, highest)), Undefined.CONSTANT_RATINGS)
             for ratings in raters
         ]
     averaged = (remark(Note.DRAWS_OF_THREE, draws=draws),) if len(raters) > 1 else ()

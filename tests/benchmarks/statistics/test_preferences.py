@@ -8,7 +8,7 @@ from itertools import product
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import captau
@@ -23,12 +23,14 @@ from captau.benchmarks.statistics.preferences import (
     pair_differences,
     wilson_interval,
 )
+from captau.benchmarks.statistics.remarks import Note, remark
 from tests.conftest import run_captau
 
 NAN = float("nan")
 
 
 @given(st.lists(st.tuples(st.integers(-3, 3), st.integers(-2, 2)), min_size=1, max_size=12))
+@example([(-1, -1), (2, 0)])  # the second tie gains what the first loses
 def test_the_threshold_of_ties_is_the_smallest_of_the_best(pairs) -> None:
     """Every threshold that could be, tried in turn."""
     differences, strengths = np.array(pairs, dtype=float).T
@@ -169,6 +171,12 @@ def test_raters_who_agree_on_one_pair_are_no_proof() -> None:
     outcomes = PairOutcomes(right, np.ones(20, dtype=bool))
     assert preference_accuracy(outcomes).p_value == pytest.approx(2 / 2**20)
     assert preference_accuracy(outcomes, captions=np.repeat([0, 1], 10)).p_value == 0.5
+
+
+def test_outcomes_without_a_threshold_tie_equal_scores_alone() -> None:
+    outcomes = PairOutcomes(np.ones(2), np.ones(2, dtype=bool))
+    accuracy = preference_accuracy(outcomes, "calibrated")
+    assert accuracy.remarks == (remark(Note.TIED_IF_EQUAL),)
 
 
 def test_undefined_outcomes_are_left_out() -> None:

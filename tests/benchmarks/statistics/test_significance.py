@@ -348,6 +348,7 @@ def test_a_gap_makes_a_metric_undefined():
         if "good" in (row.metric_a, row.metric_b):
             assert math.isnan(row.result.p_value)
             assert row.result.note == "undefined: a metric has undefined scores"
+            assert (row.n_points, row.n_images) == (0, 0)
         else:
             assert 0 < row.result.p_value <= 1
 
@@ -373,6 +374,15 @@ def test_an_undefined_rating_counts_as_a_gap():
     ratings[3] = math.nan
     rows = compared(replace(one, ratings=ratings), StatisticsOptions(replicates=10), "bootstrap")
     assert {row.n_points for row in rows} == {74}
+
+
+def test_permutations_that_are_too_often_undefined_have_no_p():
+    """Worked by hand: of two images, one swap in two gives either metric the same score twice."""
+    scores = {"right": np.array([0.0, 1.0]), "wrong": np.array([1.0, 0.0])}
+    one = panel(images=2, systems=1, system=None, scores=scores, ratings=np.array([1.0, 2.0]))
+    for result in permutation_test(pair_of(one), StatisticsOptions(replicates=100)):
+        assert math.isnan(result.p_value)
+        assert 30 < result.remarks[0].values["n_undefined"] < 70
 
 
 @pytest.mark.parametrize("test", ["bootstrap", "permutation", "williams"])
@@ -748,3 +758,9 @@ def test_p_values_of_all_pairs_are_those_of_each_pair(n_replicates):
         expected[i, j] = two_sided_p_value(replicates[i] - replicates[j])
     np.testing.assert_array_equal(pairwise_p_values(replicates), expected)
     assert 0 < np.isnan(expected[np.triu_indices(12, 1)]).sum() < 20
+
+
+def test_p_values_of_more_rows_than_eight_bits_number():
+    replicates = np.random.default_rng(0).normal(size=(130, 64))
+    expected = [two_sided_p_value(replicates[0] - row) for row in replicates[1:]]
+    assert pairwise_p_values(replicates)[0, 1:].tolist() == expected

@@ -73,6 +73,7 @@ def test_pairs_are_counted():
     i, j = np.triu_indices(len(chosen), 1)
     dx, dy = np.sign(x[chosen][i] - x[chosen][j]), np.sign(y[chosen][i] - y[chosen][j])
     assert found.n == len(chosen)
+    assert RankedPairs(x, y).pairs().n.tolist() == [12]  # without weights each point stands once
     assert found.total == len(i)
     assert found.concordant == (dx * dy > 0).sum()
     assert found.discordant == (dx * dy < 0).sum()
@@ -112,6 +113,14 @@ def test_pearson_where_sums_cancel():
     wanted.append(stats.pearsonr([1, 2, 4, 4], [3, 1, 2, 2]).statistic)
     # 2.0 of 1e9 has nine digits less than float64 holds; standardised data have no more.
     np.testing.assert_allclose(found, wanted, atol=1e-6)
+
+
+def test_scores_far_from_zero_are_summed_by_unit(monkeypatch):
+    """The mean is taken off first, so that nothing is left to the slow way, point by point."""
+    monkeypatch.delattr(Moments, "_pearson_by_point")
+    x, y = np.array([1.0, 2.0, 4.0]), np.array([3.0, 1.0, 2.0])
+    found = Moments(x + 1e6, y).pearson()
+    np.testing.assert_allclose(found, [stats.pearsonr(x, y).statistic], atol=1e-9)
 
 
 @pytest.mark.parametrize(

@@ -111,11 +111,15 @@ def test_ranges_are_equally_wide_and_have_each_key_once(tmp_path):
     high = np.array([key for bound in bounds for key in (bound, bound + (1 << 62) - 1)], np.uint64)
     low, counts = np.arange(8, dtype=np.uint64), np.arange(8, dtype=np.uint32)
     write_counts(tmp_path / "t", DocumentCounts(high, low, counts, 9))
-    for number in range(4):
+    paths = [tmp_path / f"{number}" for number in range(4)]
+    for number, path in enumerate(paths):
         part = read_range(tmp_path / "t", number, 4)
+        write_counts(path, part)
         assert part.counts.tolist() == part.low.tolist() == [2 * number, 2 * number + 1]
         assert part.high.tolist() == high[2 * number : 2 * number + 2].tolist()
         assert part.documents == 9
+    join_ranges(tmp_path / "joined", paths, 9)
+    assert (tmp_path / "joined").read_bytes() == (tmp_path / "t").read_bytes()
 
 
 @settings(deadline=None, max_examples=30)

@@ -37,6 +37,7 @@ def test_sigmas_worked_by_hand(text, expected):
 def test_letters_of_unicode_16_are_known():
     # Unicode 16's own table: UnicodeData.txt, simple lower case mapping.
     assert lower("\u1c89\ua7cb\ua7da\U00010d50") == "\u1c8a\u0264\ua7db\U00010d70"
+    assert lower("\ua7cc\ua7dc\U00010d65") == "\ua7cd\u019b\U00010d85"
 
 
 @given(st.text(st.characters(max_codepoint=0x1C00)).filter(lambda text: "Σ" not in text))
