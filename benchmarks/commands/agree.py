@@ -31,7 +31,7 @@ from ..evaluation.word_measures import (
     summary_table,
     word_table,
 )
-from ..evaluation.wording import missing_splits_note, synthetic_note
+from ..evaluation.wording import MEASURE_LABELS, missing_splits_note, synthetic_note
 from ..options.agree import AgreeOptions
 from ..reporting.distribution_figure import difference_figure, distribution_figure
 from ..reporting.run_results import RunOutput
@@ -204,9 +204,13 @@ def _measure_dataset(selection: EvaluationSet, config: AgreeOptions) -> RaterAgr
         if not table.n_items:
             unrepeated.add(subject(dimension))
         measures, histogram = compute_measures(table, scales[dimension], config.seed, config.draws)
-        prefix = f"{dimension}:" if len(dimensions) > 1 else ""
+        named_dimension = dimension if len(dimensions) > 1 else ""
         rows += [
-            _agreement_row(selection.name, prefix + name, measure, table, is_of_pairs)
+            {
+                "dataset": selection.name,
+                **_name_measure(name, named_dimension),
+                **_agreement_cells(measure, table, is_of_pairs),
+            }
             for name, measure in measures.items()
         ]
         if histogram:
@@ -221,12 +225,18 @@ def _measure_dataset(selection: EvaluationSet, config: AgreeOptions) -> RaterAgr
     return RaterAgreement(selection, rows, histograms, distributions, unrepeated, notes)
 
 
-def _agreement_row(
-    dataset: str, label: str, measure: AgreementMeasure, table: RatingTable, is_of_pairs: bool
+def _name_measure(name: str, dimension: str) -> dict[str, str]:
+    """Return a measure's name in `agreement.csv` and its label in tables, after the dimension if there is one."""
+    label = MEASURE_LABELS[name]
+    if not dimension:
+        return {"measure": name, "label": label}
+    return {"measure": f"{dimension}:{name}", "label": f"{dimension}: {label}"}
+
+
+def _agreement_cells(
+    measure: AgreementMeasure, table: RatingTable, is_of_pairs: bool
 ) -> dict[str, Any]:
     return {
-        "dataset": dataset,
-        "measure": label,
         "note": measure.note,
         "has_pairs": table.n_items > 0,
         **vars(measure),
@@ -273,7 +283,7 @@ def _agreement_tables(measured: Sequence[RaterAgreement]) -> list[ResultTable]:
     measures: list[str] = []
     previous = ""
     for row in agreement.to_dict("records"):
-        dataset, measure = row["dataset"], row["measure"]
+        dataset, measure = row["dataset"], row["label"]
         text = format_number(float(row["value"]), 100, 1)
         if not pd.isna(row["std"]):
             text += f" ± {format_number(float(row['std']), 100, 1)}"
@@ -300,13 +310,14 @@ def _measure_notes(agreement: pd.DataFrame, n_datasets: int) -> list[str]:
     datasets_of: dict[tuple[str, str], list[str]] = {}
     for row in agreement.to_dict("records"):
         if row["note"]:
-            datasets_of.setdefault((row["note"], row["measure"]), []).append(row["dataset"])
+            datasets_of.setdefault((row["note"], row["label"]), []).append(row["dataset"])
     measures_of: dict[tuple[str, tuple[str, ...]], list[str]] = {}
     for (note, measure), datasets in datasets_of.items():
         measures_of.setdefault((note, tuple(datasets)), []).append(measure)
     notes: list[str] = []
     for (note, datasets), measures in measures_of.items():
-        subject = ", ".join(measures) if len(measures) <= 6 else f"{len(measures)} measures"
+        quoted = [f"“{measure}”" for measure in measures]
+        subject = ", ".join(quoted) if len(measures) <= 6 else f"{len(measures)} measures"
         if len(datasets) < n_datasets:
             subject += f" of {', '.join(datasets)}"
         notes.append(f"{subject}: {note}.")

@@ -18,6 +18,34 @@ INTERVAL_LABELS = {"percentile": "percentile", "bca": "BCa"}
 ALWAYS_NOTED = ("acc_eq", *DETECTION_COEFFICIENTS)
 #: Names of the corrections of p-values for the number of comparisons.
 CORRECTION_LABELS = {"holm": "Holm", "bh": "Benjamini-Hochberg", "none": "no correction"}
+#: Names of the measures of `captau agree`, as tables and reports print them.
+MEASURE_LABELS = {
+    "tau_X-YZ": "virtual rater X against Y and Z, τ_c",
+    "tau_Y-XZ": "virtual rater Y against X and Z, τ_c",
+    "tau_Z-XY": "virtual rater Z against X and Y, τ_c",
+    "kendall_w": "Kendall's W",
+    "fleiss_kappa": "Fleiss' κ",
+    "fleiss_kappa_4=5": "Fleiss' κ, the two highest of five levels as one",
+    "krippendorff_alpha_nominal": "Krippendorff's α, nominal",
+    "krippendorff_alpha_ordinal": "Krippendorff's α, ordinal",
+    "krippendorff_alpha_interval": "Krippendorff's α, interval",
+    "cohen_kappa": "Cohen's κ",
+    "cohen_kappa_linear": "Cohen's κ, linear weights",
+    "cohen_kappa_quadratic": "Cohen's κ, quadratic weights",
+    "icc1": "ICC(1), one rating",
+    "icc1k": "ICC(1,k), mean of ratings",
+    "percent_agreement": "equal ratings",
+    "leave_one_rater_out_tau_c": "one rater left out, τ_c",
+    "leave_one_rater_out_spearman": "one rater left out, ρ",
+    "leave_one_rater_out_pearson": "one rater left out, r",
+    "split_half": "split-half reliability",
+    "stability_pearson": "means of two halves of the raters, r",
+    "stability_mean": "difference of the halves' means, mean",
+    "stability_std": "difference of the halves' means, standard deviation",
+    "stability_within_0.25": "difference of the halves' means, share within 0.25",
+    "ceiling_one_vs_rest": "ceiling: one human against the rest, τ_c",
+    "ceiling_oracle": "ceiling: oracle (mean rating), τ_c",
+}
 
 
 def join_notes(*notes: str) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...datasets.schema import Scale
+from ..evaluation.wording import MEASURE_LABELS
 from ..runs.tables import ResultTable
 from ..statistics.rater_agreement import compute_measures
 from ..statistics.rating_table import (
@@ -26,38 +27,22 @@ from .run_dataset import RunDataset
 #: With more levels than this a scale is cut into ten.
 MOST_LEVELS = 13
 
-#: Of what `agreement.measures` finds, what has 1 for its greatest value, and what it is called.
-MEASURES = {
-    "kendall_w": "Kendall's W",
-    "fleiss_kappa": "Fleiss' κ",
-    "cohen_kappa_quadratic": "Cohen's κ, quadratic weights",
-    "krippendorff_alpha_ordinal": "Krippendorff's α, ordinal",
-    "krippendorff_alpha_interval": "Krippendorff's α, interval",
-    "icc1": "ICC(1), one rating",
-    "icc1k": "ICC(1,k), mean of ratings",
-    "percent_agreement": "equal ratings",
-    "split_half": "split-half reliability",
-    "leave_one_rater_out_tau_c": "one rater left out, τ_c",
-    "leave_one_rater_out_spearman": "one rater left out, ρ",
-    "ceiling_one_vs_rest": "ceiling: one human against the rest, τ_c",
-    "ceiling_oracle": "ceiling: oracle (mean rating), τ_c",
-}
-#: The names of measures in the table, which has more of them than the figure.
-_TABLE_MEASURES = {
-    **MEASURES,
-    "tau_X-YZ": "virtual rater X against Y and Z, τ_c",
-    "tau_Y-XZ": "virtual rater Y against X and Z, τ_c",
-    "tau_Z-XY": "virtual rater Z against X and Y, τ_c",
-    "fleiss_kappa_4=5": "Fleiss' κ, the two highest of five levels as one",
-    "krippendorff_alpha_nominal": "Krippendorff's α, nominal",
-    "cohen_kappa": "Cohen's κ",
-    "cohen_kappa_linear": "Cohen's κ, linear weights",
-    "leave_one_rater_out_pearson": "one rater left out, r",
-    "stability_pearson": "means of two halves of the raters, r",
-    "stability_mean": "difference of the halves' means, mean",
-    "stability_std": "difference of the halves' means, standard deviation",
-    "stability_within_0.25": "difference of the halves' means, share within 0.25",
-}
+#: The measures of the figure: those whose greatest value is 1.
+FIGURE_MEASURES = (
+    "kendall_w",
+    "fleiss_kappa",
+    "cohen_kappa_quadratic",
+    "krippendorff_alpha_ordinal",
+    "krippendorff_alpha_interval",
+    "icc1",
+    "icc1k",
+    "percent_agreement",
+    "split_half",
+    "leave_one_rater_out_tau_c",
+    "leave_one_rater_out_spearman",
+    "ceiling_one_vs_rest",
+    "ceiling_oracle",
+)
 
 
 def rating_charts(part: RunDataset) -> Iterator[Chart]:
@@ -131,11 +116,11 @@ def agreement_charts(part: RunDataset) -> Iterator[Chart]:
             continue
         # As captau agree has them, whose seed and number of draws are the usual ones as well.
         measures, _ = compute_measures(table, scale)
-        shown_measures = {name: measures[name] for name in MEASURES if name in measures}
+        shown_measures = {name: measures[name] for name in FIGURE_MEASURES if name in measures}
         title = f"{part.title}, {dimension}: how well people agree"
         rows = [
             (
-                _TABLE_MEASURES[name],
+                MEASURE_LABELS[name],
                 [
                     format_percent(measure.value),
                     format_percent(measure.std),
@@ -167,7 +152,7 @@ def _dots(
     part: RunDataset, dimension: str, measures: Mapping[str, AgreementMeasure]
 ) -> Callable[[], Any]:
     def draw() -> Any:
-        figure, axis = make_row_figure([MEASURES[name] for name in measures])
+        figure, axis = make_row_figure([MEASURE_LABELS[name] for name in measures])
         for y, (name, measure) in enumerate(measures.items()):
             ceiling = name in CEILINGS
             colour = MUTED if ceiling else SERIES[0]

@@ -240,6 +240,7 @@ _LATEX = {
     "<": r"\textless{}",
     ">": r"\textgreater{}",
     "|": r"\textbar{}",
+    "α": r"$\alpha$",
     "γ": r"$\gamma$",
     "τ": r"$\tau$",
     "κ": r"$\kappa$",

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from statistics import fmean, median
 
+from ....benchmarks.evaluation.wording import MEASURE_LABELS
 from ....benchmarks.statistics.rater_agreement import compute_measures
 from ....benchmarks.statistics.rating_table import RatingTable
 from ..export.answer_collection import collect_answers, make_caption_set
@@ -137,7 +138,7 @@ def _pearson(x: Sequence[float], y: Sequence[float]) -> float | None:
 
 
 def measure_agreement(store: StudyStore, rows: TableRows) -> dict[str, tuple[float, str]]:
-    """Return captau's measures of agreement so far (`captau agree`), each with its note."""
+    """Return captau's measures of agreement so far by their labels (`captau agree`), each with its note."""
     dimension = store.form.main_dimension
     caption_set = make_caption_set(store, collect_answers(store, rows))
     if dimension is None or caption_set is None:
@@ -147,7 +148,7 @@ def measure_agreement(store: StudyStore, rows: TableRows) -> dict[str, tuple[flo
         return {}
     measures, _ = compute_measures(table, store.form.scales[dimension], draws=5)
     return {
-        name: (float(measure.value), measure.note)
+        MEASURE_LABELS[name]: (float(measure.value), measure.note)
         for name, measure in measures.items()
         if name.startswith(_MEASURE_PREFIXES)
     }

@@ -140,7 +140,7 @@ def test_one_rating_an_item_is_undefined_and_says_so(agree, serve_demo):
     assert frame["note"].str.startswith("undefined: no item has t").all()
     assert set(frame["n_items"]) == {0}
     assert "No item has two ratings" in out
-    assert "krippendorff" not in out, "one line, no table of dashes"
+    assert "Krippendorff" not in out, "one line, no table of dashes"
 
 
 def test_dimensions_without_second_ratings_have_no_rows_beside_those_that_have(agree, serve_demo):
@@ -150,8 +150,8 @@ def test_dimensions_without_second_ratings_have_no_rows_beside_those_that_have(a
     )
     serve_demo(caption_set)
     _, out, _, folder = agree("protocol.dimension=[overall,detail]")
-    assert "overall:icc1" in out
-    assert "detail:icc1" not in out
+    assert "overall: ICC(1)" in out
+    assert "detail: ICC(1)" not in out
     assert out.count("No item has two ratings") == 1
     assert "detail:icc1" in set(pd.read_csv(folder / "agreement.csv")["measure"])
 
@@ -282,7 +282,8 @@ def test_flickr8k_expert_is_as_printed(agree, data_root):
     assert "| measure | flickr8k_expert | demo |" in out
     shown = [line.split(" |")[0] for line in out.splitlines()]
     # Five levels are the demo's alone; its row stands where it belongs.
-    assert shown.index("| fleiss_kappa_4=5") == shown.index("| fleiss_kappa") + 1
+    label = "| Fleiss' κ, the two highest of five levels as one"
+    assert shown.index(label) == shown.index("| Fleiss' κ") + 1
 
 
 # The ceilings in `captau bench`.

@@ -201,7 +201,7 @@ def test_the_dashboard_works_in_a_browser(chromium, tmp_path, width):
         page.click("button:has-text('Set')")
         page.wait_for_selector("h1:has-text('Dashboard')")
         chromium_page.check("dashboard")
-        assert "krippendorff_alpha_interval" in page.text_content("main")
+        assert "Krippendorff's α, interval" in page.text_content("main")
         page.locator("summary").first.click()
         page.locator("input[name=why]").first.fill("a test")
         page.click("button:has-text('Leave out')")

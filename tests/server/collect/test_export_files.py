@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 import captau
+from captau.benchmarks.evaluation.wording import MEASURE_LABELS
 from captau.benchmarks.scoring.caption_files import read_references
 from captau.benchmarks.statistics.rater_agreement import compute_measures
 from captau.benchmarks.statistics.rating_table import RatingTable
@@ -72,7 +73,7 @@ def test_a_game_export_loads_as_dataset_file(run_study, tmp_path):
     measures, _ = compute_measures(table, dataset.card.scales["overall"], draws=5)
     agreement = measure_agreement(store, rows)
     for name in ("kendall_w", "fleiss_kappa", "krippendorff_alpha_ordinal"):
-        assert agreement[name][0] == pytest.approx(measures[name].value, abs=1e-12)
+        assert agreement[MEASURE_LABELS[name]][0] == pytest.approx(measures[name].value, abs=1e-12)
     results = captau.bench(
         "file", ["bleu_1"], file={"path": str(folder / "ratings.csv"), "low": 1, "high": 5}
     )

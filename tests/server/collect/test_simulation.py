@@ -48,7 +48,7 @@ def test_honest_players_win_the_most_points(captau, tmp_path):
         "output_dir=agreed",
     )
     assert status == 0, fault
-    assert "| krippendorff_alpha_ordinal | –" not in agreement
+    assert "| Krippendorff's α, ordinal | –" not in agreement
 
 
 def test_a_faulty_study_is_reported_in_one_line(captau, tmp_path):
