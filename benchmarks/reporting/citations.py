@@ -14,12 +14,12 @@ import pandas as pd
 from ...conf import group
 from ...datasets.registry import card
 from ..evaluation.wording import interval_words, rank_words
-from ..runs.finished_run import FinishedRun
+from ..runs.finished_run import FinishedRun, read_runs
 from ..runs.tables import latex_escape
 from ..scoring.catalog import read_config
 from ..scoring.protocol import Protocol
-from .named_run import NamedRun, describe_statistics, read_named_runs, shorten_hashes
-from .scored_captions import is_score_run, read_scored_parts
+from .named_run import NamedRun, describe_statistics, name_runs, shorten_hashes
+from .scored_captions import scored_parts
 from .table_layouts import breaking
 
 #: The coefficients in words, for LaTeX.
@@ -129,10 +129,10 @@ def cite(folders: Sequence[Path]) -> str:
     Raises:
         InputError: on a run that cannot be read, or runs over different data.
     """
-    if is_score_run(folders[0]):
-        return _cite_scores(folders)
-    sources = read_named_runs(folders)
-    runs = [source.run for source in sources]
+    runs = read_runs(folders)
+    if runs[0].command == "score":
+        return _cite_scores(runs)
+    sources = name_runs(runs)
     versions = dict.fromkeys(run.run["versions"]["captau"] for run in runs)
     works = Bibliography()
     (own_key,) = works.add(_CAPTAU_ENTRY.replace("VERSION", ", ".join(versions)))
@@ -152,10 +152,9 @@ def cite(folders: Sequence[Path]) -> str:
     return _write_paragraph("Coefficients", sentences, metrics, runs, works)
 
 
-def _cite_scores(folders: Sequence[Path]) -> str:
+def _cite_scores(runs: Sequence[FinishedRun]) -> str:
     """Cite what runs of `captau score` used."""
-    parts = read_scored_parts(folders)
-    runs = list({part.run.folder: part.run for part in parts}.values())
+    parts = [part for run in runs for part in scored_parts(run)]
     versions = ", ".join(dict.fromkeys(run.run["versions"]["captau"] for run in runs))
     works = Bibliography()
     (own_key,) = works.add(_CAPTAU_ENTRY.replace("VERSION", versions))

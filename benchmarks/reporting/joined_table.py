@@ -23,14 +23,14 @@ from ..evaluation.published_numbers import (
 )
 from ..evaluation.wording import describe_protocol, interval_words, level_notes, rank_words
 from ..options.table import TableOptions
+from ..runs.finished_run import read_runs
 from ..runs.tables import COEFFICIENT_STYLE, MISSING
 from ..scoring.catalog import METRIC_KINDS
 from ..scoring.protocol import Protocol
-from .named_run import ColumnKey, NamedRun, describe_statistics, read_named_runs, shorten_hashes
+from .named_run import ColumnKey, NamedRun, describe_statistics, name_runs, shorten_hashes
 from .printed_table import CoefficientColumn, JoinedTable, PrintedNumber, RowGroup, TableRow
 from .row_drafts import RowDraft, computed_rows, published_rows, refusal_notes
 from .row_selection import agreement_notes, choose_rows, fold_published_rows, name_rows, sort_rows
-from .scored_captions import is_score_run
 from .systems_table import join_systems
 
 
@@ -43,9 +43,10 @@ def join(config: TableOptions) -> JoinedTable:
         InputError: on a run that cannot be read, runs over different data, a coefficient or
             dimension that no run has, or runs without any number.
     """
-    if is_score_run(config.runs[0]):
-        return join_systems(config)
-    sources = read_named_runs(config.runs)
+    runs = read_runs(config.runs)
+    if runs[0].command == "score":
+        return join_systems(config, runs)
+    sources = name_runs(runs)
     columns = _columns(sources, config)
     has_details = config.notes_below == "full"
     drafts = computed_rows(sources, columns, config.intervals)

@@ -6,7 +6,6 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 from ...datasets.errors import InputError
@@ -14,7 +13,7 @@ from ...metrics.registry import metric
 from ..evaluation.published_numbers import (
     COMPARED_CHOICES,
 )
-from ..runs.finished_run import FinishedRun, check_same_data, read_run
+from ..runs.finished_run import FinishedRun, check_same_data
 from ..scoring.catalog import MetricStyle, metric_style
 from ..scoring.protocol import Protocol
 from ..statistics.bootstrap import StatisticsOptions
@@ -88,13 +87,12 @@ class NamedRun:
         return {tuple(key): int(rank) for *key, rank in rows}
 
 
-def read_named_runs(folders: Sequence[Path]) -> list[NamedRun]:
-    """Finished runs, with names.
+def name_runs(runs: Sequence[FinishedRun]) -> list[NamedRun]:
+    """Name runs by their folders.
 
     Raises:
-        InputError: on a run that cannot be read, or runs over different data.
+        InputError: on runs over different data.
     """
-    runs = [read_run(folder) for folder in folders]
     check_same_data(runs)
     unique = len({run.folder.name for run in runs}) == len(runs)
     return [NamedRun(run, run.folder.name if unique else str(run.folder)) for run in runs]

@@ -5,10 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -16,7 +15,7 @@ import pandas as pd
 from ...datasets.errors import InputError
 from ..options.report import CHARTS
 from ..options.thresholds import CurveOptions
-from ..runs.finished_run import COMMANDS_WITH_SCORE, FinishedRun, read_run
+from ..runs.finished_run import FinishedRun
 from ..runs.tables import COEFFICIENT_STYLE, format_number
 from ..statistics.bootstrap import StatisticsOptions
 from ..statistics.multiple_tests import p_value_column, rank_clusters
@@ -166,21 +165,6 @@ def run_parts(run: FinishedRun, options: CurveOptions) -> list[RunDataset] | lis
         InputError: see `scored_parts`.
     """
     return scored_parts(run) if run.command == "score" else run_datasets(run, options)
-
-
-def is_score_run(folder: Path) -> bool:
-    """Tell whether a folder holds a run of `captau score`."""
-    return read_run(folder, COMMANDS_WITH_SCORE, warns=False).command == "score"
-
-
-def read_scored_parts(folders: Sequence[Path]) -> list[ScoredCaptions]:
-    """Read runs of `captau score`, by run and set of references.
-
-    Raises:
-        InputError: where one is another command's, or see `scored_parts`.
-    """
-    runs = [read_run(folder, ("score",)) for folder in folders]
-    return [part for run in runs for part in scored_parts(run)]
 
 
 def scored_parts(run: FinishedRun) -> list[ScoredCaptions]:

@@ -10,6 +10,7 @@ from decimal import Decimal
 from ...datasets.errors import InputError, unknown
 from ..evaluation.wording import interval_words, rank_words
 from ..options.table import TableOptions
+from ..runs.finished_run import FinishedRun
 from ..runs.tables import MISSING, latex_escape
 from ..scoring.catalog import MetricStyle
 from ..scoring.corpus_scores import PLAIN_PROTOCOL
@@ -24,26 +25,26 @@ from .printed_table import (
     TableRow,
 )
 from .row_selection import OWN_MARK, check_labels
-from .scored_captions import ScoredCaptions, read_scored_parts
+from .scored_captions import ScoredCaptions, scored_parts
 
 #: The digest of images and references, the metric and its signature.
 ColumnKey = tuple[str, str, str]
 
 
-def join_systems(config: TableOptions) -> JoinedTable:
+def join_systems(config: TableOptions, runs: Sequence[FinishedRun]) -> JoinedTable:
     """Join the systems of runs of `captau score` in one table.
 
     Systems that were scored against the same references by the same metrics share columns.
 
     Raises:
-        InputError: on a run that cannot be read, an unknown metric, or an option for judgements.
+        InputError: on an unknown metric, an option for judgements, or as `scored_parts` does.
     """
     for name in ("published", "dimensions"):
         if getattr(config, name):
             raise InputError(
                 f"{name}= is of runs that meet judgements; a run of captau score has none"
             )
-    parts = read_scored_parts(config.runs)
+    parts = [part for run in runs for part in scored_parts(run)]
     part_by_key = _select_columns(parts, config)
     rows = _name_rows(parts)
     for name in config.rows:

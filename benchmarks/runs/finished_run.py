@@ -165,14 +165,11 @@ class FinishedRun:
         return f"run captau {self.command} output_dir={self.folder} again"
 
 
-def read_run(
-    folder: str | Path, commands: Sequence[str] = COMMANDS, *, warns: bool = True
-) -> FinishedRun:
+def read_run(folder: str | Path, commands: Sequence[str] = COMMANDS) -> FinishedRun:
     """Read a finished run's folder.
 
     Args:
         commands: the commands whose runs are accepted.
-        warns: whether to log a warning where datasets are missing.
 
     Raises:
         InputError: where there is no run, it is unfinished, of another form, or another command's.
@@ -209,12 +206,23 @@ def read_run(
             f"{folder} is a run of captau {command}; one of {', '.join(commands)} is expected"
         )
     check_record(run, record, has_correlations=command in COMMANDS)
-    if warns and (unfinished := run.get("unfinished")):
+    if unfinished := run.get("unfinished"):
         logger.warning(
             "%s is unfinished: %s is missing; captau %s run=%s output_dir=%s completes it",
             *(folder, ", ".join(unfinished), command, folder, folder),
         )
     return FinishedRun(folder, run)
+
+
+def read_runs(folders: Sequence[Path]) -> list[FinishedRun]:
+    """Read runs that are all of `captau score`, or all of commands that correlate.
+
+    Raises:
+        InputError: as `read_run` does, where a run is not of the first one's kind.
+    """
+    first = read_run(folders[0], COMMANDS_WITH_SCORE)
+    commands = ("score",) if first.command == "score" else COMMANDS
+    return [first, *(read_run(folder, commands) for folder in folders[1:])]
 
 
 def check_same_data(runs: Sequence[FinishedRun]) -> None:
