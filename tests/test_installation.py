@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
+import json
 import re
 import tomllib
 from pathlib import Path
@@ -51,6 +52,24 @@ def test_no_package_of_the_base_states_a_gpl_licence():
         if "GPL" in text or "General Public License" in text:
             under_gpl.append(f"{package}: {text}")
     assert under_gpl == []
+
+
+def test_the_page_of_installation_names_the_pythons_and_extras_of_pyproject():
+    """Its last runs are of every Python, the first one with the lowest versions too; so are the script's and CI's."""
+    page = (ROOT / "docs" / "install.md").read_text(encoding="utf-8")
+    classifier = "Programming Language :: Python :: 3."
+    pythons = [c.rpartition(" ")[2] for c in PROJECT["classifiers"] if c.startswith(classifier)]
+    assert PROJECT["requires-python"] == f">={pythons[0]}"
+    runs = re.findall(r"^\| (3\.\d+)\.\d+ \| (\w+) \|", page, flags=re.MULTILINE)
+    assert runs[0] == (pythons[0], "lowest")
+    assert {python for python, _ in runs} == set(pythons)
+    script = (ROOT / "scripts" / "check_versions.sh").read_text(encoding="utf-8")
+    assert f"${{PYTHONS:-{' '.join(pythons)}}}" in script
+    workflow = (ROOT / ".github" / "workflows" / "ci.yml").read_text(encoding="utf-8")
+    assert f"python: {json.dumps(pythons)}" in workflow
+    rows = re.findall(r"^\| (`\[.*?) \|", page, flags=re.MULTILINE)
+    named_extras = set(re.findall(r"`\[(\w+)\]`", " ".join(rows)))
+    assert named_extras == set(PROJECT["optional-dependencies"]) - {"docs"}
 
 
 @pytest.fixture
