@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from .declaration import NEEDED, Option, Options, option, part
+from .oidc import OIDC, OidcOptions, oidc_of
 from .shared import DATA_ROOT, OUTPUT_DIR, SERVED, at_least, data_root_of, runs_option
 
 #: Attributes of options that hold the address of a database, or a study.
@@ -42,6 +43,7 @@ captau collect                                        the rating game on the dem
 captau collect study=mine.yaml port=8080
 captau collect study=mine.yaml url=https://lab.example/study proxy=true    behind a proxy
 captau collect study=mine.yaml database=postgresql://user@host/name
+captau collect study=mine.yaml url=https://lab.example oidc.issuer=https://login.lab.example oidc.client_id=captau
 """
     notes: ClassVar[str] = """
 docs/collect.md explains how to write a study. Every answer is on the disk before it is acknowledged; stop the server as
@@ -55,6 +57,7 @@ the printed link does.
         "the database (default: collected/NAME.sqlite3); may be PostgreSQL",
         **DATABASE,
     )
+    oidc: OidcOptions = part(oidc_of, *OIDC, default=OidcOptions())
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -34,7 +34,9 @@ class OidcOptions(Options):
         takes="[A,B]",
         read=words_of,
     )
-    only: bool = option(False, "true turns off names and passwords, except the dashboard's")
+    only: bool = option(
+        False, "true turns off every other way in; the dashboard keeps its password"
+    )
 
 
 OIDC: tuple[Option, ...] = options_of(

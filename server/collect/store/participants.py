@@ -20,13 +20,14 @@ class Participants:
     def __init__(self, study: StudyDatabase) -> None:
         self._data, self._study, self._database = study, study.study, study.database
 
-    async def join(self, nickname: str, worker: str, token: str) -> int:
+    async def join(self, nickname: str, worker: str, token: str, identity: str = "") -> int:
         """Add a participant and return their number.
 
         Args:
             nickname: empty for none.
             worker: the crowd platform's name of them, of which a hash is stored.
             token: of an invitation; a used one returns the number of its user.
+            identity: of a person whom a provider signed in, of which a hash is stored; empty for none.
 
         Raises:
             RefusedError: if the study does not accept them.
@@ -34,6 +35,8 @@ class Participants:
         study, now = self._study, self._data.clock()
         is_crowd = study.participants == "crowd"
         worker_hash = self._data.tag("worker", worker) if worker and is_crowd else None
+        if identity:
+            worker_hash = self._data.tag("identity", identity)
 
         def add(c: Connection) -> int:
             invitation, name = None, nickname
@@ -92,6 +95,13 @@ class Participants:
         if row is None:
             raise NotFoundError
         return row.rater
+
+    async def find_identity(self, identity: str) -> int | None:
+        """Return the participant whom a provider signed in; None if they have not joined yet."""
+        is_theirs = raters.c.worker == self._data.tag("identity", identity)
+        return await self._database.run(
+            lambda c: c.execute(select(raters.c.id).where(is_theirs)).scalar()
+        )
 
     async def is_participant(self, rater_id: int, worker: str) -> bool:
         """Return whether a participant exists, and is the worker that a crowd's link names, if any."""

@@ -56,7 +56,7 @@ raters = Table(
     Column("nickname", String(64)),
     #: The nickname as it is compared (`person_names.name_key`).
     Column("nickname_key", Text, unique=True),
-    #: A hash of the crowd platform's code; the code itself is not stored.
+    #: A hash of the crowd platform's code, or of the identity at a provider; neither itself is stored.
     Column("worker", String(64), unique=True),
     Column("joined_at", Float, nullable=False),
     Column("consented", Text, nullable=False),
