@@ -22,7 +22,7 @@ from ..base import Floats, PreparedScorer
 from ..registry import register
 from ..rows import Rows
 from .document_frequencies import ORDERS, DocumentFrequencies, count_documents
-from .tokens.corpus import Corpus, Ints, ReferenceCorpus, spread, sum_by_place
+from .tokens.corpus import Corpus, Ints, NgramMatches, ReferenceCorpus, spread, sum_by_place
 from .tokens.ptb import SegmentedMetric, tokenize_rows
 
 
@@ -154,7 +154,7 @@ class Cider(SegmentedMetric):
         total = np.zeros(len(sets))
         for n in range(1, ORDERS + 1):
             matches = corpus.matches(chunk, n)
-            norms = _vector_norms(corpus, np.concatenate([candidates, reference]), n, idf)
+            norms = _vector_norms(matches, n, idf)
             n_references = matches.end - matches.begin
             entry = np.repeat(np.arange(len(n_references)), n_references)
             position = spread(matches.begin, n_references)
@@ -166,7 +166,8 @@ class Cider(SegmentedMetric):
             if self.variant == "d":
                 candidate_values = np.minimum(candidate_values, reference_values)
             value = sum_by_place(pair, candidate_values * reference_values, len(row))
-            product = norms[: len(candidates)][row] * norms[len(candidates) :]
+            texts = np.searchsorted(matches.texts, [candidates[row], reference])
+            product = norms[texts[0]] * norms[texts[1]]
             np.divide(value, product, out=value, where=product != 0)
             total += sum_by_place(row, value * penalty, len(sets))
         return total / ORDERS / sizes * 10.0
@@ -204,9 +205,8 @@ class _NgramIdf:
         return self.log_documents - np.log(np.maximum(1.0, documents))
 
 
-def _vector_norms(corpus: Corpus, texts: Ints, n: int, idf: _NgramIdf) -> Floats:
-    """Compute the length of each text's TF-IDF vector of n-grams."""
-    distinct, inverse = np.unique(texts, return_inverse=True)
-    counts = corpus.count(distinct, n)
+def _vector_norms(matches: NgramMatches, n: int, idf: _NgramIdf) -> Floats:
+    """Compute the length of the TF-IDF vector of n-grams of each of the matches' texts."""
+    counts = matches.counts
     squares = (counts.count * idf(counts.gram, n)) ** 2
-    return np.sqrt(sum_by_place(counts.text, squares, len(distinct)))[inverse]
+    return np.sqrt(sum_by_place(counts.text, squares, len(matches.texts)))
