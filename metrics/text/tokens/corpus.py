@@ -57,12 +57,17 @@ class TokenTable:
         blank_split: dict[int, list[str]] = {}
         while batch := list(islice(texts, TEXTS)):
             lines = tokenize(batch, tokenizer)
-            split_lines = [line.split() for line in lines]
-            for line, split_line in zip(lines, split_lines, strict=True):
-                if not split_line or " ".join(split_line) != line:
-                    blank_split[len(lengths)] = line.split(" ")
-                lengths.append(len(split_line))
-            flat = [word for split_line in split_lines for word in split_line]
+            flat = " ".join(lines).split(" ")
+            if all(word.split() == [word] for word in set(flat)):
+                lengths += [line.count(" ") + 1 for line in lines]
+            else:  # white space inside tokens, or texts without words
+                flat = []
+                for line in lines:
+                    split_line = line.split()
+                    if split_line != line.split(" "):
+                        blank_split[len(lengths)] = line.split(" ")
+                    lengths.append(len(split_line))
+                    flat += split_line
             for word in dict.fromkeys(flat):
                 vocabulary.setdefault(word, len(vocabulary))
             words.append(np.fromiter(map(vocabulary.__getitem__, flat), np.int32, len(flat)))

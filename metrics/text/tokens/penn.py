@@ -121,17 +121,34 @@ def _write_token(action: str, match: str) -> tuple[str, int]:
 # Words with hyphens inside and 's behind, figures, blanks; one mark behind a word or by itself, a full
 # stop by itself only at the end. There only the rules for such tokens match ...
 # (No group is possessive: before 3.11.5, Python's re goes on from a wrong place where such a group fails.)
-_WORD = "[A-Za-z]++(?:-[A-Za-z]++)*(?:'s)?"
-_FIGURES = "[0-9]++(?! +[0-9])"
 _MARKS = ",.;:!?"
-_PLAIN = re.compile(rf" *+(?:(?:(?:{_WORD}|{_FIGURES})[{_MARKS}]?+|[,;:!?])(?: ++|\Z))*(?:\. *+)?")
-# ... except for these, and for abbreviations and single letters before a full stop.
+_PLAIN_PIECE = re.compile(rf"(?:[A-Za-z]++(?:-[A-Za-z]++)*(?:'s)?|[0-9]++)[{_MARKS}]?+|[,;:!?]?")
+# ... except for these, for abbreviations and single letters before a full stop, and for figures side by side.
 _NOT_PLAIN = frozenset(
     [word + mark for word in ["cannot", *CONTRACTED] for mark in ["", *_MARKS]]
     + [re.sub(r"[\[\]]", "", w).lower() + "." for w in [*ENDING, *LEADING, *NUMBERED]]
     + [letter + "." for letter in "abcdefghijklmnopqrstuvwxyz"]
 )
+_FIGURES_SIDE_BY_SIDE = re.compile("[0-9] +[0-9]")
 _NO_MARKS = str.maketrans("", "", _MARKS)
+# The most pieces of texts whose words are remembered.
+_MAX_PIECES = 100_000
+
+
+class _PieceWords(dict[str, "str | None"]):
+    """The words of pieces of plain texts between blanks; None for a piece that is not plain."""
+
+    def __missing__(self, piece: str) -> str | None:
+        if len(self) == _MAX_PIECES:
+            self.clear()
+        lowered = piece.lower()
+        is_plain = _PLAIN_PIECE.fullmatch(piece) and lowered not in _NOT_PLAIN
+        words = lowered.replace("'s", " 's").translate(_NO_MARKS) if is_plain else None
+        self[piece] = words
+        return words
+
+
+_words_of_piece = _PieceWords()
 
 
 def plain_words(text: str) -> str | None:
@@ -139,12 +156,13 @@ def plain_words(text: str) -> str | None:
 
     This short cut serves most captions, and equals `tokens` and pycocoevalcap's removal.
     """
-    if not _PLAIN.fullmatch(text):
+    pieces = text.rstrip(" ").split(" ")
+    if pieces[-1] == ".":
+        pieces.pop()
+    words = [*map(_words_of_piece.__getitem__, pieces)]
+    if None in words or _FIGURES_SIDE_BY_SIDE.search(text):
         return None
-    text = text.lower()
-    if not _NOT_PLAIN.isdisjoint(text.split()):
-        return None
-    return " ".join(text.replace("'s", " 's").translate(_NO_MARKS).split())
+    return " ".join(filter(None, words))
 
 
 def tokens(text: str) -> list[str]:
