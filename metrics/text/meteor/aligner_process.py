@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from ....datasets.cores import count_cores
 from .index import read_verified_index
-from .tables import Ints
+from .words import Ints
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
@@ -89,5 +89,7 @@ def _serve(connection: Connection, parents_end: Connection) -> None:
 
 
 def _import_kernel() -> None:
+    # Numba loads SciPy for its linear algebra, of which METEOR has none; nothing else in this process uses it.
+    sys.modules.setdefault("scipy", None)  # pyright: ignore[reportArgumentType]
     with contextlib.suppress(Exception):  # Numba may not be installed
         from . import _kernel as _kernel

@@ -25,7 +25,7 @@ import os
 import shutil
 import tempfile
 import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cache
 from pathlib import Path
 from typing import IO, Any
@@ -36,10 +36,11 @@ from numpy.typing import NDArray
 from ....datasets.cache import cache_folder, replacing
 from ....datasets.errors import InputError
 from ...progress import advance_to, progress_counter
-from .tables import Arrays, Ints, compile_tables
+from .tables import PROPERTY_PREFIX, Arrays, compile_tables
+from .words import Ints, Lexicon, WordProperties
 
 #: Changes with the layout, so that an index of another version is not read.
-FORMAT = 1
+FORMAT = 2
 _MAGIC = f"captau meteor index {FORMAT}\n".encode()
 _ALIGNMENT = 64
 
@@ -47,7 +48,7 @@ logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Index:
+class Index(Lexicon):
     """METEOR's tables.
 
     Attributes:
@@ -55,9 +56,7 @@ class Index:
         first_child, node_word, used, to_first, to: the trie and the paraphrases; `used` is 1 for nodes
             that are a phrase of the table, and not only the beginning of one.
         longest: the most words of a phrase.
-        lemmas, lemma_first, lemma_sets: WordNet's words, sorted, and the synsets of each, sorted.
-        forms, form_first, form_sets: irregular forms, sorted, and the synsets of their base forms.
-        function: function words.
+        properties: those of `words`.
         prefixes: words that keep their full stop, and whether they do only before a number.
         path: the file.
     """
@@ -69,13 +68,7 @@ class Index:
     to_first: Ints
     to: Ints
     longest: int
-    lemmas: NDArray[np.bytes_]
-    lemma_first: Ints
-    lemma_sets: Ints
-    forms: NDArray[np.bytes_]
-    form_first: Ints
-    form_sets: Ints
-    function: frozenset[str]
+    properties: WordProperties
     prefixes: dict[str, bool]
     path: Path
 
@@ -109,8 +102,10 @@ def open_index(
         InputError: if a file is damaged, or the index cannot be written anywhere.
     """
     from ....datasets.reading.source_files import sha256
+    from ...base import version_of
 
-    digest = hashlib.sha256(_MAGIC if language == "english" else _MAGIC + language.encode())
+    stemmer = version_of("snowballstemmer")  # the index has stems
+    digest = hashlib.sha256(_MAGIC + f"{language} {stemmer}".encode())
     for path in filter(None, (program, paraphrases)):
         digest.update(bytes.fromhex(sha256(path)))
     name = f"{digest.hexdigest()[:24]}.index"
@@ -132,7 +127,7 @@ def open_index(
         return _compile(temporary / name, program, paraphrases, language)
     except OSError as error:
         raise InputError(
-            f"METEOR's index (78 MB) can be written neither to {folder} nor to "
+            f"METEOR's index (79 MB) can be written neither to {folder} nor to "
             f"{tempfile.gettempdir()} ({error.strerror}); set cache.root=DIR, or use "
             f"meteor(backend=pycocoevalcap)"
         ) from error
@@ -198,8 +193,12 @@ def _read(path: Path, *, is_verified: bool = False) -> Index | None:
         name: body[start:end].view(dtype) for name, (dtype, start, end) in header["arrays"].items()
     }
     small = header["small"]
+    properties = {
+        field.name: arrays.pop(f"{PROPERTY_PREFIX}{field.name}") for field in fields(WordProperties)
+    }
     return Index(
         **arrays,
+        properties=WordProperties(**properties),
         longest=small["longest"],
         function=frozenset(small["function"]),
         prefixes=small["prefixes"],

@@ -30,7 +30,7 @@ from .aligner_process import AlignerProcess, take_started
 from .alignment import CHUNK, MAX_MATCHES, Aligner
 from .index import load_index
 from .languages import ENGLISH, LANGUAGES, Code, MeteorLanguage, Setting
-from .tables import Ints
+from .words import Ints
 
 # Columns of the statistics that `Aligner.compute_statistics` describes.
 _CHUNKS, _MATCHED, _MATCHED_REFERENCE = 20, 21, 22

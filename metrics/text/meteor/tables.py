@@ -18,12 +18,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ....datasets.errors import InputError
+from .words import Ints, Lexicon, WordProperties, make_stemmer
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-Ints = NDArray[np.int32]
 Arrays = dict[str, NDArray[Any]]
+
+#: What the names of the arrays of `WordProperties` begin with.
+PROPERTY_PREFIX = "word_"
 
 #: Called with the share of the work that is done, from 0 to 1.
 Progress = Callable[[float], None]
@@ -59,6 +62,10 @@ def compile_tables(
     paraphrase_arrays, longest = (
         _empty_paraphrases() if paraphrases is None else _compile_paraphrases(paraphrases, progress)
     )
+    lexicon = Lexicon(**arrays, function=frozenset(function_words))
+    words = [w.decode("utf-8", "replace") for w in paraphrase_arrays["words"].tolist()]
+    properties = WordProperties.describe(words, lexicon, make_stemmer(language))
+    arrays |= {f"{PROPERTY_PREFIX}{name}": array for name, array in vars(properties).items()}
     small = {"longest": longest, "function": function_words, "prefixes": parse_prefixes(prefixes)}
     return arrays | paraphrase_arrays, small
 

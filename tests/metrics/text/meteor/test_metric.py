@@ -173,10 +173,11 @@ def test_words_are_stemmed_once_until_there_would_be_too_many(monkeypatch):
     monkeypatch.setattr(alignment, "make_stemmer", lambda _: lambda w: (stemmed.append(w), w)[1])
     monkeypatch.setattr(alignment, "_MAX_WORDS", 4)
     aligner = alignment.Aligner(load_index(), "english", is_normalised=True)
-    for text in ("a dog runs", "a dog", "a cat runs", "big dog", "a big dog in the park"):
+    for text in ("qa qb qc", "qa qb", "qa dog qc", "qd qb", "qa qd qb qe qf qg a dog"):
         aligner.remember_words([text])
-    # The fifth word makes the table begin anew; a text may have more words than the table should.
-    assert " ".join(stemmed) == "a dog runs cat big dog a big dog in the park"
+    # The fifth word makes the table begin anew; a text may have more words than the table should. Stems of
+    # the paraphrase table's words are stored.
+    assert " ".join(stemmed) == "qa qb qc qd qb qa qd qb qe qf qg"
 
 
 def test_statistics_worked_by_hand():

@@ -1,0 +1,174 @@
+"""The properties of words that METEOR compares: stems, synsets, whether they are function words.
+
+`tables` stores those of the words of the paraphrase table; `alignment` describes other words when a text has them.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .normaliser import java_hash
+
+Ints = NDArray[np.int32]
+
+# WordNet's rules for base forms: nouns, verbs, adjectives.
+_ENDINGS = [
+    *[("s", ""), ("ses", "s"), ("xes", "x"), ("zes", "z"), ("ches", "ch"), ("shes", "sh")],
+    *[("men", "man"), ("ies", "y")],
+    *[("s", ""), ("ies", "y"), ("es", "e"), ("es", ""), ("ed", "e"), ("ed", "")],
+    *[("ing", "e"), ("ing", ""), ("er", ""), ("est", ""), ("er", "e"), ("est", "e")],
+]
+
+
+@dataclass(frozen=True)
+class Lexicon:
+    """WordNet and the function words of a language.
+
+    Attributes:
+        lemmas, lemma_first, lemma_sets: WordNet's words, sorted, and the synsets of each, sorted.
+        forms, form_first, form_sets: irregular forms, sorted, and the synsets of their base forms.
+        function: function words.
+    """
+
+    lemmas: NDArray[np.bytes_]
+    lemma_first: Ints
+    lemma_sets: Ints
+    forms: NDArray[np.bytes_]
+    form_first: Ints
+    form_sets: Ints
+    function: frozenset[str]
+
+
+@dataclass(frozen=True)
+class WordProperties:
+    """The properties of some words, as arrays with one entry a word.
+
+    Attributes:
+        key, stem: the numbers by which METEOR compares the word and its stem.
+        is_function: 1 for a function word.
+        mask: bits of the word's synsets; words without a common bit share none.
+        set_first, sets: the start of the word's synsets in `sets`, which has one entry more.
+    """
+
+    key: Ints
+    stem: Ints
+    is_function: NDArray[np.uint8]
+    mask: NDArray[np.uint64]
+    set_first: Ints
+    sets: Ints
+
+    @classmethod
+    def describe(
+        cls, words: Sequence[str], lexicon: Lexicon, stem_word: Callable[[str], str]
+    ) -> WordProperties:
+        """Look words up in a lexicon."""
+        synsets = _find_synsets(words, lexicon)
+        return cls(
+            np.array([java_hash(w) for w in words], np.int32),
+            np.array([java_hash(stem_word(w)) for w in words], np.int32),
+            np.array([w in lexicon.function for w in words], np.uint8),
+            np.array([_synset_mask(s) for s in synsets], np.uint64),
+            np.cumsum([0, *map(len, synsets)], dtype=np.int32),
+            np.array([n for s in synsets for n in s], np.int32),
+        )
+
+    def take(self, positions: NDArray[np.int64]) -> WordProperties:
+        """Return the properties of the words at some positions."""
+        begins, ends = self.set_first[positions], self.set_first[positions + 1]
+        sets = [self.sets[begin:end] for begin, end in zip(begins, ends, strict=True)]
+        return WordProperties(
+            self.key[positions],
+            self.stem[positions],
+            self.is_function[positions],
+            self.mask[positions],
+            np.append(np.int32(0), np.cumsum(ends - begins, dtype=np.int32)),
+            np.concatenate([np.empty(0, np.int32), *sets]),
+        )
+
+    def append(self, other: WordProperties) -> WordProperties:
+        """Return the properties of these words and of others behind them."""
+        joined = {
+            field.name: np.concatenate([getattr(self, field.name), getattr(other, field.name)])
+            for field in fields(self)
+        }
+        later_starts = len(self.sets) + other.set_first[1:]
+        joined["set_first"] = np.append(self.set_first, later_starts).astype(np.int32)
+        return WordProperties(**joined)
+
+
+def make_stemmer(language: str) -> Callable[[str], str]:
+    """Return the function from a word to its stem; the word itself in languages that METEOR does not stem."""
+    if language in ("czech", "other"):
+        return str
+    # The pure-Python class by name: the package's own factory would take a PyStemmer that
+    # happens to be installed, of whichever version.
+    module = importlib.import_module(f"snowballstemmer.{language}_stemmer")
+    return getattr(module, f"{language.title()}Stemmer")().stemWord
+
+
+def find_words(table: NDArray[np.bytes_], words: list[bytes]) -> list[int]:
+    """Return each word's position in a sorted table, or -1."""
+    if not len(table):
+        return [-1] * len(words)
+    # Longer words are not in the table, and would widen its comparison.
+    short = np.array([w if len(w) <= table.itemsize else b"" for w in words], table.dtype)
+    position = np.minimum(np.searchsorted(table, short), len(table) - 1)
+    is_found: Any = (table[position] == short) & (short != b"")
+    return np.where(is_found, position, -1).tolist()
+
+
+def _find_synsets(words: Sequence[str], lexicon: Lexicon) -> list[list[int]]:
+    """Find the synsets of each word and of its base forms, sorted."""
+    encoded = [w.encode("utf-8", "replace") for w in words]
+    form = find_words(lexicon.forms, encoded)
+    base = _find_bases(words, form, lexicon.lemmas)
+    lemma = find_words(lexicon.lemmas, encoded)
+    lemma_sets = _lists_at(lexicon.lemma_first, lexicon.lemma_sets, lemma)
+    form_sets = _lists_at(lexicon.form_first, lexicon.form_sets, form)
+    bases = [base.get(i, -1) if form[i] < 0 else -1 for i in range(len(words))]
+    base_sets = _lists_at(lexicon.lemma_first, lexicon.lemma_sets, bases)
+    return [
+        sorted({*of_lemma, *of_form, *of_base})
+        for of_lemma, of_form, of_base in zip(lemma_sets, form_sets, base_sets, strict=True)
+    ]
+
+
+def _find_bases(
+    words: Sequence[str], form: list[int], lemmas: NDArray[np.bytes_]
+) -> dict[int, int]:
+    """Find the lemma of the base form of regular words, by their place.
+
+    The first ending that leads to a word of WordNet counts.
+    """
+    bases: list[bytes] = []
+    owners: list[int] = []
+    for i, word in enumerate(words):
+        if form[i] < 0 and len(word) > 2 and not word.endswith("ss"):
+            endings = [(e, r) for e, r in _ENDINGS if word.endswith(e)]
+            bases += [(word[: -len(e)] + r).encode("utf-8", "replace") for e, r in endings]
+            owners += [i] * len(endings)
+    lemma_of: dict[int, int] = {}
+    for i, lemma in zip(owners, find_words(lemmas, bases), strict=True):
+        if lemma >= 0:
+            lemma_of.setdefault(i, lemma)
+    return lemma_of
+
+
+def _lists_at(first: Ints, values: Ints, places: Sequence[int]) -> list[list[int]]:
+    """Return the list at each place, which `first` has the starts of; an empty one at -1."""
+    at = np.asarray(places, np.int64)
+    begins, ends = (np.where(at < 0, 0, first[at + step]).tolist() for step in (0, 1))
+    return [values[a:b].tolist() if b > a else [] for a, b in zip(begins, ends, strict=True)]
+
+
+def _synset_mask(synsets: Iterable[int]) -> int:
+    mask = 0
+    for n in synsets:
+        mask |= 1 << (n * 0x9E3779B97F4A7C15 >> 58 & 63)
+    return mask
