@@ -163,7 +163,7 @@ def item_ids(
     return out
 
 
-def whole(text: str) -> str:
+def replace_surrogates(text: str) -> str:
     """Return a text whose unpaired surrogates, which no encoding can hold, are U+FFFD."""
     if text.isascii():
         return text
@@ -185,12 +185,15 @@ def make_items(
         image_ids, captions, references, systems, images: of equal length, one entry a candidate.
         splits: the authors' own split of each; None gives the shared one (`splits.split_of`).
     """
-    image_ids, captions = list(map(whole, image_ids)), list(map(whole, captions))
-    references = [tuple(map(whole, texts)) for texts in references]
+    image_ids, captions = (
+        list(map(replace_surrogates, image_ids)),
+        list(map(replace_surrogates, captions)),
+    )
+    references = [tuple(map(replace_surrogates, texts)) for texts in references]
     system_names = (
         [None] * len(captions)
         if systems is None
-        else [s if s is None else whole(s) for s in systems]
+        else [s if s is None else replace_surrogates(s) for s in systems]
     )
     return pd.DataFrame(
         {
@@ -200,7 +203,9 @@ def make_items(
             "caption": captions,
             "references": pd.Series(references, dtype=object),
             "system": pd.Series(system_names, dtype=object),
-            "split": list(map(whole, splits)) if splits else [split_of(i) for i in image_ids],
+            "split": list(map(replace_surrogates, splits))
+            if splits
+            else [split_of(i) for i in image_ids],
         }
     )
 
@@ -368,7 +373,7 @@ class CaptionSet:
                 row = group.iloc[int(bad[0])]
                 raise self._fail(
                     f"item '{row['item_id']}', rater '{row['rater']}': {dimension} rating "
-                    f"{shown(row['value'])} is not on the scale {scale}"
+                    f"{format_rating(row['value'])} is not on the scale {scale}"
                 )
         twice = ratings.duplicated(["item_id", "dimension", "rater"])
         if twice.any():
@@ -405,7 +410,7 @@ def _html_rows(rows: Mapping[str, str]) -> str:
     return f"<table>{cells}</table>"
 
 
-def shown(value: Any) -> str:
+def format_rating(value: Any) -> str:
     """Format a rating for a message."""
     if not isinstance(value, Real):
         return repr(value)

@@ -38,7 +38,7 @@ class ThresholdCurve:
     n_served: Floats
 
     @classmethod
-    def of(cls, scores: Floats, is_good: Floats) -> ThresholdCurve:
+    def compute(cls, scores: Floats, is_good: Floats) -> ThresholdCurve:
         """Compute the curve of finite scores.
 
         Args:
@@ -174,7 +174,7 @@ def metric_curve(
         undefined = {"auc": np.nan, "recall": np.nan, "threshold": np.nan}
         note = f"undefined: {n_undefined} of {n_items} captions have no finite score"
         return [], {**undefined, "wanted_precision": wanted_precision, **counts, "note": note}
-    curve = ThresholdCurve.of(scores, is_good.to_numpy(dtype=np.float64))
+    curve = ThresholdCurve.compute(scores, is_good.to_numpy(dtype=np.float64))
     recall, threshold = curve.recall_at(wanted_precision)
     return curve.rows(n_items), {
         "auc": curve.auc,

@@ -72,9 +72,9 @@ def make_figure(width: float, height: float) -> tuple[Any, Any]:
     return figure, figure.subplots()
 
 
-def make_row_figure(labels: Sequence[str], width: float = 3.9) -> tuple[Any, Any]:
-    """An axis with a row for each label, the first on top."""
-    figure, axis = make_figure(width, 0.75 + 0.19 * len(labels))
+def make_row_figure(labels: Sequence[str]) -> tuple[Any, Any]:
+    """Return a figure and its axis with a row for each label, the first on top."""
+    figure, axis = make_figure(3.9, 0.75 + 0.19 * len(labels))
     axis.set_ylim(len(labels) - 0.5, -0.5)
     axis.set_yticks(range(len(labels)), labels)
     axis.tick_params(axis="y", length=0)

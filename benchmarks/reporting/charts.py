@@ -25,7 +25,7 @@ def draw_charts(config: PlotOptions) -> figure_files.Figures:
     Raises:
         InputError: where matplotlib is missing, the run is not a finished one, or there is nothing to draw.
     """
-    figure_files.needed("plot", "matplotlib")
+    figure_files.require_packages("plot", "matplotlib")
     finished = read_run(config.run, COMMANDS_WITH_SCORE)
     parts = run_parts(finished, config.options)
     files: dict[str, bytes] = {}

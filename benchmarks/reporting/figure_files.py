@@ -116,11 +116,8 @@ def can_draw() -> bool:
     return find_spec("matplotlib") is not None
 
 
-def needed(command: str, *packages: str) -> None:
-    """
-    Raises:
-        InputError: where a package is missing that a command cannot do without.
-    """
+def require_packages(command: str, *packages: str) -> None:
+    """Raise an InputError where a package is missing that a command cannot do without."""
     if missing_packages := [name for name in packages if find_spec(name) is None]:
         raise InputError(
             f"captau {command} needs {' and '.join(missing_packages)}: pip install 'captau[report]'"

@@ -84,7 +84,7 @@ def build(config: ReportOptions) -> Report:
     Raises:
         InputError: see `run`.
     """
-    figures.needed("report", "matplotlib", "jinja2")
+    figures.require_packages("report", "matplotlib", "jinja2")
     finished = read_run(config.run, COMMANDS_WITH_SCORE)
     parts = run_parts(finished, config.options)
     with StepProgress(len(parts) * len(CHARTS)) as progress, figures.style(font_size=9):

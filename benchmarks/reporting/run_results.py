@@ -20,7 +20,7 @@ from ..options.report import PlotOptions
 from ..options.shared import words_of
 from ..runs.results import add_run_file, table_files, to_csv, to_json, to_parquet
 from ..runs.tables import ResultTable, csv_of, frame_of, html_of, latex_of, markdown_of
-from .figure_files import Figures, needed
+from .figure_files import Figures, require_packages
 
 
 class RunResults(ABC):
@@ -207,7 +207,7 @@ class RunOutput(RunResults):
             if name.endswith(formats) and name.startswith(kinds or "")
         }
         if not figures:
-            needed(self.run["command"], "matplotlib")
+            require_packages(self.run["command"], "matplotlib")
             names = ", ".join(self.figures) or "none"
             raise InputError(f"no figure of this kind and format; the run has {names}")
         return Figures(figures)

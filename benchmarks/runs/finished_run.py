@@ -126,7 +126,7 @@ class FinishedRun:
         try:
             return pd.read_csv(self.folder / name, dtype=str, keep_default_na=False)
         except FileNotFoundError as error:
-            raise InputError(f"{self.folder / name} is missing; {self._again}") from error
+            raise InputError(f"{self.folder / name} is missing; {self._remedy}") from error
 
     def has_file(self, name: str) -> bool:
         """Say whether the run wrote a file of that name."""
@@ -142,13 +142,13 @@ class FinishedRun:
             else:
                 frame = upgrade_preferences(pd.read_parquet(path))
         except FileNotFoundError as error:
-            raise InputError(f"{path} is missing; {self._again}") from error
+            raise InputError(f"{path} is missing; {self._remedy}") from error
         except (OSError, ValueError) as error:
             # pandas' parser errors and pyarrow's are ValueErrors, of several lines.
             reason = str(error).strip().splitlines()[0]
-            raise InputError(f"{path} cannot be read ({reason}); {self._again}") from error
+            raise InputError(f"{path} cannot be read ({reason}); {self._remedy}") from error
         if missing_columns := [c for c in columns if c not in frame.columns]:
-            raise InputError(f"{path} has no column {', '.join(missing_columns)}; {self._again}")
+            raise InputError(f"{path} has no column {', '.join(missing_columns)}; {self._remedy}")
         self._unchanged(name)
         return frame
 
@@ -157,11 +157,11 @@ class FinishedRun:
         written = self.run.get("files", {}).get(name)
         if written is not None and path.is_file() and sha256(path) != written:
             raise InputError(
-                f"{path} is not as the run wrote it: cut short, or edited; {self._again}"
+                f"{path} is not as the run wrote it: cut short, or edited; {self._remedy}"
             )
 
     @property
-    def _again(self) -> str:
+    def _remedy(self) -> str:
         return f"run captau {self.command} output_dir={self.folder} again"
 
 

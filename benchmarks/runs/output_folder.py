@@ -145,7 +145,7 @@ class OutputFolder:
         self._new_folders: list[Path] = []
         self._is_written = False
         try:
-            self.path = self._make(expand_home(folder)) if folder else self._fresh(command)
+            self.path = self._make(expand_home(folder)) if folder else self._make_new(command)
             probe = self.path / f".probe.{os.getpid()}.tmp"
             probe.touch()
             probe.unlink()
@@ -162,7 +162,7 @@ class OutputFolder:
         self._new_folders = missing
         return path
 
-    def _fresh(self, command: str) -> Path:
+    def _make_new(self, command: str) -> Path:
         stamp = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
         for number in range(1, 1000):
             path = DEFAULT_FOLDER / (f"{stamp}-{command}" + (f"-{number}" if number > 1 else ""))

@@ -21,8 +21,8 @@ class _VisibleBar:
     _bar: Progress | LoggedBar
 
     def __enter__(self) -> Self:
-        self._shown = show_bar(self._bar)
-        self._shown.__enter__()
+        self._bar_context = show_bar(self._bar)
+        self._bar_context.__enter__()
         return self
 
     def __exit__(
@@ -31,7 +31,7 @@ class _VisibleBar:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._shown.__exit__(kind, error, trace)
+        self._bar_context.__exit__(kind, error, trace)
 
 
 class StepProgress(_VisibleBar):

@@ -12,7 +12,7 @@ from ...datasets.errors import InputError
 from ...datasets.reading.json_files import field, texts
 from ...datasets.reading.streams import JsonSource
 from ...datasets.reading.table import read_table
-from ...datasets.schema import whole
+from ...datasets.schema import replace_surrogates
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ def read_systems(path: Path, content: bytes | None = None) -> dict[str, Candidat
     systems: dict[str, CandidateFile] = {}
     for kind, where, line, row in _rows(source, "caption", RESULTS):
         image_id = image_key(row, where)
-        caption = whole(field(row, "caption", str, where))
+        caption = replace_surrogates(field(row, "caption", str, where))
         system = row.get("system", "") if kind == "cells" else ""
         candidates = systems.setdefault(system, CandidateFile(source, {}, {}))
         if image_id in candidates.captions:
@@ -114,12 +114,12 @@ def read_references(path: Path, content: bytes | None = None) -> ReferenceFile:
     for kind, where, _, row in _rows(source, "references", ANNOTATIONS):
         image_id = image_key(row, where)
         if kind == "annotation" or (kind == "cells" and "caption" in row):
-            caption = whole(field(row, "caption", str, where))
+            caption = replace_surrogates(field(row, "caption", str, where))
             annotated.setdefault(image_id, []).append(caption)
         elif image_id in references:
             raise InputError(f"{where}: image '{image_id}' has a line already; keep one")
         else:
-            references[image_id] = tuple(map(whole, texts(row, "references", where)))
+            references[image_id] = tuple(map(replace_surrogates, texts(row, "references", where)))
     references |= {image_id: tuple(captions) for image_id, captions in annotated.items()}
     if not references:
         raise InputError(f"{source.name}: it contains no references")
@@ -130,7 +130,7 @@ def image_key(row: Any, where: str) -> str:
     """Return an image id as text; COCO's numbers and file names are both legal."""
     if type(row) is dict and type(number := row.get("image_id")) is int:
         return str(number)  # COCO's, the usual ones
-    return whole(str(field(row, "image_id", (str, int), where)))
+    return replace_surrogates(str(field(row, "image_id", (str, int), where)))
 
 
 def _rows(

@@ -231,7 +231,7 @@ class _FileDownload:
         """Make the part whole. Returns whether it was put together from several answers."""
         best, idle, in_pieces = _length(self.part), 0, False
         while True:
-            offset = self._here(url)
+            offset = self._usable_length(url)
             with self._ask(url, offset) as response:
                 start, total = _range(response)
                 if offset and response.status_code == 416 and total == offset:
@@ -248,7 +248,7 @@ class _FileDownload:
                 raise _MirrorError(f"the connection keeps breaking, at {best:,} bytes")
             time.sleep(min(_PATIENCE, self.how.backoff * 2**idle))
 
-    def _here(self, url: str) -> int:
+    def _usable_length(self, url: str) -> int:
         """Return the length of a part that this address can continue; delete another one."""
         if not self.checked and not _validator(self.part, url):
             _discard(self.part)

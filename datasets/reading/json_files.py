@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import InputError
-from ..schema import Scale, on_scale, shown
+from ..schema import Scale, format_rating, on_scale
 
 #: Of JSON's escapes, in no group what UTF-8 cannot hold: half of a surrogate pair.
 _ESCAPES = re.compile(
@@ -218,7 +218,7 @@ def rating(row: Any, key: str, scale: Scale, where: str) -> float:
     except OverflowError as error:
         raise InputError(f"{where}: '{key}' is too large, not on the scale {scale}") from error
     if not on_scale(scale, value):
-        raise InputError(f"{where}: '{key}' is {shown(value)}, not on the scale {scale}")
+        raise InputError(f"{where}: '{key}' is {format_rating(value)}, not on the scale {scale}")
     return value
 
 

@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 
 from ..errors import InputError
-from ..schema import RATING_COLUMNS, CaptionSet, Card, Scale, make_items, whole
+from ..schema import RATING_COLUMNS, CaptionSet, Card, Scale, make_items, replace_surrogates
 from .json_files import read_json, read_json_lines, read_text
 from .parquet_files import open_parquet
 
@@ -145,7 +145,7 @@ def split_list(text: str) -> tuple[str, ...] | None:
             continue
         if not isinstance(values, list):
             return None
-        return tuple(whole(v) if isinstance(v, str) else v for v in values)
+        return tuple(replace_surrogates(v) if isinstance(v, str) else v for v in values)
     return None
 
 

@@ -31,7 +31,7 @@ from ..reading.json_files import (
     texts,
 )
 from ..reading.parquet_files import open_parquet
-from ..schema import whole
+from ..schema import replace_surrogates
 from .shard_files import PACKINGS, Shard
 
 #: Rows of a shard. `row` counts from 0; `references` is null where a row has none of its own.
@@ -277,11 +277,15 @@ def _parse_row(
     for own_name in required:
         if isinstance(row, dict) and getattr(columns, own_name) not in row:
             raise missing_column(where, own_name, getattr(columns, own_name), row)
-    image_id = whole(str(field(row, columns.image_id, (str, int), where)))
-    caption = whole(field(row, columns.caption, str, where)) if "caption" in required else None
+    image_id = replace_surrogates(str(field(row, columns.image_id, (str, int), where)))
+    caption = (
+        replace_surrogates(field(row, columns.caption, str, where))
+        if "caption" in required
+        else None
+    )
     if row.get(columns.references) is None:
         return image_id, caption, None
-    return image_id, caption, tuple(map(whole, texts(row, columns.references, where)))
+    return image_id, caption, tuple(map(replace_surrogates, texts(row, columns.references, where)))
 
 
 def batch_rows(

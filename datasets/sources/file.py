@@ -19,7 +19,7 @@ from ..reading.pair_table import PairColumns, read_strengths
 from ..reading.rating_scales import read_dimensions, read_scales, scales_of_option, scales_path
 from ..reading.table import JudgementColumns, Table, read_table
 from ..registry import dataset
-from ..schema import CaptionSet, Card, Scale, SourceFile, on_scale, shown
+from ..schema import CaptionSet, Card, Scale, SourceFile, format_rating, on_scale
 
 CARD = Card(
     name="file",
@@ -223,7 +223,9 @@ def _check_scales(
     """
     for place, number, scale in zip(table.places, values, scales, strict=True):
         if not on_scale(scale, number):
-            raise InputError(f"{place}: {column} is {shown(number)}, not on the scale {scale}")
+            raise InputError(
+                f"{place}: {column} is {format_rating(number)}, not on the scale {scale}"
+            )
 
 
 def _dimensions(table: Table, dimension: str | None) -> list[str]:

@@ -25,9 +25,9 @@ from ..schema import (
     Card,
     Scale,
     SourceFile,
+    format_rating,
     make_items,
     on_scale,
-    shown,
 )
 from .fleur_release import COMMIT, fleur
 
@@ -174,7 +174,7 @@ def pairs_of_text(
         for value in values:
             if not on_scale(card.scales["overall"], value):
                 raise InputError(
-                    f"{where}: rating {shown(value)} is not on the scale {card.scales['overall']}"
+                    f"{where}: rating {format_rating(value)} is not on the scale {card.scales['overall']}"
                 )
         key = image_id, captions[caption_id]
         pairs.setdefault(key, Pair(*key, references[image_id])).ratings.extend(values)

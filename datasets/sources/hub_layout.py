@@ -62,7 +62,7 @@ def read_hub(root: Path, card: Card) -> CaptionSet:
     references: list[tuple[str, ...]] = []
     splits: list[str] = []
     for split, paths in paths_by_split.items():
-        _whole(paths)
+        _check_parts(paths)
         for path in paths:
             table = read_table(path)
             row_references = [tuple(map(_squeeze, refs)) for refs in table.references("refs")]
@@ -102,7 +102,7 @@ def _name_of(references: tuple[str, ...]) -> str:
     return f"references-{digest.hexdigest()}"
 
 
-def _whole(paths: Sequence[Path]) -> None:
+def _check_parts(paths: Sequence[Path]) -> None:
     """Check that every part is there; a name such as `train-00000-of-00004.parquet` tells how many."""
     for path in paths:
         part_count = re.search(r"-of-(\d+)\.\w+$", path.name)

@@ -178,7 +178,7 @@ def _names(path: Path, column: str, values: Iterable[Any]) -> list[str]:
     return names
 
 
-def _needed(path: Path, name: str, values: Any) -> Any:
+def _require_entry(path: Path, name: str, values: Any) -> Any:
     if values is None:
         raise InputError(f"{path}: no '{name}'; it is needed, see docs/metrics_from_files.md")
     return values
@@ -197,8 +197,8 @@ def _npz(path: Path, tokens: bool) -> Read:
             why = "it holds Python objects, which are not read; save texts as np.array(texts, dtype=str)"
         raise InputError(f"{path}: {why}") from error
     keys = {c: _names(path, c, np.atleast_1d(arrays[c]).tolist()) for c in KEYS if c in arrays}
-    vectors = _needed(path, "embedding", arrays.get("embedding"))
-    return keys, vectors, _needed(path, "length", arrays.get("length")) if tokens else None
+    vectors = _require_entry(path, "embedding", arrays.get("embedding"))
+    return keys, vectors, _require_entry(path, "length", arrays.get("length")) if tokens else None
 
 
 def _safetensors(path: Path, tokens: bool) -> Read:
@@ -224,8 +224,8 @@ def _safetensors(path: Path, tokens: bool) -> Read:
             if not isinstance(values, list):
                 raise InputError(f"{path}: {column} in its metadata is not a JSON list")
             keys[column] = _names(path, column, values)
-    vectors = _needed(path, "embedding", arrays.get("embedding"))
-    return keys, vectors, _needed(path, "length", arrays.get("length")) if tokens else None
+    vectors = _require_entry(path, "embedding", arrays.get("embedding"))
+    return keys, vectors, _require_entry(path, "length", arrays.get("length")) if tokens else None
 
 
 def _parquet(path: Path, tokens: bool) -> Read:
@@ -240,7 +240,7 @@ def _parquet(path: Path, tokens: bool) -> Read:
         reason = str(error).splitlines()[0]
         raise InputError(f"{path}: not a complete Parquet file ({reason})") from error
     keys = {c: _names(path, c, table.column(c).to_pylist()) for c in KEYS if c in expected}
-    column: Any = _needed(
+    column: Any = _require_entry(
         path, "embedding", table.column("embedding") if "embedding" in expected else None
     )
     lengths: Any = None

@@ -190,7 +190,7 @@ class _FeatureShard:
             return np.ones(len(rows), dtype=np.int64)
         return self.ends[rows] - np.where(rows > 0, self.ends[rows - 1], 0)
 
-    def one(self, row: int) -> Array:
+    def read_row(self, row: int) -> Array:
         if self.ends is None:
             return self.values[row]
         return self.values[self.ends[row - 1] if row else 0 : self.ends[row]]
@@ -222,7 +222,7 @@ class Features:
     def __getitem__(self, index: slice | Sequence[int] | NDArray[np.integer]) -> Any:
         where = self._where[index]
         if any(self._shards[s].ends is not None for s in np.unique(where[:, 0])):
-            return [self._shards[s].one(r) for s, r in where.tolist()]
+            return [self._shards[s].read_row(r) for s, r in where.tolist()]
         if not len(where):
             return np.empty((0, self._shards[0].values.shape[1] if self._shards else 0))
         first = self._shards[where[0, 0]].values

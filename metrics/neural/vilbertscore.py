@@ -72,12 +72,12 @@ class ViLBERTScore(FromFiles):
         scores = np.empty(len(rows))
         for i, (key, references) in enumerate(zip(keys, rows.references, strict=True)):
             reference_scores = [
-                self._of(file.vectors, entries, key, (key[0], r)) for r in references
+                self._match_captions(file.vectors, entries, key, (key[0], r)) for r in references
             ]
             scores[i] = sum(reference_scores) / len(reference_scores)
         return scores
 
-    def _of(
+    def _match_captions(
         self, vectors: Vectors, entries: Mapping[Key, slice], candidate: Key, reference: Key
     ) -> float:
         p, r, f = greedy_match(vectors[entries[candidate]], vectors[entries[reference]])

