@@ -68,7 +68,7 @@ TESTS = {
     "rater_agreement rating_table virtual_raters": "agreement_measures ../commands/agree",
     "tables": "index languages",
     "weighted_levels": "bootstrap detection",
-    "meteor/_kernel": "metric",
+    "meteor/_kernel": "index metric",
     "meteor/jar_process": "../java languages",
     "meteor/metric": "languages ../../registry",
     "spice/metric": "jar_process ../../registry",

@@ -177,12 +177,13 @@ def _share_synset(set_first: Any, sets: Any, word1: Any, word2: Any) -> bool:
     return False
 
 
-@_compile(types.boolean(_USED, _INT, _INT, _TABLE, _INT, _INT))
-def _overlaps(used: Any, path: Any, n1: Any, matches: Any, m: Any, start2: Any) -> bool:
-    """Return whether a path already uses a word of a match."""
-    for k in range(start2, start2 + matches[m, LENGTH2]):
-        if used[path, n1 + k]:
-            return True
+@_compile(types.boolean(_USED, _INT, _TABLE, _INT))
+def _overlaps(used: Any, path: Any, matches: Any, m: Any) -> bool:
+    """Return whether a path already uses a word of a match in the candidate.
+
+    Behind a free word of the reference its match's other words are free: earlier matches end before it, and those that
+    are in the alignment from the start share no word with others.
+    """
     for k in range(matches[m, START1], matches[m, START1] + matches[m, LENGTH1]):
         if used[path, k]:
             return True
@@ -278,7 +279,7 @@ def _search(
                 is_last = m == -1 or not is_free
                 if m != -1 and is_free:
                     following = matches[m, NEXT]
-                    if _overlaps(used, path, n1, matches, m, word2):
+                    if _overlaps(used, path, matches, m):
                         m = following
                         continue
                 for field in range(FIELDS):

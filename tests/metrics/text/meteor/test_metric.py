@@ -75,6 +75,29 @@ def expected_score(precision: float, recall: float, chunks: int, matches: float)
             "tiger barks zebra barks",
             expected_score(1, 1, chunks=2, matches=4),
         ),
+        # "front" matches exactly, which counts more than that "in front of" has the paraphrase "before". 2 of 3 words
+        # of the candidate match; of the reference's, "front" and "lion", with "of" between them: 2 chunks.
+        (
+            "before front lion",
+            "in front of lion",
+            expected_score(2 / 3, 2 * DELTA / (2 * DELTA + 2 * (1 - DELTA)), chunks=2, matches=2),
+        ),
+        # "front" and "before" are paraphrases, which count 0.6: 1 of 3 words, and a content word beside "in".
+        (
+            "red fronts front",
+            "in before",
+            expected_score(0.6 / 3, 0.6 * DELTA, chunks=1, matches=1),
+        ),
+        # The second "front", which follows "red" as "before" does.
+        ("red before", "front red front", expected_score(1.6 / 2, 1.6 / 3, chunks=1, matches=2)),
+        # The first "front" makes a second chunk, with a stem that counts 0.6.
+        (
+            "of red front in front",
+            "in fronts front",
+            expected_score(1.45 / 2.75, 1.45 / 1.75, chunks=2, matches=3),
+        ),
+        # The last "front" stays alone: the first two words make one chunk.
+        ("front runs", "front runs front", expected_score(1, 2 / 3, chunks=1, matches=2)),
         # Java's hashes of these two are equal, so METEOR takes them for one word.
         ("netatasata", "bamimigene", 1.0),
     ],

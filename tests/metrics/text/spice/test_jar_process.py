@@ -17,7 +17,7 @@ from captau.metrics.text.spice import jar_process as spice_java
 from captau.metrics.text.spice import metric as spice
 from captau.metrics.text.spice import models as spice_models
 from captau.metrics.text.spice.scene_store import ParseFailure
-from tests.conftest import says
+from tests.conftest import record_steps, says
 
 pytestmark = pytest.mark.java
 
@@ -55,7 +55,7 @@ def script(tmp_path, monkeypatch):
 def parser(script):
     """Write a parser that does what the caption says, and counts its starts and requests."""
     return script(
-        'echo >>"$here/starts"',
+        'echo "$*" >>"$here/starts"',
         """echo '"ready"'""",
         "while read -r line; do",
         '  echo "$line" >>"$here/requests"',
@@ -114,6 +114,7 @@ def test_a_caption_beyond_the_parser_is_undefined_and_named(caption, reason, par
     scores = metric("spice").score(rows("a dog", caption, "a bird"))
     assert np.array_equal(scores, [0.5, np.nan, 0.5], equal_nan=True)
     assert f"{reason}: {caption}" in caplog.text
+    assert parser.with_name("requests").read_text().count(caption) == 1
 
 
 def test_a_reference_beyond_the_parser_only_affects_its_rows(parser, caplog):
@@ -152,6 +153,28 @@ def test_each_caption_is_parsed_once_ever(parser):
     assert first == {"a dog": DOG, "a bird": DOG}
     assert spice.parse_scenes(["a bird", "a cat"]) == {"a bird": DOG, "a cat": DOG}
     assert count(parser, "requests") == 3
+
+
+def test_a_process_that_was_stopped_leaves_no_file_open(parser):
+    process = spice_java.acquire(can_parse=True)
+    process.stop()
+    pipes = process.process
+    assert all(file.closed for file in (pipes.stdin, pipes.stdout, process._errors))
+
+
+def test_captions_and_rows_are_counted(parser, monkeypatch):
+    steps = record_steps(monkeypatch, spice)
+    metric("spice").score(rows("a dog", "a bird"))
+    assert steps == [3, 1, 1, 1, 2, 1, 1]  # with the reference "a cat"
+
+
+def test_the_program_that_scores_hashes_alike_each_time(parser):
+    """With random hashes equal rows would get unequal scores, in the last digits."""
+    metric("spice").score(rows("a dog"))
+    parse, score = parser.with_name("starts").read_text().splitlines()
+    assert parse.endswith(" parse")
+    assert "-XX:hashCode=2" not in parse
+    assert "-XX:hashCode=2" in score
 
 
 def test_an_idle_process_waits_for_work_and_ends(parser, monkeypatch):

@@ -71,6 +71,7 @@ def test_without_java(monkeypatch):
     """Our own needs none: not for tokens, not for the signature, not for scores."""
     monkeypatch.setenv("CAPTAU_JAVA", "/nowhere")
     assert ptb.tokenize(["Java? Not here."]) == ["java not here"]
+    assert ptb.tokenize(["狗跑"], "zh") == ["狗 跑"]
     cider = metric("cider")
     assert cider.programs == ()
     assert "java" not in cider.signature
@@ -136,6 +137,7 @@ def test_an_unforeseen_line_end_costs_time_alone(forgetful, monkeypatch):
     ptb._caches.clear()
     monkeypatch.setattr(ptb, "_LINE_ENDS", re.compile("(?!)"))
     assert ptb.tokenize(AWKWARD, "pycocoevalcap") == expected
+    assert ptb.tokenize(["a\nb", "c"], "pycocoevalcap") == ["a b", "c"]
 
 
 @pytest.mark.java
