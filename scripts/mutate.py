@@ -56,7 +56,7 @@ TESTS = {
     "bootstrap": "significance weighted_levels",
     "bradley_terry": "../commands/rank",
     "coefficients": "detection preferences weighted_coefficients",
-    "corpus": "../frequency_table ../../reward ../../../parity/n_grams",
+    "corpus": "../cider ../frequency_table ../../reward ../../../parity/n_grams",
     "disattenuation": "significance ../commands/agree",
     "document_frequencies": "cider frequency_table",
     "intervals": "bootstrap preferences significance",
@@ -70,7 +70,7 @@ TESTS = {
     "weighted_levels": "bootstrap detection",
     "meteor/_kernel": "index metric",
     "meteor/jar_process": "../java languages",
-    "meteor/metric": "languages ../../registry",
+    "meteor/metric": "languages ../java ../../registry",
     "spice/metric": "jar_process ../../registry",
 }
 OPTIONS = ["-xq", "-pno:cacheprovider", "-pno:xdist", "-mnot neural", "-knot pycocoevalcap"]

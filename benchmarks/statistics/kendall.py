@@ -73,8 +73,6 @@ def sign_test(n_wins: int, n_pairs: int) -> float:
 
         return float(stats.binomtest(n_wins, n_pairs, 0.5).pvalue)
     fewest = min(n_wins, n_pairs - n_wins)
-    if 2 * fewest >= n_pairs:
-        return 1.0
     term = total = 1
     for k in range(fewest):
         term = term * (n_pairs - k) // (k + 1)

@@ -29,7 +29,6 @@ def compare_orders(x: Floats, y: Floats, weights: Floats) -> dict[str, Floats]:
     Returns:
         By measure, shape (n_samples,); NaN where either side is constant or has an undefined value.
     """
-    is_undefined = ((weights > 0) & (np.isnan(x) | np.isnan(y))).any(axis=0)
     x, y = (np.where(weights > 0, side, 0.0) for side in (x, y))
     i, j = np.triu_indices(len(x), 1)
     pairs = weights[i] * weights[j]
@@ -40,7 +39,7 @@ def compare_orders(x: Floats, y: Floats, weights: Floats) -> dict[str, Floats]:
         )
         alike = (pairs * (sign_x == sign_y)).sum(axis=0) / pairs.sum(axis=0)
         rho = _pearson(_mid_ranks(x, weights), _mid_ranks(y, weights), weights)
-    is_undefined |= ~np.isfinite(tau)
+    is_undefined = ~np.isfinite(tau)  # NaN goes through every sum
     values = zip(ORDER_MEASURES, (rho, tau, alike), strict=True)
     return {name: np.where(is_undefined, np.nan, column) for name, column in values}
 

@@ -27,7 +27,7 @@ from captau.benchmarks.statistics.rater_agreement import (
     split_half_reliability,
     stability,
 )
-from captau.benchmarks.statistics.rating_table import RatingTable, count_by_level
+from captau.benchmarks.statistics.rating_table import RatingTable, count_by_level, scale_levels
 from captau.benchmarks.statistics.virtual_raters import (
     CEILINGS,
     compute_ceilings,
@@ -283,6 +283,12 @@ def test_cohen_kappa_of_anonymous_columns_has_a_remark():
         table = RatingTable.from_ratings(ratings, item_ids, "overall", is_anonymous=is_anonymous)
         for kappa in cohen_kappas(table).values():
             assert ("raters are anonymous" in kappa.note) == is_anonymous
+
+
+def test_a_scale_without_steps_is_cut_into_ten():
+    assert scale_levels(Scale(0, 5)) == [0, 0.5, 1, 1.5, 2, 2.5, 3, 3.5, 4, 4.5, 5]
+    assert scale_levels(Scale(1, 2, 0.5)) == [1, 1.5, 2]
+    assert scale_levels(Scale(3, 3)) == [3]
 
 
 def test_virtual_measures_of_three_are_taken_as_they_are():

@@ -20,7 +20,8 @@ from captau.benchmarks.statistics.bootstrap import (
     resample,
     resampling_interval,
 )
-from captau.benchmarks.statistics.intervals import ExtraRow
+from captau.benchmarks.statistics.intervals import ExtraRow, wilson_intervals
+from captau.benchmarks.statistics.preferences import wilson_interval
 from captau.benchmarks.statistics.weighted_coefficients import prepare_coefficients
 from tests.conftest import says
 
@@ -170,12 +171,13 @@ def test_perfect_agreement_has_an_interval_of_no_width():
             assert (found.low, found.high) == pytest.approx((1, 1), abs=1e-12)
 
 
-def test_bca_of_a_value_outside_its_replicates_says_so():
+@pytest.mark.parametrize(("value", "side"), [(2.0, "below"), (-1.0, "above")])
+def test_bca_of_a_value_outside_its_replicates_says_so(value, side):
     found = resampling_interval(
-        2.0, np.linspace(0, 1, 50), StatisticsOptions(interval="bca"), np.zeros(5)
+        value, np.linspace(0, 1, 50), StatisticsOptions(interval="bca"), np.zeros(5)
     )
     assert math.isnan(found.low)
-    assert found.note == "no BCa interval: all replicates lie below the value"
+    assert found.note == f"no BCa interval: all replicates lie {side} the value"
 
 
 def test_heavy_ties_and_two_images():
@@ -210,6 +212,14 @@ def test_fisher_of_the_fewest_points():
     assert (interval.low, interval.high) == pytest.approx(
         (math.tanh(-1.959964), math.tanh(1.959964))
     )
+
+
+def test_wilson_is_of_accuracies_alone():
+    row = {"metric": "m", "dimension": "d", "value": 0.75, "n_ratings": 8}
+    rows = [row | {"coefficient": name} for name in ("tau_c", "accuracy")]
+    ((key, interval),) = wilson_intervals(rows, 0.95).items()
+    assert key == ("m", "d", "accuracy")
+    assert (interval.low, interval.high) == wilson_interval(0.75, 8)
 
 
 def test_an_extra_row_is_the_mean_over_its_draws():

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from captau.benchmarks.statistics import detection
 from captau.benchmarks.statistics.coefficients import correlate
 from captau.benchmarks.statistics.levels import LEVELS, correlate_at_level
 from captau.benchmarks.statistics.weighted_levels import prepare_at_level
@@ -111,3 +112,17 @@ def test_a_weighted_sample_is_one_whose_images_stand_more_often(
     for coefficient, value in zip(BOTH, values, strict=True):
         result = correlate(np.repeat(scores, times), np.repeat(ratings, times), coefficient)
         assert value == pytest.approx(result.value, nan_ok=True), coefficient
+
+
+@pytest.mark.parametrize("max_cells", [1, 8, 10**6])
+def test_detection_in_parts_is_that_of_each_replicate(
+    max_cells: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(detection, "MAX_CELLS", max_cells)
+    scores, ratings = np.array([4.0, 3, 2, 1]), np.array([1.0, 0, 1, 0])
+    statistic = detection.prepare_detection(scores, ratings, BOTH, np.arange(4))
+    weights = np.array([[1.0, 2, 0, 1, 3], [1, 1, 2, 0, 1], [1, 0, 1, 1, 1], [1, 1, 1, 1, 2]])
+    expected = [
+        detect(*(np.repeat(v, w) for v in (scores, ratings))) for w in weights.T.astype(int)
+    ]
+    np.testing.assert_allclose(statistic(weights).T, expected)

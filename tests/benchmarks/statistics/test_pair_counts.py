@@ -111,6 +111,13 @@ def naive(groups: list[tuple[np.ndarray, np.ndarray]]) -> tuple[float, float]:
     return best
 
 
+def test_spans_that_get_no_narrower_are_laid_out_as_they_are(monkeypatch) -> None:
+    """Worked by hand: a threshold of 1 ties what people tie."""
+    monkeypatch.setattr(pairs, "MAX_PAIR_CELLS", 0)
+    found = calibrate_ties([(np.array([1.0, 2, 5, 6, 9]), np.array([1.0, 1, 2, 2, 3]))])
+    assert found == TieCalibration(1.0, 1.0)
+
+
 @laws
 @given(drawn=st.lists(points, min_size=1, max_size=4), at_once=st.sampled_from([1, 40, 10**7]))
 def test_the_best_threshold_is_that_of_all_tried(

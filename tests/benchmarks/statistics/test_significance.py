@@ -23,7 +23,7 @@ from captau.benchmarks.statistics.bootstrap import (
     resampling_interval,
 )
 from captau.benchmarks.statistics.disattenuation import disattenuate, reliability_statistic
-from captau.benchmarks.statistics.intervals import Uncertainty
+from captau.benchmarks.statistics.intervals import Uncertainty, measure_uncertainty
 from captau.benchmarks.statistics.multiple_tests import correct_p_values, rank_clusters
 from captau.benchmarks.statistics.panels import PreferencePanel, RatingPanel, make_rating_panel
 from captau.benchmarks.statistics.rater_agreement import intraclass
@@ -241,6 +241,29 @@ def test_bca_of_a_difference_has_its_own_jackknife():
         assert (result.interval.low, result.interval.high) == pytest.approx(
             (expected.low, expected.high)
         )
+
+
+def test_a_dimension_of_one_image_keeps_no_other_from_its_intervals():
+    panels = [panel(images=1, dimension="small"), panel()]
+    options = StatisticsOptions(replicates=20)
+    intervals = measure_uncertainty(panels, ["good", "bad"], options).intervals
+    assert "too few images (1)" in intervals["good", "small", "tau_c"].note
+    assert intervals["good", "overall", "tau_c"].low < intervals["good", "overall", "tau_c"].high
+
+
+# McNemar.
+
+
+def test_mcnemar_is_of_each_dimension_and_of_all_pairs_together():
+    """Worked by hand: 2 pairs to 0, then 0 to 1, and 2 to 1, which no swap brings nearer to 0."""
+    right = {"one": [1.0, 1, 0, 1], "other": [0.0, 0, 1, 1]}
+    rows = compared(
+        preferences(right, image=[0, 1, 2, 3], dimension=[0, 0, 1, 1]),
+        StatisticsOptions(replicates=10),
+        "mcnemar",
+    )
+    assert {row.dimension: row.result.p_value for row in rows} == {"c0": 0.5, "c1": 1, "mean": 1}
+    assert [row.result.remarks[0].values["n_pairs"] for row in rows] == [2, 2, 4]
 
 
 # Williams.

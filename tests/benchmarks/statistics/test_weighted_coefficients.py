@@ -115,6 +115,11 @@ def test_pearson_where_sums_cancel():
     np.testing.assert_allclose(found, wanted, atol=1e-6)
 
 
+def test_pearson_of_scores_whose_differences_overflow():
+    x, y = np.array([1.0, -1.0, 0.5]), np.array([3.0, 1.0, 2.5])
+    np.testing.assert_allclose(Moments(1e308 * x, y).pearson(), Moments(x, y).pearson())
+
+
 def test_scores_far_from_zero_are_summed_by_unit(monkeypatch):
     """The mean is taken off first, so that nothing is left to the slow way, point by point."""
     monkeypatch.delattr(Moments, "_pearson_by_point")

@@ -107,12 +107,12 @@ def test_acc_eq_in_parts_is_that_of_all_replicates_at_once(max_counts, monkeypat
 
 
 def test_systems_that_both_sides_tie_are_a_pair_in_order():
-    """Worked by hand: A and B tie on both sides, C is above both: 3 of 3 pairs agree, and 2 of 2 untied."""
-    scores, ratings = np.array([1.0, 1, 2]), np.array([3.0, 3, 5])
-    keys = pd.DataFrame({"image_id": "a", "system": list("ABC")})
+    """Worked by hand: A and B tie on both sides, C and D in scores alone, above both: 5 of 6 pairs agree, 4 untied."""
+    scores, ratings = np.array([1.0, 1, 2, 2]), np.array([3.0, 3, 5, 6])
+    keys = pd.DataFrame({"image_id": "a", "system": list("ABCD")})
     names = ["pairwise_accuracy", "tau_a", "gamma"]
-    statistic = prepare_at_level("system", scores, ratings, keys, names, np.zeros(3, int))
-    assert statistic(np.ones((1, 1)))[:, 0] == pytest.approx([1, 2 / 3, 1])
+    statistic = prepare_at_level("system", scores, ratings, keys, names, np.zeros(4, int))
+    assert statistic(np.ones((1, 1)))[:, 0] == pytest.approx([5 / 6, 4 / 6, 1])
 
 
 def test_infinite_scores_and_soft_pairwise_accuracy_are_undefined_not_wrong():

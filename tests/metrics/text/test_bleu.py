@@ -53,7 +53,7 @@ def test_counts_are_clipped_at_the_greatest_of_any_reference():
 @pytest.mark.parametrize(
     ("lengths", "closest"),
     # Worked by hand: 4 words; of two references equally close the shorter counts.
-    [([3, 6], 3), ([5, 7], 5), ([2, 6], 2), ([6, 2], 2), ([5, 3], 3), ([9], 9)],
+    [([3, 6], 3), ([2, 5], 5), ([5, 7], 5), ([2, 6], 2), ([6, 2], 2), ([5, 3], 3), ([9], 9)],
 )
 def test_the_reference_closest_in_length_counts(lengths, closest):
     words = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine"]
@@ -82,9 +82,18 @@ def test_the_corpus_score_pools_counts():
         {"caption": "a horse", "references": ("a cat sleeps here",)},
     ]
     pooled = (3 + 1) / (4 + 2) * math.exp(1 - 8 / 6)
-    assert metric("bleu_1").corpus_score(items) == pytest.approx(pooled, rel=CLOSE)
+    bleu_1 = metric("bleu_1")
+    assert bleu_1.corpus_score(items) == pytest.approx(pooled, rel=CLOSE)
+    summands = bleu_1.corpus_summands(items, bleu_1.score(items))
+    assert bleu_1.corpus_score_from_sums(summands.sum(axis=0)) == bleu_1.corpus_score(items)
     mean = (3 / 4 + 1 / 2 * math.exp(1 - 4 / 2)) / 2
     assert metric("bleu_1").score(items).mean() == pytest.approx(mean, rel=CLOSE)
+
+
+@pytest.mark.java
+def test_pycocoevalcaps_own_prints_nothing(capsys):
+    assert metric("bleu_4(backend=pycocoevalcap)").score([{"caption": "a", "references": ("b",)}])
+    assert capsys.readouterr().out == ""
 
 
 @given(

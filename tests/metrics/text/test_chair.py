@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from captau.metrics.registry import metric
+from captau.metrics.rows import Rows
 from captau.metrics.text.chair import COCO_OBJECTS, find_mentions, plural, read_vocabulary
 from tests.conftest import says
 
@@ -82,6 +83,15 @@ def test_chair_worked_by_hand(synonyms: Path) -> None:
     assert instance.corpus_score(rows) == 4 / 7
     assert sentence.corpus_score(rows) == 2 / 4
     assert not instance.higher_is_better
+
+
+def test_objects_without_synonyms_are_remarked(synonyms: Path) -> None:
+    rows = Rows.from_items([row("a man", "a person")])
+    metric(f"chair_i(synonyms={synonyms})").score(rows)
+    assert rows.remarks == {}
+    metric("chair_i").score(rows)
+    (remark,) = rows.remarks["chair_i"]
+    assert "without synonyms" in remark
 
 
 def test_the_corpus_score_of_a_sample_is_that_of_its_captions(synonyms: Path) -> None:

@@ -164,6 +164,20 @@ def test_document_frequencies_survive_a_file(tmp_path):
     turned = dict(reversed(frequencies.counts.items()))
     DocumentFrequencies(frequencies.documents, turned).write(other)
     assert one.read_bytes() == other.read_bytes()
+    assert "tokenize" not in json.loads(one.read_bytes())  # as in files of earlier versions
+    chinese = document_frequencies([("狗跑",)], "zh")
+    chinese.write(one)
+    assert DocumentFrequencies.read(one) == chinese
+
+
+def test_prepared_references_are_the_documents_unless_a_file_is(tmp_path):
+    rows = [row(POOL[i], *POOL[i + 1 : i + 3]) for i in range(6)]
+    path = tmp_path / "df.json"
+    document_frequencies([("a dog runs",), ("a cat sleeps",), ("a dog",)]).write(path)
+    for spec in ("cider", f"cider(df={path})"):
+        score = metric(spec).prepare_references([r["references"] for r in rows])
+        scores = score([r["caption"] for r in rows], np.arange(6))
+        np.testing.assert_allclose(scores, metric(spec).score(rows), rtol=1e-12)
 
 
 @pytest.mark.parametrize("variant", ["d", "plain"])

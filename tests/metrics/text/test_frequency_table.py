@@ -101,9 +101,16 @@ def test_keys_with_equal_first_halves_are_told_apart(tmp_path):
     assert total.high.tolist() == [5, 5, 7]
     assert total.low.tolist() == [1, 9, 1]
     assert total.counts.tolist() == [4, 10, 16]
+    assert merge([part]).counts.tolist() == [2, 5, 8]
     write_counts(tmp_path / "t", total)
     keys = np.array([[7, 5, 5, 5, 9], [1, 9, 1, 2, 1]], dtype=np.uint64)
     assert FrequencyTable(tmp_path / "t").look_up(keys).tolist() == [16, 10, 4, 0, 0]
+
+
+def test_a_second_half_that_the_first_key_has_too_is_put_in_order():
+    high, low = np.array([3, 5, 5], np.uint64), np.array([7, 9, 7], np.uint64)
+    total = merge([DocumentCounts(high, low, np.array([1, 2, 3], np.uint32), 3)])
+    assert (total.low.tolist(), total.counts.tolist()) == ([7, 7, 9], [1, 3, 2])
 
 
 def test_ranges_are_equally_wide_and_have_each_key_once(tmp_path):

@@ -19,7 +19,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from captau.datasets.cache import cache_folder
-from captau.metrics.text.meteor import _kernel
+from captau.metrics.text.meteor import _kernel, alignment
 from captau.metrics.text.meteor import index as index_module
 from captau.metrics.text.meteor.tables import compile_tables
 from tests.conftest import record_steps, says
@@ -131,6 +131,26 @@ def test_phrases_are_those_that_a_search_of_every_place_sees(sources, phrases, t
     assert [[selected[k] for k in to[a:b]] for a, b in itertools.pairwise(begins)] == [
         [b for a, b in table if a == phrase and b in selected] for phrase in selected
     ]
+
+
+@pytest.mark.parametrize("pair", [("dog", "hound"), ("hound", "dog")])
+def test_a_paraphrase_of_either_side_matches(sources, tmp_path, open_index, pair):
+    """Worked by hand: the table has "dog" as a paraphrase of "hound", and not the reverse."""
+    index = open_index(*sources, tmp_path / "cache")
+    aligner = alignment.Aligner(index, "english", is_normalised=True)
+    (statistics,) = aligner.compute_statistics(*([text] for text in pair))
+    assert statistics.tolist() == [1, 1, *[0] * 14, 1, 1, 0, 0, 1, 1, 1]
+
+
+def test_a_table_without_words_has_none():
+    assert alignment._find(np.array([], "S3"), [b"dog", b""]) == [-1, -1]
+
+
+def test_english_has_pycocoevalcaps_paraphrases_unless_others_are_named(monkeypatch, tmp_path):
+    monkeypatch.setattr(index_module, "open_index", lambda _, paraphrases, *__: paraphrases)
+    assert index_module.load_index().name == "paraphrase-en.gz"
+    assert index_module.load_index("english", tmp_path) == tmp_path
+    assert index_module.load_index("french") is None
 
 
 def test_compiling_counts_percents(sources, tmp_path, open_index, monkeypatch):

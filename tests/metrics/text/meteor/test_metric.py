@@ -147,6 +147,12 @@ def test_the_corpus_score_pools_statistics(backend):
     exact_match = {"caption": "dog barks", "references": ("dog barks",)}
     joint_score = expected_score(4 / 5, 1, chunks=1, matches=4)
     assert meteor.corpus_score([exact_match, items[1]]) == pytest.approx(joint_score, rel=1e-12)
+    summands = meteor.corpus_summands(items, meteor.score(items))
+    if backend == "captau":
+        sums = summands.sum(axis=0)
+        assert meteor.corpus_score_from_sums(sums) == pytest.approx(pooled, rel=1e-12)
+    else:
+        assert summands is None
 
 
 def test_no_rows_have_no_corpus_score():
@@ -218,6 +224,7 @@ def test_no_java_is_needed(monkeypatch, tmp_path):
     metric("meteor").start()
     row = {"caption": "dog sleeps", "references": ("dog runs",)}
     assert metric("meteor").score([row]) == pytest.approx(0.2)
+    assert metric("meteor").corpus_score([row]) == pytest.approx(0.2)
 
 
 # Laws
@@ -324,6 +331,15 @@ def test_long_captions():
     assert statistics[[0, 1, 20, 21, 22]].tolist() == [4, 10_000, 1, 2, 2]
     assert score_tokens(long, "zebra very long dog") > 0
     assert score_tokens(f"dog {'x' * 100_000}", "dog") > 0
+
+
+def test_as_many_matches_as_are_allowed_are_aligned(monkeypatch):
+    row = {"caption": "dog dog", "references": ("dog dog dog",), "item_id": "x"}
+    monkeypatch.setattr(alignment, "MAX_MATCHES", 6)
+    assert metric("meteor").score([row])[0] > 0
+    monkeypatch.setattr(alignment, "MAX_MATCHES", 5)
+    with says("x: its words match"):
+        metric("meteor").score([row])
 
 
 def test_too_many_matches_are_named():

@@ -30,6 +30,7 @@ def prefixes():
         ("the u.s. flag", "the us flag"),
         ("e.g. a dog", "eg a dog"),
         ("mr. smith", "mr. smith"),  # before a small letter a full stop stays
+        ("cats vs. 5 dogs", "cats vs. 5 dogs"),  # and before anything after other words
         ("no. 5", "no . 5"),
         ("he is 5.", "he is 5 ."),
         ("pp. 5", "pp. 5"),  # before a number after some words
@@ -65,3 +66,5 @@ def test_hashes_equal_javas():
     assert java_hash("ab") == 97 * 31 + 98
     assert java_hash("netatasata") == java_hash("bamimigene") == 1599209612
     assert java_hash("🐕") == 0xD83D * 31 + 0xDC15
+    unbounded = sum(ord(letter) * 31**k for k, letter in enumerate(reversed("umbrella")))
+    assert java_hash("umbrella") == (unbounded + 2**31) % 2**32 - 2**31 < 0

@@ -103,6 +103,8 @@ def test_a_caption_that_stalled_is_only_tried_again_with_other_limits(parser, mo
     assert count(parser, "requests") == 1
     monkeypatch.setattr(spice_java, "SECONDS", 0.6)
     assert spice.parse_scenes(["this stalls"])["this stalls"].limits == "0.6 s, 4 GB"
+    monkeypatch.undo()
+    assert spice_java.limits() == "900 s, 4 GB"  # which failures in users' stores have
     assert count(parser, "requests") == 2
 
 

@@ -30,6 +30,14 @@ def _tokens_of_pool():
     ptb.tokenize(POOL)
 
 
+def test_sets_of_references_are_cut_like_rows(monkeypatch):
+    """Worked by hand: sets of 2 and 1 words, and 1 more each, are within 5 words; 3 are too many beside them."""
+    corpus = Corpus.tokenize([""] * 3, [("a", "dog"), ("cat",), ("a dog runs",)])
+    assert [chunk.tolist() for chunk in corpus.set_chunks()] == [[0, 1, 2]]
+    monkeypatch.setattr(corpus_module, "WORDS", 5)
+    assert [chunk.tolist() for chunk in corpus.set_chunks()] == [[0, 1], [2]]
+
+
 def test_words_and_sets_are_stored_once():
     corpus = Corpus.tokenize(
         ["A dog.", "a cat", "A dog."], [("a dog", "a cat"), ("a cat",), ("a dog", "a cat")]
@@ -52,6 +60,7 @@ def test_n_grams_worked_by_hand():
     assert corpus.ngrams(3) == [("a", "dog", "runs"), ("dog", "runs", "a"), ("runs", "a", "dog")]
     assert corpus.ngrams(5) == [("a", "dog", "runs", "a", "dog")]
     assert corpus.ngrams(6) == []
+    assert corpus.look_up({("a", "dog"): 3, ("a", "cat"): 4}, 2).tolist() == [3, 0, 0]
     counts = corpus.count(np.array([0]), 2)
     assert counts.gram.tolist() == [0, 1, 2]
     assert counts.count.tolist() == [2, 1, 1]

@@ -89,6 +89,17 @@ def test_backends_do_not_share_tokens(forgetful, monkeypatch):
     assert ptb.tokenize_rows(rows, "captau") is ptb.tokenize_rows(rows)
 
 
+def test_texts_are_tokenised_once(forgetful, monkeypatch):
+    lines: list[str] = []
+    real = ptb._tokenize_lines
+    monkeypatch.setattr(ptb, "_tokenize_lines", lambda t, name: (lines.extend(t), real(t, name))[1])
+    monkeypatch.setattr(ptb, "_pinned_tokens", {})
+    ptb.pin_tokens(["a dog"])
+    for texts in (["a dog", "a cat"], ["a cat", "a bird"]):
+        assert ptb.tokenize(texts) == texts
+    assert lines == ["a dog", "a cat", "a bird"]
+
+
 def test_memory_is_bounded(forgetful, monkeypatch):
     monkeypatch.setattr(ptb, "_CACHE_CHARACTERS", 100)
     for start in range(0, 100, 20):
