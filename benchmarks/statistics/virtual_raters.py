@@ -31,7 +31,7 @@ class Ceiling(AgreementMeasure):
             that the table was made of, shape (n_points,) each.
     """
 
-    points: tuple[tuple[Floats, Floats, Ints], ...] = field(default=(), repr=False, compare=False)
+    points: tuple[tuple[Floats, Floats, Ints], ...] = field(default=(), compare=False)
 
 
 def make_virtual_raters(ratings: Floats) -> Floats:
