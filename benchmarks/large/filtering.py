@@ -34,6 +34,7 @@ from ..runs.tables import MISSING, ResultTable, format_number
 from .distributions import SHARES
 from .engines import Engine, open_engine
 from .folders import ResultFolder, lock_folder
+from .parts import choose_piece_rows
 from .plan import RunPlan
 from .run_folder import MANIFEST, SCORES, WORK
 from .score_scan import ScoreReader, ScoreScan, scan_scores
@@ -42,8 +43,6 @@ from .thresholds import Threshold, choose_threshold
 
 #: The folder of the kept shards within the output folder.
 KEPT_FOLDER = "kept"
-#: How many rows are read of a shard at a time.
-_BATCH_ROWS = 10_000
 #: The percentiles that the table shows.
 _TABLE_SHARES = (5.0, 50.0, 95.0)
 
@@ -208,7 +207,8 @@ def _make_plan(source: ResultFolder, manifest: Mapping[str, Any], work: Path) ->
         scores=str(local.resolve() / SCORES) if local else f"{source.location}/{SCORES}",
         shards=_shards(manifest),
         columns=Columns(**manifest["columns"]),
-        part_rows=_BATCH_ROWS,
+        # Texts of so many rows were not too long for memory.
+        part_rows=choose_piece_rows(max(part["rows"] for part in manifest["parts"])),
         directory=str(Path(_directory(manifest)).resolve()),
     )
     plan.save()

@@ -204,8 +204,7 @@ def filter_shard(plan: RunPlan, task: Mapping[str, Any]) -> dict[str, Any]:
             raise InputError(f"{shard.path}: is not what was scored; score the set anew")
         if shard.kind == "json":
             raise InputError(f"{shard.path}: write it as JSON lines to filter it")
-        with replacing(target) as stream:
-            copy_kept_rows(path, shard.path, shard.kind, is_kept.tolist(), stream)
+        copy_kept_rows(path, shard.path, shard.kind, is_kept.tolist(), target)
         if example_rows:
             for table in read_rows(path, shard, plan.columns, plan.part_rows):
                 rows = table.select(["row", "image_id", "caption"]).to_pylist()

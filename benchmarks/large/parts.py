@@ -95,6 +95,11 @@ def read_parts(config: LargeOptions, runner: StageRunner) -> tuple[RunPlan, Part
     return replace(runner.plan, parts=pieces), parts
 
 
+def choose_piece_rows(part_rows: int) -> int:
+    """Choose how many rows a piece has: an equal share of a part, so that parts may span shards."""
+    return part_rows // -(-part_rows // ROWS)
+
+
 def choose_part_rows(n_rows: int) -> int:
     """Choose how many rows a part has: more where there would be many parts."""
     part_rows = ROWS

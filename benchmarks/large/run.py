@@ -40,7 +40,7 @@ from .distributions import MetricTotal, compute_distributions
 from .engines import open_engine
 from .part_rows import read_first_row, read_part
 from .part_scores import check_parts_suffice
-from .parts import Parts, read_parts
+from .parts import Parts, choose_piece_rows, read_parts
 from .plan import RunPlan, describe_metric
 from .run_folder import FORMAT, MANIFEST, RECORD, RunFolder
 from .score_report import (
@@ -165,8 +165,7 @@ def _make_plan(config: LargeOptions, shards: Sequence[Shard], folder: RunFolder)
         scores=str(folder.prepare().resolve()),
         shards=tuple(shards),
         columns=config.columns,
-        # Pieces of a whole part's fraction, so that parts may span shards.
-        part_rows=config.rows // -(-config.rows // ROWS) if config.rows else ROWS,
+        part_rows=choose_piece_rows(config.rows or ROWS),
         needs_references=_needs_references(config),
         has_reference_lookup=bool(config.references),
         metrics=tuple(map(describe_metric, config.metrics)),

@@ -30,7 +30,7 @@ from ..reading.json_files import (
     parsed,
     texts,
 )
-from ..reading.parquet_files import open_parquet
+from ..reading.parquet_files import measure_row_group, open_parquet
 from ..schema import replace_surrogates
 from .shard_files import PACKINGS, Shard
 
@@ -154,7 +154,8 @@ def _read_parquet(
     with open_parquet(path, nested=True) as file:
         column_pairs = _columns_to_read(file.schema_arrow, name, columns, required)
         first_row = 0
-        for table in _read_row_groups(file, size, [file_name for _, file_name in column_pairs]):
+        file_names = [file_name for _, file_name in column_pairs]
+        for table in _read_row_groups(file, name, size, file_names):
             table.validate(full=True)  # texts are UTF-8
             columns_by_name = {
                 own_name: table.column(file_name) for own_name, file_name in column_pairs
@@ -163,19 +164,32 @@ def _read_parquet(
             first_row += len(table)
 
 
-def _read_row_groups(file: Any, size: int, columns: list[str]) -> Iterator[pa.Table]:
-    """Yield the rows of a Parquet file in tables of `size` rows, which may span several row groups."""
+def _read_row_groups(file: Any, name: str, size: int, columns: list[str]) -> Iterator[pa.Table]:
+    """Yield the rows of a Parquet file in tables of `size` rows, which may span several row groups.
+
+    Raises:
+        InputError: where the texts of a table are too long for memory.
+    """
     batches: list[Any] = []
-    n_missing = size
+    first_row, n_bytes, n_missing = 0, 0, size
     for group in range(file.num_row_groups):
+        n_rows, n_stored_bytes = measure_row_group(file.metadata.row_group(group), columns)
+        # So many tables share them, so that one of these has the mean or more.
+        n_tables = 1 + max(0, -((n_missing - n_rows) // size))
+        _check_size(
+            name, first_row, size - n_missing + n_rows, (n_bytes + n_stored_bytes) // n_tables
+        )
         for batch in file.iter_batches(size, row_groups=[group], columns=columns):
             while len(batch):
                 batches.append(batch.slice(0, n_missing))
                 batch = batch.slice(n_missing)
                 n_missing -= len(batches[-1])
+                n_bytes += sum(map(_count_bytes, batches[-1].columns))
+                _check_size(name, first_row, size - n_missing, n_bytes)
                 if not n_missing:
                     yield pa.Table.from_batches(batches)
-                    batches, n_missing = [], size
+                    first_row += size
+                    batches, n_bytes, n_missing = [], 0, size
     if batches:
         yield pa.Table.from_batches(batches)
 
@@ -197,7 +211,6 @@ def _make_table(columns_by_name: dict[str, Any], first_row: int, size: int, name
             kind = _value_type(column.type)
             raise InputError(f"{name}: '{own_name}' is {kind}, not text; write it as text")
     columns: list[Any] = [pa.array(range(first_row, first_row + size), pa.int64())]
-    n_bytes = 0
     for schema_field in list(SCHEMA)[1:]:
         missing = pa.chunked_array([pa.nulls(size, schema_field.type)])
         column = columns_by_name.get(schema_field.name, missing)
@@ -206,8 +219,6 @@ def _make_table(columns_by_name: dict[str, Any], first_row: int, size: int, name
             raise InputError(
                 f"{name}: 'references' is {kind}, not a list of texts; write it as one"
             )
-        n_bytes += _count_bytes(column)
-        _check_size(name, first_row, size, n_bytes)
         columns.append(column.cast(schema_field.type))
     if any(chunk.flatten().null_count for chunk in columns[-1].chunks):
         raise InputError(f"{name}: 'references' holds a null; fill it or leave it out")
@@ -223,15 +234,14 @@ def _check_size(name: str, first_row: int, n_rows: int, n_bytes: int) -> None:
         )
 
 
-def _count_bytes(column: Any) -> int:
-    """Return how many bytes the texts of a column or of its lists have that are read as a dictionary."""
-    n_bytes = 0
-    for chunk in column.chunks:
-        texts = chunk.flatten() if pa.types.is_nested(chunk.type) else chunk
-        if pa.types.is_dictionary(texts.type):
-            lengths = pc.call_function("binary_length", [texts.dictionary]).take(texts.indices)
-            n_bytes += pc.call_function("sum", [lengths]).as_py() or 0
-    return n_bytes
+def _count_bytes(array: Any) -> int:
+    """Return how many bytes the texts of an array or of its lists have that are read as a dictionary."""
+    is_list = pa.types.is_nested(array.type) and _is_text_list(array.type)
+    texts = array.flatten() if is_list else array
+    if not pa.types.is_dictionary(texts.type):
+        return 0
+    lengths = pc.call_function("binary_length", [texts.dictionary]).take(texts.indices)
+    return pc.call_function("sum", [lengths]).as_py() or 0
 
 
 def _value_type(kind: Any) -> Any:

@@ -128,8 +128,23 @@ def test_a_long_text_in_each_row_of_a_parquet_shard_is_not_repeated_in_memory(
     path = tmp_path / "bomb.parquet"
     pq.write_table(pa.table(columns), path, row_group_size=400)
     assert path.stat().st_size < 1_000_000
-    with says("bomb.parquet: the texts of rows 0 to 999 have more than 512 MB, the most that is"):
+    with says("bomb.parquet: the texts of rows 0 to 799 have more than 512 MB, the most that is"):
         list(read_rows(path, Shard("bomb.parquet", "parquet", 0, ""), Columns(), 1_000))
+
+
+@pytest.mark.parametrize("row_group_size", [200, 1_000])
+def test_different_long_texts_of_a_small_parquet_shard_are_refused_before_they_are_read(
+    row_group_size: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of 1,000 texts of 10 kB, those of 200 rows, which are read at a time, have 1.9 MB."""
+    monkeypatch.setattr(row_reader, "_MOST_BYTES", 1 << 20)
+    captions = [f"{i} {'a' * 10_000}" for i in range(1_000)]
+    table = pa.table({"image_id": range(1_000), "caption": captions})
+    path = tmp_path / "bomb.parquet"
+    pq.write_table(table, path, row_group_size=row_group_size)
+    monkeypatch.setattr(pq.ParquetFile, "iter_batches", lambda *_, **__: pytest.fail("is read"))
+    with says(f"bomb.parquet: the texts of rows 0 to {row_group_size - 1:,} have more than 1 MB"):
+        list(read_rows(path, Shard(path.name, "parquet", 0, ""), Columns(), 200))
 
 
 @pytest.mark.parametrize("ending", ["parquet", "jsonl", "jsonl.gz", "jsonl.zst", "tar", "tar.gz"])
