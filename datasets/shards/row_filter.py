@@ -108,7 +108,7 @@ def _copy_kept_samples(
         open_unpacked(path, name) as source,
         open_tar(source) as archive,
         tarfile.open(fileobj=stream, mode="w|") as filtered,
-        tempfile.SpooledTemporaryFile(_SAMPLE_BYTES, dir=work) as contents,
+        tempfile.SpooledTemporaryFile(_SAMPLE_BYTES, dir=str(work)) as contents,
     ):
         members: list[tarfile.TarInfo] = []
         endings: set[str] = set()

@@ -51,6 +51,8 @@ IMAGES = ("jpg", "jpeg", "png", "webp", "gif", "bmp")
 
 #: The most bytes of the texts that are read at a time.
 _MOST_BYTES = 1 << 29
+#: The most rows and bytes of a Parquet file that are read in one batch, if a table has no more rows.
+_BATCH_ROWS, _BATCH_BYTES = 1 << 16, 1 << 26
 
 #: The values of a row: image id, caption, references.
 Row = tuple[str, str | None, tuple[str, ...] | None]
@@ -156,7 +158,6 @@ def _read_parquet(
         first_row = 0
         file_names = [file_name for _, file_name in column_pairs]
         for table in _read_row_groups(file, name, size, file_names):
-            table.validate(full=True)  # texts are UTF-8
             columns_by_name = {
                 own_name: table.column(file_name) for own_name, file_name in column_pairs
             }
@@ -179,7 +180,9 @@ def _read_row_groups(file: Any, name: str, size: int, columns: list[str]) -> Ite
         _check_size(
             name, first_row, size - n_missing + n_rows, (n_bytes + n_stored_bytes) // n_tables
         )
-        for batch in file.iter_batches(size, row_groups=[group], columns=columns):
+        # Each batch has the texts of all batches before in its dictionary, so that few are better.
+        batch_rows = max(size, min(_BATCH_ROWS, n_rows * _BATCH_BYTES // max(1, n_stored_bytes)))
+        for batch in file.iter_batches(batch_rows, row_groups=[group], columns=columns):
             while len(batch):
                 batches.append(batch.slice(0, n_missing))
                 batch = batch.slice(n_missing)
@@ -222,7 +225,9 @@ def _make_table(columns_by_name: dict[str, Any], first_row: int, size: int, name
         columns.append(column.cast(schema_field.type))
     if any(chunk.flatten().null_count for chunk in columns[-1].chunks):
         raise InputError(f"{name}: 'references' holds a null; fill it or leave it out")
-    return pa.table(columns, schema=SCHEMA)
+    table = pa.table(columns, schema=SCHEMA)
+    table.validate(full=True)  # texts are UTF-8
+    return table
 
 
 def _check_size(name: str, first_row: int, n_rows: int, n_bytes: int) -> None:

@@ -53,7 +53,7 @@ def one_part_run(rows, tmp_path_factory):
 
 def test_parts_may_have_more_rows_than_a_shard(rows, one_part_run, tmp_path, monkeypatch):
     """Shards of 30 rows are cut into pieces of 5, and parts of 50 rows are made of ten."""
-    monkeypatch.setattr("captau.benchmarks.large.run.ROWS", 5)
+    monkeypatch.setattr("captau.benchmarks.large.parts.ROWS", 5)
     for i in range(3):
         write(tmp_path / "set" / f"{i}.parquet", rows[i * 30 : i * 30 + 30])
     score(tmp_path / "set", tmp_path / "out", rows=50)
