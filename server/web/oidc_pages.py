@@ -49,6 +49,6 @@ def _provider(request: Request, site: WebSite) -> OidcProvider:
     """Return the site's provider, after counting an attempt."""
     if site.provider is None:
         raise NotFoundError
-    if not site.sign_in_limiter.take(f"provider {client_address(request)}"):
+    if not site.provider_limiter.take(client_address(request)):
         raise TooManyRequestsError
     return site.provider

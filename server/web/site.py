@@ -56,6 +56,8 @@ class WebSite:
         self.setup_code = secrets.token_urlsafe(16)
         self.sessions = Sessions(secret)
         self.sign_in_limiter = RateLimiter(sign_ins, sign_ins / 600)
+        # At the provider nobody guesses this site's passwords, and a whole class may have one address.
+        self.provider_limiter = RateLimiter(100, 1)
         self._templates = Environment(
             loader=ChoiceLoader([PackageLoader(package), PackageLoader("captau.server.web")]),
             autoescape=True,

@@ -75,6 +75,13 @@ def test_people_may_join_without_signing_in_unless_told_otherwise(serve_signed):
     assert len(load_rows(site)["raters"]) == 1
 
 
+def test_a_class_behind_one_address_can_sign_in_at_once(serve_signed, oidc):
+    _, url = serve_signed(is_only=True, limits={"logins": 2})
+    for number in range(6):
+        oidc.user |= {"sub": str(number)}
+        assert sign_in(url)[1] == "/"
+
+
 def test_a_study_that_names_its_participants_otherwise_takes_no_provider(serve_signed):
     with says("participants is invitation; oidc.issuer= needs participants: open"):
         serve_signed(participants="invitation")
