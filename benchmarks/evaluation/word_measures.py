@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -50,6 +51,15 @@ WORD_COLUMNS = (
 )
 #: The number of words in a table and a figure, where none are named.
 N_EXAMPLES = 12
+#: Names of the measures in tables, by the beginning of those in `agreement.csv`; the longer ones first.
+_LABELS = {
+    "human_precision": "people's precision",
+    "human_recall": "people's recall",
+    "model_k": "the model's best k",
+    "model_error_fitted": "the model's error with its best k",
+    "model_error": "the model's error",
+    "precision_at_human_recall": "precision at people's recall",
+}
 #: The note where q, a probability, comes out above 1.
 _Q_ABOVE_ONE = "q above 1: people agree on it more evenly than the model has it"
 
@@ -252,15 +262,26 @@ def select_examples(frame: pd.DataFrame, label: Sequence[str]) -> pd.DataFrame:
     return ranked.iloc[np.unique(places)] if len(ranked) else ranked
 
 
+def _label(measure: str) -> str:
+    """Return a measure of `summary_rows` as tables print it: `people's recall, k = 2` for `human_recall_k2`."""
+    name = next(name for name in _LABELS if measure.startswith(name))
+    part = re.sub(r"^k(\d+)$", r"k = \1", measure.removeprefix(name).removeprefix("_"))
+    return ", ".join(filter(None, [_LABELS[name], part]))
+
+
 def summary_table(measures: WordMeasures, rows: Sequence[Mapping[str, Any]]) -> ResultTable:
     """Return the table of the rows of `agreement.csv`."""
     people = measures.people
     cells = [
-        (str(r["measure"]), [format_number(float(r[c]), 1, 3) for c in ("value", "std")])
+        (_label(r["measure"]), [format_number(float(r[c]), 1, 3) for c in ("value", "std")])
         for r in rows
     ]
     notes = [f"{len(people.captions):,} images. ±: standard deviation over words."]
-    notes += [f"{r['measure']}: {r['note']}." for r in rows if not r["measure"].startswith("human")]
+    notes += [
+        f"{_label(r['measure'])}: {r['note']}."
+        for r in rows
+        if not r["measure"].startswith("human")
+    ]
     title = f"{people.name}: agreement on words"
     return ResultTable(title, "measure", ["value", "±"], cells, notes=notes)
 

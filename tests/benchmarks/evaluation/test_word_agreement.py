@@ -228,6 +228,9 @@ def test_files_and_figure(tmp_path):
         *("word_agreement.svg", "word_agreement.png"),
     }
     assert (folder / "word_agreement.png").read_bytes().startswith(b"\x89PNG")
+    table = (folder / "table.md").read_text(encoding="utf-8")
+    for label in ("people's precision, k = 1", "people's recall", "the model's best k"):
+        assert f"| {label} |" in table
     agreement = pd.read_csv(folder / "agreement.csv").set_index("measure")
     frame = pd.read_csv(folder / "words.csv")
     assert agreement.loc["human_recall", "value"] == pytest.approx(frame["recall"].mean())

@@ -42,6 +42,8 @@ def test_precision_at_human_recall_of_a_part_of_speech_is_the_mean_over_its_word
     for name in ("recall", "precision"):
         value = summary.loc[f"human_{name}_noun", "value"]
         assert value == pytest.approx(nouns[name].mean())
+    labels = [label for label, _ in result.tables[1].rows]
+    assert {"people's recall, noun", "precision at people's recall, noun"} <= set(labels)
     at_recall = summary.loc["precision_at_human_recall_noun"]
     of_two = nouns.loc[["dog", "bus"]]
     assert at_recall["value"] == pytest.approx(of_two["precision_at_human_recall"].mean())
