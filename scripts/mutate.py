@@ -62,6 +62,7 @@ TESTS = {
     "intervals": "bootstrap preferences significance",
     "levels": "weighted_levels detection",
     "models": "../../../benchmarks/commands/spice",
+    "meteor/words": "index metric",
     "multiple_tests panels remarks": "significance",
     "pair_counts": "coefficients",
     "parts_of_speech": "../../benchmarks/evaluation/word_parts",

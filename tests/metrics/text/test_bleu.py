@@ -91,7 +91,7 @@ def test_the_corpus_score_pools_counts():
 
 
 @pytest.mark.java
-def test_pycocoevalcaps_own_prints_nothing(capsys):
+def test_the_official_code_prints_nothing(capsys):
     assert metric("bleu_4(backend=pycocoevalcap)").score([{"caption": "a", "references": ("b",)}])
     assert capsys.readouterr().out == ""
 

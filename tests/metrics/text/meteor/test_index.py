@@ -22,6 +22,7 @@ from captau.datasets.cache import cache_folder
 from captau.metrics.text.meteor import _kernel, alignment
 from captau.metrics.text.meteor import index as index_module
 from captau.metrics.text.meteor.tables import compile_tables
+from captau.metrics.text.meteor.words import find_words
 from tests.conftest import record_steps, says
 
 PAIRS = [("big dog", "hound"), ("hound", "big dog"), ("hound", "dog")]
@@ -143,7 +144,7 @@ def test_a_paraphrase_of_either_side_matches(sources, tmp_path, open_index, pair
 
 
 def test_a_table_without_words_has_none():
-    assert alignment._find(np.array([], "S3"), [b"dog", b""]) == [-1, -1]
+    assert find_words(np.array([], "S3"), [b"dog", b""]) == [-1, -1]
 
 
 def test_english_has_pycocoevalcaps_paraphrases_unless_others_are_named(monkeypatch, tmp_path):
