@@ -27,9 +27,19 @@ def overlap(datasets: Sequence[str], root: Path | None) -> ResultTable:
         raise InputError("two datasets are needed, such as dataset=[capeval1k,composite_coco]")
     sets = [registry.load(name, root) for name in names]
     rows = [_compare(a, b) for a, b in combinations(sets, 2)]
-    notes = ["Leaks: shared images whose split differs between the two."]
+    notes = [
+        "train, validation, test: shared images that both datasets have in this split; leaks: those whose splits differ."
+    ]
     notes += [_count_own_references(caption_set) for caption_set in sets]
-    columns = ["images", "images", "shared images", "train", "validation", "test", "leaks"]
+    columns = [
+        "images, 1st",
+        "images, 2nd",
+        "shared images",
+        "train",
+        "validation",
+        "test",
+        "leaks",
+    ]
     columns += ["shared captions"]
     return ResultTable("Overlap", "datasets", columns, rows, notes=notes)
 

@@ -306,7 +306,7 @@ def _means_table(ranking: _DatasetRanking, options: RankOptions) -> ResultTable:
             cells[row["system"]] += [*(format_number(n, 1, 3) for n in numbers), rank]
     statistics = options.statistics
     notes = [
-        f"Means over captions; low, high: {statistics.level:.0%} intervals by resampling images. Systems of equal "
+        f"Means over captions; low, high: {100 * statistics.level:g} % intervals by resampling images. Systems of equal "
         f"rank do not differ significantly (system_tests.csv)."
         if statistics.uses_resampling
         else "Means over captions."

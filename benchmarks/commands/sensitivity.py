@@ -110,7 +110,7 @@ def _curve_table(
     for row in rows.to_dict("records"):
         cells.setdefault(labels[row["metric"]], []).append(_with_band(row))
     notes = [
-        f"×100, mean and {BAND:.0%} of the draws; {kind} {_DRAWN_FROM[kind]}, "
+        f"×100, mean and {100 * BAND:g} % of the draws; {kind} {_DRAWN_FROM[kind]}, "
         f"{int(rows['draws'].max()):,} times.",
         *_distinct_notes(rows),
     ]
@@ -132,7 +132,7 @@ def _length_table(rows: pd.DataFrame, title: str, labels: Mapping[str, str]) -> 
     for row in rows.to_dict("records"):
         cells.setdefault(labels[row["metric"]], []).append(_with_band(row))
     notes = [
-        f"×100, and {BAND:.0%} of {int(rows['draws'].max()):,} resamples of the band's images. Over all "
+        f"×100, and {100 * BAND:g} % of {int(rows['draws'].max()):,} resamples of the band's images. Over all "
         f"captions a metric may also agree with people because both follow length; {within}.",
         "; ".join(dict.fromkeys(rows["note"])) + ".",
     ]
@@ -176,9 +176,9 @@ def _power_table(rows: pd.DataFrame, title: str, labels: Mapping[str, str]) -> R
             )
         )
     notes = [
-        f"×100. Detectable: the least difference that a two-sided test at {TEST_LEVEL:.0%} on {size:,} "
-        f"images finds with a chance of {POWER:.0%}; power: the chance that it finds the observed one; "
-        f"images: the number that would find that with {POWER:.0%}.",
+        f"×100. Detectable: the least difference that a two-sided test at {100 * TEST_LEVEL:g} % on {size:,} "
+        f"images finds with a chance of {100 * POWER:g} %; power: the chance that it finds the observed one; "
+        f"images: the number that would find that with {100 * POWER:g} %.",
         *_distinct_notes(rows),
     ]
     return ResultTable(

@@ -226,7 +226,7 @@ def difference_tables(
         columns = ["difference", "from", "to", *(_TEST_LABELS[test] for test in available_tests)]
         notes = [
             f"from, to: {100 * statistics.level:g} % interval by resampling images; p is corrected for "
-            f"{len(rows)} pairs ({CORRECTION_LABELS[statistics.correction]}); significance.csv has every value."
+            f"{len(rows)} pair{'s' * (len(rows) != 1)} ({CORRECTION_LABELS[statistics.correction]}); significance.csv has every value."
         ]
         tables.append(ResultTable(title, "metrics", columns, rows, notes=notes))
     return tables

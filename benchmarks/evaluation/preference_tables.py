@@ -78,7 +78,7 @@ def _strength_table(
     if statistics.uses_resampling:
         notes.insert(
             1,
-            f"low, high: {statistics.level:.0%} intervals by resampling images. Systems of equal rank do not differ "
+            f"low, high: {100 * statistics.level:g} % intervals by resampling images. Systems of equal rank do not differ "
             "significantly (system_tests.csv).",
         )
     if n_same := ranking.battles.n_same_system:
@@ -134,7 +134,7 @@ def _missing_note(n_images: int) -> str:
         return f"{MISSING}: no interval, since all comparisons are of one image."
     return (
         f"{MISSING}: undefined. Systems are equal, or a strength has no bound; an interval is left out where that "
-        f"happens in more than {MAX_UNDEFINED_SHARE:.0%} of the resamples."
+        f"happens in more than {100 * MAX_UNDEFINED_SHARE:g} % of the resamples."
     )
 
 
@@ -169,7 +169,7 @@ def _order_table(
         + (" (metric_orders.csv has the others)." if len(ranking.battles.by_dimension) > 1 else ".")
     ]
     if statistics.uses_resampling:
-        notes.append(f"{statistics.level:.0%} intervals, systems and images resampled.")
+        notes.append(f"{100 * statistics.level:g} % intervals, systems and images resampled.")
         if any(MISSING in cells for _, cells in rows):
             notes.append(_missing_note(ranking.battles.n_images))
     columns = [*systems, "ρ", "interval of ρ", "τ_b", "interval of τ_b", "pairs alike %"]
