@@ -185,7 +185,9 @@ def test_an_order_without_interval_has_a_dash_and_the_reason(tmp_path, capsys):
     rank(tmp_path / "out", *words)
     printed = capsys.readouterr().out
     assert "– to –" not in printed
-    assert "an interval is left out where that happens in more than 10 % of the resamples" in printed
+    assert (
+        "an interval is left out where that happens in more than 10 % of the resamples" in printed
+    )
 
 
 def test_rank_from_python_is_the_command(tmp_path):
