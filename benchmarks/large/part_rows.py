@@ -17,7 +17,14 @@ from ...datasets.cache import replacing
 from ...datasets.errors import InputError
 from ...datasets.reading.source_files import sha256
 from ...datasets.shards.row_filter import copy_kept_rows
-from ...datasets.shards.row_reader import IMAGES, Columns, batch_rows, read_rows
+from ...datasets.shards.row_reader import (
+    IMAGES,
+    Columns,
+    batch_rows,
+    check_size,
+    count_text_bytes,
+    read_rows,
+)
 from ...datasets.shards.shard_files import Shard, local_copy, plain_name
 from ...metrics.base import Floats
 from ..scoring.caption_files import read_candidates
@@ -39,6 +46,7 @@ def read_shard(plan: RunPlan, task: Mapping[str, Any]) -> dict[str, Any]:
     number = int(task["id"])
     shard = plan.shards[number]
     sizes: list[int] = []
+    bytes_by_piece: list[int] = []
     written = 0
     image_folder = None
     if plan.needs_images and shard.kind == "tar":
@@ -57,9 +65,11 @@ def read_shard(plan: RunPlan, task: Mapping[str, Any]) -> dict[str, Any]:
                 _check_references(table, shard.path)
             written += _write_rows(piece_file(plan, part_name(number, len(sizes))), table)
             sizes.append(len(table))
+            bytes_by_piece.append(table.nbytes)
     return {
         "sha256": digest,
         "parts": sizes,
+        "bytes": bytes_by_piece,
         "rows": sum(sizes),
         "read": shard.size,
         "written": written,
@@ -80,9 +90,10 @@ def _with_references(table: pa.Table, lookup: ReferenceLookup, name: str) -> pa.
     """Return the rows with the references of their images.
 
     Raises:
-        InputError: where an image has none.
+        InputError: where an image has none, or the references are too long for memory.
     """
     references: list[list[str]] = []
+    first_row, n_bytes = table["row"][0].as_py(), 0
     for row, image_id in zip(table["row"].to_pylist(), table["image_id"].to_pylist(), strict=True):
         texts = lookup.get(image_id)
         if texts is None:
@@ -91,6 +102,8 @@ def _with_references(table: pa.Table, lookup: ReferenceLookup, name: str) -> pa.
                 f"leave the row out"
             )
         references.append(texts)
+        n_bytes += count_text_bytes(texts)
+        check_size(name, first_row, len(references), n_bytes)
     index = table.schema.get_field_index("references")
     return table.set_column(index, "references", pa.array(references, pa.list_(pa.string())))
 

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 
 from ...datasets.errors import InputError
+from ...datasets.shards.row_reader import MOST_BYTES
 from ..options.large import ROWS, LargeOptions
 from .plan import RunPlan, part_name
 from .stage_runner import StageRunner
@@ -72,13 +73,17 @@ def read_parts(config: LargeOptions, runner: StageRunner) -> tuple[RunPlan, Part
     tasks = [{"id": f"{i:06d}", "source": shard.path} for i, shard in enumerate(shards)]
     results = {task["id"]: result for task, result in runner.run("read", tasks)}
     sources = [results[task["id"]] for task in tasks]
-    rows_by_piece = {
-        part_name(number, i): n_rows
-        for number, source in enumerate(sources)
-        for i, n_rows in enumerate(source["parts"])
-    }
+    rows_by_piece, bytes_by_piece = (
+        {
+            part_name(number, i): size
+            for number, source in enumerate(sources)
+            for i, size in enumerate(source[key])
+        }
+        for key in ("parts", "bytes")
+    )
     part_rows = config.rows or choose_part_rows(sum(rows_by_piece.values()))
-    pieces = join_pieces(rows_by_piece, [shard.kind for shard in shards], part_rows)
+    kinds = [shard.kind for shard in shards]
+    pieces = join_pieces(rows_by_piece, bytes_by_piece, kinds, part_rows)
     part_tasks: list[Task] = [
         {"id": names[0], "source": shards[shard_number(names[0])].path} for names in pieces
     ]
@@ -109,17 +114,21 @@ def choose_part_rows(n_rows: int) -> int:
 
 
 def join_pieces(
-    rows_by_piece: dict[str, int], kinds: Sequence[str], part_rows: int
+    rows_by_piece: dict[str, int],
+    bytes_by_piece: dict[str, int],
+    kinds: Sequence[str],
+    part_rows: int,
 ) -> tuple[tuple[str, ...], ...]:
-    """Join neighbouring pieces of shards of one kind as long as they have `part_rows` rows or fewer together."""
+    """Join neighbouring pieces of shards of one kind as long as memory holds them and they have `part_rows` rows."""
     parts: list[list[str]] = []
-    n_rows = 0
+    n_rows, n_bytes = 0, 0
     for piece, piece_rows in rows_by_piece.items():
         n_rows += piece_rows
+        n_bytes += bytes_by_piece[piece]
         is_of_kind = parts and kinds[shard_number(parts[-1][0])] == kinds[shard_number(piece)]
-        if is_of_kind and n_rows <= part_rows:
+        if is_of_kind and n_rows <= part_rows and n_bytes <= MOST_BYTES:
             parts[-1].append(piece)
         else:
             parts.append([piece])
-            n_rows = piece_rows
+            n_rows, n_bytes = piece_rows, bytes_by_piece[piece]
     return tuple(map(tuple, parts))

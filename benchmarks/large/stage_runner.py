@@ -101,7 +101,7 @@ class StageRunner:
                 if "error" not in result:
                     cost.add(result)
                 elif result.get("corrupt") and self.skips_corrupt:
-                    result = Result(skipped=result["error"], parts=[], rows=0)
+                    result = Result(skipped=result["error"], parts=[], bytes=[], rows=0)
                     stages.write_result(self.plan, stage, task, result)
                 else:
                     raise InputError(result["error"])

@@ -50,7 +50,7 @@ CAPTION_ENDINGS = (*_TEXTS, "json")
 IMAGES = ("jpg", "jpeg", "png", "webp", "gif", "bmp")
 
 #: The most bytes of the texts that are read at a time.
-_MOST_BYTES = 1 << 29
+MOST_BYTES = 1 << 29
 #: The most rows and bytes of a Parquet file that are read in one batch, if a table has no more rows.
 _BATCH_ROWS, _BATCH_BYTES = 1 << 16, 1 << 26
 
@@ -177,7 +177,7 @@ def _read_row_groups(file: Any, name: str, size: int, columns: list[str]) -> Ite
         n_rows, n_stored_bytes = measure_row_group(file.metadata.row_group(group), columns)
         # So many tables share them, so that one of these has the mean or more.
         n_tables = 1 + max(0, -((n_missing - n_rows) // size))
-        _check_size(
+        check_size(
             name, first_row, size - n_missing + n_rows, (n_bytes + n_stored_bytes) // n_tables
         )
         # Each batch has the texts of all batches before in its dictionary, so that few are better.
@@ -188,7 +188,7 @@ def _read_row_groups(file: Any, name: str, size: int, columns: list[str]) -> Ite
                 batch = batch.slice(n_missing)
                 n_missing -= len(batches[-1])
                 n_bytes += sum(map(_count_bytes, batches[-1].columns))
-                _check_size(name, first_row, size - n_missing, n_bytes)
+                check_size(name, first_row, size - n_missing, n_bytes)
                 if not n_missing:
                     yield pa.Table.from_batches(batches)
                     first_row += size
@@ -230,13 +230,22 @@ def _make_table(columns_by_name: dict[str, Any], first_row: int, size: int, name
     return table
 
 
-def _check_size(name: str, first_row: int, n_rows: int, n_bytes: int) -> None:
-    """Raise InputError where the texts of rows that are read at a time have more than `_MOST_BYTES`."""
-    if n_bytes > _MOST_BYTES:
+def check_size(name: str, first_row: int, n_rows: int, n_bytes: int) -> None:
+    """Check that the texts of rows that are read at a time have no more than `MOST_BYTES`.
+
+    Raises:
+        InputError: where they have.
+    """
+    if n_bytes > MOST_BYTES:
         raise InputError(
             f"{name}: the texts of rows {first_row:,} to {first_row + n_rows - 1:,} have more than "
-            f"{_MOST_BYTES >> 20} MB, the most that is read at a time; not a file of captions"
+            f"{MOST_BYTES >> 20} MB, the most that is read at a time; not a file of captions"
         )
+
+
+def count_text_bytes(texts: Iterable[str]) -> int:
+    """Return how many bytes texts have as UTF-8."""
+    return sum(len(text) if text.isascii() else len(text.encode()) for text in texts)
 
 
 def _count_bytes(array: Any) -> int:
@@ -329,9 +338,8 @@ def batch_rows(
     for row in rows:
         batch.append(row)
         image_id, caption, references = row
-        for text in (image_id, caption or "", *(references or ())):
-            n_bytes += len(text) if text.isascii() else len(text.encode())
-        _check_size(name, first_row, len(batch), n_bytes)
+        n_bytes += count_text_bytes((image_id, caption or "", *(references or ())))
+        check_size(name, first_row, len(batch), n_bytes)
         if len(batch) == size:
             yield make_table()
             first_row, n_bytes, batch = first_row + len(batch), 0, []

@@ -137,7 +137,7 @@ def test_different_long_texts_of_a_small_parquet_shard_are_refused_before_they_a
     row_group_size: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of 1,000 texts of 10 kB, those of 200 rows, which are read at a time, have 1.9 MB."""
-    monkeypatch.setattr(row_reader, "_MOST_BYTES", 1 << 20)
+    monkeypatch.setattr(row_reader, "MOST_BYTES", 1 << 20)
     captions = [f"{i} {'a' * 10_000}" for i in range(1_000)]
     table = pa.table({"image_id": range(1_000), "caption": captions})
     path = tmp_path / "bomb.parquet"
@@ -153,7 +153,7 @@ def test_the_texts_that_are_read_at_a_time_are_bounded_in_each_kind_of_shard(
     column: str, ending: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each text has 0.4 MB, so that two rows have less than the bound of 1 MB, and three have more."""
-    monkeypatch.setattr(row_reader, "_MOST_BYTES", 1 << 20)
+    monkeypatch.setattr(row_reader, "MOST_BYTES", 1 << 20)
     rows = [{"image_id": str(i), "caption": "a", "references": ["a"]} for i in range(7)]
     for number, row in enumerate(rows):
         text = f"{number}" + "é" * 200_000

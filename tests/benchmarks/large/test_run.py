@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from captau.benchmarks.large import merge_rounds, stages
+from captau.datasets.shards import row_reader
 from captau.datasets.shards.row_reader import Columns, read_rows
 from captau.datasets.shards.shard_files import find_shards
 from captau.metrics.registry import metric
@@ -60,6 +61,36 @@ def test_parts_may_have_more_rows_than_a_shard(rows, one_part_run, tmp_path, mon
     check_equal(one_part_run, tmp_path / "out")
     parts = json.loads((tmp_path / "out" / "manifest.json").read_text())["parts"]
     assert [part["rows"] for part in parts] == [50, 40]
+
+
+def test_small_shards_of_long_texts_are_not_joined_to_a_part(
+    rows, one_part_run, tmp_path, monkeypatch
+):
+    """The bytes that a part may have are those of two of the three shards."""
+    for i in range(3):
+        write(tmp_path / "set" / f"{i}.jsonl", rows[i * 30 : i * 30 + 30])
+    score(tmp_path / "set", tmp_path / "joined", rows=1000)
+    assert len(list((tmp_path / "joined" / "scores").iterdir())) == 1
+    monkeypatch.setattr("captau.benchmarks.large.parts.MOST_BYTES", 11_000)
+    score(tmp_path / "set", tmp_path / "out", rows=1000)
+    check_equal(one_part_run, tmp_path / "out")
+    parts = json.loads((tmp_path / "out" / "manifest.json").read_text())["parts"]
+    assert [part["rows"] for part in parts] == [60, 30]
+
+
+def test_references_that_are_looked_up_are_bounded_as_those_of_rows(tmp_path, monkeypatch):
+    """All rows have one image, so that its long reference is in memory once for each row."""
+    monkeypatch.setattr(row_reader, "MOST_BYTES", 100_000)
+    row = {"image_id": "1", "caption": "a dog"}
+    write(tmp_path / "set.jsonl", [row] * 90)
+    write(tmp_path / "r.jsonl", [{**row, "references": ["a dog " * 1_000]}])
+    with says("set.jsonl: the texts of rows 0 to 16 have more than 0 MB"):
+        score(
+            tmp_path / "set.jsonl",
+            tmp_path / "out",
+            ["bleu_1"],
+            references=(str(tmp_path / "r.jsonl"),),
+        )
 
 
 def check_equal(expected: Path, output: Path) -> None:
