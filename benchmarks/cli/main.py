@@ -8,6 +8,7 @@ and status 2.
 from __future__ import annotations
 
 import atexit
+import contextlib
 import errno
 import gc
 import io
@@ -26,6 +27,8 @@ from .registry import COMMANDS, split_command
 
 #: The width of a terminal.
 _WIDTH = 80
+#: The status with which the program ends, once its command has ended.
+_exit_status: list[int] = []
 
 # Heavy imports stay inside the functions: `captau --help` answers at once.
 
@@ -65,6 +68,7 @@ def main(arguments: list[str] | None = None) -> None:
         if not isinstance(error, BrokenPipeError):
             print(f"captau: standard output: {error.strerror}", file=sys.stderr)
             status = 2
+    _exit_status.append(status)
     raise SystemExit(status)
 
 
@@ -74,7 +78,18 @@ def _tune_process() -> None:
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     # Imports and captions make a million objects and hardly any cycle of them.
     gc.set_threshold(2_000_000, 20, 100)
-    atexit.register(gc.freeze)
+    atexit.register(_end_process)  # the first to be registered, and so the last to run
+
+
+def _end_process() -> None:
+    """End the process at once, with the command's status; Python would free a million objects one by one."""
+    is_watched = (
+        sys.gettrace() is not None or sys.getprofile() is not None
+    )  # by a debugger, which has more to do
+    if _exit_status and not is_watched:
+        with contextlib.suppress(OSError, ValueError):
+            sys.stderr.flush()
+        os._exit(_exit_status[0])
 
 
 def _run(words: list[str]) -> int:

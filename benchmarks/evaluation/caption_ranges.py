@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cache
+from heapq import nsmallest
 from importlib import resources
 from typing import Any, NamedTuple
 
@@ -164,7 +165,7 @@ def measure_range(items: pd.DataFrame) -> CaptionRange:
     }
     counts = Counter(re.findall(r"[^\W\d_]+", "\n".join(captions).lower()))
     n_words = counts.total()
-    frequent = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))[:N_FREQUENT_WORDS]
+    frequent = nsmallest(N_FREQUENT_WORDS, counts.items(), key=lambda pair: (-pair[1], pair[0]))
     lengths = [len(text.split()) for _, texts in reference_sets for text in texts]
     return CaptionRange(
         n_captions=len(captions),

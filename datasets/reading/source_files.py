@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from ..errors import InputError, MissingFileError
 from ..schema import Card, SourceFile
@@ -55,16 +55,19 @@ def locate_all(root: Path, card: Card, source: SourceFile) -> list[Path]:
 
 def sha256(path: Path) -> str:
     """Return the SHA-256 of a file, in hexadecimal."""
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
+    return _digest(path, hashlib.sha256())
 
 
 def git_blob(path: Path) -> str:
     """Return git's id of a file's content: the SHA-1 of its length and itself."""
-    digest = hashlib.sha1(b"blob %d\0" % path.stat().st_size, usedforsecurity=False)
-    with path.open("rb") as stream:
-        while chunk := stream.read(1 << 20):
-            digest.update(chunk)
+    return _digest(path, hashlib.sha1(b"blob %d\0" % path.stat().st_size, usedforsecurity=False))
+
+
+def _digest(path: Path, digest: Any) -> str:
+    # In large pieces, between which no other thread has to be waited for.
+    with path.open("rb", buffering=0) as stream:
+        while piece := stream.read(1 << 24):
+            digest.update(piece)
     return digest.hexdigest()
 
 

@@ -271,8 +271,7 @@ def meteor_scores(statistics: NDArray[Any], language: MeteorLanguage = ENGLISH.l
         fragmentation = s[:, _CHUNKS] / ((s[:, _MATCHED] + s[:, _MATCHED_REFERENCE]) / 2)
     fragmentation[match_in_one_chunk(s)] = 0
     ratios, inverse = np.unique(fragmentation, return_inverse=True)
-    powers = [_power(ratio, language.beta) for ratio in ratios.tolist()]
-    penalty = language.gamma * np.array(powers)[inverse]
+    penalty = language.gamma * rounded_powers(ratios, language.beta)[inverse]
     scores = mean * (1 - penalty)
     return np.where(np.isnan(scores), 0.0, np.maximum(scores, 0.0))
 
@@ -289,9 +288,22 @@ def match_in_one_chunk(s: NDArray[Any]) -> NDArray[np.bool_]:
 _CONTEXT = Context(prec=40)
 
 
+def rounded_powers(ratios: Floats, exponent: float) -> Floats:
+    """Return a power of each ratio, rounded to the nearest: libraries, also Java's, differ in the last bit.
+
+    Where NumPy's long doubles have 64 bits, they decide, except near the middle between two doubles; else, and at
+    powers of two, between which doubles have other distances, 40 digits do.
+    """
+    powers = np.power(ratios.astype(np.longdouble), np.longdouble(exponent))
+    rounded = powers.astype(np.float64)
+    half_step = np.spacing(rounded) / 2
+    distance = np.abs(np.abs(powers - rounded) - half_step)
+    is_sure = (distance > half_step / 64) & (np.frexp(rounded)[0] != 0.5)
+    is_unsure = (ratios > 0) & ~(is_sure & (np.finfo(np.longdouble).nmant == 63))
+    rounded[is_unsure] = [_power(ratio, exponent) for ratio in ratios[is_unsure].tolist()]
+    return rounded
+
+
 @lru_cache(maxsize=1 << 16)
 def _power(ratio: float, exponent: float) -> float:
-    """Return a power of a ratio, rounded to the nearest: libraries, also Java's, differ in the last bit."""
-    if not ratio > 0:
-        return ratio  # 0, or NaN where nothing matches
     return float(_CONTEXT.exp(_CONTEXT.multiply(_CONTEXT.ln(Decimal(ratio)), Decimal(exponent))))

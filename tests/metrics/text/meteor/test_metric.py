@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from decimal import Context, Decimal
+
 import numpy as np
 import pytest
 from hypothesis import example, given, settings
@@ -369,3 +371,17 @@ def test_too_many_matches_are_named():
 )
 def test_alignments_worked_by_hand(caption, reference, expected):
     assert score_tokens(caption, reference) == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.parametrize("exponent", [0.2, 1.0, 1.3, 1.4])  # the languages' β
+def test_powers_are_rounded_to_the_nearest(exponent):
+    """All ratios of up to 60 chunks to words, and others, beside the same with 60 digits."""
+    ratios = np.array([a / b for b in range(1, 61) for a in range(61)] + [0.0, 5e-324, np.nan])
+    ratios = np.unique(np.append(ratios, np.random.default_rng(0).random(5000)))
+    context = Context(prec=60)
+    expected = [
+        float(context.power(Decimal(ratio), Decimal(exponent))) if ratio > 0 else ratio
+        for ratio in ratios.tolist()
+    ]
+    powers = meteor_module.rounded_powers(ratios, exponent)
+    np.testing.assert_array_equal(powers, expected)
