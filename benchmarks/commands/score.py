@@ -8,8 +8,7 @@ from __future__ import annotations
 import json
 import logging
 import math
-from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -220,13 +219,13 @@ def run(config: ScoreOptions) -> ScoreResults:
     warn_unavailable([missing])
     metrics = [m for m in config.metrics if m not in missing]
     store = config.locations.store()
-    with ThreadPoolExecutor(1) as pool:  # while METEOR's process works
-        ranges = None if evidence is None else pool.submit(_measure_ranges, items)
-        scored, differences = _score_systems(items, metrics, store, config)
+    ranges: dict[str, CaptionRange] = {}
+    measure = None if evidence is None else lambda: ranges.update(_measure_ranges(items))
+    scored, differences = _score_systems(items, metrics, store, config, measure)
     reliability = MetricReliability()
-    if evidence is not None and ranges is not None:
+    if evidence is not None:
         reference_free = {m.spec for m in metrics if "references" not in m.needs}
-        reliability = evidence.apply_to(ranges.result(), reference_free).select(scored[0].corpus)
+        reliability = evidence.apply_to(ranges, reference_free).select(scored[0].corpus)
     scores = CaptionScores(
         scored,
         reliability,
@@ -341,12 +340,14 @@ def _score_systems(
     metrics: list[Metric],
     store: ScoreStore,
     config: ScoreOptions,
+    measure_beside: Callable[[], None] | None,
 ) -> tuple[list[SystemScores], dict[str, list[MetricDifference]]]:
     """Score each system against each set of references.
 
     Args:
         items: by set of references and system.
         metrics, store, config: how they are scored.
+        measure_beside: what else to measure, beside the first system's metrics; None for nothing.
 
     Returns:
         the scores, and by set the differences of every two systems; empty where there is one
@@ -362,8 +363,16 @@ def _score_systems(
     with StepProgress(len(items) * len(metrics) + n_blocks * len(by_references)) as progress:
         for name, by_system in by_references.items():
             against_set = [
-                score_system(system, name, frame, metrics, store, progress)
-                for system, frame in by_system.items()
+                score_system(
+                    system,
+                    name,
+                    frame,
+                    metrics,
+                    store,
+                    progress,
+                    None if scored or i else measure_beside,
+                )
+                for i, (system, frame) in enumerate(by_system.items())
             ]
             if statistics.uses_resampling:
                 against_set, of_set = compare_systems(against_set, statistics, progress.advance)

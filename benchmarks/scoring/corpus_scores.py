@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -82,14 +82,15 @@ def score_system(
     metrics: Sequence[Metric],
     store: ScoreStore,
     progress: StepProgress,
+    measure_beside: Callable[[], None] | None = None,
 ) -> SystemScores:
-    """Score a system's captions, as `make_caption_items` has them.
+    """Score a system's captions, as `make_caption_items` has them; `measure_beside` is as in `score_all`.
 
     Raises:
         InputError: of the first metric that fails.
     """
     scorer = make_scorer(items)
-    scores = score_all(scorer, metrics, store, progress)
+    scores = score_all(scorer, metrics, store, progress, measure_beside)
     corpus = {m.spec: m.corpus_score(scorer.rows, scores[m.spec]) for m in metrics}
     pooled = {
         m.spec: resampler

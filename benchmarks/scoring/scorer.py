@@ -6,7 +6,9 @@ import hashlib
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 import pandas as pd
@@ -19,6 +21,8 @@ from ...metrics.rows import Rows
 from ..runs.progress_bar import StepProgress
 from .protocol import Protocol
 from .score_store import ScoreLocation, ScoreStore, StoredScores
+
+Item = TypeVar("Item")
 
 
 @dataclass(frozen=True)
@@ -196,12 +200,16 @@ def metric_caveats(metrics: Sequence[Metric], items: pd.DataFrame) -> dict[str, 
 
 
 def score_all(
-    scorer: Scorer, metrics: Sequence[Metric], store: ScoreStore, progress: StepProgress
+    scorer: Scorer,
+    metrics: Sequence[Metric],
+    store: ScoreStore,
+    progress: StepProgress,
+    measure_beside: Callable[[], None] | None = None,
 ) -> dict[str, Floats]:
     """Score items with metrics, and return scores by spec, companions' last.
 
     Metrics run side by side, as many as there are cores. What takes longest is second, behind the metric that makes the
-    tokens of both.
+    tokens of both; last is `measure_beside`, where there is something else to measure.
 
     Raises:
         InputError: of the first metric that fails.
@@ -219,7 +227,8 @@ def score_all(
 
     longest = [m for m in metrics if m.takes_longest]
     others = [m for m in metrics if not m.takes_longest]
-    run_side_by_side(one, [*others[:1], *longest, *others[1:]])
+    jobs = [partial(one, metric) for metric in [*others[:1], *longest, *others[1:]]]
+    run_side_by_side(lambda job: job(), [*jobs, measure_beside] if measure_beside else jobs)
     requested = {m.spec: scores[m.spec] for m in metrics}
     companions = {spec: companion_scores[spec] for m in metrics for spec in m.companions}
     return requested | {
@@ -227,8 +236,8 @@ def score_all(
     }
 
 
-def run_side_by_side(do: Callable[[Metric], None], metrics: Sequence[Metric]) -> None:
-    """Call `do` with each metric, in as many threads as there are cores.
+def run_side_by_side(do: Callable[[Item], None], items: Sequence[Item]) -> None:
+    """Call `do` with each item, such as a metric, in as many threads as there are cores.
 
     Threads share tokens and n-grams without copies; what takes long lets go of Python meanwhile
     (NumPy, a Java, a network). They are daemons, so that Ctrl-C need not wait for the slowest.
@@ -236,23 +245,23 @@ def run_side_by_side(do: Callable[[Metric], None], metrics: Sequence[Metric]) ->
     Raises:
         whatever the first failing call, in the order given, raises; no further one is begun.
     """
-    waiting = iter(enumerate(metrics))
+    waiting = iter(enumerate(items))
     lock = threading.Lock()
     failed: dict[int, BaseException] = {}
 
     def work() -> None:
         while not failed:
             with lock:
-                index, metric = next(waiting, (-1, None))
-            if metric is None:
+                index, item = next(waiting, (-1, None))
+            if item is None:
                 return
             try:
-                do(metric)
+                do(item)
             except BaseException as error:  # raised again below, in the caller's thread
                 failed[index] = error
 
     workers = [
-        threading.Thread(target=work, daemon=True) for _ in range(min(count_cores(), len(metrics)))
+        threading.Thread(target=work, daemon=True) for _ in range(min(count_cores(), len(items)))
     ]
     for worker in workers:
         worker.start()

@@ -200,7 +200,7 @@ def test_made_up_texts_are_tokenised_as_by_java(script):
 @pytest.mark.java
 def test_the_comparison_sees_a_difference(script, monkeypatch):
     monkeypatch.setattr(ptb, "_caches", {})
-    monkeypatch.setattr(ptb, "_tokenize_line", lambda line: line)
+    monkeypatch.setattr(ptb, "_tokenize_text", lambda text: text)
     assert script.compare(["A dog", "a cat"])[:2] == (2, [("A dog", "A dog", "a dog")])
 
 

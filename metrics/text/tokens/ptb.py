@@ -138,7 +138,7 @@ def tokenize(texts: Iterable[str], tokenizer: Tokenizer = "captau") -> list[str]
     with _tokenizing:
         new = [t for t in dict.fromkeys(texts) if t not in cache.tokens and t not in pinned]
         if new:
-            results = _tokenize_lines([_LINE_ENDS.sub(" ", t) for t in new], tokenizer)
+            results = _tokenize_new(new, tokenizer)
             cache.tokens.update(zip(new, results, strict=True))
             cache.characters += sum(map(len, new))
             if cache.characters > _CACHE_CHARACTERS:
@@ -146,10 +146,11 @@ def tokenize(texts: Iterable[str], tokenizer: Tokenizer = "captau") -> list[str]
     return [pinned[t] if t in pinned else cache.tokens[t] for t in texts]
 
 
-def _tokenize_lines(lines: Sequence[str], tokenizer: Tokenizer) -> Iterable[str]:
-    if tokenizer == "pycocoevalcap":
-        return _run_java(lines)
-    return map(_tokenize_line if tokenizer == "captau" else segmenter(tokenizer), lines)
+def _tokenize_new(texts: Sequence[str], tokenizer: Tokenizer) -> Iterable[str]:
+    if tokenizer == "captau":
+        return map(_tokenize_text, texts)
+    lines = [_LINE_ENDS.sub(" ", t) for t in texts]
+    return _run_java(lines) if tokenizer == "pycocoevalcap" else map(segmenter(tokenizer), lines)
 
 
 def pin_tokens(texts: Iterable[str], tokenizer: Tokenizer = "captau") -> None:
@@ -178,9 +179,11 @@ def tokenize_rows(
     return rows.compute_once(f"tokens {tokenizer}", compute)
 
 
-def _tokenize_line(line: str) -> str:
-    words = plain_words(line)
-    return tokenize_by_rules(line) if words is None else words
+def _tokenize_text(text: str) -> str:
+    words = plain_words(text)
+    if words is None and (line := _LINE_ENDS.sub(" ", text)) != text:
+        words = plain_words(line)
+    return tokenize_by_rules(text) if words is None else words
 
 
 def tokenize_by_rules(text: str) -> str:
