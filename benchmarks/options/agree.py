@@ -51,7 +51,7 @@ _PROTOCOL = [o for o in PROTOCOL if o.key in _KINDS_OF]
 
 
 def _datasets_of(composed: Composed) -> dict[str, Protocol]:
-    if composed["references"] is None:
+    if not composed["references"]:
         return protocols_of(composed)
     if tuple(composed["datasets"]) != ("demo",):
         raise InputError("give references=FILE or dataset=NAME, not both")

@@ -238,7 +238,8 @@ def declarations(cls: type[Any]) -> dict[str, _Declaration]:
             if typed.type is None:
                 typed = replace(typed, type=_TYPES.get(annotation, Any))
             if is_path and declaration.read is None:
-                declaration = replace(declaration, read=_read_path)
+                read = _read_needed_path if annotation == "Path" else _read_path
+                declaration = replace(declaration, read=read)
             is_literal = typed.is_literal or is_path
             options = (replace(typed, key=typed.key or name, is_literal=is_literal),)
         options = tuple(replace(o, heading=o.heading or heading) for o in options)
@@ -248,6 +249,12 @@ def declarations(cls: type[Any]) -> dict[str, _Declaration]:
 
 def _read_path(text: str | None, _key: str) -> Path | None:
     return path_of(text)
+
+
+def _read_needed_path(text: str | None, key: str) -> Path:
+    if not text:
+        raise InputError(f"the option {key}=… is needed; see --help")
+    return expand_home(text)
 
 
 def path_of(text: str | None) -> Path | None:

@@ -83,7 +83,7 @@ def check_choice(label: str, value: str, choices: Iterable[str]) -> None:
 
 def _folders_of(value: Any, key: str) -> tuple[Path, ...]:
     folders = words_of(value, key)
-    if not folders:
+    if not folders or not all(folders):
         raise InputError(
             f"{key}= is empty; name the folder of a finished run, or several: {key}=[A,B]"
         )

@@ -272,6 +272,11 @@ UNKNOWN_HOMES = (
         (["-sc", "install=tcsh"], "install=bash"),
         (["score", "candidates=a,b(1).json"], "a,b(1).json: cannot be read"),
         (["score"], "the option candidates=… is needed"),
+        *[
+            (arguments.split(), f"the option {arguments.split()[-1]}… is needed")
+            for arguments in ("report run=", "check baseline=", "validate file=", "table sweep=")
+        ],
+        (["cite", "run="], "run= is empty; name the folder of a finished run"),
         (["score", "candidates=nowhere.json"], "nowhere.json: cannot be read"),
         (["score", "references=nowhere.json", "save_df=x"], "nowhere.json: cannot be read"),
         (["score", f"candidates={'x' * 300}.json", "references=x"], "xxx.json: File name too long"),
