@@ -143,6 +143,18 @@ def test_a_paraphrase_of_either_side_matches(sources, tmp_path, open_index, pair
     assert statistics.tolist() == [1, 1, *[0] * 14, 1, 1, 0, 0, 1, 1, 1]
 
 
+def test_a_stem_that_a_phrase_contests_is_left_out_where_it_makes_a_chunk(
+    sources, tmp_path, open_index
+):
+    """Worked by hand: "hound" matches itself, not "big dog"; "dogs" would match "dog", apart from it."""
+    jar, pairs = sources
+    pairs.write_bytes(gzip.compress(b"0.5\nhound\nbig dog\n"))
+    index = open_index(jar, pairs, tmp_path / "cache")
+    aligner = alignment.Aligner(index, "english", is_normalised=True)
+    (statistics,) = aligner.compute_statistics(["dogs lion hound"], ["big dog hound"])
+    assert statistics.tolist() == [3, 3, 0, 0, 1, 1, *[0] * 14, 1, 1, 1]
+
+
 def test_a_table_without_words_has_none():
     assert find_words(np.array([], "S3"), [b"dog", b""]) == [-1, -1]
 
