@@ -131,7 +131,7 @@ def _find_synsets(words: Sequence[str], lexicon: Lexicon) -> list[list[int]]:
     lemma = find_words(lexicon.lemmas, encoded)
     lemma_sets = _lists_at(lexicon.lemma_first, lexicon.lemma_sets, lemma)
     form_sets = _lists_at(lexicon.form_first, lexicon.form_sets, form)
-    bases = [base.get(i, -1) if form[i] < 0 else -1 for i in range(len(words))]
+    bases = [base.get(i, -1) for i in range(len(words))]
     base_sets = _lists_at(lexicon.lemma_first, lexicon.lemma_sets, bases)
     return [
         sorted({*of_lemma, *of_form, *of_base})

@@ -346,7 +346,6 @@ class _JarClient:
 
     def finish(self) -> None:
         """Release the process for others, after the last request."""
-        self.is_stopped = True
         process, self._process = self._process, None
         if process is not None:
             release(process)

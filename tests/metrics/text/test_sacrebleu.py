@@ -95,6 +95,12 @@ def test_empty_texts():
     assert sacrebleu("sacrebleu", "a dog", "") == 0.0
 
 
+def test_both_bounds_are_reached():
+    lowest, highest = metric("sacrebleu").bounds
+    assert sacrebleu("sacrebleu", "a cat", "the dogs") == lowest
+    assert sacrebleu("sacrebleu", "a dog", "a dog") == pytest.approx(highest)
+
+
 def test_the_corpus_score_pools_counts_over_unequal_numbers_of_references():
     # Worked by hand: 4 of 4 and 3 of 4 words, 3 of 3 and 2 of 3 bigrams, 2 of 2 and 1 of 2
     # trigrams, 1 of 1 and 0 of 1 4-grams; the lengths are equal.

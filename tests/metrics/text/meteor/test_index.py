@@ -22,7 +22,7 @@ from captau.datasets.cache import cache_folder
 from captau.metrics.text.meteor import _kernel, alignment
 from captau.metrics.text.meteor import index as index_module
 from captau.metrics.text.meteor.tables import compile_tables
-from captau.metrics.text.meteor.words import find_words
+from captau.metrics.text.meteor.words import Lexicon, WordProperties, find_words
 from tests.conftest import record_steps, says
 
 PAIRS = [("big dog", "hound"), ("hound", "big dog"), ("hound", "dog")]
@@ -155,11 +155,30 @@ def test_a_stem_that_a_phrase_contests_is_left_out_where_it_makes_a_chunk(
     assert statistics.tolist() == [3, 3, 0, 0, 1, 1, *[0] * 14, 1, 1, 1]
 
 
+def test_an_irregular_form_has_no_other_base():
+    """Worked by hand: "axes" is a form of "axis" here, and would be the plural of "axe"."""
+    lexicon = Lexicon(
+        *(np.array([b"axe", b"axis"]), np.array([0, 1, 2]), np.array([7, 8])),
+        *(np.array([b"axes"]), np.array([0, 1]), np.array([8])),
+        frozenset(),
+    )
+    properties = WordProperties.describe(["axes", "axe", "axess"], lexicon, str)
+    assert properties.sets.tolist() == [8, 7]
+    assert properties.set_first.tolist() == [0, 1, 2, 2]
+
+
+def test_an_index_that_another_process_verified_is_read_as_it_is(sources, tmp_path, open_index):
+    index = open_index(*sources, tmp_path / "cache")
+    assert contents(index_module.read_verified_index(index.path)) == contents(index)
+    with pytest.raises(FileNotFoundError):
+        index_module.read_verified_index(tmp_path / "nowhere")
+
+
 def test_a_table_without_words_has_none():
     assert find_words(np.array([], "S3"), [b"dog", b""]) == [-1, -1]
 
 
-def test_english_has_pycocoevalcaps_paraphrases_unless_others_are_named(monkeypatch, tmp_path):
+def test_english_has_its_own_paraphrases_unless_others_are_named(monkeypatch, tmp_path):
     monkeypatch.setattr(index_module, "open_index", lambda _, paraphrases, *__: paraphrases)
     assert index_module.load_index().name == "paraphrase-en.gz"
     assert index_module.load_index("english", tmp_path) == tmp_path

@@ -164,6 +164,14 @@ def test_a_process_that_was_stopped_leaves_no_file_open(parser):
     assert all(file.closed for file in (pipes.stdin, pipes.stdout, process._errors))
 
 
+def test_a_process_that_starts_while_its_client_is_stopped_is_stopped(parser):
+    client = spice_java._JarClient(can_parse=True)
+    client.stop()
+    with pytest.raises(ValueError, match="closed file"):
+        client.ask("a dog", 5)
+    assert client._process.process.poll() is not None
+
+
 def test_captions_and_rows_are_counted(parser, monkeypatch):
     steps = record_steps(monkeypatch, spice)
     metric("spice").score(rows("a dog", "a bird"))

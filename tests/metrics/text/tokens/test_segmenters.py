@@ -58,8 +58,11 @@ def test_japanese_words_are_mecabs():
     assert "mecab-python3:" in metric("bleu_1(tokenize=ja)").signature
 
 
-def test_japanese_without_mecab_is_refused_in_a_line(monkeypatch):
-    monkeypatch.setattr("captau.metrics.text.tokens.segmenters.find_spec", lambda name: None)
+@pytest.mark.parametrize("present", ["neither", "MeCab", "ipadic"])
+def test_japanese_without_mecab_is_refused_in_a_line(monkeypatch, present):
+    monkeypatch.setattr(
+        "captau.metrics.text.tokens.segmenters.find_spec", lambda name: name == present or None
+    )
     remedy = 'needs MeCab, which finds words; pip install "sacrebleu[ja]"'
     with says(f"metric rouge_l(tokenize=ja) {remedy}"):
         metric("rouge_l(tokenize=ja)").score(JAPANESE)
