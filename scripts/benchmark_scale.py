@@ -15,11 +15,13 @@ import contextlib
 import ctypes
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -104,20 +106,24 @@ def make(folder: Path, rows: int) -> Path:
     return path
 
 
-def run_measured(command: list[str]) -> dict[str, float]:
+def run_measured(command: list[str]) -> dict[str, Any]:
     """Run a command, and return the seconds, the CPU seconds and the largest memory of all its processes together.
 
     Daemons count as well: this process adopts those whose parents end (Linux's subreaper). Memory is the sum of the
-    proportional set sizes, in bytes. Both are read from /proc four times a second, as Ray does not wait for its
+    proportional set sizes, in bytes, and also by the name of the process. Both are read from /proc four times a second, as Ray does not wait for its
     workers, whose CPU time `getrusage` would miss.
     """
     ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1)
     begun = time.perf_counter()
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
-    memory, cpu_by_process = 0, dict[tuple[int, str], float]()
+    memory_by_name, cpu_by_process = Counter[str](), dict[tuple[int, str], float]()
     while process.poll() is None:
         pids = descendants(os.getpid())
-        memory = max(memory, sum(map(proportional_size, pids)))
+        sizes = Counter[str]()
+        for pid in pids:
+            name = "driver" if pid == process.pid else process_name(pid)
+            sizes[name] += proportional_size(pid)
+        memory_by_name = max(memory_by_name, sizes, key=Counter.total)
         cpu_by_process |= dict(filter(None, map(cpu_seconds, pids)))
         time.sleep(0.25)
     seconds = time.perf_counter() - begun
@@ -127,7 +133,12 @@ def run_measured(command: list[str]) -> dict[str, float]:
     if process.returncode:
         raise SystemExit(f"exit status {process.returncode}: {' '.join(command)}")
     all_cpu_seconds = sum(cpu_by_process.values())
-    return {"seconds": seconds, "all_cpu_seconds": all_cpu_seconds, "all_memory": memory}
+    return {
+        "seconds": seconds,
+        "all_cpu_seconds": all_cpu_seconds,
+        "all_memory": memory_by_name.total(),
+        "memory_by_name": memory_by_name,
+    }
 
 
 def descendants(pid: int) -> list[int]:
@@ -138,6 +149,19 @@ def descendants(pid: int) -> list[int]:
             for child in map(int, task.read_text().split()):
                 found += [child, *descendants(child)]
     return found
+
+
+def process_name(pid: int) -> str:
+    """The name of a process: `workers`, or that of its program."""
+    with contextlib.suppress(OSError):
+        command = Path(f"/proc/{pid}/cmdline").read_text().replace("\0", " ")
+        if "multiprocessing.resource_tracker" in command:
+            return "resource_tracker"
+        if "multiprocessing.spawn" in command or re.match(r"ray::(?!.*Agent)", command):
+            return "workers"
+        words = [Path(word).name for word in command.split() if not word.startswith("-")]
+        return next((word for word in words if not word.startswith("python")), "python")
+    return "ended"
 
 
 def cpu_seconds(pid: int) -> tuple[tuple[int, str], float] | None:
@@ -210,7 +234,7 @@ def table(found: list[dict[str, Any]]) -> str:
             f"{one['all_memory'] / 1e6:.0f}",
         ]
         lines.append(f"| {' | '.join(cells)} |")
-    lines += ["", *stages(found), "", *ratios(found)]
+    lines += ["", *stages(found), "", *processes(found), "", *ratios(found)]
     return "\n".join(lines)
 
 
@@ -227,6 +251,22 @@ def stages(found: list[dict[str, Any]]) -> list[str]:
         each = 1 / largest["rows"]
         cpu, written = stage["cpu_seconds"] * 1e6 * each, stage["written"] * each
         lines.append(f"| {name} | {stage['tasks']:,} | {cpu:.1f} | {written:,.0f} |")
+    return lines
+
+
+def processes(found: list[dict[str, Any]]) -> list[str]:
+    """The memory of each kind of process at the moment of most memory, of the largest runs."""
+    largest = [run for run in found if run["rows"] == max(run["rows"] for run in found)]
+    names = dict.fromkeys(name for run in largest for name in run["memory_by_name"])
+    lines = [
+        f"Memory of {largest[0]['rows']:,} rows at its most, MB:",
+        "",
+        f"| process | {' | '.join(run['engine'] for run in largest)} |",
+        f"|:--|{'--:|' * len(largest)}",
+    ]
+    for name in names:
+        cells = [f"{run['memory_by_name'].get(name, 0) / 1e6:.0f}" for run in largest]
+        lines.append(f"| {name} | {' | '.join(cells)} |")
     return lines
 
 

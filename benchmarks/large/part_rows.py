@@ -209,7 +209,7 @@ def filter_shard(plan: RunPlan, task: Mapping[str, Any]) -> dict[str, Any]:
     ]
     scores = np.concatenate([np.empty(0), *parts])
     is_kept = scores >= task["threshold"]
-    example_rows = set(task["example_rows"])
+    example_rows = task["example_rows"]
     target = Path(task["folder"]) / f"{task['id']}-{plain_name(shard.path)}"
     texts: list[tuple[int, str, str]] = []
     with local_copy(shard, plan.path("filter", "")) as path:
@@ -218,10 +218,11 @@ def filter_shard(plan: RunPlan, task: Mapping[str, Any]) -> dict[str, Any]:
         if shard.kind == "json":
             raise InputError(f"{shard.path}: write it as JSON lines to filter it")
         copy_kept_rows(path, shard.path, shard.kind, is_kept.tolist(), target)
-        if example_rows:
-            for table in read_rows(path, shard, plan.columns, plan.part_rows):
-                rows = table.select(["row", "image_id", "caption"]).to_pylist()
-                texts += [tuple(row.values()) for row in rows if row["row"] in example_rows]
+        tables = read_rows(path, shard, plan.columns, plan.part_rows)
+        while len(texts) < len(example_rows):
+            table = next(tables).select(["row", "image_id", "caption"])
+            is_example = np.isin(table["row"].to_numpy(), example_rows)
+            texts += [tuple(row.values()) for row in table.filter(is_example).to_pylist()]
     return {
         "rows": len(scores),
         "kept_rows": int(is_kept.sum()),
