@@ -9,6 +9,7 @@ import json
 import logging
 import math
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -95,14 +96,16 @@ class ScoreResults(RunResults):
             files["kept.json"] = to_json(self.kept_captions)
         if self.differences is not None:
             files["differences.csv"] = to_csv(self.differences)
-        files |= {
-            # null where the table's notes say why
-            "corpus.json": to_json(self.caption_scores.corpus),
-            "corpus.csv": to_csv(self.corpus),
-            "scores.csv": to_csv(self.scores),
-            "items.parquet": to_parquet(self.caption_scores.items),
-            **table_files(self.tables),
-        }
+        with ThreadPoolExecutor(1) as pool:
+            items = pool.submit(to_parquet, self.caption_scores.items)
+            files |= {
+                # null where the table's notes say why
+                "corpus.json": to_json(self.caption_scores.corpus),
+                "corpus.csv": to_csv(self.corpus),
+                "scores.csv": to_csv(self.scores),
+                "items.parquet": items.result(),
+                **table_files(self.tables),
+            }
         return add_run_file(files, self.run)
 
     def stream(self, name: str) -> bytes:

@@ -39,19 +39,21 @@ def pieces(path: Path) -> list[tuple[str, int, Any]]:
     chunk=st.integers(1, 40),
     indent=st.sampled_from([None, 1]),
     escaped=st.booleans(),
+    whole=st.sampled_from([0, 1 << 24]),
 )
 def test_pieces_are_the_whole(
-    table: Any, chunk: int, indent: int | None, escaped: bool, tmp_path: Path
+    table: Any, chunk: int, indent: int | None, escaped: bool, whole: int, tmp_path: Path
 ) -> None:
-    """Cut anywhere: within a character, a number, an escape, `-Infinity`."""
+    """Cut anywhere: within a character, a number, an escape, `-Infinity`; or parsed as a whole."""
     text = json.dumps(table, indent=indent, ensure_ascii=escaped)
     path = tmp_path / "c.json"
     path.write_bytes(text.encode("utf-8", "surrogatepass"))
-    before, streams._CHUNK = streams._CHUNK, chunk
+    before = streams._CHUNK, streams._WHOLE
+    streams._CHUNK, streams._WHOLE = chunk, whole
     try:
         found = pieces(path)
     finally:
-        streams._CHUNK = before
+        streams._CHUNK, streams._WHOLE = before
     if isinstance(table, list):
         assert repr([value for _, _, value in found]) == repr(table)
         assert {kind for kind, _, _ in found} <= {"entry"}
