@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from functools import cache
 
 from .penn_rules import PARTS, SETS
 
@@ -39,7 +40,7 @@ class Grammar:
         self.moves: list[list[tuple[int, int]]] = []
         self.jumps: list[list[int]] = []
         self._sets: dict[str, int] = {}
-        self._set_patterns: list[re.Pattern[str]] = []
+        self._set_tests: list[Callable[[str], bool]] = []
         self._parts: dict[str, _Builder] = {}
         self._kinds: dict[str, frozenset[int]] = {}
         self._distinct_kinds: dict[frozenset[int], frozenset[int]] = {}
@@ -52,7 +53,7 @@ class Grammar:
     def kind(self, char: str) -> frozenset[int]:
         """Return the sets that have a character; equal for characters that no pattern tells apart."""
         if char not in self._kinds:
-            sets = frozenset(i for i, test in enumerate(self._set_patterns) if test.match(char))
+            sets = frozenset(i for i, is_in_set in enumerate(self._set_tests) if is_in_set(char))
             self._kinds[char] = self._distinct_kinds.setdefault(sets, sets)
         return self._kinds[char]
 
@@ -133,9 +134,8 @@ class Grammar:
 
     def _set_builder(self, characters: str) -> _Builder:
         if characters not in self._sets:
-            self._sets[characters] = len(self._set_patterns)
-            expanded = _NAME.sub(lambda name: SETS[name[1]], characters)
-            self._set_patterns.append(re.compile(expanded))
+            self._sets[characters] = len(self._set_tests)
+            self._set_tests.append(_make_set_test(characters))
         index = self._sets[characters]
 
         def build(start: int) -> int:
@@ -144,6 +144,23 @@ class Grammar:
             return end
 
         return build
+
+
+def _make_set_test(characters: str) -> Callable[[str], bool]:
+    """Return the test whether a character is in a class, whose named sets are compiled once for all classes."""
+    if not characters.startswith("["):  # a character with a backslash before
+        pattern = re.compile(characters)
+        return lambda char: pattern.match(char) is not None
+    is_negated = characters.startswith("[^")
+    named = [_named_set(name) for name in _NAME.findall(characters)]
+    rest = _NAME.sub("", characters[1 + is_negated : -1])
+    patterns = [*named, *([re.compile(f"[{rest}]")] if rest else [])]
+    return lambda char: any(p.match(char) for p in patterns) != is_negated
+
+
+@cache
+def _named_set(name: str) -> re.Pattern[str]:
+    return re.compile(f"[{SETS[name]}]")
 
 
 def _chain(builders: Sequence[_Builder]) -> _Builder:

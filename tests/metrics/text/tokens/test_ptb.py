@@ -91,8 +91,8 @@ def test_backends_do_not_share_tokens(forgetful, monkeypatch):
 
 def test_texts_are_tokenised_once(forgetful, monkeypatch):
     lines: list[str] = []
-    real = ptb._tokenize_lines
-    monkeypatch.setattr(ptb, "_tokenize_lines", lambda t, name: (lines.extend(t), real(t, name))[1])
+    real = ptb._tokenize_new
+    monkeypatch.setattr(ptb, "_tokenize_new", lambda t, name: (lines.extend(t), real(t, name))[1])
     monkeypatch.setattr(ptb, "_pinned_tokens", {})
     ptb.pin_tokens(["a dog"])
     for texts in (["a dog", "a cat"], ["a cat", "a bird"]):
