@@ -12,6 +12,7 @@ import signal
 import sys
 import threading
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,9 +28,9 @@ _unused: list[AlignerProcess] = []
 
 
 def start_ahead() -> None:
-    """Start the process where that is safe, and where there is a core for it; else do nothing."""
+    """Start the process where that is safe, and where there are Numba and a core for it; else do nothing."""
     is_safe = sys.platform == "linux" and threading.active_count() == 1
-    if is_safe and not _unused and count_cores() > 1:
+    if is_safe and not _unused and count_cores() > 1 and find_spec("numba"):
         with contextlib.suppress(OSError):  # no process may be forked; captau aligns by itself
             _unused.append(AlignerProcess())
 

@@ -45,6 +45,7 @@ def test_a_process_aligns_as_captau_itself_does(fate, n_own_aligners):
     [
         "os.fork = lambda: (_ for _ in ()).throw(BlockingIOError(11, 'no more processes'))",
         "sys.modules['numba'] = None",
+        "sys.modules['llvmlite'] = None",
     ],
 )
 def test_a_process_that_cannot_start_or_load_says_nothing(fault):
