@@ -155,7 +155,9 @@ def evaluate(who: str, folder: Path) -> dict[str, Any]:
 def measure(who: str, folder: Path, caches: Path | None) -> dict[str, Any]:
     """Seconds of the process and its CPU, of the call, and scores; `caches` are empty folders of a first run."""
     environment = dict(os.environ)
-    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # compiled modules are kept, as users have them
+    environment.pop(
+        "PYTHONDONTWRITEBYTECODE", None
+    )  # compiled modules are kept, as users have them
     if caches is not None:
         environment |= {"CAPTAU_CACHE": str(caches), "NUMBA_CACHE_DIR": str(caches / "numba")}
     child = [sys.executable, __file__, "--child", who, str(folder)]
