@@ -82,10 +82,10 @@ def test_the_corpus_score_pools_counts():
         {"caption": "a horse", "references": ("a cat sleeps here",)},
     ]
     pooled = (3 + 1) / (4 + 2) * math.exp(1 - 8 / 6)
-    bleu_1 = metric("bleu_1")
-    assert bleu_1.corpus_score(items) == pytest.approx(pooled, rel=CLOSE)
-    summands = bleu_1.corpus_summands(items, bleu_1.score(items))
-    assert bleu_1.corpus_score_from_sums(summands.sum(axis=0)) == bleu_1.corpus_score(items)
+    assert metric("bleu_1").corpus_score(items) == pytest.approx(pooled, rel=CLOSE)
+    for scorer in (metric("bleu_1"), metric("bleu_2")):
+        summands = scorer.corpus_summands(items, scorer.score(items))
+        assert scorer.corpus_score_from_sums(summands.sum(axis=0)) == scorer.corpus_score(items)
     mean = (3 / 4 + 1 / 2 * math.exp(1 - 4 / 2)) / 2
     assert metric("bleu_1").score(items).mean() == pytest.approx(mean, rel=CLOSE)
 

@@ -149,12 +149,16 @@ def test_the_corpus_score_pools_statistics(backend):
     exact_match = {"caption": "dog barks", "references": ("dog barks",)}
     joint_score = expected_score(4 / 5, 1, chunks=1, matches=4)
     assert meteor.corpus_score([exact_match, items[1]]) == pytest.approx(joint_score, rel=1e-12)
-    summands = meteor.corpus_summands(items, meteor.score(items))
+    scores = meteor.score(items)
+    summands = meteor.corpus_summands(items, scores)
+    resampler = meteor.corpus_resampler(items, scores)
     if backend == "captau":
         sums = summands.sum(axis=0)
         assert meteor.corpus_score_from_sums(sums) == pytest.approx(pooled, rel=1e-12)
+        weights = np.array([[1.0, 3.0], [1.0, 1.0]])
+        assert resampler(weights) == pytest.approx([pooled, tripled], rel=1e-12)
     else:
-        assert summands is None
+        assert summands is resampler is None
 
 
 def test_no_rows_have_no_corpus_score():

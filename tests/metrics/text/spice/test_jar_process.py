@@ -192,10 +192,14 @@ def test_an_idle_process_waits_for_work_and_ends(parser, monkeypatch):
     spice.parse_scenes(["a dog"])
     spice.parse_scenes(["a bird"])
     assert count(parser, "starts") == 1
-    (idle,) = spice_java._idle
+    ((idle, timer),) = spice_java._idle.items()
+    assert timer.daemon  # so that captau ends without waiting for it
     assert idle.process.wait(10) < 0
     spice.parse_scenes(["a cat"])
     assert count(parser, "starts") == 2
+    (idle,) = spice_java._idle
+    spice_java.stop_idle()
+    assert idle.process.returncode < 0
 
 
 def test_an_idle_process_that_was_killed_is_replaced(parser):

@@ -24,6 +24,8 @@ SIGMAS = [
     ("ΑΣ\u0345", "ασ\u0345"),  # an iota below has a case
     ("ΑΣ\u0301", "ας\u0301"),
     ("ΑΣ漢Α", "ας漢α"),
+    ("ΑΣ\x01Α", "ας\x01α"),  # a control character ends it, a soft hyphen is overlooked
+    ("ΑΣ\xadΑ", "ασ\xadα"),
     ("Α𝒜Σ", "α𝒜σ"),  # behind the second plane Java sees the word end
     ("𝒜Σ", "𝒜ς"),
 ]
