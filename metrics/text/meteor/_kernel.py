@@ -28,10 +28,10 @@ EXACT, STEM, SYNONYM, PARAPHRASE = range(4)
 START1, LENGTH1, LENGTH2, MODULE, NEXT = range(5)
 #: Rows of `lists`, which has the matches that begin at each word of the reference.
 COUNT, FIRST, LAST = range(3)
-#: Columns of `paths`: words covered, chunks, distance, the next word of the reference, the end of the
-#: last match in the candidate (-1 if the word before has none), the path before, and the match added to it.
-COVERED, CHUNKS, DISTANCE, NEXT_WORD, END1, ORIGIN, MATCH = range(7)
-FIELDS = 7
+#: Columns of `paths`: words covered, chunks, distance, the end of the last match in the candidate (-1 if the
+#: word before has none), the path before, and the match added to it.
+COVERED, CHUNKS, DISTANCE, END1, ORIGIN, MATCH = range(6)
+FIELDS = 6
 
 _INTS = types.Array(types.int32, 1, "C", readonly=True)
 _BYTES = types.Array(types.uint8, 1, "C", readonly=True)
@@ -266,12 +266,10 @@ def _search(
         n = 0
         for path in range(now, now + n_paths):
             is_free = not used[path, n1 + word2]
-            # The matches that begin here, in their order, then -1 for none.
-            m = -1
+            # The matches that begin here, in their order, then -1 for none; or the one that is there already, if any.
+            m = alignment[word2]
             if is_free and lists[COUNT, word2]:
                 m = lists[FIRST, word2]
-            elif not is_free and paths[path, NEXT_WORD] == word2:
-                m = alignment[word2]
             distance = paths[path, DISTANCE]
             is_last = False
             while not is_last:
@@ -299,12 +297,10 @@ def _search(
                         best[BEAM, COVERED] += matches[m, LENGTH1] // 2 + matches[m, LENGTH2] // 2
                     if paths[path, END1] != -1 and start1 != paths[path, END1]:
                         best[BEAM, CHUNKS] += 1
-                    best[BEAM, NEXT_WORD] = word2 + matches[m, LENGTH2]
                     best[BEAM, END1] = start1 + matches[m, LENGTH1]
                 elif is_free:
                     if paths[path, END1] != -1:
                         best[BEAM, CHUNKS] += 1
-                    best[BEAM, NEXT_WORD] = word2 + 1
                     best[BEAM, END1] = -1
                 n = _insert_last(best, n)
                 m = following

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from captau.metrics.registry import metric
+from captau.metrics.text.bleu import Bleu
 from captau.metrics.text.tokens import ptb
 
 LONG = [
@@ -88,6 +89,10 @@ def test_the_corpus_score_pools_counts():
         assert scorer.corpus_score_from_sums(summands.sum(axis=0)) == scorer.corpus_score(items)
     mean = (3 / 4 + 1 / 2 * math.exp(1 - 4 / 2)) / 2
     assert metric("bleu_1").score(items).mean() == pytest.approx(mean, rel=CLOSE)
+
+
+def test_bleu_is_of_four_words_unless_it_says_otherwise():
+    assert Bleu() == metric("bleu_4")
 
 
 @pytest.mark.java

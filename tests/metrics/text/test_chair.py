@@ -53,6 +53,7 @@ def test_there_are_80_objects() -> None:
         ("a stove top oven", ["oven"]),
         ("the seat of the toilet", ["toilet"]),
         ("a toilet seat", ["toilet"]),
+        ("a seat by the door", ["chair"]),
         ("buses and benches, knives and people", ["bus", "bench", "knife", "person"]),
         ("a dog, a dog", ["dog", "dog"]),
         ("", []),

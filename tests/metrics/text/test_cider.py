@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from captau.datasets.errors import InputError
 from captau.metrics.registry import metric
+from captau.metrics.rows import Rows
 from captau.metrics.text.document_frequencies import DocumentFrequencies, document_frequencies
 from captau.metrics.text.tokens import ptb
 from tests.conftest import WITH_JAVA
@@ -174,7 +175,9 @@ def test_prepared_references_are_the_documents_unless_a_file_is(tmp_path):
     rows = [row(POOL[i], *POOL[i + 1 : i + 3]) for i in range(6)]
     path = tmp_path / "df.json"
     document_frequencies([("a dog runs",), ("a cat sleeps",), ("a dog",)]).write(path)
+    shared = Rows.from_items(rows)  # whose metrics share frequencies, if they are the same
     for spec in ("cider", f"cider(df={path})"):
+        np.testing.assert_array_equal(metric(spec).score(shared), metric(spec).score(rows))
         score = metric(spec).prepare_references([r["references"] for r in rows])
         scores = score([r["caption"] for r in rows], np.arange(6))
         np.testing.assert_allclose(scores, metric(spec).score(rows), rtol=1e-12)

@@ -93,6 +93,7 @@ def test_each_array_is_read_as_it_was_compiled(sources, tmp_path, open_index):
     assert sum(array.nbytes > 1000 for array in arrays.values()) >= 5
     for name, array in arrays.items():
         np.testing.assert_array_equal(arrays_of(index)[name], array)
+        assert arrays_of(index)[name].flags.aligned  # Numba takes no others
 
 
 @given(
@@ -165,6 +166,8 @@ def test_an_irregular_form_has_no_other_base():
     properties = WordProperties.describe(["axes", "axe", "axess"], lexicon, str)
     assert properties.sets.tolist() == [8, 7]
     assert properties.set_first.tolist() == [0, 1, 2, 2]
+    turned = properties.take(np.array([1, 0]))
+    assert (turned.sets.tolist(), turned.set_first.tolist()) == ([7, 8], [0, 1, 2])
 
 
 def test_an_index_that_another_process_verified_is_read_as_it_is(sources, tmp_path, open_index):

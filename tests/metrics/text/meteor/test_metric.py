@@ -9,6 +9,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from captau.metrics import base
 from captau.metrics.registry import metric
 from captau.metrics.text.meteor import alignment
 from captau.metrics.text.meteor import metric as meteor_module
@@ -159,6 +160,12 @@ def test_the_corpus_score_pools_statistics(backend):
         assert resampler(weights) == pytest.approx([pooled, tripled], rel=1e-12)
     else:
         assert summands is resampler is None
+
+
+def test_a_missing_package_is_named(monkeypatch):
+    monkeypatch.setattr(base, "find_spec", lambda module: None if module == "numba" else True)
+    with says("metric meteor needs numba", "captau[meteor]"):
+        metric("meteor").score([{"caption": "dog", "references": ("dog",)}])
 
 
 def test_no_rows_have_no_corpus_score():
