@@ -45,7 +45,8 @@ def main(arguments: list[str] | None = None) -> None:
     try:
         with use_config_dir(words) as words:
             status = _run(words)
-        sys.stdout.flush()
+        if sys.stdout:  # None where the caller has closed it
+            sys.stdout.flush()
     except InputError as error:
         message = " ".join(str(error).split())
         print(f"captau: {message}", file=sys.stderr)
@@ -87,8 +88,9 @@ def _end_process() -> None:
         sys.gettrace() is not None or sys.getprofile() is not None
     )  # by a debugger, which has more to do
     if _exit_status and not is_watched:
-        with contextlib.suppress(OSError, ValueError):
-            sys.stderr.flush()
+        for stream in filter(None, (sys.stdout, sys.stderr)):
+            with contextlib.suppress(OSError, ValueError):
+                stream.flush()
         os._exit(_exit_status[0])
 
 

@@ -402,3 +402,43 @@ def test_output_to_a_closed_pipe_is_quiet(tmp_path):
         check=False,
     )
     assert done.stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("redirection", "status", "problem"),
+    [
+        (">&-", 0, ""),
+        pytest.param(
+            ">/dev/full",
+            2,
+            "captau: standard output: No space left on device\n",
+            marks=pytest.mark.skipif(sys.platform != "linux", reason="elsewhere is no /dev/full"),
+        ),
+    ],
+)
+def test_output_that_cannot_be_written_ends_with_its_status(redirection, status, problem):
+    code = "from captau.benchmarks.cli.main import main; main(['--version'])"
+    done = subprocess.run(
+        f'{sys.executable} -c "{code}" {redirection}',
+        shell=True,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (status, problem)
+
+
+def test_the_end_of_a_process_runs_what_waits_for_it():
+    """Files that are deleted at the end are, though the process ends at once."""
+    code = """
+import atexit
+from captau.benchmarks.cli import main
+def run(words):
+    atexit.register(print, "deleted")
+    return main.split_command(words)
+main._run = run
+main.main(["nothing"])
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, "deleted\n")
+    assert done.stderr.startswith("captau: ")
