@@ -9,14 +9,16 @@ import math
 import platform
 from collections.abc import Iterable, Mapping
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from ..statistics.disattenuation import Disattenuation
 from ..statistics.multiple_tests import fill_corrected_p_values
 from ..statistics.significance import MetricDifference
 from .tables import ResultTable, latex_of, markdown_of
+
+if TYPE_CHECKING:
+    from ..statistics.disattenuation import Disattenuation
 
 CORRELATION_COLUMNS = (
     "dataset",
