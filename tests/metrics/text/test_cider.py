@@ -183,6 +183,13 @@ def test_prepared_references_are_the_documents_unless_a_file_is(tmp_path):
         np.testing.assert_allclose(scores, metric(spec).score(rows), rtol=1e-12)
 
 
+def test_tokenisers_share_no_frequencies():
+    rows = [row("狗跑 猫", "狗跑", "猫跑"), row("猫 跑", "猫 跑")]
+    shared = Rows.from_items(rows)
+    for spec in ("cider", "cider(tokenize=zh)", "cider(tokenize=char)"):
+        np.testing.assert_array_equal(metric(spec).score(shared), metric(spec).score(rows))
+
+
 @pytest.mark.parametrize("variant", ["d", "plain"])
 def test_document_frequencies_of_the_scored_rows_change_nothing(variant, tmp_path):
     rows = [row(POOL[i], *POOL[i + 1 : i + 3]) for i in range(6)]

@@ -162,6 +162,11 @@ def test_the_corpus_score_pools_statistics(backend):
         assert summands is resampler is None
 
 
+def test_the_tables_are_a_program_that_scores_depend_on():
+    (program,) = metric("meteor").programs
+    assert program.startswith("pycocoevalcap:")
+
+
 def test_a_missing_package_is_named(monkeypatch):
     monkeypatch.setattr(base, "find_spec", lambda module: None if module == "numba" else True)
     with says("metric meteor needs numba", "captau[meteor]"):
