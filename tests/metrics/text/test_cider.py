@@ -175,8 +175,9 @@ def test_prepared_references_are_the_documents_unless_a_file_is(tmp_path):
     rows = [row(POOL[i], *POOL[i + 1 : i + 3]) for i in range(6)]
     path = tmp_path / "df.json"
     document_frequencies([("a dog runs",), ("a cat sleeps",), ("a dog",)]).write(path)
+    document_frequencies([("a dog runs",), ("zebras graze",)]).write(tmp_path / "other.json")
     shared = Rows.from_items(rows)  # whose metrics share frequencies, if they are the same
-    for spec in ("cider", f"cider(df={path})"):
+    for spec in ("cider", f"cider(df={path})", f"cider(df={tmp_path / 'other.json'})"):
         np.testing.assert_array_equal(metric(spec).score(shared), metric(spec).score(rows))
         score = metric(spec).prepare_references([r["references"] for r in rows])
         scores = score([r["caption"] for r in rows], np.arange(6))

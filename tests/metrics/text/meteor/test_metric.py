@@ -101,6 +101,8 @@ def expected_score(precision: float, recall: float, chunks: int, matches: float)
         ),
         # The last "front" stays alone: the first two words make one chunk.
         ("front runs", "front runs front", expected_score(1, 2 / 3, chunks=1, matches=2)),
+        # "fronts" matches by itself: the Java program prefers it to "fronts in" as a paraphrase of "fronts of".
+        ("in fronts in", "fronts of of", expected_score(0.6, 0.6, chunks=1, matches=1)),
         # Java's hashes of these two are equal, so METEOR takes them for one word.
         ("netatasata", "bamimigene", 1.0),
     ],
