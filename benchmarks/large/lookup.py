@@ -19,8 +19,8 @@ from ..scoring.caption_files import read_references
 
 #: The size of the file's address space; only what is written takes room on the disk.
 _MAP_SIZE = 1 << 40
-#: How many images are written in one transaction.
-_BATCH = 10_000
+#: How many images are written in one transaction, and how many rows are read at a time.
+_BATCH, _ROWS = 10_000, 1_000
 #: LMDB's keys are 511 bytes at most.
 _LONGEST_KEY = 500
 
@@ -99,7 +99,7 @@ def _read_references(
         for shard in find_shards([source]):
             with local_copy(shard, folder) as local:
                 for table in read_rows(
-                    local, shard, columns, _BATCH, required=("image_id", "references")
+                    local, shard, columns, _ROWS, required=("image_id", "references")
                 ):
                     rows: Any = table.select(["row", "image_id", "references"]).to_pylist()
                     for row in rows:
