@@ -73,12 +73,13 @@ def _copy_kept_parquet_rows(path: Path, is_kept: Sequence[bool], stream: IO[byte
             ends |= set(accumulate(row_group.num_rows for row_group in row_groups))
         end, n_bytes, tables = 0, 0, list[pa.Table]()
         for batch in file.iter_batches(batch_rows):
-            if tables and n_bytes + batch.nbytes > _GROUP_BYTES:
+            batch_bytes = batch.get_total_buffer_size()  # `nbytes` knows no views in PyArrow 21
+            if tables and n_bytes + batch_bytes > _GROUP_BYTES:
                 writer.write_table(_take_tables(tables))
                 n_bytes = 0
             start, end = end, end + len(batch)
             tables.append(_kept_rows(batch, is_kept[start:end]))
-            n_bytes += batch.nbytes
+            n_bytes += batch_bytes
             if end in ends or end % _GROUP_ROWS == 0:
                 writer.write_table(_take_tables(tables))
                 n_bytes = 0
