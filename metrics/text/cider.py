@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ...datasets.errors import InputError
 from ...datasets.paths import expand_home
@@ -196,7 +197,7 @@ class _NgramIdf:
     counts: list[Floats]
     new_counts: list[Floats] | None = None
 
-    def __call__(self, grams: Ints, n: int) -> Floats:
+    def __call__(self, grams: NDArray[Any], n: int) -> Floats:
         counts = self.counts[n - 1]
         documents = counts.take(grams, mode="clip") if len(counts) else np.zeros(len(grams))
         if self.new_counts is not None:

@@ -258,9 +258,9 @@ class Corpus:
         counts = np.diff(np.append(begins, len(keys)))[rank]
         owners = owners[first]
         return NgramCounts(
-            owners,
-            grams.ngram_at[places[first]].astype(np.int64),
-            counts,
+            owners.astype(np.int32),
+            grams.ngram_at[places[first]],
+            counts.astype(np.int32),
             _starts(np.bincount(owners, minlength=len(texts))),
         )
 
@@ -310,7 +310,7 @@ class Corpus:
             else member_counts,
             begin=groups[group],
             end=np.append(groups[1:], len(keys))[group],
-            member=np.repeat(members, n_grams_of_member)[order],
+            member=np.repeat(members.astype(np.int32), n_grams_of_member)[order],
             member_count=member_counts,
             texts=texts,
             counts=counts,
@@ -335,9 +335,9 @@ class NgramTable:
 class NgramCounts:
     """Counted n-grams of some texts: each text's entries are `starts[i]` to `starts[i + 1]`."""
 
-    text: Ints
-    gram: Ints
-    count: Ints
+    text: NDArray[np.int32]
+    gram: NDArray[np.int32]
+    count: NDArray[np.int32]
     starts: Ints
 
 
@@ -352,13 +352,13 @@ class NgramMatches:
     """
 
     row: Ints
-    gram: Ints
-    count: Ints
-    max_count: Ints
+    gram: NDArray[np.int32]
+    count: NDArray[np.int32]
+    max_count: NDArray[np.int32]
     begin: Ints
     end: Ints
-    member: Ints
-    member_count: Ints
+    member: NDArray[np.int32]
+    member_count: NDArray[np.int32]
     texts: Ints
     counts: NgramCounts
 
@@ -493,7 +493,7 @@ def sort_stably(keys: Ints) -> tuple[Ints, Ints]:
     return pairs >> n_bits, pairs & ((1 << n_bits) - 1)
 
 
-def sum_by_place(places: Ints, values: NDArray[Any], size: int) -> NDArray[np.float64]:
+def sum_by_place(places: NDArray[Any], values: NDArray[Any], size: int) -> NDArray[np.float64]:
     """Return the sum of the values of each position, added in their order, shape (size,)."""
     sums = np.bincount(places, weights=values, minlength=size)
     return np.asarray(sums, dtype=np.float64)  # without values NumPy returns integers
