@@ -236,7 +236,10 @@ class _Layout:
             header = stream.read(_HEADER)
         if header[: len(_MAGIC)] != _MAGIC or len(header) < _HEADER:
             raise InputError(f"{path}: not a table of document frequencies; remove it")
-        return cls(*np.frombuffer(header, "<i8")[1:].tolist())
+        layout = cls(*np.frombuffer(header, "<i8")[1:].tolist())
+        if path.stat().st_size != _HEADER + _ENTRY_BYTES * layout.entries:
+            raise InputError(f"{path}: a table of document frequencies that is cut off; remove it")
+        return layout
 
     def map_columns(self, path: Path) -> tuple[KeyHalves, KeyHalves, NDArray[np.uint32]]:
         """Map the columns of a file: both halves of the keys, and the counts."""

@@ -170,6 +170,15 @@ def test_a_file_that_is_no_table_is_an_error(tmp_path):
         FrequencyTable(tmp_path / "x")
 
 
+def test_a_table_that_is_cut_off_is_an_error(tmp_path):
+    """Joining it would wait for its end for ever."""
+    one = np.ones(1, np.uint64)
+    write_counts(tmp_path / "t", DocumentCounts(one, one, np.ones(1, np.uint32), 1))
+    (tmp_path / "cut").write_bytes((tmp_path / "t").read_bytes()[:-1])
+    with says(f"{tmp_path / 'cut'}: a table of document frequencies that is cut off"):
+        join_ranges(tmp_path / "joined", [tmp_path / "cut"], 1)
+
+
 @pytest.mark.parametrize("sets", [[("",)], [("", "")] * 3])
 def test_texts_without_words_give_an_empty_table(sets, tmp_path):
     _, counts = counts_of(sets)
