@@ -38,6 +38,8 @@ def main(arguments: list[str] | None = None) -> None:
     words = sys.argv[1:] if arguments is None else arguments
     if "numpy" not in sys.modules:  # a process of its own, not a caller's
         _tune_process()
+        if arguments is None:  # nor has a caller anything to do behind this command
+            atexit.register(_end_process)  # the first to be registered, and so the last to run
     show_log()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
@@ -79,7 +81,6 @@ def _tune_process() -> None:
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     # Imports and captions make a million objects and hardly any cycle of them.
     gc.set_threshold(2_000_000, 20, 100)
-    atexit.register(_end_process)  # the first to be registered, and so the last to run
 
 
 def _end_process() -> None:

@@ -437,8 +437,25 @@ def run(words):
     atexit.register(print, "deleted")
     return main.split_command(words)
 main._run = run
-main.main(["nothing"])
+main.main()
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", code, "nothing"], capture_output=True, text=True, check=False
+    )
     assert (done.returncode, done.stdout) == (2, "deleted\n")
     assert done.stderr.startswith("captau: ")
+
+
+def test_a_program_that_calls_a_command_ends_with_its_own_status():
+    """What the program does behind the command, and what it has registered before, is not cut off."""
+    code = """
+import atexit, sys
+atexit.register(print, "saved")
+from captau.benchmarks.cli.main import main
+try:
+    main(["--version"])
+except SystemExit:
+    sys.exit(7)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout.splitlines()[1:]) == (7, ["saved"])
