@@ -131,20 +131,21 @@ _NOT_PLAIN = frozenset(
 )
 _FIGURES_SIDE_BY_SIDE = re.compile("[0-9] +[0-9]")
 _NO_MARKS = str.maketrans("", "", _MARKS)
-# The most pieces of texts whose words are remembered.
-_MAX_PIECES = 100_000
+# The most pieces of texts whose words are remembered, and the most characters of such a piece.
+_MAX_PIECES, _MAX_CHARACTERS = 100_000, 100
 
 
 class _PieceWords(dict[str, "str | None"]):
     """The words of pieces of plain texts between blanks; None for a piece that is not plain."""
 
     def __missing__(self, piece: str) -> str | None:
-        if len(self) == _MAX_PIECES:
-            self.clear()
         lowered = piece.lower()
         is_plain = _PLAIN_PIECE.fullmatch(piece) and lowered not in _NOT_PLAIN
         words = lowered.replace("'s", " 's").translate(_NO_MARKS) if is_plain else None
-        self[piece] = words
+        if len(piece) <= _MAX_CHARACTERS:
+            if len(self) >= _MAX_PIECES:
+                self.clear()
+            self[piece] = words
         return words
 
 

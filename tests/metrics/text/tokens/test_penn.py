@@ -135,6 +135,18 @@ def test_ordinary_captions_take_the_short_cut():
         assert penn.plain_words(text) is None
 
 
+def test_the_short_cut_remembers_neither_long_words_nor_ever_more_words(monkeypatch):
+    """A caption of 100,000 letters stays no longer in memory than its caller keeps it."""
+    remembered = penn._PieceWords()
+    monkeypatch.setattr(penn, "_words_of_piece", remembered)
+    monkeypatch.setattr(penn, "_MAX_PIECES", 3)
+    long_words = ["a" * 100_000, "é" * 100_000]
+    assert [penn.plain_words(word) for word in long_words] == [long_words[0], None]
+    assert not remembered
+    assert penn.plain_words("one two three four five") == "one two three four five"
+    assert len(remembered) <= 3
+
+
 # The short cut's proof. A plain text is read letter by letter beside the rules' automaton, from each
 # place where a token of it may begin: whatever text follows, the rules' longest match must be that
 # very token, or the word is in `penn._NOT_PLAIN`.
