@@ -66,6 +66,10 @@ async def join(request: Request, site: CurrentSite) -> Response:
     worker, token = field_value(fields, "worker")[:200], field_value(fields, "invitation")[:64]
     variables = {"nickname": nickname[:64], "worker": worker, "invitation": token}
     fault, identity = "", session.identity if session else ""
+    if identity:  # who may have joined in another browser since this one signed them in
+        rater_id = await site.store.participants.find_identity(identity)
+        if rater_id is not None:
+            return site.set_session(site.redirect("/rate"), Session.new(rater_id))
     if site.provider and site.provider.is_only and not identity:
         fault = "Sign in to take part."
     elif field_value(fields, "consent") != "yes":

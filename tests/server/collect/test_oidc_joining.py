@@ -55,6 +55,18 @@ def test_a_person_consents_once_and_comes_back_from_any_browser(serve_signed, oi
     assert oidc.issuer not in str(rater)
 
 
+def test_a_person_who_signed_in_by_two_browsers_goes_on_in_both(serve_signed):
+    """The second browser shows the consent, which was given in the first meanwhile."""
+    site, url = serve_signed(is_only=True)
+    browsers = [sign_in(url)[0], sign_in(url)[0]]
+    keys: list[str] = []
+    for browser in browsers:
+        browser.post("/join", {**browser.get("/").hidden, "consent": "yes"})
+        keys.append(browser.get("/rate").hidden["key"])
+    assert keys[0] == keys[1]
+    assert len(load_rows(site)["raters"]) == 1
+
+
 def test_a_study_for_signed_in_people_alone_lets_nobody_else_join(serve_signed):
     site, url = serve_signed(is_only=True)
     browser = Browser(url)
