@@ -7,7 +7,7 @@ compiled again.
 To read it imports neither pandas nor Arrow, so that `aligner_process` starts quickly.
 
 The file has a line with the format, a line of JSON (the place of each array, the small tables, a
-checksum), and the arrays, each at a multiple of 64 bytes.
+checksum of these and of the arrays), and the arrays, each at a multiple of 64 bytes.
 
 Phrases form a trie. Its nodes are numbered breadth first, so that a node's children follow each other:
 those of node `n` are `first_child[n]` to `first_child[n + 1]`, sorted by their word. Node 0 is the empty
@@ -40,7 +40,7 @@ from .tables import PROPERTY_PREFIX, Arrays, compile_tables
 from .words import Ints, Lexicon, WordProperties
 
 #: Changes with the layout, so that an index of another version is not read.
-FORMAT = 2
+FORMAT = 3
 _MAGIC = f"captau meteor index {FORMAT}\n".encode()
 _ALIGNMENT = 64
 
@@ -185,7 +185,8 @@ def _read(path: Path, *, is_verified: bool = False) -> Index | None:
         body = data[_align(begin + size) :]
         if header["size"] != len(body):
             return None
-        if not is_verified and header["crc"] != zlib.crc32(body.data):
+        crc = header.pop("crc")
+        if not is_verified and crc != zlib.crc32(body.data, _header_crc(header)):
             return None
     except (OSError, ValueError, KeyError, TypeError):
         return None
@@ -208,16 +209,19 @@ def _read(path: Path, *, is_verified: bool = False) -> Index | None:
 
 def _write(stream: IO[bytes], arrays: Arrays, small: dict[str, Any]) -> None:
     places: dict[str, tuple[str, int, int]] = {}
-    size = crc = 0
+    size = 0
     pieces: list[bytes] = []
     for name, array in arrays.items():
         piece = array.tobytes()
         places[name] = (array.dtype.str, size, size + len(piece))
         piece += bytes(_align(len(piece)) - len(piece))
         size += len(piece)
-        crc = zlib.crc32(piece, crc)
         pieces.append(piece)
-    header = json.dumps({"size": size, "crc": crc, "arrays": places, "small": small}).encode()
+    fields_of_header: dict[str, Any] = {"size": size, "arrays": places, "small": small}
+    crc = _header_crc(fields_of_header)
+    for piece in pieces:
+        crc = zlib.crc32(piece, crc)
+    header = json.dumps({"crc": crc, **fields_of_header}).encode()
     start = len(_MAGIC) + 16 + len(header)
     stream.write(_MAGIC + f"{len(header):15d}\n".encode() + header)
     stream.write(bytes(_align(start) - start))
@@ -225,6 +229,10 @@ def _write(stream: IO[bytes], arrays: Arrays, small: dict[str, Any]) -> None:
         stream.write(piece)
     stream.flush()
     os.fsync(stream.fileno())
+
+
+def _header_crc(header: dict[str, Any]) -> int:
+    return zlib.crc32(json.dumps(header).encode())
 
 
 def _align(size: int) -> int:

@@ -212,6 +212,8 @@ def index_file(cache: Path) -> Path:
         lambda data: data[:-70] + bytes([data[-70] ^ 1]) + data[-69:],
         lambda data: data.replace(b'"size"', b'"sise"', 1),
         lambda data: data.replace(b"{", b"[", 1),
+        lambda data: data.replace(b'"first_child"', b'"last_child!"', 1),
+        lambda data: data.replace(b'["the"', b'["thy"', 1),
     ],
 )
 def test_a_damaged_index_is_compiled_again(sources, tmp_path, open_index, harm):
