@@ -154,12 +154,11 @@ def _rows(
     annotated = False
     number = 0
     for kind, line, value in chain(head, pieces):
-        where = f"{source.name}:{line}"
-        if kind == "line":
-            yield kind, where, line, value
-        elif kind == form.entry:
-            yield kind, f"{where}: {kind} {number}", line, value
+        if kind == form.entry:  # the usual one
+            yield kind, f"{source.name}:{line}: {kind} {number}", line, value
             number += 1
+        elif kind == "line":
+            yield kind, f"{source.name}:{line}", line, value
         elif kind == "annotations" and form.entry == "annotation":
             annotated = True
         elif kind == "member" and form.entry == "entry":
