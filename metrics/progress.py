@@ -43,7 +43,7 @@ class LoggedTask:
 
     @property
     def finished(self) -> bool:
-        """Whether all is done."""
+        """Tell whether all is done."""
         return self.total is not None and self.completed >= self.total
 
 

@@ -67,6 +67,7 @@ TESTS = {
     "pair_counts": "coefficients",
     "parts_of_speech": "../../benchmarks/evaluation/word_parts",
     "rater_agreement rating_table virtual_raters": "agreement_measures ../commands/agree",
+    "reference_corpus": "corpus ../cider ../../reward",
     "tables": "index languages",
     "weighted_levels": "bootstrap detection",
     "meteor/_kernel": "index metric",

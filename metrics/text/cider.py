@@ -23,8 +23,9 @@ from ..base import Floats, PreparedScorer
 from ..registry import register
 from ..rows import Rows
 from .document_frequencies import ORDERS, DocumentFrequencies, count_documents
-from .tokens.corpus import Corpus, Ints, NgramMatches, ReferenceCorpus, spread, sum_by_place
+from .tokens.corpus import Corpus, Ints, NgramMatches, spread, sum_by_place
 from .tokens.ptb import SegmentedMetric, tokenize_rows
+from .tokens.reference_corpus import ReferenceCorpus
 
 
 @register("cider")
