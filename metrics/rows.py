@@ -24,7 +24,23 @@ from ..datasets.schema import CaptionSet
 Result = TypeVar("Result")
 
 
-class Rows:
+class SharedResults:
+    """Base of what several metrics, side by side in threads, compute from: what they share is computed once."""
+
+    def __init__(self) -> None:
+        self._results: dict[str, Any] = {}
+        self._locks: dict[str, threading.Lock] = {}
+
+    def compute_once(self, key: str, compute: Callable[[], Result]) -> Result:
+        """Return the result of `compute()`, which runs once for each key: related metrics share it."""
+        # Metrics run side by side; the second to ask waits for the first.
+        with self._locks.setdefault(key, threading.Lock()):
+            if key not in self._results:
+                self._results[key] = compute()
+            return self._results[key]
+
+
+class Rows(SharedResults):
     """Candidate captions with what is known of each.
 
     Attributes:
@@ -36,13 +52,12 @@ class Rows:
     """
 
     def __init__(self, frame: pd.DataFrame, *, allows_gaps: bool = False) -> None:
+        super().__init__()
         self.allows_gaps = allows_gaps
         if "caption" not in frame.columns:
             raise InputError("items lack the column caption")
         self.frame = frame
         self.remarks: dict[str, list[str]] = {}
-        self._results: dict[str, Any] = {}
-        self._locks: dict[str, threading.Lock] = {}
 
     @classmethod
     def from_items(cls, items: Items) -> Rows:
@@ -188,14 +203,6 @@ class Rows:
         remarks = self.remarks.setdefault(spec, [])
         if text not in remarks:
             remarks.append(text)
-
-    def compute_once(self, key: str, compute: Callable[[], Result]) -> Result:
-        """Return the result of `compute()`, which runs once for these rows: related metrics share it."""
-        # Metrics run side by side; the second to ask waits for the first.
-        with self._locks.setdefault(key, threading.Lock()):
-            if key not in self._results:
-                self._results[key] = compute()
-            return self._results[key]
 
 
 Items = CaptionSet | pd.DataFrame | Sequence[Mapping[str, Any]] | Rows

@@ -47,10 +47,11 @@ def use_config_dir(words: list[str]) -> Generator[list[str]]:
     _, equals, folder = words[index].partition("=")
     end = index + (1 if equals else 2)
     folder = folder or "".join(words[index + 1 : end])
-    if not expand_home(folder).is_dir() or not folder:
+    path = expand_home(folder)
+    if not path.is_dir() or not folder:
         raise InputError(f"{OWN_FILES} {folder}: a folder is expected, as {OWN_FILES} my_files")
     before = os.environ.get(CONFIG_DIR)
-    os.environ[CONFIG_DIR] = str(expand_home(folder).absolute())
+    os.environ[CONFIG_DIR] = str(path.absolute())
     try:
         yield [*words[:index], *words[end:]]
     finally:

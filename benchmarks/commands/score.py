@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -222,13 +223,20 @@ def run(config: ScoreOptions) -> ScoreResults:
     warn_unavailable([missing])
     metrics = [m for m in config.metrics if m not in missing]
     store = config.locations.store()
-    ranges: dict[str, CaptionRange] = {}
-    measure = None if evidence is None else lambda: ranges.update(_measure_ranges(items))
-    scored, differences = _score_systems(items, metrics, store, config, measure)
+    ranges: dict[tuple[str, str], CaptionRange] = {}
+
+    def measure(names: tuple[str, str]) -> None:
+        ranges[names] = measure_range(items[names])
+
+    scored, differences = _score_systems(
+        items, metrics, store, config, None if evidence is None else measure
+    )
     reliability = MetricReliability()
     if evidence is not None:
         reference_free = {m.spec for m in metrics if "references" not in m.needs}
-        reliability = evidence.apply_to(ranges, reference_free).select(scored[0].corpus)
+        reliability = evidence.apply_to(_label_ranges(ranges), reference_free).select(
+            scored[0].corpus
+        )
     scores = CaptionScores(
         scored,
         reliability,
@@ -302,12 +310,12 @@ def _make_items(
     }
 
 
-def _measure_ranges(items: Mapping[tuple[str, str], pd.DataFrame]) -> dict[str, CaptionRange]:
-    """Measure the range of each system's captions, by those of its names that tell it from the others."""
-    n_references, n_systems = (len({*names}) for names in zip(*items, strict=True))
+def _label_ranges(ranges: Mapping[tuple[str, str], CaptionRange]) -> dict[str, CaptionRange]:
+    """Return the ranges of each system's captions by those of its names that tell it from the others."""
+    n_references, n_systems = (len({*names}) for names in zip(*ranges, strict=True))
     return {
-        ", ".join([system] * (n_systems > 1) + [name] * (n_references > 1)): measure_range(frame)
-        for (name, system), frame in items.items()
+        ", ".join([system] * (n_systems > 1) + [name] * (n_references > 1)): caption_range
+        for (name, system), caption_range in ranges.items()
     }
 
 
@@ -343,14 +351,14 @@ def _score_systems(
     metrics: list[Metric],
     store: ScoreStore,
     config: ScoreOptions,
-    measure_beside: Callable[[], None] | None,
+    measure: Callable[[tuple[str, str]], None] | None,
 ) -> tuple[list[SystemScores], dict[str, list[MetricDifference]]]:
     """Score each system against each set of references.
 
     Args:
         items: by set of references and system.
         metrics, store, config: how they are scored.
-        measure_beside: what else to measure, beside the first system's metrics; None for nothing.
+        measure: what else to measure of each system beside its metrics, by its names; None for nothing.
 
     Returns:
         the scores, and by set the differences of every two systems; empty where there is one
@@ -373,9 +381,9 @@ def _score_systems(
                     metrics,
                     store,
                     progress,
-                    None if scored or i else measure_beside,
+                    None if measure is None else partial(measure, (name, system)),
                 )
-                for i, (system, frame) in enumerate(by_system.items())
+                for system, frame in by_system.items()
             ]
             if statistics.uses_resampling:
                 against_set, of_set = compare_systems(against_set, statistics, progress.advance)

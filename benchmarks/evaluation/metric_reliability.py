@@ -193,10 +193,9 @@ def _published_columns(specs: Iterable[str]) -> Iterable[_ComparableNumbers]:
     names = {_name_of(spec) for spec in specs}
     columns: dict[tuple[Any, ...], _ComparableNumbers] = {}
     for paper in sorted(shipped_names("paper")):
-        for number in read_numbers(
-            paper, lambda spec: spec is not None and _name_of(spec) in names
-        ):
-            assert number.spec is not None
+        for number in read_numbers(paper):
+            if number.spec is None or _name_of(number.spec) not in names:
+                continue
             protocol = number.protocol
             key = (number.dataset, number.revision, number.dimension, number.coefficient)
             key += (protocol.references, protocol.ratings, protocol.systems)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from enum import StrEnum
@@ -161,14 +161,11 @@ def _read_cells(paper: str) -> list[dict[str, str]]:
     return cells
 
 
-def read_numbers(
-    paper: str, is_read: Callable[[str | None], bool] = lambda spec: True
-) -> Iterator[PublishedNumber]:
-    """Yield correlations that a paper prints, in its order.
+def read_numbers(paper: str) -> Iterator[PublishedNumber]:
+    """Yield all correlations that a paper prints, in its order.
 
     Args:
         paper: its name in `conf/paper/`.
-        is_read: whether the correlations of a metric are, by its spec; None where captau does not compute it.
     """
     cells = _read_cells(paper)
     by_cell = {(c["table"], c["dataset"], c["row"], c["column"]): c for c in cells}
@@ -187,14 +184,12 @@ def read_numbers(
             factor = COEFFICIENT_STYLE[options["coefficient"]][2] / table.get("scale", 1)
             for row, spec in table["rows"].items():
                 cell = by_cell.get((table["table"], dataset, row, column))
-                if not is_captaus or spec is None or parse_missing_note(spec):
-                    spec = None
-                if cell is None or not is_read(spec):
+                if cell is None:
                     continue
                 yield PublishedNumber(
                     paper,
                     row,
-                    spec,
+                    None if not is_captaus or spec is None or parse_missing_note(spec) else spec,
                     dataset,
                     dimension,
                     options["coefficient"],

@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from ...rows import Rows
+from ...rows import Rows, SharedResults
 from .ptb import Tokenizer, tokenize
 
 Ints = NDArray[np.int64]
@@ -75,7 +75,7 @@ class TokenTable:
         return cls(vocabulary, all_words, find_starts(lengths), blank_split)
 
 
-class Corpus:
+class Corpus(SharedResults):
     """Candidates and sets of references of some rows, as word numbers.
 
     Attributes:
@@ -95,14 +95,13 @@ class Corpus:
         set_starts: Ints,
         grams: list[NgramTable] | None = None,
     ) -> None:
+        super().__init__()
         self.vocabulary, self.blank_split = tokens.vocabulary, tokens.blank_split
         self.words, self.starts = tokens.words, tokens.starts
         self.candidates, self.sets = candidates, sets
         self.members, self.set_starts = members, set_starts
         self._lock = threading.Lock()
         self._grams = grams or []
-        self._matching = threading.Lock()
-        self._matches: dict[int, NgramMatches] = {}
 
     @classmethod
     def tokenize(
@@ -271,10 +270,7 @@ class Corpus:
         """
         if chunk != slice(0, len(self.candidates)):
             return self._match(chunk, n)
-        with self._matching:
-            if n not in self._matches:
-                self._matches[n] = self._match(chunk, n)
-            return self._matches[n]
+        return self.compute_once(f"matches {n}", lambda: self._match(chunk, n))
 
     def _match(self, chunk: slice, n: int) -> NgramMatches:
         sets, set_of_row = np.unique(self.sets[chunk], return_inverse=True)
