@@ -12,6 +12,7 @@ import os
 import secrets
 import threading
 import time
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,13 +24,15 @@ import requests
 from ...benchmarks.options.oidc import OidcOptions
 from ...datasets.errors import InputError
 from ..person_names import collapse_blanks, is_valid_name
-from .errors import ProviderDownError, RefusedError, TooManyRequestsError
+from .errors import ProviderDownError, RefusedError
 from .sessions import Session
 
 #: The environment variable that may hold the client's secret.
 SECRET_VARIABLE = "CAPTAU_OIDC_SECRET"
 #: Algorithms of ID tokens: signatures by a key that only the provider has.
 _ALGORITHMS = ["RS256", "RS512", "PS256", "ES256", "ES384"]
+#: Seconds that an attempt to sign in may take, and the most attempts that are remembered. The site limits
+#: how many an address begins.
 _SECONDS, _MAX_ATTEMPTS = 600, 10_000
 _TIMEOUT = 10
 #: Seconds by which clocks may differ.
@@ -55,6 +58,7 @@ class Identity:
 class _Attempt:
     """A visitor who was sent to the provider; `page` is where they go on to."""
 
+    address: str
     session_name: str
     page: str
     redirect_uri: str
@@ -86,17 +90,18 @@ class OidcProvider:
         self._metadata: Mapping[str, Any] = {}
         self._keys: Any = None
 
-    def begin(self, session: Session, page: str, redirect_uri: str) -> str:
+    def begin(self, address: str, session: Session, page: str, redirect_uri: str) -> str:
         """Return the provider's address that a visitor is sent to.
 
         Args:
+            address: the visitor's, as limits count it. Where too many attempts are open, the oldest of the
+                address that has the most is forgotten, so that a few addresses lock nobody else out.
             session: of the visitor, who must come back with the same.
             page: of this site, to go on to.
             redirect_uri: the address of this site that the provider sends the visitor back to.
 
         Raises:
             ProviderDownError: if the provider does not answer as it should.
-            TooManyRequestsError: if very many visitors are at the provider.
         """
         now = time.monotonic()
         nonce, verifier = secrets.token_urlsafe(32), secrets.token_urlsafe(48)
@@ -104,11 +109,11 @@ class OidcProvider:
         url, state = client.create_authorization_url(
             self._load_metadata()["authorization_endpoint"], code_verifier=verifier, nonce=nonce
         )
-        attempt = _Attempt(session.name, page, redirect_uri, nonce, verifier, now)
+        attempt = _Attempt(address, session.name, page, redirect_uri, nonce, verifier, now)
         with self._lock:
             self._attempts = {s: a for s, a in self._attempts.items() if now - a.began < _SECONDS}
             if len(self._attempts) >= _MAX_ATTEMPTS:
-                raise TooManyRequestsError
+                self._forget_attempt()
             self._attempts[state] = attempt
         return url
 
@@ -134,11 +139,17 @@ class OidcProvider:
         ):
             raise RefusedError("This sign-in took too long, or began elsewhere. Sign in again.")
         if not answer.get("code"):
-            raise RefusedError(f"{self.name} did not sign you in.")
+            raise RefusedError("The sign-in service did not sign you in.")
         claims = self._load_claims(attempt, answer["code"])
         if not self._is_allowed(claims):
             raise RefusedError("Your account there is not among those that may sign in here.")
         return _identify(self._issuer, claims), attempt.page
+
+    def _forget_attempt(self) -> None:
+        """Forget the oldest attempt of the address that has the most."""
+        n_attempts = Counter(attempt.address for attempt in self._attempts.values())
+        address = max(n_attempts, key=n_attempts.__getitem__)
+        del self._attempts[next(s for s, a in self._attempts.items() if a.address == address)]
 
     def _make_client(self, redirect_uri: str) -> Any:
         from authlib.integrations.requests_client import OAuth2Session
@@ -180,7 +191,7 @@ class OidcProvider:
         except (AuthlibBaseError, JoseError, ValueError, TypeError, KeyError) as error:
             # Also of an answer that is no JSON; texts of the provider are not for the page.
             _log.warning("%s: a sign-in is refused: %r", self.name, error)
-            raise RefusedError(f"{self.name} did not sign you in as it should.") from error
+            raise RefusedError("The sign-in service did not sign you in as it should.") from error
         except requests.RequestException as error:
             raise self._is_down(error) from error
         return claims
@@ -255,7 +266,9 @@ class OidcProvider:
 
     def _is_down(self, error: Exception) -> ProviderDownError:
         _log.warning("%s does not answer as it should: %s", self.name, error)
-        return ProviderDownError(f"{self.name} does not answer as it should. Try again later.")
+        return ProviderDownError(
+            "The sign-in service does not answer as it should. Try again later."
+        )
 
 
 def open_provider(options: OidcOptions) -> OidcProvider | None:

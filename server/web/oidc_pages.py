@@ -29,7 +29,8 @@ async def begin(request: Request, site: CurrentSite, to: Field = None) -> Respon
     if session is None or session.member is not None:
         session = Session.new()
     back = f"{visible_origin(site.address, request)}{site.base}{router.prefix}/back"
-    url = await asyncio.to_thread(provider.begin, session, local_path(to or "/"), back)
+    address = client_address(request)
+    url = await asyncio.to_thread(provider.begin, address, session, local_path(to or "/"), back)
     return site.set_session(RedirectResponse(url, 303), session)
 
 

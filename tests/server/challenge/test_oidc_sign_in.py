@@ -11,6 +11,7 @@ from captau.benchmarks.options.oidc import OidcOptions
 from captau.server.challenge import tables
 from captau.server.web import oidc as module
 from captau.server.web.oidc import open_provider
+from captau.server.web.sessions import Session
 from tests.conftest import says
 from tests.server.challenge.visitors import (
     Visitor,
@@ -173,6 +174,25 @@ def test_an_answer_counts_once_and_for_the_browser_that_asked(serve_small, oidc,
     monkeypatch.setattr(module, "_SECONDS", -1)
     assert late.raw("GET", back)[0] == 400
     assert len(load_table(site, tables.accounts)) == 1
+
+
+def test_attackers_from_many_addresses_do_not_lock_an_honest_visitor_out(
+    serve_small, oidc, monkeypatch
+):
+    site, url = serve_small(provider=oidc.make_client())
+    monkeypatch.setattr(module, "_MAX_ATTEMPTS", 20)
+
+    def attack():
+        for number in range(60):
+            address = f"192.0.2.{number % 15}"
+            site.provider.begin(address, Session.new(), "/", f"{url}/signin/oidc/back")
+
+    attack()
+    visitor = Visitor(url)
+    back = visit_provider(visitor)
+    attack()
+    assert visitor.raw("GET", back)[0] == 303
+    assert visitor.get("/account").heading == "ann"
 
 
 def test_signing_in_starts_a_new_session_and_stays_on_this_site(serve_small, oidc):

@@ -18,6 +18,7 @@ from captau.server.collect.forms.errors import TooEarlyError
 from captau.server.collect.simulation.browser import Browser, join_study
 from captau.server.collect.study.study_file import read_study
 from captau.server.collect.study.study_language import load_catalogue
+from captau.server.person_names import NAME_RULE
 from tests.conftest import says
 from tests.server.collect.conftest import write_study
 from tests.server.collect.visitors import load_rows, sign_in_admin
@@ -62,9 +63,23 @@ def texts_of_forms():
     return texts
 
 
+def texts_of_sites():
+    """Return the messages that every page may answer with: of joining, of signing in, and of refusals."""
+    web_folder = package_folder(captau.server.web)
+    paths = [web_folder / name for name in ("application.py", "oidc.py", "site.py")]
+    paths.append(package_folder(captau.server.collect) / "web" / "joining_pages.py")
+    texts = {f"A nickname has {NAME_RULE}."}
+    for path in paths:
+        nodes = list(ast.walk(ast.parse(path.read_text())))
+        docstrings = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
+        constants = [n for n in nodes if isinstance(n, ast.Constant) and id(n) not in docstrings]
+        texts |= {n.value for n in constants if re.fullmatch(r"[A-Z].* .*\.", str(n.value))}
+    return texts
+
+
 def test_the_german_catalogue_has_every_text_that_raters_see():
     catalogue = load_catalogue("de")
-    page_texts = texts_of_pages() | texts_of_forms()
+    page_texts = texts_of_pages() | texts_of_forms() | texts_of_sites()
     assert not page_texts - set(catalogue), "texts without translation"
     assert not set(catalogue) - page_texts, "translations of texts that no page has"
     for text, translation in catalogue.items():

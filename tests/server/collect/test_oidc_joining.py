@@ -80,9 +80,13 @@ def test_a_study_for_signed_in_people_alone_lets_nobody_else_join(serve_signed):
     assert load_rows(site)["raters"] == []
 
 
-def test_people_may_join_without_signing_in_unless_told_otherwise(serve_signed):
+def test_people_may_join_without_signing_in_unless_told_otherwise(serve_signed, oidc):
     site, url = serve_signed(lang="de")
-    assert "Mit 127.0.0.1" in Browser(url).get("/").text
+    browser = Browser(url)
+    assert "Mit 127.0.0.1" in browser.get("/").text
+    path = visit_provider(browser)
+    oidc.changes = {"nonce": "another"}
+    assert "Der Anmeldedienst hat Sie nicht so angemeldet" in browser.get(path).text
     join_study(url)
     assert len(load_rows(site)["raters"]) == 1
 
