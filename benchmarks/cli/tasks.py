@@ -203,14 +203,19 @@ def check_baseline(_: Command, options: Any) -> int:
 def print_table(_: Command, options: Any) -> int:
     """Run `captau table`; the status is 1 where a job of a sweep is not done."""
     from ..options.table import SweepTableOptions
-    from ..reporting.joined_table import join
+    from ..reporting.joined_table import join, written_table
     from ..reporting.table_layouts import LAYOUTS, appendix
+    from ..runs.finished_run import STUDY_COMMANDS, read_runs
     from ..sweeps.gather import run
 
     if not isinstance(options, SweepTableOptions):
-        _print_or_write(LAYOUTS[options.style](join(options)), options.output)
+        runs = read_runs(options.runs)
+        if runs[0].command in STUDY_COMMANDS:
+            _print_or_write(written_table(options, runs[0]), options.output)
+            return 0
+        _print_or_write(LAYOUTS[options.style](join(options, runs)), options.output)
         if options.appendix is not None:
-            table = join(replace(options, notes_below="full"))
+            table = join(replace(options, notes_below="full"), runs)
             is_latex = options.appendix.suffix == ".tex"
             _print_or_write(appendix(table, is_latex=is_latex), options.appendix)
         return 0

@@ -18,7 +18,8 @@ STYLES = ("markdown", "latex", "html", "csv", "json")
 INTERVALS = ("subscript", "plusminus", "none")
 NOTES = ("brief", "full", "none")
 
-_RUNS = "finished runs; of bench, compare, reproduce or train, or all of score"
+_RUNS = "finished runs; of bench, compare, reproduce or train, or all of score; or "
+_STUDIES = "of rank, agree, sensitivity, complement or thresholds"
 _OUTPUT = "the output file (default: standard output)"
 
 
@@ -74,7 +75,7 @@ captau table sweep=sweep rerun=true                    run a sweep's failed jobs
     notes: ClassVar[str] = "Nothing is scored, and no dataset is read. See docs/tables.md."
     variants: ClassVar[tuple[type[Options], ...]] = (SweepTableOptions,)
 
-    runs: tuple[Path, ...] = runs_option(_RUNS, default=None)
+    runs: tuple[Path, ...] = runs_option(f"{_RUNS}one {_STUDIES}", default=None)
     style: str = option("markdown", "markdown, latex, html, csv, json", check=one_of(STYLES))
     intervals: str = option(
         "subscript",
@@ -185,5 +186,5 @@ The methods paragraph names the protocol in full; the BibTeX is that of the data
 (docs/tables.md). BibTeX passes over the paragraph, which stands outside of its entries.
 """
 
-    runs: tuple[Path, ...] = runs_option(_RUNS)
+    runs: tuple[Path, ...] = runs_option(f"{_RUNS}all {_STUDIES}")
     output: Path | None = option(None, _OUTPUT, takes="FILE")

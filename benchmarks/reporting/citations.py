@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from string import ascii_lowercase
+from typing import Any
 
 import pandas as pd
 
 from ...conf import group
 from ...datasets.registry import card
 from ..evaluation.wording import interval_words, rank_words
-from ..runs.finished_run import FinishedRun, read_runs
+from ..runs.finished_run import STUDY_COMMANDS, FinishedRun, check_same_data, read_runs
 from ..runs.tables import latex_escape
-from ..scoring.catalog import read_config
+from ..scoring.catalog import MetricStyle, read_config
 from ..scoring.protocol import Protocol
-from .named_run import NamedRun, describe_statistics, name_runs, shorten_hashes
+from ..statistics.bootstrap import StatisticsOptions
+from .named_run import NamedRun, describe_statistics, name_runs, shorten_hashes, style_of
 from .scored_captions import scored_parts
 from .table_layouts import breaking
 
@@ -63,6 +65,14 @@ UNDEFINED = {
     "nan": "an undefined score leaves the coefficient undefined",
     "drop": "data points with an undefined score are left out",
     "error": "no score is undefined",
+}
+#: What the runs of `STUDY_COMMANDS` measure.
+STUDIES = {
+    "rank": "which captioning systems people prefer",
+    "agree": "how well people agree with each other",
+    "sensitivity": "how far the agreement of metrics with people moves with images, raters and choices",
+    "complement": "which metrics say the same, and which add something",
+    "thresholds": "how well metrics filter captions",
 }
 #: The distributions that compute coefficients and intervals; metrics name theirs in signatures.
 COMPUTING = ("numpy", "scipy", "numba")
@@ -132,14 +142,11 @@ def cite(folders: Sequence[Path]) -> str:
     runs = read_runs(folders)
     if runs[0].command == "score":
         return _cite_scores(runs)
+    if runs[0].command in STUDY_COMMANDS:
+        return _cite_studies(runs)
     sources = name_runs(runs)
-    versions = dict.fromkeys(run.run["versions"]["captau"] for run in runs)
     works = Bibliography()
-    (own_key,) = works.add(_CAPTAU_ENTRY.replace("VERSION", ", ".join(versions)))
-    sentences = [
-        "We measure how well metrics agree with people with captau "
-        rf"{', '.join(versions)} \cite{{{own_key}}}."
-    ]
+    sentences = [f"We measure how well metrics agree with people with {_cite_captau(runs, works)}."]
     for source in sources:
         sentences += _on_data(source, works)
     metrics = _CitedMetrics(works, [metric for source in sources for metric in _metrics(source)])
@@ -152,13 +159,44 @@ def cite(folders: Sequence[Path]) -> str:
     return _write_paragraph("Coefficients", sentences, metrics, runs, works)
 
 
+def _cite_captau(runs: Sequence[FinishedRun], works: Bibliography) -> str:
+    versions = ", ".join(dict.fromkeys(run.run["versions"]["captau"] for run in runs))
+    (key,) = works.add(_CAPTAU_ENTRY.replace("VERSION", versions))
+    return rf"captau {versions} \cite{{{key}}}"
+
+
+def _cite_studies(runs: Sequence[FinishedRun]) -> str:
+    """Cite what runs of `STUDY_COMMANDS` used."""
+    check_same_data(runs)
+    works = Bibliography()
+    captau = _cite_captau(runs, works)
+    sentences: list[str] = []
+    metrics: list[tuple[str, str, str, str]] = []
+    for run in runs:
+        signatures, protocols = run.run.get("signatures", {}), run.run.get("protocols", {})
+        sentences.append(f"We measure {STUDIES[run.command]} with {captau}.")
+        for name, data in run.run.get("data", {}).items():
+            protocol = Protocol.from_record(protocols[name]) if name in protocols else None
+            dimensions = ", ".join(protocol.dimension).replace("_", " ") if protocol else ""
+            details = [f"dimension: {dimensions}"] if dimensions else []
+            sentence = f"The data is {_describe_data(data, works, details)}"
+            if protocol and signatures:
+                sentence += f": {'; '.join(_choices(protocol, works, rated=False, compared=False))}"
+            sentences.append(f"{sentence}.")
+        options: dict[str, Any] = run.run["config"].get("statistics") or {}
+        if options and (statistics := StatisticsOptions(**options)).uses_resampling:
+            words = f"{interval_words(statistics)}, seed {statistics.seed}"
+            sentences.append(f"Intervals: {latex_escape(words)}.")
+        styles = {spec: style_of(spec, "given") for spec in signatures}
+        metrics += _cited_metrics(styles, signatures)
+    return _write_paragraph("Numbers", sentences, _CitedMetrics(works, metrics), runs, works)
+
+
 def _cite_scores(runs: Sequence[FinishedRun]) -> str:
     """Cite what runs of `captau score` used."""
     parts = [part for run in runs for part in scored_parts(run)]
-    versions = ", ".join(dict.fromkeys(run.run["versions"]["captau"] for run in runs))
     works = Bibliography()
-    (own_key,) = works.add(_CAPTAU_ENTRY.replace("VERSION", versions))
-    sentences = [rf"We score captions with captau {versions} \cite{{{own_key}}}."]
+    sentences = [f"We score captions with {_cite_captau(runs, works)}."]
     for part in parts:
         n_images = int(part.corpus["n_images"].max())
         references = (
@@ -250,11 +288,26 @@ def _metrics(source: NamedRun) -> list[tuple[str, str, str, str]]:
     below = {name for names in source.below.values() for name in names}
     used = [s for s in dict.fromkeys(frame.loc[frame["value"].notna(), "metric"]) if s not in below]
     styles = source.styles
-    signatures = source.run.run["signatures"]
+    return _cited_metrics({spec: styles[spec] for spec in used}, source.run.run["signatures"])
+
+
+def _cited_metrics(
+    styles: Mapping[str, MetricStyle], signatures: Mapping[str, str]
+) -> list[tuple[str, str, str, str]]:
+    """Return spec, label, signature and BibTeX of metrics, in the order of tables."""
     return [
-        (spec, styles[spec].label, signatures.get(spec, "no signature"), styles[spec].citation)
-        for spec in sorted(used, key=lambda spec: styles[spec].order)
+        (spec, style.label, signatures.get(spec, "no signature"), style.citation)
+        for spec, style in sorted(styles.items(), key=lambda entry: entry[1].order)
     ]
+
+
+def _describe_data(data: Mapping[str, Any], works: Bibliography, details: Sequence[str]) -> str:
+    """Return a dataset's title with its citation, and its revision and details in parentheses."""
+    cited = ",".join(works.add(data["citation"]))
+    kind = "the synthetic dataset " if data["synthetic"] else ""
+    revision = latex_escape(data["revision"][:12])
+    remarks = "; ".join([f"revision {revision}", *details])
+    return rf"{kind}{latex_escape(data['title'])} \cite{{{cited}}} ({remarks})"
 
 
 def _on_data(source: NamedRun, works: Bibliography) -> list[str]:
@@ -265,8 +318,6 @@ def _on_data(source: NamedRun, works: Bibliography) -> list[str]:
         rows = [row for key, row in source.rows if key[:2] == block]
         protocol, frame = source.protocol(rows[0]), pd.DataFrame(rows)
         data = source.run.run["data"][rows[0]["dataset"]]
-        cited = ",".join(works.add(data["citation"]))
-        kind = "the synthetic dataset " if data["synthetic"] else ""
         rated = frame[frame["coefficient"] != "accuracy"]
         compared = frame[frame["coefficient"] == "accuracy"]
         sizes = [f"{frame['n_items'].max():,} captions"]
@@ -278,8 +329,7 @@ def _on_data(source: NamedRun, works: Bibliography) -> list[str]:
         names = [COEFFICIENTS[name] for name in dict.fromkeys(frame["coefficient"])]
         listed = " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
         sentences.append(
-            rf"On {kind}{latex_escape(data['title'])} \cite{{{cited}}} (revision "
-            f"{latex_escape(data['revision'][:12])}; {', '.join(sizes)}) we report {listed}: "
+            f"On {_describe_data(data, works, [', '.join(sizes)])} we report {listed}: "
             f"{'; '.join(_choices(protocol, works, rated=len(rated) > 0, compared=len(compared) > 0))}."
         )
     return sentences
@@ -310,4 +360,4 @@ def _choices(protocol: Protocol, works: Bibliography, *, rated: bool, compared: 
         clauses.append(LEVELS[protocol.level])
     if compared:
         clauses.append("equal scores of a pair count half")
-    return [*clauses, UNDEFINED[protocol.undefined]]
+    return [*clauses, UNDEFINED[protocol.undefined]] if rated or compared else clauses

@@ -1,7 +1,7 @@
 """`captau table`: finished runs and published numbers as one table, for a paper.
 
 A pure function of files: nothing is scored, and no dataset is read. `join` makes a `JoinedTable`,
-which `table_layouts` prints.
+which `table_layouts` prints; `written_table` is that of a run without correlations.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ..evaluation.published_numbers import (
 )
 from ..evaluation.wording import describe_protocol, interval_words, level_notes, rank_words
 from ..options.table import TableOptions
-from ..runs.finished_run import read_runs
+from ..runs.finished_run import FinishedRun
 from ..runs.tables import COEFFICIENT_STYLE, MISSING
 from ..scoring.catalog import METRIC_KINDS
 from ..scoring.protocol import Protocol
@@ -34,16 +34,33 @@ from .row_selection import agreement_notes, choose_rows, fold_published_rows, na
 from .systems_table import join_systems
 
 
-def join(config: TableOptions) -> JoinedTable:
+def written_table(config: TableOptions, run: FinishedRun) -> str:
+    """Return the table that a run of `STUDY_COMMANDS` wrote itself.
+
+    Raises:
+        InputError: where options ask for another table, or the run has lost its own.
+    """
+    name = {"markdown": "table.md", "latex": "table.tex"}.get(config.style, "")
+    own_options = TableOptions(runs=(run.folder,), style=config.style, output=config.output)
+    if not name or replace(config, runs=own_options.runs) != own_options or len(config.runs) > 1:
+        raise InputError(
+            f"{run.folder} is a run of captau {run.command}, which has a table of its own: name one such run, "
+            "with style=markdown or style=latex, and output= if you like"
+        )
+    if not run.has_file(name):
+        raise InputError(f"{run.folder / name} is missing; run captau {run.command} again")
+    return (run.folder / name).read_text(encoding="utf-8")
+
+
+def join(config: TableOptions, runs: Sequence[FinishedRun]) -> JoinedTable:
     """Finished runs and published numbers as one table.
 
     Of a metric with one signature that two runs have, the first run counts.
 
     Raises:
-        InputError: on a run that cannot be read, runs over different data, a coefficient or
-            dimension that no run has, or runs without any number.
+        InputError: on runs over different data, a coefficient or dimension that no run has, or runs
+            without any number.
     """
-    runs = read_runs(config.runs)
     if runs[0].command == "score":
         return join_systems(config, runs)
     sources = name_runs(runs)

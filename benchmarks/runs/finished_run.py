@@ -41,6 +41,8 @@ _TEXTS = (
 COMMANDS = ("bench", "compare", "reproduce", "train")
 #: The same, and the command that scores a user's own captions.
 COMMANDS_WITH_SCORE = (*COMMANDS, "score")
+#: Commands that study datasets and metrics; their runs have no correlations, and tables of their own.
+STUDY_COMMANDS = ("rank", "agree", "sensitivity", "complement", "thresholds")
 
 
 @dataclass(frozen=True)
@@ -202,8 +204,9 @@ def read_run(folder: str | Path, commands: Sequence[str] = COMMANDS) -> Finished
             f"output_dir={folder} again"
         )
     if command not in commands:
+        remark = "; table.md in it is its table" if command in STUDY_COMMANDS else ""
         raise InputError(
-            f"{folder} is a run of captau {command}; one of {', '.join(commands)} is expected"
+            f"{folder} is a run of captau {command}; one of {', '.join(commands)} is expected{remark}"
         )
     check_record(run, record, has_correlations=command in COMMANDS)
     if unfinished := run.get("unfinished"):
@@ -215,13 +218,14 @@ def read_run(folder: str | Path, commands: Sequence[str] = COMMANDS) -> Finished
 
 
 def read_runs(folders: Sequence[Path]) -> list[FinishedRun]:
-    """Read runs that are all of `captau score`, or all of commands that correlate.
+    """Read runs that are all of `captau score`, all of commands that correlate, or all of `STUDY_COMMANDS`.
 
     Raises:
         InputError: as `read_run` does, where a run is not of the first one's kind.
     """
-    first = read_run(folders[0], COMMANDS_WITH_SCORE)
-    commands = ("score",) if first.command == "score" else COMMANDS
+    first = read_run(folders[0], (*COMMANDS_WITH_SCORE, *STUDY_COMMANDS))
+    kinds = (("score",), COMMANDS, STUDY_COMMANDS)
+    commands = next(commands for commands in kinds if first.command in commands)
     return [first, *(read_run(folder, commands) for folder in folders[1:])]
 
 

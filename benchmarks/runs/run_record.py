@@ -85,7 +85,7 @@ def check_record(record: Mapping[str, Any], path: Path, *, has_correlations: boo
     required = {"protocols", "data", "signatures"} if has_correlations else set[str]()
     for marked_path, types in _FIELD_TYPES.items():
         field_path = marked_path.removesuffix("!")
-        if field_path.startswith("data.") and not has_correlations:
+        if field_path.startswith("data.") and record["command"] == "score":
             continue
         is_required = marked_path.endswith("!") or field_path in required
         for name, value in _find_values(record, field_path.split("."), is_required):

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 import captau
 from captau.benchmarks.reporting import citations as module
 from captau.benchmarks.reporting.citations import Bibliography, cite, entries
+from captau.benchmarks.runs.finished_run import STUDY_COMMANDS
 from captau.benchmarks.scoring.catalog import bibliography, metric_style, read_config
 from captau.benchmarks.scoring.protocol import (
     CORPUS_POLICIES,
@@ -184,6 +185,58 @@ def test_two_runs_are_one_paragraph(run, tmp_path):
     assert "500 replicates), seed 0 (run, again)" in text
     assert "900 replicates), seed 0 (other)" in text
     assert text.count(r"CIDEr \cite") == 1
+
+
+@pytest.fixture(scope="module")
+def studies(tmp_path_factory):
+    """Return the folders of runs without correlations, by command."""
+    folder = tmp_path_factory.mktemp("studies")
+    extra_by_command = {
+        "rank": ["metrics=bleu_1,cider", "statistics.replicates=100"],
+        "agree": ["draws=2"],
+        "sensitivity": ["metrics=bleu_1"],
+        "complement": ["metrics=bleu_1,cider", "draws=2"],
+        "thresholds": ["metrics=bleu_1"],
+    }
+    assert set(extra_by_command) == set(module.STUDIES) == set(STUDY_COMMANDS)
+    for command, extra in extra_by_command.items():
+        arguments = ["dataset=demo", f"output_dir={folder / command}", *extra]
+        assert run_captau(command, *arguments) == 0
+    return {command: folder / command for command in extra_by_command}
+
+
+def test_every_study_is_cited_with_its_data_and_metrics(studies):
+    texts = {command: " ".join(cite([run]).split()) for command, run in studies.items()}
+    for command, text in texts.items():
+        assert f"We measure {module.STUDIES[command]} with captau" in text
+        assert "The data is the synthetic dataset Demo" in text
+        assert ("papineni2002bleu" in keys_of(text)) == (command != "agree")
+        assert ("candidates are scored against all references" in text) == (command != "agree")
+    assert "(percentile bootstrap over images, 100 replicates), seed 0" in texts["rank"]
+    assert "Intervals" not in texts["thresholds"]
+    together = " ".join(cite(list(studies.values())).split())
+    assert together.count("We measure") == len(studies)
+    assert together.count("@article{vedantam2015cider") <= 1
+    assert len(keys_of(together)) == len(set(keys_of(together)))
+
+
+@pytest.mark.parametrize("command", STUDY_COMMANDS)
+def test_the_table_of_a_study_is_the_one_that_it_wrote(studies, capsys, command):
+    run = studies[command]
+    for style, name in (("markdown", "table.md"), ("latex", "table.tex")):
+        assert run_captau("table", f"run={run}", f"style={style}") == 0
+        assert capsys.readouterr().out.strip() == (run / name).read_text().strip()
+
+
+@pytest.mark.parametrize(
+    "arguments", [["table", "style=csv"], ["table", "sort=tau_c"], ["report"], ["plot"]]
+)
+def test_other_commands_name_the_table_of_a_study(studies, capsys, arguments):
+    command, *options = arguments
+    assert run_captau(command, f"run={studies['rank']}", *options) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "is a run of captau rank" in line
+    assert "table" in line
 
 
 def test_equal_keys_of_two_works_get_letters():

@@ -29,6 +29,7 @@ from captau.benchmarks.options.table import STYLES, TableOptions
 from captau.benchmarks.reporting.joined_table import join
 from captau.benchmarks.reporting.printed_table import JoinedTable
 from captau.benchmarks.reporting.table_layouts import LAYOUTS
+from captau.benchmarks.runs.finished_run import read_runs
 from captau.benchmarks.runs.tables import MISSING
 from captau.benchmarks.scoring.catalog import usual_protocol
 from captau.benchmarks.scoring.protocol import Protocol
@@ -62,7 +63,8 @@ def captau(capsys):
 
 
 def table(*folders, notes_below="full", **options) -> JoinedTable:
-    return join(TableOptions(runs=tuple(folders), notes_below=notes_below, **options))
+    config = TableOptions(runs=tuple(folders), notes_below=notes_below, **options)
+    return join(config, read_runs(config.runs))
 
 
 def row(of: JoinedTable, label: str, source: str = ""):
