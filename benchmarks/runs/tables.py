@@ -255,8 +255,9 @@ _LATEX = {
 
 
 def latex_escape(text: str) -> str:
-    """Escape text that LaTeX prints as it is."""
+    """Escape text for LaTeX; Greek letters and signs become formulas, and so do τ_a, τ_b and τ_c."""
     escaped = "".join(_LATEX.get(char, char) for char in text)
+    escaped = re.sub(r"\$\\tau\$\\_([abc])\b", r"$\\tau_\1$", escaped)
     # At the start of a row these would be arguments of the line break before it.
     return "{}" + escaped if escaped.startswith(("[", "*")) else escaped
 

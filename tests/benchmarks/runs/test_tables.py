@@ -234,7 +234,7 @@ def test_every_coefficient_has_a_style() -> None:
 
 def plain(latex: str) -> str:
     """LaTeX without its commands and escaped characters, which leaves what LaTeX would act on."""
-    return re.sub(r"^\{\}(?=[\[*])|\\text[a-z]+\{\}|\$\\[a-z]+\$|\\[&%$#_{}]", "", latex)
+    return re.sub(r"^\{\}(?=[\[*])|\\text[a-z]+\{\}|\$\\[a-z]+(?:_[abc])?\$|\\[&%$#_{}]", "", latex)
 
 
 @settings(max_examples=200)
@@ -250,6 +250,13 @@ def test_escaped_text_literally() -> None:
         r"$\tau$ $\kappa$ $\rho$ $\pm$ $\times$ $\to$ $\geq$ [x] `q' 50\%"
     )
     assert latex_escape("[x]*") == "{}[x]*"
+
+
+def test_coefficients_within_a_text_are_set_as_formulas() -> None:
+    escaped = latex_escape("against Y and Z, τ_c; τ_b below, τ_case, tau_c, τ_X-YZ")
+    assert escaped == (
+        r"against Y and Z, $\tau_c$; $\tau_b$ below, $\tau$\_case, tau\_c, $\tau$\_X-YZ"
+    )
 
 
 def _has_booktabs():
