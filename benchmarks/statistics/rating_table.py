@@ -99,14 +99,6 @@ class RatingTable:
         table = cls(_renumber(index), rater, value, source, is_anonymous=is_anonymous)
         return table.at_least(2)
 
-    @classmethod
-    def from_matrix(cls, ratings: Floats) -> RatingTable:
-        """Make a table of a matrix of shape (n_items, n_raters), NaN where a rater did not rate an item."""
-        item, rater = np.nonzero(~np.isnan(ratings))
-        source = np.unique(item).astype(np.int64)
-        table = cls(_renumber(item), rater.astype(np.int64), ratings[item, rater], source)
-        return table.at_least(2)
-
     def at_least(self, min_ratings: int) -> RatingTable:
         """Return the items with so many ratings."""
         keeps_item = self.count >= min_ratings

@@ -15,11 +15,11 @@ from captau.benchmarks.statistics.rater_agreement import (
     HALF_MEASURES,
     compute_measures,
 )
-from captau.benchmarks.statistics.rating_table import RatingTable
 from captau.benchmarks.statistics.virtual_raters import (
     CEILINGS,
 )
 from captau.datasets.schema import CaptionSet, Card, Scale, make_items
+from tests.benchmarks.statistics.rating_matrices import table_of_matrix
 from tests.conftest import run_captau
 
 FIVE = Scale(1, 5, 1)
@@ -73,7 +73,7 @@ def test_the_files_are_the_contract(agree):
     assert tuple(frame.columns) == AGREEMENT_COLUMNS
     assert AGREEMENT_COLUMNS == ("dataset", "measure", "value", "std", "n_items", "note")
     expected, _ = compute_measures(
-        RatingTable.from_matrix(np.random.default_rng(0).integers(1.0, 6.0, (20, 3))), FIVE
+        table_of_matrix(np.random.default_rng(0).integers(1.0, 6.0, (20, 3))), FIVE
     )
     assert list(frame["measure"]) == list(expected)
     assert set(frame["dataset"]) == {"demo"}

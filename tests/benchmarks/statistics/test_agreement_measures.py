@@ -35,6 +35,7 @@ from captau.benchmarks.statistics.virtual_raters import (
     measure_virtual_raters,
 )
 from captau.datasets.schema import Scale
+from tests.benchmarks.statistics.rating_matrices import table_of_matrix
 
 NAN = float("nan")
 FIVE, FOUR = Scale(1, 5, 1), Scale(1, 4, 1)
@@ -43,7 +44,7 @@ LEVELS = ("nominal", "ordinal", "interval")
 
 def of_raters(*raters: tuple[float, ...]) -> RatingTable:
     """From what each rater says of all items; NaN where one says nothing."""
-    return RatingTable.from_matrix(np.array(raters, dtype=float).T)
+    return table_of_matrix(np.array(raters, dtype=float).T)
 
 
 def simulated(n_items: int, n_raters: int, seed: int = 0) -> np.ndarray:
@@ -68,7 +69,7 @@ KRIPPENDORFF = np.array(
     ("level", "alpha"), [(LEVELS[0], 0.743), ("ordinal", 0.815), ("interval", 0.849)]
 )
 def test_krippendorff_alpha_of_the_published_example(level, alpha):
-    found = krippendorff_alpha(RatingTable.from_matrix(KRIPPENDORFF.T), level)
+    found = krippendorff_alpha(table_of_matrix(KRIPPENDORFF.T), level)
     assert round(found.value, 3) == alpha
     assert found.n_items == 11
 
@@ -81,7 +82,7 @@ SHROUT_FLEISS = np.array(
 
 
 def test_icc_of_the_published_example():
-    found = intraclass(RatingTable.from_matrix(SHROUT_FLEISS))
+    found = intraclass(table_of_matrix(SHROUT_FLEISS))
     assert [round(f.value, 2) for f in found.values()] == [0.17, 0.44]
     assert [f.note for f in found.values()] == ["", ""]
 
@@ -129,7 +130,7 @@ def test_cohen_kappa_is_the_mean_over_pairs_with_enough_in_common():
     ratings = simulated(60, 5)
     ratings[rng.random(ratings.shape) < 0.3] = NAN
     ratings[MIN_COMMON_ITEMS - 1 :, 4] = NAN  # the last rater has too few items with anyone
-    table = RatingTable.from_matrix(ratings)
+    table = table_of_matrix(ratings)
     for name, weights in (
         ("cohen_kappa", None),
         ("cohen_kappa_linear", "linear"),
@@ -166,7 +167,7 @@ def test_cohen_kappa_leaves_out_pairs_with_one_rating_throughout():
     [([(1, 2)] * 21, True), ([(1, 2)] * 20, False), ([(1, 2)] * 30 + [(2, 1)], False)],
 )
 def test_ratings_that_ascend_within_more_than_twenty_items_are_sorted(items, is_sorted):
-    note = cohen_kappas(RatingTable.from_matrix(np.array(items, float)))["cohen_kappa"].note
+    note = cohen_kappas(table_of_matrix(np.array(items, float)))["cohen_kappa"].note
     assert ("sorted ratings, not people" in note) == is_sorted
 
 
@@ -212,7 +213,7 @@ def test_halves_are_disjoint_and_of_one_size():
     ratings = np.full((4, 5), NAN)
     for item in range(4):
         ratings[item, : item + 2] = 2.0 ** np.arange(item + 2)
-    table = RatingTable.from_matrix(ratings)
+    table = table_of_matrix(ratings)
     draws = draw_halves(table, seed=1, draws=50)
     for means in draws:
         first, second = (np.round(m * (table.count // 2)).astype(int) for m in means)
@@ -293,7 +294,7 @@ def test_a_scale_without_steps_is_cut_into_ten():
 
 def test_virtual_measures_of_three_are_taken_as_they_are():
     ratings = simulated(40, 3)
-    found = measure_virtual_raters(RatingTable.from_matrix(ratings), FIVE)
+    found = measure_virtual_raters(table_of_matrix(ratings), FIVE)
     x, y, z = np.sort(ratings, axis=1).T
     expected = stats.kendalltau([*y, *y], [*x, *z], variant="c").statistic
     assert found["tau_Y-XZ"].value == pytest.approx(expected)
@@ -304,7 +305,7 @@ def test_virtual_measures_of_three_are_taken_as_they_are():
 
 
 def test_virtual_measures_of_more_are_the_mean_of_draws():
-    table = RatingTable.from_matrix(simulated(200, 6))
+    table = table_of_matrix(simulated(200, 6))
     few, many = (
         measure_virtual_raters(table, FIVE, draws=5),
         measure_virtual_raters(table, FIVE, draws=400),
@@ -322,16 +323,16 @@ def test_items_with_fewer_than_three_are_left_out_and_counted():
     ratings = simulated(50, 3)
     ratings[:20, 2] = NAN
     ratings[:5, 1] = NAN
-    found = measure_virtual_raters(RatingTable.from_matrix(ratings), FIVE)
+    found = measure_virtual_raters(table_of_matrix(ratings), FIVE)
     assert {f.n_items for f in found.values()} == {30}
     assert "items left out, with fewer than 3 ratings: 20" in found["kendall_w"].note
-    whole = measure_virtual_raters(RatingTable.from_matrix(ratings[20:]), FIVE)
+    whole = measure_virtual_raters(table_of_matrix(ratings[20:]), FIVE)
     assert found["kendall_w"].value == whole["kendall_w"].value
 
 
 def test_ceilings_by_their_definitions():
     ratings = simulated(80, 3)
-    table = RatingTable.from_matrix(ratings)
+    table = table_of_matrix(ratings)
     virtual = measure_virtual_raters(table, FIVE)
     found = compute_ceilings(table, "tau_c")
     assert list(found) == list(CEILINGS)
@@ -347,7 +348,7 @@ def test_ceilings_by_their_definitions():
 
 def test_ceilings_of_two_ratings():
     ratings = np.sort(simulated(80, 2), axis=1)
-    found = compute_ceilings(RatingTable.from_matrix(ratings), "tau_b")["ceiling_one_vs_rest"]
+    found = compute_ceilings(table_of_matrix(ratings), "tau_b")["ceiling_one_vs_rest"]
     assert found.value == pytest.approx(stats.kendalltau(*ratings.T).statistic)
     assert (found.n_items, found.n_ratings) == (80, 80)
 
@@ -362,7 +363,7 @@ def test_ceilings_of_two_ratings():
     ],
 )
 def test_undefined_is_nan_with_a_reason(ratings, reason):
-    found, _ = compute_measures(RatingTable.from_matrix(ratings), FIVE)
+    found, _ = compute_measures(table_of_matrix(ratings), FIVE)
     fine = {"percent_agreement", "stability_mean", "stability_std", "stability_within_0.25"}
     for name, one in found.items():
         if len(ratings) == 12 and name in fine:
@@ -373,7 +374,7 @@ def test_undefined_is_nan_with_a_reason(ratings, reason):
 
 
 def test_two_raters_have_no_virtual_three():
-    found, _ = compute_measures(RatingTable.from_matrix(simulated(30, 2)), FIVE)
+    found, _ = compute_measures(table_of_matrix(simulated(30, 2)), FIVE)
     for name in ("tau_X-YZ", "kendall_w", "fleiss_kappa", "fleiss_kappa_4=5"):
         assert (
             found[name].note
@@ -404,7 +405,7 @@ FIXED = (
 @laws
 @given(ratings=patchy)
 def test_alpha_is_that_of_the_krippendorff_package(ratings):
-    table = RatingTable.from_matrix(ratings)
+    table = table_of_matrix(ratings)
     assume(table.n_items > 0 and not table.is_constant)
     for level in LEVELS:
         expected = krippendorff.alpha(ratings.T, level_of_measurement=level)
@@ -428,7 +429,7 @@ def test_kappas_are_those_of_statsmodels_and_sklearn(ratings):
     assert fleiss_kappa(ratings) == pytest.approx(statsmodels_fleiss(counts))
     pair = ratings[:, :2]
     assume(np.ptp(pair) > 0)
-    found = cohen_kappas(RatingTable.from_matrix(pair), min_items=1)
+    found = cohen_kappas(table_of_matrix(pair), min_items=1)
     for weights, name in ((None, ""), ("linear", "_linear"), ("quadratic", "_quadratic")):
         expected = cohen_kappa_score(*pair.T, labels=[1, 2, 3, 4], weights=weights)
         assert found[f"cohen_kappa{name}"].value == pytest.approx(expected, abs=1e-12)
@@ -437,7 +438,7 @@ def test_kappas_are_those_of_statsmodels_and_sklearn(ratings):
 @laws
 @given(ratings=patchy, data=st.data())
 def test_laws(ratings, data):
-    found, histogram = compute_measures(RatingTable.from_matrix(ratings), FOUR, draws=3)
+    found, histogram = compute_measures(table_of_matrix(ratings), FOUR, draws=3)
     for name, one in found.items():
         assert math.isnan(one.value) == one.note.startswith("undefined: "), name
         assert math.isnan(one.value) or one.value <= 1 + 1e-9, name
@@ -450,12 +451,12 @@ def test_laws(ratings, data):
     # Neither the order of items nor the raters' numbers matter.
     items = data.draw(st.permutations(range(ratings.shape[0])))
     raters = data.draw(st.permutations(range(ratings.shape[1])))
-    mixed, _ = compute_measures(RatingTable.from_matrix(ratings[items][:, raters]), FOUR, draws=3)
+    mixed, _ = compute_measures(table_of_matrix(ratings[items][:, raters]), FOUR, draws=3)
     for name in FIXED:
         assert mixed[name].value == pytest.approx(found[name].value, nan_ok=True), name
         assert mixed[name].n_items == found[name].n_items
     # What knows ranks or differences alone, but no categories' names, survives a shift.
-    shifted, _ = compute_measures(RatingTable.from_matrix(ratings + 3), Scale(4, 7, 1), draws=3)
+    shifted, _ = compute_measures(table_of_matrix(ratings + 3), Scale(4, 7, 1), draws=3)
     for name, one in shifted.items():
         assert one.value == pytest.approx(found[name].value, nan_ok=True, abs=1e-9), name
 
@@ -467,9 +468,7 @@ def test_laws(ratings, data):
 )
 def test_who_agree_fully_have_one(values, n_raters):
     assume(len(set(values)) > 1)
-    table = RatingTable.from_matrix(
-        np.repeat(np.array(values, dtype=float)[:, None], n_raters, axis=1)
-    )
+    table = table_of_matrix(np.repeat(np.array(values, dtype=float)[:, None], n_raters, axis=1))
     found, histogram = compute_measures(table, FIVE, draws=2)
     # tau_c is 1 only where all levels are equally frequent.
     exact = {n for n in found if not n.startswith("tau") and "tau_c" not in n and n not in CEILINGS}
@@ -487,7 +486,7 @@ def test_who_agree_fully_have_one(values, n_raters):
 
 
 def test_a_seed_gives_the_same_numbers_again():
-    table = RatingTable.from_matrix(simulated(50, 6))
+    table = table_of_matrix(simulated(50, 6))
     first, again, other = (compute_measures(table, FIVE, seed)[0] for seed in (4, 4, 5))
     assert {k: v.value for k, v in first.items()} == {k: v.value for k, v in again.items()}
     assert first["tau_X-YZ"].value != other["tau_X-YZ"].value
@@ -510,12 +509,12 @@ def test_who_rates_thousands_of_items_with_thousands_of_others():
     table = RatingTable.from_ratings(ratings, ratings["item_id"].unique(), "overall")
     found, _ = compute_measures(table, FIVE, draws=2)
     assert "no two raters have 10 items in common" in found["cohen_kappa"].note
-    matrix = RatingTable.from_matrix(simulated(5000, 5))
+    matrix = table_of_matrix(simulated(5000, 5))
     assert found["icc1"].value == pytest.approx(intraclass(matrix)["icc1"].value)
 
 
 def test_without_a_seed_there_are_twenty_draws_of_seed_0():
-    table = RatingTable.from_matrix(simulated(30, 5))
+    table = table_of_matrix(simulated(30, 5))
     assert len(draw_halves(table)) == 20
     measures, same_measures = (
         compute_measures(table, FIVE, **options)[0] for options in ({}, {"seed": 0, "draws": 20})

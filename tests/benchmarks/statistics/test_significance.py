@@ -40,6 +40,7 @@ from captau.benchmarks.statistics.significance import (
     two_sided_p_value,
     williams,
 )
+from tests.benchmarks.statistics.rating_matrices import table_of_matrix
 from tests.conftest import run_captau, says
 
 COEFFICIENTS = ("tau_c", "tau_b", "spearman", "pearson")
@@ -657,7 +658,6 @@ def test_statistics_options_from_python():
 def test_disattenuated_by_hand(tmp_path):
     """r over the root of ICC(1,1), as `captau agree` and SciPy have them; ICC(1,k) of means."""
     from captau.benchmarks.statistics.rater_agreement import intraclass
-    from captau.benchmarks.statistics.rating_table import RatingTable
 
     demo = captau.load("demo")
     table = RatingTable.from_ratings(demo.ratings, demo.items["item_id"], "overall")
@@ -717,7 +717,7 @@ def test_disattenuation_says_where_it_cannot(tmp_path):
 )
 def test_what_the_ratings_of_two_items_say_of_reliability(ratings, reason):
     options = StatisticsOptions(interval="none")
-    table = RatingTable.from_matrix(np.array(ratings, dtype=float))
+    table = table_of_matrix(np.array(ratings, dtype=float))
     for row in disattenuate(panel(), table, "per_rating", options):
         assert row.note.removeprefix("undefined: ") == reason
         assert math.isnan(row.corrected) == bool(reason)
@@ -729,8 +729,8 @@ def test_reliability_of_a_resample_is_that_of_its_ratings():
     ratings[rng.random((12, 4)) < 0.2] = math.nan
     ratings[:, :2] = np.nan_to_num(ratings[:, :2])
     image, weights = np.arange(12) // 3, np.array([2, 0, 1, 1])
-    table = RatingTable.from_matrix(ratings)
-    chosen = intraclass(RatingTable.from_matrix(np.repeat(ratings, weights[image], axis=0)))
+    table = table_of_matrix(ratings)
+    chosen = intraclass(table_of_matrix(np.repeat(ratings, weights[image], axis=0)))
     for measure in ("icc1", "icc1k"):
         found = reliability_statistic(table, image, measure)(weights[:, None])
         assert found[0, 0] == pytest.approx(chosen[measure].value, abs=1e-12)
