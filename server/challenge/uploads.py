@@ -65,7 +65,8 @@ async def store_upload(
     endings, megabytes = ENDINGS[challenge.kind], challenge.limits.megabytes
     if ending not in endings:
         raise RefusedError(f"{file_name}: the name of the file must end in {', '.join(endings)}.")
-    key = secrets.token_hex(8)
+    # Programs that read the leaderboard's table would take digits, or 12e4, for a number.
+    key = f"c{secrets.token_hex(8)[1:]}"
     digest, size = hashlib.sha256(), 0
     folder = store.folder / key
     try:

@@ -48,7 +48,10 @@ class StudyDatabase:
 
     def __init__(self, database: Database, study: Study) -> None:
         self.database, self.study, self.form = database, study, study.form
-        self.secret = database.run_blocking(self._begin)
+        settings = database.run_blocking(self._begin)
+        self.secret = bytes.fromhex(settings["secret"])
+        # Databases of former versions have none, and keep the codes that raters have seen.
+        self._code_prefix = settings.get("completion_prefix", "")
         self.units = database.run_blocking(lambda c: _load_units(c, study))
         self.pool_sizes = Counter(unit.pool for unit in self.units.values())
         self.clock = Clock(database.run_blocking(_latest_time))
@@ -63,8 +66,12 @@ class StudyDatabase:
         return f"r{self.tag('rater', rater_id)[:8]}"
 
     def completion_code(self, rater_id: int) -> str:
-        """Return the code that a crowd's worker hands in: the study's, or else one of their own."""
-        return self.study.completion or self.tag("completion", rater_id)[:10].upper()
+        """Return the code that a crowd's worker hands in: the study's, or else one of their own.
+
+        The prefix keeps programs that read tables from taking one such as 12345678E9 for a number.
+        """
+        own_code = f"{self._code_prefix}{self.tag('completion', rater_id)[:10].upper()}"
+        return self.study.completion or own_code
 
     def items_by_id(self) -> dict[int, tuple[StudyUnit, StudyItem]]:
         """Return each item with its unit, by the item's number."""
@@ -78,8 +85,8 @@ class StudyDatabase:
             for t in tables
         }
 
-    def _begin(self, c: Connection) -> bytes:
-        """Return the study's secret; the first to open a database fills it."""
+    def _begin(self, c: Connection) -> dict[str, str]:
+        """Return the database's settings, the secret among them; the first to open a database fills it."""
         settings = {row.key: row.value for row in c.execute(select(site_settings))}
         name, study = self.database.display_name, self.study
         if "secret" not in settings and self.database.is_read_only:
@@ -89,6 +96,7 @@ class StudyDatabase:
                 "study": study.name,
                 "digest": study.digest,
                 "secret": secrets.token_hex(32),
+                "completion_prefix": "C",
             }
             rows = [{"key": key, "value": value} for key, value in settings.items()]
             c.execute(insert(site_settings), rows)
@@ -105,7 +113,7 @@ class StudyDatabase:
                 f"{name}: the items or rules of '{study.name}' are not those it was started with; "
                 f"undo the change, or start again with another database="
             )
-        return bytes.fromhex(settings["secret"])
+        return settings
 
 
 def holds_study(database: Database) -> bool:

@@ -167,10 +167,11 @@ class ServeProcess:
                 stderr=subprocess.STDOUT,
                 env={**os.environ, "PYTHONUNBUFFERED": "1", **environment},
             )
-        while not (match := re.search(r"http://\S+:\d+", self.output)):
+        # The dashboard's line is the last before the site answers.
+        while not (match := re.search(r"^dashboard: (http://\S+:\d+)/.*\n", self.output, re.M)):
             assert self._process.poll() is None, self.output
             time.sleep(0.05)
-        self.url = match[0]
+        self.url = match[1]
 
     @property
     def output(self):

@@ -208,6 +208,7 @@ def test_a_file_is_stored_whole_or_not_at_all(tmp_path):
     try:
         upload = store(site, "a.json", b"[", b"]")
         assert upload.bytes == 2
+        assert upload.key.startswith("c"), "spreadsheets take a key of digits for a number"
         assert (folder / upload.key / "upload.json").read_bytes() == b"[]"
         before = sorted(folder.iterdir())
         for name, pieces, message in (

@@ -6,10 +6,13 @@ import io
 
 import pandas as pd
 import pytest
+from sqlalchemy import delete
 
 from captau.server.collect.export.export_files import export_files
 from captau.server.collect.forms.game_rules import consensus, score
 from captau.server.collect.simulation.browser import join_study
+from captau.server.collect.store.tables import site_settings
+from tests.server.collect.conftest import make_site
 from tests.server.collect.visitors import finish_tutorial, load_rows, open_unit_id, sign_in_admin
 
 
@@ -85,10 +88,31 @@ def test_a_crowd_s_participants_are_listed_with_their_codes(serve_small):
     levels = {f"overall_{k}": 3 for k in range(1, len(page.captions) + 1)}
     end = browser.post("/rate", {**page.hidden, **levels})
     table = read_table(site, "participants", "participants.csv")
-    assert table["completion"].tolist()[0] in end.text
+    (code,) = table["completion"]
+    assert code in end.text
     log = read_table(site, "log", "log.csv")
     assert set(log["number"]) == {1}  # all captions of one page
     assert "consensus" not in log
+
+
+@pytest.mark.parametrize("tag", ["1234567890abcdef", "12345678e9abcdef"])
+def test_a_completion_code_is_never_read_as_a_number(serve_small, monkeypatch, tag):
+    site, url = serve_small("four", participants="crowd")
+    join_study(url, path="/?worker=w1")
+    monkeypatch.setattr(site.store, "tag", lambda *_: tag)
+    table = read_table(site, "participants", "participants.csv")
+    assert table["completion"].tolist() == [f"C{tag[:10].upper()}"]
+
+
+def test_a_study_of_a_former_version_keeps_its_completion_codes(tmp_path):
+    store = make_site(tmp_path, "four", participants="crowd").store
+    code = store.completion_code(1)
+    statement = delete(site_settings).where(site_settings.c.key == "completion_prefix")
+    store.database.run_blocking(lambda c: c.execute(statement) and None)
+    store.database.close()
+    reopened = make_site(tmp_path).store
+    assert f"C{reopened.completion_code(1)}" == code
+    reopened.database.close()
 
 
 @pytest.mark.parametrize("protocol", ["thumb", "ab", "references"])
