@@ -31,7 +31,9 @@ class WaitingConnections:
         connections = self._by_address.setdefault(address, {})
         connections[connection] = None
         if len(connections) > self._limit:
-            next(iter(connections)).transport.abort()
+            longest = next(iter(connections))
+            del connections[longest]  # it is lost later than the next may come
+            longest.transport.abort()
 
     def discard(self, address: str, connection: BoundedConnection) -> None:
         """Forget a connection that waits no longer."""

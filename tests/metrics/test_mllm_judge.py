@@ -286,11 +286,11 @@ def test_a_timeout_is_tried_again(stub, pauses):
     def slow(body):
         if not gate.is_set():
             gate.set()
-            threading.Event().wait(2)
+            threading.Event().wait(6)
         return completion(*sure("0", "."), EIGHT)
 
     stub.reply = slow
-    assert judge(stub, timeout=0.3).score(rows()) == pytest.approx([0.74])
+    assert judge(stub, timeout=2.0).score(rows()) == pytest.approx([0.74])
     assert pauses == [1]
 
 
@@ -388,12 +388,12 @@ print(MllmJudge("m", url=sys.argv[1], preset="references").score(rows).tolist())
 
 def test_a_killed_run_and_two_at_once(stub, cache):
     """A SIGKILL with answers under way; then two runs at once, which go on from what is kept."""
-    reached = threading.Event()
+    reached, is_killed = threading.Event(), threading.Event()
 
     def slow(body):
         if len(stub.asked) > 10:
             reached.set()
-            threading.Event().wait(3)
+            is_killed.wait()
         return completion(*sure("0", "."), EIGHT)
 
     stub.reply = slow
@@ -402,6 +402,7 @@ def test_a_killed_run_and_two_at_once(stub, cache):
         assert reached.wait(60)
         killed.send_signal(signal.SIGKILL)
         assert killed.wait() == -signal.SIGKILL
+    is_killed.set()
     there = kept(cache)
     assert 7 <= len(there) <= 11
     assert all(json.loads(path.read_text())["answer"] for path in there)

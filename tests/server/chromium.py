@@ -18,7 +18,7 @@ class ChromiumPage:
         self.url, self.width = url, width
         self.context = chromium.new_context(viewport={"width": width, "height": 800})
         self.page = self.context.new_page()
-        self.page.set_default_timeout(10_000)
+        self.page.set_default_timeout(60_000)
         self.errors = []
         self.page.on("pageerror", lambda error: self.errors.append(str(error)))
         self.page.on("console", self._collect_error)

@@ -8,12 +8,13 @@ import socket
 import threading
 import time
 from contextlib import closing
+from unittest.mock import Mock
 from urllib.parse import urlsplit
 
 import pytest
 from fastapi import FastAPI, Request
 
-from captau.server.web.bounded_connection import BoundedConnection
+from captau.server.web.bounded_connection import BoundedConnection, WaitingConnections
 from tests.conftest import serving
 
 GET, POST = b"GET /health HTTP/1.1\r\nhost: x\r\n", b"POST /echo HTTP/1.1\r\nhost: x\r\n"
@@ -31,11 +32,6 @@ def app():
     @app.post("/echo")
     async def count_bytes(request: Request):
         return len(await request.body())
-
-    @app.get("/slow")
-    async def wait():
-        await asyncio.sleep(1)
-        return "ok"
 
     return app
 
@@ -126,7 +122,7 @@ def test_a_client_that_sends_slowly_is_cut_off_while_others_are_served(app, head
 
 
 def test_a_slow_body_that_keeps_coming_is_taken(app, monkeypatch):
-    monkeypatch.setattr(BoundedConnection, "body_seconds", 0.2)
+    monkeypatch.setattr(BoundedConnection, "body_seconds", 0.6)
     monkeypatch.setattr(BoundedConnection, "body_bytes_per_second", 1000)
     with serving(app) as url, closing(connect(url)) as steady:
         steady.sendall(POST + b"content-length: 8000\r\n\r\n")
@@ -176,13 +172,32 @@ def test_connections_that_wait_are_bounded_by_address(app):
             connection.close()
 
 
+def test_connections_that_come_at_once_close_one_each():
+    """Before the server has noticed that an aborted one is lost."""
+    waiting, connections = WaitingConnections(3), [Mock() for _ in range(8)]
+    for connection in connections:
+        waiting.add("192.0.2.7", connection)
+    are_closed = [connection.transport.abort.called for connection in connections]
+    assert are_closed == [True] * 5 + [False] * 3
+
+
 def test_requests_that_have_arrived_are_not_bounded_by_address(app):
+    arrived, may_answer = threading.Semaphore(0), threading.Event()
+
+    @app.get("/together")
+    async def answer_together():
+        arrived.release()
+        while not may_answer.is_set():
+            await asyncio.sleep(0.01)
+        return "ok"
+
     with serving(app, waiting_limit=3) as url:
         visitors = []
         for _ in range(12):
             visitors.append(connect(url))
-            visitors[-1].sendall(b"GET /slow HTTP/1.1\r\nhost: x\r\n\r\n")
-            time.sleep(0.02)  # it arrives before the next
+            visitors[-1].sendall(b"GET /together HTTP/1.1\r\nhost: x\r\n\r\n")
+            assert arrived.acquire(timeout=60), "it comes before the next"
+        may_answer.set()
         assert [read_status(visitor) for visitor in visitors] == [200] * 12
         for visitor in visitors:
             visitor.close()

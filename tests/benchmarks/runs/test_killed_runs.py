@@ -67,7 +67,7 @@ def test_sigkill_then_again_gives_equal_bytes(whole, tmp_path, share):
     for name in CSVS:
         assert (tmp_path / "out" / name).read_bytes() == (expected / name).read_bytes()
     assert not list((tmp_path / "out").glob(".*")), "temporaries of the killed run are gone"
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while any(Path(f"/proc/{pid}").exists() for pid in children) and time.monotonic() < deadline:
         time.sleep(0.1)
     assert not [pid for pid in children if Path(f"/proc/{pid}").exists()], "Java went with its run"

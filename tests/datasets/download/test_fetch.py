@@ -284,8 +284,8 @@ def test_no_server(site, served, root) -> None:
 
 
 def test_a_server_that_says_nothing(site, served, root) -> None:
-    site.pause = 1
-    how = replace(ONCE, timeout=0.1)
+    site.pause = 6
+    how = replace(ONCE, timeout=1)
     assert "the connection keeps breaking, at 0 bytes" in fails(served, root, how)
 
 
