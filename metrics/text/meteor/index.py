@@ -138,11 +138,12 @@ def _compile(path: Path, program: Path, paraphrases: Path | None, language: str)
     from filelock import FileLock
 
     path.parent.mkdir(parents=True, exist_ok=True)
-    with FileLock(path.with_suffix(".lock")):
+    # One lock for the indexes of all languages: whoever has it removes what killed processes left.
+    with FileLock(path.with_name("index.lock")):
         index = _read(path)
         if index is not None:
             return index
-        for leftover in path.parent.glob(".*.tmp"):  # of a killed process: this one has the lock
+        for leftover in path.parent.glob(".*.tmp"):
             leftover.unlink(missing_ok=True)
         with (
             replacing(path) as stream,

@@ -36,6 +36,7 @@ def sources(tmp_path):
         archive.writestr("synonym/english.synsets", "car\n7 5\nauto\n5\ngoose\n9\n")
         archive.writestr("synonym/english.exceptions", "goose\ngeese geeses\n")
         archive.writestr("function/english.words", "the\na\n")
+        archive.writestr("function/other.words", "")
         archive.writestr("nonbreaking/english.prefixes", "# titles\nmr\n\npp #NUMERIC_ONLY#\n")
     pairs = tmp_path / "pairs.gz"
     pairs.write_bytes(gzip.compress("".join(f"0.5\n{a}\n{b}\n" for a, b in PAIRS).encode()))
@@ -287,6 +288,14 @@ def test_two_processes_compile_once(sources, tmp_path):
     outputs = sorted(process.communicate()[0].split() for process in processes)
     assert outputs == [["3"], ["compiling", "3"]]
     assert [p.returncode for p in processes] == [0, 0]
+
+
+def test_indexes_of_two_languages_compiled_at_once_are_both_kept(sources, tmp_path, open_index):
+    other = start_child(sources, tmp_path / "cache", 1)
+    assert other.stdout.readline() == "compiling\n"
+    open_index(*sources, tmp_path / "cache", "other")
+    assert other.communicate()[0] == "3\n"
+    assert len(list((tmp_path / "cache").glob("*.index"))) == 2
 
 
 def test_a_kill_while_compiling_leaves_nothing_wrong(sources, tmp_path, open_index):
