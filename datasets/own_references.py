@@ -87,10 +87,8 @@ def find_own_references(items: pd.DataFrame) -> OwnReferences:
         items: of a `CaptionSet`; its columns `caption` and `references` count.
     """
     marks = [
-        (len(others) < len(references), caption in references, bool(references) and not others)
-        for (caption, references), others in zip(
-            _texts(items), leave_out_copies(items), strict=True
-        )
+        (len(rest) < len(references), caption in references, bool(references) and not rest)
+        for (caption, references), rest in zip(_texts(items), leave_out_copies(items), strict=True)
     ]
     table = np.array(marks, dtype=bool).reshape(-1, 3)
     return OwnReferences(table[:, 0], table[:, 1], table[:, 2])

@@ -127,8 +127,8 @@ def _read_experiment(command: Command, options: Mapping[str, Option], name: str)
     """
     files = own_files("experiment")
     if name not in files:
-        known = ", ".join(files) or "none; --config-dir=DIR says where they lie"
-        raise InputError(f"unknown experiment '{name}'; known: {known}")
+        listed_names = ", ".join(files) or "none; --config-dir=DIR says where they lie"
+        raise InputError(f"unknown experiment '{name}'; known: {listed_names}")
 
     def walk(fields: YamlFields, prefix: str) -> Iterator[tuple[str, str]]:
         for field in fields:

@@ -49,8 +49,8 @@ def overview(root: Path | None) -> ResultTable:
     if absent:
         notes[-1] += " captau data fetch dataset=NAME downloads them."
     if spice_models.missing_jars(spice_models.jar_folder()):
-        way = f"captau data fetch dataset={spice_models.NAME}"
-        notes.append(f"The metric spice needs {spice_models.NAME}: {way} downloads them.")
+        fetch_command = f"captau data fetch dataset={spice_models.NAME}"
+        notes.append(f"The metric spice needs {spice_models.NAME}: {fetch_command} downloads them.")
     columns = ["status", "size", "items", "judgements"]
     return ResultTable("Datasets", "dataset", columns, rows, notes=notes, numeric=False)
 
@@ -76,8 +76,8 @@ def details(names: Iterable[str], root: Path | None) -> list[ResultTable]:
         }
         notes: list[str] = []
         for source in missing(folder, card):
-            way = "" if source.downloads else " (by hand)"
-            notes.append(f"Missing: {source.path} from {source.url}{way}")
+            remark = "" if source.downloads else " (by hand)"
+            notes.append(f"Missing: {source.path} from {source.url}{remark}")
         if notes:
             fetched, imported = (
                 f"captau data fetch dataset={name}",

@@ -192,8 +192,8 @@ def _uses_preferences(study: StudiedDataset, source: str | None) -> bool:
     if source != "preferences" and study.selection.protocol.dimension:
         return False
     if study.selection.preferences.empty:
-        lacking = "preferences" if source else "ratings and no preferences"
-        raise InputError(f"dataset {study.name}: it has no {lacking} to rank systems by")
+        missing_kinds = "preferences" if source else "ratings and no preferences"
+        raise InputError(f"dataset {study.name}: it has no {missing_kinds} to rank systems by")
     return True
 
 

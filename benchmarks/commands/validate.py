@@ -119,11 +119,11 @@ def _find_covering_member(
         name: len(expected & (_read_captions(content, path, name, None, Faults(0)) or {}).keys())
         for name, content in texts.items()
     }
-    most = max(counts.values())
-    covering = [name for name, count in counts.items() if count == most]
-    if not most or len(covering) > 1:
+    highest_count = max(counts.values())
+    covering = [name for name, count in counts.items() if count == highest_count]
+    if not highest_count or len(covering) > 1:
         raise InputError(
-            f"{path}: results on {len(texts)} sets, {most:,} images of each among the references'; member=NAME "
+            f"{path}: results on {len(texts)} sets, {highest_count:,} images of each among the references'; member=NAME "
             f"says which the references are of"
         )
     return covering[0]

@@ -247,12 +247,12 @@ def describe_revisions(dataset: str, printed_revision: str, revision: str) -> st
     )
 
 
-def protocol_differences(paper: Protocol, here: Protocol) -> list[str]:
+def protocol_differences(paper: Protocol, own_protocol: Protocol) -> list[str]:
     """Describe each difference of two protocols: `references mean_over_single (here all)`."""
     return [
-        f"{name} {describe_choice(getattr(paper, name))} (here {describe_choice(getattr(here, name))})"
+        f"{name} {describe_choice(getattr(paper, name))} (here {describe_choice(getattr(own_protocol, name))})"
         for name in COMPARED_CHOICES
-        if getattr(paper, name) != getattr(here, name)
+        if getattr(paper, name) != getattr(own_protocol, name)
     ]
 
 

@@ -144,9 +144,9 @@ class SensitivityAnalysis:
                 drawn: dict[CurveKey, list[Coefficient]] = {}
                 for _ in self._draws("raters", size, usual, is_whole=size == int(counts.max())):
                     shuffled = ratings.assign(lot=rng.random(len(ratings))).sort_values("lot")
-                    place = shuffled.groupby("item_id", sort=False).cumcount()
+                    lot_rank = shuffled.groupby("item_id", sort=False).cumcount()
                     points = self.selection.protocol.data_points_of(
-                        shuffled[place < size].sort_index(), self.selection.items, dimension
+                        shuffled[lot_rank < size].sort_index(), self.selection.items, dimension
                     )
                     self._add_draw(drawn, self.selection, scores, points, dimension)
                 yield from self._curves("raters", size, drawn, note if n_left_out else "")
@@ -157,17 +157,17 @@ class SensitivityAnalysis:
         if not metrics:
             raise InputError("kind=references: none of the metrics uses references")
         counts = self.selection.items["references"].map(len)
-        most = int(counts.max())
-        if most < 2:
+        max_count = int(counts.max())
+        if max_count < 2:
             raise InputError(
                 f"dataset {self.study.name}: no item has two references; kind=references needs them"
             )
         rng = np.random.default_rng(self.seed)
-        n_fewer = int((counts < most).sum())
-        note = f"{n_fewer} items have fewer than {most} references" if n_fewer else ""
-        for size in range(1, most + 1):
+        n_fewer = int((counts < max_count).sum())
+        note = f"{n_fewer} items have fewer than {max_count} references" if n_fewer else ""
+        for size in range(1, max_count + 1):
             drawn: dict[CurveKey, list[Coefficient]] = {}
-            for _ in self._draws("references", size, most, is_whole=size == most):
+            for _ in self._draws("references", size, max_count, is_whole=size == max_count):
                 items = draw_references(self.selection.items, size, rng)
                 selection = self.selection.with_items(items)
                 scores = self.study.scores(selection, metrics)
@@ -394,11 +394,11 @@ class SensitivityAnalysis:
             )
         return drawn
 
-    def _draws(self, kind: str, size: int, most: int, *, is_whole: bool) -> Iterator[None]:
+    def _draws(self, kind: str, size: int, max_size: int, *, is_whole: bool) -> Iterator[None]:
         """Count the draws of a size on the progress bar; one where nothing is left to chance."""
         n_draws = 1 if is_whole else self.n_draws or DRAWS[kind]
         for draw in range(1, n_draws + 1):
-            step = f"{self.study.name}: {size} of {most} {kind}, draw {draw} of {n_draws}"
+            step = f"{self.study.name}: {size} of {max_size} {kind}, draw {draw} of {n_draws}"
             with self.study.progress.step(step):
                 yield
 

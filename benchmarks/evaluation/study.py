@@ -63,9 +63,9 @@ class StudiedDataset:
             selection: other items of the dataset, or the same under another protocol.
             metrics: some of the study's; None for all.
         """
-        chosen = self.metrics if metrics is None else metrics
+        scored_metrics = self.metrics if metrics is None else metrics
         return score_dataset(
-            selection or self.selection, chosen, self.store, self.progress
+            selection or self.selection, scored_metrics, self.store, self.progress
         ).oriented
 
 

@@ -247,11 +247,11 @@ def _fold_jobs(
     for index in range(options.folds):
         test = np.flatnonzero(fold_of_row == index)
         lenders = sorted({image for row in test.tolist() for image in borrowed.get(row, ())})
-        others = np.unique(image_ids[fold_of_row != index])
-        excluded = others[np.isin(others, lenders)]
+        training_images = np.unique(image_ids[fold_of_row != index])
+        excluded = training_images[np.isin(training_images, lenders)]
         if options.strict_control:
             rng = np.random.default_rng([seed, options.folds, index, 1])
-            excluded = rng.choice(others, size=len(excluded), replace=False)
+            excluded = rng.choice(training_images, size=len(excluded), replace=False)
         is_usable = (fold_of_row != index) & ~np.isin(image_ids, excluded)
         usable = np.flatnonzero(is_usable)
         usable_images = np.unique(image_ids[usable])

@@ -113,8 +113,8 @@ class ExpectedCounts:
         """
         if held_out == "last":
             last = uses.by_place[-1]
-            others = sum(uses.by_place[1:k], uses.by_place[0])
-            return cls(last * others, _drop_zeros(last - last * (others > 0)), others)
+            first_uses = sum(uses.by_place[1:k], uses.by_place[0])
+            return cls(last * first_uses, _drop_zeros(last - last * (first_uses > 0)), first_uses)
         counts, people = uses.counts, uses.k + 1
         count = counts.data
         none_has_it = comb(people - count, k) / comb(people - 1, k)

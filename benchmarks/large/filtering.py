@@ -12,11 +12,9 @@ import json
 import math
 import os
 import shutil
-import time
 from collections.abc import Mapping
 from contextlib import ExitStack, chdir
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +28,7 @@ from ..options.large import FilterOptions
 from ..runs.output_folder import OutputFolder
 from ..runs.progress_bar import RowProgress
 from ..runs.results import describe_environment, table_files, to_csv, to_json
+from ..runs.run_output import RunClock
 from ..runs.tables import MISSING, ResultTable, format_number
 from .distributions import SHARES
 from .engines import Engine, open_engine
@@ -76,7 +75,7 @@ def run(config: FilterOptions) -> FilteredCaptions:
 
 
 def _filter(config: FilterOptions) -> FilteredCaptions:
-    started, started_at = time.perf_counter(), datetime.now(UTC)
+    clock = RunClock()
     source = ResultFolder(config.run)
     manifest = _read_manifest(source)
     if config.metric not in manifest["signatures"]:
@@ -127,17 +126,18 @@ def _filter(config: FilterOptions) -> FilteredCaptions:
                         "undefined": scan.n_undefined,
                         "tied": scan.n_tied,
                         **describe_environment(),
-                        "started": started_at.isoformat(timespec="seconds"),
-                        "seconds": round(time.perf_counter() - started, 3),
+                        **clock.record(),
                     }
                 ),
             }
         )
+    return FilteredCaptions(tables, _summarise(scan, threshold, kept_folder), folder.path)
+
+
+def _summarise(scan: ScoreScan, threshold: Threshold, folder: Path) -> str:
     share = scan.n_kept / scan.n_rows if scan.n_rows else math.nan
-    summary = f"kept {scan.n_kept:,} of {scan.n_rows:,} captions ({share:.1%}), in {kept_folder}"
-    if words := threshold.precision_words:
-        summary += f"; {words}"
-    return FilteredCaptions(tables, summary, folder.path)
+    summary = f"kept {scan.n_kept:,} of {scan.n_rows:,} captions ({share:.1%}), in {folder}"
+    return "; ".join(filter(None, [summary, threshold.precision_words]))
 
 
 def _is_same(path: Path, other_path: Path) -> bool:

@@ -67,6 +67,6 @@ def plan_rounds(n_files: int, n_bytes: int) -> tuple[MergeRound, ...]:
     while n_files > FAN:
         rounds.append(MergeRound(n_files, n_ranges, FAN, FAN))
         n_files, n_ranges = rounds[-1].n_groups, n_ranges * FAN
-    needed = max(n_bytes // TASK_BYTES, min(_RANGES, n_bytes // _RANGE_BYTES)) // n_ranges
-    rounds.append(MergeRound(n_files, n_ranges, n_files, 1 << needed.bit_length()))
+    n_needed = max(n_bytes // TASK_BYTES, min(_RANGES, n_bytes // _RANGE_BYTES)) // n_ranges
+    rounds.append(MergeRound(n_files, n_ranges, n_files, 1 << n_needed.bit_length()))
     return tuple(rounds)

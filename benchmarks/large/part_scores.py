@@ -193,9 +193,9 @@ def score_part(plan: RunPlan, task: Mapping[str, Any]) -> dict[str, Any]:
 
 def _share_frequencies(plan: RunPlan, part: str, rows: Rows) -> None:
     """Hand the document frequencies of a part's n-grams to the metrics that look them up."""
-    if own := plan.own_frequencies:
+    if own_table := plan.own_frequencies:
         tokens = plan.path("tokens", f"{part}.npz")
-        key = corpus_key(plan.cider_by_table[own].tokenizer)
+        key = corpus_key(plan.cider_by_table[own_table].tokenizer)
         rows.compute_once(key, lambda: Corpus.read(tokens))
     keys_by_tokenizer: dict[str, list[frequency_table.KeyHalves]] = {}
     for name, metric in plan.cider_by_table.items():

@@ -8,11 +8,9 @@ of workers, nor the order of the tasks. `cli.tasks` calls it.
 from __future__ import annotations
 
 import shutil
-import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +28,7 @@ from ..options.large import ROWS, LargeOptions
 from ..runs.output_folder import RUN_FILE
 from ..runs.progress_bar import RowProgress
 from ..runs.results import describe_environment, table_files, to_csv, to_json
+from ..runs.run_output import RunClock
 from ..scoring.unavailable_metrics import (
     UnavailableMetrics,
     describe_reasons,
@@ -67,7 +66,7 @@ def run(config: LargeOptions) -> LargeScores:
 
 
 def _score_large_set(config: LargeOptions) -> LargeScores:
-    started, started_at = time.perf_counter(), datetime.now(UTC)
+    clock = RunClock()
     evidence: Evidence | None = None
     if config.trust is not None:
         evidence = load_evidence([m.spec for m in config.metrics], config.trust)
@@ -111,8 +110,7 @@ def _score_large_set(config: LargeOptions) -> LargeScores:
             "engine": engine.name,
             "workers": engine.workers,
             "costs": runner.describe_costs(),
-            "started": started_at.isoformat(timespec="seconds"),
-            "seconds": round(time.perf_counter() - started, 3),
+            **clock.record(),
         }
         files = {
             "corpus.json": to_json(record["corpus"]),
@@ -192,10 +190,10 @@ def _choose_metrics(plan: RunPlan, metrics: Sequence[Metric]) -> RunPlan:
     """
     for metric in metrics:
         check_parts_suffice(metric)
-    own = {m.frequencies_key: m.spec for m in metrics if isinstance(m, Cider) and m.df is None}
-    if len(own) > 1:
+    specs = {m.frequencies_key: m.spec for m in metrics if isinstance(m, Cider) and m.df is None}
+    if len(specs) > 1:
         raise InputError(
-            f"metrics: {', '.join(own.values())} count the document frequencies of a large set under different "
+            f"metrics: {', '.join(specs.values())} count the document frequencies of a large set under different "
             f"tokenisers; score them apart, or give them df=FILE"
         )
     plan = replace(

@@ -64,8 +64,8 @@ def _check_dataset(fields: YamlFields, path: Path) -> None:
         raise options.error(
             "path", f"{path.name} would be its file of scales; rename {options.text('path')}"
         )
-    known = [option.key.partition(".")[2] for option in FILE]
-    _check_keys(options, [key for key in known if key != "name"])
+    field_names = [option.key.partition(".")[2] for option in FILE]
+    _check_keys(options, [key for key in field_names if key != "name"])
     _check_protocol(fields.section("protocol"), path)
 
 
@@ -137,13 +137,13 @@ _CHECKS: Mapping[str, Callable[[YamlFields, Path], None]] = {
 }
 
 
-def _check_keys(fields: YamlFields, known: list[str] | None = None) -> dict[str, Any]:
+def _check_keys(fields: YamlFields, field_names: list[str] | None = None) -> dict[str, Any]:
     """Return the values of all fields, after checking that their names are known; None knows all.
 
     Raises:
         InputError: on the first that is not.
     """
     for name in fields:
-        if known is not None and name not in known:
-            raise fields.error(name, str(unknown("field", name, known)))
+        if field_names is not None and name not in field_names:
+            raise fields.error(name, str(unknown("field", name, field_names)))
     return {name: fields.plain_data(name) for name in fields}

@@ -172,8 +172,8 @@ def _score_differences(
     distances = np.where(np.isnan(distances), np.inf, distances)
     if not (n_moved := int((distances > _TOLERANCE).sum())):
         return []
-    most = int(np.argmax(distances))
-    item, (score_before, score_now) = pairs.index[most], values[most]
+    farthest_index = int(np.argmax(distances))
+    item, (score_before, score_now) = pairs.index[farthest_index], values[farthest_index]
     texts = (number(s, 10).replace("null", "undefined") for s in (score_before, score_now))
     subject = f"{n_moved:,} of {len(pairs):,} items of {dataset}, most of all {item}"
     return [

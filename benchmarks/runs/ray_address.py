@@ -13,13 +13,13 @@ TOKEN = (
 _PATIENCE = 10.0
 
 
-def address_of(given: str | None) -> str | None:
+def address_of(address: str | None) -> str | None:
     """The address that an option gives, or Ray's own variable; None where Ray is to be started here.
 
     Started here, that is by `address="local"`: without an address Ray would look for the cluster that was last
     begun on this machine, which may be somebody else's, or gone.
     """
-    return given or os.environ.get("RAY_ADDRESS") or None
+    return address or os.environ.get("RAY_ADDRESS") or None
 
 
 def fault_of(address: str) -> str | None:

@@ -73,10 +73,10 @@ def fit_strengths(
     tie = np.full(n_samples, np.nan)
     if has_maximum.any():
         fit = _Davidson if model == "davidson" else _RaoKupper
-        chosen = fit(
+        likelihood = fit(
             np.moveaxis(wins[:, :, has_maximum], 2, 0), np.moveaxis(ties[:, :, has_maximum], 2, 0)
         )
-        values[:, has_maximum], tie[has_maximum] = chosen.maximise(start)
+        values[:, has_maximum], tie[has_maximum] = likelihood.maximise(start)
     return Strengths(values, tie)
 
 

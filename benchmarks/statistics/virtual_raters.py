@@ -60,8 +60,8 @@ def correlate_with_others(ratings: Floats, rater: int, coefficient: str = "tau_c
 
 def _pair_with_others(ratings: Floats, rater: int) -> tuple[Floats, Floats]:
     """Return the data points of `correlate_with_others`: scores and ratings."""
-    others = np.delete(ratings, rater, axis=1)
-    return np.tile(ratings[:, rater], others.shape[1]), others.T.ravel()
+    other_ratings = np.delete(ratings, rater, axis=1)
+    return np.tile(ratings[:, rater], other_ratings.shape[1]), other_ratings.T.ravel()
 
 
 def kendall_w(ratings: Floats) -> float:
@@ -190,7 +190,7 @@ def _best_rater_ceiling(table: RatingTable, coefficient: str, seed: int, draws: 
     best = max(range(size), key=lambda k: (not np.isnan(by_rater[k].value), by_rater[k].value))
     names = "XYZ"[:size]
     code = Note.BEST_RATER_DRAWS if len(raters) > 1 else Note.BEST_RATER
-    rater, others = names[best], names.replace(names[best], "")
+    rater, other_raters = names[best], names.replace(names[best], "")
     item = np.tile(table.source_index, size - 1)
     return Ceiling(
         by_rater[best].value,
@@ -200,7 +200,7 @@ def _best_rater_ceiling(table: RatingTable, coefficient: str, seed: int, draws: 
         tuple((*_pair_with_others(ratings, best), item) for ratings in raters),
         remarks=(
             *by_rater[best].remarks,
-            remark(code, rater=rater, others=others, draws=draws),
+            remark(code, rater=rater, others=other_raters, draws=draws),
             *table.remarks,
         ),
     )

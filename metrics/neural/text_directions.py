@@ -27,11 +27,11 @@ _SENTENCE_END = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])\s*|\n+")
 _CHUNK = 4096
 
 
-def find_positions(features: Features, least: float) -> list[int]:
+def find_positions(features: Features, floor: float) -> list[int]:
     """Return the positions of the texts whose last column is at least so large."""
     steps = range(0, len(features), _CHUNK)
     return [
-        i + int(p) for i in steps for p in np.flatnonzero(features[i : i + _CHUNK][:, -1] >= least)
+        i + int(p) for i in steps for p in np.flatnonzero(features[i : i + _CHUNK][:, -1] >= floor)
     ]
 
 

@@ -241,7 +241,7 @@ def read_vocabulary(synonyms: str | None) -> Vocabulary:
     if synonyms is not None:
         path = expand_home(synonyms)
         for number, line in enumerate(read_text(path).splitlines(), start=1):
-            first, *others = (" ".join(part.lower().split()) for part in line.split(","))
+            first, *synonyms_of_line = (" ".join(part.lower().split()) for part in line.split(","))
             if not first:
                 continue
             if first not in names:
@@ -249,7 +249,7 @@ def read_vocabulary(synonyms: str | None) -> Vocabulary:
                     f"{path}:{number}: '{first}' is not one of COCO's 80 objects; a line is an object's name and its "
                     "synonyms, with commas between them"
                 )
-            names[first] += filter(None, others)
+            names[first] += filter(None, synonyms_of_line)
     vocabulary: dict[tuple[str, ...], str] = {}
     for name, phrases in names.items():
         for phrase in phrases:

@@ -69,7 +69,7 @@ def load_similar_images(path: Path, captioned: CaptionedImages) -> SimilarImages
             f"{n_lacking:,}",
             f"{len(captioned):,}",
         )
-    return {image: [i for i in others if i != image] for image, others in similar.items()}
+    return {image: [i for i in ids if i != image] for image, ids in similar.items()}
 
 
 def _read_embeddings(path: Path, captioned: CaptionedImages) -> SimilarImages:
@@ -83,17 +83,17 @@ def _read_embeddings(path: Path, captioned: CaptionedImages) -> SimilarImages:
 
 def _read_pairs(path: Path) -> SimilarImages:
     table = read_table(path)
-    images, others = (
+    images, similar_images = (
         [short_image_id(i) for i in table.filled(column)]
         for column in ("image_id", "similar_image_id")
     )
     has_similarity = "similarity" in table
     values = table.floats("similarity", None) if has_similarity else [0.0] * len(images)
     pairs: dict[str, list[tuple[float, str]]] = {}
-    for image, other, value in zip(images, others, values, strict=True):
-        pairs.setdefault(image, []).append((value, other))
+    for image, similar_image, value in zip(images, similar_images, values, strict=True):
+        pairs.setdefault(image, []).append((value, similar_image))
     return {
-        image: [other for _, other in sorted(similar, key=lambda pair: -pair[0])]
+        image: [similar_image for _, similar_image in sorted(similar, key=lambda pair: -pair[0])]
         for image, similar in pairs.items()
     }
 
@@ -103,10 +103,10 @@ def _read_lists(path: Path) -> SimilarImages:
     if not isinstance(lists, dict):
         raise InputError(f"{path}: an object is expected, image id → a list of similar images")
     similar: SimilarImages = {}
-    for image, others in lists.items():
-        if not isinstance(others, list) or not all(isinstance(i, str | int) for i in others):
-            raise InputError(f"{path}: image '{image}': {others!r:.60} is not a list of image ids")
-        similar[short_image_id(image)] = [short_image_id(str(i)) for i in others]
+    for image, ids in lists.items():
+        if not isinstance(ids, list) or not all(isinstance(i, str | int) for i in ids):
+            raise InputError(f"{path}: image '{image}': {ids!r:.60} is not a list of image ids")
+        similar[short_image_id(image)] = [short_image_id(str(i)) for i in ids]
     return similar
 
 

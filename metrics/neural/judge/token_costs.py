@@ -37,8 +37,8 @@ def estimate(
     """
     counts = [count for answer in stored if (count := _count(answer)) is not None]
     if counts:
-        each = sum(sent for sent, _ in counts) / len(counts)
-        sent, origin = each * len(questions), f"as many each as {len(counts)} earlier ones"
+        tokens_each = sum(sent for sent, _ in counts) / len(counts)
+        sent, origin = tokens_each * len(questions), f"as many each as {len(counts)} earlier ones"
     else:
         sent = sum(len(question.text) for question in questions) / _CHARACTERS_PER_TOKEN
         origin = f"at {_CHARACTERS_PER_TOKEN} characters each"

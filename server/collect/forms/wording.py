@@ -185,13 +185,13 @@ def _read_dimension(fields: YamlFields, name: str, wording: Wording) -> Dimensio
 
     A new dimension has the levels of the form's only one, if they are not listed.
     """
-    own = {dimension.name: dimension for dimension in wording.dimensions}.get(name)
+    default_dimension = {dimension.name: dimension for dimension in wording.dimensions}.get(name)
     levels = tuple(_read_levels(fields))
-    if not levels and (own is not None or len(wording.dimensions) == 1):
-        levels = (own or wording.dimensions[0]).levels
+    if not levels and (default_dimension is not None or len(wording.dimensions) == 1):
+        levels = (default_dimension or wording.dimensions[0]).levels
     if not levels:
         raise fields.error("levels", "they are needed, each with value and text")
-    default = own or Dimension(name, name, levels)
+    default = default_dimension or Dimension(name, name, levels)
     dimension = Dimension(
         name,
         fields.text("question", default.question, 500),

@@ -93,10 +93,10 @@ def _figures(
     own_ratings: list[float] = []
     means_of_others: list[float] = []
     for item_id, rating in answers.ratings:
-        others = [r for rater, r in ratings_by_item.get(item_id, ()) if rater != rater_id]
-        if rating is not None and others:
+        other_ratings = [r for rater, r in ratings_by_item.get(item_id, ()) if rater != rater_id]
+        if rating is not None and other_ratings:
             own_ratings.append(rating)
-            means_of_others.append(fmean(others))
+            means_of_others.append(fmean(other_ratings))
     ratings = [rating for _, rating in answers.ratings]
     n_most_frequent = max((ratings.count(r) for r in set(ratings)), default=0)
     uniform_share = n_most_frequent / len(ratings) if ratings else None

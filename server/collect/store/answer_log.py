@@ -27,7 +27,7 @@ _VALUES = select(answers.c.item, answers.c.value, answers.c.told).where(
     answers.c.serve == bindparam("serve_id")
 )
 #: Answers to captions, without those of excluded raters.
-_OTHERS = (
+_RATINGS_OF_ITEMS = (
     select(answers.c.item, answers.c.value)
     .join(raters, raters.c.id == answers.c.rater)
     .where(
@@ -157,8 +157,8 @@ class AnswerLog:
         answer = SubmittedAnswer(
             serve.key, serve.phase, unit, value, serve.served_at, submission.submitted_at
         )
-        others = others_by_item.get(unit.items[0].id, ())
-        feedback, progress = self._form.respond(answer, rater.progress, others)
+        other_ratings = others_by_item.get(unit.items[0].id, ())
+        feedback, progress = self._form.respond(answer, rater.progress, other_ratings)
         is_counted = unit.is_rated
         rater_after = replace(
             rater,
@@ -208,7 +208,7 @@ class AnswerLog:
             if self._data.units[serve.unit].is_rated
         }
         if ratings:
-            for row in c.execute(_OTHERS, {"item_ids": pad_to_power_of_two(ratings)}):
+            for row in c.execute(_RATINGS_OF_ITEMS, {"item_ids": pad_to_power_of_two(ratings)}):
                 ratings[row.item].append(self._form.ratings(row.value)[dimension])
         return ratings
 

@@ -420,10 +420,10 @@ def _order_of_count(n_answers: int) -> int:
 
 def _next_of_pool(c: Connection, rater_id: int, task: NextUnit) -> int | None:
     """Return the next unit of a task's pool that a rater has not been shown in its attempt."""
-    seen = exists().where(
+    is_seen = exists().where(
         serves.c.rater == rater_id, serves.c.unit == units.c.id, serves.c.attempt == task.attempt
     )
-    query = select(units.c.id).where(units.c.pool == task.pool, ~seen).order_by(units.c.position)
+    query = select(units.c.id).where(units.c.pool == task.pool, ~is_seen).order_by(units.c.position)
     unit_ids = list(c.execute(query).scalars())
     if not unit_ids:
         return None

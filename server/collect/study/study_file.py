@@ -103,8 +103,8 @@ def _read_units(
     rng = np.random.default_rng(source.count("seed", 0, 0))
     items, shares = pool.remaining(), SourceShares.read(source)
     main = form.group_items(shares.draw(items, source, rng) if shares else items)
-    known = {_captions_of(unit) for unit in special}
-    main = [unit for unit in main if _captions_of(unit) not in known]
+    special_captions = {_captions_of(unit) for unit in special}
+    main = [unit for unit in main if _captions_of(unit) not in special_captions]
     if not main:
         raise InputError(f"{source.location}: no items are left to rate")
     limit = source.optional_count("limit")
