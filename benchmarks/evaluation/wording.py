@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
 
 import pandas as pd
 
@@ -10,7 +11,9 @@ from ...datasets.schema import CaptionSet
 from ..scoring.protocol import Protocol
 from ..statistics.bootstrap import StatisticsOptions
 from ..statistics.detection import DETECTION_COEFFICIENTS
-from .evaluation_set import EvaluationSet
+
+if TYPE_CHECKING:
+    from .evaluation_set import EvaluationSet
 
 #: Names of the bootstrap intervals.
 INTERVAL_LABELS = {"percentile": "percentile", "bca": "BCa"}

@@ -16,7 +16,6 @@ from typing import Any
 import pandas as pd
 
 from ...datasets.errors import InputError
-from ..options.report import PlotOptions
 from ..options.shared import words_of
 from ..runs.results import add_run_file, table_files, to_csv, to_json, to_parquet
 from ..runs.tables import ResultTable, csv_of, frame_of, html_of, latex_of, markdown_of
@@ -76,6 +75,7 @@ class RunResults(ABC):
         Raises:
             InputError: where matplotlib is missing, or there is nothing to draw.
         """
+        from ..options.report import PlotOptions
         from .charts import draw_charts
 
         kinds = words_of(kind, "kind")
