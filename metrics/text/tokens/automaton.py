@@ -7,6 +7,7 @@ patterns is described in `penn_rules`.
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from functools import cache
 
@@ -19,6 +20,8 @@ _REPEAT = re.compile(r"\{(\d+)(?:,(\d+))?\}")
 _CLASS = re.compile(r"\[\^?(?:\\u[0-9a-f]{4}|\\.|[^\]\\])*\]")
 _NAME = re.compile(r"\{([a-z_]+)\}")
 _CHAR = re.compile(r"\\u[0-9a-f]{4}|\\.|.")
+_RANGE = re.compile(rf"({_CHAR.pattern})(?:-({_CHAR.pattern}))?")
+_CONTROLS = {r"\t": "\t", r"\n": "\n", r"\r": "\r", r"\f": "\f"}
 # JFlex takes letters that Java's upper or lower case lead to for the same letter.
 _CASES = {"s": "sS\u017f", "k": "kK\u212a", "i": "iI\u0130\u0131"}
 
@@ -147,20 +150,41 @@ class Grammar:
 
 
 def _make_set_test(characters: str) -> Callable[[str], bool]:
-    """Return the test whether a character is in a class, whose named sets are compiled once for all classes."""
-    if not characters.startswith("["):  # a character with a backslash before
-        pattern = re.compile(characters)
-        return lambda char: pattern.match(char) is not None
+    """Return the test whether a character is in a class, whose named sets are read once for all classes."""
+    is_class = characters.startswith("[")  # else it is a character with a backslash before
     is_negated = characters.startswith("[^")
-    named = [_named_set(name) for name in _NAME.findall(characters)]
-    rest = _NAME.sub("", characters[1 + is_negated : -1])
-    patterns = [*named, *([re.compile(f"[{rest}]")] if rest else [])]
-    return lambda char: any(p.match(char) for p in patterns) != is_negated
+    named = [_named_set(name) for name in _NAME.findall(characters)] if is_class else []
+    rest = _NAME.sub("", characters[1 + is_negated : -1]) if is_class else characters
+    sets = [*named, _CharacterSet(rest)]
+    return lambda char: any(char in s for s in sets) != is_negated
+
+
+class _CharacterSet:
+    """Characters and ranges of them, as they are written in a class."""
+
+    def __init__(self, characters: str) -> None:
+        ranges = sorted((_code(a), _code(b or a)) for a, b in _RANGE.findall(characters))
+        self._bounds: list[int] = []  # in turns the first of a range and the one behind its last
+        for first, last in ranges:
+            if self._bounds and first <= self._bounds[-1]:
+                self._bounds[-1] = max(self._bounds[-1], last + 1)
+            else:
+                self._bounds += [first, last + 1]
+
+    def __contains__(self, char: str) -> bool:
+        return bisect_right(self._bounds, ord(char)) % 2 == 1
+
+
+def _code(char: str) -> int:
+    """Return the number of a character as `_CHAR` matches it."""
+    if len(char) > 2:  # \u and four digits
+        return int(char[2:], 16)
+    return ord(_CONTROLS.get(char, char[-1]))
 
 
 @cache
-def _named_set(name: str) -> re.Pattern[str]:
-    return re.compile(f"[{SETS[name]}]")
+def _named_set(name: str) -> _CharacterSet:
+    return _CharacterSet(SETS[name])
 
 
 def _chain(builders: Sequence[_Builder]) -> _Builder:

@@ -96,8 +96,8 @@ def _upper() -> str:
     capitals: list[str] = []
     for part in LETTERS.split():
         first, _, last = part.partition("-")
-        letters = map(chr, range(int(first, 16), int(last or first, 16) + 1))
-        capitals += [c for c in letters if c.isupper() and not "\u13a0" <= c <= "\u13f4"]
+        capitals += filter(str.isupper, map(chr, range(int(first, 16), int(last or first, 16) + 1)))
+    capitals = [c for c in capitals if not "\u13a0" <= c <= "\u13f4"]
     return "".join(capitals) + r"\u2160-\u216f\u24b6-\u24cf"
 
 
