@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import http.client
 import re
+from types import SimpleNamespace
 
 import pytest
 
 from captau.server.collect.simulation.browser import Browser, join_study
+from captau.server.web import rate_limits
 from tests.server.collect.visitors import finish_tutorial, load_rows, sign_in_admin
 
 
@@ -79,7 +81,8 @@ def test_large_bodies_are_refused(serve_small):
     assert connection.getresponse().status == 413
 
 
-def test_joining_and_signing_in_are_limited(serve_small):
+def test_joining_and_signing_in_are_limited(serve_small, monkeypatch):
+    monkeypatch.setattr(rate_limits, "time", SimpleNamespace(monotonic=lambda: 0.0))
     _, url = serve_small(limits={"joins": 2, "logins": 2, "requests": 2})
     join_study(url, "a")
     join_study(url, "b")
