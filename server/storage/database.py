@@ -15,6 +15,7 @@ from __future__ import annotations
 import asyncio
 import queue
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures import Future
@@ -47,6 +48,8 @@ Argument = TypeVar("Argument")
 _MAX_BATCH = 64
 #: PostgreSQL's advisory lock that says a server is at work on a database.
 _ADVISORY_LOCK = 0x6361_7074
+#: The seconds in which PostgreSQL notices that a server was killed, and gives its lock back.
+_LOCK_SECONDS = 3.0
 
 
 class StoreError(Exception):
@@ -190,10 +193,13 @@ class Database:
         driver: Any = self._connection.connection.driver_connection
         if driver is not self._locked_driver and self._is_locked:
             statement = text(f"SELECT pg_try_advisory_lock({_ADVISORY_LOCK})")
-            is_locked = self._connection.execute(statement).scalar()
+            end = time.monotonic() + _LOCK_SECONDS
+            while not self._connection.execute(statement).scalar():
+                self._connection.commit()
+                if time.monotonic() > end:
+                    raise self._busy(self.display_name)
+                time.sleep(0.05)
             self._connection.commit()
-            if not is_locked:
-                raise self._busy(self.display_name)
         self._locked_driver = driver
 
     def _loop(self) -> None:

@@ -33,7 +33,7 @@ def test_memory_and_time_are_bounded(tmp_path, start_serve):
         tmp_path,
         metrics=["python(obedient:obedient)"],
         statistics={"interval": "none"},
-        limits={"memory": 1500, "seconds": 3, "attempts": 2},
+        limits={"memory": 1500, "seconds": 8, "attempts": 2},
     )
     words = [f"challenge={path}", "database=site.sqlite3"]
     server = start_serve(*words, PYTHONPATH=str(tmp_path))

@@ -14,6 +14,7 @@ from sqlalchemy import create_engine, insert, inspect, select, text
 from captau.server.collect.migrations import FOLDER
 from captau.server.collect.simulation.browser import join_study
 from captau.server.collect.store.tables import raters, site_settings
+from captau.server.storage import database as database_module
 from captau.server.storage.database import Database, StoreError
 from captau.server.storage.database_url import parse_database_url
 from tests.conftest import says
@@ -110,6 +111,19 @@ def test_a_failing_change_fails_alone(postgresql_url):
     assert database.run_blocking(load_keys) == set("012345678")
     database.run_blocking(insert_setting("after"))
     database.close()
+
+
+def test_the_lock_of_a_server_that_was_just_killed_is_waited_for(postgresql_url):
+    """PostgreSQL finishes the statement at which the server was killed before it gives the lock back."""
+    url = create_database(postgresql_url, "killed")
+    engine = create_engine(parse_database_url(url))
+    with engine.connect() as killed:
+        killed.execute(text(f"SELECT pg_advisory_lock({database_module._ADVISORY_LOCK})"))
+        release = threading.Timer(0.5, killed.invalidate)
+        release.start()
+        Database(url, FOLDER, "captau collect").close()
+        release.join()
+    engine.dispose()
 
 
 @pytest.mark.parametrize("protocol", ["good_bad", "game"])
