@@ -176,7 +176,7 @@ class GatheredRuns:
     def _grid(self) -> JoinedTable:
         """Return the finished jobs as `captau table run=` joins them: metrics by datasets."""
         folders = tuple(self.sweep.job_folder(number) for number in self.runs)
-        table = join(TableOptions(runs=folders))
+        table = join(TableOptions(runs=folders), list(self.runs.values()))
         lines = [count_states(self.outcomes), *self.unfinished]
         return replace(table, notes=(*table.notes, *(f"{line.rstrip('.')}." for line in lines)))
 
