@@ -6,6 +6,11 @@ import os
 from pathlib import Path
 
 from axe_core_python.sync_playwright import Axe
+from playwright.sync_api import expect
+
+#: Milliseconds to wait for an element or a page, on a busy machine too.
+TIMEOUT = 60_000
+expect.set_options(timeout=TIMEOUT)
 
 
 class ChromiumPage:
@@ -18,7 +23,7 @@ class ChromiumPage:
         self.url, self.width = url, width
         self.context = chromium.new_context(viewport={"width": width, "height": 800})
         self.page = self.context.new_page()
-        self.page.set_default_timeout(60_000)
+        self.page.set_default_timeout(TIMEOUT)
         self.errors = []
         self.page.on("pageerror", lambda error: self.errors.append(str(error)))
         self.page.on("console", self._collect_error)
@@ -34,6 +39,7 @@ class ChromiumPage:
 
     def check(self, name):
         """Check that nothing is inaccessible or wider than the page, and take a screenshot."""
+        self.page.wait_for_load_state()  # a click may lead to a page that is only half here
         violations = Axe().run(self.page)["violations"]
         serious = [
             f"{v['id']}: {v['nodes'][0]['html']}"
@@ -55,4 +61,5 @@ class ChromiumPage:
             self.page.fill("#nickname", nickname)
         self.page.check("#consent")
         self.page.click("main button")
+        self.page.wait_for_url("**/rate")
         return self

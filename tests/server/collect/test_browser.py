@@ -33,6 +33,7 @@ def test_tutorial_game_and_probation_work_by_keyboard(chromium, tmp_path, width)
             assert page.is_checked(f"input[value='{key}']")
             page.keyboard.press("Enter")
             page.wait_for_selector("[data-turn]")
+            page.wait_for_load_state()  # until then no key works
             turn = page.get_attribute("[data-turn]", "data-turn")
             turns += [turn] if turn else []
             if turn:
@@ -120,6 +121,7 @@ def test_each_form_works_in_a_browser(chromium, tmp_path, protocol, width):
             for key in "123":
                 page.keyboard.press(key)
                 page.wait_for_selector(f"text={key} done")
+                page.wait_for_load_state()
         elif protocol == "extrinsic":
             page.keyboard.press(
                 "Tab"
