@@ -15,6 +15,7 @@ from .declaration import Composed, option, part
 from .shared import (
     DATASETS,
     FILE,
+    MAX_DRAWS,
     PROTOCOL,
     ScoringOptions,
     at_least,
@@ -109,7 +110,7 @@ word_agreement.svg and .png.
         20,
         "the number of random draws; of three ratings where there are more, of halves of the "
         "ratings, and of captions with held_out=draw",
-        check=at_least(1),
+        check=at_least(1, MAX_DRAWS),
     )
     references: Path | None = option(
         None,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from .declaration import option
-from .shared import MeasuringOptions, at_least
+from .shared import MAX_DRAWS, MeasuringOptions, at_least
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,6 +25,6 @@ Writes complementarity.csv, table.md, table.tex, run.json. docs/sensitivity.md e
     draws: int = option(
         100,
         "the number of resampled datasets; inclusion of a metric is counted in them",
-        check=at_least(1),
+        check=at_least(1, MAX_DRAWS),
     )
     seed: int = option(0, "the seed of the folds and of all random draws", check=at_least(0))

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from ...datasets.errors import InputError
 from .declaration import option
-from .shared import MeasuringOptions, at_least, one_of, words_of
+from .shared import MAX_DRAWS, MeasuringOptions, at_least, one_of, words_of
 
 #: What `captau sensitivity` varies.
 KINDS = ("images", "raters", "references", "power", "protocols", "length")
@@ -45,7 +45,7 @@ matplotlib is installed (pip install 'captau[report]'). docs/sensitivity.md expl
         None,
         "the number of random draws (default: 1000 for images, power and length, 50 for raters, 5 "
         "for references)",
-        check=at_least(2),
+        check=at_least(2, MAX_DRAWS),
     )
     seed: int = option(0, "the seed of all random draws", check=at_least(0))
 

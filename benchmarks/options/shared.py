@@ -5,6 +5,7 @@ Each stands here once, with its key, default and help text; the options of a com
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -26,6 +27,8 @@ from .declaration import NEEDED, Composed, Option, Options, option, options_of, 
 
 SCORING = "Options of every command that scores"
 OWN_JUDGEMENTS = "Options of dataset=file, your own judgements (docs/own_judgements.md)"
+#: The most random draws; more would run for days, or take more memory than machines have.
+MAX_DRAWS = 100_000
 
 # Values, and checks of values.
 
@@ -54,12 +57,14 @@ def whole_numbers(value: Any, key: str) -> tuple[int, ...]:
     return tuple(numbers)
 
 
-def at_least(least: int) -> Callable[[int, str], None]:
-    """Return a check that a whole number is not below the least that makes sense."""
+def at_least(least: int, most: float = math.inf) -> Callable[[int, str], None]:
+    """Return a check that a whole number lies between the least and the most that make sense."""
 
     def check(value: int, key: str) -> None:
         if value < least:
             raise InputError(f"{key} is {value}; a whole number from {least} on is expected")
+        if value > most:
+            raise InputError(f"{key} is {value:,}; at most {most:,} is expected")
 
     return check
 

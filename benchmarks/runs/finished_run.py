@@ -110,7 +110,12 @@ class FinishedRun:
     @cached_property
     def corpus(self) -> pd.DataFrame:
         """Corpus scores, one row a system, set of references and metric; of `captau score` alone."""
-        return self._table("corpus.csv", CORPUS_COLUMNS)
+        frame = self._table("corpus.csv", CORPUS_COLUMNS)
+        if missing := [m for m in frame["metric"].unique() if m not in self.run["metrics"]]:
+            raise InputError(
+                f"{self.folder / RUN_FILE}: metrics.{missing[0]} is missing; {self._remedy}"
+            )
+        return frame
 
     @cached_property
     def caption_scores(self) -> pd.DataFrame:
@@ -185,7 +190,7 @@ def read_run(folder: str | Path, commands: Sequence[str] = COMMANDS) -> Finished
             f"{folder} has no {RUN_FILE}: the run is unfinished, or this is not a run's folder; run it again"
         )
     try:
-        run = json.loads(record.read_text(encoding="utf-8"))
+        run = json.loads(record.read_text(encoding="utf-8"), parse_constant=_refuse_constant)
     except (OSError, ValueError, RecursionError) as error:
         raise InputError(f"{record} cannot be read ({error}); run it again") from error
     command = run.get("command") if isinstance(run, dict) else None
@@ -215,6 +220,10 @@ def read_run(folder: str | Path, commands: Sequence[str] = COMMANDS) -> Finished
             *(folder, ", ".join(unfinished), command, folder, folder),
         )
     return FinishedRun(folder, run)
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is no number of JSON")
 
 
 def read_runs(folders: Sequence[Path]) -> list[FinishedRun]:

@@ -36,7 +36,7 @@ _FIELD_TYPES: Mapping[str, tuple[type, ...]] = {
     "data.*.files": (dict,),
     "data.*.files.*": _TEXT,
     "data.*.licence": _TEXT,
-    "data.*.citation": _TEXT,
+    "data.*.citation!": _TEXT,
     "data.*.scales": (dict,),
     "data.*.scales.*": (dict,),
     "data.*.scales.*.low!": _NUMBER,
@@ -77,16 +77,22 @@ def check_record(record: Mapping[str, Any], path: Path, *, has_correlations: boo
     Args:
         record: its content.
         path: the file, for messages.
-        has_correlations: whether it must have `protocols`, `signatures` and `data` by dataset.
+        has_correlations: whether it must have `protocols`, `signatures` and `data` by dataset; a run of
+            `score` must have `signatures`, `metrics` and the options of its tests.
 
     Raises:
         InputError: where a field is missing, or of another type.
     """
-    required = {"protocols", "data", "signatures"} if has_correlations else set[str]()
+    is_score = record["command"] == "score"
+    required = {"signatures", "metrics", "config.statistics"} if is_score else set[str]()
+    if has_correlations:
+        required = {"protocols", "data", "signatures"}
     for marked_path, types in _FIELD_TYPES.items():
         field_path = marked_path.removesuffix("!")
-        if field_path.startswith("data.") and record["command"] == "score":
+        if field_path.startswith("data.") and is_score:
             continue
+        if field_path == "config.statistics" and is_score:
+            types = (dict,)
         is_required = marked_path.endswith("!") or field_path in required
         for name, value in _find_values(record, field_path.split("."), is_required):
             if not isinstance(value, types) or (isinstance(value, bool) and bool not in types):

@@ -191,6 +191,7 @@ def test_raters_that_are_sorted_ratings_are_told(agree, data_root):
     ("arguments", "said"),
     [
         (["draws=0"], "draws is 0; a whole number from 1 on is expected"),
+        (["draws=1000000000"], "draws is 1,000,000,000; at most 100,000 is expected"),
         (["draws=many"], "a whole number is expected"),
         (["seed=-1"], "seed is -1; a whole number from 0 on is expected"),
         (["dataset=dmeo"], "did you mean demo"),

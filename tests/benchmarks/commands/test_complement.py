@@ -167,5 +167,9 @@ def test_errors():
         run(ComplementOptions(datasets={"demo": protocol}, metrics=resolve_metrics("rouge_1")))
     with says("draws is 0"):
         ComplementOptions(datasets={"demo": protocol}, metrics=resolve_metrics("rouge_1"), draws=0)
+    with says("draws is 1,000,000,000; at most 100,000 is expected"):
+        ComplementOptions(
+            datasets={"demo": protocol}, metrics=resolve_metrics("rouge_1"), draws=10**9
+        )
     with says("seed is -1"):
         ComplementOptions(datasets={"demo": protocol}, metrics=resolve_metrics("rouge_1"), seed=-1)

@@ -302,6 +302,8 @@ def test_errors():
         config()
     with says("draws is 1"):
         config("images", draws=1)
+    with says("draws is 1,000,000,000; at most 100,000 is expected"):
+        config("images", draws=10**9)
     with says("kind=power compares metrics; name two at least"):
         run(config("power", metrics=["rouge_1"]))
     with says("protocol.coefficients has none of ratings"):

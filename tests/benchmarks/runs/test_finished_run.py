@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -125,11 +126,39 @@ def test_a_field_of_another_type(copy, path, value, message):
         read_run(copy)
 
 
-@pytest.mark.parametrize("path", ["data", "config", "versions.captau", "data.demo.digest"])
+@pytest.mark.parametrize(
+    "path", ["data", "config", "versions.captau", "data.demo.digest", "data.demo.citation"]
+)
 def test_a_field_that_is_missing(copy, path):
     change_record(copy, path, lambda fields, name: fields.pop(name))
     with says(f"{copy / 'run.json'}: {path} is missing", "run it again"):
         read_run(copy)
+
+
+def test_a_number_that_json_does_not_know(copy):
+    """json.loads takes NaN, of which no table can be made; captau writes none."""
+    change_record(copy, "metrics.cider.scale", lambda fields, name: fields.update({name: np.nan}))
+    with says("run.json", "cannot be read", "NaN is no number of JSON"):
+        read_run(copy)
+
+
+@pytest.mark.parametrize(
+    ("path", "message"),
+    [
+        ("signatures", "signatures is missing"),
+        ("config.statistics", "config.statistics is missing"),
+        ("metrics", "metrics is missing"),
+        ("metrics.rouge_1", "metrics.rouge_1 is missing"),
+    ],
+)
+def test_a_field_that_is_missing_from_a_run_of_score(tmp_path, path, message):
+    (tmp_path / "mine.json").write_text('[{"image_id": "a", "caption": "a dog"}]')
+    (tmp_path / "references.json").write_text('{"a": ["the dog"]}')
+    folder = tmp_path / "scored"
+    captau.score(tmp_path / "mine.json", tmp_path / "references.json", "rouge_1", output_dir=folder)
+    change_record(folder, path, lambda fields, name: fields.pop(name))
+    with says(f"{folder / 'run.json'}: {message}"):
+        read_run(folder, ("score",)).corpus
 
 
 def change_record(folder, path, change):
