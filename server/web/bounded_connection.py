@@ -58,6 +58,8 @@ class BoundedConnection(HttpToolsProtocol):
     max_head_bytes: ClassVar[int] = 32 * 1024
     max_line_bytes: ClassVar[int] = 8 * 1024
     max_headers: ClassVar[int] = 100
+    #: The most requests that wait for the answer to the one before them; uvicorn would take any number.
+    max_pipelined: ClassVar[int] = 32
     #: Seconds until a head is whole, and until a body is, with a second more for each of these bytes.
     head_seconds: ClassVar[float] = 15
     body_seconds: ClassVar[float] = 30
@@ -109,6 +111,8 @@ class BoundedConnection(HttpToolsProtocol):
         ):
             self._refusal = 431
             raise ValueError("the head of a request is too large")  # the parser answers it
+        if len(self.pipeline) >= self.max_pipelined:
+            raise ValueError("too many requests wait for an answer")
         self._n_head_bytes = 0
         super().on_headers_complete()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import http.client
 import socket
 import threading
@@ -103,6 +104,22 @@ def test_the_head_of_a_request_has_a_limit(app, headers, status):
     with serving(app) as url, closing(connect(url)) as connection:
         connection.sendall(GET + b"".join(header + b"\r\n" for header in headers) + b"\r\n")
         assert read_status(connection) == status
+
+
+@pytest.mark.parametrize(("n_requests", "n_answers"), [(30, 30), (10_000, 0)])
+def test_requests_that_wait_on_one_connection_have_a_limit(app, n_requests, n_answers):
+    """uvicorn keeps each request that is sent before the answer to the last one, and reads on at each answer."""
+    with serving(app) as url, closing(connect(url)) as pipelining:
+        pipelining.sendall((GET + b"\r\n") * (n_requests - 1) + GET + b"connection: close\r\n\r\n")
+        answers = b""
+        with contextlib.suppress(ConnectionError):
+            while piece := pipelining.recv(65_536):
+                answers += piece
+        if n_answers:
+            assert answers.count(b"HTTP/1.1 200") == n_answers
+        else:
+            assert answers.count(b"HTTP/1.1 200") < 1000
+        assert is_served(url)
 
 
 @pytest.mark.parametrize(
