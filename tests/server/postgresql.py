@@ -33,9 +33,6 @@ def postgresql_url():
         as_postgres = [runuser, "-u", "postgres", "--"]
     if as_postgres:
         shutil.chown(folder, "postgres")
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        port = listener.getsockname()[1]
     data = str(folder / "data")
     created = subprocess.run(
         [*as_postgres, f"{programs}/initdb", "-D", data, "-U", "captau", "-A", "trust", "-N"],
@@ -45,6 +42,10 @@ def postgresql_url():
         check=False,
     )
     assert created.returncode == 0, created.stderr
+    # Late, so that nobody takes it in the meantime.
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port = listener.getsockname()[1]
     options = f"-p {port} -c listen_addresses=127.0.0.1 -c unix_socket_directories={folder}"
     pg_ctl = [*as_postgres, f"{programs}/pg_ctl", "-D", data, "-w"]
     log = ["-l", str(folder / "log"), "-o", options]
