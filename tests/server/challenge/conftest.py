@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pandas as pd
@@ -183,7 +184,8 @@ class ServeProcess:
         """Return the processes of the workers."""
         pids = []
         for thread in Path(f"/proc/{self._process.pid}/task").iterdir():
-            pids += (thread / "children").read_text(encoding="ascii").split()
+            with suppress(FileNotFoundError, ProcessLookupError):  # the thread has just ended
+                pids += (thread / "children").read_text(encoding="ascii").split()
         return [int(pid) for pid in pids]
 
     def kill(self):
