@@ -142,9 +142,9 @@ def test_a_program_that_hangs(name, no_process, tmp_path, monkeypatch):
 @BOTH
 def test_a_program_that_is_slow_and_not_silent(name, no_process, tmp_path, monkeypatch):
     """Each line comes in time, and all of them take longer than one may."""
-    monkeypatch.setattr(java_module, "SILENCE", 1.0)
+    monkeypatch.setattr(java_module, "SILENCE", 2.5)
     lines = {"ptb": ["a dog", ptb._SEPARATOR_TOKENS], "meteor": ["1 2 3", "0.5", "0.5"]}[name]
-    say = [f"sleep 0.6; cat <<'.'\n{line}\n." for line in lines]
+    say = [f"sleep 1.3; cat <<'.'\n{line}\n." for line in lines]
     monkeypatch.setenv("CAPTAU_JAVA", write_script(tmp_path / "java", *say, "exec cat >/dev/null"))
     run_program(name)
 

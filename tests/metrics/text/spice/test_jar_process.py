@@ -36,7 +36,7 @@ def script(tmp_path, monkeypatch):
     monkeypatch.setattr(spice_java, "load_jars", list)
     monkeypatch.setattr(spice_models, "JARS", ())
     monkeypatch.setattr(spice, "tokenize_rows", lambda rows: (rows.captions, rows.references))
-    monkeypatch.setattr(spice_java, "_EXIT_SECONDS", 0.2)
+    monkeypatch.setattr(spice_java, "_EXIT_SECONDS", 2.0)
     monkeypatch.setenv("CAPTAU_CACHE", str(tmp_path / "cache"))
     spice_java.stop_idle()
 
@@ -87,12 +87,12 @@ def rows(*captions: str) -> Rows:
 
 
 def test_a_caption_that_stalls_the_parser_is_named_and_the_rest_scored(parser, monkeypatch, caplog):
-    monkeypatch.setattr(spice_java, "SECONDS", 0.5)
+    monkeypatch.setattr(spice_java, "SECONDS", 3.0)
     scores = metric("spice").score(rows("a dog", "this stalls", "a bird"))
     assert np.array_equal(scores, [0.5, np.nan, 0.5], equal_nan=True)
     (message,) = caplog.messages
     assert "SPICE of x1 is undefined: a caption of 2 words could not be parsed" in message
-    assert "it took longer than 0.5 s: this stalls" in message
+    assert "it took longer than 3 s: this stalls" in message
 
 
 def test_a_caption_that_stalled_is_only_tried_again_with_other_limits(parser, monkeypatch):
@@ -284,12 +284,12 @@ def test_a_run_that_is_interrupted_keeps_what_was_parsed_and_leaves_no_java(pars
         (["exit 0"], "stopped with status 0"),
         (["echo hello", "exec sleep 600"], "was killed by signal 9: hello"),
         (["echo Could not reserve enough space", "exit 1"], "status 1: Could not reserve enough"),
-        (["exec sleep 600"], "said nothing for 0.5 s"),
+        (["exec sleep 600"], "said nothing for 3 s"),
     ],
 )
 def test_a_java_that_fails_is_an_error(lines, message, script, monkeypatch):
-    monkeypatch.setattr(java_module, "SILENCE", 0.5)
-    monkeypatch.setattr(spice_java, "SILENCE", 0.5)
+    monkeypatch.setattr(java_module, "SILENCE", 3.0)
+    monkeypatch.setattr(spice_java, "SILENCE", 3.0)
     script(*lines)
     with says(message):
         metric("spice").score(rows("a dog"))
