@@ -129,7 +129,7 @@ def _copy_kept_samples(
             members.clear()
             endings.clear()
 
-        for member, key, ending in list_members(archive):
+        for member, key, ending in list_members(archive, name):
             if key != last_key:
                 flush()
                 last_key = key

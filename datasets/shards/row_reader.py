@@ -413,18 +413,26 @@ def open_tar(stream: IO[bytes]) -> tarfile.TarFile:
     return tarfile.open(fileobj=stream, mode="r|", tarinfo=_Header)
 
 
-def list_members(archive: tarfile.TarFile) -> Iterator[tuple[tarfile.TarInfo, str, str]]:
+def list_members(archive: tarfile.TarFile, name: str) -> Iterator[tuple[tarfile.TarInfo, str, str]]:
     """Yield the files of a WebDataset's tar with the key of their sample and their ending in lower case.
 
     The key is the name up to the first dot, the ending what follows. Files that macOS adds (`._NAME`) are passed over.
+    `name` is the shard's, for messages.
+
+    Raises:
+        InputError: where a caption would be lost, since its member is a link.
     """
     for member in archive:
         # Else it holds every header to its end.
         archive.members.clear()  # pyright: ignore[reportAttributeAccessIssue]
         folder, _, base = member.name.rpartition("/")
+        stem, _, ending = base.partition(".")
+        ending = ending.lower()
         if member.isfile() and not base.startswith("._"):
-            stem, _, ending = base.partition(".")
-            yield member, f"{folder}/{stem}" if folder else stem, ending.lower()
+            yield member, f"{folder}/{stem}" if folder else stem, ending
+        elif (member.issym() or member.islnk()) and ending in CAPTION_ENDINGS:
+            remedy = "tar --dereference --hard-dereference packs the file"
+            raise InputError(f"{name}: member '{member.name}' is a link; {remedy}")
 
 
 def read_samples(path: Path, name: str, images: bool = False) -> Iterator[_Sample]:
@@ -439,7 +447,7 @@ def read_samples(path: Path, name: str, images: bool = False) -> Iterator[_Sampl
     """
     sample = _Sample("", set(), {})
     with open_unpacked(path, name) as stream, open_tar(stream) as archive:
-        for member, key, ending in list_members(archive):
+        for member, key, ending in list_members(archive, name):
             if key != sample.key:
                 if not sample.endings.isdisjoint(CAPTION_ENDINGS):
                     yield sample

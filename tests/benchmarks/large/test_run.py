@@ -706,6 +706,18 @@ def test_a_tar_loses_no_caption_in_silence(names, words, tmp_path):
         score(tmp_path / "a.tar", tmp_path / "out", ["bleu_1"])
 
 
+@pytest.mark.parametrize("kind", [tarfile.SYMTYPE, tarfile.LNKTYPE])
+def test_a_caption_that_is_a_link_in_a_tar_is_named(kind, tmp_path):
+    """tar packs a second name of a file as a link, which has no content of its own."""
+    with tarfile.open(tmp_path / "a.tar", "w") as archive:
+        put(archive, "1.txt", b"a dog")
+        link = tarfile.TarInfo("2.txt")
+        link.type, link.linkname = kind, "1.txt"
+        archive.addfile(link)
+    with says("a.tar: member '2.txt' is a link", "tar --dereference --hard-dereference"):
+        score(tmp_path / "a.tar", tmp_path / "out", ["bleu_1"])
+
+
 def test_files_that_macos_adds_to_a_tar_are_passed_over(tmp_path):
     with tarfile.open(tmp_path / "a.tar", "w") as archive:
         put(archive, "1.json", b'{"references": ["a dog"]}')
