@@ -22,6 +22,8 @@ _ESCAPES = re.compile(
 #: The longest line of JSON lines, and the longest entry of a JSON file, in bytes. No caption comes near; a small
 #: packed file may hold gigabytes.
 MAX_ENTRY_BYTES = 1 << 27
+#: The most blank lines between two of JSON lines.
+_MAX_BLANK_LINES = 1_000_000
 #: The most lists and objects of an entry, or of a file that is read whole: each takes two bytes of a file and 64 in
 #: memory. COCO's largest file of annotations has some 3 million.
 MAX_CONTAINERS = 5_000_000
@@ -108,8 +110,10 @@ def json_lines(stream: Iterable[bytes], name: str) -> Iterator[tuple[int, dict[s
     Lines end at `\\n` alone: U+2028 and its like are legal inside a JSON string.
 
     Raises:
-        InputError: at a line that is not UTF-8, is no JSON object or has a key twice, with its number.
+        InputError: at a line that is not UTF-8, is no JSON object or has a key twice, with its number; at
+            more blank lines than a person leaves, of which a small packed file may hold thousands of millions.
     """
+    n_blank = 0
     for number, raw in enumerate(_bounded_lines(stream), start=1):
         if len(raw) > MAX_ENTRY_BYTES:
             raise entry_too_long(f"{name}:{number}")
@@ -118,7 +122,13 @@ def json_lines(stream: Iterable[bytes], name: str) -> Iterator[tuple[int, dict[s
         except UnicodeDecodeError as error:
             raise InputError(f"{name}:{number}: not UTF-8 text; save the file as UTF-8") from error
         if not line.strip():
+            n_blank += 1
+            if n_blank > _MAX_BLANK_LINES:
+                raise InputError(
+                    f"{name}:{number}: more than {_MAX_BLANK_LINES:,} blank lines; take them out"
+                )
             continue
+        n_blank = 0
         row = parsed(line, name, number)
         if not isinstance(row, dict):
             raise InputError(f"{name}:{number}: an object is expected, not {type(row).__name__}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import struct
 import tarfile
@@ -49,6 +50,14 @@ def test_json_of_millions_of_lists_is_not_parsed(content: str, tmp_path: Path) -
     lines.write_text(ROW % LISTS)
     with says("bomb.jsonl:1", "more than 5,000,000 lists and objects"):
         list(read_json_lines(lines))
+
+
+def test_blank_lines_without_an_end_are_not_all_read(tmp_path: Path) -> None:
+    """Two megabytes of gzip hold two thousand million of them."""
+    path = tmp_path / "blank.jsonl.gz"
+    path.write_bytes(gzip.compress(b"\n" * 1_000_002))
+    with says("blank.jsonl.gz:1000001", "more than 1,000,000 blank lines"):
+        list(JsonSource(path).read())
 
 
 def test_aliases_and_lists_of_yaml_are_counted_before_they_are_followed() -> None:
