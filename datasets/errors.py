@@ -16,13 +16,18 @@ _STEERING = re.compile(
 _WORD_LENGTH, _MESSAGE_LENGTH = 600, 4000
 
 
+def escape_controls(text: str) -> str:
+    """Return a text whose control characters are escaped, line ends among them."""
+    return _STEERING.sub(lambda match: repr(match[0])[1:-1], text)
+
+
 def one_line(text: str) -> str:
     """Return a text as a line for a terminal: control characters escaped, and the middle of what is too long left out."""
 
     def shorten(text: str, length: int) -> str:
         return text if len(text) <= length else f"{text[: length - 160]}…{text[-160:]}"
 
-    line = _STEERING.sub(lambda match: repr(match[0])[1:-1], text)
+    line = escape_controls(text)
     line = re.sub(rf"\S{{{_WORD_LENGTH},}}", lambda match: shorten(match[0], _WORD_LENGTH), line)
     return shorten(line, _MESSAGE_LENGTH)
 

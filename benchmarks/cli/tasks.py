@@ -16,7 +16,7 @@ from importlib import import_module
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any
 
-from ...datasets.errors import InputError
+from ...datasets.errors import InputError, escape_controls
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -38,9 +38,14 @@ def show_tables(tables: Sequence[ResultTable]) -> None:
 
         console = Console()
         for table in tables:
-            console.print(rich_of(table, console.width))
+            console.print(rich_of(table.map_texts(_escape_lines), console.width))
     else:
-        print("\n\n".join(markdown_of(table) for table in tables))
+        print(_escape_lines("\n\n".join(markdown_of(table) for table in tables)))
+
+
+def _escape_lines(text: str) -> str:
+    """Return a text in which names of the user's data cannot steer a terminal."""
+    return "\n".join(map(escape_controls, text.split("\n")))
 
 
 def _show_result(result: Any, folder: Path) -> None:
@@ -48,7 +53,7 @@ def _show_result(result: Any, folder: Path) -> None:
     show_tables(result.tables)
     print(f"\nwritten to {folder}")
     if summary := getattr(result, "summary", ""):
-        print(summary)
+        print(_escape_lines(summary))
 
 
 def _print_faults(lines: Iterable[str]) -> None:
@@ -61,7 +66,7 @@ def _print_or_write(text: str, output: Path | None) -> None:
     from ..runs.output_folder import write_file
 
     if output is None:
-        print(text, end="")
+        print(_escape_lines(text), end="")
     else:
         write_file(output, text.encode())
         print(f"written to {output}")

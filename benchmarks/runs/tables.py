@@ -6,7 +6,7 @@ import csv
 import io
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from html import escape
 from typing import TYPE_CHECKING
@@ -73,6 +73,18 @@ class ResultTable:
             return self
         rows = [(f"{r} *" if r in self.own_labels else r, cells) for r, cells in self.rows]
         return replace(self, rows=rows, own_labels=frozenset()).with_note("* your own metric.")
+
+    def map_texts(self, change: Callable[[str], str]) -> ResultTable:
+        """Return the table as people see it, each of its texts changed."""
+        table = self.with_marks()
+        return replace(
+            table,
+            title=change(table.title),
+            corner=change(table.corner),
+            columns=list(map(change, table.columns)),
+            rows=[(change(label), list(map(change, cells))) for label, cells in table.rows],
+            notes=list(map(change, table.notes)),
+        )
 
     def with_note(self, note: str) -> ResultTable:
         """Return the table with a note below the others; unchanged where the note is empty."""

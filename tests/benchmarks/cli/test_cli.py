@@ -14,6 +14,7 @@ import pytest
 from captau.benchmarks.cli.main import main
 from captau.benchmarks.cli.registry import COMMANDS
 from captau.datasets import registry
+from tests.conftest import run_captau
 
 
 def one_line(stderr):
@@ -459,3 +460,22 @@ except SystemExit:
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout.splitlines()[1:]) == (7, ["saved"])
+
+
+@pytest.mark.parametrize("is_terminal", [False, True])
+def test_names_in_the_data_cannot_steer_the_terminal(is_terminal, tmp_path, capsys, monkeypatch):
+    """A file of judgements may come from anybody; its dimension and its system are in the table."""
+    rows = [f"{k},a dog,a cat,{k},\x1b[2Js{k % 2},d\x1b]0;x\x07" for k in range(4)]
+    lines = ["image,caption,references,value,system,dimension", *rows]
+    (tmp_path / "mine.csv").write_text("\n".join(lines))
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setattr("sys.stdout.isatty", lambda: is_terminal)
+    status = run_captau(
+        *("rank", "dataset=file", f"file.path={tmp_path / 'mine.csv'}", "metrics=rouge_1"),
+        *("statistics.replicates=20", f"output_dir={tmp_path / 'out'}"),
+    )
+    printed = capsys.readouterr().out
+    assert status == 0
+    assert "d\\x1b]0;x\\x07" in printed
+    assert "\x1b[2J" not in printed
+    assert "\x07" not in printed
