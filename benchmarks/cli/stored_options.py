@@ -73,7 +73,8 @@ def _read_run_options(
     """Return the options of a finished run that this command has too and that are not its defaults.
 
     Raises:
-        InputError: where Python objects were scored, which no file holds, and `typed` names none instead.
+        InputError: where Python objects were scored, which no file holds, and `typed` names none instead; where the
+            run's datasets are no names.
     """
     is_measuring = "dataset" in options
     commands = [
@@ -94,7 +95,12 @@ def _read_run_options(
             f"Python, or type {' '.join(f'{key}=…' for key in in_memory)} as well"
         )
     for group_name, key in (("dataset", "datasets"), ("paper", "papers")):
-        config[group_name] = list(config.get(key) or config.get(group_name) or ())
+        names: Any = config.get(key) or config.get(group_name) or ()
+        if not isinstance(names, list | dict | str | tuple):
+            raise InputError(
+                f"{folder}/run.json: config.{key} is {names!r}; names are expected; run it again"
+            )
+        config[group_name] = list(names)
     if isinstance(rater := config.get("rater"), Mapping):
         options = {**options, **{f"rater.{k}": Option(f"rater.{k}", None, "") for k in rater}}
         config |= {f"rater.{k}": v for k, v in rater.items()} | {"rater": rater.get("name")}

@@ -97,6 +97,17 @@ def test_a_run_that_cannot_be_repeated_is_one_line(command, words, message, capt
     assert err.count("\n") == 1
 
 
+def test_datasets_of_another_type_in_a_run_are_one_line(captau, tmp_path):
+    words = ("dataset=demo", "metrics=bleu_1", "statistics.interval=none", "output_dir=first")
+    assert captau("bench", *words)[0] == 0
+    record = json.loads((tmp_path / "first" / "run.json").read_text())
+    record["config"]["datasets"] = 7
+    (tmp_path / "first" / "run.json").write_text(json.dumps(record))
+    status, _, err = captau("bench", "run=first", "output_dir=again")
+    assert status == 2
+    assert "first/run.json: config.datasets is 7; names are expected" in err
+
+
 def test_a_run_of_python_objects_is_repeated_only_with_files(captau, tmp_path):
     captions, references = {"1": "a dog"}, {"1": ["a dog runs"]}
     python.score(captions, references, "bleu_1", output_dir=tmp_path / "scored")
