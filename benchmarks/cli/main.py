@@ -40,7 +40,7 @@ def main(arguments: list[str] | None = None) -> None:
     """Run the program; ends the process with status 0, 2 (the user's input) or 1 (our fault)."""
     words = sys.argv[1:] if arguments is None else arguments
     if "numpy" not in sys.modules:  # a process of its own, not a caller's
-        _tune_process()
+        _tune_process(is_server=words[:1] in (["serve"], ["collect"]))
         if arguments is None:  # nor has a caller anything to do behind this command
             atexit.register(_end_process)  # the first to be registered, and so the last to run
     show_log()
@@ -78,10 +78,12 @@ def main(arguments: list[str] | None = None) -> None:
     raise SystemExit(status)
 
 
-def _tune_process() -> None:
+def _tune_process(*, is_server: bool) -> None:
     """Save the time that a short run would spend on threads without work, and on memory that the end frees."""
     # captau's own threads use the cores; OpenBLAS's would wait beside them, busily.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    if is_server:  # which runs long, and has to give memory back
+        return
     # Imports and captions make a million objects and hardly any cycle of them.
     gc.set_threshold(2_000_000, 20, 100)
     # NumPy's arrays take the memory of those before them, which Linux need not hand out and clear anew.
