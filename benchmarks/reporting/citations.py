@@ -20,7 +20,14 @@ from ..runs.tables import latex_escape
 from ..scoring.catalog import MetricStyle, read_config
 from ..scoring.protocol import Protocol
 from ..statistics.bootstrap import StatisticsOptions
-from .named_run import NamedRun, describe_statistics, name_runs, shorten_hashes, style_of
+from .named_run import (
+    NamedRun,
+    describe_statistics,
+    name_runs,
+    protocol_of,
+    shorten_hashes,
+    style_of,
+)
 from .scored_captions import scored_parts
 from .table_layouts import breaking
 
@@ -156,7 +163,7 @@ def cite(folders: Sequence[Path]) -> str:
     if any(source.ranks for source in sources):
         phrases = describe_statistics(sources, rank_words)
         sentences += [f"Ranks of metrics: {latex_escape(words)}." for words in phrases]
-    return _write_paragraph("Coefficients", sentences, metrics, runs, works)
+    return _write_paragraph("Coefficients and intervals", sentences, metrics, runs, works)
 
 
 def _cite_captau(runs: Sequence[FinishedRun], works: Bibliography) -> str:
@@ -176,7 +183,7 @@ def _cite_studies(runs: Sequence[FinishedRun]) -> str:
         signatures, protocols = run.run.get("signatures", {}), run.run.get("protocols", {})
         sentences.append(f"We measure {STUDIES[run.command]} with {captau}.")
         for name, data in run.run.get("data", {}).items():
-            protocol = Protocol.from_record(protocols[name]) if name in protocols else None
+            protocol = protocol_of(run, protocols[name]) if name in protocols else None
             dimensions = ", ".join(protocol.dimension).replace("_", " ") if protocol else ""
             details = [f"dimension: {dimensions}"] if dimensions else []
             sentence = f"The data is {_describe_data(data, works, details)}"
@@ -223,7 +230,9 @@ def _cite_scores(runs: Sequence[FinishedRun]) -> str:
         for part in parts
         for m in part.metrics
     ]
-    return _write_paragraph("Scores", sentences, _CitedMetrics(works, metrics), runs, works)
+    return _write_paragraph(
+        "Scores and intervals", sentences, _CitedMetrics(works, metrics), runs, works
+    )
 
 
 class _CitedMetrics:
@@ -263,7 +272,7 @@ def _write_paragraph(
             for name, version in run.run["versions"].items()
             if name in COMPUTING
         ]
-        sentences.append(f"{subject} and intervals were computed with {', '.join(with_versions)}.")
+        sentences.append(f"{subject} were computed with {', '.join(with_versions)}.")
     paragraph = textwrap.fill(
         " ".join(dict.fromkeys(sentences)), 100, break_long_words=False, break_on_hyphens=False
     )

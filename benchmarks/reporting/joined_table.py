@@ -16,6 +16,7 @@ from typing import Any
 import pandas as pd
 
 from ...datasets.errors import InputError, unknown
+from ...datasets.reading.json_files import read_text
 from ..evaluation.floors import FLOOR_NOTES
 from ..evaluation.published_numbers import (
     COMPARED_CHOICES,
@@ -49,7 +50,7 @@ def written_table(config: TableOptions, run: FinishedRun) -> str:
         )
     if not run.has_file(name):
         raise InputError(f"{run.folder / name} is missing; run captau {run.command} again")
-    return (run.folder / name).read_text(encoding="utf-8")
+    return read_text(run.folder / name)
 
 
 def join(config: TableOptions, runs: Sequence[FinishedRun]) -> JoinedTable:

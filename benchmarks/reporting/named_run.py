@@ -55,10 +55,7 @@ class NamedRun:
                 f"{self.run.folder}: run.json knows nothing of {row['dataset']}, {row['protocol']} in "
                 f"correlations.csv; run captau {self.run.command} again"
             )
-        try:
-            return Protocol.from_record(options)
-        except TypeError as error:
-            raise InputError(f"{self.run.folder}/run.json: protocols: {error}") from error
+        return protocol_of(self.run, options)
 
     @cached_property
     def styles(self) -> dict[str, MetricStyle]:
@@ -96,6 +93,18 @@ def name_runs(runs: Sequence[FinishedRun]) -> list[NamedRun]:
     check_same_data(runs)
     unique = len({run.folder.name for run in runs}) == len(runs)
     return [NamedRun(run, run.folder.name if unique else str(run.folder)) for run in runs]
+
+
+def protocol_of(run: FinishedRun, options: Mapping[str, Any]) -> Protocol:
+    """Return a protocol of a run's run.json.
+
+    Raises:
+        InputError: where an option is missing, or unknown.
+    """
+    try:
+        return Protocol.from_record(options)
+    except TypeError as error:
+        raise InputError(f"{run.folder}/run.json: protocols: {error}") from error
 
 
 def style_of(spec: str, otherwise: str) -> MetricStyle:

@@ -17,7 +17,7 @@ _FIELD_TYPES: Mapping[str, tuple[type, ...]] = {
     "protocols": (dict,),
     "protocols.*": (dict,),
     "protocols.*.name!": _TEXT,
-    "protocols.*.dimension": (list, *_TEXT, *_NONE),
+    "protocols.*.dimension": (list,),
     "protocols.*.dimension.*": _TEXT,
     "protocols.*.ratings!": _TEXT,
     "protocols.*.coefficients!": (list,),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+import shutil
 
 import bibtexparser
 import pytest
@@ -237,6 +239,33 @@ def test_other_commands_name_the_table_of_a_study(studies, capsys, arguments):
     (line,) = capsys.readouterr().err.splitlines()
     assert "is a run of captau rank" in line
     assert "table" in line
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "message"),
+    [
+        ("references", None, "unknown value of protocol.references 'None'"),
+        ("colour", "red", "protocols: "),
+        ("dimension", None, "protocols.demo.dimension is None, not list"),
+    ],
+)
+def test_a_study_whose_protocol_was_edited_is_one_line(
+    studies, tmp_path, capsys, field, value, message
+):
+    record = json.loads((studies["complement"] / "run.json").read_text())
+    record["protocols"]["demo"][field] = value
+    (tmp_path / "run.json").write_text(json.dumps(record))
+    assert run_captau("cite", f"run={tmp_path}") == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert message in line
+
+
+def test_a_table_of_a_study_that_is_no_text_is_one_line(studies, tmp_path, capsys):
+    shutil.copy(studies["agree"] / "run.json", tmp_path)
+    (tmp_path / "table.md").write_bytes(b"\xff\xfe")
+    assert run_captau("table", f"run={tmp_path}") == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "table.md:1: not UTF-8 text" in line
 
 
 def test_equal_keys_of_two_works_get_letters():

@@ -110,6 +110,7 @@ def test_a_record_that_is_nested_too_deeply(copy):
         ("data.demo.scales.overall.low", "1", "data.demo.scales.overall.low is '1', not int or"),
         ("protocols.demo", "usual", "protocols.demo is 'usual', not dict"),
         ("protocols.demo.coefficients", [["tau_c"]], "coefficients.0 is ['tau_c'], not str"),
+        ("protocols.demo.dimension", "overall", "dimension is 'overall', not list"),
         ("versions", None, "versions is None, not dict"),
         ("versions.captau", 1, "versions.captau is 1, not str"),
         ("signatures", ["x"], "signatures is ['x'], not dict"),
