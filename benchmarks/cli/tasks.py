@@ -250,7 +250,7 @@ def draw_figures(_: Command, options: Any) -> None:
 
     plots = run(options)
     for line in plots.undrawn:
-        print(line)
+        print(_escape_lines(line))
     print(f"{plots.folder}: {len(plots.files)} files")
 
 

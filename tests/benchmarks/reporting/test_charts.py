@@ -221,6 +221,18 @@ def test_the_command_writes_each_figure_twice_and_always_the_same(compared, tmp_
             assert b"<dc:date>" not in content
 
 
+def test_a_name_in_a_run_cannot_steer_the_terminal_on_which_charts_are_missed(tmp_path, capsys):
+    words = ("dataset=demo", "metrics=bleu_1", "statistics.interval=none")
+    assert run_captau("bench", *words, f"output_dir={tmp_path}") == 0
+    record = json.loads((tmp_path / "run.json").read_text())
+    record["data"]["demo"]["title"] = "De\x1b[2Jmo"
+    (tmp_path / "run.json").write_text(json.dumps(record))
+    assert run_captau("plot", f"run={tmp_path}", "kind=[ratings,significance]") == 0
+    out = capsys.readouterr().out
+    assert "De\\x1b[2Jmo: no significance" in out
+    assert "\x1b" not in out
+
+
 def test_some_kinds_go_into_the_runs_folder_and_with_the_next_run(copy, capsys):
     assert run_captau("plot", f"run={copy}", "kind=[ratings,correlations]") == 0
     there = {p.name for p in (copy / "plots").iterdir()}
