@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from ..cache import replacing
 from ..errors import InputError
 from ..reading.parquet_files import BUFFER_BYTES, count_rows_at_a_time
-from .row_reader import CAPTION_ENDINGS, list_members, open_tar, open_unpacked
+from .row_reader import CAPTION_ENDINGS, IMAGES, list_members, open_tar, open_unpacked
 
 #: The most rows of a Parquet file that are read for a row group, and the most bytes of them.
 _GROUP_ROWS, _GROUP_BYTES = 1 << 16, 1 << 29
@@ -129,7 +129,7 @@ def _copy_kept_samples(
             members.clear()
             endings.clear()
 
-        for member, key, ending in list_members(archive, name):
+        for member, key, ending in list_members(archive, name, (*CAPTION_ENDINGS, *IMAGES)):
             if key != last_key:
                 flush()
                 last_key = key

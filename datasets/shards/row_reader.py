@@ -9,7 +9,7 @@ import io
 import lzma
 import tarfile
 import zlib
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Collection, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -413,14 +413,20 @@ def open_tar(stream: IO[bytes]) -> tarfile.TarFile:
     return tarfile.open(fileobj=stream, mode="r|", tarinfo=_Header)
 
 
-def list_members(archive: tarfile.TarFile, name: str) -> Iterator[tuple[tarfile.TarInfo, str, str]]:
+def list_members(
+    archive: tarfile.TarFile, name: str, endings: Collection[str] = CAPTION_ENDINGS
+) -> Iterator[tuple[tarfile.TarInfo, str, str]]:
     """Yield the files of a WebDataset's tar with the key of their sample and their ending in lower case.
 
     The key is the name up to the first dot, the ending what follows. Files that macOS adds (`._NAME`) are passed over.
-    `name` is the shard's, for messages.
+
+    Args:
+        archive: the tar.
+        name: the shard's, for messages.
+        endings: of the members that must not be lost.
 
     Raises:
-        InputError: where a caption would be lost, since its member is a link.
+        InputError: where such a member is a link, which has no content.
     """
     for member in archive:
         # Else it holds every header to its end.
@@ -428,9 +434,11 @@ def list_members(archive: tarfile.TarFile, name: str) -> Iterator[tuple[tarfile.
         folder, _, base = member.name.rpartition("/")
         stem, _, ending = base.partition(".")
         ending = ending.lower()
-        if member.isfile() and not base.startswith("._"):
+        if base.startswith("._"):
+            continue
+        if member.isfile():
             yield member, f"{folder}/{stem}" if folder else stem, ending
-        elif (member.issym() or member.islnk()) and ending in CAPTION_ENDINGS:
+        elif (member.issym() or member.islnk()) and ending in endings:
             remedy = "tar --dereference --hard-dereference packs the file"
             raise InputError(f"{name}: member '{member.name}' is a link; {remedy}")
 

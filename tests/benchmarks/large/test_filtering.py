@@ -14,7 +14,7 @@ import pytest
 
 from captau.benchmarks.large.folders import lock_folder
 from captau.benchmarks.large.thresholds import wilson_interval
-from tests.benchmarks.large.large_sets import command, rows_of, score, scores_in, write
+from tests.benchmarks.large.large_sets import command, put, rows_of, score, scores_in, write
 
 
 @pytest.fixture(scope="module")
@@ -31,6 +31,18 @@ def filter_run(run, output, *words, metric="cider"):
         "workers=0",
         *words,
     )
+
+
+def test_an_image_that_is_a_link_in_a_tar_is_not_dropped_without_a_word(tmp_path, capsys):
+    """Scores of texts need no image; a copy of the sample does."""
+    with tarfile.open(tmp_path / "a.tar", "w") as archive:
+        put(archive, "1.json", b'{"caption": "a dog", "references": ["a dog"]}')
+        link = tarfile.TarInfo("1.jpg")
+        link.type, link.linkname = tarfile.LNKTYPE, "0.jpg"
+        archive.addfile(link)
+    score(tmp_path / "a.tar", tmp_path / "run", ["bleu_1"])
+    assert filter_run(tmp_path / "run", tmp_path / "out", "keep.share=1", metric="bleu_1") == 2
+    assert "a.tar: member '1.jpg' is a link" in capsys.readouterr().err
 
 
 def write_three_shards(rows, folder):

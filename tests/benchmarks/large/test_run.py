@@ -723,6 +723,9 @@ def test_files_that_macos_adds_to_a_tar_are_passed_over(tmp_path):
         put(archive, "1.json", b'{"references": ["a dog"]}')
         put(archive, "._1.txt", b"not a caption")
         put(archive, "1.txt", b"a dog")
+        link = tarfile.TarInfo("._2.txt")
+        link.type, link.linkname = tarfile.SYMTYPE, "._1.txt"
+        archive.addfile(link)
     score(tmp_path / "a.tar", tmp_path / "out", ["bleu_1"])
     assert scores_in(tmp_path / "out")["image_id"].tolist() == ["1"]
 
