@@ -393,7 +393,7 @@ def test_a_killed_run_and_two_at_once(stub, cache):
     def slow(body):
         if len(stub.asked) > 10:
             reached.set()
-            is_killed.wait()
+            is_killed.wait(120)  # also where the test fails before
         return completion(*sure("0", "."), EIGHT)
 
     stub.reply = slow
