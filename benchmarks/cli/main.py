@@ -39,10 +39,10 @@ _exit_status: list[int] = []
 def main(arguments: list[str] | None = None) -> None:
     """Run the program; ends the process with status 0, 2 (the user's input) or 1 (our fault)."""
     words = sys.argv[1:] if arguments is None else arguments
-    if "numpy" not in sys.modules:  # a process of its own, not a caller's
-        _tune_process(is_server=words[:1] in (["serve"], ["collect"]))
-        if arguments is None:  # nor has a caller anything to do behind this command
-            atexit.register(_end_process)  # the first to be registered, and so the last to run
+    # A process of its own, not of a caller who has more to do behind this command.
+    if arguments is None and "numpy" not in sys.modules:
+        _tune_process(is_server=not {"serve", "collect"}.isdisjoint(words))
+        atexit.register(_end_process)  # the first to be registered, and so the last to run
     show_log()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
@@ -87,9 +87,10 @@ def _tune_process(*, is_server: bool) -> None:
     # Imports and captions make a million objects and hardly any cycle of them.
     gc.set_threshold(2_000_000, 20, 100)
     # NumPy's arrays take the memory of those before them, which Linux need not hand out and clear anew.
-    if sys.platform == "linux" and hasattr(libc := ctypes.CDLL(None), "mallopt"):
-        for parameter, value in _MALLOC_PARAMETERS.items():
-            libc.mallopt(parameter, value)
+    if sys.platform == "linux":
+        with contextlib.suppress(OSError, AttributeError):  # another libc, or a static program
+            for parameter, value in _MALLOC_PARAMETERS.items():
+                ctypes.CDLL(None).mallopt(parameter, value)
 
 
 def _end_process() -> None:

@@ -447,15 +447,17 @@ main.main()
     assert done.stderr.startswith("captau: ")
 
 
-def test_a_program_that_calls_a_command_ends_with_its_own_status():
+def test_a_program_that_calls_a_command_keeps_its_own_status_and_garbage_collection():
     """What the program does behind the command, and what it has registered before, is not cut off."""
     code = """
-import atexit, sys
+import atexit, gc, sys
 atexit.register(print, "saved")
 from captau.benchmarks.cli.main import main
+threshold = gc.get_threshold()
 try:
     main(["--version"])
 except SystemExit:
+    assert gc.get_threshold() == threshold
     sys.exit(7)
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
