@@ -66,7 +66,9 @@ def test_no_acknowledged_submission_is_lost_or_counted_twice(tmp_path, start_ser
             assert time.monotonic() < deadline, server.output
             time.sleep(0.05)
 
-    threads = [threading.Thread(target=submit_repeatedly, args=(k,)) for k in range(N_TEAMS)]
+    threads = [
+        threading.Thread(target=submit_repeatedly, args=(k,), daemon=True) for k in range(N_TEAMS)
+    ]  # they must not outlive a test that fails
     for thread in threads:
         thread.start()
     n_server_kills = 0
