@@ -181,7 +181,7 @@ def _cite_studies(runs: Sequence[FinishedRun]) -> str:
     metrics: list[tuple[str, str, str, str]] = []
     for run in runs:
         signatures, protocols = run.run.get("signatures", {}), run.run.get("protocols", {})
-        sentences.append(f"We measure {STUDIES[run.command]} with {captau}.")
+        sentences.append(f"With {captau} we measure {STUDIES[run.command]}.")
         for name, data in run.run.get("data", {}).items():
             protocol = protocol_of(run, protocols[name]) if name in protocols else None
             dimensions = ", ".join(protocol.dimension).replace("_", " ") if protocol else ""
