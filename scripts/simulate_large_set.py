@@ -66,7 +66,7 @@ class SimulatedEngine(Engine):
 
     def _read(self, plan: RunPlan, task: Task, first: Result) -> Result:
         self.opens["read"] += 1 + len(first["parts"])
-        return {key: first[key] for key in ("sha256", "parts", "rows", "read", "written")}
+        return {key: first[key] for key in ("sha256", "parts", "bytes", "rows", "read", "written")}
 
     def _count(self, plan: RunPlan, task: Task, first: Result) -> Result:
         self.opens["count"] += len(plan.pieces[task["id"]]) + 2
