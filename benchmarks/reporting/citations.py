@@ -13,6 +13,7 @@ from typing import Any
 import pandas as pd
 
 from ...conf import group
+from ...datasets.errors import InputError
 from ...datasets.registry import card
 from ..evaluation.wording import interval_words, rank_words
 from ..runs.finished_run import STUDY_COMMANDS, FinishedRun, check_same_data, read_runs
@@ -98,20 +99,24 @@ def entries(bibtex: str) -> list[BibtexEntry]:
     """The entries of a text of BibTeX, by their braces.
 
     Raises:
-        ValueError: where an entry does not end, or has no title.
+        InputError: where an entry does not end, or has no title.
     """
     parsed: list[BibtexEntry] = []
     for match in re.finditer(r"^@\w+\{([^,\s]+),", bibtex, re.MULTILINE):
         depth, end = 1, match.end()
         while depth:
             if end >= len(bibtex):
-                raise ValueError(f"{match.group(1)} does not end")
+                raise InputError(
+                    f"BibTeX of {match.group(1)}: its last }} is missing; correct the citation"
+                )
             depth += {"{": 1, "}": -1}.get(bibtex[end], 0)
             end += 1
         text = bibtex[match.start() : end]
         title = re.search(r"\btitle\s*=\s*\{(.*?)\}\s*,?\s*$", text, re.MULTILINE | re.DOTALL)
         if title is None:
-            raise ValueError(f"{match.group(1)} has no title")
+            raise InputError(
+                f"BibTeX of {match.group(1)}: no title = {{…}}; add it to the citation"
+            )
         letters = re.sub(r"[\W_]", "", title.group(1)).lower()
         parsed.append(BibtexEntry(match.group(1), letters, text))
     return parsed

@@ -28,7 +28,7 @@ from captau.conf import group
 from captau.datasets import registry
 from captau.metrics.registry import metric, metric_names
 from tests.benchmarks.reporting.made_runs import ROWS, made_run
-from tests.conftest import run_captau
+from tests.conftest import run_captau, says
 
 #: Metrics of nobody's paper: a user's own.
 OWN = ("file", "python", "rater")
@@ -282,9 +282,9 @@ def test_equal_keys_of_two_works_get_letters():
 
 
 def test_entries_that_do_not_end():
-    with pytest.raises(ValueError, match="a does not end"):
+    with says("BibTeX of a: its last } is missing; correct the citation"):
         entries(AGAIN[:-1])
-    with pytest.raises(ValueError, match="a has no title"):
+    with says("BibTeX of a: no title = {…}; add it to the citation"):
         entries("@misc{a,\n  note={x}\n}")
 
 
