@@ -45,18 +45,6 @@ def words_of(value: Any, key: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(str(word) for word in words))
 
 
-def whole_numbers(value: Any, key: str) -> tuple[int, ...]:
-    """Return one whole number, or several.
-
-    Raises:
-        InputError: where there is anything else.
-    """
-    numbers: Any = [value] if isinstance(value, int) else value
-    if not isinstance(numbers, list | tuple) or not all(type(n) is int for n in numbers):
-        raise InputError(f"{key} is {value!r}; whole numbers are expected, as {key}=[0,1,2]")
-    return tuple(numbers)
-
-
 def at_least(least: int, most: float = math.inf) -> Callable[[int, str], None]:
     """Return a check that a whole number lies between the least and the most that make sense."""
 

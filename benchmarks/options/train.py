@@ -29,12 +29,23 @@ from .shared import (
     one_of,
     protocols_of,
     statistics_part,
-    whole_numbers,
 )
 
 DESIGNS = ("split", "transfer", "folds", "leave_one_out", "all")
 #: In a rater's file, an option that has no default.
 _NEEDED = "needed"
+
+
+def _whole_numbers(value: Any, key: str) -> tuple[int, ...]:
+    """Return one whole number, or several.
+
+    Raises:
+        InputError: where there is anything else.
+    """
+    numbers: Any = [value] if isinstance(value, int) else value
+    if not isinstance(numbers, list | tuple) or not all(type(n) is int for n in numbers):
+        raise InputError(f"{key} is {value!r}; whole numbers are expected, as {key}=[0,1,2]")
+    return tuple(numbers)
 
 
 def _rater_options(composed: Composed) -> dict[str, Any]:
@@ -137,7 +148,7 @@ the differences of every two.
     seeds: tuple[int, ...] = option(
         0,
         "the seeds of trainings and folds; with several, results are means and standard deviations",
-        read=whole_numbers,
+        read=_whole_numbers,
         takes="N|[A,B]",
     )
     target: str | None = option(

@@ -18,7 +18,8 @@ import pyarrow.parquet as pq
 from ..cache import replacing
 from ..errors import InputError
 from ..reading.parquet_files import BUFFER_BYTES, count_rows_at_a_time
-from .row_reader import CAPTION_ENDINGS, IMAGES, list_members, open_tar, open_unpacked
+from .row_reader import open_unpacked
+from .tar_members import CAPTION_ENDINGS, IMAGES, list_members, open_tar
 
 #: The most rows of a Parquet file that are read for a row group, and the most bytes of them.
 _GROUP_ROWS, _GROUP_BYTES = 1 << 16, 1 << 29

@@ -7,20 +7,18 @@ import contextlib
 import gzip
 import io
 import lzma
-import tarfile
 import zlib
-from collections.abc import Collection, Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from tarfile import HeaderError, ReadError
-from typing import IO, Any, Self, cast
+from tarfile import ReadError
+from typing import IO, Any, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from ..download.archives import BoundedHeader
 from ..errors import InputError
 from ..reading.json_files import (
     MAX_ENTRY_BYTES,
@@ -33,6 +31,7 @@ from ..reading.json_files import (
 from ..reading.parquet_files import measure_row_group, open_parquet
 from ..schema import replace_surrogates
 from .shard_files import PACKINGS, Shard
+from .tar_members import CAPTION_ENDINGS, IMAGES, TEXT_ENDINGS, list_members, open_tar
 
 #: Rows of a shard. `row` counts from 0; `references` is null where a row has none of its own.
 SCHEMA = pa.schema(
@@ -43,11 +42,6 @@ SCHEMA = pa.schema(
         "references": pa.list_(pa.string()),
     }
 )
-
-#: The endings under which a WebDataset sample may hold its caption, and its image.
-_TEXTS = ("txt", "caption")
-CAPTION_ENDINGS = (*_TEXTS, "json")
-IMAGES = ("jpg", "jpeg", "png", "webp", "gif", "bmp")
 
 #: The most bytes of the texts that are read at a time.
 MOST_BYTES = 1 << 29
@@ -395,54 +389,6 @@ def _read_tar(
     yield from batch_rows(rows(), name, size, paths)
 
 
-class _Header(BoundedHeader):
-    """A member's header; `tarfile` itself would take the archive to end at a damaged one."""
-
-    @classmethod
-    def fromtarfile(cls, tarfile: tarfile.TarFile) -> Self:
-        try:
-            return super().fromtarfile(tarfile)
-        except HeaderError as error:
-            if type(error).__name__ == "EOFHeaderError":  # the end as it should be
-                raise
-            raise ReadError(f"{error} at byte {tarfile.offset:,}") from error
-
-
-def open_tar(stream: IO[bytes]) -> tarfile.TarFile:
-    """Open a tar whose members are read one after another, to the mark of its end."""
-    return tarfile.open(fileobj=stream, mode="r|", tarinfo=_Header)
-
-
-def list_members(
-    archive: tarfile.TarFile, name: str, endings: Collection[str] = CAPTION_ENDINGS
-) -> Iterator[tuple[tarfile.TarInfo, str, str]]:
-    """Yield the files of a WebDataset's tar with the key of their sample and their ending in lower case.
-
-    The key is the name up to the first dot, the ending what follows. Files that macOS adds (`._NAME`) are passed over.
-
-    Args:
-        archive: the tar.
-        name: the shard's, for messages.
-        endings: of the members that must not be lost.
-
-    Raises:
-        InputError: where such a member is a link, which has no content.
-    """
-    for member in archive:
-        # Else it holds every header to its end.
-        archive.members.clear()  # pyright: ignore[reportAttributeAccessIssue]
-        folder, _, base = member.name.rpartition("/")
-        stem, _, ending = base.partition(".")
-        ending = ending.lower()
-        if base.startswith("._"):
-            continue
-        if member.isfile():
-            yield member, f"{folder}/{stem}" if folder else stem, ending
-        elif (member.issym() or member.islnk()) and ending in endings:
-            remedy = "tar --dereference --hard-dereference packs the file"
-            raise InputError(f"{name}: member '{member.name}' is a link; {remedy}")
-
-
 def read_samples(path: Path, name: str, images: bool = False) -> Iterator[_Sample]:
     """Yield the samples of a tar that have a caption: neighbours whose names are equal up to the first dot.
 
@@ -485,7 +431,7 @@ def _sample_row(sample: _Sample, columns: Columns, where: str) -> Row:
         if not isinstance(values, dict):
             raise InputError(f"{where}: its .json holds no object")
         row |= values
-    for ending in _TEXTS:
+    for ending in TEXT_ENDINGS:
         if ending in sample.parts:
             row[columns.caption] = _decode(sample.parts[ending], where).strip("\n")
     return _parse_row(row, columns, where)

@@ -20,14 +20,9 @@ from captau.datasets.reading.json_files import MAX_CONTAINERS, read_json, read_j
 from captau.datasets.reading.streams import JsonSource
 from captau.datasets.reading.yaml_lines import MalformedYamlError, compose_yaml
 from captau.datasets.shards import row_reader
-from captau.datasets.shards.row_reader import (
-    Columns,
-    list_members,
-    open_tar,
-    read_rows,
-    read_samples,
-)
+from captau.datasets.shards.row_reader import Columns, read_rows, read_samples
 from captau.datasets.shards.shard_files import Shard, kind_of
+from captau.datasets.shards.tar_members import list_members, open_tar
 from tests.benchmarks.large.large_sets import write
 from tests.conftest import says
 
