@@ -16,9 +16,8 @@ def ask_downloads(options: Options) -> None:
     """
     if not (sys.stdin and sys.stdin.isatty() and sys.stderr.isatty()):
         return
-    downloads = {
-        d.name: d for m in options.needed_metrics() if (d := m.pending_download()) is not None
-    }
+    pending = (metric.pending_download() for metric in options.needed_metrics())
+    downloads = {download.name: download for download in pending if download is not None}
     for download in downloads.values():
         if not is_allowed(download) and _ask(download):
             allowed = os.environ.get("CAPTAU_DOWNLOAD", "")

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from ...datasets.errors import InputError
 from ...datasets.paths import expand_home
 from ..statistics.bootstrap import TESTS, StatisticsOptions
-from .declaration import Composed, option
+from .declaration import Composed, Options, option
 from .shared import MeasuringOptions, one_of, statistics_part
 
 
@@ -67,7 +67,7 @@ def _tests_of(value: Any, _: str) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True)
-class RunComparisonOptions:
+class RunComparisonOptions(Options):
     """Options of `captau compare run=A,B`: the folders of the two runs."""
 
     before: Path

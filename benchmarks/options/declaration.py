@@ -164,8 +164,8 @@ class Options:
                     declaration.check(element, declaration.options[0].key)
 
     def needed_metrics(self) -> Iterable[Metric]:
-        """Return the metrics that the command computes."""
-        return getattr(self, "metrics", ())
+        """Return the metrics that the command computes, as far as its options name them."""
+        return getattr(self, "metrics", None) or ()
 
     @classmethod
     def read(cls, composed: Composed) -> Self:
