@@ -191,9 +191,9 @@ def spice_jars(_own_cache: None) -> list[Path]:
 
 @pytest.fixture(scope="session")
 def tiny(tmp_path_factory):
-    """A weights folder of tiny random models, which `scripts/make_tiny_models.py` wrote."""
+    """A weights folder of tiny random models, which `scripts/stand_ins/make_tiny_models.py` wrote."""
     folder = tmp_path_factory.mktemp("tiny") / "models"
-    script = Path(__file__).parents[1] / "scripts" / "make_tiny_models.py"
+    script = Path(__file__).parents[1] / "scripts" / "stand_ins" / "make_tiny_models.py"
     runpy.run_path(str(script))["make"](folder)
     return folder
 

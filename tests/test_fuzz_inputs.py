@@ -1,4 +1,4 @@
-"""A slice of `scripts/fuzz_inputs.py` and `fuzz_sites.py`: broken and hostile inputs are refused in a line, or accepted, soon."""
+"""A slice of `scripts/checks/fuzz_inputs.py` and `fuzz_sites.py`: broken and hostile inputs are refused in a line, or accepted, soon."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-SCRIPTS = Path(__file__).parents[1] / "scripts"
+SCRIPTS = Path(__file__).parents[1] / "scripts" / "checks"
 
 
 @pytest.mark.parametrize(("script", "n_groups"), [("fuzz_inputs.py", 8), ("fuzz_sites.py", 4)])

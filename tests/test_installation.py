@@ -63,7 +63,7 @@ def test_the_page_of_installation_names_the_pythons_and_extras_of_pyproject():
     runs = re.findall(r"^\| (3\.\d+)\.\d+ \| (\w+) \|", page, flags=re.MULTILINE)
     assert runs[0] == (pythons[0], "lowest")
     assert {python for python, _ in runs} == set(pythons)
-    script = (ROOT / "scripts" / "check_versions.sh").read_text(encoding="utf-8")
+    script = (ROOT / "scripts" / "checks" / "check_versions.sh").read_text(encoding="utf-8")
     assert f"${{PYTHONS:-{' '.join(pythons)}}}" in script
     workflow = (ROOT / ".github" / "workflows" / "ci.yml").read_text(encoding="utf-8")
     assert f"python: {json.dumps(pythons)}" in workflow

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.docs
 
 ROOT = Path(__file__).parents[1]
 NOTEBOOKS = sorted((ROOT / "docs").glob("*.ipynb"))
-SCRIPT = runpy.run_path(str(ROOT / "scripts" / "run_notebook.py"))
+SCRIPT = runpy.run_path(str(ROOT / "scripts" / "docs" / "run_notebook.py"))
 
 
 def outputs_without_pictures(notebook: dict[str, Any]) -> list[Any]:

@@ -125,10 +125,10 @@ def test_the_reproduction_table_is_that_of_the_cells():
 
 
 def test_the_page_state_of_the_art_is_current():
-    """Made by `python scripts/state_of_the_art.py` from results/published/ and docs/reproduction.csv."""
+    """Made by `python scripts/published/state_of_the_art.py` from results/published/ and docs/reproduction.csv."""
     import runpy
 
-    script = runpy.run_path(str(ROOT / "scripts" / "state_of_the_art.py"))
+    script = runpy.run_path(str(ROOT / "scripts" / "published" / "state_of_the_art.py"))
     page = (ROOT / "docs" / "state_of_the_art.md").read_text(encoding="utf-8")
     assert script["state_of_the_art"]() == page
     # Two papers that disagree are both shown; revisions of a dataset stand apart.
@@ -174,7 +174,7 @@ def test_a_comparison_is_kept_without_places_of_this_machine():
 def refresh():
     import runpy
 
-    return runpy.run_path(str(ROOT / "scripts" / "refresh_reproduction.py"))
+    return runpy.run_path(str(ROOT / "scripts" / "published" / "refresh_reproduction.py"))
 
 
 def test_make_targets_and_extras_that_docs_name_are_there():

@@ -1,7 +1,7 @@
 """Ranges of captions and references: what evidence is about, and whether a user's captions lie within it.
 
 A correlation that was measured on captions of ten words says nothing of captions of a hundred, or of Chinese ones.
-`results/published/ranges.json` has the range of each dataset that papers print numbers of (`scripts/measure_ranges.py`
+`results/published/ranges.json` has the range of each dataset that papers print numbers of (`scripts/published/measure_ranges.py`
 writes it), and each run's `run.json` those of its datasets; `metric_reliability` compares them with a user's captions.
 """
 
@@ -247,7 +247,7 @@ def published_range(dataset: str) -> CaptionRange:
     if dataset not in ranges:
         raise InputError(
             f"results/published/{_RANGES} has no range of {dataset}, which a paper in conf/paper/ prints numbers "
-            f"of; add it, and measure it with scripts/measure_ranges.py"
+            f"of; add it, and measure it with scripts/published/measure_ranges.py"
         )
     return ranges[dataset]
 

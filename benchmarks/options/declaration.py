@@ -2,7 +2,7 @@
 
 The options of a command are a frozen dataclass below `Options`. Its fields are made by `option`, which
 reads one key, or by `part`, which builds a value from several. `benchmarks.cli` makes of them the schema
-and defaults that Hydra composes, the help text and the completion, and `scripts/docs_commands.py` the
+and defaults that Hydra composes, the help text and the completion, and `scripts/docs/docs_commands.py` the
 page; `Options.read` makes the object that a command takes.
 """
 

@@ -69,7 +69,7 @@ def test_every_computed_cell_matches_but_the_known_ones(comparison):
 
 
 def test_the_committed_cells_are_current(comparison):
-    """docs/reproduction.csv, which the site shows: what `scripts/refresh_reproduction.py` took over still holds."""
+    """docs/reproduction.csv, which the site shows: what `scripts/published/refresh_reproduction.py` took over still holds."""
     path = Path(__file__).parents[2] / "docs" / "reproduction.csv"
     committed = pd.read_csv(path, dtype=str, keep_default_na=False)
     cell = ["paper", "table", "dataset", "row", "column", "published"]

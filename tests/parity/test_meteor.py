@@ -19,7 +19,7 @@ from tests.conftest import AWKWARD
 
 pytestmark = pytest.mark.java
 
-SCRIPT = Path(__file__).parents[2] / "scripts" / "check_meteor.py"
+SCRIPT = Path(__file__).parents[2] / "scripts" / "checks" / "check_meteor.py"
 
 
 @pytest.fixture(scope="module")

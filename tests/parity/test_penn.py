@@ -181,8 +181,8 @@ def test_tokens_before_a_follower_end_as_the_jars(jar, alphabet):
 
 @pytest.fixture(scope="module")
 def script():
-    """Import `scripts/check_tokenizer.py`, which makes the awkward texts."""
-    path = Path(__file__).parents[2] / "scripts" / "check_tokenizer.py"
+    """Import `scripts/checks/check_tokenizer.py`, which makes the awkward texts."""
+    path = Path(__file__).parents[2] / "scripts" / "checks" / "check_tokenizer.py"
     spec = importlib.util.spec_from_file_location("check_tokenizer", path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)

@@ -23,7 +23,7 @@ from captau.benchmarks.evaluation.published_numbers import read_numbers
 from captau.conf import group
 from tests.conftest import says
 
-SCRIPT = Path(__file__).parents[3] / "scripts" / "measure_ranges.py"
+SCRIPT = Path(__file__).parents[3] / "scripts" / "published" / "measure_ranges.py"
 TEXTS = st.text(alphabet="ab 狗é", max_size=30)
 ROWS = st.lists(st.tuples(TEXTS, st.lists(TEXTS, max_size=3).map(tuple)), min_size=1, max_size=6)
 
@@ -107,7 +107,10 @@ def test_every_dataset_of_published_numbers_has_a_range_or_says_why_not() -> Non
 
 
 def test_a_dataset_without_a_range_is_named() -> None:
-    with says("results/published/ranges.json has no range of nocaps", "scripts/measure_ranges.py"):
+    with says(
+        "results/published/ranges.json has no range of nocaps",
+        "scripts/published/measure_ranges.py",
+    ):
         published_range("nocaps")
 
 
@@ -125,7 +128,7 @@ def test_lengths_that_are_not_known_are_not_compared() -> None:
 def test_the_published_ranges_are_those_of_the_real_sets(
     data_root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The file is what `scripts/measure_ranges.py` writes where the data is at hand."""
+    """The file is what `scripts/published/measure_ranges.py` writes where the data is at hand."""
     arguments = [str(SCRIPT), "--check", "--data", str(data_root)]
     monkeypatch.setattr(sys, "argv", arguments)
     with pytest.raises(SystemExit) as ended:

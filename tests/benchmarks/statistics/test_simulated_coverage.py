@@ -1,4 +1,4 @@
-"""Coverage of intervals and size of tests: a small run of scripts/simulate_statistics.py.
+"""Coverage of intervals and size of tests: a small run of scripts/checks/simulate_statistics.py.
 
 The bounds are of the binomial distribution: what coverage between 93 and 97 %, and a size between 4 and
 6 %, gives in so few simulations but once in ten thousand times. `test_the_bounds_would_notice` shows
@@ -15,7 +15,7 @@ from scipy import stats
 
 from captau.benchmarks.statistics.bootstrap import StatisticsOptions
 
-SCRIPT = Path(__file__).parents[3] / "scripts" / "simulate_statistics.py"
+SCRIPT = Path(__file__).parents[3] / "scripts" / "checks" / "simulate_statistics.py"
 SIMULATIONS = 160
 RARE = 1e-4
 

@@ -99,7 +99,7 @@ def test_the_best_model_of_the_grid_is_returned(sides):
 
 
 def test_stand_ins_are_the_mean_of_an_images_other_captions():
-    script = Path(__file__).parents[3] / "scripts" / "make_image_stand_ins.py"
+    script = Path(__file__).parents[3] / "scripts" / "stand_ins" / "make_image_stand_ins.py"
     mean_of_others = runpy.run_path(str(script))["mean_of_others"]
     embeddings = np.array([[1.0, 0], [9, 9], [0, 3], [5, 0]])
     means = mean_of_others(embeddings, np.array(["a", "b", "a", "a"]))

@@ -1,0 +1,277 @@
+"""The evaluation server under load: one large submission, and many at once.
+
+    python scripts/speed/benchmark_serve.py [--images 40000] [--users 50] [--folder DIR]
+
+The challenge has synthetic references, five an image and forty of every eighth image, as the COCO server had
+c5 and c40; words are drawn by a fixed seed, as often as in English (Zipf). `captau serve` runs as a process of
+its own, with one process that checks and one that evaluates, and the text suite without SPICE
+(`metrics=[text]`).
+
+1. One submission for all images, sent as `captau submit` does: seconds until it is found valid, until it is
+   scored, and the most memory of any of the server's processes (VmHWM).
+2. Many users submit at once, each a file of all images, while others look at pages: seconds until each
+   submission is acknowledged, and the time that pages take until all are queued.
+
+Prints a Markdown table; exits with status 1 if a submission is lost, invalid, or counted twice.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import re
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import requests
+from sqlalchemy import Connection, insert, select
+
+from captau.server.challenge.accounts.secret_codes import hash_token
+from captau.server.challenge.client import ChallengeClient
+from captau.server.challenge.migrations import FOLDER
+from captau.server.challenge.tables import accounts, results, submissions, teams, tokens
+from captau.server.storage.database import Database
+
+#: One image of so many has forty references.
+FORTY_REFERENCES_EVERY = 8
+PAGES = ("/", "/api/challenges", "/api/challenges/big")
+
+
+def write_challenge(folder: Path, n_images: int) -> Path:
+    """Write references of both sets, two submissions and the challenge's file, which is returned."""
+    rng = np.random.default_rng(0)
+    words = np.array([make_word(k) for k in range(8000)])
+    shares = 1 / (np.arange(len(words)) + 2.7)
+    shares /= shares.sum()
+    topics = rng.choice(len(words), (n_images, 6), p=shares)
+
+    def make_caption(image: int) -> str:
+        length = int(rng.integers(8, 14))
+        is_topic = rng.random(length) < 0.4
+        topic_words = topics[image, rng.integers(6, size=length)]
+        frequent_words = rng.choice(len(words), length, p=shares)
+        indices = np.where(is_topic, topic_words, frequent_words)
+        return f"A {' '.join(words[indices])}."
+
+    n_forty = n_images // FORTY_REFERENCES_EVERY
+    for name, n_captioned, n_references in (("c5", n_images, 5), ("c40", n_forty, 40)):
+        references = {
+            str(k): [make_caption(k) for _ in range(n_references)] for k in range(n_captioned)
+        }
+        (folder / f"{name}.json").write_text(json.dumps(references))
+    for name in ("single", "concurrent"):
+        rows = [{"image_id": k, "caption": make_caption(k)} for k in range(n_images)]
+        (folder / f"{name}.json").write_text(json.dumps(rows))
+    path = folder / "big.yaml"
+    path.write_text(
+        "name: big\nkind: captions\nphases: [{name: all}]\nmetrics: [text]\n"
+        "references: [{name: c5, file: c5.json}, {name: c40, file: c40.json}]\n"
+        "limits: {requests: 100000}\n"
+    )
+    return path
+
+
+def make_word(seed: int) -> str:
+    """Return a word of one to four syllables."""
+    rng = random.Random(seed)
+    n_syllables = rng.randint(1, 4)
+    return "".join(rng.choice("bdfglmnprst") + rng.choice("aeiou") for _ in range(n_syllables))
+
+
+def create_account(database: Database, name: str) -> str:
+    """Create an account with a team of its own, and return its token, which is the name."""
+
+    def insert_rows(connection: Connection) -> None:
+        team = insert(teams).values(name=name, name_key=name, created_at=1.0).returning(teams.c.id)
+        row = {"name": name, "name_key": name, "password": "-", "joined_at": 1.0, "epoch": 0}
+        row["team"] = connection.execute(team).scalar_one()
+        account = insert(accounts).values(row).returning(accounts.c.id)
+        row = {"account": connection.execute(account).scalar_one(), "hash": hash_token(name)}
+        connection.execute(insert(tokens).values(**row, label="benchmark", created_at=1.0))
+
+    database.run_blocking(insert_rows)
+    return name
+
+
+def peak_memory(pid: int) -> int:
+    """Return the most memory in MB that the process, or one of its children, has used."""
+    threads = Path(f"/proc/{pid}/task").iterdir()
+    children = [int(child) for t in threads for child in (t / "children").read_text().split()]
+    status_texts = [Path(f"/proc/{process}/status").read_text() for process in (pid, *children)]
+    return max(int(re.search(r"VmHWM:\s+(\d+)", text)[1]) // 1024 for text in status_texts)
+
+
+def main() -> int:
+    """Start the server, measure it and stop it."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--images", type=int, default=40_000)
+    parser.add_argument("--users", type=int, default=50)
+    parser.add_argument("--folder", type=Path)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = options.folder or Path(temporary)
+        folder.mkdir(parents=True, exist_ok=True)
+        path = write_challenge(folder, options.images)
+        code = "from captau.benchmarks.cli.main import main; main()"
+        words = ["serve", f"challenge={path}", "port=0", "database=site.sqlite3"]
+        with (folder / "serve.log").open("wb") as log:
+            server = subprocess.Popen(
+                [sys.executable, "-c", code, *words],
+                cwd=folder,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                env={**os.environ, "PYTHONUNBUFFERED": "1"},
+            )
+        try:
+            return measure(folder, server, options)
+        finally:
+            server.terminate()
+            server.wait()
+
+
+def measure(folder: Path, server: subprocess.Popen[bytes], options: argparse.Namespace) -> int:
+    """Print the measured times and return the exit status."""
+    log = folder / "serve.log"
+    while not (match := re.search(r"http://\S+:\d+", log.read_text())):
+        if server.poll() is not None:
+            print(log.read_text(), file=sys.stderr)
+            return 1
+        time.sleep(0.1)
+    url = match[0]
+    database = Database(str(folder / "site.sqlite3"), FOLDER, "captau serve", guest=True)
+    names = [create_account(database, f"user{k}") for k in range(options.users + 1)]
+    client = ChallengeClient(url, names[-1])
+    rows = measure_single(folder, client, options.images)
+    rows.append(("most memory of a process", f"{peak_memory(server.pid):,} MB"))
+    load = Load(url, folder / "concurrent.json", names[:-1])
+    load.run(database)
+    rows += load.rows()
+    print("| measured | |\n|:--|--:|")
+    for name, value in rows:
+        print(f"| {name} | {value} |")
+    for error in dict.fromkeys(load.errors):
+        print(error, file=sys.stderr)
+    n_lost, n_twice = load.count_faults(database)
+    database.close()
+    if n_lost or n_twice or len(load.acknowledged) < options.users:
+        print(f"lost: {n_lost}, twice: {n_twice}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def measure_single(folder: Path, client: ChallengeClient, n_images: int) -> list[tuple[str, str]]:
+    """Submit one file of all images, and return the names and values of the times that it takes."""
+    # Workers read the references once, before the first submission to the challenge.
+    began = time.monotonic()
+    empty = folder / "empty.json"
+    empty.write_text("[]")
+    client.wait(client.submit(empty, "big")["id"])
+    ready_after = time.monotonic() - began
+    began = time.monotonic()
+    key = client.submit(folder / "single.json", "big")["id"]
+    valid_after = None
+    while not (submission := client.submission(key))["done"]:
+        if valid_after is None and submission["state"] != "received":
+            valid_after = time.monotonic() - began
+        time.sleep(0.1)
+    scored_after = time.monotonic() - began
+    if submission["state"] != "scored":
+        raise SystemExit(f"the submission is {submission['state']}: {submission['faults']}")
+    valid_after = scored_after if valid_after is None else valid_after
+    return [
+        ("workers have read the references", f"{ready_after:.1f} s"),
+        (f"a submission of {n_images:,} captions is found valid", f"{valid_after:.1f} s"),
+        ("it is scored, from then on", f"{scored_after - valid_after:.1f} s"),
+    ]
+
+
+@dataclass
+class Load:
+    """Users that submit a file at once, while visitors look at pages.
+
+    Attributes:
+        tokens: of the users.
+        page_seconds: the times that pages took.
+        acknowledged: seconds until the acknowledgement, by submission.
+        queued_after: seconds until all submissions are checked.
+    """
+
+    url: str
+    path: Path
+    tokens: list[str]
+    page_seconds: list[float] = field(default_factory=list)
+    acknowledged: dict[str, float] = field(default_factory=dict)
+    errors: list[str] = field(default_factory=list)
+    queued_after: float = 0.0
+    stopping: threading.Event = field(default_factory=threading.Event)
+
+    def run(self, database: Database) -> None:
+        """Submit all files and wait until all are checked."""
+        visitors = [threading.Thread(target=self.look_at_pages) for _ in range(5)]
+        users = [threading.Thread(target=self.submit, args=(token,)) for token in self.tokens]
+        began = time.monotonic()
+        for thread in (*visitors, *users):
+            thread.start()
+        for thread in users:
+            thread.join()
+        unchecked = select(submissions.c.id).where(submissions.c.state == "received")
+        while database.run_blocking(lambda c: c.execute(unchecked).all()):
+            time.sleep(0.5)
+        self.queued_after = time.monotonic() - began
+        self.stopping.set()
+        for thread in visitors:
+            thread.join()
+
+    def look_at_pages(self) -> None:
+        """Request pages until the load stops."""
+        session = requests.Session()
+        while not self.stopping.is_set():
+            for page in PAGES:
+                began = time.monotonic()
+                response = session.get(self.url + page, timeout=60)
+                self.page_seconds.append(time.monotonic() - began)
+                if response.status_code != 200:
+                    self.errors.append(f"{page}: status {response.status_code}")
+            time.sleep(0.05)
+
+    def submit(self, token: str) -> None:
+        """Submit the file as a user."""
+        began = time.monotonic()
+        try:
+            submission = ChallengeClient(self.url, token).submit(self.path, "big")
+            self.acknowledged[submission["id"]] = time.monotonic() - began
+        except Exception as error:
+            self.errors.append(str(error))
+
+    def rows(self) -> list[tuple[str, str]]:
+        """Return the names and values of the measured times."""
+        n_users, n_pages = len(self.tokens), len(self.page_seconds)
+        slowest = max(self.acknowledged.values())
+        median, high = 1000 * np.quantile(self.page_seconds, [0.5, 0.95])
+        return [
+            (f"{n_users} submit at once: the last is acknowledged", f"{slowest:.1f} s"),
+            ("all are checked and queued", f"{self.queued_after:.1f} s"),
+            (f"pages meanwhile, 95th percentile of {n_pages:,}", f"{high:.0f} ms"),
+            ("pages meanwhile, median", f"{median:.0f} ms"),
+        ]
+
+    def count_faults(self, database: Database) -> tuple[int, int]:
+        """Return the numbers of lost or invalid submissions, and of results beyond one a submission."""
+        rows = database.run_blocking(lambda c: c.execute(select(submissions)).all())
+        query = select(results.c.submission)
+        n_results = len(database.run_blocking(lambda c: c.execute(query).all()))
+        valid_keys = {row.key for row in rows if row.state != "invalid"}
+        n_scored = sum(row.state == "scored" for row in rows)
+        return len(set(self.acknowledged) - valid_keys), n_results - n_scored
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
