@@ -130,25 +130,7 @@ def _run(words: list[str]) -> int:
     return _run_command(*split_command(words))
 
 
-def _start_ahead(command: Command, words: list[str]) -> None:
-    """Start METEOR's process where `captau score` will need it: of all that is imported, it takes longest to load.
-
-    Only in a process of captau's own, which has imported nothing yet. The words are only guessed at: a wrong guess costs
-    time, and changes no score.
-    """
-    metrics = next((word for word in words if word.startswith("metrics=")), "metrics=text")
-    is_needed = command.name == "score" and ("text" in metrics or "meteor" in metrics)
-    is_other_work = any(
-        word.startswith(("-", "engine=", "keep.run=", "save_df=")) for word in words
-    )
-    if is_needed and not is_other_work and "numpy" not in sys.modules:
-        from ...metrics.text.meteor.aligner_process import start_ahead
-
-        start_ahead()
-
-
 def _run_command(command: Command, words: list[str]) -> int:
-    _start_ahead(command, words)
     if not {"-h", "--help"} & set(words):
         words = _read_own_files(command, words)
     overrides, flags = split_flags(command, words)

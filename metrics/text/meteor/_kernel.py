@@ -13,7 +13,7 @@ the candidate, from `START1`, with `LENGTH2` words of the reference. In names, 1
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numba
 import numpy as np
@@ -24,9 +24,9 @@ BEAM = 40
 #: Statistics of an alignment, in the order in which METEOR prints them.
 STATISTICS = 23
 EXACT, STEM, SYNONYM, PARAPHRASE = range(4)
-#: Columns of `matches`.
+#: Columns of `_Matches.table`.
 START1, LENGTH1, LENGTH2, MODULE, NEXT = range(5)
-#: Rows of `lists`, which has the matches that begin at each word of the reference.
+#: Rows of `_Matches.lists`.
 COUNT, FIRST, LAST = range(3)
 #: Columns of `paths`: words covered, chunks, distance, the end of the last match in the candidate (-1 if the
 #: word before has none), the path before, and the match added to it.
@@ -37,22 +37,77 @@ _INTS = types.Array(types.int32, 1, "C", readonly=True)
 _BYTES = types.Array(types.uint8, 1, "C", readonly=True)
 _MASKS = types.Array(types.uint64, 1, "C", readonly=True)
 _OUT = types.int32[::1]
-_TABLE = types.int32[:, ::1]
-_PATHS = types.int64[:, ::1]
-_USED = types.uint8[:, ::1]
 _INT = types.int64
+
+#: What is called from functions here alone is compiled, and stored, as a part of these.
+_inner = numba.njit(nogil=True)
 
 
 def _compile(signature: Any) -> Callable[[Any], Any]:
     def decorate(function: Any) -> Any:
         try:
             return numba.njit(signature, cache=True, nogil=True)(function)
-        except (
-            Exception
-        ):  # the stored code is damaged or cannot be written: compile for this process
+        except Exception:  # the stored code is damaged or cannot be written
             return numba.njit(signature, nogil=True)(function)
 
     return decorate
+
+
+class _Texts(NamedTuple):
+    """Texts, and the properties of their words; see `align`."""
+
+    starts: Any
+    words: Any
+    key: Any
+    stem: Any
+    function: Any
+    mask: Any
+    set_first: Any
+    sets: Any
+
+
+class _Phrases(NamedTuple):
+    """The phrases in texts and their paraphrases, see `align`, and working memory for `_match_paraphrases`.
+
+    Attributes:
+        head, chain, stamp: of the occurrences of each phrase in a text the first, the one after each, and the pass for
+            which they hold.
+    """
+
+    first: Any
+    position: Any
+    length: Any
+    phrase: Any
+    to_first: Any
+    to: Any
+    head: Any
+    chain: Any
+    stamp: Any
+
+
+class _Matches(NamedTuple):
+    """The possible matches of two texts.
+
+    Attributes:
+        table: a row a match, with the columns `START1` to `NEXT`.
+        lists: of the matches that begin at each word of the reference, the rows `COUNT` to `LAST`.
+        cover: by how many matches each word of the candidate and of the reference is covered.
+    """
+
+    table: Any
+    lists: Any
+    cover: Any
+
+
+class _Pair(NamedTuple):
+    """A candidate (1) and a reference (2): the number of each text, its first word, and its number of words."""
+
+    text1: Any
+    begin1: Any
+    n1: Any
+    text2: Any
+    begin2: Any
+    n2: Any
 
 
 @_compile(types.Tuple((_OUT, _OUT, _OUT, _OUT))(_INTS, _INTS, _INTS, _INTS, _BYTES, _INT))
@@ -131,41 +186,35 @@ def select_paraphrases(nodes: Any, first: Any, to: Any) -> Any:
     return local_first, local_to
 
 
-@_compile(_INT(_TABLE, _INT, _TABLE, _TABLE, *[_INT] * 5))
+@_inner
 def _add_match(
-    matches: Any,
-    n: Any,
-    lists: Any,
-    cover: Any,
-    start2: Any,
-    length2: Any,
-    start1: Any,
-    length1: Any,
-    module: Any,
+    matches: _Matches, n: Any, start2: Any, length2: Any, start1: Any, length1: Any, module: Any
 ) -> int:
     """Append a match to the list of its first word in the reference; only count it if there is no room."""
-    if n < len(matches):
-        matches[n, START1] = start1
-        matches[n, LENGTH1] = length1
-        matches[n, LENGTH2] = length2
-        matches[n, MODULE] = module
-        matches[n, NEXT] = -1
+    table, lists = matches.table, matches.lists
+    if n < len(table):
+        table[n, START1] = start1
+        table[n, LENGTH1] = length1
+        table[n, LENGTH2] = length2
+        table[n, MODULE] = module
+        table[n, NEXT] = -1
         if lists[COUNT, start2]:
-            matches[lists[LAST, start2], NEXT] = n
+            table[lists[LAST, start2], NEXT] = n
         else:
             lists[FIRST, start2] = n
         lists[COUNT, start2] += 1
         lists[LAST, start2] = n
         for k in range(length1):
-            cover[0, start1 + k] += 1
+            matches.cover[0, start1 + k] += 1
         for k in range(length2):
-            cover[1, start2 + k] += 1
+            matches.cover[1, start2 + k] += 1
     return n + 1
 
 
-@_compile(types.boolean(_INTS, _INTS, _INT, _INT))
-def _share_synset(set_first: Any, sets: Any, word1: Any, word2: Any) -> bool:
+@_inner
+def _share_synset(texts: _Texts, word1: Any, word2: Any) -> bool:
     """Return whether two words share a synset; the synsets of each word are sorted."""
+    set_first, sets = texts.set_first, texts.sets
     a, b = set_first[word1], set_first[word2]
     while a < set_first[word1 + 1] and b < set_first[word2 + 1]:
         if sets[a] == sets[b]:
@@ -177,29 +226,29 @@ def _share_synset(set_first: Any, sets: Any, word1: Any, word2: Any) -> bool:
     return False
 
 
-@_compile(types.boolean(_USED, _INT, _TABLE, _INT))
-def _overlaps(used: Any, path: Any, matches: Any, m: Any) -> bool:
+@_inner
+def _overlaps(used: Any, path: Any, table: Any, m: Any) -> bool:
     """Return whether a path already uses a word of a match in the candidate.
 
     Behind a free word of the reference its match's other words are free: earlier matches end before it, and those that
     are in the alignment from the start share no word with others.
     """
-    for k in range(matches[m, START1], matches[m, START1] + matches[m, LENGTH1]):
+    for k in range(table[m, START1], table[m, START1] + table[m, LENGTH1]):  # noqa: SIM110 - for Numba
         if used[path, k]:
             return True
     return False
 
 
-@_compile(types.void(_USED, _INT, _INT, _TABLE, _INT, _INT))
-def _mark_used(used: Any, path: Any, n1: Any, matches: Any, m: Any, start2: Any) -> None:
+@_inner
+def _mark_used(used: Any, path: Any, n1: Any, table: Any, m: Any, start2: Any) -> None:
     """Mark the words of a match as used by a path."""
-    for k in range(matches[m, LENGTH2]):
+    for k in range(table[m, LENGTH2]):
         used[path, n1 + start2 + k] = 1
-    for k in range(matches[m, LENGTH1]):
-        used[path, matches[m, START1] + k] = 1
+    for k in range(table[m, LENGTH1]):
+        used[path, table[m, START1] + k] = 1
 
 
-@_compile(types.boolean(_PATHS, _INT, _PATHS, _INT))
+@_inner
 def _ranks_before(paths: Any, i: Any, rivals: Any, j: Any) -> bool:
     """Return whether a path ranks before a rival."""
     if paths[i, COVERED] != rivals[j, COVERED]:
@@ -209,7 +258,7 @@ def _ranks_before(paths: Any, i: Any, rivals: Any, j: Any) -> bool:
     return paths[i, DISTANCE] < rivals[j, DISTANCE]
 
 
-@_compile(_INT(_PATHS, _INT))
+@_inner
 def _insert_last(best: Any, n: Any) -> int:
     """Move the path in the last row before the `n` that it outranks; return how many paths remain."""
     rank = n
@@ -225,11 +274,10 @@ def _insert_last(best: Any, n: Any) -> int:
     return min(n + 1, BEAM)
 
 
-@_compile(types.void(_OUT, _TABLE, _TABLE, _PATHS, _PATHS, _USED, _TABLE, _INT, _INT))
+@_inner
 def _search(
     alignment: Any,
-    matches: Any,
-    lists: Any,
+    matches: _Matches,
     paths: Any,
     best: Any,
     used: Any,
@@ -253,11 +301,12 @@ def _search(
             row of `best` is a path that seeks its rank among those before. Each row of `trace` has
             the origin and the match of each path of a generation.
     """
+    table = matches.table
     for k in range(n1 + n2):
         used[0, k] = 0
     for word2 in range(n2):
         if alignment[word2] != -1:
-            _mark_used(used, 0, n1, matches, alignment[word2], word2)
+            _mark_used(used, 0, n1, table, alignment[word2], word2)
     for field in range(FIELDS):
         paths[0, field] = 0
     paths[0, END1] = -1
@@ -268,16 +317,16 @@ def _search(
             is_free = not used[path, n1 + word2]
             # The matches that begin here, in their order, then -1 for none; or the one that is there already, if any.
             m = alignment[word2]
-            if is_free and lists[COUNT, word2]:
-                m = lists[FIRST, word2]
+            if is_free and matches.lists[COUNT, word2]:
+                m = matches.lists[FIRST, word2]
             distance = paths[path, DISTANCE]
             is_last = False
             while not is_last:
                 following = -1
                 is_last = m == -1 or not is_free
                 if m != -1 and is_free:
-                    following = matches[m, NEXT]
-                    if _overlaps(used, path, matches, m):
+                    following = table[m, NEXT]
+                    if _overlaps(used, path, table, m):
                         m = following
                         continue
                 for field in range(FIELDS):
@@ -286,18 +335,18 @@ def _search(
                 best[BEAM, MATCH] = m
                 best[BEAM, DISTANCE] = distance
                 if m != -1:
-                    start1 = matches[m, START1]
+                    start1 = table[m, START1]
                     if is_free:
                         distance += abs(word2 - start1)
                     else:
                         best[BEAM, DISTANCE] += abs(word2 - start1)
-                    if matches[m, MODULE] == EXACT:
+                    if table[m, MODULE] == EXACT:
                         best[BEAM, COVERED] += 2
                     else:
-                        best[BEAM, COVERED] += matches[m, LENGTH1] // 2 + matches[m, LENGTH2] // 2
+                        best[BEAM, COVERED] += table[m, LENGTH1] // 2 + table[m, LENGTH2] // 2
                     if paths[path, END1] != -1 and start1 != paths[path, END1]:
                         best[BEAM, CHUNKS] += 1
-                    best[BEAM, END1] = start1 + matches[m, LENGTH1]
+                    best[BEAM, END1] = start1 + table[m, LENGTH1]
                 elif is_free:
                     if paths[path, END1] != -1:
                         best[BEAM, CHUNKS] += 1
@@ -315,7 +364,7 @@ def _search(
             for k in range(n1 + n2):
                 used[now + path, k] = used[before + origin, k]
             if m != -1:
-                _mark_used(used, now + path, n1, matches, m, word2)
+                _mark_used(used, now + path, n1, table, m, word2)
     # Close the last chunk, and follow the first of the best paths back.
     top = now
     for path in range(now, now + n_paths):
@@ -329,116 +378,67 @@ def _search(
         top = trace[word2, 2 * top]
 
 
-@_compile(_INT(_TABLE, _TABLE, _TABLE, _INTS, *[_INT] * 4, _INTS, _INTS, _MASKS, _INTS, _INTS))
-def _match_words(
-    matches: Any,
-    lists: Any,
-    cover: Any,
-    words: Any,
-    begin1: Any,
-    n1: Any,
-    begin2: Any,
-    n2: Any,
-    key: Any,
-    stem: Any,
-    mask: Any,
-    set_first: Any,
-    sets: Any,
-) -> int:
+@_inner
+def _match_words(matches: _Matches, texts: _Texts, pair: _Pair) -> int:
     """Add the matches of single words; return their number, negative if the texts are equal."""
+    key, stem, mask = texts.key, texts.stem, texts.mask
+    words1 = texts.words[pair.begin1 : pair.begin1 + pair.n1]
+    words2 = texts.words[pair.begin2 : pair.begin2 + pair.n2]
     n = 0
-    is_equal = n1 == n2
-    for j in range(n2):
-        for i in range(n1):
-            if key[words[begin1 + i]] == key[words[begin2 + j]]:
-                n = _add_match(matches, n, lists, cover, j, 1, i, 1, EXACT)
-        is_equal = is_equal and key[words[begin1 + j]] == key[words[begin2 + j]]
+    is_equal = pair.n1 == pair.n2
+    for j, w in enumerate(words2):
+        for i, v in enumerate(words1):
+            if key[v] == key[w]:
+                n = _add_match(matches, n, j, 1, i, 1, EXACT)
+        is_equal = is_equal and key[words1[j]] == key[w]
     if is_equal:
         return -n
-    for j in range(n2):
-        for i in range(n1):
-            v, w = words[begin1 + i], words[begin2 + j]
+    for j, w in enumerate(words2):
+        for i, v in enumerate(words1):
             if stem[v] == stem[w] and key[v] != key[w]:
-                n = _add_match(matches, n, lists, cover, j, 1, i, 1, STEM)
-    for j in range(n2):
-        for i in range(n1):
-            v, w = words[begin1 + i], words[begin2 + j]
-            if mask[v] & mask[w] and key[v] != key[w] and _share_synset(set_first, sets, v, w):
-                n = _add_match(matches, n, lists, cover, j, 1, i, 1, SYNONYM)
+                n = _add_match(matches, n, j, 1, i, 1, STEM)
+    for j, w in enumerate(words2):
+        for i, v in enumerate(words1):
+            if mask[v] & mask[w] and key[v] != key[w] and _share_synset(texts, v, w):
+                n = _add_match(matches, n, j, 1, i, 1, SYNONYM)
     return n
 
 
-@_compile(
-    _INT(
-        _TABLE,
-        _INT,
-        _TABLE,
-        _TABLE,
-        *[_INTS] * 6,
-        _INT,
-        _INT,
-        types.boolean,
-        types.int32[::1],
-        types.int32[::1],
-        types.int64[::1],
-        _INT,
-    )
-)
+@_inner
 def _match_paraphrases(
-    matches: Any,
-    n: Any,
-    lists: Any,
-    cover: Any,
-    occurrence_first: Any,
-    position: Any,
-    length: Any,
-    phrase: Any,
-    to_first: Any,
-    to: Any,
-    text: Any,
-    paraphrase_text: Any,
-    is_reference: Any,
-    head: Any,
-    chain: Any,
-    stamp: Any,
-    pass_number: Any,
+    matches: _Matches, n: Any, phrases: _Phrases, pair: _Pair, is_reference: Any, number: Any
 ) -> int:
-    """Add the matches of a text's phrases with their paraphrases in another text.
+    """Add the matches of a text's phrases with their paraphrases in the other text.
 
     Args:
-        is_reference: whether `text` is the reference and the other text the candidate, or the reverse.
-        head, chain, stamp: working memory for the occurrences of each phrase in the other text: the
-            first, the one after each, and the pass for which they hold.
+        is_reference: whether the text is the reference and the other text the candidate, or the reverse.
+        number: of this pass, which no other has.
     """
-    for o in range(
-        occurrence_first[paraphrase_text + 1] - 1, occurrence_first[paraphrase_text] - 1, -1
-    ):
-        p = phrase[o]
-        chain[o] = head[p] if stamp[p] == pass_number else -1
-        head[p], stamp[p] = o, pass_number
-    for o in range(occurrence_first[text], occurrence_first[text + 1]):
-        for k in range(to_first[phrase[o]], to_first[phrase[o] + 1]):
-            q = head[to[k]] if stamp[to[k]] == pass_number else -1
+    head, chain, stamp = phrases.head, phrases.chain, phrases.stamp
+    position, length, to = phrases.position, phrases.length, phrases.to
+    text = pair.text2 if is_reference else pair.text1
+    other = pair.text1 if is_reference else pair.text2
+    for o in range(phrases.first[other + 1] - 1, phrases.first[other] - 1, -1):
+        p = phrases.phrase[o]
+        chain[o] = head[p] if stamp[p] == number else -1
+        head[p], stamp[p] = o, number
+    for o in range(phrases.first[text], phrases.first[text + 1]):
+        p = phrases.phrase[o]
+        for k in range(phrases.to_first[p], phrases.to_first[p + 1]):
+            q = head[to[k]] if stamp[to[k]] == number else -1
             while q != -1:
-                in2, in1 = (o, q) if is_reference else (q, o)
+                a, b = (o, q) if is_reference else (q, o)
                 n = _add_match(
-                    matches,
-                    n,
-                    lists,
-                    cover,
-                    position[in2],
-                    length[in2],
-                    position[in1],
-                    length[in1],
-                    PARAPHRASE,
+                    matches, n, position[a], length[a], position[b], length[b], PARAPHRASE
                 )
                 q = chain[q]
     return n
 
 
-@_compile(_INT(_OUT, _TABLE, _TABLE, _TABLE, _INT))
-def _align_uncontested(alignment: Any, matches: Any, lists: Any, cover: Any, n2: Any) -> int:
+@_inner
+def _align_uncontested(alignment: Any, matches: _Matches, n2: Any) -> int:
     """Align the words of matches whose words no other match covers; return their number."""
+    table, lists, cover = matches.table, matches.lists, matches.cover
     n_aligned = 0
     for j in range(n2):
         alignment[j] = -1
@@ -446,38 +446,29 @@ def _align_uncontested(alignment: Any, matches: Any, lists: Any, cover: Any, n2:
             continue
         m = lists[FIRST, j]
         is_alone = True
-        for k in range(matches[m, LENGTH2]):
+        for k in range(table[m, LENGTH2]):
             is_alone = is_alone and cover[1, j + k] == 1
-        for k in range(matches[m, LENGTH1]):
-            is_alone = is_alone and cover[0, matches[m, START1] + k] == 1
+        for k in range(table[m, LENGTH1]):
+            is_alone = is_alone and cover[0, table[m, START1] + k] == 1
         if is_alone:
             n_aligned += 1
             alignment[j] = m
     return n_aligned
 
 
-@_compile(types.void(_OUT, _OUT, _TABLE, _INTS, *[_INT] * 4, _BYTES))
-def _summarise(
-    row: Any,
-    alignment: Any,
-    matches: Any,
-    words: Any,
-    begin1: Any,
-    n1: Any,
-    begin2: Any,
-    n2: Any,
-    function: Any,
-) -> None:
+@_inner
+def _summarise(row: Any, alignment: Any, table: Any, texts: _Texts, pair: _Pair) -> None:
     """Write the statistics of an alignment."""
+    words, function, begin1, begin2 = texts.words, texts.function, pair.begin1, pair.begin2
     row[:] = 0
-    row[0], row[1] = n1, n2
-    for k in range(n1):
+    row[0], row[1] = pair.n1, pair.n2
+    for k in range(pair.n1):
         row[2] += function[words[begin1 + k]]
-    for k in range(n2):
+    for k in range(pair.n2):
         row[3] += function[words[begin2 + k]]
     chunks = 0
     j, end1 = 0, -1
-    while j < n2:
+    while j < pair.n2:
         m = alignment[j]
         if m == -1:
             if end1 != -1:
@@ -485,22 +476,22 @@ def _summarise(
                 end1 = -1
             j += 1
             continue
-        column = 4 + 4 * matches[m, MODULE]
-        start1 = matches[m, START1]
-        for k in range(matches[m, LENGTH1]):
+        column = 4 + 4 * table[m, MODULE]
+        start1 = table[m, START1]
+        for k in range(table[m, LENGTH1]):
             row[column + 2 * function[words[begin1 + start1 + k]]] += 1
             row[21] += 1
-        for k in range(matches[m, LENGTH2]):
+        for k in range(table[m, LENGTH2]):
             row[column + 1 + 2 * function[words[begin2 + j + k]]] += 1
             row[22] += 1
         if end1 != -1 and start1 != end1:
             chunks += 1
-        j += matches[m, LENGTH2]
-        end1 = start1 + matches[m, LENGTH1]
+        j += table[m, LENGTH2]
+        end1 = start1 + table[m, LENGTH1]
     row[20] = chunks + (end1 != -1)
 
 
-@_compile(types.void(_TABLE, *[_INTS] * 6, _BYTES, _MASKS, *[_INTS] * 8, _INT))
+@_compile(types.void(types.int32[:, ::1], *[_INTS] * 6, _BYTES, _MASKS, *[_INTS] * 8, _INT))
 def align(
     out: Any,
     candidates: Any,
@@ -537,58 +528,38 @@ def align(
         to_first, to: the paraphrases of each phrase (`select_paraphrases`).
         max_matches: the most matches of a pair.
     """
-    longest = 0
-    for text in range(len(starts) - 1):
-        longest = max(longest, starts[text + 1] - starts[text])
-    matches = np.empty((max_matches, 5), np.int32)  # memory that is never touched costs nothing
-    lists = np.zeros((3, longest), np.int32)
-    cover = np.zeros((2, longest), np.int32)
+    texts = _Texts(starts, words, key, stem, function, mask, set_first, sets)
+    head, chain = np.empty(len(to_first), np.int32), np.empty(len(phrase), np.int32)
+    stamp = np.full(len(to_first), -1, np.int64)
+    phrases = _Phrases(occurrence_first, position, length, phrase, to_first, to, head, chain, stamp)
+    longest = np.diff(starts).max()
+    matches = _Matches(
+        np.empty((max_matches, 5), np.int32),  # memory that is never touched costs nothing
+        np.zeros((3, longest), np.int32),
+        np.zeros((2, longest), np.int32),
+    )
     alignment = np.empty(longest, np.int32)
     paths = np.empty((2 * BEAM, FIELDS), np.int64)
     best = np.empty((BEAM + 1, FIELDS), np.int64)
     used = np.empty((2 * BEAM, 2 * longest), np.uint8)
     trace = np.empty((longest, 2 * BEAM), np.int32)
-    head = np.empty(len(to_first), np.int32)
-    chain = np.empty(len(phrase), np.int32)
-    stamp = np.full(len(to_first), -1, np.int64)
-    for pair in range(len(candidates)):
-        text1, text2 = candidates[pair], references[pair]
+    for row in range(len(candidates)):
+        text1, text2 = candidates[row], references[row]
         begin1, begin2 = starts[text1], starts[text2]
         n1, n2 = starts[text1 + 1] - begin1, starts[text2 + 1] - begin2
-        for k in range(n1):
-            cover[0, k] = 0
-        for k in range(n2):
-            cover[1, k] = 0
-            lists[COUNT, k] = 0
-        n = _match_words(
-            matches, lists, cover, words, begin1, n1, begin2, n2, key, stem, mask, set_first, sets
-        )
+        pair = _Pair(text1, begin1, n1, text2, begin2, n2)
+        matches.cover[0, :n1] = 0
+        matches.cover[1, :n2] = 0
+        matches.lists[COUNT, :n2] = 0
+        n = _match_words(matches, texts, pair)
         if n >= 0:
             # Phrases of the reference whose paraphrases are in the candidate, then the reverse.
-            for is_reference in (True, False):
-                n = _match_paraphrases(
-                    matches,
-                    n,
-                    lists,
-                    cover,
-                    occurrence_first,
-                    position,
-                    length,
-                    phrase,
-                    to_first,
-                    to,
-                    text2 if is_reference else text1,
-                    text1 if is_reference else text2,
-                    is_reference,
-                    head,
-                    chain,
-                    stamp,
-                    2 * pair + (not is_reference),
-                )
+            n = _match_paraphrases(matches, n, phrases, pair, True, 2 * row)
+            n = _match_paraphrases(matches, n, phrases, pair, False, 2 * row + 1)
         n = abs(n)
         if n > max_matches:
-            out[pair, 0] = -1
+            out[row, 0] = -1
             continue
-        if _align_uncontested(alignment, matches, lists, cover, n2) < n:
-            _search(alignment, matches, lists, paths, best, used, trace, n1, n2)
-        _summarise(out[pair], alignment, matches, words, begin1, n1, begin2, n2, function)
+        if _align_uncontested(alignment, matches, n2) < n:
+            _search(alignment, matches, paths, best, used, trace, n1, n2)
+        _summarise(out[row], alignment, matches.table, texts, pair)

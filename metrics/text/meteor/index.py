@@ -4,8 +4,6 @@ The index is kept in the user's cache folder under the hash of its sources (`tab
 is written under a temporary name and renamed, by one process at a time; a truncated or altered one is
 compiled again.
 
-To read it imports neither pandas nor Arrow, so that `aligner_process` starts quickly.
-
 The file has a line with the format, a line of JSON (the place of each array, the small tables, a
 checksum of these and of the arrays), and the arrays, each at a multiple of 64 bytes.
 
@@ -58,7 +56,6 @@ class Index(Lexicon):
         longest: the most words of a phrase.
         properties: those of `words`.
         prefixes: words that keep their full stop, and whether they do only before a number.
-        path: the file.
     """
 
     words: NDArray[np.bytes_]
@@ -70,7 +67,6 @@ class Index(Lexicon):
     longest: int
     properties: WordProperties
     prefixes: dict[str, bool]
-    path: Path
 
 
 def load_index(language: str = "english", paraphrases: Path | None = None) -> Index:
@@ -162,19 +158,7 @@ def _compile(path: Path, program: Path, paraphrases: Path | None, language: str)
     return index
 
 
-def read_verified_index(path: Path) -> Index:
-    """Map an index file into memory that `open_index` of another process has just read and verified.
-
-    Raises:
-        FileNotFoundError: where it is gone.
-    """
-    index = _read(path, is_verified=True)
-    if index is None:
-        raise FileNotFoundError(path)
-    return index
-
-
-def _read(path: Path, *, is_verified: bool = False) -> Index | None:
+def _read(path: Path) -> Index | None:
     """Map an index file into memory; return None if it is missing, cut off or altered."""
     try:
         data = np.memmap(path, np.uint8, "r").view(np.ndarray)
@@ -187,7 +171,7 @@ def _read(path: Path, *, is_verified: bool = False) -> Index | None:
         if header["size"] != len(body):
             return None
         crc = header.pop("crc")
-        if not is_verified and crc != zlib.crc32(body.data, _header_crc(header)):
+        if crc != zlib.crc32(body.data, _header_crc(header)):
             return None
     except (OSError, ValueError, KeyError, TypeError):
         return None
@@ -204,7 +188,6 @@ def _read(path: Path, *, is_verified: bool = False) -> Index | None:
         longest=small["longest"],
         function=frozenset(small["function"]),
         prefixes=small["prefixes"],
-        path=path,
     )
 
 

@@ -6,7 +6,6 @@ program, which is the authority.
 
 from __future__ import annotations
 
-import contextlib
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -26,7 +25,6 @@ from ...registry import register
 from ...rows import Items, Rows
 from ..tokens.ptb import SegmentedMetric, tokenize, tokenize_rows
 from . import jar_process
-from .aligner_process import AlignerProcess, take_started
 from .alignment import CHUNK, MAX_MATCHES, Aligner
 from .index import load_index
 from .languages import ENGLISH, LANGUAGES, Code, MeteorLanguage, Setting
@@ -157,7 +155,7 @@ class Meteor(SegmentedMetric):
             scores: list[Floats] = []
             summands: list[Ints] = []
             with _lock:  # the tables are read while another metric makes the tokens
-                _aligner_process(self.setting)
+                _aligner(self.setting)
             texts = tokenize_rows(rows, self.tokenizer)
             for chunk in best_statistics(*texts, rows.label, self.setting):
                 scores.append(meteor_scores(chunk, self.setting.language))
@@ -210,23 +208,7 @@ _lock = threading.Lock()
 
 def _align(candidates: list[str], references: list[str], setting: Setting) -> Ints:
     with _lock:  # the aligner remembers words
-        if process := _aligner_process(setting):
-            # Where it was killed, the aligner here is as good.
-            with contextlib.suppress(OSError, EOFError):
-                return process.compute_statistics(candidates, references)
         return _aligner(setting).compute_statistics(candidates, references)
-
-
-@cache
-def _aligner_process(setting: Setting) -> AlignerProcess | None:
-    """Return the process that the command line started, ready for the first setting that asks for it."""
-    process, name = take_started(), setting.language.name
-    if process is not None:
-        # The tables are compiled here, where they are missing, while the process compiles the loops.
-        index = load_index(name, setting.paraphrases)
-        with contextlib.suppress(OSError):
-            process.load(index.path, name, is_normalised=setting.is_normalised)
-    return process
 
 
 @cache

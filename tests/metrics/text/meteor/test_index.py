@@ -171,13 +171,6 @@ def test_an_irregular_form_has_no_other_base():
     assert (turned.sets.tolist(), turned.set_first.tolist()) == ([7, 8], [0, 1, 2])
 
 
-def test_an_index_that_another_process_verified_is_read_as_it_is(sources, tmp_path, open_index):
-    index = open_index(*sources, tmp_path / "cache")
-    assert contents(index_module.read_verified_index(index.path)) == contents(index)
-    with pytest.raises(FileNotFoundError):
-        index_module.read_verified_index(tmp_path / "nowhere")
-
-
 def test_a_table_without_words_has_none():
     assert find_words(np.array([], "S3"), [b"dog", b""]) == [-1, -1]
 
