@@ -6,7 +6,7 @@ import hashlib
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache
 from html import escape
 from numbers import Real
 from typing import Any
@@ -15,9 +15,68 @@ import numpy as np
 import pandas as pd
 
 from .errors import InputError
-from .marked_words import WORD_COLUMNS, check_words
 from .preferences import PEOPLE, PREFERENCE_COLUMNS, check_preferences
-from .splits import split_of
+
+#: Split and its upper bound on the unit interval, in order.
+SPLIT_BOUNDS = (("train", 0.64), ("validation", 0.80), ("test", 1.0))
+
+# Another number is another split; results would not be comparable any more.
+_SPLIT_SEED = "captau split 1"
+
+
+@cache
+def split_of(image_id: str) -> str:
+    """Return the split of an image: a hash of its id, read as a number in [0, 1), against `SPLIT_BOUNDS`.
+
+    These are the 64 %, 16 % and 20 % of Scott et al. 2023, section 4.2. The split follows from the id alone: not from
+    row order, platform, library version or dataset. So splits are image-disjoint, and an image that two datasets share
+    (COCO in CapEval1k, Composite and THumB; Flickr8k in Expert, CrowdFlower and Composite) falls on the same side in
+    both: a rater trained on one can be tested on the other.
+    """
+    digest = hashlib.sha256(f"{_SPLIT_SEED}\0{image_id}".encode("utf-8", "surrogatepass")).digest()
+    position = int.from_bytes(digest[:8], "big") / 2**64
+    return next(name for name, bound in SPLIT_BOUNDS if position < bound)
+
+
+#: A row a word of a marked item (what blanks part): its place from 0, and 1 where people call it the fault, else 0.
+WORD_COLUMNS = ("item_id", "position", "word", "dimension", "value")
+
+
+def find_mismatch(words: Sequence[Any], caption: str) -> str:
+    """Say which of marked words is not the caption's, in their order; empty where all are and none is missing."""
+    expected = caption.split()
+    for index, word in enumerate(words):
+        if index >= len(expected) or word != expected[index]:
+            return f"the word {word!r} is not word {index + 1} of the caption"
+    if len(words) < len(expected):
+        return f"the word {expected[len(words)]!r} of the caption is not among them"
+    return ""
+
+
+def check_words(words: pd.DataFrame, captions: Mapping[str, str], where: str) -> None:
+    """Check marked words.
+
+    Args:
+        words: columns `WORD_COLUMNS`, an item's in their order.
+        captions: by item id.
+        where: the dataset, as messages begin with it.
+
+    Raises:
+        InputError: on a word of an item that is not there or that is not in its caption, on an item of which words
+            are missing, and on a mark other than 0 and 1.
+    """
+    for keys, marked in words.groupby(["item_id", "dimension"], sort=False):
+        item_id, dimension = map(str, keys if isinstance(keys, tuple) else (keys, ""))
+        if item_id not in captions:
+            raise InputError(f"{where}: a marked word is about '{item_id}', which is not an item")
+        reason = find_mismatch(marked["word"].tolist(), captions[item_id])
+        if not reason and marked["position"].tolist() != list(range(len(marked))):
+            reason = "their positions do not count up from 0"
+        if not reason and not marked["value"].isin((0, 1)).all():
+            reason = "a mark is neither 0 nor 1"
+        if reason:
+            raise InputError(f"{where}: item '{item_id}', marked words of {dimension}: {reason}")
+
 
 ITEM_COLUMNS = ("item_id", "image_id", "image", "caption", "references", "system", "split")
 RATING_COLUMNS = ("item_id", "dimension", "rater", "value")
@@ -183,7 +242,7 @@ def make_items(
 
     Args:
         image_ids, captions, references, systems, images: of equal length, one entry a candidate.
-        splits: the authors' own split of each; None gives the shared one (`splits.split_of`).
+        splits: the authors' own split of each; None gives the shared one (`split_of`).
     """
     image_ids, captions = (
         list(map(replace_surrogates, image_ids)),
@@ -226,7 +285,7 @@ class CaptionSet:
         InputError: on a missing column, a duplicate item, a candidate without references (if the card says that
             there are some), a rating that is NaN, outside its scale or of no item, a second rating by the same
             rater, an invalid preference (`preferences.check_preferences`), or marked words that the caption does not
-            have (`marked_words.check_words`).
+            have (`check_words`).
     """
 
     def __init__(

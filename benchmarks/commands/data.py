@@ -14,7 +14,7 @@ from rich.filesize import decimal
 from ...datasets import registry
 from ...datasets.download import fetch as download
 from ...datasets.download import imports
-from ...datasets.download.data_folder import silent
+from ...datasets.download.fetch import silent
 from ...datasets.errors import InputError
 from ...datasets.images import find_image
 from ...datasets.own_references import find_own_references

@@ -22,8 +22,7 @@ import pandas as pd
 from ...datasets.errors import InputError
 from ...datasets.own_references import comparison_form
 from ...datasets.reading.source_files import way_to_get_split
-from ...datasets.schema import CaptionSet
-from ...datasets.splits import split_of
+from ...datasets.schema import CaptionSet, split_of
 from ...metrics.learned.common.recipe import Examples, Ints
 from ...metrics.rows import Rows
 from ..options.train import TrainOptions
@@ -80,7 +79,7 @@ class TrainingCorpus:
 
     @property
     def has_shared_split(self) -> bool:
-        """Tell whether each image's split is that of `splits.split_of`, and none that the data come with."""
+        """Tell whether each image's split is that of `schema.split_of`, and none that the data come with."""
         return bool((self.items["split"] == self.items["image_id"].map(split_of)).all())
 
     def rows_of(self, split: str) -> Ints:

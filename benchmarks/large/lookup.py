@@ -13,8 +13,8 @@ from typing import Any, Self, cast
 
 from ...datasets.errors import InputError
 from ...datasets.shards.object_store import is_url
-from ...datasets.shards.row_reader import Columns, read_rows
 from ...datasets.shards.shard_files import find_shards, kind_of, local_copy
+from ...datasets.shards.shard_rows import Columns, read_rows
 from ..scoring.caption_files import read_references
 
 #: The size of the file's address space; only what is written takes room on the disk.

@@ -16,16 +16,16 @@ import pyarrow.parquet as pq
 from ...datasets.cache import replacing
 from ...datasets.errors import InputError
 from ...datasets.reading.source_files import sha256
-from ...datasets.shards.row_filter import copy_kept_rows
-from ...datasets.shards.row_reader import (
+from ...datasets.shards.shard_files import Shard, local_copy, plain_name
+from ...datasets.shards.shard_rows import (
     IMAGES,
     Columns,
     batch_rows,
     check_size,
+    copy_kept_rows,
     count_text_bytes,
     read_rows,
 )
-from ...datasets.shards.shard_files import Shard, local_copy, plain_name
 from ...metrics.base import Floats
 from ..scoring.caption_files import read_candidates
 from .folders import ResultFolder

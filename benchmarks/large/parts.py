@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 
 from ...datasets.errors import InputError
-from ...datasets.shards.row_reader import MOST_BYTES
+from ...datasets.shards.shard_rows import MOST_BYTES
 from ..options.large import ROWS, LargeOptions
 from .plan import RunPlan, part_name
 from .stage_runner import StageRunner

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from ...datasets.cache import replacing
-from ...datasets.shards.row_reader import Columns
 from ...datasets.shards.shard_files import Shard
+from ...datasets.shards.shard_rows import Columns
 from ...metrics.base import Metric
 from ...metrics.text.cider import Cider
 from .merge_rounds import MergeRound

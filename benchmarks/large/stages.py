@@ -29,7 +29,7 @@ from typing import Any
 
 from ...datasets.cache import replacing
 from ...datasets.errors import InputError
-from ...datasets.shards.row_reader import CorruptError
+from ...datasets.shards.shard_rows import CorruptError
 from . import part_rows, part_scores
 from .plan import RunPlan, read_plan
 

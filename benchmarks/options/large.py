@@ -11,8 +11,8 @@ from typing import Any, ClassVar
 from ...datasets.errors import InputError
 from ...datasets.paths import expand_home
 from ...datasets.shards.object_store import is_url
-from ...datasets.shards.row_reader import Columns
 from ...datasets.shards.shard_files import kind_of
+from ...datasets.shards.shard_rows import Columns
 from ...metrics.base import Metric
 from ..scoring.catalog import resolve_metrics
 from .declaration import Composed, Option, Options, option, part, path_of

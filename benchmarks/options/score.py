@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from ...datasets.errors import InputError, unknown
 from ...datasets.normalisation import NORMALISATIONS
 from ...datasets.paths import expand_home
-from ...datasets.reading.streams import STDIN
+from ...datasets.reading.json_files import STDIN
 from ...metrics.base import Metric
 from ...metrics.text.tokens.segmenters import Tokenize
 from ..scoring.catalog import resolve_metrics

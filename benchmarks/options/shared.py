@@ -16,7 +16,7 @@ from ...conf import group
 from ...datasets.cache import keep
 from ...datasets.errors import InputError, unknown
 from ...datasets.paths import expand_home
-from ...datasets.shards.row_reader import Columns
+from ...datasets.shards.shard_rows import Columns
 from ...metrics.base import Metric
 from ...metrics.text.java import java_program
 from ..scoring.catalog import read_config, resolve_metrics

@@ -12,7 +12,7 @@ import yaml
 
 from ...datasets.errors import InputError, unknown
 from ...datasets.reading.json_files import read_text
-from ...datasets.reading.yaml_lines import MalformedYamlError, compose_yaml
+from ...datasets.reading.yaml_fields import MalformedYamlError, compose_yaml
 
 
 def parse_scalar(text: str) -> Any:

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ...datasets.errors import InputError
-from ...datasets.reading.json_files import field, texts
-from ...datasets.reading.streams import JsonSource
+from ...datasets.reading.json_files import JsonSource, field, texts
 from ...datasets.reading.table import read_table
 from ...datasets.schema import replace_surrogates
 

@@ -1,17 +1,29 @@
-"""Readers of text and JSON files whose errors name the file and the line, and checks of their fields."""
+"""Readers of text and JSON files whose errors name the file and the line, and checks of their fields.
+
+`JsonSource` reads JSON of any size piece by piece, gzipped or not, or standard input: one entry is in memory at a time.
+"""
 
 from __future__ import annotations
 
+import codecs
+import gzip
+import hashlib
+import io
 import json
 import re
+import shutil
 import sys
+import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from tempfile import SpooledTemporaryFile
+from typing import IO, Any, cast
 
 from ..errors import InputError
 from ..schema import Scale, format_rating, on_scale
+from .source_files import sha256
 
 #: Of JSON's escapes, in no group what UTF-8 cannot hold: half of a surrogate pair.
 _ESCAPES = re.compile(
@@ -243,3 +255,278 @@ def texts(row: Any, key: str, where: str) -> tuple[str, ...]:
         if not isinstance(value, str):
             raise InputError(f"{where}: '{key}' holds {value!r}, not a text")
     return tuple(values)
+
+
+#: What stands for standard input.
+STDIN = Path("-")
+
+#: How many characters are read at a time, and how much of standard input is kept in memory.
+_CHUNK = 1 << 20
+_IN_MEMORY = 1 << 26
+#: A text of one line and at most this many bytes is parsed as a whole.
+_WHOLE = 1 << 24
+#: A line longer than this is no line of JSON lines, unless the file's ending says so.
+_LINE = 1 << 20
+_BLANKS = re.compile(r"[ \t\r\n]*")
+_COMMA = re.compile(r"[ \t\r\n]*,[ \t\r\n]*")
+#: How near to the end of what was read a thing may be otherwise for what comes after: `-Infinity`.
+_NEAR = 16
+
+
+class JsonSource:
+    """A file, standard input or content in memory, which may be read more than once; gzip is unpacked.
+
+    Attributes:
+        path: where it is; `STDIN` for standard input; of content the name that messages use.
+        name: how messages call it.
+    """
+
+    def __init__(self, path: Path, content: bytes | None = None) -> None:
+        self.path = path
+        self.name = "standard input" if path == STDIN else str(path)
+        self._content = content
+
+    @cached_property
+    def _spool(self) -> IO[bytes]:
+        """The content, or standard input, which is there once, in a file that lasts as long as this."""
+        if self._content is not None:
+            return io.BytesIO(self._content)
+        spool = SpooledTemporaryFile(_IN_MEMORY)  # noqa: SIM115
+        shutil.copyfileobj(sys.stdin.buffer, spool)
+        return spool
+
+    @property
+    def is_file(self) -> bool:
+        """Tell whether it is read from its path."""
+        return self._content is None and self.path != STDIN
+
+    @property
+    def sha256(self) -> str:
+        """The SHA-256 of the bytes as they come, packed or not, in hexadecimal."""
+        if self.is_file:
+            return sha256(self.path)
+        self._spool.seek(0)
+        digest = hashlib.sha256()
+        while chunk := self._spool.read(_CHUNK):
+            digest.update(chunk)
+        return digest.hexdigest()
+
+    def read(self) -> Iterator[tuple[str, int, Any]]:
+        """Yield the content entry by entry.
+
+        Yields:
+            `("line", line, object)` for each line of JSON lines; else `("entry", line, value)` for
+            each value of a list, `("member", line, (key, value))` for each member of an object, or
+            `("value", line, value)`. An object's member `annotations`, where that is a list, is
+            `("annotations", line, None)` and then `("annotation", line, value)` for each.
+
+        Raises:
+            InputError: where it cannot be read, is not UTF-8, or is no JSON, with the line.
+        """
+        try:
+            yield from self._read()
+        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+            raise InputError(
+                f"{self.name}: not a complete gzip file ({error}); get a new copy"
+            ) from error
+        except OSError as error:
+            raise InputError(f"{self.name}: cannot be read ({error.strerror})") from error
+
+    def _read(self) -> Iterator[tuple[str, int, Any]]:
+        packed = self.path.open("rb") if self.is_file else self._spool
+        try:
+            packed.seek(0)
+            zipped = packed.read(2) == b"\x1f\x8b"
+            packed.seek(0)
+            stream: Any = gzip.GzipFile(fileobj=packed, mode="rb") if zipped else packed
+            lines = self._is_lines(stream)
+            stream.seek(0)
+            if lines:
+                yield from (("line", n, row) for n, row in json_lines(stream, self.name))
+            elif not zipped and (value := _parse_one_line(stream)) is not None:
+                yield from _pieces_of(value)
+            else:
+                stream.seek(0)
+                yield from _JsonText(stream, self.name).pieces()
+        finally:
+            if packed is not self.__dict__.get("_spool"):
+                packed.close()
+
+    def _is_lines(self, stream: IO[bytes]) -> bool:
+        """Tell whether each line is an object of its own: by the ending .jsonl, else by the text."""
+        name = self.path.name.lower().removesuffix(".gz")
+        if name.endswith((".jsonl", ".ndjson")):
+            return True
+        object_count = n_bytes = 0
+        while object_count < 2 and (line := stream.readline(_LINE)):
+            n_bytes += len(line)
+            if n_bytes > MAX_ENTRY_BYTES:
+                return False
+            line = line.strip().removeprefix(codecs.BOM_UTF8)
+            if line and not (line.startswith(b"{") and line.endswith(b"}")):
+                return False
+            object_count += bool(line)
+        return object_count == 2
+
+
+def _parse_one_line(stream: IO[bytes]) -> Any:
+    """Return the value of a text of one line, as most programs write JSON: twice as fast as piece by piece.
+
+    None stands for a longer text, and for one that has a fault, which `_JsonText` tells.
+    """
+    data = stream.read(_WHOLE + 1)
+    if len(data) > _WHOLE or data.find(b"\n", 0, -1) >= 0:
+        return None
+    try:
+        text = data.decode("utf-8-sig")
+        return (
+            None if has_too_many_containers(text) else json.loads(text, object_pairs_hook=only_once)
+        )
+    except (ValueError, RecursionError):
+        return None
+
+
+def _pieces_of(value: Any) -> Iterator[tuple[str, int, Any]]:
+    """Yield the pieces of a value in line 1, as `_JsonText.pieces` does."""
+    if isinstance(value, list):
+        yield from (("entry", 1, entry) for entry in cast("list[Any]", value))
+    elif isinstance(value, dict):
+        for key, member in cast("dict[str, Any]", value).items():
+            if key == "annotations" and isinstance(member, list):
+                yield "annotations", 1, None
+                yield from (("annotation", 1, entry) for entry in cast("list[Any]", member))
+            else:
+                yield "member", 1, (key, member)
+    else:
+        yield "value", 1, value
+
+
+class _JsonText:
+    """JSON text, as much of it as is needed, and the line that it has been read to."""
+
+    def __init__(self, stream: IO[bytes], name: str) -> None:
+        self.line = 1
+        self._stream, self._name = stream, name
+        self._decoder = codecs.getincrementaldecoder("utf-8-sig")()
+        self._text, self._position, self._is_at_end = "", 0, False
+        self._n_unyielded = self._n_containers = 0  # bytes and brackets since the last value
+        self._json = json.JSONDecoder(object_pairs_hook=only_once)
+
+    def pieces(self) -> Iterator[tuple[str, int, Any]]:
+        """Yield the pieces as `JsonSource.read` documents them."""
+        kind = self._peek()
+        if not kind:
+            raise InputError(f"{self._name}:{self.line}: not valid JSON (nothing is in it)")
+        if kind == "[":
+            for line in self._items("]"):
+                yield "entry", line, self._value()
+        elif kind == "{":
+            yield from self._members()
+        else:
+            yield "value", self.line, self._value()
+        if self._peek():
+            raise self._fault("Extra data")
+
+    def _members(self) -> Iterator[tuple[str, int, Any]]:
+        keys: set[str] = set()
+        for line in self._items("}"):
+            if self._peek() != '"':
+                raise self._fault("Expecting property name enclosed in double quotes")
+            key = self._value()
+            if key in keys:
+                raise InputError(
+                    f"{self._name}:{line}: '{key}' appears twice in one object; keep one of them"
+                )
+            keys.add(key)
+            self._take(":")
+            if self._peek() == "[" and key == "annotations":
+                yield "annotations", line, None
+                for inside in self._items("]"):
+                    yield "annotation", inside, self._value()
+            else:
+                yield "member", line, (key, self._value())
+
+    def _items(self, closing: str) -> Iterator[int]:
+        """Return the line of each item of a list or object, which the caller reads from its first character."""
+        self._advance(self._position + 1)
+        if self._peek() == closing:
+            self._advance(self._position + 1)
+            return
+        while True:
+            yield self.line
+            comma = _COMMA.match(self._text, self._position)
+            if comma and comma.end() < len(self._text):
+                self._advance(comma.end())
+                continue
+            if self._peek() != ",":
+                break
+            self._advance(self._position + 1)
+            self._peek()
+        self._take(closing)
+
+    def _take(self, char: str) -> None:
+        if self._peek() != char:
+            raise self._fault(f"Expecting '{char}' delimiter")
+        self._advance(self._position + 1)
+
+    def _peek(self) -> str:
+        """Return the next character that is not blank; empty at the end."""
+        while True:
+            match = _BLANKS.match(self._text, self._position)
+            self._advance(match.end() if match else self._position)
+            if self._position < len(self._text):
+                return self._text[self._position]
+            if self._is_at_end:
+                return ""
+            self._more()
+
+    def _value(self) -> Any:
+        """Return the value that begins at the next character, which is not blank."""
+        while True:
+            text = self._text
+            try:
+                value, end = self._json.raw_decode(text, self._position)
+            except json.JSONDecodeError as error:
+                cut = error.pos > len(text) - _NEAR or error.msg.startswith("Unterminated string")
+                if self._is_at_end or not cut:
+                    self._advance(error.pos)
+                    raise self._fault(error.msg) from error
+            except (ValueError, RecursionError):
+                parsed(text[self._position :], self._name, self.line)  # says it in a line
+                raise
+            else:
+                if end < len(text) - _NEAR or self._is_at_end:  # a number may go on: 1.5
+                    self._advance(end)
+                    self._n_unyielded = self._n_containers = 0
+                    return value
+            self._more()
+
+    def _advance(self, position: int) -> None:
+        self.line += self._text.count("\n", self._position, position)
+        self._position = position
+
+    def _more(self) -> None:
+        unread_text = self._text[self._position :]
+        data = self._stream.read(max(_CHUNK, len(unread_text)))  # a long value is read in few steps
+        self._n_unyielded += len(data)
+        if self._n_unyielded > MAX_ENTRY_BYTES:
+            raise entry_too_long(f"{self._name}:{self.line}")
+        self._n_containers += data.count(b"[") + data.count(b"{")
+        if self._n_containers > MAX_CONTAINERS:
+            raise too_many_containers(f"{self._name}:{self.line}")
+        self._is_at_end = not data
+        try:
+            self._text, self._position = (
+                unread_text + self._decoder.decode(data, final=self._is_at_end),
+                0,
+            )
+        except UnicodeDecodeError as error:
+            line = self.line + unread_text.count("\n") + error.object.count(b"\n", 0, error.start)
+            raise InputError(
+                f"{self._name}:{line}: not UTF-8 text; save the file as UTF-8"
+            ) from error
+
+    def _fault(self, problem: str) -> InputError:
+        return InputError(
+            f"{self._name}:{self.line}: not valid JSON ({problem}); the file may be truncated; get a new copy"
+        )

@@ -29,7 +29,7 @@ from ..schema import (
     make_items,
     on_scale,
 )
-from .fleur_release import COMMIT, fleur
+from .fleur import COMMIT, fleur
 
 ZIP = "https://github.com/jbrownlee/Datasets/releases/download/Flickr8k/Flickr8k_text.zip"
 

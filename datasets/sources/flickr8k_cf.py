@@ -15,7 +15,7 @@ from ..errors import InputError
 from ..reading.source_files import find, locate
 from ..registry import dataset
 from ..schema import CaptionSet, Scale, SourceFile
-from .fleur_release import COMMIT, fleur
+from .fleur import COMMIT, fleur
 from .flickr8k import CARD as EXPERT
 from .flickr8k import TOKENS, ZIP, caption_set_of, pairs_of_json, pairs_of_text
 

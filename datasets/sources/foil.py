@@ -21,7 +21,7 @@ from ..reading.source_files import find, locate
 from ..registry import dataset
 from ..schema import CaptionSet, Card, SourceFile, make_items
 from .coco_captions import COCO_CAPTIONS, coco_id, read_captions
-from .fleur_release import COMMIT, fleur
+from .fleur import COMMIT, fleur
 
 CATEGORY = "FOIL"
 #: Under which names a pair's image, captions and references may stand.

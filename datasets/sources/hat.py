@@ -12,16 +12,17 @@ from typing import Any
 import pandas as pd
 
 from ..errors import InputError
-from ..marked_words import WORD_COLUMNS, find_mismatch
 from ..reading.json_files import field, read_json_entries, texts
 from ..reading.source_files import find
 from ..registry import dataset
 from ..schema import (
     RATING_COLUMNS,
+    WORD_COLUMNS,
     CaptionSet,
     Card,
     Scale,
     SourceFile,
+    find_mismatch,
     github,
     make_items,
 )

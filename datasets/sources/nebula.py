@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ..registry import dataset
 from ..schema import CaptionSet, Card, Scale, github
-from .hub_layout import read_hub, sources_of
+from .polaris import read_hub, sources_of
 
 _PAGE = "https://huggingface.co/datasets/Ka2ukiMatsuda/Nebula"
 _EXPERT = "74bbef41209fce20551f2d707bc7642400d7eddf"

@@ -15,7 +15,7 @@ from ..reading.json_files import field, read_json, texts
 from ..reading.source_files import find
 from ..registry import dataset
 from ..schema import CaptionSet, Card, make_items
-from .fleur_release import COMMIT, fleur
+from .fleur import COMMIT, fleur
 
 CATEGORIES = ("HC", "HI", "HM", "MM")
 

@@ -1,12 +1,121 @@
-"""Polaris: 131,020 judgements by 550 people of captions by ten systems (Wada et al. 2024)."""
+"""Polaris: 131,020 judgements by 550 people of captions by ten systems (Wada et al. 2024); and the reader that Nebula shares.
+
+One row is a judgement, in the layout of the Hugging Face Hub. The columns, with what the CSV files and the other
+dataset call them: `refs`, `cand` (`mt`), `human_score` (`score`), and the image `img` (`image`), of which the file
+name alone is read, or `imgid` (`file_name`). Parquet, JSON lines, JSON and CSV are read, one file or several a split.
+Where an image's name is not given, its references name it, as they are the same in all of its rows.
+"""
 
 from __future__ import annotations
 
-from pathlib import Path
+import hashlib
+import re
+from collections.abc import Sequence
+from pathlib import Path, PurePosixPath
 
+from ..errors import InputError
+from ..reading.source_files import find, locate_all
+from ..reading.table import JudgementColumns, Table, read_table
 from ..registry import dataset
-from ..schema import CaptionSet, Card, Scale
-from .hub_layout import read_hub, sources_of
+from ..schema import CaptionSet, Card, Scale, SourceFile
+
+#: How splits are called in file names, and what they are called here.
+SPLITS = {"train": "train", "val": "validation", "test": "test"}
+_IMAGES = ("imgid", "file_name", "img.path", "image.path", "img", "image")
+_CAPTIONS = ("cand", "mt")
+_SCORES = ("human_score", "score")
+
+
+def sources_of(name: str, page: str) -> tuple[SourceFile, ...]:
+    """List the files of a dataset, one a split: the name of the CSV, and patterns for other formats."""
+    return tuple(
+        SourceFile(
+            f"{name}/{name}_{split}.csv",
+            page,
+            also=tuple(
+                f"{name}/{folder}{prefix}{split}*.{ending}"
+                for ending in ("parquet", "jsonl", "json", "csv")
+                for folder in ("", "data/")
+                for prefix in ("", f"{name}_")
+            ),
+            split=split_name,
+        )
+        for split, split_name in SPLITS.items()
+    )
+
+
+def read_hub(root: Path, card: Card) -> CaptionSet:
+    """Read the splits that are there; at least one has to be.
+
+    Raises:
+        InputError: where none is there, a part of one is missing, or a file is malformed.
+    """
+    paths_by_split = {
+        split: locate_all(root, card, source)
+        for split, source in zip(SPLITS.values(), card.sources, strict=True)
+    }
+    if not any(paths_by_split.values()):
+        find(root, card, card.sources[0])
+    places: list[str] = []
+    image_ids: list[str] = []
+    captions: list[str] = []
+    values: list[float] = []
+    references: list[tuple[str, ...]] = []
+    splits: list[str] = []
+    for split, paths in paths_by_split.items():
+        _check_parts(paths)
+        for path in paths:
+            table = read_table(path)
+            row_references = [tuple(map(_squeeze, refs)) for refs in table.references("refs")]
+            places += table.places
+            image_ids += _image_ids(table, row_references)
+            captions += [_squeeze(c) for c in table.texts(table.first_of(*_CAPTIONS) or "cand")]
+            name = table.first_of(*_SCORES) or "human_score"
+            values += table.floats(name, card.scales["overall"])
+            references += row_references
+            splits += [split] * len(table)
+    folder = root / card.name / "images"
+    return JudgementColumns(
+        places,
+        image_ids,
+        captions,
+        values,
+        references=references,
+        splits=splits,
+        images=[str(folder / i) for i in image_ids] if folder.is_dir() else None,
+        apart=True,
+    ).caption_set(card)
+
+
+def _image_ids(table: Table, references: Sequence[tuple[str, ...]]) -> list[str]:
+    name = table.first_of(*_IMAGES)
+    names = table.column(name) if name else [None] * len(table)
+    return [
+        PurePosixPath(image_name).name
+        if isinstance(image_name, str) and image_name
+        else _name_of(refs)
+        for image_name, refs in zip(names, references, strict=True)
+    ]
+
+
+def _name_of(references: tuple[str, ...]) -> str:
+    digest = hashlib.blake2s("\0".join(references).encode("utf-8", "surrogatepass"), digest_size=8)
+    return f"references-{digest.hexdigest()}"
+
+
+def _check_parts(paths: Sequence[Path]) -> None:
+    """Check that every part is there; a name such as `train-00000-of-00004.parquet` tells how many."""
+    for path in paths:
+        part_count = re.search(r"-of-(\d+)\.\w+$", path.name)
+        if part_count and int(part_count[1]) != len(paths):
+            raise InputError(
+                f"{path}: one of {int(part_count[1])} parts, of which {len(paths)} are there; get the others"
+            )
+
+
+def _squeeze(text: str) -> str:
+    return " ".join(text.split())
+
 
 _PAGE = "https://huggingface.co/datasets/yuwd/Polaris"
 

@@ -28,7 +28,7 @@ from ..reading.table import read_table
 from ..registry import dataset
 from ..schema import CaptionSet, Card, Scale, SourceFile, github, make_items
 from .coco_captions import COCO_REFERENCES, coco_id, coco_references
-from .fleur_release import fleur
+from .fleur import fleur
 from .flickr8k import TOKENS, flickr8k_references, read_token_file, references_of
 
 _COMMIT = "9d897ee575d754dada84e00da426bbceabffc450"

@@ -16,13 +16,22 @@ from captau.benchmarks.commands.validate import validate
 from captau.benchmarks.options.validate import ValidateOptions
 from captau.datasets.download import archives
 from captau.datasets.download.archives import Archive, is_archive
-from captau.datasets.reading.json_files import MAX_CONTAINERS, read_json, read_json_lines
-from captau.datasets.reading.streams import JsonSource
-from captau.datasets.reading.yaml_lines import MalformedYamlError, compose_yaml
-from captau.datasets.shards import row_reader
-from captau.datasets.shards.row_reader import Columns, read_rows, read_samples
+from captau.datasets.reading.json_files import (
+    MAX_CONTAINERS,
+    JsonSource,
+    read_json,
+    read_json_lines,
+)
+from captau.datasets.reading.yaml_fields import MalformedYamlError, compose_yaml
+from captau.datasets.shards import shard_rows
 from captau.datasets.shards.shard_files import Shard, kind_of
-from captau.datasets.shards.tar_members import list_members, open_tar
+from captau.datasets.shards.shard_rows import (
+    Columns,
+    list_members,
+    open_tar,
+    read_rows,
+    read_samples,
+)
 from tests.benchmarks.large.large_sets import write
 from tests.conftest import says
 
@@ -141,7 +150,7 @@ def test_different_long_texts_of_a_small_parquet_shard_are_refused_before_they_a
     row_group_size: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of 1,000 texts of 10 kB, those of 200 rows, which are read at a time, have 1.9 MB."""
-    monkeypatch.setattr(row_reader, "MOST_BYTES", 1 << 20)
+    monkeypatch.setattr(shard_rows, "MOST_BYTES", 1 << 20)
     captions = [f"{i} {'a' * 10_000}" for i in range(1_000)]
     table = pa.table({"image_id": range(1_000), "caption": captions})
     path = tmp_path / "bomb.parquet"
@@ -157,7 +166,7 @@ def test_the_texts_that_are_read_at_a_time_are_bounded_in_each_kind_of_shard(
     column: str, ending: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each text has 0.4 MB, so that two rows have less than the bound of 1 MB, and three have more."""
-    monkeypatch.setattr(row_reader, "MOST_BYTES", 1 << 20)
+    monkeypatch.setattr(shard_rows, "MOST_BYTES", 1 << 20)
     rows = [{"image_id": str(i), "caption": "a", "references": ["a"]} for i in range(7)]
     for number, row in enumerate(rows):
         text = f"{number}" + "é" * 200_000

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from captau.benchmarks.scoring.catalog import metric_style
-from captau.datasets.sources.fleur_scores import load_fleur
+from captau.datasets.sources.fleur import load_fleur
 from captau.metrics.neural.judge.answer_reading import UnusableError, score_of
 from captau.metrics.neural.judge.metric import MllmJudge, PresetName
 from captau.metrics.neural.judge.presets import load_preset

@@ -16,7 +16,7 @@ from functools import cache
 from pathlib import Path
 
 from ....datasets.cache import cache_folder
-from ....datasets.download.data_folder import Note, silent
+from ....datasets.download.fetch import Note, silent
 from ....datasets.download.permission import LargeDownload, is_allowed
 from ....datasets.errors import InputError
 from ....datasets.paths import expand_home

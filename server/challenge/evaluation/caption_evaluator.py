@@ -35,7 +35,7 @@ from ....benchmarks.scoring.system_comparison import SystemPanel, compare_system
 from ....benchmarks.scoring.unavailable_metrics import find_unavailable
 from ....benchmarks.statistics.bootstrap import count_blocks, resample
 from ....datasets.errors import InputError
-from ....datasets.reading.streams import JsonSource
+from ....datasets.reading.json_files import JsonSource
 from ....datasets.registry import load
 from ....metrics.base import Floats, Metric
 from ....metrics.external import PythonFunction

@@ -19,9 +19,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from captau.benchmarks.large import merge_rounds, stages
-from captau.datasets.shards import row_reader
-from captau.datasets.shards.row_reader import Columns, read_rows
+from captau.datasets.shards import shard_rows
 from captau.datasets.shards.shard_files import find_shards
+from captau.datasets.shards.shard_rows import Columns, read_rows
 from captau.metrics.registry import metric
 from captau.metrics.text.document_frequencies import document_frequencies
 from tests.benchmarks.large.large_sets import (
@@ -80,7 +80,7 @@ def test_small_shards_of_long_texts_are_not_joined_to_a_part(
 
 def test_references_that_are_looked_up_are_bounded_as_those_of_rows(tmp_path, monkeypatch):
     """All rows have one image, so that its long reference is in memory once for each row."""
-    monkeypatch.setattr(row_reader, "MOST_BYTES", 100_000)
+    monkeypatch.setattr(shard_rows, "MOST_BYTES", 100_000)
     row = {"image_id": "1", "caption": "a dog"}
     write(tmp_path / "set.jsonl", [row] * 90)
     write(tmp_path / "r.jsonl", [{**row, "references": ["a dog " * 1_000]}])

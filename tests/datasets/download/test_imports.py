@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from captau.datasets import registry
-from captau.datasets.download.data_folder import arriving, write
+from captau.datasets.download.fetch import arriving, write
 from captau.datasets.download.imports import shipped_names, take
 from captau.datasets.errors import InputError
 from captau.datasets.reading.source_files import fits, missing, size, state, used

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from captau.datasets.reading.source_files import sha256
-from captau.datasets.schema import CaptionSet
+from captau.datasets.schema import CaptionSet, split_of
 from captau.datasets.sources.flickr8k import (
     CARD,
     EXPERTS,
@@ -22,7 +22,6 @@ from captau.datasets.sources.flickr8k import (
     read_token_file,
     references_of,
 )
-from captau.datasets.splits import split_of
 from tests.conftest import says
 
 # Two images of two references each. Blanks are as untidy as in the original.

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from captau.datasets.registry import load
+from captau.datasets.schema import split_of
 from captau.datasets.sources.coco_captions import COCO_CAPTIONS, COCO_REFERENCES
 from captau.datasets.sources.flickr8k import JSON
-from captau.datasets.splits import split_of
 from tests.conftest import says
 
 NAMES = ["cocog", "flickrg", "iicr16k"]

@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 
 from captau.datasets.reading.source_files import sha256
-from captau.datasets.schema import CaptionSet
+from captau.datasets.schema import CaptionSet, split_of
 from captau.datasets.sources.pascal50s import CARD, CATEGORIES, PAIRS, load_pascal50s
-from captau.datasets.splits import split_of
 from tests.conftest import says
 
 

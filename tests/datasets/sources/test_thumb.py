@@ -10,9 +10,8 @@ import pytest
 
 from captau.benchmarks.statistics.rating_table import count_by_level
 from captau.datasets.reading.source_files import sha256
-from captau.datasets.schema import CaptionSet
+from captau.datasets.schema import CaptionSet, split_of
 from captau.datasets.sources.thumb import CARD, DIMENSIONS, JUDGEMENTS, REFERENCES, load_thumb
-from captau.datasets.splits import split_of
 from tests.conftest import says
 
 REFS = [

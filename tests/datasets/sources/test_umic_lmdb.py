@@ -15,7 +15,7 @@ import pytest
 
 from captau.datasets.reading.source_files import sha256
 from captau.datasets.registry import card, load
-from captau.datasets.schema import CaptionSet
+from captau.datasets.schema import CaptionSet, split_of
 from captau.datasets.sources.umic_lmdb import (
     CAPEVAL1K,
     COCO_REFERENCES,
@@ -27,7 +27,6 @@ from captau.datasets.sources.umic_lmdb import (
     image_id_of,
     read_lmdb,
 )
-from captau.datasets.splits import split_of
 from tests.conftest import says
 
 PIECES = ["[PAD]", "a", "dog", "##s", "run", "##ning", "don", "'", "t", ".", "é", "##!"]

@@ -1,4 +1,4 @@
-"""FLEUR's own scores, caption by caption: what its authors' files hold, for `captau reproduce paper=fleur_2024`.
+"""The FLEUR release: judgements of several datasets, and FLEUR's own scores, for `captau reproduce paper=fleur_2024`.
 
 Lee et al. 2024 ask a large model for a number (`raw`) and smooth it by the probabilities of its digits
 (`smoothed`). These are scores of a metric and not judgements of people, though they stand as ratings here.
@@ -16,8 +16,36 @@ from ..preferences import make_preferences
 from ..reading.json_files import read_text
 from ..reading.source_files import find
 from ..registry import dataset
-from ..schema import RATING_COLUMNS, CaptionSet, Card, Scale, make_items
-from .fleur_release import COMMIT, fleur
+from ..schema import RATING_COLUMNS, CaptionSet, Card, Scale, SourceFile, github, make_items
+
+COMMIT = "b9cd6c9c086113b9ad3d040522a85c776aff1225"
+
+
+def fleur(
+    path: str,
+    *,
+    sha256: str = "",
+    git_blob: str = "",
+    alternative: bool = False,
+    folder: str = "annotations",
+) -> SourceFile:
+    """Return a file of the release.
+
+    Args:
+        path: where it lies in the data folder; its name is that of the release.
+        sha256, git_blob, alternative: as of a `SourceFile`.
+        folder: the release's, that it is in.
+    """
+    name = f"{folder}/{path.rpartition('/')[2]}"
+    return SourceFile(
+        path,
+        f"https://github.com/Yebin46/FLEUR/blob/{COMMIT}/{name}",
+        sha256,
+        alternative,
+        github("Yebin46/FLEUR", COMMIT, name),
+        git_blob,
+    )
+
 
 #: Each file's SHA-256, by the part of the data that it scores.
 _HASHES = {

@@ -9,9 +9,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from captau.datasets.reading.parquet_files import count_rows_at_a_time
-from captau.datasets.shards import row_filter
-from captau.datasets.shards.row_filter import copy_kept_rows
+from captau.datasets.reading.table import count_rows_at_a_time
+from captau.datasets.shards import shard_rows
+from captau.datasets.shards.shard_rows import copy_kept_rows
 from tests.benchmarks.large.large_sets import put
 
 N_ROWS = 300
@@ -47,10 +47,10 @@ def filter_parquet(column: str, folder: Path, row_group_size: int = 70) -> pq.Pa
 def test_the_number_of_rows_that_are_read_at_a_time_changes_no_byte_of_a_copy(
     column: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(row_filter, "_GROUP_ROWS", 128)
+    monkeypatch.setattr(shard_rows, "_GROUP_ROWS", 128)
     contents: set[bytes] = set()
     for n_rows in (128, 32, 1):
-        monkeypatch.setattr(row_filter, "count_rows_at_a_time", lambda *_, n=n_rows: n)
+        monkeypatch.setattr(shard_rows, "count_rows_at_a_time", lambda *_, n=n_rows: n)
         filter_parquet(column, tmp_path)
         contents.add((tmp_path / "kept.parquet").read_bytes())
     assert len(contents) == 1
@@ -62,7 +62,7 @@ def test_row_groups_of_a_copy_have_fewer_rows_where_rows_are_long(
     column: str, row_group_size: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The columns with texts have more than 50 kB, and a row group of more rows than one has 8 kB at most."""
-    monkeypatch.setattr(row_filter, "_GROUP_BYTES", 1 << 13)
+    monkeypatch.setattr(shard_rows, "_GROUP_BYTES", 1 << 13)
     metadata = filter_parquet(column, tmp_path, row_group_size).metadata
     if column != "numbers":
         assert metadata.num_row_groups >= 5
@@ -97,7 +97,7 @@ def test_so_many_rows_are_read_at_a_time_as_memory_holds(
 def test_a_long_sample_of_a_tar_waits_in_a_file_and_is_copied_as_it_is(
     most_bytes: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(row_filter, "_SAMPLE_BYTES", most_bytes)
+    monkeypatch.setattr(shard_rows, "_SAMPLE_BYTES", most_bytes)
     with tarfile.open(tmp_path / "a.tar", "w") as archive:
         for key, content in (("a", b"a" * 20), ("b", b"b"), ("no caption", b"c"), ("d", b"d" * 9)):
             put(archive, f"{key}.mp4", content)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from captau.datasets.registry import card, load
-from captau.datasets.sources.fleur_scores import FILES, read_scores
+from captau.datasets.sources.fleur import FILES, read_scores
 from tests.conftest import says
 
 ALONE = """image file : Flickr8k_Dataset/1.jpg
