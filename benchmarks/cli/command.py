@@ -1,13 +1,20 @@
-"""`Command`: what the registry says of each command, and what its tasks, help and completion read."""
+"""`Command`: what the registry says of each command, and what its tasks, help and completion read.
+
+Before a command runs on a terminal, it asks for permission to download what is large.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+import sys
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from ...datasets.download.permission import LargeDownload
+    from ...metrics.base import Metric
     from ..options.declaration import Composed, Option, Options
 
 
@@ -56,9 +63,34 @@ class Command:
             InputError: on whatever of the user's cannot be used.
         """
         from ..options.shared import apply_environment
-        from .questions import ask_downloads
 
         apply_environment(composed)
         options = self.options.read(composed)
-        ask_downloads(options)
+        _ask_downloads(options.needed_metrics())
         return self.task(self, options) or 0
+
+
+def _ask_downloads(metrics: Iterable[Metric]) -> None:
+    """Ask for permission to download what metrics need, each download once; elsewhere than on a terminal, do nothing.
+
+    A yes is added to CAPTAU_DOWNLOAD, so that it holds for child processes too.
+    """
+    from ...datasets.download.permission import is_allowed
+
+    if not (sys.stdin and sys.stdin.isatty() and sys.stderr.isatty()):
+        return
+    pending = (metric.pending_download() for metric in metrics)
+    downloads = {download.name: download for download in pending if download is not None}
+    for download in downloads.values():
+        if not is_allowed(download) and _ask(download):
+            allowed = os.environ.get("CAPTAU_DOWNLOAD", "")
+            os.environ["CAPTAU_DOWNLOAD"] = ",".join(filter(None, [allowed, download.name]))
+
+
+def _ask(download: LargeDownload) -> bool:
+    question = (
+        f"captau: {download.description} ({download.n_bytes / 1e6:.0f} MB, licence {download.licence}). "
+        f"Download now? [y/N] "
+    )
+    print(question, end="", file=sys.stderr, flush=True)
+    return sys.stdin.readline().strip().lower() in ("y", "yes")

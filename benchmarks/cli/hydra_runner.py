@@ -1,7 +1,6 @@
 """Hydra at the edge: the schema and defaults of a command, composition, and its errors as one line.
 
 Hydra composes and checks what is typed; the command makes its options of that and runs its task.
-`plain_composition` does without Hydra what it can.
 """
 
 from __future__ import annotations

@@ -1,18 +1,15 @@
 """The command line: `captau <command> [key=value …]`, on Hydra's override grammar.
 
-`plain_composition` composes plain words, and Hydra, which stays in `hydra_runner`, all others. The options of a
-command are made of that, and a plain function does the work. Whatever a person typed wrong becomes one line on stderr
-and status 2.
+Hydra, which stays in `hydra_runner`, composes what is typed. The options of a command are made of that, and a plain
+function does the work. Whatever a person typed wrong becomes one line on stderr and status 2.
 """
 
 from __future__ import annotations
 
-import atexit
-import contextlib
-import ctypes
 import errno
 import gc
 import io
+import logging
 import os
 import sys
 import textwrap
@@ -23,15 +20,10 @@ from ...conf import CONFIG_DIR, group
 from ...datasets.errors import InputError, one_line
 from .arguments import OWN_FILES, split_flags, use_config_dir
 from .command import Command
-from .log_lines import show_log
 from .registry import COMMANDS, split_command
 
 #: The width of a terminal.
 _WIDTH = 80
-#: Parameters of `mallopt` in glibc, by number: `M_TRIM_THRESHOLD` and the largest `M_MMAP_THRESHOLD`, in bytes.
-_MALLOC_PARAMETERS = {-1: 512 << 20, -3: 32 << 20}
-#: The status with which the program ends, once its command has ended.
-_exit_status: list[int] = []
 
 # Heavy imports stay inside the functions: `captau --help` answers at once.
 
@@ -39,11 +31,12 @@ _exit_status: list[int] = []
 def main(arguments: list[str] | None = None) -> None:
     """Run the program; ends the process with status 0, 2 (the user's input) or 1 (our fault)."""
     words = sys.argv[1:] if arguments is None else arguments
-    # A process of its own, not of a caller who has more to do behind this command.
-    if arguments is None and "numpy" not in sys.modules:
-        _tune_process(is_server=not {"serve", "collect"}.isdisjoint(words))
-        atexit.register(_end_process)  # the first to be registered, and so the last to run
-    show_log()
+    if arguments is None:  # a process of captau's own, and not of a caller's
+        # captau's own threads use the cores; OpenBLAS's would wait beside them, busily.
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+        # Imports and captions make a million objects and hardly any cycle of them.
+        gc.set_threshold(2_000_000, 20, 100)
+    _show_log()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a locale without τ prints "?"
@@ -74,35 +67,25 @@ def main(arguments: list[str] | None = None) -> None:
         if not isinstance(error, BrokenPipeError):
             print(f"captau: standard output: {error.strerror}", file=sys.stderr)
             status = 2
-    _exit_status.append(status)
     raise SystemExit(status)
 
 
-def _tune_process(*, is_server: bool) -> None:
-    """Save the time that a short run would spend on threads without work, and on memory that the end frees."""
-    # captau's own threads use the cores; OpenBLAS's would wait beside them, busily.
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    if is_server:  # which runs long, and has to give memory back
-        return
-    # Imports and captions make a million objects and hardly any cycle of them.
-    gc.set_threshold(2_000_000, 20, 100)
-    # NumPy's arrays take the memory of those before them, which Linux need not hand out and clear anew.
-    if sys.platform == "linux":
-        with contextlib.suppress(OSError, AttributeError):  # another libc, or a static program
-            for parameter, value in _MALLOC_PARAMETERS.items():
-                ctypes.CDLL(None).mallopt(parameter, value)
+class StderrLines(logging.Handler):
+    """A handler that prints `captau: warning: …`, and information without its level."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Print a record to what is standard error now."""
+        level = "" if record.levelno <= logging.INFO else f"{record.levelname.lower()}: "
+        message = "\n".join(map(one_line, record.getMessage().split("\n")))
+        print(f"captau: {level}{message}", file=sys.stderr)
 
 
-def _end_process() -> None:
-    """End the process at once, with the command's status; Python would free a million objects one by one."""
-    is_watched = (
-        sys.gettrace() is not None or sys.getprofile() is not None
-    )  # by a debugger, which has more to do
-    if _exit_status and not is_watched:
-        for stream in filter(None, (sys.stdout, sys.stderr)):
-            with contextlib.suppress(OSError, ValueError):
-                stream.flush()
-        os._exit(_exit_status[0])
+def _show_log() -> None:
+    """Print what captau's modules log from `INFO` upwards, each record once."""
+    logger = logging.getLogger("captau")
+    if not any(isinstance(handler, StderrLines) for handler in logger.handlers):
+        logger.addHandler(StderrLines())
+    logger.setLevel(logging.INFO)
 
 
 def _run(words: list[str]) -> int:
@@ -139,11 +122,6 @@ def _run_command(command: Command, words: list[str]) -> int:
 
         print(help_text(command) if "all" in flags else short_help(command))
         return 0
-    if not flags:
-        from .plain_composition import compose_plainly
-
-        if (composed := compose_plainly(command, overrides)) is not None:
-            return command.run(composed)
     from .hydra_runner import run_hydra, run_multirun
 
     if flags and set(flags) <= {"-m", "--multirun"}:

@@ -1,4 +1,4 @@
-"""The question before a large download, on a terminal: it stops no command that has nothing to ask."""
+"""The question before a large download, which a terminal alone is asked: it stops no command without one."""
 
 from __future__ import annotations
 
