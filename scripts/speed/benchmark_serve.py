@@ -36,8 +36,7 @@ from sqlalchemy import Connection, insert, select
 
 from captau.server.challenge.accounts.secret_codes import hash_token
 from captau.server.challenge.client import ChallengeClient
-from captau.server.challenge.migrations import FOLDER
-from captau.server.challenge.tables import accounts, results, submissions, teams, tokens
+from captau.server.challenge.tables import SCHEMA, accounts, results, submissions, teams, tokens
 from captau.server.storage.database import Database
 
 #: One image of so many has forty references.
@@ -146,7 +145,7 @@ def measure(folder: Path, server: subprocess.Popen[bytes], options: argparse.Nam
             return 1
         time.sleep(0.1)
     url = match[0]
-    database = Database(str(folder / "site.sqlite3"), FOLDER, "captau serve", guest=True)
+    database = Database(str(folder / "site.sqlite3"), SCHEMA, guest=True)
     names = [create_account(database, f"user{k}") for k in range(options.users + 1)]
     client = ChallengeClient(url, names[-1])
     rows = measure_single(folder, client, options.images)

@@ -9,17 +9,16 @@ from typing import Any
 from ...benchmarks.options.serve import ServeOptions
 from ...datasets.errors import InputError
 from ...datasets.paths import expand_home
-from ..storage.database import Database
-from ..storage.database_url import parse_database_url
+from ..storage.database import Database, parse_database_url
 from ..web.admin_account import password_from_environment
 from ..web.oidc import open_provider
 from ..web.public_address import parse_public_address
 from .definition_file import read_challenges
 from .evaluation.evaluators import make_evaluator
-from .migrations import FOLDER
 from .site import Site
 from .store_opening import open_store
 from .submission_lifecycle import SubmissionLifecycle
+from .tables import SCHEMA
 from .workers.work_queue import WorkKind, WorkQueue
 from .workers.worker_pool import WorkerPool
 
@@ -53,7 +52,7 @@ def open_site(options: ServeOptions) -> Site:
         "files": str(folder),
         "queue": options.queue or str(folder / "queue.sqlite3"),
     }
-    database = Database(address, FOLDER, "captau serve", _log.warning)
+    database = Database(address, SCHEMA, _log.warning)
     try:
         store = open_store(database, challenges, folder, rescore=options.rescore)
         queues = {kind: WorkQueue(setup["queue"], kind) for kind in WorkKind}

@@ -17,8 +17,7 @@ from pathlib import Path
 from sqlalchemy import Connection, delete, func, insert, select, update
 
 from ...datasets.errors import InputError
-from ..storage.clock import Clock
-from ..storage.database import Database
+from ..storage.database import Clock, Database
 from ..storage.site_settings import get_setting, put_setting
 from .definition import Challenge
 from .submission_store import SubmissionStore

@@ -13,8 +13,7 @@ from typing import Any
 
 from sqlalchemy import Connection, func, insert, or_, select
 
-from ..storage.clock import Clock
-from ..storage.database import Database
+from ..storage.database import Clock, Database
 from ..web.errors import NotFoundError, RefusedError
 from .accounts.account import Account
 from .definition import Challenge, Phase

@@ -19,6 +19,7 @@ from sqlalchemy import (
     Text,
 )
 
+from ..storage.database import Schema
 from ..storage.site_settings import settings_table
 
 metadata = MetaData()
@@ -168,4 +169,16 @@ audit = Table(
     #: The submission, team, challenge, account or token that was acted on.
     Column("what", Text, nullable=False),
     Column("why", Text, nullable=False),
+)
+
+SCHEMA = Schema(
+    metadata,
+    {
+        "0001": (),
+        "0002": (
+            "ALTER TABLE accounts ADD COLUMN identity VARCHAR(64)",
+            "CREATE UNIQUE INDEX accounts_identity ON accounts (identity)",
+        ),
+    },
+    "captau serve",
 )

@@ -1,51 +1,31 @@
-"""The database of a site, on which one thread works.
+"""The database of a site, on which one thread works, and the clock whose times it stores.
 
-Every job is a function of a connection. Jobs queue up; the thread takes those that have come in since
-the last commit, does them in one transaction, commits, and only then answers the callers: what was
-acknowledged is on the disk, and no two jobs run at once. A job that fails fails alone; the others of its
-transaction are done again without it. Jobs that many people ask for at once (`run_grouped`) are done for
-all of them by a few statements, so that round trips to the database do not grow with their number.
-
-PostgreSQL is a round trip away, so changes are sent without waiting for it (a pipeline): whether they
-succeeded is known with the next rows that are read, and before the commit at the latest.
+Every job is a function of a connection. Jobs queue up; the thread does each in a transaction of its own, commits,
+and only then answers the caller: what was acknowledged is on the disk, and no two jobs run at once.
 """
 
 from __future__ import annotations
 
 import asyncio
-import queue
-import threading
+import sqlite3
 import time
-from collections import Counter
 from collections.abc import Callable, Generator, Mapping, Sequence
-from concurrent.futures import Future
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
-from itertools import chain
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
 from filelock import FileLock, Timeout
-from sqlalchemy import Connection, event, text
-from sqlalchemy.engine import URL
-from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+from sqlalchemy import Connection, Engine, MetaData, create_engine, event, inspect, text
+from sqlalchemy.engine import URL, make_url
+from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
 
 from ...datasets.errors import InputError
-from .database_url import (
-    display_name,
-    is_sqlite,
-    open_engine,
-    opening_errors,
-    parse_database_url,
-    sqlite_path,
-)
-from .migration import check_revision, migrate
+from ...datasets.paths import expand_home
 
 Result = TypeVar("Result")
-Argument = TypeVar("Argument")
 
-#: The most jobs in one transaction.
-_MAX_BATCH = 64
 #: PostgreSQL's advisory lock that says a server is at work on a database.
 _ADVISORY_LOCK = 0x6361_7074
 #: The seconds in which PostgreSQL notices that a server was killed, and gives its lock back.
@@ -56,32 +36,111 @@ class StoreError(Exception):
     """A change that the database could not store, such as on a full disk; nothing of it happened."""
 
 
-@dataclass(frozen=True, eq=False)
-class _Job:
-    """A function to run on the database, and the future of its result.
+class OutdatedTablesError(InputError):
+    """A database has the tables of another version of captau."""
 
-    Attributes:
-        person: for `run_grouped`, the one who asks; None for a job that runs alone.
-        argument: for `run_grouped`, the argument for this person.
+
+class Clock:
+    """Seconds since 1970 that never run backwards, even if the machine's clock is put back.
+
+    Args:
+        earliest: the latest time that the database holds.
     """
 
-    function: Callable[..., Any]
-    future: Future[Any]
-    person: int | None = None
-    argument: Any = None
+    def __init__(self, earliest: float = 0.0) -> None:
+        self._offset = max(time.time(), earliest) - time.monotonic()
+
+    def __call__(self) -> float:
+        return time.monotonic() + self._offset
+
+
+@dataclass(frozen=True)
+class Schema:
+    """The tables of a site's database.
+
+    Attributes:
+        tables: as they are now, with which a new database begins.
+        migrations: the statements that change older tables, by the revision to which they lead; the first
+            revision's are none.
+        command_name: the command that such a database belongs to, for messages.
+    """
+
+    tables: MetaData
+    migrations: Mapping[str, Sequence[str]] = field(repr=False)
+    command_name: str
+
+    @property
+    def revision(self) -> str:
+        """Return the revision of the tables as they are now."""
+        return max(self.migrations)
+
+    def create_or_migrate(self, engine: Engine, report: Callable[[str], None]) -> None:
+        """Create a database's tables, or bring them up to date after a copy was made of the older ones.
+
+        Args:
+            engine: opens the database.
+            report: receives a line that says what was changed and where the copy is.
+
+        Raises:
+            InputError: if the database belongs to something else, or a newer captau wrote it.
+        """
+        name = display_name(engine.url)
+        with engine.connect() as connection:
+            tables = inspect(connection).get_table_names()
+            revision = _read_revision(connection, tables)
+        if revision == self.revision:
+            return
+        if revision is None and tables:
+            raise InputError(
+                f"{name}: it holds {tables[0]} and is not a database of {self.command_name}; name another"
+            )
+        if revision is not None and revision not in self.migrations:
+            raise InputError(f"{name}: a newer captau wrote it (tables {revision}); update captau")
+        changes = f"{name}: tables {revision} → {self.revision}"
+        if revision is not None and is_sqlite(engine.url):
+            copy = _copy_file(sqlite_path(engine.url), revision)
+            report(f"{changes}; a copy of it as it was is {copy}")
+        with engine.begin() as connection:
+            if revision is None:
+                self.tables.create_all(connection)
+                connection.exec_driver_sql(
+                    "CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL PRIMARY KEY)"
+                )
+                insert = text("INSERT INTO alembic_version VALUES (:revision)")
+                connection.execute(insert, {"revision": self.revision})
+                return
+            if not is_sqlite(engine.url):
+                schema = _copy_tables(connection, revision, tables)
+                report(f"{changes}; a copy of them as they were is the schema {schema}")
+            for later_revision, statements in self.migrations.items():
+                for statement in statements if later_revision > revision else ():
+                    connection.exec_driver_sql(statement)
+            update = text("UPDATE alembic_version SET version_num = :revision")
+            connection.execute(update, {"revision": self.revision})
+
+    def check(self, engine: Engine) -> None:
+        """Check that a database has the newest tables.
+
+        Raises:
+            OutdatedTablesError: if it does not.
+        """
+        with engine.connect() as connection:
+            revision = _read_revision(connection, inspect(connection).get_table_names())
+        if revision != self.revision:
+            raise OutdatedTablesError(
+                f"{display_name(engine.url)}: tables {revision}, not {self.revision}"
+            )
 
 
 class Database:
-    """An open database. `run`, `run_grouped` and `run_blocking` queue jobs; `close` ends the thread.
+    """An open database. `run` and `run_blocking` queue jobs; `close` ends the thread.
 
     Args:
         database: a path, for SQLite, or an address.
-        migrations: the folder of the scripts that bring its tables up to date.
-        command_name: the command that it belongs to, for messages.
+        schema: its tables.
         report: receives a line about each change on opening.
         guest: whether this is a worker of a server that has it open already.
         read_only: whether it is only read; each job sees a snapshot, while a server may be at work on it.
-        pipelined: whether changes need not wait for PostgreSQL; their row counts are unknown then.
 
     Raises:
         InputError: if it cannot be opened, another server is at work on it, or a newer captau wrote it.
@@ -91,19 +150,15 @@ class Database:
     def __init__(
         self,
         database: str,
-        migrations: Path,
-        command_name: str,
+        schema: Schema,
         report: Callable[[str], None] = lambda _: None,
         *,
         guest: bool = False,
         read_only: bool = False,
-        pipelined: bool = False,
     ) -> None:
         self.url: URL = parse_database_url(database)
         self.is_read_only = read_only
-        self._command_name, self._is_locked = command_name, not (guest or read_only)
-        self._is_pipelined = pipelined and not is_sqlite(self.url)
-        self._pipeline: Any = None
+        self._command_name, self._is_locked = schema.command_name, not (guest or read_only)
         #: The driver's connection that holds PostgreSQL's advisory lock.
         self._locked_driver: Any = None
         with ExitStack() as cleanup:
@@ -111,21 +166,17 @@ class Database:
                 cleanup.callback(self._lock_file(database).release)
             self._engine = open_engine(self.url, read_only=read_only)
             cleanup.callback(self._engine.dispose)
-            if self._is_pipelined:
-                event.listen(self._engine, "after_cursor_execute", self._sync_pipeline)
             with opening_errors(database):
                 self._connection = self._engine.connect()
                 cleanup.callback(self._connection.close)
-                if not is_sqlite(self.url):
-                    self._lock_postgresql()  # nobody's tables change while they work
+                if not self._lock_postgresql():  # nobody's tables change while they work
+                    raise InputError(self._busy_text(self.display_name))
                 if read_only:
-                    check_revision(self._engine, migrations)
+                    schema.check(self._engine)
                 elif not guest:
-                    migrate(self._engine, migrations, command_name, report)
+                    schema.create_or_migrate(self._engine, report)
             self._cleanup = cleanup.pop_all()
-        self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
-        self._thread = threading.Thread(target=self._loop, name="captau-database", daemon=True)
-        self._thread.start()
+        self._thread = ThreadPoolExecutor(1, "captau-database")
 
     @property
     def display_name(self) -> str:
@@ -133,10 +184,12 @@ class Database:
         return display_name(self.url)
 
     def run_blocking(self, function: Callable[[Connection], Result]) -> Result:
-        """Run a job and wait until it is committed; for threads other than the event loop's."""
-        future: Future[Result] = Future()
-        self._jobs.put(_Job(function, future))
-        return future.result()
+        """Run a job and wait until it is committed; for threads other than the event loop's.
+
+        Raises:
+            StoreError: if the database could not store it, such as on a full disk.
+        """
+        return self._thread.submit(self._transact, function).result()
 
     async def run(self, function: Callable[[Connection], Result]) -> Result:
         """Run a job and await its commit.
@@ -144,145 +197,27 @@ class Database:
         Raises:
             StoreError: if the database could not store it, such as on a full disk.
         """
-        future: Future[Result] = Future()
-        self._jobs.put(_Job(function, future))
-        return await asyncio.wrap_future(future)
-
-    async def run_grouped(
-        self,
-        function: Callable[[Connection, Mapping[int, Argument]], Mapping[int, Result | Exception]],
-        person: int,
-        argument: Argument,
-    ) -> Result:
-        """Run a job that is done for many people at once, and return one person's result.
-
-        Args:
-            function: receives each person's argument and returns each one's result; an exception is
-                raised for that person alone, and must leave nothing of theirs in the database.
-            person: the one who asks; their further jobs are done after this.
-            argument: the argument for this person.
-        """
-        future: Future[Result] = Future()
-        self._jobs.put(_Job(function, future, person, argument))
-        return await asyncio.wrap_future(future)
+        return await asyncio.wrap_future(self._thread.submit(self._transact, function))
 
     def close(self) -> None:
         """Finish the queued jobs and release the database."""
-        self._jobs.put(None)
-        self._thread.join()
+        self._thread.shutdown()
         self._cleanup.close()
 
-    def _busy(self, database: str) -> InputError:
-        return InputError(f"{database}: another {self._command_name} is using it; stop that first")
-
-    def _lock_file(self, database: str) -> FileLock:
-        """Lock a file beside an SQLite database, so that only one server works on it."""
-        path = sqlite_path(self.url)
+    def _transact(self, function: Callable[[Connection], Result]) -> Result:
+        """Run a job in a transaction, and commit."""
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            lock = FileLock(f"{path}.lock", thread_local=False)  # any thread may close
-            lock.acquire(timeout=0)
-        except Timeout as error:
-            raise self._busy(database) from error
-        except OSError as error:
-            raise InputError(f"{database}: {error.strerror}") from error
-        return lock
-
-    def _lock_postgresql(self) -> None:
-        """Take PostgreSQL's lock for as long as this connection lasts; guests and readers take none."""
-        driver: Any = self._connection.connection.driver_connection
-        if driver is not self._locked_driver and self._is_locked:
-            statement = text(f"SELECT pg_try_advisory_lock({_ADVISORY_LOCK})")
-            end = time.monotonic() + _LOCK_SECONDS
-            while not self._connection.execute(statement).scalar():
-                self._connection.commit()
-                if time.monotonic() > end:
-                    raise self._busy(self.display_name)
-                time.sleep(0.05)
+            if not self._lock_postgresql():  # the connection may be another than before
+                raise StoreError(self._busy_text(self.display_name))
+            result = function(self._connection)
             self._connection.commit()
-        self._locked_driver = driver
-
-    def _loop(self) -> None:
-        is_open = True
-        while is_open:
-            batch: list[_Job] = []
-            job = self._jobs.get()
-            while True:
-                if job is None:
-                    is_open = False
-                    break
-                # A caller may have cancelled; from here on they cannot.
-                if job.future.set_running_or_notify_cancel():
-                    batch.append(job)
-                if len(batch) == _MAX_BATCH:
-                    break
-                try:
-                    job = self._jobs.get_nowait()
-                except queue.Empty:
-                    break
-            if batch:
-                self._run_batch(batch)
-
-    def _run_batch(self, batch: Sequence[_Job]) -> None:
-        """Run jobs in one transaction and set their results; after a failure, each in its own."""
-        try:
-            with self._pipelining():
-                results = [self._call(jobs) for jobs in _group_by_call(batch)]
-            self._connection.commit()
-        except Exception as error:
+        except DBAPIError as error:
             self._roll_back()
-            if len(batch) == 1:
-                batch[0].future.set_exception(self._as_store_error(error))
-                return
-            for job in batch:
-                self._run_batch([job])
-            return
-        for job, result in chain.from_iterable(results):
-            if job.person is not None and isinstance(result, Exception):
-                job.future.set_exception(result)
-            else:
-                job.future.set_result(result)
-
-    def _call(self, jobs: Sequence[_Job]) -> list[tuple[_Job, Any]]:
-        """Call the jobs' common function; return each job with its result."""
-        function = jobs[0].function
-        if jobs[0].person is None:
-            return [(jobs[0], function(self._connection))]
-        results = function(self._connection, {job.person: job.argument for job in jobs})
-        return [(job, results[job.person]) for job in jobs]
-
-    @contextmanager
-    def _pipelining(self) -> Generator[None]:
-        """Let changes on PostgreSQL wait for nothing until rows are read (`_sync_pipeline`), or the end."""
-        if not is_sqlite(self.url):
-            try:
-                self._lock_postgresql()  # the connection may be another than before
-            except InputError as error:
-                raise StoreError(str(error)) from error
-        if not self._is_pipelined:
-            yield
-            return
-        with self._locked_driver.pipeline() as self._pipeline:
-            try:
-                yield
-            finally:
-                self._pipeline = None
-
-    def _sync_pipeline(self, *event_arguments: Any) -> None:
-        """After a statement that returns rows, fetch them and the results of pending changes."""
-        context = event_arguments[4]
-        is_change = context.isinsert or context.isupdate or context.isdelete
-        if self._pipeline is not None and not (
-            is_change and not context.compiled.effective_returning
-        ):
-            self._pipeline.sync()
-
-    def _as_store_error(self, error: Exception) -> Exception:
-        """Return an error of the database as `StoreError`; the driver itself raises a pipeline's."""
-        cause = error.orig if isinstance(error, DBAPIError) else error
-        if not isinstance(cause, self._engine.dialect.loaded_dbapi.Error):
-            return error
-        return StoreError(str(cause).strip().splitlines()[0])
+            raise StoreError(str(error.orig).strip().splitlines()[0]) from error
+        except BaseException:
+            self._roll_back()
+            raise
+        return result
 
     def _roll_back(self) -> None:
         try:
@@ -292,13 +227,165 @@ class Database:
                 self._connection.invalidate()
                 self._connection.rollback()
 
+    def _busy_text(self, database: str) -> str:
+        return f"{database}: another {self._command_name} is using it; stop that first"
 
-def _group_by_call(batch: Sequence[_Job]) -> list[list[_Job]]:
-    """Group jobs by call: those of the same function for different people share one."""
-    calls: dict[tuple[Any, int], list[_Job]] = {}
-    earlier_jobs: Counter[tuple[Any, int | None]] = Counter()
-    for job in batch:
-        key = (job.function, job.person)
-        calls.setdefault((job.function, earlier_jobs[key]), []).append(job)
-        earlier_jobs[key] += 1
-    return list(calls.values())
+    def _lock_file(self, database: str) -> FileLock:
+        """Lock a file beside an SQLite database, so that only one server works on it."""
+        path = sqlite_path(self.url)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            lock = FileLock(f"{path}.lock", thread_local=False)  # any thread may close
+            lock.acquire(timeout=0)
+        except Timeout as error:
+            raise InputError(self._busy_text(database)) from error
+        except OSError as error:
+            raise InputError(f"{database}: {error.strerror}") from error
+        return lock
+
+    def _lock_postgresql(self) -> bool:
+        """Take PostgreSQL's lock for as long as this connection lasts; return False if another server has it.
+
+        Guests and readers take none, and SQLite has its file's.
+        """
+        if is_sqlite(self.url) or not self._is_locked:
+            return True
+        driver: Any = self._connection.connection.driver_connection
+        if driver is self._locked_driver:
+            return True
+        statement = text(f"SELECT pg_try_advisory_lock({_ADVISORY_LOCK})")
+        end = time.monotonic() + _LOCK_SECONDS
+        while not self._connection.execute(statement).scalar():
+            self._connection.commit()
+            if time.monotonic() > end:
+                return False
+            time.sleep(0.05)
+        self._connection.commit()
+        self._locked_driver = driver
+        return True
+
+
+def parse_database_url(database: str) -> URL:
+    """Return the address of a database; the path of a file stands for SQLite.
+
+    Raises:
+        InputError: on an invalid address, or a kind of database that captau does not support.
+    """
+    if "://" not in database:
+        return URL.create("sqlite", database=str(expand_home(database)))
+    try:
+        url = make_url(database)
+    except ArgumentError as error:
+        raise InputError(
+            f"database={database}: not an address; postgresql://… or a path"
+        ) from error
+    backend = url.get_backend_name()
+    if backend == "postgresql":
+        return url.set(drivername="postgresql+psycopg")
+    if backend == "sqlite" and url.database not in (None, "", ":memory:"):
+        return url
+    raise InputError(f"database={backend}://…: a path (SQLite) or postgresql://… is expected")
+
+
+def is_sqlite(url: URL) -> bool:
+    """Return whether an address is that of an SQLite file."""
+    return url.get_backend_name() == "sqlite"
+
+
+def sqlite_path(url: URL) -> Path:
+    """Return the file of an SQLite database."""
+    return Path(str(url.database))
+
+
+def display_name(url: URL) -> str:
+    """Return an address as messages show it, without a password."""
+    return str(url.database) if is_sqlite(url) else url.render_as_string(hide_password=True)
+
+
+def open_engine(url: URL, *, read_only: bool = False) -> Engine:
+    """Return an engine; an SQLite database is written through to the disk and locked by transactions.
+
+    Args:
+        url: the database.
+        read_only: whether transactions only read, each a snapshot, while another process writes.
+    """
+    if not is_sqlite(url):
+        options: dict[str, Any] = (
+            {
+                "isolation_level": "REPEATABLE READ",
+                "execution_options": {"postgresql_readonly": True},
+            }
+            if read_only
+            else {}
+        )
+        try:
+            return create_engine(url, pool_pre_ping=True, **options)
+        except ImportError as error:
+            raise InputError("PostgreSQL needs: pip install 'captau[postgres]'") from error
+    engine = create_engine(url, connect_args={"check_same_thread": False, "isolation_level": None})
+
+    @event.listens_for(engine, "connect")
+    def set_pragmas(connection: Any, record: Any) -> None:
+        del record
+        cursor = connection.cursor()
+        cursor.execute("PRAGMA busy_timeout=10000")
+        if read_only:
+            cursor.execute("PRAGMA query_only=ON")
+        else:
+            for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON"):
+                cursor.execute(f"PRAGMA {pragma}")
+        cursor.close()
+
+    # By itself the driver would begin a transaction at the first change only.
+    @event.listens_for(engine, "begin")
+    def begin(connection: Connection) -> None:
+        connection.exec_driver_sql("BEGIN" if read_only else "BEGIN IMMEDIATE")
+
+    return engine
+
+
+@contextmanager
+def opening_errors(database: str) -> Generator[None]:
+    """Turn errors of the database into an `InputError` of one line."""
+    try:
+        yield
+    except DBAPIError as error:
+        name = database
+        with suppress(ArgumentError):
+            name = make_url(database).render_as_string(hide_password=True)
+        reason = str(error.orig).strip().splitlines()[0]
+        raise InputError(f"{name}: {reason}") from error
+
+
+def _read_revision(connection: Connection, tables: Sequence[str]) -> str | None:
+    """Return a database's revision; None if captau did not make it."""
+    if "alembic_version" not in tables:
+        return None
+    return connection.execute(text("SELECT version_num FROM alembic_version")).scalar()
+
+
+def _copy_file(path: Path, revision: str) -> Path:
+    """Copy an SQLite database and return the copy."""
+    copy = path.with_name(f"{path.name}.{revision}.backup")
+    source, target = sqlite3.connect(path), sqlite3.connect(f"{copy}.tmp")
+    with source, target:
+        source.backup(target)
+    source.close()
+    target.close()
+    Path(f"{copy}.tmp").replace(copy)
+    return copy
+
+
+def _copy_tables(c: Connection, revision: str, tables: Sequence[str]) -> str:
+    """Copy PostgreSQL tables into a new schema and return its name.
+
+    The copy belongs to the transaction that changes the tables: both happen, or neither.
+    """
+    schemas = c.dialect.get_schema_names(c)
+    names = (f"captau_backup_{revision}{k}" for k in ("", *(f"_{n}" for n in range(2, 1000))))
+    schema = next(name for name in names if name not in schemas)
+    quote = c.dialect.identifier_preparer.quote
+    c.exec_driver_sql(f"CREATE SCHEMA {schema}")
+    for table in map(quote, tables):
+        c.exec_driver_sql(f"CREATE TABLE {schema}.{table} AS TABLE {table}")
+    return schema

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import create_engine
 
-from captau.server.storage.database_url import parse_database_url
+from captau.server.storage.database import parse_database_url
 
 #: Folders of PostgreSQL's programs, the newest last.
 PROGRAM_FOLDERS = sorted(Path("/usr/lib/postgresql").glob("*/bin"))

@@ -24,12 +24,12 @@ from ..definition_file import read_challenges
 from ..evaluation.evaluator import Evaluator, ReportProgress
 from ..evaluation.evaluators import make_evaluator
 from ..logs import log_to_stderr
-from ..migrations import FOLDER
 from ..queries import load_status, save_human_scores
 from ..store_opening import open_store_for_worker
 from ..submission_files import write_item_scores, write_replicates
 from ..submission_lifecycle import SubmissionLifecycle
 from ..submissions import Submission
+from ..tables import SCHEMA
 from .work_queue import WorkKind, WorkQueue
 
 # Not `__name__`, which is `__main__` in a worker.
@@ -52,7 +52,7 @@ class Worker:
         root = setup["data_root"]
         challenges = read_challenges(setup["challenge"], Path(root) if root else None)
         self._kind, self._name = WorkKind(setup["kind"]), str(setup["name"])
-        self._database = Database(setup["database"], FOLDER, "captau serve", guest=True)
+        self._database = Database(setup["database"], SCHEMA, guest=True)
         self._store = open_store_for_worker(self._database, challenges, Path(setup["files"]))
         self._lifecycle = SubmissionLifecycle(self._store)
         self._evaluators = {c.name: make_evaluator(c) for c in challenges}

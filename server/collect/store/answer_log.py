@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from sqlalchemy import Connection, Row, bindparam, insert, select, update
@@ -11,63 +11,37 @@ from sqlalchemy import Connection, Row, bindparam, insert, select, update
 from ...web.errors import NotFoundError
 from ..forms.errors import OutOfTurnError
 from ..forms.form import SubmittedAnswer
-from .records import RecordedAnswer, rater_of_row
-from .statements import KEY, RATER_COLUMNS, UNIT_ID, UPDATE_RATER, pad_to_power_of_two
-from .study_database import StudyDatabase
+from ..items.units import StudyUnit
+from .assignment import load_unit_state
+from .study_database import (
+    KEY,
+    RATER_COLUMNS,
+    UNIT_ID,
+    UPDATE_RATER,
+    RecordedAnswer,
+    StudyDatabase,
+    rater_of_row,
+)
 from .tables import answers, raters, serves, units
-from .unit_states import UnitState, load_unit_states
 
-#: Units that were shown, and to whom.
-_SERVES = (
+#: A unit that was shown, and to whom.
+_SERVE = (
     select(serves, *RATER_COLUMNS[1:], raters.c.excluded_at)
     .join(raters, raters.c.id == serves.c.rater)
-    .where(serves.c.key.in_(bindparam("keys", expanding=True)))
+    .where(serves.c.key == KEY)
 )
 _VALUES = select(answers.c.item, answers.c.value, answers.c.told).where(
     answers.c.serve == bindparam("serve_id")
 )
-#: Answers to captions, without those of excluded raters.
-_RATINGS_OF_ITEMS = (
-    select(answers.c.item, answers.c.value)
+#: Answers to a caption, without those of excluded raters.
+_VALUES_OF_ITEM = (
+    select(answers.c.value)
     .join(raters, raters.c.id == answers.c.rater)
-    .where(
-        answers.c.item.in_(bindparam("item_ids", expanding=True)),
-        raters.c.excluded_at.is_(None),
-    )
+    .where(answers.c.item == bindparam("item_id"), raters.c.excluded_at.is_(None))
 )
 _INSERT_ANSWER = insert(answers).inline()
 _MARK_ANSWERED = update(serves).where(serves.c.key == KEY).values(answered_at=bindparam("now"))
 _COUNT_ANSWER = update(units).where(units.c.id == UNIT_ID).values(given=units.c.given + 1)
-
-
-@dataclass(frozen=True)
-class _PostedAnswer:
-    """A rater's answer as it arrives: a value for each caption, in the order shown."""
-
-    key: str
-    values: Sequence[Mapping[str, Any]]
-    submitted_at: float
-
-
-@dataclass(frozen=True)
-class _Changes:
-    """Parameters of the statements that record answers."""
-
-    answers: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
-    serves: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
-    units: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
-    raters: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
-
-    def write(self, c: Connection) -> None:
-        """Execute each statement that has parameters."""
-        for statement, rows in (
-            (_INSERT_ANSWER, self.answers),
-            (_MARK_ANSWERED, self.serves),
-            (_COUNT_ANSWER, self.units),
-            (UPDATE_RATER, self.raters),
-        ):
-            if rows:
-                c.execute(statement, rows)
 
 
 class AnswerLog:
@@ -90,8 +64,18 @@ class AnswerLog:
             NotFoundError: if no unit of that key was shown to them.
             OutOfTurnError: if the form does not accept it (yet).
         """
-        submission = _PostedAnswer(key, values, self._data.clock())
-        return await self._data.database.run_grouped(self._record_all, rater_id, submission)
+        now = self._data.clock()
+
+        def write(c: Connection) -> RecordedAnswer:
+            serve = _find_serve(c, rater_id, key)
+            if serve.answered_at is not None:
+                return self._load_recorded(c, serve, values)
+            unit = self._data.units[serve.unit]
+            if load_unit_state(c, unit).answered_at > serve.served_at:
+                raise OutOfTurnError("Another annotator was quicker. Check their answer.")
+            return self._record(c, serve, unit, values, now)
+
+        return await self._data.database.run(write)
 
     async def find(self, rater_id: int, key: str) -> RecordedAnswer:
         """Return a rater's own recorded answer.
@@ -101,116 +85,66 @@ class AnswerLog:
         """
 
         def load(c: Connection) -> RecordedAnswer:
-            serve = c.execute(_SERVES, {"keys": [key]}).first()
-            if serve is None or serve.rater != rater_id or serve.answered_at is None:
+            serve = _find_serve(c, rater_id, key)
+            if serve.answered_at is None:
                 raise NotFoundError
             return self._load_recorded(c, serve)
 
         return await self._data.database.run(load)
 
-    def _record_all(
-        self, c: Connection, submissions: Mapping[int, _PostedAnswer]
-    ) -> dict[int, RecordedAnswer | Exception]:
-        """Record the answers of raters who submit at once; return each one's result."""
-        keys = pad_to_power_of_two(submission.key for submission in submissions.values())
-        serve_rows = {row.key: row for row in c.execute(_SERVES, {"keys": keys})}
-        others_by_item = self._load_others(c, serve_rows.values())
-        checked_units = {r.unit for r in serve_rows.values() if self._data.units[r.unit].stages}
-        unit_states = load_unit_states(c, checked_units)
-        results: dict[int, RecordedAnswer | Exception] = {}
-        changes = _Changes()
-        for rater_id, submission in submissions.items():
-            serve = serve_rows.get(submission.key)
-            if serve is None or serve.rater != rater_id:
-                results[rater_id] = NotFoundError()
-            elif serve.answered_at is not None:
-                results[rater_id] = self._load_recorded(c, serve, submission.values)
-            else:
-                state = unit_states.get(serve.unit, UnitState())
-                try:
-                    if state.answered_at > serve.served_at:
-                        raise OutOfTurnError("Another annotator was quicker. Check their answer.")
-                    results[rater_id] = self._record(serve, submission, others_by_item, changes)
-                    state.answered_at = submission.submitted_at
-                except OutOfTurnError as error:
-                    results[rater_id] = error
-        changes.write(c)
-        return results
-
     def _record(
         self,
+        c: Connection,
         serve: Row[Any],
-        submission: _PostedAnswer,
-        others_by_item: Mapping[int, list[float]],
-        changes: _Changes,
+        unit: StudyUnit,
+        values: Sequence[Mapping[str, Any]],
+        now: float,
     ) -> RecordedAnswer:
-        """Add the changes that record an answer, and its rating to those of the others.
-
-        Raises:
-            OutOfTurnError: if the form does not accept it now; nothing is added then.
-        """
-        unit, rater, value = (
-            self._data.units[serve.unit],
-            rater_of_row(serve, serve.rater),
-            submission.values[0],
-        )
-        answer = SubmittedAnswer(
-            serve.key, serve.phase, unit, value, serve.served_at, submission.submitted_at
-        )
-        other_ratings = others_by_item.get(unit.items[0].id, ())
-        feedback, progress = self._form.respond(answer, rater.progress, other_ratings)
-        is_counted = unit.is_rated
+        """Write an answer down; raise `OutOfTurnError` if the form does not accept it now."""
+        rater = rater_of_row(serve, serve.rater)
+        answer = SubmittedAnswer(serve.key, serve.phase, unit, values[0], serve.served_at, now)
+        others = self._load_ratings_of_others(c, unit)
+        feedback, progress = self._form.respond(answer, rater.progress, others)
         rater_after = replace(
             rater,
             state=progress.state,
             points=progress.points,
-            n_answers=rater.n_answers + is_counted,
+            n_answers=rater.n_answers + unit.is_rated,
         )
-        if is_counted and serve.excluded_at is None:
-            changes.units.append({"unit_id": unit.id})
-            if self._form.feedback_columns:
-                rating = self._form.ratings(value)[str(self._form.main_dimension)]
-                others_by_item[unit.items[0].id].append(rating)
-        changes.answers.extend(
+        rows = [
             {
                 "serve": serve.id,
                 "item": unit.items[k].id,
                 "rater": rater.id,
                 "phase": serve.phase,
-                "value": dict(item_value),
+                "value": dict(value),
                 "told": feedback,
-                "seconds": submission.submitted_at - serve.served_at,
-                "at": submission.submitted_at,
+                "seconds": now - serve.served_at,
+                "at": now,
             }
-            for k, item_value in zip(serve.order, submission.values, strict=True)
-        )
-        changes.serves.append({"serve_key": serve.key, "now": submission.submitted_at})
+            for k, value in zip(serve.order, values, strict=True)
+        ]
+        c.execute(_INSERT_ANSWER, rows)
+        c.execute(_MARK_ANSWERED, {"serve_key": serve.key, "now": now})
+        if unit.is_rated and serve.excluded_at is None:
+            c.execute(_COUNT_ANSWER, {"unit_id": unit.id})
         if rater_after != rater:
-            changes.raters.append(
-                {
-                    "rater_id": rater.id,
-                    "state": rater_after.state,
-                    "points": rater_after.points,
-                    "given": rater_after.n_answers,
-                }
-            )
-        values = tuple(map(dict, submission.values))
-        return RecordedAnswer(serve.key, serve.phase, rater_after, unit, values, feedback)
+            changes = {
+                "state": rater_after.state,
+                "points": rater_after.points,
+                "given": rater_after.n_answers,
+            }
+            c.execute(UPDATE_RATER, {"rater_id": rater.id, **changes})
+        recorded = tuple(map(dict, values))
+        return RecordedAnswer(serve.key, serve.phase, rater_after, unit, recorded, feedback)
 
-    def _load_others(self, c: Connection, serve_rows: Iterable[Row[Any]]) -> dict[int, list[float]]:
-        """Return the ratings of the captions shown, by item, if the form gives feedback on them."""
+    def _load_ratings_of_others(self, c: Connection, unit: StudyUnit) -> list[float]:
+        """Return the main dimension's ratings of a unit's first caption, if the form gives feedback on them."""
         dimension = self._form.main_dimension
-        if not self._form.feedback_columns or dimension is None:
-            return {}
-        ratings: dict[int, list[float]] = {
-            self._data.units[serve.unit].items[0].id: []
-            for serve in serve_rows
-            if self._data.units[serve.unit].is_rated
-        }
-        if ratings:
-            for row in c.execute(_RATINGS_OF_ITEMS, {"item_ids": pad_to_power_of_two(ratings)}):
-                ratings[row.item].append(self._form.ratings(row.value)[dimension])
-        return ratings
+        if not self._form.feedback_columns or dimension is None or not unit.is_rated:
+            return []
+        values = c.execute(_VALUES_OF_ITEM, {"item_id": unit.items[0].id}).scalars()
+        return [self._form.ratings(value)[dimension] for value in values]
 
     def _load_recorded(
         self, c: Connection, serve: Row[Any], values: Sequence[Mapping[str, Any]] | None = None
@@ -230,3 +164,11 @@ class AnswerLog:
             is_repeat=True,
             differs=values is not None and list(map(dict, values)) != list(recorded),
         )
+
+
+def _find_serve(c: Connection, rater_id: int, key: str) -> Row[Any]:
+    """Return a unit that was shown to a rater; raise `NotFoundError` if it was not."""
+    serve = c.execute(_SERVE, {"serve_key": key}).first()
+    if serve is None or serve.rater != rater_id:
+        raise NotFoundError
+    return serve

@@ -9,8 +9,7 @@ from sqlalchemy import ColumnElement, Connection, delete, insert, select, update
 
 from ...person_names import name_key
 from ...web.errors import NotFoundError, RefusedError
-from .statements import log_event, recount_units
-from .study_database import StudyDatabase
+from .study_database import StudyDatabase, log_event, recount_units
 from .tables import answers, invitations, raters, serves
 
 

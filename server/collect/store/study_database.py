@@ -1,4 +1,4 @@
-"""A study's database, opened and filled: the units, the secret and the clock that the store works with."""
+"""A study's database, opened and filled: units, secret and clock, and the records that the store hands to pages."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ import hashlib
 import hmac
 import secrets
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from enum import StrEnum, auto
 from typing import Any
 
-from sqlalchemy import Connection, func, insert, select
+from sqlalchemy import Connection, Row, bindparam, func, insert, select, update
 
 from ....datasets.errors import InputError
-from ...storage.clock import Clock
-from ...storage.database import Database
-from ...storage.database_url import is_sqlite, sqlite_path
+from ...storage.database import Clock, Database, is_sqlite, sqlite_path
+from ..forms.form import RaterProgress
 from ..items.units import StudyItem, StudyUnit
 from ..study.definition import Study
 from .tables import (
@@ -32,6 +32,86 @@ from .tables import (
 
 #: All rows of some tables, by table.
 TableRows = Mapping[str, Sequence[Mapping[str, Any]]]
+
+#: Statements that every answer needs are made once, at import: making one takes longer than SQLite takes to run it.
+#: Their parameters have names that no column has.
+RATER_ID, UNIT_ID, KEY = bindparam("rater_id"), bindparam("unit_id"), bindparam("serve_key")
+#: The columns of `Rater`, in its order.
+RATER_COLUMNS = (raters.c.id, raters.c.nickname, raters.c.points, raters.c.given, raters.c.state)
+UPDATE_RATER = update(raters).where(raters.c.id == RATER_ID)
+
+
+class EndReason(StrEnum):
+    """Reasons why a rater has nothing to answer."""
+
+    #: The study has all the answers that this rater could give.
+    THROUGH = auto()
+    #: Other raters are at the remaining units; some may become free.
+    RESERVED = auto()
+    #: The form has ended for this rater, such as after the last attempt at practice.
+    OUT = auto()
+
+
+@dataclass(frozen=True)
+class Rater:
+    """A participant, as far as the study knows them; `n_answers` counts only the dataset's answers."""
+
+    id: int
+    nickname: str | None
+    points: int
+    n_answers: int
+    state: dict[str, Any]
+
+    @property
+    def progress(self) -> RaterProgress:
+        """The rater's points and state, as forms handle them."""
+        return RaterProgress(self.state, self.points)
+
+
+@dataclass(frozen=True)
+class ShownUnit:
+    """A unit that waits for a rater's answer.
+
+    Attributes:
+        key: makes its answer count once.
+        items: the captions in the order in which they are shown.
+        seconds_left: until an answer is accepted.
+        previous: the answers that stand, which this one checks, in the same order; empty if there are none.
+    """
+
+    key: str
+    phase: str
+    unit: StudyUnit
+    items: tuple[StudyItem, ...]
+    seconds_left: float
+    rater: Rater
+    previous: tuple[dict[str, Any], ...] = ()
+
+
+@dataclass(frozen=True)
+class RecordedAnswer:
+    """A rater's recorded answer.
+
+    Attributes:
+        rater: the rater, as they are now.
+        feedback: the form's feedback, if it gives any.
+        is_repeat: whether it had been recorded before.
+        differs: whether another answer had been recorded before; that one stands.
+    """
+
+    key: str
+    phase: str
+    rater: Rater
+    unit: StudyUnit
+    values: tuple[dict[str, Any], ...]
+    feedback: dict[str, Any] | None
+    is_repeat: bool = False
+    differs: bool = False
+
+
+def rater_of_row(row: Row[Any], rater_id: int) -> Rater:
+    """Return the rater of a row that has the columns of `raters`."""
+    return Rater(rater_id, row.nickname, row.points, row.given, row.state)
 
 
 class StudyDatabase:
@@ -169,3 +249,25 @@ def _latest_time(c: Connection) -> float:
     """Return the latest time in the database."""
     times = (serves.c.served_at, answers.c.at, raters.c.joined_at, events.c.at)
     return max(float(c.execute(select(func.max(t))).scalar() or 0.0) for t in times)
+
+
+def log_event(c: Connection, now: float, action: str, rater_id: int | None, reason: str) -> None:
+    """Record an action of the admin; `rater_id` is None where it concerns no rater."""
+    c.execute(insert(events).values(at=now, action=action, rater=rater_id, why=reason))
+
+
+def recount_units(c: Connection, unit_ids: Iterable[int]) -> None:
+    """Count the answers of units again; those of excluded raters do not count."""
+    for unit_id in set(unit_ids):
+        n_answers = c.execute(
+            select(func.count(func.distinct(serves.c.id)))
+            .join(raters, raters.c.id == serves.c.rater)
+            .join(units, units.c.id == serves.c.unit)
+            .where(
+                serves.c.unit == unit_id,
+                units.c.pool == "main",
+                serves.c.answered_at.is_not(None),
+                raters.c.excluded_at.is_(None),
+            )
+        ).scalar_one()
+        c.execute(update(units).where(units.c.id == unit_id).values(given=n_answers))

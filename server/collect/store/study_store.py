@@ -12,8 +12,7 @@ from ..study.definition import Study
 from .answer_log import AnswerLog
 from .assignment import Assignment
 from .participants import Participants
-from .statements import log_event
-from .study_database import StudyDatabase, TableRows
+from .study_database import StudyDatabase, TableRows, log_event
 from .tables import units
 
 

@@ -16,6 +16,7 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
+from ...storage.database import Schema
 from ...storage.site_settings import settings_table
 
 metadata = MetaData()
@@ -121,4 +122,11 @@ invitations = Table(
     Column("note", Text, nullable=False),
     Column("created_at", Float, nullable=False),
     Column("rater", ForeignKey("raters.id")),
+)
+
+#: The second revision had a table of settled disagreements, which annotators now check one after the other.
+SCHEMA = Schema(
+    metadata,
+    {"0001": (), "0002": (), "0003": ("DROP TABLE IF EXISTS resolutions",)},
+    "captau collect",
 )

@@ -10,7 +10,7 @@ from ...web.forms import field_value, form_schema
 from ...web.sessions import Session
 from ..forms.errors import FormError, OutOfTurnError, TooEarlyError
 from ..store.assignment import RESERVATION_SECONDS
-from ..store.records import EndReason, Rater, ShownUnit
+from ..store.study_database import EndReason, Rater, ShownUnit
 from .image_response import image_response
 from .joining_pages import landing_page
 from .path_types import Key

@@ -13,8 +13,7 @@ from fastapi import Depends, Request, Response
 from ....benchmarks.options.collect import CollectOptions
 from ....datasets.errors import InputError
 from ....datasets.paths import expand_home
-from ...storage.database import Database
-from ...storage.migration import OutdatedTablesError
+from ...storage.database import Database, OutdatedTablesError
 from ...web.admin_account import AdminAccount, password_from_environment
 from ...web.errors import SignInRequiredError, TooManyRequestsError
 from ...web.oidc import Identity, OidcProvider, open_provider
@@ -22,10 +21,10 @@ from ...web.public_address import PublicAddress, parse_public_address
 from ...web.rate_limits import RateLimiter
 from ...web.sessions import Session
 from ...web.site import WebSite, current_site
-from ..migrations import FOLDER
 from ..quality.rater_figures import AgreementCache
 from ..store.study_database import holds_study
 from ..store.study_store import StudyStore
+from ..store.tables import SCHEMA
 from ..study.definition import Study, StudyLimits
 from ..study.study_file import read_study
 
@@ -180,9 +179,7 @@ def _database_address(options: CollectOptions, study: Study) -> str:
 def _open_database(address: str, *, read_only: bool = False) -> Database:
     return Database(
         address,
-        FOLDER,
-        "captau collect",
+        SCHEMA,
         lambda line: print(f"captau: {line}", file=sys.stderr),
         read_only=read_only,
-        pipelined=not read_only,
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from captau.server.challenge.client import ChallengeClient
-from captau.server.challenge.migrations import FOLDER
+from captau.server.challenge.tables import SCHEMA
 from captau.server.storage.database import Database
 from tests.server.challenge.conftest import captions_json, create_account, write_challenge
 
@@ -37,7 +37,7 @@ def test_memory_and_time_are_bounded(tmp_path, start_serve):
     )
     words = [f"challenge={path}", "database=site.sqlite3"]
     server = start_serve(*words, PYTHONPATH=str(tmp_path))
-    database = Database(str(tmp_path / "site.sqlite3"), FOLDER, "captau serve", guest=True)
+    database = Database(str(tmp_path / "site.sqlite3"), SCHEMA, guest=True)
     client = ChallengeClient(server.url, create_account(database)[0])
 
     def evaluate(order):

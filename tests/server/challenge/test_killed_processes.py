@@ -15,9 +15,8 @@ from sqlalchemy import case, func, select
 
 from captau.datasets.errors import InputError
 from captau.server.challenge.client import ChallengeClient
-from captau.server.challenge.migrations import FOLDER
 from captau.server.challenge.submissions import SubmissionState
-from captau.server.challenge.tables import results, submissions
+from captau.server.challenge.tables import SCHEMA, results, submissions
 from captau.server.storage.database import Database
 from tests.server.challenge.conftest import captions_json, create_account, write_challenge
 
@@ -36,7 +35,7 @@ def test_no_acknowledged_submission_is_lost_or_counted_twice(tmp_path, start_ser
     words = [f"challenge={path}", "database=site.sqlite3"]
     rng = random.Random(5)
     server = start_serve(*words)
-    database = Database(str(tmp_path / "site.sqlite3"), FOLDER, "captau serve", guest=True)
+    database = Database(str(tmp_path / "site.sqlite3"), SCHEMA, guest=True)
     tokens = [create_account(database, f"team{k}")[0] for k in range(N_TEAMS)]
     acknowledged: dict[str, str] = {}
     url, stop = [server.url], threading.Event()

@@ -13,8 +13,8 @@ import time
 import pytest
 
 from captau.server.challenge.client import ChallengeClient
-from captau.server.challenge.migrations import FOLDER
 from captau.server.challenge.submissions import select_submissions
+from captau.server.challenge.tables import SCHEMA
 from captau.server.challenge.workers.work_queue import WorkKind, WorkQueue
 from captau.server.storage.database import Database
 from tests.conftest import says
@@ -90,7 +90,7 @@ def test_postgresql_holds_the_site_and_redis_wakes_its_workers(postgresql_url, r
         assert len(submissions) == n_teams
         assert all(s.result is not None and s.attempts == 1 for s in submissions)
         with says("another captau serve is using it"):
-            Database(postgresql_url, FOLDER, "captau serve")
+            Database(postgresql_url, SCHEMA)
 
 
 def wait_until_done(visitor, key):

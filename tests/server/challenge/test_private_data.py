@@ -9,7 +9,7 @@ import time
 import requests
 
 from captau.server.challenge.client import ChallengeClient
-from captau.server.challenge.migrations import FOLDER
+from captau.server.challenge.tables import SCHEMA
 from captau.server.storage.database import Database
 from tests.server.challenge.conftest import (
     captions_json,
@@ -37,7 +37,7 @@ def test_references_and_ratings_are_in_no_output(tmp_path, start_serve):
     write_challenge(tmp_path, name="leaky", metrics=metrics, statistics=no_interval)
     words = [f"challenge={tmp_path}", "database=site.sqlite3"]
     server = start_serve(*words, PYTHONPATH=str(tmp_path))
-    database = Database(str(tmp_path / "site.sqlite3"), FOLDER, "captau serve", guest=True)
+    database = Database(str(tmp_path / "site.sqlite3"), SCHEMA, guest=True)
     token, _ = create_account(database)
     client = ChallengeClient(server.url, token)
     outputs = []

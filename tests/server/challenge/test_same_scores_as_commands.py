@@ -17,8 +17,8 @@ from captau.benchmarks.cli.main import main
 from captau.benchmarks.evaluation.floors import PAIR_FLOORS
 from captau.datasets.registry import load
 from captau.server.challenge.client import ChallengeClient
-from captau.server.challenge.migrations import FOLDER
 from captau.server.challenge.submission_files import read_replicates
+from captau.server.challenge.tables import SCHEMA
 from captau.server.storage.database import Database
 from tests.server.challenge.conftest import create_account
 
@@ -102,7 +102,7 @@ def check_replicates(folder, key, submission):
 
 def test_both_kinds_of_challenge_score_as_the_commands_do(folder, start_serve, capsys, monkeypatch):
     server = start_serve("database=site.sqlite3")
-    database = Database(str(folder / "site.sqlite3"), FOLDER, "captau serve", guest=True)
+    database = Database(str(folder / "site.sqlite3"), SCHEMA, guest=True)
     token, _ = create_account(database)
     monkeypatch.setenv("CAPTAU_TOKEN", token)
     submissions = {}

@@ -7,10 +7,10 @@ import json
 
 import pytest
 
-from captau.server.challenge.migrations import FOLDER
 from captau.server.challenge.queries import save_human_scores
 from captau.server.challenge.store_opening import open_store_for_worker
 from captau.server.challenge.submission_lifecycle import SubmissionLifecycle
+from captau.server.challenge.tables import SCHEMA
 from captau.server.storage.database import Database
 from tests.conftest import says
 from tests.server.challenge.conftest import (
@@ -109,7 +109,7 @@ def test_a_worker_s_clock_is_not_before_the_server_s(tmp_path, site):
     set_received_at(site, site.store.clock() + 86_400)
     site.store.database.close()
     server = make_site(tmp_path).store
-    database = Database(str(tmp_path / "site.sqlite3"), FOLDER, "captau serve", guest=True)
+    database = Database(str(tmp_path / "site.sqlite3"), SCHEMA, guest=True)
     store = open_store_for_worker(database, list(server.challenges.values()), server.folder)
     SubmissionLifecycle(store).claim(number, "w", "received")
     assert not SubmissionLifecycle(server).is_overdue("w")

@@ -15,13 +15,12 @@ from sqlalchemy import select
 
 from captau.benchmarks.commands.validate import Verdict
 from captau.server.challenge.definition_file import read_challenges
-from captau.server.challenge.migrations import FOLDER
 from captau.server.challenge.site import Site
 from captau.server.challenge.store_opening import open_store
 from captau.server.challenge.submission_files import write_item_scores, write_replicates
 from captau.server.challenge.submission_lifecycle import SubmissionLifecycle
 from captau.server.challenge.submissions import select_submissions
-from captau.server.challenge.tables import submissions
+from captau.server.challenge.tables import SCHEMA, submissions
 from captau.server.collect.simulation.browser import Browser
 from captau.server.storage.database import Database
 from captau.server.web import passwords
@@ -83,7 +82,7 @@ def write_challenge(folder, name="small", **changes):
 def make_site(folder, *paths, **options):
     """Return the site of some challenges, on a database beside them, without workers."""
     challenges = read_challenges([str(p) for p in paths] or [str(write_challenge(folder))])
-    database = Database(str(folder / "site.sqlite3"), FOLDER, "captau serve")
+    database = Database(str(folder / "site.sqlite3"), SCHEMA)
     return Site(open_store(database, challenges, folder / "files"), **options)
 
 

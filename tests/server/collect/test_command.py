@@ -6,8 +6,8 @@ import signal
 import subprocess
 import sys
 
-from captau.server.collect.migrations import FOLDER
 from captau.server.collect.simulation.browser import join_study
+from captau.server.collect.store.tables import SCHEMA
 from captau.server.storage.database import Database
 from tests.server.collect.conftest import make_site, serve_site, write_study
 
@@ -59,7 +59,7 @@ def test_answers_are_exported_while_the_site_runs(captau, tmp_path):
 
 def test_an_export_needs_a_study_in_the_database(captau, tmp_path):
     path = write_study(tmp_path, "good_bad")
-    Database(str(tmp_path / "empty.sqlite3"), FOLDER, "captau collect").close()
+    Database(str(tmp_path / "empty.sqlite3"), SCHEMA).close()
     status, _, fault = captau("collect", "export", f"study={path}", "database=empty.sqlite3")
     assert (status, "it holds no study yet" in fault) == (2, True)
 

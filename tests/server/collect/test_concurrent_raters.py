@@ -11,8 +11,7 @@ from collections import Counter
 import pytest
 
 from captau.server.collect.forms.errors import OutOfTurnError
-from captau.server.collect.store import assignment
-from captau.server.collect.store.records import Rater
+from captau.server.collect.store.study_database import Rater
 from captau.server.web.errors import NotFoundError
 from tests.server.collect.conftest import make_site
 
@@ -20,7 +19,7 @@ RATERS = 8
 
 
 async def run_concurrently(database, requests):
-    """Run requests as one batch, which queued while the database was busy; return their results."""
+    """Run requests that queued while the database was busy; return their results."""
     has_begun, may_continue = threading.Event(), threading.Event()
     busy = asyncio.create_task(
         database.run(lambda c: has_begun.set() or (may_continue.wait() and None))
@@ -130,11 +129,7 @@ def check_same_play(folder, protocol, databases, monkeypatch):
 
 
 @pytest.mark.parametrize("protocol", ["good_bad", "game"])
-@pytest.mark.parametrize("first_search", [1, 400])
-def test_concurrent_and_sequential_raters_get_the_same(
-    tmp_path, protocol, first_search, monkeypatch
-):
-    monkeypatch.setattr(assignment, "_FIRST_SEARCH", first_search)
+def test_concurrent_and_sequential_raters_get_the_same(tmp_path, protocol, monkeypatch):
     check_same_play(tmp_path, protocol, [None, None], monkeypatch)
 
 

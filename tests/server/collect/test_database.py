@@ -1,4 +1,4 @@
-"""The database: one writer, one commit for many, older ones brought up to date, faults told."""
+"""The database: one writer, older ones brought up to date, faults told."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ import time
 from pathlib import Path
 
 import pytest
-from alembic import command
-from alembic.config import Config
 from sqlalchemy import create_engine, insert, select, text
 
-from captau.server.collect import migrations
-from captau.server.collect.migrations import FOLDER
 from captau.server.collect.simulation.browser import join_study
-from captau.server.collect.store.tables import metadata, site_settings
-from captau.server.storage.clock import Clock
-from captau.server.storage.database import Database, StoreError
-from captau.server.storage.database_url import parse_database_url
-from captau.server.storage.migration import OutdatedTablesError
+from captau.server.collect.store.tables import SCHEMA, site_settings
+from captau.server.storage.database import (
+    Clock,
+    Database,
+    OutdatedTablesError,
+    StoreError,
+    parse_database_url,
+)
 from captau.server.web.listener import listen
 from captau.server.web.sessions import MEMBER_AGE, Session, Sessions
 from tests.conftest import says
 from tests.server.collect.conftest import make_site, serve_site, write_study
+from tests.server.collect.first_tables import create_first_tables
 
 
 def put(key, value="x"):
@@ -40,7 +40,7 @@ def keys(database):
 
 @pytest.fixture
 def database(tmp_path):
-    opened = Database(str(tmp_path / "x.sqlite3"), FOLDER, "captau collect")
+    opened = Database(str(tmp_path / "x.sqlite3"), SCHEMA)
     yield opened
     opened.close()
 
@@ -61,38 +61,6 @@ def test_jobs_run_in_order_and_a_failing_job_fails_alone(database):
     assert results[:-1] == [None] * 21
     assert isinstance(results[-1], StoreError)
     assert keys(database) == {str(k) for k in range(20)}
-
-
-def test_grouped_jobs_run_in_one_call(database):
-    may_continue, calls = threading.Event(), []
-
-    def multiply(c, factors):
-        calls.append(dict(factors))
-        rows = [
-            {"key": str(k), "value": str(person)} for person, k in factors.items() if k is not None
-        ]
-        c.execute(insert(site_settings), rows)
-        return {
-            person: ValueError("no") if k is None else person * k for person, k in factors.items()
-        }
-
-    async def run_jobs(*factors):
-        blocker = asyncio.create_task(database.run(lambda c: may_continue.wait() and None))
-        await asyncio.sleep(0.05)
-        jobs = [asyncio.create_task(database.run_grouped(multiply, *job)) for job in factors]
-        await asyncio.sleep(0.05)
-        may_continue.set()
-        return (await asyncio.gather(blocker, *jobs, return_exceptions=True))[1:]
-
-    # Who asks twice has the second one done after the first; who is refused, alone is.
-    results = asyncio.run(run_jobs((1, 10), (2, None), (3, 30), (1, 11)))
-    assert [str(f) for f in results] == ["10", "no", "90", "11"]
-    assert calls == [{1: 10, 2: None, 3: 30}, {1: 11}]
-    # What the database does not take fails alone, too.
-    results = asyncio.run(run_jobs((5, 50), (6, 10), (7, 70)))
-    assert [results[0], results[2]] == [250, 490]
-    assert isinstance(results[1], StoreError)
-    assert keys(database) == {"10", "11", "30", "50", "70"}
 
 
 def test_a_cancelled_job_does_not_stop_others(database):
@@ -124,7 +92,7 @@ def test_acknowledged_changes_are_on_the_disk(database, tmp_path):
 
 def test_a_database_has_one_server_at_a_time(database, tmp_path):
     with says("x.sqlite3", "another captau collect is using it"):
-        Database(str(tmp_path / "x.sqlite3"), FOLDER, "captau collect")
+        Database(str(tmp_path / "x.sqlite3"), SCHEMA)
 
 
 def test_a_reader_sees_what_is_committed_and_stops_nobody(database, tmp_path):
@@ -136,7 +104,7 @@ def test_a_reader_sees_what_is_committed_and_stops_nobody(database, tmp_path):
         is_changing.set()
         may_commit.wait()
 
-    reader = Database(str(tmp_path / "x.sqlite3"), FOLDER, "captau collect", read_only=True)
+    reader = Database(str(tmp_path / "x.sqlite3"), SCHEMA, read_only=True)
     writer = threading.Thread(target=database.run_blocking, args=(change,))
     writer.start()
     is_changing.wait()
@@ -151,12 +119,12 @@ def test_a_reader_sees_what_is_committed_and_stops_nobody(database, tmp_path):
 
 def test_a_reader_refuses_tables_of_another_version(tmp_path):
     path = tmp_path / "old.sqlite3"
-    Database(str(path), FOLDER, "captau collect").close()
+    Database(str(path), SCHEMA).close()
     with sqlite3.connect(path) as connection:
         connection.execute("UPDATE alembic_version SET version_num = '0001'")
     connection.close()
     with pytest.raises(OutdatedTablesError, match="tables 0001"):
-        Database(str(path), FOLDER, "captau collect", read_only=True)
+        Database(str(path), SCHEMA, read_only=True)
 
 
 def test_a_full_disk_is_reported_and_loses_nothing(tmp_path):
@@ -189,16 +157,12 @@ def test_a_full_disk_is_reported_and_loses_nothing(tmp_path):
 def test_an_older_database_is_copied_and_migrated(tmp_path):
     path = tmp_path / "old.sqlite3"
     engine = create_engine(f"sqlite:///{path}")
-    config = Config()
-    config.set_main_option("script_location", str(migrations.__path__[0]))
-    config.set_main_option("path_separator", "os")
     with engine.begin() as connection:
-        config.attributes["connection"] = connection
-        command.upgrade(config, "0001")
+        create_first_tables(connection)
         connection.execute(insert(site_settings).values(key="kept", value="yes"))
     engine.dispose()
     notes = []
-    database = Database(str(path), FOLDER, "captau collect", notes.append)
+    database = Database(str(path), SCHEMA, notes.append)
     assert "kept" in keys(database)
     query = text("SELECT version_num FROM alembic_version")
     assert database.run_blocking(lambda c: c.execute(query).scalar_one()) == "0003"
@@ -210,41 +174,30 @@ def test_an_older_database_is_copied_and_migrated(tmp_path):
         assert copied.execute("SELECT * FROM alembic_version").fetchall() == [("0001",)]
     copied.close()
     later_notes = []
-    Database(str(path), FOLDER, "captau collect", later_notes.append).close()
+    Database(str(path), SCHEMA, later_notes.append).close()
     assert later_notes == []
-
-
-def test_migrations_make_the_tables_that_are_defined(database):
-    """So that a change of a model without its step is found here."""
-    from alembic.autogenerate import compare_metadata
-    from alembic.migration import MigrationContext
-
-    def differences(c):
-        return compare_metadata(MigrationContext.configure(c), metadata)
-
-    assert database.run_blocking(differences) == []
 
 
 def test_a_newer_or_foreign_database_is_not_changed(tmp_path):
     path = tmp_path / "new.sqlite3"
-    Database(str(path), FOLDER, "captau collect").close()
+    Database(str(path), SCHEMA).close()
     with sqlite3.connect(path) as connection:
         connection.execute("UPDATE alembic_version SET version_num = '9999'")
     connection.close()
     before = path.read_bytes()
     with says("new.sqlite3", "a newer captau"):
-        Database(str(path), FOLDER, "captau collect")
+        Database(str(path), SCHEMA)
     assert path.read_bytes() == before
     with sqlite3.connect(tmp_path / "other.sqlite3") as connection:
         connection.execute("CREATE TABLE recipes (x)")
     connection.close()
     with says("other.sqlite3", "recipes", "name another"):
-        Database(str(tmp_path / "other.sqlite3"), FOLDER, "captau collect")
+        Database(str(tmp_path / "other.sqlite3"), SCHEMA)
     (tmp_path / "text.sqlite3").write_text(
         "this is a text, not a database, and long enough to say so" * 9
     )
     with says("text.sqlite3", "not a database"):
-        Database(str(tmp_path / "text.sqlite3"), FOLDER, "captau collect")
+        Database(str(tmp_path / "text.sqlite3"), SCHEMA)
     with says("database=mysql://", "postgresql://"):
         parse_database_url("mysql://nowhere.example/x")
 

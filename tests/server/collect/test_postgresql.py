@@ -7,18 +7,15 @@ import threading
 from collections import Counter
 
 import pytest
-from alembic import command
-from alembic.config import Config
 from sqlalchemy import create_engine, insert, inspect, select, text
 
-from captau.server.collect.migrations import FOLDER
 from captau.server.collect.simulation.browser import join_study
-from captau.server.collect.store.tables import raters, site_settings
+from captau.server.collect.store.tables import SCHEMA, raters, site_settings
 from captau.server.storage import database as database_module
-from captau.server.storage.database import Database, StoreError
-from captau.server.storage.database_url import parse_database_url
+from captau.server.storage.database import Database, StoreError, parse_database_url
 from tests.conftest import says
 from tests.server.collect.conftest import make_site, serve_site
+from tests.server.collect.first_tables import create_first_tables
 from tests.server.collect.test_concurrent_raters import check_same_play
 from tests.server.collect.visitors import load_rows
 from tests.server.postgresql import PROGRAM_FOLDERS, create_database, postgresql_url
@@ -59,9 +56,9 @@ def test_concurrent_raters_each_answer_once(postgresql_url, tmp_path):
         assert set(counts.values()) == {1}
         assert len(counts) == n_raters * 18
         with says("another captau collect is using it"):
-            Database(postgresql_url, FOLDER, "captau collect")
+            Database(postgresql_url, SCHEMA)
         # A reader disturbs nobody, and can change nothing.
-        reader = Database(postgresql_url, FOLDER, "captau collect", read_only=True)
+        reader = Database(postgresql_url, SCHEMA, read_only=True)
         assert len(reader.run_blocking(site.store.load_rows)["answers"]) == n_raters * 18
         with pytest.raises(StoreError, match="read-only"):
             reader.run_blocking(lambda c: c.execute(insert(site_settings).values(key="k")) and None)
@@ -74,7 +71,7 @@ def test_concurrent_raters_each_answer_once(postgresql_url, tmp_path):
 
 def test_a_failing_change_fails_alone(postgresql_url):
     """Changes are sent without waiting; what PostgreSQL says of one is told to whoever asked for it."""
-    database = Database(create_database(postgresql_url, "queued"), FOLDER, "captau collect")
+    database = Database(create_database(postgresql_url, "queued"), SCHEMA)
     may_continue, results = threading.Event(), []
 
     def insert_setting(key):
@@ -121,7 +118,7 @@ def test_the_lock_of_a_server_that_was_just_killed_is_waited_for(postgresql_url)
         killed.execute(text(f"SELECT pg_advisory_lock({database_module._ADVISORY_LOCK})"))
         release = threading.Timer(0.5, killed.invalidate)
         release.start()
-        Database(url, FOLDER, "captau collect").close()
+        Database(url, SCHEMA).close()
         release.join()
     engine.dispose()
 
@@ -139,24 +136,20 @@ def test_concurrent_and_sequential_raters_get_the_same(
 def test_older_tables_are_copied_and_migrated(postgresql_url):
     url = create_database(postgresql_url, "older")
     engine = create_engine(parse_database_url(url))
-    config = Config()
-    config.set_main_option("script_location", str(FOLDER))
-    config.set_main_option("path_separator", "os")
 
     def recreate_first_version():
         """As the first version had it."""
         with engine.begin() as c:
-            config.attributes["connection"] = c
             c.exec_driver_sql("DROP SCHEMA public CASCADE")
             c.exec_driver_sql("CREATE SCHEMA public")
-            command.upgrade(config, "0001")
+            create_first_tables(c)
             c.execute(insert(site_settings).values(key="kept", value="yes"))
 
     recreate_first_version()
     notes = []
-    database = Database(url, FOLDER, "captau collect", notes.append)
+    database = Database(url, SCHEMA, notes.append)
     with says("another captau collect is using it"):  # before it would copy anything
-        Database(url, FOLDER, "captau collect", notes.append)
+        Database(url, SCHEMA, notes.append)
     database.close()
     assert len(notes) == 1
     assert (
@@ -168,17 +161,17 @@ def test_older_tables_are_copied_and_migrated(postgresql_url):
     # A copy that is there stays; and where a step fails, there is neither.
     recreate_first_version()
     with engine.begin() as c:
-        c.exec_driver_sql("CREATE TABLE resolutions (x int)")
-    with says("resolutions", "already exists"):
-        Database(url, FOLDER, "captau collect", notes.append)
+        c.exec_driver_sql("CREATE VIEW resolutions AS SELECT 1 AS x")
+    with says("resolutions", "is not a table"):
+        Database(url, SCHEMA, notes.append)
     assert "captau_backup_0001_2" not in inspect(engine).get_schema_names()
     with engine.begin() as c:
-        c.exec_driver_sql("DROP TABLE resolutions")
-    Database(url, FOLDER, "captau collect", notes.append).close()
+        c.exec_driver_sql("DROP VIEW resolutions")
+    Database(url, SCHEMA, notes.append).close()
     assert "captau_backup_0001_2" in inspect(engine).get_schema_names()
     engine.dispose()
 
 
 def test_messages_hide_the_password():
     with says("postgresql", "***@127.0.0.1"):
-        Database("postgresql://somebody:secret@127.0.0.1:1/x", FOLDER, "captau collect")
+        Database("postgresql://somebody:secret@127.0.0.1:1/x", SCHEMA)

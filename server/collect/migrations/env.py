@@ -1,8 +1,0 @@
-"""Runs a migration on the connection that `database` hands over."""
-
-from __future__ import annotations
-
-from alembic import context
-
-context.configure(connection=context.config.attributes["connection"])
-context.run_migrations()
