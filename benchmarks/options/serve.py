@@ -22,7 +22,7 @@ captau serve challenge=mine.yaml port=8080
 captau serve challenge=captions.yaml,metrics.yaml     or a folder of them
 captau serve challenge=mine.yaml url=https://lab.example/challenge proxy=true    behind a proxy
 captau serve challenge=mine.yaml url=https://lab.example oidc.issuer=https://login.lab.example oidc.client_id=captau
-captau serve challenge=mine.yaml database=postgresql://user@host/name queue=redis://host
+captau serve challenge=mine.yaml database=postgresql://user@host/name workers=4
 """
     notes: ClassVar[str] = """
 docs/challenges.md explains how to write a challenge. Every submission is on the disk before it is acknowledged; stop
@@ -51,12 +51,6 @@ opens the printed link does.
         "the folder of submissions (default: beside the database); without a database file, "
         "challenges/NAME",
         takes="DIR",
-        is_literal=True,
-    )
-    queue: str | None = option(
-        None,
-        "the queue of submissions (default: a file); or redis://…, postgresql://…",
-        takes="FILE|URL",
         is_literal=True,
     )
     workers: int = option(1, "the number of submissions evaluated at a time")

@@ -15,9 +15,9 @@ def serve(options: ServeOptions) -> int:
     from ..web.listener import listen, public_url
     from ..web.listener import serve as serve_app
     from .demo_submissions import add_demo_submissions
-    from .logs import log_to_stderr
     from .site_opening import open_site
     from .web.app import make_app
+    from .worker_pool import log_to_stderr
 
     log_to_stderr("captau.server", "captau: ")
     socket = listen(options.host, options.port)

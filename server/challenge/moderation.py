@@ -80,16 +80,14 @@ class Moderation(StoreUser):
         self._log(connection, "forgive", f"team {team} in {challenge.name}", why)
 
     @transaction
-    def requeue(self, connection: Connection, key: str, why: str) -> int:
-        """Queue a failed submission again and return its number; raise `RefusedError` for others."""
+    def requeue(self, connection: Connection, key: str, why: str) -> None:
+        """Queue a failed submission again; raise `RefusedError` for others."""
         is_failed = [submissions.c.key == key, submissions.c.state == SubmissionState.FAILED]
         changes: dict[str, Any] = {"state": SubmissionState.QUEUED, "reason": ""}
         changes |= {"attempts": 0, "progress": 0.0, "finished_at": None}
-        ids = self._change(connection, is_failed, changes)
-        if not ids:
+        if not self._change(connection, is_failed, changes):
             raise RefusedError("Only a failed submission can be evaluated again.")
         self._log(connection, "requeue", f"submission {key}", why)
-        return ids[0]
 
     @transaction
     def set_blocked(
@@ -106,11 +104,10 @@ class Moderation(StoreUser):
 
     def _change(
         self, connection: Connection, conditions: list[ColumnElement[bool]], changes: dict[str, Any]
-    ) -> list[int]:
-        """Change the submissions that meet all conditions and return their numbers."""
+    ) -> bool:
+        """Change the submissions that meet all conditions; return whether there are any."""
         statement = update(submissions).where(*conditions).values(changes)
-        # PostgreSQL counts the changed rows only if they are fetched.
-        return list(connection.execute(statement.returning(submissions.c.id)).scalars())
+        return connection.execute(statement).rowcount > 0
 
     def _log(self, connection: Connection, action: str, target: str, why: str) -> None:
         write_audit(connection, self.store.clock(), None, action, target, why)

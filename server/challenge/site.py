@@ -32,7 +32,7 @@ from .leaderboard.leaderboards import Leaderboards
 from .moderation import Moderation
 from .queries import Queries
 from .submission_store import SubmissionStore
-from .workers.worker_pool import WorkerPool
+from .worker_pool import WorkerPool
 
 
 @dataclass(frozen=True)

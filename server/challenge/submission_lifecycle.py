@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, insert, select, update
+from sqlalchemy import ColumnElement, Connection, Select, insert, select, update
 
 from ...benchmarks.commands.validate import Verdict
 from .accounts.account import Account
@@ -29,13 +29,11 @@ class SubmissionLifecycle(StoreUser):
 
         Submissions to a challenge that the site does not have any more keep waiting and are not listed.
         """
-        waiting: dict[str, list[int]] = {}
-        for state in (SubmissionState.RECEIVED, SubmissionState.QUEUED):
-            query = select(submissions.c.id).where(
-                _is_free(state), submissions.c.challenge.in_(self.store.challenges)
-            )
-            waiting[state] = list(connection.execute(query.order_by(submissions.c.id)).scalars())
-        return waiting
+        states = (SubmissionState.RECEIVED, SubmissionState.QUEUED)
+        return {
+            state: list(connection.execute(self._select_waiting(state)).scalars())
+            for state in states
+        }
 
     @blocking_transaction
     def claim(
@@ -45,6 +43,24 @@ class SubmissionLifecycle(StoreUser):
 
         Returns None if it is in another state, or another worker has it.
         """
+        return self._claim(connection, number, worker, state)
+
+    @blocking_transaction
+    def claim_next(self, connection: Connection, worker: str, state: str) -> Submission | None:
+        """Begin to check or to evaluate the submission that has waited longest; return None if none waits."""
+        number = connection.execute(self._select_waiting(state).limit(1)).scalar()
+        return None if number is None else self._claim(connection, number, worker, state)
+
+    def _select_waiting(self, state: str) -> Select[int]:
+        """Select the numbers of the submissions that wait in a state, to the challenges that the site has."""
+        is_of_site = submissions.c.challenge.in_(self.store.challenges)
+        return (
+            select(submissions.c.id).where(_is_free(state), is_of_site).order_by(submissions.c.id)
+        )
+
+    def _claim(
+        self, connection: Connection, number: int, worker: str, state: str
+    ) -> Submission | None:
         changes = {
             "state": SubmissionState.RUNNING if state == SubmissionState.QUEUED else state,
             "worker": worker,

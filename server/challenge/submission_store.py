@@ -1,6 +1,6 @@
 """Submissions of a site: received within the limits, stored as rows and files.
 
-The rows of the database decide; the queue only wakes workers. `store_opening` opens a store;
+The rows of the database are the queue, too: workers look for those that wait. `store_opening` opens a store;
 `submission_lifecycle` takes submissions through their states.
 """
 
@@ -70,10 +70,7 @@ class SubmissionStore:
         return self.folder / key / name
 
     def item_list(self, challenge: Challenge) -> Path:
-        """Return the path of the JSON lines with all items that a submission must caption or score.
-
-        A worker writes the file, so that the server never holds references or ratings.
-        """
+        """Return the path of the JSON lines with all items that a submission must caption or score."""
         return self.folder / f"{challenge.name}.jsonl"
 
     @transaction

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
 from typing import Annotated
 
@@ -13,7 +12,6 @@ from ...web.forms import RowNumber, field_value, form_schema
 from ..audit_log import read_audit
 from ..leaderboard.board import ALPHA
 from ..submissions import SubmissionState
-from ..workers.work_queue import WorkKind
 from .dependencies import (
     AdminSession,
     BoardFormat,
@@ -123,9 +121,7 @@ async def change_submission(
 ) -> Response:
     """Hide, disqualify or reinstate a submission, or evaluate a failed one again."""
     if act == "requeue":
-        number = await site.moderation.requeue(key, decision.why)
-        if site.workers is not None:
-            await asyncio.to_thread(site.workers.wake, WorkKind.EVALUATE, number)
+        await site.moderation.requeue(key, decision.why)
     else:
         standing = "" if act == "reinstate" else act
         await site.moderation.set_standing(key, standing, decision.why)

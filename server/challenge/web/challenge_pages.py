@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 
 from fastapi import APIRouter, Request, Response
@@ -15,7 +14,6 @@ from ..definition import Challenge
 from ..site import SignedIn, Site
 from ..submission_files import ENDINGS
 from ..uploads import store_upload, submit_upload
-from ..workers.work_queue import WorkKind
 from .dependencies import CurrentChallenge, CurrentMember, CurrentSite, CurrentVisitor
 
 router = APIRouter(default_response_class=Response)
@@ -87,14 +85,12 @@ async def submit(
             raise RefusedError("Choose a file.")
         upload = await store_upload(site.store, challenge, file.filename, _read_pieces(file))
         system, note = field_value(fields, "system"), field_value(fields, "note")
-        number = await submit_upload(site.store, challenge, visitor.member, upload, system, note)
+        await submit_upload(site.store, challenge, visitor.member, upload, system, note)
     except RefusedError as error:
         return await _render_submit_form(site, visitor, challenge, str(error), 400)
     finally:
         if file is not None:
             await file.close()
-    if site.workers is not None:
-        await asyncio.to_thread(site.workers.wake, WorkKind.CHECK, number)
     return site.redirect(f"/submissions/{upload.key}")
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from dataclasses import asdict
 from typing import Annotated, Any
@@ -22,7 +21,6 @@ from ..site import Site
 from ..submission_files import ENDINGS
 from ..submissions import Submission
 from ..uploads import store_upload, submit_upload
-from ..workers.work_queue import WorkKind
 from .dependencies import CurrentChallenge, CurrentSite
 from .downloads import download_item_scores
 from .submission_view import shown_scores
@@ -126,8 +124,6 @@ async def show_challenge(site: CurrentSite, challenge: CurrentChallenge) -> Any:
 async def list_items(site: CurrentSite, challenge: CurrentChallenge) -> Any:
     """Return the items that a submission must caption or score, as JSON lines."""
     path = site.store.item_list(challenge)
-    if not path.exists():
-        raise RefusedError("this is being prepared; try again in a few seconds")
     return FileResponse(path, media_type="application/x-ndjson", filename=path.name)
 
 
@@ -145,9 +141,7 @@ async def submit(
     # Tested before the body is read, which may be long.
     await site.store.check_acceptance(challenge, account)
     upload = await store_upload(site.store, challenge, file, request.stream())
-    number = await submit_upload(site.store, challenge, account, upload, system, note)
-    if site.workers is not None:
-        await asyncio.to_thread(site.workers.wake, WorkKind.CHECK, number)
+    await submit_upload(site.store, challenge, account, upload, system, note)
     return describe_submission(await site.store.load_submission(upload.key), site)
 
 

@@ -19,11 +19,10 @@ from sqlalchemy import insert
 from captau.benchmarks.options.serve import ServeOptions
 from captau.server.challenge.accounts.secret_codes import hash_token
 from captau.server.challenge.site_opening import open_site
-from captau.server.challenge.submission_lifecycle import SubmissionLifecycle
 from captau.server.challenge.tables import accounts, teams, tokens
 from captau.server.challenge.web.app import make_app
-from captau.server.challenge.workers.work_queue import WorkKind
-from captau.server.challenge.workers.worker import Worker
+from captau.server.challenge.worker import Worker
+from captau.server.challenge.worker_pool import WorkKind
 from tests.conftest import serving
 
 #: The private references of the small challenges; tests search for their words in all outputs.
@@ -141,15 +140,15 @@ def serve_site(site):
 
 def make_manual_worker(folder, site):
     """Return a function that checks and evaluates all submissions that wait, in this process."""
-    setup = {**vars(serve_options(folder)), "queue": str(folder / "files" / "queue.sqlite3")}
-    workers = {kind: Worker({**setup, "kind": kind, "name": f"manual-{kind}"}) for kind in WorkKind}
-    for worker in workers.values():
+    setup = vars(serve_options(folder))
+    workers = [Worker({**setup, "kind": kind, "name": f"manual-{kind}"}) for kind in WorkKind]
+    for worker in workers:
         worker.warm_up()
 
     def work():
-        for kind, worker in workers.items():
-            for number in SubmissionLifecycle(site.store).list_waiting()[kind.waiting_state]:
-                worker.work(number)
+        for worker in workers:
+            while worker.work():
+                pass
 
     return work
 

@@ -1,7 +1,7 @@
-"""A worker: a process that checks or evaluates submissions, `python -m captau.server.challenge.workers.worker`.
+"""A worker: a process that checks or evaluates submissions, `python -m captau.server.challenge.worker`.
 
 It gets its setup on standard input, which stays open as long as the server lives, and ends when that closes. It
-opens the server's database; rows tell whose work counts.
+opens the server's database, where submissions wait; rows tell whose work counts.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import contextlib
 import json
 import logging
 import os
+import signal
 import sys
 import threading
 import time
@@ -18,25 +19,24 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ....datasets.errors import InputError
-from ...storage.database import Database, StoreError
-from ..definition_file import read_challenges
-from ..evaluation.evaluator import Evaluator, ReportProgress
-from ..evaluation.evaluators import make_evaluator
-from ..logs import log_to_stderr
-from ..queries import load_status, save_human_scores
-from ..store_opening import open_store_for_worker
-from ..submission_files import write_item_scores, write_replicates
-from ..submission_lifecycle import SubmissionLifecycle
-from ..submissions import Submission
-from ..tables import SCHEMA
-from .work_queue import WorkKind, WorkQueue
+from ...datasets.errors import InputError
+from ..storage.database import Database
+from .definition_file import read_challenges
+from .evaluation.evaluator import Evaluator, ReportProgress
+from .evaluation.evaluators import make_evaluator
+from .queries import load_status, save_human_scores
+from .store_opening import open_store_for_worker
+from .submission_files import write_item_scores, write_replicates
+from .submission_lifecycle import SubmissionLifecycle
+from .submissions import Submission
+from .tables import SCHEMA
+from .worker_pool import WorkKind, log_to_stderr
 
 # Not `__name__`, which is `__main__` in a worker.
-_log = logging.getLogger("captau.server.challenge.workers.worker")
+_log = logging.getLogger("captau.server.challenge.worker")
 
-#: The least seconds between two records of progress.
-_REPORT_INTERVAL = 0.5
+#: The seconds between looks for work, and the least seconds between two records of progress.
+_LOOK_INTERVAL, _REPORT_INTERVAL = 0.2, 0.5
 #: The process priority (`nice`) by kind of work; pages go first.
 _NICENESS = {WorkKind.CHECK: 10, WorkKind.EVALUATE: 15}
 
@@ -45,7 +45,7 @@ class Worker:
     """A worker in its own process.
 
     Args:
-        setup: `challenge, database, files, queue, data_root, kind, name`.
+        setup: `challenge, database, files, data_root, kind, name`.
     """
 
     def __init__(self, setup: Mapping[str, Any]) -> None:
@@ -56,39 +56,22 @@ class Worker:
         self._store = open_store_for_worker(self._database, challenges, Path(setup["files"]))
         self._lifecycle = SubmissionLifecycle(self._store)
         self._evaluators = {c.name: make_evaluator(c) for c in challenges}
-        self._queue = WorkQueue(setup["queue"], self._kind, self.work)
-        self._evaluation_queue = (
-            self._queue
-            if self._kind is WorkKind.EVALUATE
-            else WorkQueue(setup["queue"], WorkKind.EVALUATE)
-        )
         self._memory = max(c.limits.memory for c in challenges) << 20
 
     def run(self) -> None:
         """Work until the process ends, within the challenges' limit of memory."""
         _limit_resources(self._memory, _NICENESS[self._kind])
         self.warm_up()
-        consumer = self._queue.huey.create_consumer(
-            workers=1, periodic=False, initial_delay=0.05, max_delay=0.25, backoff=1.5
-        )
-        consumer.run()
+        while True:
+            if not self.work():
+                time.sleep(_LOOK_INTERVAL)
 
     def warm_up(self) -> None:
-        """Do what each challenge needs once, in advance of the first submission."""
-        for evaluator in self._evaluators.values():
-            if self._kind is WorkKind.CHECK:
-                self._write_item_list(evaluator)
-            else:
+        """Do what each challenge needs once for its evaluations."""
+        if self._kind is WorkKind.EVALUATE:
+            for evaluator in self._evaluators.values():
                 evaluator.warm_up()
                 self._score_human_captions(evaluator)
-
-    def _write_item_list(self, evaluator: Evaluator) -> None:
-        path = self._store.item_list(evaluator.challenge)
-        part = path.with_suffix(".part")
-        with part.open("w", encoding="utf-8", newline="\n") as file:
-            for row in evaluator.list_items():
-                file.write(f"{json.dumps(row, ensure_ascii=False)}\n")
-        part.replace(path)
 
     def _score_human_captions(self, evaluator: Evaluator) -> None:
         """Score human captions, unless that is done or the challenge has none."""
@@ -99,35 +82,28 @@ class Worker:
             rows = evaluator.score_human_captions()
             self._database.run_blocking(lambda c: save_human_scores(c, challenge, rows))
 
-    def work(self, number: int) -> None:
-        """Check or evaluate a submission, unless another worker does."""
-        submission = self._lifecycle.claim(number, self._name, self._kind.waiting_state)
+    def work(self) -> bool:
+        """Check or evaluate the submission that has waited longest; return False if none waits."""
+        submission = self._lifecycle.claim_next(self._name, self._kind.waiting_state)
         if submission is None:
-            return
+            return False
         try:
             if self._kind is WorkKind.CHECK:
                 self._check(submission)
             else:
                 self._evaluate(submission)
-        except BaseException as error:
+        except Exception as error:
             reason, is_final = _failure_reason(error, self._kind)
             # Without the error's text, which may quote a reference.
             _log.error("submission %d: %s", submission.id, _locate(error))
-            try:
-                waiting = self._lifecycle.give_up(self._name, reason, is_final=is_final)
-            except StoreError:  # as on a full disk: the server releases what an ended worker had
-                os._exit(2)
-            self._queue.put(waiting)
-            if not isinstance(error, Exception):
-                raise
+            self._lifecycle.give_up(self._name, reason, is_final=is_final)
+        return True
 
     def _check(self, submission: Submission) -> None:
         evaluator = self._evaluators[submission.challenge]
         folder = self._store.folder / submission.key
         verdict = evaluator.check_submission(folder, submission.file)
         self._lifecycle.record_verdict(submission.id, self._name, verdict)
-        if not verdict.n_faults:
-            self._evaluation_queue.put([submission.id])
 
     def _evaluate(self, submission: Submission) -> None:
         evaluator = self._evaluators[submission.challenge]
@@ -199,20 +175,20 @@ def _locate(error: BaseException) -> str:
 def main() -> None:
     """Run a worker until standard input closes."""
     log_to_stderr("captau.server", "captau: ")
-    log_to_stderr("huey", "captau: queue: ")
     setup = json.loads(sys.stdin.buffer.readline())
 
-    def exit_when_closed() -> None:
+    def end_with_the_server() -> None:
         sys.stdin.buffer.read()
-        os._exit(1)
+        os.kill(os.getpid(), signal.SIGTERM)
 
-    threading.Thread(target=exit_when_closed, daemon=True).start()
+    threading.Thread(target=end_with_the_server, daemon=True).start()
     try:
         Worker(setup).run()
     except Exception as error:
-        # Without its text, as above; `captau score` and `captau bench` on the same files tell more.
+        # Without its text, as above; `captau score` and `captau bench` on the same files tell more. The server
+        # releases what the worker had begun.
         _log.error("a worker ended: %s", _locate(error))
-        os._exit(2)
+        sys.exit(2)
 
 
 if __name__ == "__main__":

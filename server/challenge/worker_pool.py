@@ -1,4 +1,4 @@
-"""The server's side of the workers: starts their processes, keeps them alive and wakes them."""
+"""The server's side of the workers: it starts their processes when submissions wait, and keeps them alive."""
 
 from __future__ import annotations
 
@@ -11,48 +11,62 @@ import sys
 import threading
 import time
 from collections.abc import Mapping
+from enum import StrEnum, auto
 from typing import Any
 
-from ...storage.database import StoreError
-from ..submission_lifecycle import SubmissionLifecycle
-from .work_queue import WorkKind, WorkQueue
+from ..storage.database import StoreError
+from .submission_lifecycle import SubmissionLifecycle
+from .submissions import SubmissionState
 
 _log = logging.getLogger(__name__)
 
-#: The seconds between looks at the workers, and between searches for submissions whose message was lost.
-_LOOK_INTERVAL, _SWEEP_INTERVAL = 0.2, 5.0
+#: The seconds between looks at the workers, and at the submissions that wait.
+_LOOK_INTERVAL = 0.2
+
+
+class WorkKind(StrEnum):
+    """The kinds of work; each has its own workers, so that checks do not wait for evaluations."""
+
+    CHECK = auto()
+    EVALUATE = auto()
+
+    @property
+    def waiting_state(self) -> SubmissionState:
+        """Return the state of submissions that wait for this work."""
+        is_check = self is WorkKind.CHECK
+        return SubmissionState.RECEIVED if is_check else SubmissionState.QUEUED
+
+
 #: Names of the work for messages.
 _ACTIVITY = {WorkKind.CHECK: "checking", WorkKind.EVALUATE: "evaluating"}
 
 
 class WorkerPool:
-    """The worker processes of a site.
+    """The worker processes of a site; they start when the first submission waits, and find their work themselves.
 
     Args:
         lifecycle: of the site's submissions.
-        queues: by kind of work, to wake workers.
         setup: what each worker gets on its standard input (`worker.Worker`).
         n_evaluating: the number of workers that evaluate; another one checks.
+        starts_at_once: whether evaluators have work before the first submission, as human captions to score.
     """
 
     def __init__(
         self,
         lifecycle: SubmissionLifecycle,
-        queues: Mapping[WorkKind, WorkQueue],
         setup: Mapping[str, Any],
         n_evaluating: int = 1,
+        *,
+        starts_at_once: bool = False,
     ) -> None:
-        self._lifecycle, self._queues = lifecycle, queues
+        self._lifecycle, self._is_needed = lifecycle, starts_at_once
         kinds = [WorkKind.CHECK, *([WorkKind.EVALUATE] * n_evaluating)]
         self._workers = [WorkerProcess(kind, setup) for kind in kinds]
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._supervise, name="captau-workers", daemon=True)
 
     def start(self) -> None:
-        """Start the workers and wake them for all submissions that wait."""
-        for queue in self._queues.values():
-            queue.clear()
-        self._wake_for_waiting()
+        """Begin to look for submissions that wait."""
         self._thread.start()
 
     def stop(self) -> None:
@@ -62,30 +76,13 @@ class WorkerPool:
         for worker in self._workers:
             worker.kill()
 
-    def wake(self, kind: WorkKind, number: int) -> None:
-        """Wake a worker for a submission; blocks, so not for the event loop's thread."""
-        # If the queue is away for a moment, the next sweep sends the message.
-        with contextlib.suppress(Exception):
-            self._queues[kind].put([number])
-
-    def _wake_for_waiting(self) -> None:
-        """Send messages for all submissions that wait, unless there are messages."""
-        waiting = self._lifecycle.list_waiting()
-        for kind, queue in self._queues.items():
-            numbers = waiting[kind.waiting_state]
-            with contextlib.suppress(Exception):
-                if numbers and not queue.size:
-                    queue.put(numbers)
-
     def _supervise(self) -> None:
-        last_sweep, last_error = time.monotonic(), ""
+        last_error = ""
         while not self._stopping.wait(_LOOK_INTERVAL):
             try:
-                for worker in self._workers:
+                self._is_needed = self._is_needed or any(self._lifecycle.list_waiting().values())
+                for worker in self._workers if self._is_needed else ():
                     self._look_after(worker)
-                if time.monotonic() - last_sweep > _SWEEP_INTERVAL:
-                    last_sweep = time.monotonic()
-                    self._wake_for_waiting()
                 last_error = ""
             except (StoreError, OSError) as error:  # no database, process or file: tried again
                 if last_error != str(error):  # once, for a log on the same full disk
@@ -105,10 +102,8 @@ class WorkerPool:
 
     def _release(self, worker: WorkerProcess, reason: str) -> None:
         """Give up the submission that an ended worker had begun."""
-        waiting = self._lifecycle.give_up(worker.name, reason)
+        self._lifecycle.give_up(worker.name, reason)
         worker.is_started = False
-        for number in waiting:
-            self.wake(worker.kind, number)
 
 
 class WorkerProcess:
@@ -148,7 +143,7 @@ class WorkerProcess:
         self._started_at = time.monotonic()
         self.name, self.is_started = secrets.token_hex(8), True
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "captau.server.challenge.workers.worker"],
+            [sys.executable, "-m", "captau.server.challenge.worker"],
             stdin=subprocess.PIPE,
             start_new_session=True,  # Ctrl-C is for the server, which ends the workers
         )
@@ -163,3 +158,23 @@ class WorkerProcess:
         if self._process is not None:
             self._process.kill()
             self._process.wait()
+
+
+class _LineHandler(logging.Handler):
+    """Prints a message as one line, without the text of an exception, which may quote a reference."""
+
+    def __init__(self, prefix: str) -> None:
+        super().__init__(logging.WARNING)
+        self._prefix = prefix
+
+    def emit(self, record: logging.LogRecord) -> None:
+        exception = record.exc_info[0] if record.exc_info else None
+        suffix = f": {exception.__name__}" if exception is not None else ""
+        print(f"{self._prefix}{record.getMessage()}{suffix}", file=sys.stderr, flush=True)
+
+
+def log_to_stderr(logger_name: str, prefix: str) -> None:
+    """Print a logger's warnings and errors to standard error, each as a line that begins with `prefix`."""
+    logger = logging.getLogger(logger_name)
+    if not any(isinstance(handler, _LineHandler) for handler in logger.handlers):
+        logger.addHandler(_LineHandler(prefix))
