@@ -103,7 +103,7 @@ def compare_metrics(command: Command, options: Any) -> None:
     from ..regression.run_comparison import compare_runs
 
     if isinstance(options, RunComparisonOptions):
-        comparison = compare_runs(options)
+        comparison = compare_runs(options.before, options.now)
         show_tables(comparison.tables)
         print(f"\n{comparison.summary}")
         return
@@ -195,8 +195,11 @@ def validate_submission(_: Command, options: Any) -> int:
 def check_baseline(_: Command, options: Any) -> int:
     """Run `captau check`; the status is 1 where something moved."""
     from ..regression.check import run
+    from ..regression.check_plan import CheckChoices
 
-    result = run(options)
+    names = CheckChoices.__dataclass_fields__
+    choices = CheckChoices(**{name: getattr(options, name) for name in names})
+    result = run(options.baseline, choices, update=options.update, junit=options.junit)
     if result.tables:
         show_tables(result.tables)
         print()
@@ -209,18 +212,26 @@ def print_table(_: Command, options: Any) -> int:
     """Run `captau table`; the status is 1 where a job of a sweep is not done."""
     from ..options.table import SweepTableOptions
     from ..reporting.joined_table import join, written_table
+    from ..reporting.printed_table import TableChoices
     from ..reporting.table_layouts import LAYOUTS, appendix
     from ..runs.finished_run import STUDY_COMMANDS, read_runs
     from ..sweeps.gather import run
 
     if not isinstance(options, SweepTableOptions):
         runs = read_runs(options.runs)
+        choices = TableChoices(
+            *(options.intervals, options.published, options.coefficients, options.dimensions),
+            *(options.rows, options.sort, options.names, options.own, options.notes_below),
+            *(options.title, options.label),
+        )
         if runs[0].command in STUDY_COMMANDS:
-            _print_or_write(written_table(options, runs[0]), options.output)
+            has_appendix = options.appendix is not None
+            text = written_table(runs, choices, options.style, has_appendix=has_appendix)
+            _print_or_write(text, options.output)
             return 0
-        _print_or_write(LAYOUTS[options.style](join(options, runs)), options.output)
+        _print_or_write(LAYOUTS[options.style](join(runs, choices)), options.output)
         if options.appendix is not None:
-            table = join(replace(options, notes_below="full"), runs)
+            table = join(runs, replace(choices, notes="full"))
             is_latex = options.appendix.suffix == ".tex"
             _print_or_write(appendix(table, is_latex=is_latex), options.appendix)
         return 0
@@ -239,9 +250,13 @@ def print_citations(_: Command, options: Any) -> None:
 
 def write_report(_: Command, options: Any) -> None:
     """Run `captau report`."""
-    from ..reporting.html_report import run
+    from ..reporting.html_report import build
+    from ..runs.output_folder import write_file
 
-    print(run(options).summary)
+    curves, places = options.options, (options.run, options.output, options.images)
+    report = build(*places, options.megabytes, curves.good, curves.precision)
+    write_file(report.path, report.content)
+    print(report.summary)
 
 
 def draw_figures(_: Command, options: Any) -> None:

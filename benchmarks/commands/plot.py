@@ -34,7 +34,8 @@ def run(config: PlotOptions) -> Plots:
         InputError: where matplotlib is missing, the run is not a finished one, there is nothing to
             draw, or the folder holds a run or cannot be written.
     """
-    figures = draw_charts(config)
+    curves = config.options
+    figures = draw_charts(config.run, config.kinds, config.formats, curves.good, curves.precision)
     plots = Plots(config.output_dir or config.run / PLOTS_FOLDER, figures.files, figures.undrawn)
     if (plots.folder / RUN_FILE).is_file():
         raise InputError(f"{plots.folder} holds a run; set output_dir= to another folder")

@@ -28,7 +28,7 @@ from ..evaluation.metric_reliability import MetricReliability, load_evidence
 from ..options.from_python import Captions, References, captions_from_python
 from ..options.score import DocumentFrequencyOptions, NamedFile, ScoreOptions, threshold_of
 from ..options.shared import statistics_of
-from ..reporting.corpus_score_tables import make_score_tables
+from ..reporting.corpus_score_tables import ScoreChoices, make_score_tables
 from ..reporting.run_results import RunResults
 from ..runs.output_folder import run_into
 from ..runs.progress_bar import StepProgress
@@ -246,7 +246,8 @@ def run(config: ScoreOptions) -> ScoreResults:
     if config.stdout != "table":
         _log_remarks(scored)
     n_images = {name: sum(map(bool, file.texts.values())) for name, file in references.items()}
-    tables = make_score_tables(config, metrics, missing, scores, n_images)
+    choices = ScoreChoices(config.statistics, config.normalise, config.trust, config.keep)
+    tables = make_score_tables(choices, metrics, missing, scores, n_images)
     return ScoreResults(
         scores,
         {

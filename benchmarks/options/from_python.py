@@ -13,12 +13,12 @@ from ...datasets.errors import InputError
 from ...datasets.paths import expand_home
 from ...datasets.schema import CaptionSet
 from ...metrics.base import Metric
-from ..scoring.catalog import resolve_metrics, usual_protocol
+from ..scoring.catalog import changes_of, resolve_metrics, usual_protocol
 from ..scoring.locations import OWN, Locations
 from ..scoring.protocol import Protocol
 from .large import is_large_path
 from .score import NamedFile, files_of
-from .shared import changes_of, names_of, statistics_of
+from .shared import names_of, statistics_of
 
 #: Captions of one system, and a set of references: a file, or what its JSON would hold, or a DataFrame.
 Captions: TypeAlias = str | Path | Mapping[Any, str] | Sequence[Mapping[str, Any]] | pd.DataFrame

@@ -12,14 +12,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
-from ...conf import group
 from ...datasets.cache import keep
 from ...datasets.errors import InputError, unknown
 from ...datasets.paths import expand_home
 from ...datasets.shards.shard_rows import Columns
 from ...metrics.base import Metric
 from ...metrics.text.java import java_program
-from ..scoring.catalog import read_config, resolve_metrics
+from ..scoring.catalog import resolve_metrics
 from ..scoring.locations import OWN, Locations
 from ..scoring.protocol import Protocol
 from ..statistics.bootstrap import StatisticsOptions
@@ -344,24 +343,6 @@ def names_of(dataset: Any) -> list[str]:
     if not all(isinstance(name, str) for name in names):
         raise InputError(f"dataset is {dataset!r}; a name or a list of names is expected")
     return names
-
-
-def changes_of(protocol: Any) -> dict[str, Any]:
-    """Return the differences from the usual protocol: a mapping, or the name of a file in `conf/protocol/`.
-
-    Raises:
-        InputError: on an unknown name or option, or anything else.
-    """
-    if isinstance(protocol, str):
-        if protocol not in group("protocol"):
-            raise unknown("protocol", protocol, group("protocol"))
-        protocol = read_config("protocol", protocol)
-    if not isinstance(protocol, Mapping | None):
-        raise InputError(f"protocol is {protocol!r}; a name or a dict of options is expected")
-    changes = dict(protocol or {})
-    for key in changes:
-        check_choice("option of protocol", str(key), Protocol.__dataclass_fields__)
-    return changes
 
 
 def protocols_of(composed: Composed) -> dict[str, Protocol]:

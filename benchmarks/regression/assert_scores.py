@@ -21,13 +21,12 @@ import pandas as pd
 from ...datasets.errors import InputError
 from ...metrics.base import Metric
 from ...metrics.external import PythonFunction, ScoreFile
-from ..options.check import CheckOptions
-from ..options.shared import changes_of
 from ..runs.tables import markdown_of
-from ..scoring.catalog import optional_specs, resolve_metrics
+from ..scoring.catalog import changes_of, optional_specs, resolve_metrics
 from ..scoring.locations import Locations
 from .baseline_file import read
 from .check import run
+from .check_plan import CheckChoices
 
 __all__ = ["assert_scores"]
 
@@ -76,9 +75,8 @@ def assert_scores(
     metrics = _metrics(metric, name)
     _check_metrics(path, metrics, is_update=update)
     checked = run(
-        CheckOptions(
-            baseline=path,
-            update=update,
+        path,
+        CheckChoices(
             dataset=dataset,
             protocol=None if protocol is None else changes_of(protocol),
             metrics=metrics,
@@ -89,7 +87,8 @@ def assert_scores(
             versions=versions,
             packages=tuple(packages),
             locations=Locations(data_root=Path(data_root) if data_root else None),
-        )
+        ),
+        update=update,
     )
     if checked.status:
         summary = f"{checked.summary} ({UPDATE}=1 pytest)"

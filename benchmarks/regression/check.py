@@ -18,7 +18,6 @@ from ...datasets.errors import InputError
 from ...metrics.base import Metric, Unavailability, version_of
 from ...metrics.registry import registered_name
 from ..evaluation.measured_dataset import MeasuredDataset, measure
-from ..options.check import CheckOptions
 from ..runs.output_folder import check_writable, write_file
 from ..runs.progress_bar import StepProgress
 from ..runs.tables import ResultTable, markdown_of
@@ -36,7 +35,7 @@ from .baseline_file import (
     steady,
     written,
 )
-from .check_plan import CheckPlan, check_options, make_plan
+from .check_plan import CheckChoices, CheckPlan, check_choices, make_plan
 from .differences import ASPECTS, Difference, compare_baselines, make_difference_table
 
 #: Packages that may move a text metric's score or a correlation, whether its signature names them or not.
@@ -138,27 +137,34 @@ def _legal(text: str) -> str:
     return re.sub("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", "\ufffd", text)
 
 
-def run(config: CheckOptions) -> Checked:
+def run(
+    path: Path, choices: CheckChoices, *, update: bool = False, junit: Path | None = None
+) -> Checked:
     """Compute everything anew, and hold it against the baseline, or write that.
+
+    Args:
+        path: the baseline.
+        choices: what the caller says beside the baseline.
+        update: whether the baseline is written.
+        junit: where the JUnit report goes; None for none.
 
     Raises:
         InputError: on a baseline that is not there or not valid, options that it contradicts, or whatever
             else keeps a score from being computed.
     """
-    path = config.baseline
     exists = path.exists()
-    if not exists and not config.update:
+    if not exists and not update:
         raise InputError(
             f"no baseline {path}; captau check baseline={path} update=true dataset=… metrics=… makes it"
         )
     before = read(path) if exists else None
-    for file in (path if config.update else None, config.junit):
+    for file in (path if update else None, junit):
         if file is not None:
             check_writable(file)
-    plan = make_plan(config, before)
-    if before is not None and not config.update:
-        check_options(config, plan, before)
-    measured, metrics, unavailable = _measure(plan)
+    plan = make_plan(path, choices, before)
+    if before is not None and not update:
+        check_choices(choices, plan, before)
+    measured, metrics, unavailable = _measure(plan, only_available=update)
     now = _current_baseline(plan, measured, metrics, before)
     differences: list[Difference] = []
     # A baseline recorded on other data, by choice, cannot be compared.
@@ -170,11 +176,11 @@ def run(config: CheckOptions) -> Checked:
         metrics=tuple(now.metrics),
         differences=tuple(differences),
         summary="",
-        updated=config.update,
-        junit=config.junit,
+        updated=update,
+        junit=junit,
     )
     left_out = "".join(f"\nleft out: {m.spec}: {reason}" for m, reason in unavailable.items())
-    if not config.update:
+    if not update:
         return replace(checked, summary=_summary(checked, before, now))
     text = written(steady(now, before)).encode()
     same = exists and path.read_bytes() == text
@@ -205,12 +211,14 @@ def _summary(checked: Checked, before: Baseline | None, now: Baseline) -> str:
     return f"{checked.path}: as in the baseline ({coverage})"
 
 
-def _measure(plan: CheckPlan) -> tuple[MeasuredDataset, list[Metric], UnavailableMetrics]:
+def _measure(
+    plan: CheckPlan, *, only_available: bool
+) -> tuple[MeasuredDataset, list[Metric], UnavailableMetrics]:
     """Compute scores and correlations anew; return them, the metrics, and those left out."""
-    where = replace(plan.config.locations, file_options=plan.file_options)
+    where = replace(plan.locations, file_options=plan.file_options)
     caption_set = where.load(plan.dataset)
     metrics, unavailable = list(plan.metrics), dict[Metric, Unavailability]()
-    if plan.config.update:  # else all must be computed, and one that cannot be says why
+    if only_available:  # else all must be computed, and one that cannot be says why
         metrics, unavailable = split_available(
             plan.metrics, plan.optional, plan.protocol, caption_set
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -11,20 +11,64 @@ from ...datasets.errors import InputError, unknown
 from ...metrics.base import Metric
 from ...metrics.external import PythonFunction
 from ...metrics.registry import metric as metric_of
-from ..options.check import CheckOptions
 from ..scoring.catalog import optional_specs, resolve_metrics, usual_protocol
+from ..scoring.locations import Locations
 from ..scoring.protocol import Protocol
-from .baseline_file import Baseline
+from .baseline_file import POLICIES, TOLERANCES, Baseline, tolerance_fault
 
 #: What a new baseline has where nobody says.
 SAMPLE, SEED, TOLERANCE, VERSIONS = 25, 0, 1e-9, "signatures"
 
 
 @dataclass(frozen=True)
-class CheckPlan:
-    """The work of a check, by the options, else the baseline, else the defaults."""
+class CheckChoices:
+    """What a caller says of a check; None where the baseline, or its default, decides.
 
-    config: CheckOptions
+    Attributes:
+        dataset: its name.
+        protocol: the differences from its usual protocol.
+        metrics: those that are checked.
+        optional: specs of those that are left out where they cannot be computed.
+        sample: the number of items whose scores the file shows.
+        seed: of their draw.
+        tolerance: how far a score may move.
+        versions: one of `POLICIES`.
+        packages: more packages whose versions are recorded.
+        allow: functions that the baseline may run, and `mllm_judge` if it may ask a judge.
+        locations: where data lie.
+
+    Raises:
+        InputError: where a value makes no sense.
+    """
+
+    dataset: str | None = None
+    protocol: Mapping[str, Any] | None = None
+    metrics: tuple[Metric, ...] | None = None
+    optional: frozenset[str] = frozenset()
+    sample: int | None = None
+    seed: int | None = None
+    tolerance: float | None = None
+    versions: str | None = None
+    packages: tuple[str, ...] = ()
+    allow: tuple[str, ...] = ()
+    locations: Locations = field(default_factory=Locations)
+
+    def __post_init__(self) -> None:
+        for name, value, least in (("sample", self.sample, 1), ("seed", self.seed, 0)):
+            if value is not None and value < least:
+                raise InputError(f"{name} is {value}; a whole number from {least} on is expected")
+        if self.tolerance is not None and not TOLERANCES[0] <= self.tolerance <= TOLERANCES[1]:
+            raise InputError(tolerance_fault(self.tolerance))
+        if self.versions is not None and self.versions not in POLICIES:
+            raise unknown("value of versions", self.versions, POLICIES)
+
+
+@dataclass(frozen=True)
+class CheckPlan:
+    """The work of a check, by the caller's choices, else the baseline, else the defaults."""
+
+    path: Path
+    locations: Locations
     dataset: str
     file_options: Mapping[str, Any]
     protocol: Protocol
@@ -37,18 +81,23 @@ class CheckPlan:
     packages: tuple[str, ...]
 
 
-def make_plan(config: CheckOptions, before: Baseline | None) -> CheckPlan:
-    dataset = config.dataset or (before.dataset if before else "demo")
-    if before is not None and dataset == before.dataset and config.protocol is None:
+def make_plan(path: Path, choices: CheckChoices, before: Baseline | None) -> CheckPlan:
+    """Make the plan of a check; `before` is the baseline in the file, if there is one.
+
+    Raises:
+        InputError: as `_make_metric` does.
+    """
+    dataset = choices.dataset or (before.dataset if before else "demo")
+    if before is not None and dataset == before.dataset and choices.protocol is None:
         protocol = before.protocol
     else:
-        protocol = Protocol.resolve(dataset, usual_protocol(dataset), config.protocol or {})
-    file_options = config.locations.file_options
+        protocol = Protocol.resolve(dataset, usual_protocol(dataset), choices.protocol or {})
+    file_options = choices.locations.file_options
     if not file_options and before is not None and dataset == before.dataset:
         file_options = before.file_options
-    metrics, optional = config.metrics, config.optional
+    metrics, optional = choices.metrics, choices.optional
     if metrics is None and before is not None:
-        metrics = tuple(_make_metric(config, before, name) for name in before.metrics)
+        metrics = tuple(_make_metric(path, choices, before, name) for name in before.metrics)
     elif metrics is None:
         metrics, optional = resolve_metrics("text"), optional_specs("text")
 
@@ -56,17 +105,18 @@ def make_plan(config: CheckOptions, before: Baseline | None) -> CheckPlan:
         return option if option is not None else default if before is None else baseline_value
 
     return CheckPlan(
-        config=config,
+        path=path,
+        locations=choices.locations,
         dataset=dataset,
         file_options=file_options,
         protocol=protocol,
         metrics=metrics,
         optional=optional,
-        sample=choose(config.sample, before and len(before.sample), SAMPLE),
-        seed=choose(config.seed, before and before.seed, SEED),
-        tolerance=choose(config.tolerance, before and before.tolerance, TOLERANCE),
-        versions=choose(config.versions, before and before.versions, VERSIONS),
-        packages=(*config.packages, *(before.packages if before else ())),
+        sample=choose(choices.sample, before and len(before.sample), SAMPLE),
+        seed=choose(choices.seed, before and before.seed, SEED),
+        tolerance=choose(choices.tolerance, before and before.tolerance, TOLERANCE),
+        versions=choose(choices.versions, before and before.versions, VERSIONS),
+        packages=(*choices.packages, *(before.packages if before else ())),
     )
 
 
@@ -76,14 +126,13 @@ def error_at(
     return InputError(f"{path}:{before.lines[keys]}: {error}")
 
 
-def _make_metric(config: CheckOptions, before: Baseline, name: str) -> Metric:
+def _make_metric(path: Path, choices: CheckChoices, before: Baseline, name: str) -> Metric:
     """Make a metric of a baseline.
 
     Raises:
         InputError: where the file does not say how it is made, or says something else, or names a
             function or a judge that the options do not allow.
     """
-    path = config.baseline
     recipe = before.metrics[name].recipe
     where = ("metrics", name, "made")
     if recipe is None:
@@ -107,7 +156,7 @@ def _make_metric(config: CheckOptions, before: Baseline, name: str) -> Metric:
     elif metric.name == "mllm_judge":  # however the recipe spells it
         subject = metric.name
         use = "a judge, mllm_judge, which gets the captions and your key"
-    if subject and subject not in config.allow:
+    if subject and subject not in choices.allow:
         raise error_at(
             path,
             before,
@@ -118,8 +167,8 @@ def _make_metric(config: CheckOptions, before: Baseline, name: str) -> Metric:
     return metric
 
 
-def check_options(config: CheckOptions, plan: CheckPlan, before: Baseline) -> None:
-    """Check that the options agree with the baseline.
+def check_choices(choices: CheckChoices, plan: CheckPlan, before: Baseline) -> None:
+    """Check that the caller's choices agree with the baseline.
 
     Raises:
         InputError: where they do not.
@@ -136,12 +185,12 @@ def check_options(config: CheckOptions, plan: CheckPlan, before: Baseline) -> No
         if current != recorded:
             recorded_name = recorded.name if isinstance(recorded, Protocol) else recorded
             raise InputError(
-                f"{option}=… was given, and {config.baseline} has {recorded_name}; leave it out, or make the "
+                f"{option}=… was given, and {plan.path} has {recorded_name}; leave it out, or make the "
                 f"baseline anew with update=true"
             )
     for metric in plan.metrics:
         if metric.spec not in before.metrics:
-            raise unknown(f"metric of {config.baseline}", metric.spec, before.metrics)
-    for package in config.packages:
+            raise unknown(f"metric of {plan.path}", metric.spec, before.metrics)
+    for package in choices.packages:
         if package not in before.packages:
-            raise unknown(f"package of {config.baseline}", package, before.packages)
+            raise unknown(f"package of {plan.path}", package, before.packages)

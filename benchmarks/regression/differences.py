@@ -100,7 +100,7 @@ def compare_baselines(
                 # A file of scores is made anew for every check; what counts is what is in it.
                 fails = not (isinstance(by_spec[name], ScoreFile) and key == "path")
                 parameters.setdefault((key, old, new, fails), []).append(name)
-        scores += _scores(before, now, measured, name, cause, plan.config.baseline)
+        scores += _scores(before, now, measured, name, cause, plan.path)
         correlations += correlation_differences(
             before.metrics[name].correlations, now.metrics[name].correlations, name, cause
         )

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from ..options.bench import RunComparisonOptions
 from ..runs.finished_run import FinishedRun, read_run
 from ..runs.tables import ResultTable
 from .baseline_file import number
@@ -39,13 +39,13 @@ class RunComparison:
     summary: str
 
 
-def compare_runs(options: RunComparisonOptions) -> RunComparison:
+def compare_runs(before_folder: Path, now_folder: Path) -> RunComparison:
     """Compare two finished runs that have correlations.
 
     Raises:
         InputError: where a folder holds no such run, or a file that was changed.
     """
-    before, now = read_run(options.before), read_run(options.now)
+    before, now = read_run(before_folder), read_run(now_folder)
     differences = list_differences(before, now)
     metrics = sorted({*before.run.get("signatures", {}), *now.run.get("signatures", {})})
     names = f"{before.folder} and {now.folder}"

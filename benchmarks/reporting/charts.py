@@ -2,40 +2,60 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
-from ...datasets.errors import InputError
-from ..options.report import PlotOptions
+from ...datasets.errors import InputError, unknown
+from ..evaluation.threshold_curves import Conjunction
 from ..runs.finished_run import COMMANDS_WITH_SCORE, read_run
 from ..runs.progress_bar import StepProgress
 from . import figure_files
 from .chart import Chart, UnavailableChart
 from .coefficient_charts import category_charts, forest_charts, significance_charts
 from .rating_charts import agreement_charts, rating_charts
-from .run_dataset import RunDataset, RunPart
+from .run_dataset import CHART_TITLES, RunDataset, RunPart
 from .score_charts import metric_correlation_charts, precision_recall_charts, violin_charts
 from .scored_captions import ScoredCaptions, run_parts
 from .system_charts import corpus_charts, difference_charts, system_violin_charts
 
 
-def draw_charts(config: PlotOptions) -> figure_files.Figures:
+def draw_charts(
+    folder: Path,
+    kinds: Sequence[str] = tuple(CHART_TITLES),
+    formats: Sequence[str] = ("svg", "png"),
+    good: float | Conjunction = 0.5,
+    precision: float = 0.8,
+) -> figure_files.Figures:
     """Draw a finished run's charts; equal results give equal bytes on one platform.
 
+    Args:
+        folder: the run's.
+        kinds: of charts.
+        formats: `svg`, `png`, `pdf`, or several.
+        good, precision: of precision-recall curves, as in `RunDataset`.
+
     Raises:
-        InputError: where matplotlib is missing, the run is not a finished one, or there is nothing to draw.
+        InputError: where matplotlib is missing, a kind or format is unknown, the run is not a finished one, or
+            there is nothing to draw.
     """
+    for option, words, known in (
+        ("kind", kinds, CHART_TITLES),
+        ("format", formats, figure_files.FORMATS),
+    ):
+        for word in words:
+            if word not in known:
+                raise unknown(option, word, known)
     figure_files.require_packages("plot", "matplotlib")
-    finished = read_run(config.run, COMMANDS_WITH_SCORE)
-    parts = run_parts(finished, config.options)
+    parts = run_parts(read_run(folder, COMMANDS_WITH_SCORE), good, precision)
     files: dict[str, bytes] = {}
     undrawn: list[str] = []
-    with StepProgress(len(parts) * len(config.kinds)) as progress, figure_files.style():
+    with StepProgress(len(parts) * len(kinds)) as progress, figure_files.style():
         for part in parts:
-            for kind in config.kinds:
+            for kind in kinds:
                 charts, reason = make_charts(part, kind)
                 for chart in charts:
-                    files |= figure_files.files_of(chart.draw(), chart.name, config.formats)
+                    files |= figure_files.files_of(chart.draw(), chart.name, formats)
                 undrawn += [f"{part.title}: no {kind}: {reason}"] if not charts else []
                 progress.advance()
     if not files:

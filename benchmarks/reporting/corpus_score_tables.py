@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 import pandas as pd
 
@@ -11,11 +12,11 @@ from ...metrics.base import Metric
 from ..evaluation.caption_scores import CaptionScores
 from ..evaluation.metric_reliability import reliability_notes
 from ..evaluation.wording import CORRECTION_LABELS, interval_words
-from ..options.score import ScoreOptions
 from ..runs.tables import MISSING, ResultTable, format_number
 from ..scoring.catalog import MetricStyle, metric_style
 from ..scoring.corpus_scores import SystemScores
 from ..scoring.unavailable_metrics import UnavailableMetrics, add_unavailable_rows
+from ..statistics.bootstrap import StatisticsOptions
 from ..statistics.multiple_tests import p_value_column
 
 #: The mark of a significant difference.
@@ -25,8 +26,25 @@ STAR = "*"
 StyledMetrics = Sequence[tuple[str, MetricStyle]]
 
 
+@dataclass(frozen=True)
+class ScoreChoices:
+    """The choices of a run of `captau score` that its tables show.
+
+    Attributes:
+        statistics: of intervals and tests.
+        normalise: the rule for texts.
+        trust: the source of each metric's agreement with people; None leaves the agreement out.
+        keep: the metric and the threshold from which on captions are kept; None keeps none.
+    """
+
+    statistics: StatisticsOptions
+    normalise: str
+    trust: str | None
+    keep: tuple[str, float] | None
+
+
 def make_score_tables(
-    config: ScoreOptions,
+    choices: ScoreChoices,
     metrics: Sequence[Metric],
     missing: UnavailableMetrics,
     scores: CaptionScores,
@@ -35,14 +53,14 @@ def make_score_tables(
     """Make all tables of a run.
 
     Args:
-        config: the options of the run.
+        choices: those of the run.
         metrics: those that were computed.
         missing: those that could not be.
         scores: of the captions.
         n_images: the number of images of each set of references.
     """
     by_order = sorted(((m.spec, metric_style(m)) for m in metrics), key=lambda m: m[1].order)
-    table = _score_table(config, by_order, scores, n_images)
+    table = _score_table(choices, by_order, scores, n_images)
     remarks: dict[str, list[str]] = {}
     for scored in scores.systems:
         for spec, texts in scored.remarks.items():
@@ -51,22 +69,22 @@ def make_score_tables(
     if scores.differences is not None:
         for name, rows in scores.differences.groupby("references", sort=False):
             title = "Differences" + (f", references {name}" if len(n_images) > 1 else "")
-            tables.append(_difference_table(title, by_order, rows, config))
+            tables.append(_difference_table(title, by_order, rows, choices))
     return tables
 
 
 def _score_table(
-    config: ScoreOptions,
+    choices: ScoreChoices,
     metrics: StyledMetrics,
     scores: CaptionScores,
     n_images: Mapping[str, int],
 ) -> ResultTable:
-    has_intervals = config.statistics.uses_resampling
+    has_intervals = choices.statistics.uses_resampling
     columns: list[str] = []
     for scored in scores.systems:
         columns += [_head(scored, scores) or "score"]
         columns += ["±"] if has_intervals else []
-    if config.trust is not None:
+    if choices.trust is not None:
         columns.append("agreement with people")
     rows: list[tuple[str, list[str]]] = []
     for spec, style in metrics:
@@ -74,7 +92,7 @@ def _score_table(
         for scored in scores.systems:
             cells.append(format_number(scored.corpus[spec], style.scale, style.decimals))
             cells += [_half_width(scored, spec, style)] if has_intervals else []
-        if config.trust is not None:
+        if choices.trust is not None:
             cells.append(scores.reliability.cell(spec))
         rows.append((style.label, cells))
     return ResultTable(
@@ -82,7 +100,7 @@ def _score_table(
         "metric",
         columns,
         rows,
-        notes=list(_notes(config, metrics, scores, n_images)),
+        notes=list(_notes(choices, metrics, scores, n_images)),
         spare=tuple(index for index, column in enumerate(columns) if column == "±"),
     )
 
@@ -110,7 +128,7 @@ def scale_note(styles: Sequence[MetricStyle]) -> str:
 
 
 def _notes(
-    config: ScoreOptions,
+    choices: ScoreChoices,
     metrics: StyledMetrics,
     scores: CaptionScores,
     n_images: Mapping[str, int],
@@ -122,8 +140,8 @@ def _notes(
     if len(set(counts.values())) > 1:
         captions = "Captions: " + ", ".join(f"{n:,} with {name}" for name, n in counts.items())
     yield f"{captions}. {scale_note([style for _, style in metrics])}."
-    if config.normalise != "none":
-        yield f"Captions and references are normalised by the rule {config.normalise}."
+    if choices.normalise != "none":
+        yield f"Captions and references are normalised by the rule {choices.normalise}."
     for name, total in n_images.items():
         if counts[name] < total:
             yield f"partial: {counts[name]:,} of the {total:,} images of {name}."
@@ -151,21 +169,21 @@ def _notes(
             if reason := scored.undefined_note(spec):
                 yield f"{style.label}{f' ({head})' if head else ''}: {reason}."
     if any(scored.intervals for scored in scores.systems):
-        yield f"±: half the width of the {interval_words(config.statistics)}; both ends in corpus.csv."
+        yield f"±: half the width of the {interval_words(choices.statistics)}; both ends in corpus.csv."
     intervals = [i for scored in scores.systems for i in scored.intervals.values()]
     yield from dict.fromkeys(f"{interval.note}." for interval in intervals if interval.note)
-    if config.trust is not None:
+    if choices.trust is not None:
         labels = {spec: style.label for spec, style in metrics}
-        yield from reliability_notes(config.trust, scores.reliability, labels)
-    if scores.kept_captions is not None and config.keep is not None:
-        metric, threshold = config.keep
+        yield from reliability_notes(choices.trust, scores.reliability, labels)
+    if scores.kept_captions is not None and choices.keep is not None:
+        metric, threshold = choices.keep
         yield f"Kept {len(scores.kept_captions):,} of {fewest:,}: {metric} of {threshold!r} or more."
 
 
 def _difference_table(
-    title: str, metrics: StyledMetrics, rows: pd.DataFrame, config: ScoreOptions
+    title: str, metrics: StyledMetrics, rows: pd.DataFrame, choices: ScoreChoices
 ) -> ResultTable:
-    statistics, styles = config.statistics, dict(metrics)
+    statistics, styles = choices.statistics, dict(metrics)
     p_value = p_value_column(statistics.correction)
     cells: dict[tuple[str, str], dict[str, str]] = {}
     for row in rows.to_dict("records"):

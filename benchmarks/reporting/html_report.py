@@ -16,9 +16,8 @@ import pandas as pd
 import yaml
 
 from ...datasets.errors import InputError
-from ..options.report import CHARTS, ReportOptions
+from ..evaluation.threshold_curves import Conjunction
 from ..runs.finished_run import COMMANDS_WITH_SCORE, FinishedRun, read_run
-from ..runs.output_folder import write_file
 from ..runs.progress_bar import StepProgress
 from ..runs.tables import MISSING, ResultTable, format_p_value
 from . import figure_files as figures
@@ -66,34 +65,40 @@ class Report:
         return ", ".join(parts)
 
 
-def run(config: ReportOptions) -> Report:
-    """Make the page and write it.
+def build(
+    folder: Path,
+    output: Path | None = None,
+    images: Path | None = None,
+    megabytes: float | None = None,
+    good: float | Conjunction = 0.5,
+    precision: float = 0.8,
+) -> Report:
+    """Make the page of a finished run; equal bytes for equal results.
+
+    Args:
+        folder: the run's.
+        output: where the page belongs; by default `PAGE` in the run's folder.
+        images: a folder to look for pictures in first.
+        megabytes: the largest size of the page; by default `DEFAULT_MEGABYTES`.
+        good, precision: of precision-recall curves, as in `RunDataset`.
 
     Raises:
-        InputError: where a package is missing, the run is not a finished one, there is no room for
-            the page within its size, or it cannot be written.
-    """
-    report = build(config)
-    write_file(report.path, report.content)
-    return report
-
-
-def build(config: ReportOptions) -> Report:
-    """Make the page; equal bytes for equal results.
-
-    Raises:
-        InputError: see `run`.
+        InputError: where a package is missing, the run is not a finished one, or there is no room for
+            the page within its size.
     """
     figures.require_packages("report", "matplotlib", "jinja2")
-    finished = read_run(config.run, COMMANDS_WITH_SCORE)
-    parts = run_parts(finished, config.options)
-    with StepProgress(len(parts) * len(CHARTS)) as progress, figures.style(font_size=9):
+    finished = read_run(folder, COMMANDS_WITH_SCORE)
+    parts = run_parts(finished, good, precision)
+    with (
+        StepProgress(sum(len(part.chart_titles) for part in parts)) as progress,
+        figures.style(font_size=9),
+    ):
         part_data = [_part_data(part, number, progress) for number, part in enumerate(parts, 1)]
     has_captions = bool(parts) and finished.has_file("items.parquet")
     page = _page(finished, part_data, _ROOM if has_captions else "", None)
     embedded = None
     if has_captions:
-        megabytes = config.megabytes or DEFAULT_MEGABYTES.get(finished.command, 3.0)
+        megabytes = megabytes or DEFAULT_MEGABYTES.get(finished.command, 3.0)
         room = int(megabytes * 1e6) - len(page.encode()) - _REMARKS
         if room < _SMALLEST_ROOM:
             raise InputError(
@@ -101,9 +106,9 @@ def build(config: ReportOptions) -> Report:
                 f"take {len(page.encode()) / 1e6:.1f}; set megabytes={_enough(page):g} or more"
             )
         with StepProgress(None) as progress:
-            embedded = embed(parts, config.images, room, progress.advance)
+            embedded = embed(parts, images, room, progress.advance)
         page = _page(finished, part_data, embedded.text, embedded)
-    return Report(config.output or finished.folder / PAGE, page.encode(), embedded)
+    return Report(output or finished.folder / PAGE, page.encode(), embedded)
 
 
 #: How large a page may be by command, unless the user says it; 3 MB for the others.

@@ -23,27 +23,36 @@ from ..evaluation.published_numbers import (
     describe_choice,
 )
 from ..evaluation.wording import describe_protocol, interval_words, level_notes, rank_words
-from ..options.table import TableOptions
 from ..runs.finished_run import FinishedRun
 from ..runs.tables import COEFFICIENT_STYLE, MISSING
 from ..scoring.catalog import METRIC_KINDS
 from ..scoring.protocol import Protocol
 from .named_run import ColumnKey, NamedRun, describe_statistics, name_runs, shorten_hashes
-from .printed_table import CoefficientColumn, JoinedTable, PrintedNumber, RowGroup, TableRow
+from .printed_table import (
+    USUAL_CHOICES,
+    CoefficientColumn,
+    JoinedTable,
+    PrintedNumber,
+    RowGroup,
+    TableChoices,
+    TableRow,
+)
 from .row_drafts import RowDraft, computed_rows, published_rows, refusal_notes
 from .row_selection import agreement_notes, choose_rows, fold_published_rows, name_rows, sort_rows
 from .systems_table import join_systems
 
 
-def written_table(config: TableOptions, run: FinishedRun) -> str:
+def written_table(
+    runs: Sequence[FinishedRun], choices: TableChoices, style: str, *, has_appendix: bool
+) -> str:
     """Return the table that a run of `STUDY_COMMANDS` wrote itself.
 
     Raises:
-        InputError: where options ask for another table, or the run has lost its own.
+        InputError: where choices ask for another table, there are several runs, or the run has lost its table.
     """
-    name = {"markdown": "table.md", "latex": "table.tex"}.get(config.style, "")
-    own_options = TableOptions(runs=(run.folder,), style=config.style, output=config.output)
-    if not name or replace(config, runs=own_options.runs) != own_options or len(config.runs) > 1:
+    (run, *others) = runs
+    name = {"markdown": "table.md", "latex": "table.tex"}.get(style, "")
+    if not name or others or has_appendix or choices != USUAL_CHOICES:
         raise InputError(
             f"{run.folder} is a run of captau {run.command}, which has a table of its own: name one such run, "
             "with style=markdown or style=latex, and output= if you like"
@@ -53,7 +62,7 @@ def written_table(config: TableOptions, run: FinishedRun) -> str:
     return read_text(run.folder / name)
 
 
-def join(config: TableOptions, runs: Sequence[FinishedRun]) -> JoinedTable:
+def join(runs: Sequence[FinishedRun], choices: TableChoices = USUAL_CHOICES) -> JoinedTable:
     """Finished runs and published numbers as one table.
 
     Of a metric with one signature that two runs have, the first run counts.
@@ -63,14 +72,14 @@ def join(config: TableOptions, runs: Sequence[FinishedRun]) -> JoinedTable:
             without any number.
     """
     if runs[0].command == "score":
-        return join_systems(config, runs)
+        return join_systems(runs, choices)
     sources = name_runs(runs)
-    columns = _columns(sources, config)
-    has_details = config.notes_below == "full"
-    drafts = computed_rows(sources, columns, config.intervals)
-    drafts += published_rows(columns, drafts, config.published, has_remarks=has_details)
+    columns = _columns(sources, choices)
+    has_details = choices.notes == "full"
+    drafts = computed_rows(sources, columns, choices.intervals)
+    drafts += published_rows(columns, drafts, choices.published, has_remarks=has_details)
     drafts, equal_by_source = fold_published_rows(drafts)
-    drafts = choose_rows(drafts, config.rows)
+    drafts = choose_rows(drafts, choices.rows)
     has_dropped_clusters = _without_clusters(columns, drafts)
     for key, column in columns.items():
         _emphasise(key, drafts)
@@ -78,16 +87,16 @@ def join(config: TableOptions, runs: Sequence[FinishedRun]) -> JoinedTable:
             if draft.kind in METRIC_KINDS and not draft.source and key not in draft.cells:
                 draft.cells[key] = PrintedNumber(MISSING, math.nan)
                 draft.texts[key] = [f"not computed on {column.over}"]
-    drafts = sort_rows(drafts, columns, config.sort)
-    name_rows(drafts, config.names, config.own)
-    notes = _notes(sources, columns, drafts, config)
+    drafts = sort_rows(drafts, columns, choices.sort)
+    name_rows(drafts, choices.names, choices.own)
+    notes = _notes(sources, columns, drafts, choices)
     notes += agreement_notes(equal_by_source, drafts)
     if has_dropped_clusters:
         notes.append("No clusters where the metrics of several runs meet: each run ranked its own.")
     if has_details:
         versions = dict.fromkeys(source.run.run["versions"]["captau"] for source in sources)
         notes.append(f"Computed by captau {', '.join(versions)}.")
-    if config.notes_below == "none":
+    if choices.notes == "none":
         notes = []
         for draft in drafts:
             draft.texts.clear()
@@ -98,8 +107,8 @@ def join(config: TableOptions, runs: Sequence[FinishedRun]) -> JoinedTable:
         groups.append(RowGroup(kind, tuple(rows)))
     titles = dict.fromkeys(column.over for column in columns.values())
     return JoinedTable(
-        config.title or f"Agreement of metrics with people: {', '.join(titles)}",
-        config.label or "",
+        choices.title or f"Agreement of metrics with people: {', '.join(titles)}",
+        choices.label or "",
         tuple(columns.values()),
         tuple(groups),
         tuple((letter, text) for text, letter in letters.items()),
@@ -107,8 +116,8 @@ def join(config: TableOptions, runs: Sequence[FinishedRun]) -> JoinedTable:
         tuple(
             (d.label, shorten_hashes(d.signature)) for d in drafts if d.signature and has_details
         ),
-        config.intervals,
-        has_legend=config.notes_below != "none",
+        choices.intervals,
+        has_legend=choices.notes != "none",
     )
 
 
@@ -132,7 +141,7 @@ def _letter(index: int) -> str:
 
 
 def _columns(
-    sources: Sequence[NamedRun], config: TableOptions
+    sources: Sequence[NamedRun], choices: TableChoices
 ) -> dict[ColumnKey, CoefficientColumn]:
     """The columns in the runs' order, those of a dataset under one protocol side by side.
 
@@ -150,8 +159,8 @@ def _columns(
     blocks = list(dict.fromkeys(key[:2] for key in sources_by_key))
     keys = list(sources_by_key)
     for index, option, chosen_names in (
-        (2, "dimension", config.dimensions),
-        (3, "coefficient", config.coefficients),
+        (2, "dimension", choices.dimensions),
+        (3, "coefficient", choices.coefficients),
     ):
         known_names = list(dict.fromkeys(str(key[index]) for key in sources_by_key))
         for name in chosen_names:
@@ -237,13 +246,13 @@ def _notes(
     sources: Sequence[NamedRun],
     columns: Mapping[ColumnKey, CoefficientColumn],
     drafts: Sequence[RowDraft],
-    config: TableOptions,
+    choices: TableChoices,
 ) -> list[str]:
     """List the notes below the table, except footnotes, signatures and the meaning of bold.
 
     Brief ones say how to read the numbers; full ones also what metrics and rows are, and where numbers are from.
     """
-    has_details = config.notes_below == "full"
+    has_details = choices.notes == "full"
     specs = {draft.spec for draft in drafts}
     cells = [c for d in drafts for c in d.cells.values()]
     notes = ["Coefficients ×100."]
@@ -256,7 +265,7 @@ def _notes(
     if any(c.low for c in cells):
         meanings = {"subscript": "Subscripts: the", "plusminus": "±: half the width of the"}
         notes += [
-            f"{meanings[config.intervals]} {w}."
+            f"{meanings[choices.intervals]} {w}."
             for w in describe_statistics(sources, interval_words)
         ]
     if any(c.rank is not None for c in cells):
@@ -275,15 +284,15 @@ def _notes(
             for _, row in rows
             if row["metric"] in below and not math.isnan(row["value"])
         ]
-    if config.published and has_details:
+    if choices.published and has_details:
         citations = dict.fromkeys(d.source for d in drafts if d.source)
         notes.append(
             f"Published numbers stand as they are printed: {', '.join(citations)}."
             if citations
             else "No published number is of these datasets and coefficients."
         )
-    if config.published:
-        notes += refusal_notes(columns, config.published)
+    if choices.published:
+        notes += refusal_notes(columns, choices.published)
     return [note for note in dict.fromkeys(notes) if note]
 
 

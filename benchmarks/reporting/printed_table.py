@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from ..scoring.catalog import METRIC_KINDS
 from ..scoring.protocol import Protocol
@@ -88,6 +89,41 @@ class RowGroup:
     def heading(self) -> str:
         """The text above the rows; empty where it would only repeat the corner."""
         return _HEADINGS.get(self.kind, self.kind)
+
+
+@dataclass(frozen=True)
+class TableChoices:
+    """What of finished runs a joined table shows, and how.
+
+    Attributes:
+        intervals: `subscript` (both ends), `plusminus` (half the width) or `none`.
+        published: papers in `conf/paper/` whose numbers stand beside the runs'.
+        coefficients: only these columns, in this order; of runs of `score`, these metrics.
+        dimensions: only these dimensions, in this order.
+        rows: only these metrics, labels, groups or systems, in this order.
+        sort: the words that name the column by which rows are sorted.
+        names: labels by metric, label or system.
+        own: one's own metrics, labels, groups or systems, which are marked.
+        notes: `brief`, `full` or `none`.
+        title: the line above the table; None for the usual one.
+        label: LaTeX's; None for none.
+    """
+
+    intervals: str = "subscript"
+    published: tuple[str, ...] = ()
+    coefficients: tuple[str, ...] = ()
+    dimensions: tuple[str, ...] = ()
+    rows: tuple[str, ...] = ()
+    sort: tuple[str, ...] = ()
+    names: Mapping[str, str] = field(default_factory=dict[str, str])
+    own: tuple[str, ...] = ("given",)
+    notes: str = "brief"
+    title: str | None = None
+    label: str | None = None
+
+
+#: What a table shows where nobody says.
+USUAL_CHOICES = TableChoices()
 
 
 @dataclass(frozen=True)

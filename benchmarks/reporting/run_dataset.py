@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -13,11 +13,22 @@ import pandas as pd
 from ...datasets.preferences import PREFERENCE_COLUMNS
 from ...datasets.schema import RATING_COLUMNS, Scale
 from ..evaluation.floors import FLOORS
-from ..options.report import CHARTS
-from ..options.thresholds import CurveOptions
+from ..evaluation.threshold_curves import Conjunction
 from ..runs.finished_run import FinishedRun
 from ..runs.results import BLAME_COLUMNS
 from ..statistics.virtual_raters import CEILINGS
+
+#: The kinds of charts of datasets, with their titles.
+CHART_TITLES = {
+    "forest": "Coefficients with intervals",
+    "categories": "Accuracy by dimension of preferences",
+    "significance": "Which metrics differ",
+    "ratings": "How people rated",
+    "agreement": "How well people agree, and the ceilings",
+    "scores": "Scores against ratings",
+    "correlations": "Metrics against one another",
+    "precision_recall": "Filtering captions by a metric",
+}
 
 
 @dataclass(frozen=True)
@@ -45,7 +56,7 @@ class RunPart:
     @property
     def chart_titles(self) -> Mapping[str, str]:
         """The kinds of charts that a page shows, with their titles."""
-        return CHARTS
+        return CHART_TITLES
 
     def refuse_chart(self, kind: str) -> str:
         """Return the reason why there are no charts of a kind; empty where there may be some."""
@@ -131,11 +142,13 @@ class RunDataset(RunPart):
 
     Attributes:
         protocol: its name.
-        options: see `CurveOptions`.
+        good: when a caption is good, for precision-recall curves: a share of the scale, or conditions.
+        precision: the share of kept captions that should be good.
     """
 
     protocol: str
-    options: CurveOptions = field(default_factory=CurveOptions)
+    good: float | Conjunction = 0.5
+    precision: float = 0.8
 
     @cached_property
     def title(self) -> str:
@@ -230,10 +243,10 @@ _CHARTS_OF_ITEMS = ("ratings", "agreement", "scores", "correlations", "precision
 FLOORS_AND_CEILINGS = {**FLOORS, **CEILINGS}
 
 
-def run_datasets(run: FinishedRun, options: CurveOptions | None = None) -> list[RunDataset]:
-    """A run's datasets with their protocols."""
+def run_datasets(
+    run: FinishedRun, good: float | Conjunction = 0.5, precision: float = 0.8
+) -> list[RunDataset]:
+    """Return a run's datasets with their protocols; `good` and `precision` are as in `RunDataset`."""
     frame = run.correlations
     pairs = dict.fromkeys(zip(frame["dataset"], frame["protocol"], strict=True))
-    return [
-        RunDataset(run, dataset, protocol, options or CurveOptions()) for dataset, protocol in pairs
-    ]
+    return [RunDataset(run, dataset, protocol, good, precision) for dataset, protocol in pairs]

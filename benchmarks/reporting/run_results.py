@@ -16,7 +16,6 @@ from typing import Any
 import pandas as pd
 
 from ...datasets.errors import InputError
-from ..options.shared import words_of
 from ..runs.results import add_run_file, table_files, to_csv, to_json, to_parquet
 from ..runs.tables import ResultTable, csv_of, frame_of, html_of, latex_of, markdown_of
 from .figure_files import Figures, require_packages
@@ -75,17 +74,17 @@ class RunResults(ABC):
         Raises:
             InputError: where matplotlib is missing, or there is nothing to draw.
         """
-        from ..options.report import PlotOptions
         from .charts import draw_charts
 
-        kinds = words_of(kind, "kind")
-        options: dict[str, Any] = {"kinds": kinds} if kinds else {}
+        options: dict[str, Any] = {} if kind is None else {"kinds": _words_of(kind)}
         with TemporaryDirectory() as folder:
             for name, content in self.files().items():
                 (Path(folder) / name).write_bytes(content)
-            return draw_charts(
-                PlotOptions(run=Path(folder), formats=words_of(format, "format"), **options)
-            )
+            return draw_charts(Path(folder), formats=_words_of(format), **options)
+
+
+def _words_of(value: str | Sequence[str]) -> tuple[str, ...]:
+    return (value,) if isinstance(value, str) else tuple(value)
 
 
 @dataclass(frozen=True)
@@ -200,11 +199,11 @@ class RunOutput(RunResults):
         Raises:
             InputError: where there are none.
         """
-        kinds, formats = words_of(kind, "kind"), words_of(format, "format")
+        kinds, formats = _words_of(kind or ""), _words_of(format)
         figures = {
             name: content
             for name, content in self.figures.items()
-            if name.endswith(formats) and name.startswith(kinds or "")
+            if name.endswith(formats) and name.startswith(kinds)
         }
         if not figures:
             require_packages(self.run["command"], "matplotlib")

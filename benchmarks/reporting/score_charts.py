@@ -203,7 +203,7 @@ def metric_correlation_charts(part: RunPart) -> Iterator[Chart]:
 
 def precision_recall_charts(part: RunDataset) -> Iterator[Chart]:
     reasons: list[str] = []
-    scales, definition = rated_scales(part), part.options.good
+    scales, definition = rated_scales(part), part.good
     for dimension in curve_names(definition, scales):
         try:
             good = mark_good_captions(
@@ -217,7 +217,7 @@ def precision_recall_charts(part: RunDataset) -> Iterator[Chart]:
         areas: dict[str, float] = {}
         for metric in (m for m in part.metrics if m in part.oriented):
             scores = part.oriented[metric].loc[good.index].to_numpy(dtype=np.float64)
-            curve, summary = metric_curve(scores, good, part.options.precision)
+            curve, summary = metric_curve(scores, good, part.precision)
             indices = np.unique(np.linspace(0, len(curve) - 1, POINTS).round().astype(int))
             rows += [{"metric": metric, **curve[k]} for k in indices if curve]
             areas[metric] = summary["auc"]
@@ -231,7 +231,7 @@ def precision_recall_charts(part: RunDataset) -> Iterator[Chart]:
             cells.append((part.label(metric), [*texts, summary["note"]]))
         frame = pd.DataFrame(rows, columns=pd.Index(["metric", "recall", "precision"]))
         title = f"{part.title}, {dimension}: filtering captions"
-        recall_label = f"recall at precision {part.options.precision:g}"
+        recall_label = f"recall at precision {part.precision:g}"
         ranked = sorted(cells, key=lambda row: -_sortable(row[1][0]))
         area_texts = ", ".join(f"{label} {texts[0]}" for label, texts in ranked)
         is_fault = dimension in part.faults

@@ -13,19 +13,18 @@ from typing import Any
 import pandas as pd
 
 from ...datasets.errors import InputError
-from ..options.report import CHARTS
-from ..options.thresholds import CurveOptions
+from ..evaluation.threshold_curves import Conjunction
 from ..runs.finished_run import FinishedRun
 from ..runs.tables import COEFFICIENT_STYLE, format_number
 from ..statistics.bootstrap import StatisticsOptions
 from ..statistics.multiple_tests import p_value_column, rank_clusters
-from .run_dataset import RunDataset, RunPart, run_datasets
+from .run_dataset import CHART_TITLES, RunDataset, RunPart, run_datasets
 
 _CHART_TITLES = {
     "forest": "Scores with intervals",
     "significance": "Which systems differ",
     "scores": "Captions' scores by system",
-    "correlations": CHARTS["correlations"],
+    "correlations": CHART_TITLES["correlations"],
 }
 
 
@@ -158,13 +157,15 @@ class ScoredCaptions(RunPart):
         return max(rated, key=lambda m: agreement[m]) if rated else self.metrics[0]
 
 
-def run_parts(run: FinishedRun, options: CurveOptions) -> list[RunDataset] | list[ScoredCaptions]:
-    """Return the parts of a run of any command.
+def run_parts(
+    run: FinishedRun, good: float | Conjunction, precision: float
+) -> list[RunDataset] | list[ScoredCaptions]:
+    """Return the parts of a run of any command; `good` and `precision` are as in `RunDataset`.
 
     Raises:
         InputError: see `scored_parts`.
     """
-    return scored_parts(run) if run.command == "score" else run_datasets(run, options)
+    return scored_parts(run) if run.command == "score" else run_datasets(run, good, precision)
 
 
 def scored_parts(run: FinishedRun) -> list[ScoredCaptions]:

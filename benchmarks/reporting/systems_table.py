@@ -9,7 +9,6 @@ from decimal import Decimal
 
 from ...datasets.errors import InputError, unknown
 from ..evaluation.wording import interval_words, rank_words
-from ..options.table import TableOptions
 from ..runs.finished_run import FinishedRun
 from ..runs.tables import MISSING, latex_escape
 from ..scoring.catalog import MetricStyle
@@ -22,6 +21,7 @@ from .printed_table import (
     JoinedTable,
     PrintedNumber,
     RowGroup,
+    TableChoices,
     TableRow,
 )
 from .row_selection import OWN_MARK, check_labels
@@ -31,7 +31,7 @@ from .scored_captions import ScoredCaptions, scored_parts
 ColumnKey = tuple[str, str, str]
 
 
-def join_systems(config: TableOptions, runs: Sequence[FinishedRun]) -> JoinedTable:
+def join_systems(runs: Sequence[FinishedRun], choices: TableChoices) -> JoinedTable:
     """Join the systems of runs of `captau score` in one table.
 
     Systems that were scored against the same references by the same metrics share columns.
@@ -40,58 +40,60 @@ def join_systems(config: TableOptions, runs: Sequence[FinishedRun]) -> JoinedTab
         InputError: on an unknown metric, an option for judgements, or as `scored_parts` does.
     """
     for name in ("published", "dimensions"):
-        if getattr(config, name):
+        if getattr(choices, name):
             raise InputError(
                 f"{name}= is of runs that meet judgements; a run of captau score has none"
             )
     parts = [part for run in runs for part in scored_parts(run)]
-    part_by_key = _select_columns(parts, config)
+    part_by_key = _select_columns(parts, choices)
     rows = _name_rows(parts)
-    for name in config.rows:
+    for name in choices.rows:
         if name not in rows:
-            raise unknown(f"system of run={config.runs[0]}", name, list(rows))
+            raise unknown(f"system of run={runs[0].folder}", name, list(rows))
     metrics = [metric for part in parts for metric in part.metrics]
-    for option, names in (("names", config.names), ("own", config.own)):
+    for option, names in (("names", choices.names), ("own", choices.own)):
         for name in names:
             if name not in (*rows, *metrics, *GROUPS):
                 raise unknown(f"system or metric of {option}", name, [*rows, *metrics])
-    has_ranks = len(config.runs) == 1
+    has_ranks = len(runs) == 1
     cells = {
-        name: [_cell(rows[name], key, config.intervals, has_ranks=has_ranks) for key in part_by_key]
-        for name in config.rows or rows
+        name: [
+            _cell(rows[name], key, choices.intervals, has_ranks=has_ranks) for key in part_by_key
+        ]
+        for name in choices.rows or rows
     }
     for index, ((_, metric, _), part) in enumerate(part_by_key.items()):
         _mark_column(cells, index, higher_is_better=part.styles[metric]["higher_is_better"])
-    check_labels(config.names, ((name, config.names.get(name, name)) for name in cells))
-    has_details = config.notes_below == "full"
+    check_labels(choices.names, ((name, choices.names.get(name, name)) for name in cells))
+    has_details = choices.notes == "full"
     has_several_references = len({digest for digest, _, _ in part_by_key}) > 1
     table_rows = [
         TableRow(
-            config.names.get(name, name + (OWN_MARK if name in config.own else "")),
+            choices.names.get(name, name + (OWN_MARK if name in choices.own else "")),
             *("", "", ""),
             tuple(row),
         )
-        for name, row in _sort(cells, part_by_key, config.sort).items()
+        for name, row in _sort(cells, part_by_key, choices.sort).items()
     ]
     return JoinedTable(
-        config.title or "Scores of captioning systems",
-        config.label or "",
+        choices.title or "Scores of captioning systems",
+        choices.label or "",
         tuple(
-            _column(part, metric, has_several_references, config.names)
+            _column(part, metric, has_several_references, choices.names)
             for (_, metric, _), part in part_by_key.items()
         ),
         (RowGroup("systems", tuple(table_rows)),),
         (),
-        tuple(_notes(parts, cells, has_details)) if config.notes_below != "none" else (),
+        tuple(_notes(parts, cells, has_details)) if choices.notes != "none" else (),
         _signatures(part_by_key) if has_details else (),
-        config.intervals,
-        has_legend=config.notes_below != "none",
+        choices.intervals,
+        has_legend=choices.notes != "none",
         corner="system",
     )
 
 
 def _select_columns(
-    parts: Sequence[ScoredCaptions], config: TableOptions
+    parts: Sequence[ScoredCaptions], choices: TableChoices
 ) -> dict[ColumnKey, ScoredCaptions]:
     """Return the first part of each column, in the order of columns: by references, then by metric.
 
@@ -105,10 +107,10 @@ def _select_columns(
     }
     part_by_key = dict(reversed(part_by_key.items()))
     metrics = dict.fromkeys(metric for _, metric, _ in part_by_key)
-    for name in config.coefficients:
+    for name in choices.coefficients:
         if name not in metrics:
-            raise unknown(f"metric of run={config.runs[0]}", name, metrics)
-    order = config.coefficients or tuple(parts[0].sort_metrics(metrics))
+            raise unknown(f"metric of run={parts[0].run.folder}", name, metrics)
+    order = choices.coefficients or tuple(parts[0].sort_metrics(metrics))
     keys = [key for key in part_by_key if key[1] in order]
     digests = list(dict.fromkeys(key[0] for key in keys))
     keys.sort(key=lambda key: (digests.index(key[0]), order.index(key[1])))

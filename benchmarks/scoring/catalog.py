@@ -15,6 +15,7 @@ from ...datasets.errors import InputError, unknown
 from ...datasets.registry import protocol_changes
 from ...metrics.base import Metric
 from ...metrics.registry import find_metric_name, metric, metric_names, registered_name
+from .protocol import Protocol
 
 _CONF = "captau.conf"
 #: libyaml's loader where PyYAML has it, ten times as fast.
@@ -39,6 +40,25 @@ def read_config(group_name: str, name: str) -> dict[str, Any]:
 def _read_shipped(group_name: str, name: str) -> dict[str, Any]:
     text = (resources.files(_CONF) / group_name / f"{name}.yaml").read_text(encoding="utf-8")
     return yaml.load(text, _LOADER)
+
+
+def changes_of(protocol: Any) -> dict[str, Any]:
+    """Return the differences from the usual protocol: a mapping, or the name of a file in `conf/protocol/`.
+
+    Raises:
+        InputError: on an unknown name or option, or anything else.
+    """
+    if isinstance(protocol, str):
+        if protocol not in group("protocol"):
+            raise unknown("protocol", protocol, group("protocol"))
+        protocol = read_config("protocol", protocol)
+    if not isinstance(protocol, Mapping | None):
+        raise InputError(f"protocol is {protocol!r}; a name or a dict of options is expected")
+    changes = dict(protocol or {})
+    for key in changes:
+        if str(key) not in Protocol.__dataclass_fields__:
+            raise unknown("option of protocol", str(key), list(Protocol.__dataclass_fields__))
+    return changes
 
 
 #: In the order in which tables group metrics; `given` are score files and functions of one's own.

@@ -19,7 +19,7 @@ import pandas as pd
 
 from ...datasets.errors import InputError
 from ..evaluation.wording import interval_words
-from ..options.table import SweepTableOptions, TableOptions
+from ..options.table import SweepTableOptions
 from ..reporting.joined_table import join
 from ..reporting.named_run import NamedRun, describe_statistics
 from ..reporting.printed_table import JoinedTable
@@ -175,8 +175,7 @@ class GatheredRuns:
 
     def _grid(self) -> JoinedTable:
         """Return the finished jobs as `captau table run=` joins them: metrics by datasets."""
-        folders = tuple(self.sweep.job_folder(number) for number in self.runs)
-        table = join(TableOptions(runs=folders), list(self.runs.values()))
+        table = join(list(self.runs.values()))
         lines = [count_states(self.outcomes), *self.unfinished]
         return replace(table, notes=(*table.notes, *(f"{line.rstrip('.')}." for line in lines)))
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from captau.benchmarks.options.report import PlotOptions
 from captau.benchmarks.reporting.charts import draw_charts
 from captau.benchmarks.reporting.figure_files import GRID, INK, MUTED, PAPER, SERIES
 
@@ -22,7 +21,7 @@ DARK = {INK: "#e9e9ec", MUTED: "#a3a3ab", GRID: "#3c3e44", PAPER: "#17181b"} | d
 
 def main(run: str) -> None:
     """Write `docs/images/agreement-light.svg` and `-dark.svg`."""
-    files = draw_charts(PlotOptions(run=Path(run), kinds=("forest",), formats=("svg",))).files
+    files = draw_charts(Path(run), kinds=("forest",), formats=("svg",)).files
     light = next(iter(files.values())).decode()
     dark = light
     for colour, replacement in DARK.items():

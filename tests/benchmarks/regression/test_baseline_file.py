@@ -14,7 +14,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import captau
-from captau.benchmarks.options.check import CheckOptions
 from captau.benchmarks.regression.baseline_file import (
     PARTS,
     Baseline,
@@ -31,6 +30,7 @@ from captau.benchmarks.regression.baseline_file import (
     written,
 )
 from captau.benchmarks.regression.check import run
+from captau.benchmarks.regression.check_plan import CheckChoices
 from captau.benchmarks.scoring.catalog import usual_protocol
 from captau.benchmarks.scoring.protocol import Protocol
 from captau.datasets.errors import InputError
@@ -231,7 +231,7 @@ def test_an_edited_baseline_is_told_in_a_line_and_left_alone(base, old, new, sai
     before = base.read_bytes()
     for update in (False, True):
         with pytest.raises(InputError) as caught:
-            run(CheckOptions(baseline=base, update=update))
+            run(base, CheckChoices(), update=update)
         line, message = fault(f"captau: {caught.value}", base)
         assert said in message
         assert 1 <= line <= before.count(b"\n") + 1

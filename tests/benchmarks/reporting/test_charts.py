@@ -15,15 +15,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import captau
-from captau.benchmarks.options.report import CHARTS, PlotOptions
-from captau.benchmarks.options.thresholds import CurveOptions
+from captau.benchmarks.options.report import CHARTS
 from captau.benchmarks.reporting import figure_files as figures
 from captau.benchmarks.reporting import score_charts
 from captau.benchmarks.reporting.chart import slug
 from captau.benchmarks.reporting.charts import draw_charts, make_charts
-from captau.benchmarks.reporting.run_dataset import run_datasets
+from captau.benchmarks.reporting.run_dataset import CHART_TITLES, run_datasets
 from captau.benchmarks.runs.finished_run import read_run
 from captau.benchmarks.runs.output_folder import OutputFolder, write_file
+from captau.datasets.errors import InputError
 from tests.benchmarks.reporting.made_runs import rewrite
 from tests.conftest import run_captau, says
 
@@ -196,7 +196,7 @@ def test_what_is_not_there_has_a_reason(copy):
 def test_no_caption_is_good(copy):
     ratings = pd.read_parquet(copy / "ratings.parquet")
     rewrite(copy, "ratings.parquet", ratings.assign(value=2.0))
-    (one,) = run_datasets(read_run(copy), CurveOptions(good=1))
+    (one,) = run_datasets(read_run(copy), good=1)
     charts, reason = make_charts(one, "precision_recall")
     assert not charts
     assert "no caption is good" in reason
@@ -207,10 +207,10 @@ def test_the_command_writes_each_figure_twice_and_always_the_same(compared, tmp_
     out = capsys.readouterr().out
     files = sorted((tmp_path / "a").iterdir())
     (one,) = run_datasets(read_run(compared))
-    names = [c.name for kind in CHARTS for c in make_charts(one, kind)[0]]
+    names = [c.name for kind in CHART_TITLES for c in make_charts(one, kind)[0]]
     assert {p.name for p in files} == {f"{n}.{e}" for n in names for e in ("svg", "png")}
     assert f"{len(files)} files" in out
-    again = draw_charts(PlotOptions(run=compared)).files
+    again = draw_charts(compared).files
     for path in files:
         content = path.read_bytes()
         assert content == again[path.name], path.name
@@ -219,6 +219,14 @@ def test_the_command_writes_each_figure_twice_and_always_the_same(compared, tmp_
         else:
             assert ElementTree.fromstring(content).tag.endswith("svg")
             assert b"<dc:date>" not in content
+
+
+def test_the_option_names_the_charts_that_there_are(compared):
+    assert CHARTS == CHART_TITLES
+    with pytest.raises(InputError, match="unknown kind 'forests'"):
+        draw_charts(compared, kinds=("forests",))
+    with pytest.raises(InputError, match="unknown format 'gif'"):
+        draw_charts(compared, formats=("gif",))
 
 
 def test_a_name_in_a_run_cannot_steer_the_terminal_on_which_charts_are_missed(tmp_path, capsys):

@@ -20,7 +20,6 @@ from hypothesis import strategies as st
 from PIL import Image
 
 import captau
-from captau.benchmarks.options.report import ReportOptions
 from captau.benchmarks.reporting import figure_files as figures
 from captau.benchmarks.reporting.caption_browser import STEPS, UNDEFINED, percentiles, script_json
 from captau.benchmarks.reporting.html_report import build
@@ -216,7 +215,7 @@ def test_no_text_breaks_out_of_a_script(value):
 
 def test_two_pages_of_one_run_are_the_same_bytes(demo, tmp_path):
     again = shutil.copytree(demo, tmp_path / "again")
-    assert build(ReportOptions(run=again)).content == (demo / "report.html").read_bytes()
+    assert build(again).content == (demo / "report.html").read_bytes()
 
 
 def test_headings_landmarks_and_tables_for_those_who_hear_the_page(demo):
@@ -290,7 +289,7 @@ def data_of_build(folder, tmp_path):
     """The captions of a page made where the demo's own pictures are out of reach."""
     items = pd.read_parquet(folder / "items.parquet").assign(image=None)
     rewrite(folder, "items.parquet", items)
-    report = build(ReportOptions(run=folder))
+    report = build(folder)
     path = tmp_path / "none.html"
     path.write_bytes(report.content)
     assert report.embedded is not None
@@ -302,7 +301,7 @@ def test_a_page_keeps_to_its_size_and_to_the_most_disputed_captions(copy, tmp_pa
     (full,) = data_of_build(copy, tmp_path)
     without = (tmp_path / "none.html").stat().st_size - len(script_json([full]).encode())
     limit = (without + 40_000) / 1e6
-    report = build(ReportOptions(run=copy, megabytes=limit))
+    report = build(copy, megabytes=limit)
     assert len(report.content) <= limit * 1e6
     assert report.embedded is not None
     assert 0 < report.embedded.n_shown < 360
@@ -317,7 +316,7 @@ def test_a_page_keeps_to_its_size_and_to_the_most_disputed_captions(copy, tmp_pa
 
 def test_a_run_without_items_has_a_page_without_captions(copy):
     (copy / "items.parquet").unlink()
-    report = build(ReportOptions(run=copy))
+    report = build(copy)
     text = report.content.decode()
     assert report.embedded is None
     assert "keeps no items and ratings" in text
@@ -340,7 +339,7 @@ def test_faults(demo, copy, tmp_path, capsys, monkeypatch):
     assert "charts" in line
     enough = re.search(r"megabytes=([\d.]+) or more", line)
     assert enough
-    assert build(ReportOptions(run=copy, megabytes=float(enough.group(1)))).embedded
+    assert build(copy, megabytes=float(enough.group(1))).embedded
     (copy / "ratings.parquet").write_bytes(b"PAR1")
     assert "ratings.parquet cannot be read" in said(f"run={copy}")
     (copy / "run.json").write_text('{"command": "bench", "format": 0}')

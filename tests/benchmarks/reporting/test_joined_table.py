@@ -25,9 +25,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from captau.benchmarks.evaluation.published_numbers import protocol_differences, select_numbers
-from captau.benchmarks.options.table import STYLES, TableOptions
+from captau.benchmarks.options.table import STYLES
 from captau.benchmarks.reporting.joined_table import join
-from captau.benchmarks.reporting.printed_table import JoinedTable
+from captau.benchmarks.reporting.printed_table import JoinedTable, TableChoices
 from captau.benchmarks.reporting.table_layouts import LAYOUTS
 from captau.benchmarks.runs.finished_run import read_runs
 from captau.benchmarks.runs.tables import MISSING
@@ -62,9 +62,8 @@ def captau(capsys):
     return call
 
 
-def table(*folders, notes_below="full", **options) -> JoinedTable:
-    config = TableOptions(runs=tuple(folders), notes_below=notes_below, **options)
-    return join(config, read_runs(config.runs))
+def table(*folders, notes="full", **choices) -> JoinedTable:
+    return join(read_runs(folders), TableChoices(notes=notes, **choices))
 
 
 def row(of: JoinedTable, label: str, source: str = ""):
@@ -350,7 +349,7 @@ def test_own_rows_are_marked(run):
 
 
 def test_notes_are_brief_full_or_none(run):
-    full, brief, none = (table(run, notes_below=n) for n in ("full", "brief", "none"))
+    full, brief, none = (table(run, notes=n) for n in ("full", "brief", "none"))
     assert set(brief.notes) < set(full.notes)
     assert any("protocol usual" in note for note in brief.notes)
     assert not any("Computed by" in note for note in brief.notes)
@@ -540,7 +539,7 @@ def test_latex_compiles(run, tmp_path, name):
 def test_command(run, captau, tmp_path):
     status, out, err = captau("table", f"run={run}")
     assert (status, err) == (0, "")
-    assert out == LAYOUTS["markdown"](table(run, notes_below="brief"))
+    assert out == LAYOUTS["markdown"](table(run, notes="brief"))
     target = tmp_path / "a table, mine.tex"
     status, out, _ = captau(
         "table", f"run=[{run}]", "style=latex", f"output={target}", "title=Ours, and theirs = 1"
@@ -548,7 +547,7 @@ def test_command(run, captau, tmp_path):
     assert status == 0
     assert "written to" in out
     assert target.read_text() == LAYOUTS["latex"](
-        table(run, title="Ours, and theirs = 1", notes_below="brief")
+        table(run, title="Ours, and theirs = 1", notes="brief")
     )
     assert [p.name for p in tmp_path.iterdir()] == [target.name]
 
