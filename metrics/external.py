@@ -23,9 +23,8 @@ from ..datasets.errors import InputError, unknown
 from ..datasets.paths import expand_home
 from ..datasets.reading.table import Table, read_table
 from .base import Floats, Metric
-from .item_files import Key, index_by_key, look_up_all, row_keys
 from .registry import metric_names, register
-from .rows import Rows
+from .rows import Key, Rows, index_by_key, look_up_all, row_keys
 
 #: Names that results use for something else: their own columns, and the ceilings.
 RESERVED = frozenset(

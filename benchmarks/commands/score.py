@@ -21,7 +21,7 @@ from ...datasets.errors import InputError
 from ...datasets.normalisation import normalise_items
 from ...datasets.paths import expand_home
 from ...metrics.base import Metric
-from ...metrics.text.document_frequencies import document_frequencies
+from ...metrics.text.cider import document_frequencies
 from ..evaluation.caption_ranges import CaptionRange, measure_range
 from ..evaluation.caption_scores import CaptionScores, keep_captions
 from ..evaluation.metric_reliability import MetricReliability, load_evidence

@@ -20,8 +20,7 @@ import pandas as pd
 
 from ...datasets.errors import InputError
 from ...datasets.schema import CaptionSet
-from ...metrics.base import Floats, Metric
-from ...metrics.word_metric import WordMetric
+from ...metrics.base import Floats, Metric, WordMetric
 from ..runs.progress_bar import StepProgress
 from ..runs.results import (
     SCORE_COLUMNS,

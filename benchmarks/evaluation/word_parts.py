@@ -10,8 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import pandas as pd
 
-from ...metrics.text.parts_of_speech import tag_parts
-from ...metrics.text.tokens.ptb import tokenize
+from ...metrics.text.tokens.ptb import tag_parts, tokenize
 
 #: First letters of Penn Treebank's tags, and the parts of speech that they are; all others are `other`.
 _PART_BY_LETTER = {"N": "noun", "V": "verb", "J": "adjective"}

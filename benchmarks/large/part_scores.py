@@ -23,8 +23,7 @@ from ...datasets.schema import item_ids
 from ...metrics.base import Floats, Metric
 from ...metrics.rows import Rows
 from ...metrics.text import frequency_table
-from ...metrics.text.cider import Cider
-from ...metrics.text.document_frequencies import ORDERS, count_documents
+from ...metrics.text.cider import ORDERS, Cider, count_documents
 from ...metrics.text.tokens.corpus import Corpus, corpus_key
 from .exact import DigitCounts, add_digit_counts, count_bins, count_digits, exact_sum
 from .part_rows import add_image_files, read_part

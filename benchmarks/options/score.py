@@ -12,7 +12,7 @@ from ...datasets.normalisation import NORMALISATIONS
 from ...datasets.paths import expand_home
 from ...datasets.reading.json_files import STDIN
 from ...metrics.base import Metric
-from ...metrics.text.tokens.segmenters import Tokenize
+from ...metrics.text.tokens.ptb import Tokenize
 from ..scoring.catalog import resolve_metrics
 from ..statistics.bootstrap import StatisticsOptions
 from .declaration import Composed, Option, Options, option, part

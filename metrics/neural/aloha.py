@@ -10,11 +10,10 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from ..base import Floats
+from ..base import Floats, WordMetric
 from ..registry import register
 from ..rows import Rows
-from ..text.parts_of_speech import tag_words
-from ..word_metric import WordMetric
+from ..text.tokens.ptb import tag_words
 from .device import TURN, Device, resolve
 from .sentence_cosine import sentence_embeddings
 from .text import TextModel

@@ -26,8 +26,7 @@ from numpy.typing import NDArray
 
 from ...datasets.errors import InputError
 from ...datasets.paths import expand_home
-from ..item_files import Key, index_by_key, look_up_all, row_keys
-from ..rows import Rows
+from ..rows import Key, Rows, index_by_key, look_up_all, row_keys
 
 #: What an entry can be named by.
 KEYS = ("item_id", "image_id", "caption")

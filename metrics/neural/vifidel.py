@@ -18,10 +18,9 @@ from ...datasets.errors import InputError
 from ...datasets.reading.json_files import read_json, read_text
 from ...datasets.reading.table import read_table, split_list
 from ..base import Floats
-from ..item_files import Key, index_by_key, look_up_all, row_keys
 from ..progress import progress_counter
 from ..registry import register
-from ..rows import Rows
+from ..rows import Key, Rows, index_by_key, look_up_all, row_keys
 from .from_files import FromFiles
 from .weights import need_extra
 

@@ -11,9 +11,8 @@ import numpy as np
 
 from ...datasets.errors import InputError
 from ..base import Floats
-from ..item_files import Key, look_up_all, row_keys
 from ..registry import register
-from ..rows import Rows
+from ..rows import Key, Rows, look_up_all, row_keys
 from .embeddings import ENDINGS, Embeddings, Vectors
 from .from_files import FromFiles
 

@@ -17,10 +17,9 @@ import numpy as np
 from ...datasets.errors import InputError
 from ...datasets.paths import expand_home
 from ...datasets.reading.json_files import read_json, read_text
-from ..base import CorpusResampler, Floats
+from ..base import CorpusResampler, Floats, WordMetric
 from ..registry import register
 from ..rows import Items, Rows
-from ..word_metric import WordMetric
 
 #: The categories of COCO's instances (Lin et al. 2014), by their names in `instances_val2014.json`.
 COCO_OBJECTS = (

@@ -28,7 +28,7 @@ from captau.metrics.text.java import pycocoevalcap_file, run_java
 from captau.metrics.text.meteor import jar_process as meteor_jar
 from captau.metrics.text.meteor import metric as meteor
 from captau.metrics.text.meteor.index import Index, load_index
-from captau.metrics.text.meteor.normaliser import split_words
+from captau.metrics.text.meteor.words import split_words
 from captau.metrics.text.tokens.ptb import tokenize
 
 DATASETS = ["flickr8k_expert", "thumb", "capeval1k", "pascal50s", "demo"]

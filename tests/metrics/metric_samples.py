@@ -13,7 +13,7 @@ import numpy as np
 from captau.metrics.base import Floats, Metric
 from captau.metrics.registry import metric, metric_names
 from captau.metrics.rows import Rows
-from captau.metrics.text.document_frequencies import document_frequencies
+from captau.metrics.text.cider import document_frequencies
 
 #: Required parameters, by registered name.
 REQUIRED = {

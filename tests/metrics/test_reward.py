@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import captau
 from captau.metrics.registry import metric
-from captau.metrics.text.document_frequencies import document_frequencies
+from captau.metrics.text.cider import document_frequencies
 from tests.conftest import says
 
 REFERENCES = {

@@ -12,11 +12,10 @@ from typing import Any, ClassVar, Literal
 
 from ....datasets.errors import InputError
 from ...base import Floats, Metric, UnavailableError
-from ...item_files import row_keys
 from ...neural.device import TURN, Device, on, resolve
 from ...neural.weights import hash_of, local, need_extra, random_note, weights_root
 from ...registry import register
-from ...rows import Rows
+from ...rows import Rows, row_keys
 from .checkpoints import Head, load_uniter
 from .regions import Regions, hash_regions
 from .scoring import WordPieces, read_vocabulary, score_pairs, truncate

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ....datasets.errors import InputError
-from ...text.parts_of_speech import TaggedWord, tag_words
+from ...text.tokens.ptb import TaggedWord, tag_words
 
 NegativeKind = Literal["substitution", "random", "repetition", "permutation"]
 NEGATIVE_KINDS: tuple[NegativeKind, ...] = get_args(NegativeKind)

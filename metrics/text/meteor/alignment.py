@@ -11,8 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 import numpy as np
 
 from .index import Index
-from .normaliser import split_words
-from .words import Ints, WordProperties, find_words, make_stemmer
+from .words import Ints, WordProperties, find_words, make_stemmer, split_words
 
 #: Rows that are aligned at once.
 CHUNK = 4096

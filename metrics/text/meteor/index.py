@@ -1,6 +1,9 @@
 """METEOR's tables as one memory-mapped file, compiled once from the files in pycocoevalcap.
 
-The index is kept in the user's cache folder under the hash of its sources (`tables`) and of `FORMAT`. It
+The sources are the jar (function words; for English also nonbreaking prefixes, WordNet's synsets and irregular forms) and
+a file of paraphrases (`paraphrase-en.gz`: 5.3 million pairs of phrases). Arrow is imported only to compile them.
+
+The index is kept in the user's cache folder under the hash of its sources and of `FORMAT`. It
 is written under a temporary name and renamed, by one process at a time; a truncated or altered one is
 compiled again.
 
@@ -16,17 +19,20 @@ the nodes `to[to_first[n]]` to `to[to_first[n + 1]]`, in the order of the file.
 from __future__ import annotations
 
 import atexit
+import gzip
 import hashlib
 import json
 import logging
 import os
 import shutil
 import tempfile
+import zipfile
 import zlib
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 from functools import cache
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,8 +40,225 @@ from numpy.typing import NDArray
 from ....datasets.cache import cache_folder, replacing
 from ....datasets.errors import InputError
 from ...progress import advance_to, progress_counter
-from .tables import PROPERTY_PREFIX, Arrays, compile_tables
-from .words import Ints, Lexicon, WordProperties
+from .words import Ints, Lexicon, WordProperties, make_stemmer
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+Arrays = dict[str, NDArray[Any]]
+
+#: What the names of the arrays of `WordProperties` begin with.
+PROPERTY_PREFIX = "word_"
+
+#: Called with the share of the work that is done, from 0 to 1.
+Progress = Callable[[float], None]
+
+_BLANK, _NEWLINE = b" \n"
+
+
+def compile_tables(
+    program: Path, paraphrases: Path | None, progress: Progress, language: str = "english"
+) -> tuple[Arrays, dict[str, Any]]:
+    """Compile the arrays and the small tables of an `Index`.
+
+    Args:
+        program: METEOR's jar.
+        paraphrases: a compressed paraphrase file of METEOR; None for no paraphrases.
+        language: as the jar's files are named.
+        progress: called with the share that is done.
+
+    Raises:
+        InputError: if a file is damaged.
+    """
+    try:
+        with zipfile.ZipFile(program) as archive:
+            synsets = exceptions = prefixes = [""]
+            if language == "english":
+                synsets = archive.read("synonym/english.synsets").decode().split("\n")
+                exceptions = archive.read("synonym/english.exceptions").decode().split("\n")
+                prefixes = archive.read("nonbreaking/english.prefixes").decode().splitlines()
+    except (zipfile.BadZipFile, KeyError, UnicodeDecodeError, zlib.error) as error:
+        raise _damage_error(program) from error
+    function_words = read_function_words(program, language).decode().splitlines()
+    arrays = _compile_synonyms(synsets, exceptions)
+    paraphrase_arrays, longest = (
+        _empty_paraphrases() if paraphrases is None else _compile_paraphrases(paraphrases, progress)
+    )
+    lexicon = Lexicon(**arrays, function=frozenset(function_words))
+    words = [w.decode("utf-8", "replace") for w in paraphrase_arrays["words"].tolist()]
+    properties = WordProperties.describe(words, lexicon, make_stemmer(language))
+    arrays |= {f"{PROPERTY_PREFIX}{name}": array for name, array in vars(properties).items()}
+    small = {"longest": longest, "function": function_words, "prefixes": parse_prefixes(prefixes)}
+    return arrays | paraphrase_arrays, small
+
+
+def read_function_words(program: Path, language: str) -> bytes:
+    """Read a language's function words from METEOR's jar, a line each.
+
+    Raises:
+        InputError: if the jar is damaged.
+    """
+    try:
+        with zipfile.ZipFile(program) as archive:
+            return archive.read(f"function/{language}.words")
+    except (zipfile.BadZipFile, KeyError, zlib.error) as error:
+        raise _damage_error(program) from error
+
+
+def _damage_error(path: Path) -> InputError:
+    return InputError(
+        f"{path} is damaged; pip install --force-reinstall pycocoevalcap, or get METEOR's file again"
+    )
+
+
+def _empty_paraphrases() -> tuple[Arrays, int]:
+    """Return a trie of the empty phrase alone."""
+    no_numbers = np.zeros(0, np.int32)
+    arrays: Arrays = {
+        "words": np.zeros(0, "S1"),
+        "first_child": np.ones(2, np.int32),
+        "node_word": np.full(1, -1, np.int32),
+        "used": np.zeros(1, np.uint8),
+        "to_first": np.zeros(2, np.int32),
+        "to": no_numbers,
+    }
+    return arrays, 1
+
+
+def parse_prefixes(lines: list[str]) -> dict[str, bool]:
+    fields = [line.split() for line in lines]
+    return {f[0]: f[1:2] == ["#NUMERIC_ONLY#"] for f in fields if f and not f[0].startswith("#")}
+
+
+def _compile_synonyms(synsets: list[str], exceptions: list[str]) -> Arrays:
+    """Compile words and irregular forms with their synsets; lines alternate between key and list."""
+    synsets_of = {
+        word.encode(): sorted({int(n) for n in numbers.split()})
+        for word, numbers in zip(synsets[:-1:2], synsets[1::2], strict=True)
+    }
+    synsets_of_form: dict[bytes, set[int]] = {}
+    for base, forms in zip(exceptions[:-1:2], exceptions[1::2], strict=True):
+        for form in forms.encode().split():
+            synsets_of_form.setdefault(form, set()).update(synsets_of.get(base.encode(), ()))
+    lemmas, lemma_first, lemma_sets = _flatten(synsets_of)
+    forms, form_first, form_sets = _flatten({k: sorted(v) for k, v in synsets_of_form.items()})
+    return {
+        "lemmas": lemmas,
+        "lemma_first": lemma_first,
+        "lemma_sets": lemma_sets,
+        "forms": forms,
+        "form_first": form_first,
+        "form_sets": form_sets,
+    }
+
+
+def _flatten(lists: dict[bytes, list[int]]) -> tuple[NDArray[np.bytes_], Ints, Ints]:
+    """Return the sorted keys, the start of each one's list, and all lists one after another."""
+    keys = sorted(lists)
+    first = np.cumsum([0, *(len(lists[k]) for k in keys)], dtype=np.int32)
+    return np.array(keys), first, np.array([n for k in keys for n in lists[k]], dtype=np.int32)
+
+
+def _compile_paraphrases(path: Path, progress: Progress) -> tuple[Arrays, int]:
+    """Compile the trie of phrases and their paraphrases; also return the most words of a phrase."""
+    sources, targets, phrases = _read_pairs(path, progress)
+    words, texts = _split_phrases(phrases)
+    progress(0.8)
+    first_child, node_word, node = _build_trie(texts)
+    progress(0.9)
+    sources, targets = node[sources], node[targets]
+    used = np.zeros(len(node_word), np.uint8)
+    used[sources] = used[targets] = 1
+    to_first = np.zeros(len(node_word) + 1, np.int32)
+    np.cumsum(np.bincount(sources, minlength=len(node_word)), out=to_first[1:])
+    arrays: Arrays = {
+        "words": words,
+        "first_child": first_child,
+        "node_word": node_word,
+        "used": used,
+        "to_first": to_first,
+        "to": targets[np.argsort(sources, kind="stable")],
+    }
+    return arrays, texts.shape[1]
+
+
+def _read_pairs(path: Path, progress: Progress) -> tuple[Ints, Ints, pa.BinaryArray]:
+    """Read the pairs of the paraphrase file as numbers of phrases, and the distinct phrases.
+
+    A pair has three lines: a probability that METEOR leaves unread, a phrase, its paraphrase. Phrases
+    keep their line end.
+    """
+    import pyarrow as pa
+
+    blocks: list[pa.DictionaryArray] = []
+    size = path.stat().st_size
+    rest = b""
+    try:
+        with path.open("rb") as file, gzip.open(file) as stream:
+            while block := stream.read(1 << 24):
+                data = rest + block
+                ends = np.flatnonzero(np.frombuffer(data, np.uint8) == _NEWLINE) + 1
+                ends = ends[: len(ends) // 3 * 3]
+                rest = data[ends[-1] if len(ends) else 0 :]
+                phrase_lines = np.flatnonzero(np.arange(len(ends)) % 3)
+                blocks.append(_cut(data, ends).take(pa.array(phrase_lines)).dictionary_encode())
+                progress(0.6 * file.tell() / size)
+        if rest or not any(map(len, blocks)):
+            raise EOFError
+    except (OSError, EOFError, zlib.error) as error:
+        raise _damage_error(path) from error
+    encoded = pa.chunked_array(blocks).unify_dictionaries()
+    numbers = np.concatenate([np.asarray(chunk.indices) for chunk in encoded.chunks])
+    sources, targets = numbers.reshape(-1, 2).T
+    return sources, targets, encoded.chunk(0).dictionary
+
+
+def _cut(data: Any, ends: NDArray[np.int64]) -> pa.BinaryArray:
+    """Cut bytes into pieces that end before each of `ends`."""
+    import pyarrow as pa
+
+    offsets = np.concatenate([[0], ends]).astype(np.int32)
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data)]
+    return pa.BinaryArray.from_buffers(pa.binary(), len(ends), buffers)
+
+
+def _split_phrases(phrases: pa.BinaryArray) -> tuple[NDArray[np.bytes_], Ints]:
+    """Return the words of all phrases, sorted, and each phrase as their numbers, padded with -1."""
+    _, offset_buffer, data_buffer = phrases.buffers()
+    offsets = np.frombuffer(offset_buffer, np.int32)[: len(phrases) + 1]
+    data = np.frombuffer(data_buffer, np.uint8)[: offsets[-1]].copy()
+    data[data == _NEWLINE] = _BLANK
+    word_ends = np.flatnonzero(data == _BLANK) + 1
+    words = _cut(data, word_ends).dictionary_encode()
+    unsorted = np.array([word[:-1] for word in words.dictionary.to_pylist()])
+    order = np.argsort(unsorted, kind="stable")
+    rank = np.empty(len(order), np.int32)
+    rank[order] = np.arange(len(order))
+    lengths = np.diff(np.searchsorted(word_ends, offsets, side="right"))
+    texts = np.full((len(phrases), lengths.max()), -1, np.int32)
+    texts[np.arange(texts.shape[1]) < lengths[:, None]] = rank[np.asarray(words.indices)]
+    return unsorted[order], texts
+
+
+def _build_trie(texts: Ints) -> tuple[Ints, Ints, Ints]:
+    """Return `first_child`, `node_word`, and the node of each phrase."""
+    node = np.zeros(len(texts), np.int32)
+    parents = [np.array([-1], np.int64)]
+    words = [np.array([-1], np.int32)]
+    size = 1
+    for depth in range(texts.shape[1]):
+        (longer,) = np.nonzero(texts[:, depth] >= 0)
+        keys = node[longer].astype(np.int64) << 32 | texts[longer, depth]
+        distinct, inverse = np.unique(keys, return_inverse=True)
+        node[longer] = size + inverse
+        size += len(distinct)
+        parents.append(distinct >> 32)
+        words.append((distinct & 0xFFFFFFFF).astype(np.int32))
+    parent = np.concatenate(parents)
+    first_child = np.searchsorted(parent, np.arange(size + 1)).astype(np.int32)
+    return first_child, np.concatenate(words), node
+
 
 #: Changes with the layout, so that an index of another version is not read.
 FORMAT = 3

@@ -27,7 +27,7 @@ from ..tokens.ptb import SegmentedMetric, tokenize, tokenize_rows
 from . import jar_process
 from .alignment import CHUNK, MAX_MATCHES, Aligner
 from .index import load_index
-from .languages import ENGLISH, LANGUAGES, Code, MeteorLanguage, Setting
+from .jar_process import ENGLISH, LANGUAGES, Code, MeteorLanguage, Setting
 from .words import Ints
 
 # Columns of the statistics that `Aligner.compute_statistics` describes.

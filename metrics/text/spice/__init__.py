@@ -1,1 +1,1 @@
-"""SPICE: `metric` scores rows; `java_program` runs the parser and scorer, `models` fetches them, `scene_store` keeps parsed captions."""
+"""SPICE: `metric` scores rows; `jar_process` runs the parser and scorer and keeps parsed captions, `models` fetches the jars."""

@@ -5,7 +5,7 @@ Captions are parsed into scene graphs: objects, their attributes, and relations 
 score is the F-measure of the candidate's tuples against those of all references together, where
 words match that share a WordNet synset. Sub-scores count the tuples of one kind alone (section 5.4).
 
-Parsing is slow, scoring is not: every distinct caption is parsed once, and stored (`scene_store`).
+Parsing is slow, scoring is not: every distinct caption is parsed once, and stored (`SceneStore`).
 """
 
 from __future__ import annotations
@@ -26,9 +26,8 @@ from ...progress import progress_counter
 from ...registry import register
 from ...rows import Items, Rows
 from ..tokens.ptb import TokenMetric, tokenize_rows
-from .jar_process import limits, parse, score
+from .jar_process import ParseFailure, Scene, SceneStore, limits, parse, score
 from .models import CORENLP, check_permission, pending_download
-from .scene_store import ParseFailure, Scene, SceneStore
 
 logger = logging.getLogger(__name__)
 

@@ -1,25 +1,121 @@
 """Tokens of captions: by default the Penn Treebank's, as the COCO server and pycocoevalcap make them.
 
 Chen et al. 2015, section 3.1: Stanford's PTBTokenizer (CoreNLP 3.4.1), lower case, punctuation
-removed. The backend `captau` is our own (`penn`), equal to it; `pycocoevalcap` is the Java program itself. `segmenters` has those of
-other languages.
+removed. The backend `captau` is our own (`penn`), equal to it; `pycocoevalcap` is the Java program itself. The tokenisers of other
+languages are sacreBLEU's, on lower-case text (Post 2018); metrics name theirs by `tokenize=` (`SegmentedMetric`). For negatives
+of captions and for nouns, `tag_words` splits English captions into words with their parts of speech.
 """
 
 from __future__ import annotations
 
+import importlib
 import os
 import re
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, Literal
+from functools import cache
+from importlib.util import find_spec
+from typing import Any, ClassVar, Literal
 
-from ....datasets.errors import InputError
-from ...base import Metric, PreparedScorer, need_modules, version_of
+from ....datasets.errors import InputError, unknown
+from ....datasets.writing_systems import find_script, is_unsegmented
+from ...base import Metric, PreparedScorer, UnavailableError, need_modules, version_of
 from ...rows import Rows
 from ..java import java_identity, java_program, pycocoevalcap_file, run_java
 from .penn import plain_words, tokens
-from .segmenters import Segmenter, Tokenize, cannot_segment, require_mecab, segmenter, software
+
+_WORD = re.compile(r"\w+(?:['’-]\w+)*|[^\w\s]")
+
+#: A word and its part of speech.
+TaggedWord = tuple[str, str]
+
+
+def tag_words(caption: str) -> list[TaggedWord]:
+    """Split a caption into words and punctuation marks, with Penn tags by TextBlob's tagger.
+
+    Raises:
+        UnavailableError: if TextBlob is not installed.
+    """
+    return tag_parts(_WORD.findall(caption))
+
+
+def tag_parts(words: Sequence[str]) -> list[TaggedWord]:
+    """Tag the words of one text, in its order; see `tag_words`."""
+    return [(str(word), str(part)) for word, part in _load_tagger()(words)] if words else []
+
+
+@cache
+def _load_tagger() -> Callable[[Sequence[str]], Any]:
+    try:
+        from textblob.en import parser
+    except ImportError as error:
+        raise UnavailableError(
+            "tagging words",
+            "needs textblob, which is not installed",
+            "pip install 'captau[neural]'",
+        ) from error
+
+    return parser.find_tags
+
+
+Segmenter = Literal["intl", "zh", "ja", "char"]
+#: The values of a metric's parameter `tokenize`.
+Tokenize = Literal["ptb", "intl", "zh", "ja", "char"]
+
+#: By name, the module and the class in sacreBLEU.
+_CLASSES: dict[Segmenter, tuple[str, str]] = {
+    "intl": ("tokenizer_intl", "TokenizerV14International"),
+    "zh": ("tokenizer_zh", "TokenizerZh"),
+    "ja": ("tokenizer_ja_mecab", "TokenizerJaMecab"),
+    "char": ("tokenizer_char", "TokenizerChar"),
+}
+#: By name, the scripts without blanks whose words or characters it sets apart; sacreBLEU's names included.
+_SCRIPTS = {"zh": ("han",), "ja": ("han", "kana"), "ja-mecab": ("han", "kana")}
+
+
+@cache
+def segmenter(name: Segmenter) -> Callable[[str], str]:
+    """Return the function from a text to its tokens, joined by single blanks; punctuation stays.
+
+    Raises:
+        InputError: for an unknown name.
+        UnavailableError: if MeCab, which `ja` needs, is not installed.
+    """
+    if name not in _CLASSES:
+        raise unknown("tokeniser", name, ["ptb", *_CLASSES])
+    require_mecab(f"tokenize={name}", name)
+    module, class_name = _CLASSES[name]
+    tokenizer = getattr(importlib.import_module(f"sacrebleu.tokenizers.{module}"), class_name)()
+    lock = threading.Lock()  # MeCab serves one thread at a time
+
+    def tokenize(text: str) -> str:
+        with lock:
+            return " ".join(tokenizer(text.lower().rstrip()).split())
+
+    return tokenize
+
+
+def require_mecab(subject: str, tokenizer: str) -> None:
+    """Raise UnavailableError where a tokeniser needs MeCab and it is not installed."""
+    if tokenizer in ("ja", "ja-mecab") and not (find_spec("MeCab") and find_spec("ipadic")):
+        raise UnavailableError(
+            subject, "needs MeCab, which finds words", 'pip install "sacrebleu[ja]"'
+        )
+
+
+def cannot_segment(text: str, tokenizer: str) -> bool:
+    """Return whether a text sets no blanks between words, and the tokeniser does not find them either."""
+    if tokenizer == "char" or not is_unsegmented(text):
+        return False
+    return find_script([text]) not in _SCRIPTS.get(tokenizer, ())
+
+
+def software(name: Segmenter) -> tuple[str, ...]:
+    """Return the distributions that a tokeniser's output depends on, with their versions."""
+    distributions = ("sacrebleu", *(("mecab-python3", "ipadic") if name == "ja" else ()))
+    return tuple(f"{distribution}:{version_of(distribution)}" for distribution in distributions)
+
 
 #: Who makes the tokens: PTB tokens by captau or by the Java program, or those of another language.
 Tokenizer = Literal["captau", "pycocoevalcap"] | Segmenter
@@ -122,7 +218,7 @@ def tokenize(texts: Iterable[str], tokenizer: Tokenizer = "captau") -> list[str]
         texts: captions of any length; an empty one gives an empty string. A line end inside a caption
             counts as a blank (pycocoevalcap would lose step with its captions there). A text's tokens
             depend on it alone (pycocoevalcap's depend on the next caption after "No." or "U." at the end).
-        tokenizer: `captau`, or `pycocoevalcap` for the Java program; their tokens are equal. Or one of `segmenters`.
+        tokenizer: `captau`, or `pycocoevalcap` for the Java program; their tokens are equal. Or one of another language.
 
     Raises:
         InputError: if Java fails, or the tokeniser's package is missing.

@@ -13,9 +13,8 @@ import pytest
 
 from captau.benchmarks.commands.bench import bench
 from captau.datasets.sources.hat import CAPTIONS
-from captau.metrics.base import Floats
+from captau.metrics.base import Floats, WordMetric
 from captau.metrics.rows import Rows
-from captau.metrics.word_metric import WordMetric
 from tests.conftest import says
 
 

@@ -12,7 +12,7 @@ from captau.benchmarks.commands.agree import run
 from captau.benchmarks.evaluation import word_parts
 from captau.benchmarks.evaluation.word_agreement import WordUses
 from captau.benchmarks.evaluation.word_parts import find_parts
-from captau.metrics.text import parts_of_speech
+from captau.metrics.text.tokens import ptb
 from tests.benchmarks.evaluation.test_word_agreement import CAPTIONS, config
 from tests.conftest import run_captau, says
 
@@ -67,7 +67,7 @@ def test_a_word_has_the_part_of_speech_that_it_has_most_often(monkeypatch):
 
 def test_without_the_tagger_the_message_says_how_to_install_it(references, monkeypatch):
     monkeypatch.setitem(sys.modules, "textblob.en", None)
-    parts_of_speech._load_tagger.cache_clear()
+    ptb._load_tagger.cache_clear()
     with says("tagging words needs textblob", "pip install 'captau[neural]'"):
         run(config(references, has_parts=True))
     assert (run(config(references)).frames["words.csv"]["part"] == "").all()

@@ -23,7 +23,7 @@ from captau.datasets.shards import shard_rows
 from captau.datasets.shards.shard_files import find_shards
 from captau.datasets.shards.shard_rows import Columns, read_rows
 from captau.metrics.registry import metric
-from captau.metrics.text.document_frequencies import document_frequencies
+from captau.metrics.text.cider import document_frequencies
 from tests.benchmarks.large.large_sets import (
     METRICS,
     command,

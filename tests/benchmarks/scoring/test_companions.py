@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
-from captau.metrics.text.sacrebleu import SacreBleu
+from captau.metrics.text.bleu import SacreBleu
 from tests.conftest import run_captau
 
 

@@ -166,7 +166,7 @@ def test_a_published_row_says_why_it_is_not_computed(no_weights, data_root, tmp_
 def test_remarks_come_back_with_scores_that_were_kept(tmp_path, monkeypatch):
     from captau.metrics.base import Floats
     from captau.metrics.rows import Rows
-    from captau.metrics.text.sacrebleu import SacreBleu
+    from captau.metrics.text.bleu import SacreBleu
 
     true = SacreBleu.compute
 

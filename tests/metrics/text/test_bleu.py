@@ -1,9 +1,10 @@
-"""BLEU against values worked by hand (Papineni et al. 2002; Chen et al. 2015, section 3.3)."""
+"""BLEU and sacreBLEU against values worked by hand (Papineni et al. 2002; Chen et al. 2015, section 3.3)."""
 
 from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -108,3 +109,112 @@ def test_the_official_code_prints_nothing(capsys):
 )
 def test_a_candidate_among_its_references_has_the_greatest_score(n, text, others):
     assert bleu(n, text, *others, text) == pytest.approx(1, rel=CLOSE)
+
+
+def sacrebleu(spec: str, caption: str, *references: str) -> float:
+    return metric(spec).score([{"caption": caption, "references": references}])[0]
+
+
+def test_short_sentences_have_fewer_orders():
+    # Worked by hand: 3 of 3, 2 of 2 and 1 of 1 n-grams match; 3 words stand against 4.
+    expected = 100 * math.exp(1 - 4 / 3)
+    assert sacrebleu("sacrebleu", "a dog runs", "a dog runs fast") == pytest.approx(expected)
+    # With all four orders the missing 4-gram makes it 0.
+    assert sacrebleu("sacrebleu(effective_order=false)", "a dog runs", "a dog runs fast") == 0.0
+
+
+@pytest.mark.parametrize(
+    ("smoothing", "precisions"),
+    [
+        # Worked by hand: 2 of 4 words match and no longer n-gram, of which there are 3, 2, 1.
+        ("exp", [2 / 4, 1 / (2 * 3), 1 / (4 * 2), 1 / (8 * 1)]),
+        ("floor", [2 / 4, 0.1 / 3, 0.1 / 2, 0.1 / 1]),
+        ("add-k", [2 / 4, (0 + 1) / (3 + 1), (0 + 1) / (2 + 1), (0 + 1) / (1 + 1)]),
+    ],
+)
+def test_smoothing(smoothing, precisions):
+    expected = 100 * math.prod(precisions) ** (1 / 4)
+    spec = f"sacrebleu(smooth_method={smoothing})"
+    assert sacrebleu(spec, "one two three four", "one x three y") == pytest.approx(expected)
+
+
+def test_without_smoothing_one_missing_order_makes_it_nothing():
+    spec = "sacrebleu(smooth_method=none)"
+    assert sacrebleu(spec, "one two three four", "one x three y") == 0.0
+
+
+def test_case_counts_unless_it_is_folded():
+    assert sacrebleu("sacrebleu", "a dog runs fast", "A dog runs fast") < 100
+    folded = sacrebleu("sacrebleu(lowercase=true)", "a dog runs fast", "A DOG runs fast")
+    assert folded == pytest.approx(100)
+
+
+def test_tokenisers():
+    # Worked by hand: 13a parts the full stop from its word, `none` does not: then 3 of 4 words,
+    # 2 of 3, 1 of 2 and half of 1 n-grams match (the last by smoothing).
+    caption, reference = "a dog runs fast.", "a dog runs fast ."
+    assert sacrebleu("sacrebleu", caption, reference) == pytest.approx(100)
+    expected = 100 * math.exp(1 - 5 / 4) * (3 / 4 * 2 / 3 * 1 / 2 * 1 / 2) ** (1 / 4)
+    assert sacrebleu("sacrebleu(tokenize=none)", caption, reference) == pytest.approx(expected)
+    assert sacrebleu("sacrebleu(tokenize=char)", "狗跑很快", "狗跑很快") == pytest.approx(100)
+    assert sacrebleu("sacrebleu(tokenize=intl)", "a–b c d", "a – b c d") == pytest.approx(100)
+
+
+def test_chinese_captions_without_blanks_no_longer_score_0():
+    # Worked by hand: 7 of 8 characters, 6 of 7 pairs, 5 of 6 triples, 4 of 5 fours of a caption that is one longer.
+    caption, reference = "一只狗在公园里跑", "一只狗在公园里"
+    expected = 100 * (7 / 8 * 6 / 7 * 5 / 6 * 4 / 5) ** (1 / 4)
+    assert sacrebleu("sacrebleu(tokenize=zh)", caption, reference) == pytest.approx(expected)
+    assert sacrebleu("sacrebleu", caption, reference) == 0
+
+
+@pytest.mark.parametrize(
+    ("tokenize", "text", "unknown"),
+    [
+        ("13a", "一只狗在公园里跑", True),
+        ("zh", "一只狗在公园里跑", False),
+        ("zh", "公園を犬が走っています", True),
+        ("ja-mecab", "公園を犬が走っています", False),
+        ("ja-mecab", "สุนัขวิ่งอยู่ในสวนสาธารณะ", True),
+        ("char", "สุนัขวิ่งอยู่ในสวนสาธารณะ", False),
+    ],
+)
+def test_texts_whose_words_a_tokeniser_cannot_find_are_known_by_their_script(
+    tokenize, text, unknown
+):
+    assert metric(f"sacrebleu(tokenize={tokenize})").cannot_segment(text) == unknown
+
+
+def test_the_closest_reference_length_counts():
+    # Worked by hand: 4 words, references of 4 and 9: no penalty; all words are in the longer one.
+    references = ["x y z w", "one two three four five six seven eight nine"]
+    assert sacrebleu("sacrebleu", "one two three four", *references) == pytest.approx(100)
+
+
+def test_empty_texts():
+    assert sacrebleu("sacrebleu", "", "a dog") == 0.0
+    assert sacrebleu("sacrebleu", "a dog", "") == 0.0
+
+
+def test_both_bounds_are_reached():
+    lowest, highest = metric("sacrebleu").bounds
+    assert sacrebleu("sacrebleu", "a cat", "the dogs") == lowest
+    assert sacrebleu("sacrebleu", "a dog", "a dog") == pytest.approx(highest)
+
+
+def test_the_corpus_score_pools_counts_over_unequal_numbers_of_references():
+    # Worked by hand: 4 of 4 and 3 of 4 words, 3 of 3 and 2 of 3 bigrams, 2 of 2 and 1 of 2
+    # trigrams, 1 of 1 and 0 of 1 4-grams; the lengths are equal.
+    items = [
+        {"caption": "one two three four", "references": ("five six", "one two three four")},
+        {"caption": "a dog runs fast", "references": ("a dog runs away",)},
+    ]
+    expected = 100 * (7 / 8 * 5 / 6 * 3 / 4 * 1 / 2) ** (1 / 4)
+    scorer = metric("sacrebleu")
+    assert scorer.corpus_score(items) == pytest.approx(expected)
+    summands = scorer.corpus_summands(items, scorer.score(items))
+    assert summands.tolist() == [[4, 3, 2, 1, 4, 3, 2, 1, 4, 4], [3, 2, 1, 0, 4, 3, 2, 1, 4, 4]]
+    assert scorer.corpus_score_from_sums(summands.sum(axis=0)) == pytest.approx(expected)
+    assert scorer.corpus_resampler(items, scorer.score(items))(np.ones((2, 2))) == pytest.approx(
+        [expected] * 2
+    )

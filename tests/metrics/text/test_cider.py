@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from captau.datasets.errors import InputError
 from captau.metrics.registry import metric
 from captau.metrics.rows import Rows
-from captau.metrics.text.document_frequencies import DocumentFrequencies, document_frequencies
+from captau.metrics.text.cider import DocumentFrequencies, document_frequencies
 from captau.metrics.text.tokens import ptb
 from tests.conftest import WITH_JAVA
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from captau.metrics.text import frequency_table
-from captau.metrics.text.document_frequencies import ORDERS, count_documents, document_frequencies
+from captau.metrics.text.cider import ORDERS, count_documents, document_frequencies
 from captau.metrics.text.frequency_table import (
     DocumentCounts,
     FrequencyTable,

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from captau.datasets.cache import cache_folder
 from captau.metrics.text.meteor import _kernel, alignment
 from captau.metrics.text.meteor import index as index_module
-from captau.metrics.text.meteor.tables import compile_tables
+from captau.metrics.text.meteor.index import compile_tables
 from captau.metrics.text.meteor.words import Lexicon, WordProperties, find_words
 from tests.conftest import record_steps, says
 

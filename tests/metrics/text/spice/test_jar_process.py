@@ -16,7 +16,7 @@ from captau.metrics.text import java as java_module
 from captau.metrics.text.spice import jar_process as spice_java
 from captau.metrics.text.spice import metric as spice
 from captau.metrics.text.spice import models as spice_models
-from captau.metrics.text.spice.scene_store import ParseFailure
+from captau.metrics.text.spice.jar_process import ParseFailure
 from tests.conftest import record_steps, says
 
 pytestmark = pytest.mark.java

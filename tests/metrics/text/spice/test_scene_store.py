@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from captau.metrics.text.spice.scene_store import ParseFailure, SceneStore
+from captau.metrics.text.spice.jar_process import ParseFailure, SceneStore
 
 SCENES = {
     "a dog runs": [["dog", "run"], ["dog"]],
@@ -23,7 +23,7 @@ SCENES = {
 WRITER = """
 import sys
 from pathlib import Path
-from captau.metrics.text.spice.scene_store import SceneStore
+from captau.metrics.text.spice.jar_process import SceneStore
 store = SceneStore(Path(sys.argv[1]))
 for i in range(int(sys.argv[3])):
     store.put({f"{sys.argv[2]} {i}": [[str(i)]]})
@@ -115,7 +115,7 @@ def test_a_file_that_cannot_be_written_costs_no_run(tmp_path, caplog):
 
 
 def test_a_long_writing_process_is_waited_for(path, monkeypatch, caplog):
-    from captau.metrics.text.spice import scene_store as spice_store
+    from captau.metrics.text.spice import jar_process as spice_store
 
     store = SceneStore(path)
     store.put(SCENES)

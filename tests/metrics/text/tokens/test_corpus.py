@@ -13,8 +13,7 @@ from captau.metrics.registry import metric
 from captau.metrics.rows import Rows
 from captau.metrics.text.tokens import corpus as corpus_module
 from captau.metrics.text.tokens import ptb
-from captau.metrics.text.tokens.corpus import Corpus, spread
-from captau.metrics.text.tokens.reference_corpus import ReferenceCorpus
+from captau.metrics.text.tokens.corpus import Corpus, ReferenceCorpus, spread
 
 POOL = ["", "a dog", "a dog runs a dog", "runs a", "the cat", "it weighs 1 1/2 pounds", "dog " * 9]
 ROWS = st.lists(

@@ -9,7 +9,7 @@ import pytest
 
 from captau.metrics.registry import metric
 from captau.metrics.text.meteor.index import load_index
-from captau.metrics.text.meteor.languages import LANGUAGES
+from captau.metrics.text.meteor.jar_process import LANGUAGES
 from tests.conftest import says
 
 #: By language, captions and references that share words, stems and function words.

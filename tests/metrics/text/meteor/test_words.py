@@ -1,4 +1,4 @@
-"""METEOR's normaliser: words worked by hand, and Java's hash."""
+"""METEOR's words: normalised ones worked by hand, and Java's hash."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import zipfile
 import pytest
 
 from captau.metrics.text.java import pycocoevalcap_file
-from captau.metrics.text.meteor.normaliser import java_hash, split_words
-from captau.metrics.text.meteor.tables import parse_prefixes
+from captau.metrics.text.meteor.index import parse_prefixes
+from captau.metrics.text.meteor.words import java_hash, split_words
 
 
 @pytest.fixture(scope="module")
