@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property, lru_cache
 from html import escape
@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from .errors import InputError
-from .preferences import PEOPLE, PREFERENCE_COLUMNS, check_preferences
+from .preferences import PEOPLE, PREFERENCE_COLUMNS, check_preferences, make_preferences
 
 #: Split and its upper bound on the unit interval, in order.
 SPLIT_BOUNDS = (("train", 0.64), ("validation", 0.80), ("test", 1.0))
@@ -440,6 +440,83 @@ class CaptionSet:
             raise self._fail(
                 f"rater '{row['rater']}' rated item '{row['item_id']}' twice on {row['dimension']}"
             )
+
+
+class CaptionSetBuilder:
+    """The items, ratings and preferences of a dataset, added one by one; an item is called by its number from 0."""
+
+    def __init__(self) -> None:
+        self._items: list[tuple[str, str, tuple[str, ...], str | None]] = []
+        self._numbers: dict[tuple[str, str, tuple[str, ...], str | None], int] = {}
+        self._ratings: list[tuple[int, str, str, float]] = []
+        self._preferences: list[tuple[str, int, int, str, str | float]] = []
+
+    def add_item(
+        self,
+        image_id: str,
+        caption: str,
+        references: tuple[str, ...] = (),
+        system: str | None = None,
+    ) -> int:
+        """Add an item, and return its number."""
+        self._items.append((image_id, caption, references, system))
+        return len(self._items) - 1
+
+    def find_item(
+        self,
+        image_id: str,
+        caption: str,
+        references: tuple[str, ...] = (),
+        system: str | None = None,
+    ) -> int:
+        """Return the number of the item with these values, which is added if it is new."""
+        key = (image_id, caption, references, system)
+        if key not in self._numbers:
+            self._numbers[key] = self.add_item(*key)
+        return self._numbers[key]
+
+    def rate(self, item: int, dimension: str, rater: str, value: float) -> None:
+        """Add a rating of an item."""
+        self._ratings.append((item, dimension, rater, value))
+
+    def prefer(
+        self, pair_id: str, item_a: int, item_b: int, dimension: str, winner: str | float
+    ) -> None:
+        """Add a preference between two items: a winner (`a`, `b`, `tie`), or a strength."""
+        self._preferences.append((pair_id, item_a, item_b, dimension, winner))
+
+    def build(
+        self,
+        card: Card,
+        *,
+        images: Sequence[str | None] | None = None,
+        words: Iterable[tuple[int, int, str, str, int]] = (),
+    ) -> CaptionSet:
+        """Make the `CaptionSet`.
+
+        Args:
+            card: its card.
+            images: the path of each item's image.
+            words: marked words, as `WORD_COLUMNS` has them, with the numbers of their items.
+        """
+        image_ids, captions, references, systems = (
+            list(column) for column in (zip(*self._items, strict=True) if self._items else [()] * 4)
+        )
+        items = make_items(image_ids, captions, references, systems=systems, images=images)
+        ids = items["item_id"].tolist()
+        ratings = [(ids[item], *rest) for item, *rest in self._ratings]
+        preferences = make_preferences(
+            (pair_id, ids[a], ids[b], dimension, winner)
+            for pair_id, a, b, dimension, winner in self._preferences
+        )
+        marked = [(ids[item], *rest) for item, *rest in words]
+        return CaptionSet(
+            items,
+            pd.DataFrame(ratings, columns=pd.Index(RATING_COLUMNS)) if ratings else None,
+            preferences if self._preferences else None,
+            card=card,
+            words=pd.DataFrame(marked, columns=pd.Index(WORD_COLUMNS)) if marked else None,
+        )
 
 
 def _with_columns(

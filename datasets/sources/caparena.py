@@ -9,11 +9,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from ..errors import InputError
-from ..preferences import PreferenceRow, make_preferences
 from ..reading.json_files import field, read_json_entries
 from ..reading.source_files import find
 from ..registry import dataset
-from ..schema import CaptionSet, Card, SourceFile, make_items
+from ..schema import CaptionSet, CaptionSetBuilder, Card, SourceFile
 
 DIMENSION = "overall"
 BATTLES = SourceFile(
@@ -46,9 +45,8 @@ def load_caparena(root: Path) -> CaptionSet:
         InputError: where the file is missing or malformed, a winner is neither system, or a system meets itself.
     """
     path = find(root, CARD, BATTLES)
-    keys: dict[tuple[str, str, str], int] = {}
-    battles: list[tuple[int, int, str]] = []
-    for where, row in read_json_entries(path):
+    builder = CaptionSetBuilder()
+    for number, (where, row) in enumerate(read_json_entries(path)):
         image = field(row, "img", str, where)
         systems = [field(row, f"source{side}", str, where) for side in (1, 2)]
         if systems[0] == systems[1]:
@@ -60,19 +58,9 @@ def load_caparena(root: Path) -> CaptionSet:
                 f"{where}: 'winner' is '{winner}', neither '{systems[0]}' nor '{systems[1]}' nor equal"
             )
         a, b = (
-            keys.setdefault((image, caption, system), len(keys))
+            builder.find_item(image, caption, system=system)
             for caption, system in zip(captions, systems, strict=True)
         )
-        battles.append((a, b, "tie" if winner == "equal" else "ab"[systems.index(winner)]))
-    items = make_items(
-        [image for image, _, _ in keys],
-        [caption for _, caption, _ in keys],
-        [()] * len(keys),
-        systems=[system for _, _, system in keys],
-    )
-    ids = items["item_id"].tolist()
-    preferences: list[PreferenceRow] = [
-        (f"battle-{number:04d}", ids[a], ids[b], DIMENSION, winner)
-        for number, (a, b, winner) in enumerate(battles)
-    ]
-    return CaptionSet(items, preferences=make_preferences(preferences), card=CARD)
+        side = "tie" if winner == "equal" else "ab"[systems.index(winner)]
+        builder.prefer(f"battle-{number:04d}", a, b, DIMENSION, side)
+    return builder.build(CARD)

@@ -9,14 +9,18 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import pandas as pd
-
 from ..errors import InputError
-from ..preferences import make_preferences
 from ..reading.json_files import read_text
 from ..reading.source_files import find
 from ..registry import dataset
-from ..schema import RATING_COLUMNS, CaptionSet, Card, Scale, SourceFile, github, make_items
+from ..schema import (
+    CaptionSet,
+    CaptionSetBuilder,
+    Card,
+    Scale,
+    SourceFile,
+    github,
+)
 
 COMMIT = "b9cd6c9c086113b9ad3d040522a85c776aff1225"
 
@@ -112,26 +116,14 @@ def load_fleur(root: Path) -> CaptionSet:
                 category = part.removeprefix("pascal_")
                 winner = "ab"[block.label]
                 pairs.append((f"{category}-{number:04d}", rows[0], rows[1], category, winner))
-    items = make_items(
-        [image_id for image_id, _, _ in keys],
-        [caption for _, caption, _ in keys],
-        [()] * len(keys),
-        systems=[part for _, _, part in keys],
-    )
-    item_ids = dict(zip(keys, items["item_id"], strict=True))
-    ratings = pd.DataFrame(
-        [
-            (item_ids[key], dimension, "FLEUR", score)
-            for key, scores in keys.items()
-            for dimension, score in zip(CARD.scales, scores, strict=True)
-        ],
-        columns=pd.Index(RATING_COLUMNS),
-    )
-    preferences = make_preferences(
-        (pair_id, item_ids[a], item_ids[b], category, winner)
-        for pair_id, a, b, category, winner in pairs
-    )
-    return CaptionSet(items, ratings, preferences, card=CARD)
+    builder = CaptionSetBuilder()
+    numbers = {key: builder.add_item(key[0], key[1], system=key[2]) for key in keys}
+    for key, scores in keys.items():
+        for dimension, score in zip(CARD.scales, scores, strict=True):
+            builder.rate(numbers[key], dimension, "FLEUR", score)
+    for pair_id, a, b, category, winner in pairs:
+        builder.prefer(pair_id, numbers[a], numbers[b], category, winner)
+    return builder.build(CARD)
 
 
 def read_scores(path: Path) -> list[ScoredImage]:

@@ -1,39 +1,38 @@
-"""Flickr8k's references, and Flickr8k-Expert: three experts' ratings of retrieved captions.
+"""Flickr8k's references, and people's ratings of retrieved captions: Flickr8k-Expert and Flickr8k-CF.
 
-Hodosh et al. 2013. The candidates are other images' captions, found by retrieval, so most are
-unrelated. The 158 pairs whose candidate is one of the image's own references are left out, as the
-field does since Anderson et al. 2016.
+Hodosh et al. 2013. The candidates are captions that retrieval found, so most are unrelated, and some are the image's
+own. Of Flickr8k-Expert, the 158 pairs whose candidate is one of the image's own references are left out, as the field
+does since Anderson et al. 2016. In Flickr8k-CF such a one counts, as in Hessel et al. 2021, whose script takes it out
+of the image's references, so that it is not compared with itself. The JSON is that script's output; of the original
+files this reader does the same.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from dataclasses import field as field_
 from pathlib import Path
 from typing import Any
-
-import pandas as pd
 
 from ..errors import InputError
 from ..reading.json_files import field, rating, read_json, read_text, texts
 from ..reading.source_files import find, locate
 from ..registry import dataset
 from ..schema import (
-    RATING_COLUMNS,
     CaptionSet,
+    CaptionSetBuilder,
     Card,
     Scale,
     SourceFile,
     format_rating,
-    make_items,
     on_scale,
 )
 from .fleur import COMMIT, fleur
 
 ZIP = "https://github.com/jbrownlee/Datasets/releases/download/Flickr8k/Flickr8k_text.zip"
 
-JSON = fleur(
+EXPERT_JSON = fleur(
     "flickr8k/flickr8k.json",
     sha256="835162c77b014cd2191bea942189272af1a54628e0b6c4693f08a2a8d2691fff",
 )
@@ -55,7 +54,7 @@ EXPERTS = SourceFile(
     member="ExpertAnnotations.txt",
 )
 
-CARD = Card(
+FLICKR8K_EXPERT = Card(
     name="flickr8k_expert",
     title="Flickr8k-Expert",
     revision=COMMIT,
@@ -70,9 +69,32 @@ CARD = Card(
 }""",
     homepage="https://hockenmaier.cs.illinois.edu/Framing_Image_Description/KCCA.html",
     scales={"overall": Scale(1, 4, 1)},
-    sources=(JSON, TOKENS, EXPERTS),
+    sources=(EXPERT_JSON, TOKENS, EXPERTS),
     expected={"images": 1000, "items": 5664, "ratings": 16992},
     anonymous_raters=True,
+)
+
+
+CROWD_JSON = fleur(
+    "flickr8k/crowdflower_flickr8k.json", git_blob="418620d6c9b6d7fda903556da4359b97ca508cba"
+)
+CROWD = SourceFile(
+    "flickr8k/CrowdFlowerAnnotations.txt",
+    ZIP,
+    "72a74aef443df4848fb1f3c23654ee9e0ca5b528198f68e2efedf11b6ca61260",
+    alternative=True,
+    downloads=(ZIP,),
+    member="CrowdFlowerAnnotations.txt",
+)
+
+FLICKR8K_CF = replace(
+    FLICKR8K_EXPERT,
+    name="flickr8k_cf",
+    title="Flickr8k-CF",
+    revision=COMMIT,
+    scales={"overall": Scale(0, 1)},
+    sources=(CROWD_JSON, TOKENS, CROWD),
+    expected={"images": 1000, "ratings": 47830},
 )
 
 
@@ -86,38 +108,74 @@ class Pair:
     ratings: list[float] = field_(default_factory=list[float])
 
 
-@dataset(CARD)
+@dataset(FLICKR8K_EXPERT)
 def load_flickr8k_expert(root: Path) -> CaptionSet:
-    """Flickr8k-Expert, from the JSON where it is there, else from the two original text files."""
-    tokens, experts = locate(root, CARD, TOKENS), locate(root, CARD, EXPERTS)
-    if locate(root, CARD, JSON) is None and tokens is not None and experts is not None:
-        return from_text(tokens, experts, root)
-    return from_json(find(root, CARD, JSON), root)
-
-
-def from_json(path: Path, root: Path) -> CaptionSet:
-    """From the JSON that the CLIPScore authors' script writes: image → references, judgements."""
-    return _of_experts(pairs_of_json(path, CARD), root, path)
-
-
-def from_text(tokens: Path, experts: Path, root: Path) -> CaptionSet:
-    """From the original `Flickr8k.token.txt` and `ExpertAnnotations.txt`."""
-    pairs = pairs_of_text(tokens, experts, CARD, "three ratings", lambda values, _: values)
-    return _of_experts(pairs, root, experts)
-
-
-def _of_experts(pairs: list[Pair], root: Path, path: Path) -> CaptionSet:
-    foreign_pairs = [p for p in pairs if p.caption not in p.references]
+    """Flickr8k-Expert: three experts' ratings."""
+    card = FLICKR8K_EXPERT
+    path, pairs = _read_pairs(
+        root, card, EXPERT_JSON, EXPERTS, "three ratings", lambda values, _: values
+    )
+    foreign_pairs = [pair for pair in pairs if pair.caption not in pair.references]
     for pair in foreign_pairs:
         if len(pair.ratings) != 3:
             raise InputError(
                 f"{path}: image '{pair.image_id}', caption '{pair.caption}': the ratings of three "
                 f"experts are expected, not {len(pair.ratings)}"
             )
-    return caption_set_of(foreign_pairs, root, CARD, "expert")
+    return _caption_set(foreign_pairs, root, card, "expert")
 
 
-def pairs_of_json(path: Path, card: Card) -> list[Pair]:
+@dataset(FLICKR8K_CF)
+def load_flickr8k_cf(root: Path) -> CaptionSet:
+    """Flickr8k-CF: the share of three or more people on CrowdFlower who say that a caption fits an image."""
+    card = FLICKR8K_CF
+    numbers = "the share of yes, the count of yes and the count of no"
+    path, pairs = _read_pairs(root, card, CROWD_JSON, CROWD, numbers, _share)
+    if path.suffix == ".txt":
+        references = {pair.image_id: list(pair.references) for pair in pairs}
+        for pair in pairs:
+            for _ in pair.ratings:  # as the script does: of two equal references one stays
+                if pair.caption in references[pair.image_id]:
+                    references[pair.image_id].remove(pair.caption)
+        pairs = [replace(pair, references=tuple(references[pair.image_id])) for pair in pairs]
+    return _caption_set(pairs, root, card, "crowd")
+
+
+def _share(values: list[float], where: str) -> list[float]:
+    share, yes, no = values
+    if not (yes >= 0 and no >= 0 and yes + no >= 3 and abs(share * (yes + no) - yes) < 1e-4):
+        raise InputError(
+            f"{where}: the share of yes {share:g} is not that of {yes:g} yes and {no:g} no, "
+            f"or these are fewer than three"
+        )
+    return [share]
+
+
+def _read_pairs(
+    root: Path,
+    card: Card,
+    json_file: SourceFile,
+    text_file: SourceFile,
+    numbers: str,
+    ratings: Callable[[list[float], str], list[float]],
+) -> tuple[Path, list[Pair]]:
+    """Read the pairs from the JSON where it is there, else from the two original text files.
+
+    Args:
+        root, card, json_file, text_file: the files and where they are.
+        numbers, ratings: see `_pairs_of_text`.
+
+    Returns:
+        The file of the judgements, and the pairs.
+    """
+    tokens, judgements = locate(root, card, TOKENS), locate(root, card, text_file)
+    if locate(root, card, json_file) is None and tokens is not None and judgements is not None:
+        return judgements, _pairs_of_text(tokens, judgements, card, numbers, ratings)
+    path = find(root, card, json_file)
+    return path, _pairs_of_json(path, card)
+
+
+def _pairs_of_json(path: Path, card: Card) -> list[Pair]:
     """From the JSON of the CLIPScore authors' script; a pair rated several times is one.
 
     Raises:
@@ -132,7 +190,7 @@ def pairs_of_json(path: Path, card: Card) -> list[Pair]:
     return list(pairs.values())
 
 
-def pairs_of_text(
+def _pairs_of_text(
     tokens: Path,
     judgements: Path,
     card: Card,
@@ -216,7 +274,7 @@ def flickr8k_references(root: Path, card: Card) -> dict[str, tuple[str, ...]]:
     tokens = locate(root, card, TOKENS)
     if tokens is not None:
         return references_of(read_token_file(tokens))
-    path = find(root, card, JSON)
+    path = find(root, card, EXPERT_JSON)
     return {image_id: references for _, image_id, references, _ in _images(path)}
 
 
@@ -241,25 +299,18 @@ def _images(path: Path) -> Iterator[tuple[str, str, tuple[str, ...], Any]]:
         )
 
 
-def caption_set_of(pairs: list[Pair], root: Path, card: Card, rater: str) -> CaptionSet:
+def _caption_set(pairs: list[Pair], root: Path, card: Card, rater: str) -> CaptionSet:
     """A set of pairs, whose k-th rating is by `RATER_k`; with images where the photographs are."""
+    builder = CaptionSetBuilder()
+    for pair in pairs:
+        item = builder.add_item(pair.image_id, pair.caption, pair.references)
+        for k, value in enumerate(pair.ratings, start=1):
+            builder.rate(item, "overall", f"{rater}_{k}", value)
     folder = root / "flickr8k" / "Flickr8k_Dataset"
     has_images = folder.is_dir()
-    items = make_items(
-        [p.image_id for p in pairs],
-        [p.caption for p in pairs],
-        [p.references for p in pairs],
-        images=[str(folder / p.image_id) if has_images else None for p in pairs],
+    return builder.build(
+        card, images=[str(folder / pair.image_id) for pair in pairs] if has_images else None
     )
-    ratings = pd.DataFrame(
-        [
-            (item_id, "overall", f"{rater}_{k}", value)
-            for item_id, pair in zip(items["item_id"], pairs, strict=True)
-            for k, value in enumerate(pair.ratings, start=1)
-        ],
-        columns=pd.Index(RATING_COLUMNS),
-    )
-    return CaptionSet(items, ratings, card=card)
 
 
 def _squeeze(text: str) -> str:

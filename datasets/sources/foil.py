@@ -15,11 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import InputError
-from ..preferences import make_preferences
 from ..reading.json_files import field, read_json, texts
 from ..reading.source_files import find, locate
 from ..registry import dataset
-from ..schema import CaptionSet, Card, SourceFile, make_items
+from ..schema import CaptionSet, CaptionSetBuilder, Card, SourceFile
 from .coco_captions import COCO_CAPTIONS, coco_id, read_captions
 from .fleur import COMMIT, fleur
 
@@ -132,18 +131,12 @@ def _from_original(path: Path, captions: Path) -> Iterator[Pair]:
 
 
 def _caption_set(pairs: Iterator[Pair]) -> CaptionSet:
-    items: dict[tuple[str, str, tuple[str, ...]], int] = {}
-    rows: list[tuple[str, int, int, str, str]] = []
+    builder = CaptionSetBuilder()
     for pair_id, image_id, right, foiled, references, category in pairs:
         # Blanks alike, so that none of two captions is told by them.
         a, b = (
-            items.setdefault((image_id, " ".join(c.split()), references), len(items))
-            for c in (right, foiled)
+            builder.find_item(image_id, " ".join(caption.split()), references)
+            for caption in (right, foiled)
         )
-        rows.append((pair_id, a, b, category, "a"))
-    frame = make_items([k[0] for k in items], [k[1] for k in items], [k[2] for k in items])
-    ids = list(frame["item_id"])
-    preferences = make_preferences(
-        (pair_id, ids[a], ids[b], category, winner) for pair_id, a, b, category, winner in rows
-    )
-    return CaptionSet(frame, preferences=preferences, card=CARD)
+        builder.prefer(pair_id, a, b, category, "a")
+    return builder.build(CARD)

@@ -1,24 +1,182 @@
-"""IICR16k: CocoG and FlickrG together (Scott et al. 2023)."""
+"""The three datasets of Scott et al. 2023: CocoG, FlickrG, and both together, IICR16k.
+
+Ratings of 1–5 from a game. The authors' release was not to be had, so captau reads one interchange
+format, into which a release is easily brought: CSV or JSON lines, one row a rating, with the
+columns `image` (COCO's or Flickr8k's file name), `caption`, `rater`, `value`, and if it is known
+`source`: where the caption comes from, such as `coco`, `pythia`, `glacnet`, `mismatch`. It becomes the
+item's system.
+"""
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path, PurePosixPath
+from typing import NamedTuple
 
+from ..errors import InputError
+from ..reading.source_files import find
+from ..reading.table import JudgementColumns, read_table
 from ..registry import dataset
-from ..schema import CaptionSet
-from .flickr8k import JSON as EXPERT
-from .iicr_layout import caption_set, cocog, flickrg, iicr_card, source_of
+from ..schema import CaptionSet, Card, Scale, SourceFile
+from .coco_captions import all_coco_references, coco_id
+from .flickr8k import EXPERT_JSON, flickr8k_references, load_flickr8k_expert
 
-COCOG, FLICKRG = source_of("cocog"), source_of("flickrg")
-CARD = iicr_card(
+_PAGE = "https://ai.youdescribe.org"
+
+
+def _source(name: str) -> SourceFile:
+    return SourceFile(f"{name}/{name}.jsonl", _PAGE, also=(f"{name}/{name}.csv",))
+
+
+def _card(
+    name: str, title: str, sources: tuple[SourceFile, ...], expected: Mapping[str, int]
+) -> Card:
+    return Card(
+        name=name,
+        title=title,
+        revision="2023",
+        licence="not stated by the paper",
+        citation="""@inproceedings{scott2023improved,
+  title={Improved Image Caption Rating -- Datasets, Game, and Model},
+  author={Scott, Andrew Taylor and Narins, Lothar D. and Kulkarni, Anagha and Castanon, Mar and
+          Kao, Benjamin and Ihorn, Shasta and Siu, Yue-Ting and Yoon, Ilmi},
+  booktitle={Extended Abstracts of CHI},
+  year={2023}
+}""",
+        homepage=_PAGE,
+        scales={"overall": Scale(1, 5, 1)},
+        sources=sources,
+        expected=expected,
+        has_references=False,
+    )
+
+
+COCOG_FILE, FLICKRG_FILE = _source("cocog"), _source("flickrg")
+COCOG = _card("cocog", "CocoG", (COCOG_FILE,), {"images": 8990, "items": 9982, "ratings": 44252})
+FLICKRG = _card(
+    "flickrg",
+    "FlickrG",
+    (FLICKRG_FILE, EXPERT_JSON),
+    {"images": 1000, "items": 5664, "ratings": 23965},
+)
+IICR16K = _card(
     "iicr16k",
     "IICR16k",
-    (COCOG, FLICKRG, EXPERT),
+    (COCOG_FILE, FLICKRG_FILE, EXPERT_JSON),
     {"images": 9990, "items": 15646, "ratings": 68217},
 )
 
 
-@dataset(CARD)
+class IicrRating(NamedTuple):
+    """One rating."""
+
+    place: str
+    image_id: str
+    caption: str
+    rater: str
+    value: float
+    references: tuple[str, ...]
+    system: str | None
+
+
+@dataset(COCOG)
+def load_cocog(root: Path) -> CaptionSet:
+    """CocoG: 72 students' ratings of four kinds of captions of COCO images."""
+    return _caption_set(_cocog(root, COCOG), COCOG)
+
+
+@dataset(FLICKRG)
+def load_flickrg(root: Path) -> CaptionSet:
+    """FlickrG: 41 students' ratings of Flickr8k-Expert's pairs.
+
+    The pairs that all three experts rated 1 were not played; they are joined in with the experts' ratings.
+    """
+    return _caption_set(_flickrg(root, FLICKRG), FLICKRG)
+
+
+@dataset(IICR16K)
 def load_iicr16k(root: Path) -> CaptionSet:
-    """IICR16k, from the interchange format that `iicr_layout` describes."""
-    return caption_set([*cocog(root, CARD, COCOG), *flickrg(root, CARD, FLICKRG)], CARD)
+    """IICR16k: CocoG and FlickrG together."""
+    return _caption_set([*_cocog(root, IICR16K), *_flickrg(root, IICR16K)], IICR16K)
+
+
+def _caption_set(rows: list[IicrRating], card: Card) -> CaptionSet:
+    """Make a set of ratings; its card promises references where every item has some."""
+    places, image_ids, captions, raters, values, references, systems = (
+        zip(*rows, strict=True) if rows else ((),) * 7
+    )
+    complete_card = replace(card, has_references=all(references))
+    return JudgementColumns(
+        places,
+        image_ids,
+        captions,
+        values,
+        raters=raters,
+        references=references,
+        systems=systems,
+    ).caption_set(complete_card)
+
+
+def _cocog(root: Path, card: Card) -> list[IicrRating]:
+    """Read CocoG's ratings, with COCO's captions as references where these are at hand.
+
+    Some of the captions are COCO's own; such a one is not among its own references.
+    """
+    rows = _read(find(root, card, COCOG_FILE))
+    captions = all_coco_references(root, card)
+    return [
+        row._replace(
+            image_id=(image_id := coco_id(row.image_id)),
+            references=tuple(
+                r for r in captions.get(image_id, ()) if " ".join(r.split()) != row.caption
+            ),
+        )
+        for row in rows
+    ]
+
+
+def _flickrg(root: Path, card: Card) -> list[IicrRating]:
+    """Read FlickrG's ratings: the game's, and the experts' of the pairs that all three rated 1.
+
+    The pairs whose caption is one of the image's own references are out (section 3.3).
+    """
+    game = _read(find(root, card, FLICKRG_FILE))
+    references = flickr8k_references(root, card)
+    rows: list[IicrRating] = []
+    for row in game:
+        image_id = f"{PurePosixPath(row.image_id).name.removesuffix('.jpg')}.jpg"
+        if image_id not in references:
+            raise InputError(f"{row.place}: image '{row.image_id}' is not one of Flickr8k's")
+        image_references = references[image_id]
+        if row.caption not in image_references:
+            rows.append(row._replace(image_id=image_id, references=image_references))
+    rated = {(row.image_id, row.caption) for row in rows}
+    experts = load_flickr8k_expert(root)
+    best = experts.ratings.groupby("item_id", sort=False)["value"].max()
+    for item in experts.items.to_dict("records"):
+        key = item["image_id"], item["caption"]
+        if best[item["item_id"]] == 1.0 and key not in rated:
+            place = f"Flickr8k-Expert, {item['item_id']}"
+            rows += [
+                IicrRating(place, *key, f"expert_{k}", 1.0, item["references"], None)
+                for k in (1, 2, 3)
+            ]
+    return rows
+
+
+def _read(path: Path) -> list[IicrRating]:
+    table = read_table(path)
+    hint = "; image, caption, rater and value are needed"
+    return [
+        IicrRating(place, image, " ".join(caption.split()), rater, value, (), system or None)
+        for place, image, caption, rater, value, system in zip(
+            table.places,
+            table.filled("image", hint),
+            table.texts("caption", hint),
+            table.filled("rater", hint),
+            table.floats("value", Scale(1, 5, 1), hint),
+            table.texts("source") if "source" in table else [None] * len(table),
+            strict=True,
+        )
+    ]

@@ -14,11 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import InputError
-from ..preferences import PreferenceRow, make_preferences
 from ..reading.json_files import field, read_json_lines
 from ..reading.source_files import find
 from ..registry import dataset
-from ..schema import CaptionSet, Card, SourceFile, github, make_items
+from ..schema import CaptionSet, CaptionSetBuilder, Card, SourceFile, github
 
 _COMMIT = "96d393777e2528becd8a7afa1389eb4b65084793"
 DIMENSIONS = {
@@ -117,32 +116,25 @@ def load_iiw_docci(root: Path) -> CaptionSet:
 
 
 def _read(path: Path, comparison: Comparison, card: Card) -> CaptionSet:
-    images: list[str] = []
-    captions: list[str] = []
-    strengths: list[list[tuple[str, float]]] = []
+    builder = CaptionSetBuilder()
     for number, row in read_json_lines(path):
         where = f"{path}:{number}"
         key = comparison.preferences
         if key and key not in row:
             continue
         preferences: Mapping[str, Any] = field(row, key, dict, where) if key else row
-        strengths.append(
-            [
-                (dimension, _strength(preferences, name, comparison.systems, where))
-                for name, dimension in DIMENSIONS.items()
-            ]
+        strengths = {
+            dimension: _strength(preferences, name, comparison.systems, where)
+            for name, dimension in DIMENSIONS.items()
+        }
+        image = field(row, comparison.image, str, where)
+        a, b = (
+            builder.add_item(image, field(row, name, str, where), system=system)
+            for name, system in zip(comparison.captions, comparison.systems, strict=True)
         )
-        images += [field(row, comparison.image, str, where)] * 2
-        captions += [field(row, name, str, where) for name in comparison.captions]
-    systems = comparison.systems * len(strengths)
-    items = make_items(images, captions, [()] * len(captions), systems=systems)
-    ids = items["item_id"].tolist()
-    rows: list[PreferenceRow] = [
-        (images[2 * pair], ids[2 * pair], ids[2 * pair + 1], dimension, strength)
-        for pair, by_dimension in enumerate(strengths)
-        for dimension, strength in by_dimension
-    ]
-    return CaptionSet(items, preferences=make_preferences(rows), card=card)
+        for dimension, strength in strengths.items():
+            builder.prefer(image, a, b, dimension, strength)
+    return builder.build(card)
 
 
 def _strength(

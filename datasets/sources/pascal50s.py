@@ -10,11 +10,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from ..errors import InputError
-from ..preferences import make_preferences
 from ..reading.json_files import field, read_json, texts
 from ..reading.source_files import find
 from ..registry import dataset
-from ..schema import CaptionSet, Card, make_items
+from ..schema import CaptionSet, CaptionSetBuilder, Card
 from .fleur import COMMIT, fleur
 
 CATEGORIES = ("HC", "HI", "HM", "MM")
@@ -47,8 +46,7 @@ def load_pascal50s(root: Path) -> CaptionSet:
     """PASCAL-50S as preferences; a caption that stands in several pairs of an image is one item."""
     path = find(root, CARD, PAIRS)
     table = read_json(path)
-    keys: dict[tuple[str, str, tuple[str, ...]], int] = {}
-    pairs: list[tuple[str, int, int, str, str]] = []
+    builder = CaptionSetBuilder()
     for category in CATEGORIES:
         for number, pair in enumerate(field(table, category, list, str(path))):
             where = f"{path}: {category}[{number}]"
@@ -57,11 +55,6 @@ def load_pascal50s(root: Path) -> CaptionSet:
             label = field(pair, "label", int, where)
             if len(captions) != 2 or label not in (0, 1):
                 raise InputError(f"{where}: two captions and a label of 0 or 1 are expected")
-            a, b = (keys.setdefault((image_id, c, references), len(keys)) for c in captions)
-            pairs.append((f"{category}-{number:04d}", a, b, category, "ab"[label]))
-    items = make_items([k[0] for k in keys], [k[1] for k in keys], [k[2] for k in keys])
-    ids = list(items["item_id"])
-    preferences = make_preferences(
-        (pair_id, ids[a], ids[b], category, winner) for pair_id, a, b, category, winner in pairs
-    )
-    return CaptionSet(items, preferences=preferences, card=CARD)
+            a, b = (builder.find_item(image_id, caption, references) for caption in captions)
+            builder.prefer(f"{category}-{number:04d}", a, b, category, "ab"[label])
+    return builder.build(CARD)

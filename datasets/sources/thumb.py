@@ -9,13 +9,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pandas as pd
-
 from ..errors import InputError
 from ..reading.json_files import field, rating, read_json_lines, texts
 from ..reading.source_files import find
 from ..registry import dataset
-from ..schema import CaptionSet, Card, Scale, SourceFile, github, make_items
+from ..schema import CaptionSet, CaptionSetBuilder, Card, Scale, SourceFile, github
 
 _COMMIT = "fd099b4f311d9c4fd24e6c58ef0df038ec1615f3"
 _RELEASE = f"https://github.com/jungokasai/THumB/blob/{_COMMIT}/mscoco"
@@ -82,8 +80,7 @@ def load_thumb(root: Path) -> CaptionSet:
         for n, row in read_json_lines(references_path)
     }
     path = find(root, CARD, JUDGEMENTS)
-    rows: list[tuple[str, str, str]] = []
-    values: list[dict[str, float]] = []
+    builder = CaptionSetBuilder()
     lines: dict[tuple[str, str], int] = {}
     for number, row in read_json_lines(path):
         where = f"{path}:{number}"
@@ -91,27 +88,13 @@ def load_thumb(root: Path) -> CaptionSet:
         if image_id not in references:
             raise InputError(f"{where}: image '{image_id}' has no line in {references_path}")
         caption, system = field(row, "hyp", str, where), field(row, "SYS", str, where)
-        rows.append((image_id, caption, system))
         if (first := lines.setdefault((image_id, system), number)) != number:
             raise InputError(
                 f"{where}: system '{system}' has a caption of image '{image_id}' on line {first} already; keep one"
             )
-        # Adding 0.0 turns the release's -0.0 into 0.0.
-        values.append(
-            {d: rating(row, k, CARD.scales[d], where) + 0.0 for k, d in DIMENSIONS.items()}
-        )
-    items = make_items(
-        [r[0] for r in rows],
-        [r[1] for r in rows],
-        [references[r[0]] for r in rows],
-        systems=[r[2] for r in rows],
-    )
-    ratings = pd.DataFrame(
-        [
-            (item_id, dimension, "authors", value)
-            for item_id, row in zip(items["item_id"], values, strict=True)
-            for dimension, value in row.items()
-        ],
-        columns=pd.Index(["item_id", "dimension", "rater", "value"]),
-    )
-    return CaptionSet(items, ratings, card=CARD)
+        item = builder.add_item(image_id, caption, references[image_id], system)
+        for key, dimension in DIMENSIONS.items():
+            # Adding 0.0 turns the release's -0.0 into 0.0.
+            value = rating(row, key, CARD.scales[dimension], where) + 0.0
+            builder.rate(item, dimension, "authors", value)
+    return builder.build(CARD)

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 from captau.benchmarks.commands.bench import bench
-from captau.datasets.sources.hat import CAPTIONS
+from captau.datasets.sources.aloha import CAPTIONS
 from captau.metrics.base import Floats, WordMetric
 from captau.metrics.rows import Rows
 from tests.conftest import says

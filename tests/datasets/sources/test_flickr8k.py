@@ -11,13 +11,14 @@ import pytest
 from captau.datasets.reading.source_files import sha256
 from captau.datasets.schema import CaptionSet, split_of
 from captau.datasets.sources.flickr8k import (
-    CARD,
+    CROWD,
+    CROWD_JSON,
+    EXPERT_JSON,
     EXPERTS,
-    JSON,
+    FLICKR8K_EXPERT,
     TOKENS,
     flickr8k_references,
-    from_json,
-    from_text,
+    load_flickr8k_cf,
     load_flickr8k_expert,
     read_token_file,
     references_of,
@@ -74,7 +75,7 @@ def folder(tmp_path: Path) -> Path:
     for source, text in (
         (TOKENS, TOKENS_TEXT),
         (EXPERTS, EXPERTS_TEXT),
-        (JSON, json.dumps(table())),
+        (EXPERT_JSON, json.dumps(table())),
     ):
         path = tmp_path / source.path
         path.parent.mkdir(exist_ok=True)
@@ -83,14 +84,28 @@ def folder(tmp_path: Path) -> Path:
 
 
 def read_text_files(folder: Path) -> CaptionSet:
-    return from_text(folder / TOKENS.path, folder / EXPERTS.path, folder)
+    """Read a folder as if the JSON were not there."""
+    path = folder / EXPERT_JSON.path
+    hidden = path.rename(path.with_suffix(".hidden"))
+    try:
+        return load_flickr8k_expert(folder)
+    finally:
+        hidden.rename(path)
 
 
 def read_json_file(folder: Path) -> CaptionSet:
-    return from_json(folder / JSON.path, folder)
+    return load_flickr8k_expert(folder)
 
 
-@pytest.mark.parametrize("read", [read_text_files, read_json_file, load_flickr8k_expert])
+def link_text_files(data_root: Path, folder: Path) -> Path:
+    """Make a data folder of the real text files alone."""
+    (folder / "flickr8k").mkdir()
+    for source in (TOKENS, EXPERTS):
+        (folder / source.path).symlink_to(data_root / source.path)
+    return folder
+
+
+@pytest.mark.parametrize("read", [read_text_files, read_json_file])
 def test_every_field(read, folder: Path) -> None:
     made = read(folder)
     items = made.items
@@ -106,7 +121,7 @@ def test_every_field(read, folder: Path) -> None:
     assert ratings["rater"].tolist() == ["expert_1", "expert_2", "expert_3"] * 3
     assert ratings["value"].tolist() == [v for w in WANTED for v in w[2]]
     assert made.preferences.empty
-    assert made.card is CARD
+    assert made.card is FLICKR8K_EXPERT
 
 
 def test_both_readers_agree(folder: Path) -> None:
@@ -124,10 +139,10 @@ def test_line_ends_and_a_byte_order_mark_change_nothing(change: str, folder: Pat
 
 def test_the_text_files_stand_in_for_the_json(folder: Path) -> None:
     whole = load_flickr8k_expert(folder)
-    (folder / JSON.path).unlink()
+    (folder / EXPERT_JSON.path).unlink()
     assert load_flickr8k_expert(folder).digest == whole.digest
     (folder / EXPERTS.path).unlink()
-    with says(JSON.path, JSON.url):
+    with says(EXPERT_JSON.path, EXPERT_JSON.url):
         load_flickr8k_expert(folder)
 
 
@@ -141,12 +156,12 @@ def test_photographs_are_named_where_they_are(folder: Path) -> None:
 
 
 def test_references_from_either_file(folder: Path) -> None:
-    assert flickr8k_references(folder, CARD) == REFERENCES
+    assert flickr8k_references(folder, FLICKR8K_EXPERT) == REFERENCES
     (folder / TOKENS.path).unlink()
-    assert flickr8k_references(folder, CARD) == REFERENCES
-    (folder / JSON.path).unlink()
-    with says(JSON.path, JSON.url):
-        flickr8k_references(folder, CARD)
+    assert flickr8k_references(folder, FLICKR8K_EXPERT) == REFERENCES
+    (folder / EXPERT_JSON.path).unlink()
+    with says(EXPERT_JSON.path, EXPERT_JSON.url):
+        flickr8k_references(folder, FLICKR8K_EXPERT)
 
 
 def test_a_caption_id_may_hold_a_hash(tmp_path: Path) -> None:
@@ -194,7 +209,7 @@ def test_a_line_of_ratings_twice(folder: Path) -> None:
 
 
 def test_half_of_a_surrogate_pair(folder: Path) -> None:
-    path = folder / JSON.path
+    path = folder / EXPERT_JSON.path
     path.write_text(path.read_text().replace("Two cats", r"Two\ud800 cats"))
     assert read_json_file(folder).items["caption"][0] == "Two\ufffd cats sit ."
 
@@ -260,7 +275,7 @@ JSON_FAULTS = {
 @pytest.mark.parametrize("fault", JSON_FAULTS)
 def test_faults_in_the_json(fault: str, folder: Path) -> None:
     content, parts = JSON_FAULTS[fault]
-    path = folder / JSON.path
+    path = folder / EXPERT_JSON.path
     path.write_text(json.dumps(content))
     of_set = "item" in parts[0]
     with says("dataset flickr8k_expert: " if of_set else f"{path}: ", *parts):
@@ -281,10 +296,10 @@ UNREADABLE = {
 @pytest.mark.parametrize("fault", UNREADABLE)
 def test_a_json_that_cannot_be_read(fault: str, folder: Path) -> None:
     content, parts = UNREADABLE[fault]
-    path = folder / JSON.path
+    path = folder / EXPERT_JSON.path
     path.write_bytes(content)
     (folder / TOKENS.path).unlink()
-    for read in (read_json_file, lambda root: flickr8k_references(root, CARD)):
+    for read in (read_json_file, lambda root: flickr8k_references(root, FLICKR8K_EXPERT)):
         with says(str(path), *parts):
             read(folder)
 
@@ -292,9 +307,9 @@ def test_a_json_that_cannot_be_read(fault: str, folder: Path) -> None:
 @pytest.mark.parametrize("content", [[], {"b": []}, {"b": {}}])
 def test_references_from_a_malformed_json(content: Any, folder: Path) -> None:
     (folder / TOKENS.path).unlink()
-    (folder / JSON.path).write_text(json.dumps(content))
-    with says(f"{folder / JSON.path}: "):
-        flickr8k_references(folder, CARD)
+    (folder / EXPERT_JSON.path).write_text(json.dumps(content))
+    with says(f"{folder / EXPERT_JSON.path}: "):
+        flickr8k_references(folder, FLICKR8K_EXPERT)
 
 
 # The real files. Golden: the facts that data/README.md states, and rows as the files print them.
@@ -307,37 +322,37 @@ def real(data_root: Path) -> CaptionSet:
 
 def test_real_counts(real: CaptionSet) -> None:
     items = real.items
-    assert CARD.expected == {
+    assert FLICKR8K_EXPERT.expected == {
         "images": items["image_id"].nunique(),
         "items": len(items),
         "ratings": len(real.ratings),
     }
-    assert CARD.expected == {"images": 1000, "items": 5664, "ratings": 16992}
+    assert FLICKR8K_EXPERT.expected == {"images": 1000, "items": 5664, "ratings": 16992}
     assert real.preferences.empty
     assert items["references"].map(len).eq(5).all()
     assert set(real.ratings["value"]) == {1.0, 2.0, 3.0, 4.0}
     assert not any(c in r for c, r in zip(items["caption"], items["references"], strict=True))
 
 
-def test_real_readers_agree(real: CaptionSet, data_root: Path) -> None:
-    assert (
-        read_text_files(data_root).digest == real.digest == load_flickr8k_expert(data_root).digest
-    )
+def test_real_readers_agree(real: CaptionSet, data_root: Path, tmp_path: Path) -> None:
+    texts = load_flickr8k_expert(link_text_files(data_root, tmp_path))
+    assert texts.digest == real.digest == load_flickr8k_expert(data_root).digest
 
 
 def test_a_real_pair_with_its_own_reference_is_dropped(
     real: CaptionSet, data_root: Path, tmp_path: Path
 ) -> None:
     """The original file has such pairs, 158 of them; the one at hand has none, so one is added."""
-    experts = tmp_path / "experts"
+    experts = link_text_files(data_root, tmp_path) / EXPERTS.path
+    experts.unlink()
     image = "1056338697_4f7d7ce270.jpg"
     text = (data_root / EXPERTS.path).read_text()
     experts.write_text(f"{image}\t{image}#2\t4\t4\t4\n{text}")
-    assert from_text(data_root / TOKENS.path, experts, data_root).digest == real.digest
+    assert load_flickr8k_expert(tmp_path).digest == real.digest
 
 
 def test_the_real_json_is_of_the_cards_revision(data_root: Path) -> None:
-    assert sha256(data_root / JSON.path) == JSON.sha256
+    assert sha256(data_root / EXPERT_JSON.path) == EXPERT_JSON.sha256
 
 
 def test_real_rows(real: CaptionSet) -> None:
@@ -355,3 +370,106 @@ def test_real_rows(real: CaptionSet) -> None:
     assert second["caption"] == "A girl wearing a yellow shirt and sunglasses smiles ."
     of_second = ratings[ratings["item_id"] == second["item_id"]]
     assert of_second["value"].tolist() == [1.0, 1.0, 2.0]
+
+
+CROWD_TOKENS_TEXT = """\
+a.jpg#0\tA dog  runs .
+a.jpg#1\tThe dog is brown .
+a.jpg#2\tA dog .
+b.jpg#0\tTwo cats sit .
+b.jpg#1\tCats .
+"""
+# a.jpg's second caption is a candidate of its own image.
+CROWD_TEXT = """\
+a.jpg\tb.jpg#0\t0\t0\t3
+a.jpg\ta.jpg#1\t1\t4\t0
+b.jpg\ta.jpg#1\t0.333333333333333\t1\t2
+"""
+CROWD_WANTED = [
+    ("a.jpg", "Two cats sit .", ("A dog runs .", "A dog ."), 0.0),
+    ("a.jpg", "The dog is brown .", ("A dog runs .", "A dog ."), 1.0),
+    ("b.jpg", "The dog is brown .", ("Two cats sit .", "Cats ."), 0.333333333333333),
+]
+
+
+def crowd_table() -> dict[str, Any]:
+    """As the CLIPScore authors' script writes it: a candidate is taken out of its own references."""
+    return {
+        image: {
+            "image_path": f"Flicker8k_Dataset/{image}",
+            "ground_truth": next(list(w[2]) for w in CROWD_WANTED if w[0] == image),
+            "human_judgement": [
+                {"image_id": image, "caption": w[1], "rating": w[3]}
+                for w in CROWD_WANTED
+                if w[0] == image
+            ],
+        }
+        for image in ("a.jpg", "b.jpg")
+    }
+
+
+@pytest.fixture
+def crowd_folder(tmp_path: Path) -> Path:
+    (tmp_path / "flickr8k").mkdir()
+    for source, text in ((TOKENS, CROWD_TOKENS_TEXT), (CROWD, CROWD_TEXT)):
+        (tmp_path / source.path).write_text(text)
+    return tmp_path
+
+
+def write_crowd_json(crowd_folder: Path, content: Any) -> CaptionSet:
+    (crowd_folder / CROWD_JSON.path).write_text(json.dumps(content))
+    return load_flickr8k_cf(crowd_folder)
+
+
+def test_every_field_of_the_crowd_from_both(crowd_folder: Path) -> None:
+    text = load_flickr8k_cf(crowd_folder)
+    for made in (text, write_crowd_json(crowd_folder, crowd_table())):
+        items = made.items
+        found = zip(items["image_id"], items["caption"], items["references"], strict=True)
+        assert list(found) == [w[:3] for w in CROWD_WANTED]
+        assert made.ratings["value"].tolist() == [w[3] for w in CROWD_WANTED]
+        assert made.ratings["rater"].tolist() == ["crowd_1"] * 3
+        assert made.digest == text.digest
+
+
+def test_line_ends_and_a_byte_order_mark_change_nothing_of_the_crowd(crowd_folder: Path) -> None:
+    before = load_flickr8k_cf(crowd_folder).digest
+    for source, text in ((TOKENS, CROWD_TOKENS_TEXT), (CROWD, CROWD_TEXT)):
+        (crowd_folder / source.path).write_bytes(("\ufeff" + text.replace("\n", "\r\n")).encode())
+    assert load_flickr8k_cf(crowd_folder).digest == before
+
+
+CROWD_FAULTS = {
+    "another share": ("a.jpg\tb.jpg#0\t0.5\t1\t2", ":1: the share of yes 0.5 is not that of 1 yes"),
+    "two people": ("a.jpg\tb.jpg#0\t0.5\t1\t1", "fewer than three"),
+    "off scale": ("a.jpg\tb.jpg#0\t2\t2\t-1", ":1: the share of yes 2"),
+    "no number": ("a.jpg\tb.jpg#0\tx\t1\t2", ":1: a rating is not a number"),
+    "not a number": ("a.jpg\tb.jpg#0\tnan\t1\t2", ":1: the share of yes nan"),
+    "four columns": ("a.jpg\tb.jpg#0\t1\t3", ":1: image, caption id and the share of yes"),
+    "caption": ("a.jpg\tc.jpg#0\t1\t3\t0", ":1: caption 'c.jpg#0' is not in"),
+    "image": ("c.jpg\ta.jpg#0\t1\t3\t0", ":1: image 'c.jpg' is not in"),
+}
+
+
+@pytest.mark.parametrize("fault", CROWD_FAULTS)
+def test_faults_in_the_text_of_the_crowd(fault: str, crowd_folder: Path) -> None:
+    line, part = CROWD_FAULTS[fault]
+    (crowd_folder / CROWD.path).write_text(f"{line}\n")
+    with says(str(crowd_folder / CROWD.path), part):
+        load_flickr8k_cf(crowd_folder)
+
+
+def test_faults_in_the_json_of_the_crowd(crowd_folder: Path) -> None:
+    content = crowd_table()
+    content["b.jpg"]["human_judgement"][0]["rating"] = 1.25
+    with says(
+        f"{crowd_folder / CROWD_JSON.path}: image 'b.jpg': 'rating' is 1.25, not on the scale 0 to 1"
+    ):
+        write_crowd_json(crowd_folder, content)
+    content = crowd_table()
+    content["a.jpg"]["ground_truth"] = []
+    with says("dataset flickr8k_cf: item 'a.jpg:", "has no references"):
+        write_crowd_json(crowd_folder, content)
+    (crowd_folder / CROWD_JSON.path).write_text(json.dumps(crowd_table())[:-9])
+    with says(f"{crowd_folder / CROWD_JSON.path}:1: not valid JSON"):
+        load_flickr8k_cf(crowd_folder)

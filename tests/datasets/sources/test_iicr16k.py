@@ -11,7 +11,7 @@ import pytest
 from captau.datasets.registry import load
 from captau.datasets.schema import split_of
 from captau.datasets.sources.coco_captions import COCO_CAPTIONS, COCO_REFERENCES
-from captau.datasets.sources.flickr8k import JSON
+from captau.datasets.sources.flickr8k import EXPERT_JSON
 from tests.conftest import says
 
 NAMES = ["cocog", "flickrg", "iicr16k"]
@@ -67,7 +67,7 @@ def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
         }
         for image, references in REFERENCES.items()
     }
-    write(tmp_path, JSON.path, json.dumps(experts))
+    write(tmp_path, EXPERT_JSON.path, json.dumps(experts))
     write(tmp_path, COCO_REFERENCES.path, json.dumps(CAPTIONS))
     return tmp_path
 
@@ -123,7 +123,7 @@ def test_the_papers_counts_add_up() -> None:
 
 def test_real_pairs_that_all_experts_rated_one(data_root: Path, tmp_path: Path) -> None:
     """Section 3.3 held out 2,350 pairs; with 3,472 − 158 played ones they make FlickrG's 5,664."""
-    write(tmp_path, JSON.path, (data_root / JSON.path).read_text("utf-8"))
+    write(tmp_path, EXPERT_JSON.path, (data_root / EXPERT_JSON.path).read_text("utf-8"))
     write(tmp_path, "flickrg/flickrg.csv", "image,caption,rater,value\n")
     made = load("flickrg", tmp_path)
     assert (len(made.items), len(made.ratings)) == (2350, 3 * 2350)
