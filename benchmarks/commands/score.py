@@ -21,7 +21,6 @@ from ...datasets.errors import InputError
 from ...datasets.normalisation import normalise_items
 from ...datasets.paths import expand_home
 from ...metrics.base import Metric
-from ...metrics.text.cider import document_frequencies
 from ..evaluation.caption_ranges import CaptionRange, measure_range
 from ..evaluation.caption_scores import CaptionScores, keep_captions
 from ..evaluation.metric_reliability import MetricReliability, load_evidence
@@ -326,6 +325,8 @@ def save_document_frequencies(options: DocumentFrequencyOptions) -> int:
     Raises:
         InputError: where the references cannot be read or the file cannot be written.
     """
+    from ...metrics.text.cider import document_frequencies
+
     references = read_references(options.references).texts.values()
     frequencies = document_frequencies(references, options.tokenize)
     try:
