@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import time
@@ -35,7 +36,23 @@ def test_each_server_keeps_its_data_in_a_volume_and_listens_to_this_machine_alon
     assert service["command"][0] == name
     assert f"{name}:/data" in service["volumes"]
     assert name in COMPOSE["volumes"]
-    assert all(port.startswith("127.0.0.1:") for port in service["ports"])
+    # It listens to its own machine, whose network is the proxy's.
+    assert not [word for word in service["command"] if word.startswith("host=")]
+    assert service["network_mode"] == "service:proxy"
+    assert "ports" not in service
+    assert all(port.startswith("127.0.0.1:") for port in COMPOSE["services"]["proxy"]["ports"])
+
+
+def test_the_proxy_leads_to_the_ports_of_the_servers():
+    config = (ROOT / "nginx.conf").read_text(encoding="utf-8")
+    ports = re.findall(
+        r"listen (\d+);\s+location / \{\s+proxy_pass http://127.0.0.1:(\d+);", config
+    )
+    words = [COMPOSE["services"][name]["command"] for name in ("collect", "serve")]
+    assert ports == [
+        tuple(re.findall(r"\b(?:port=|url=http://127.0.0.1:)(\d+)", " ".join(command)))[::-1]
+        for command in words
+    ]
 
 
 @pytest.mark.wheel

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import os
 import socket
-from functools import partial
-from typing import Any
 
 import uvicorn
 from fastapi import FastAPI
 
 from ...datasets.errors import InputError
-from .bounded_connection import BoundedConnection, WaitingConnections
 
 #: The address of the proxy that `proxy=true` believes.
 PROXY_ADDRESS = "127.0.0.1"
@@ -50,28 +47,27 @@ def public_url(url: str | None, listener: socket.socket) -> str:
     return (url or f"http://{f'[{host}]' if ':' in host else host}:{port}").rstrip("/")
 
 
-def server_config(app: FastAPI, *, proxy: bool = False, waiting_limit: int = 200) -> uvicorn.Config:
+def server_config(app: FastAPI, *, proxy: bool = False) -> uvicorn.Config:
     """Return uvicorn's configuration of a site.
+
+    What it bounds is in SECURITY.md, with what is left to a proxy, as `nginx.conf` is one: slow requests and
+    connections by address.
 
     Args:
         app: the site.
         proxy: whether a proxy on this machine names the visitors' addresses.
-        waiting_limit: see `WaitingConnections`.
     """
-    connection: Any = partial(
-        BoundedConnection,
-        waiting=WaitingConnections(waiting_limit),
-        proxy=PROXY_ADDRESS if proxy else "",
-    )
     return uvicorn.Config(
         app,
-        http=connection,
+        http="h11",
+        h11_max_incomplete_event_size=32 * 1024,
         ws="none",
         log_level="warning",
         access_log=False,
         proxy_headers=proxy,
         forwarded_allow_ips=PROXY_ADDRESS,
         server_header=False,
+        timeout_keep_alive=15,
         timeout_graceful_shutdown=5,
         limit_concurrency=2000,
     )
