@@ -12,7 +12,7 @@ from ...datasets.errors import InputError
 from ...datasets.paths import expand_home
 from ...metrics.base import Metric
 from ...metrics.learned.common.recipe import Recipe, make_recipe
-from ...metrics.neural.device import Device, resolve
+from ...metrics.neural.models import Device, resolve
 from ..scoring.catalog import resolve_metrics
 from ..scoring.protocol import Protocol
 from ..statistics.bootstrap import StatisticsOptions

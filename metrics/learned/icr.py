@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from ...datasets.errors import InputError
 from ..base import Floats
-from ..neural.weights import need_extra
+from ..neural.models import need_extra
 from ..rows import Rows
 from .common.features import FeatureSource, check_vectors, make_source
 from .common.network_rater import NetworkModel, NetworkRecipe

@@ -16,7 +16,7 @@ import pandas as pd
 
 from ...datasets.errors import InputError
 from ..base import Floats
-from ..neural.weights import need_extra
+from ..neural.models import need_extra
 from ..rows import Rows
 from .common.captioned_images import CaptionedImages, load_captioned_images
 from .common.features import FeatureSource, check_vectors, make_source

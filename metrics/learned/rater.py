@@ -15,8 +15,7 @@ from ...datasets.cache import replacing
 from ...datasets.errors import InputError
 from ...datasets.paths import expand_home
 from ..base import Floats, Metric, UnavailableError
-from ..neural.device import TURN
-from ..neural.weights import hash_of
+from ..neural.models import MODEL_LOCK, hash_of
 from ..registry import register
 from ..rows import Rows
 from .common.calibration import CALIBRATION_FILE, Calibration
@@ -145,7 +144,7 @@ class RaterMetric(Metric):
     bounds: ClassVar[tuple[float | None, float | None]] = (None, None)
     #: A row's features may be looked up by its image's id, which equal rows need not share.
     depends_only_on_content: ClassVar[bool] = False
-    lock: ClassVar[AbstractContextManager[Any]] = TURN
+    lock: ClassVar[AbstractContextManager[Any]] = MODEL_LOCK
 
     @property
     def needs(self) -> frozenset[str]:  # pyright: ignore[reportIncompatibleVariableOverride]

@@ -14,10 +14,17 @@ from ..base import Floats, WordMetric
 from ..registry import register
 from ..rows import Rows
 from ..text.tokens.ptb import tag_words
-from .device import TURN, Device, resolve
+from .models import (
+    MODEL_LOCK,
+    Device,
+    model_programs,
+    need_extra,
+    random_note,
+    resolve,
+    transformers_folder,
+)
 from .sentence_cosine import sentence_embeddings
 from .text import TextModel
-from .weights import model_programs, need_extra, random_note, transformers_folder
 
 #: Places of each noun of a caption among the words that blanks part.
 NounPositions = Mapping[str, list[int]]
@@ -48,7 +55,7 @@ class Aloha(WordMetric):
     backend: Literal["transformers"] = "transformers"
 
     bounds: ClassVar[tuple[float | None, float | None]] = (-1.0, 1.0)
-    lock: ClassVar[AbstractContextManager[Any]] = TURN
+    lock: ClassVar[AbstractContextManager[Any]] = MODEL_LOCK
     distributions: ClassVar[tuple[str, ...]] = (
         *("captau", "scipy", "textblob", "torch", "transformers", "tokenizers"),
     )

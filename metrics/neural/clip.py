@@ -3,37 +3,106 @@
 clip = Clip.of("clipscore", "ViT-B-32-quickgelu", None, "auto", "fp32", 64)
 texts = clip.texts(["a dog runs"], remark)   # rows: embedding, and 1 where the text was cut short
 images = clip.images(["dog.jpg"], remark)    # rows: embedding
+
+Image files are read and decoded by threads, a few batches ahead of the model. The rule is PIL's and that of the CLIPScore
+authors' code: a file is opened with `Image.open`, and the model's own preprocessing does the rest (resize, crop,
+`convert("RGB")`, in its order). It follows that of an animated image the first frame counts, transparency is dropped and not
+blended, EXIF rotation is not applied, CMYK is converted by PIL's plain formula, and 16-bit grey is clipped to 8 bits.
 """
 
 from __future__ import annotations
 
 import json
 import logging
+from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 
+from ...datasets.cores import count_cores
 from ...datasets.download.permission import may_download
 from ...datasets.errors import InputError, unknown
 from ..base import UnavailableError, version_of
 from ..progress import progress_counter
-from . import images as image_files
-from .device import Device, batches, resolve
-from .store import Array, Features, FeatureStore, key_of
-from .weights import (
+from .models import (
+    Device,
+    batches,
     check_file,
     check_keys,
     hash_of,
     load_checkpoint,
     local,
     random_note,
+    resolve,
     weights_root,
 )
+from .store import Array, Features, FeatureStore, key_of
+
+Result = TypeVar("Result")
+
+#: Decoding is done while the model computes; PIL lets other threads run meanwhile.
+WORKERS = min(8, count_cores())
+#: How many images are decoded ahead of the model, at most.
+AHEAD = 128
+
+
+def compute_image_keys(paths: Sequence[str]) -> list[bytes]:
+    """Return the store's key of each image: that of the file's content.
+
+    Raises:
+        InputError: where a file cannot be read.
+    """
+    return list(_work_ahead(_image_key, paths))
+
+
+def decode_images(paths: Sequence[str], preprocess: Callable[[Any], Any]) -> Iterator[Any]:
+    """Return each image as the model's input, in order; at most `AHEAD` of them wait.
+
+    Raises:
+        InputError: where a file cannot be decoded, with its path.
+    """
+    return _work_ahead(lambda path: _decode_image(path, preprocess), paths)
+
+
+def _image_key(path: str) -> bytes:
+    try:
+        return key_of(Path(path).read_bytes())
+    except OSError as error:
+        raise InputError(f"{path}: the image cannot be read ({error.strerror})") from error
+
+
+def _decode_image(path: str, preprocess: Callable[[Any], Any]) -> Any:
+    from PIL import Image
+
+    try:
+        with Image.open(path) as image:
+            return preprocess(image)
+    except (
+        Exception
+    ) as error:  # OSError, SyntaxError, ValueError, struct.error, … by format and fault
+        raise InputError(f"{path}: not an image that PIL can read ({error})") from error
+
+
+def _work_ahead(work: Callable[[str], Result], paths: Sequence[str]) -> Iterator[Result]:
+    waiting: deque[Future[Result]] = deque()
+    with ThreadPoolExecutor(WORKERS) as pool:
+        try:
+            for path in paths:
+                waiting.append(pool.submit(work, path))
+                if len(waiting) > AHEAD:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+        finally:
+            for future in waiting:
+                future.cancel()
+
 
 Precision = Literal["auto", "fp32", "fp16"]
 Remark = Callable[[str], None]
@@ -165,7 +234,7 @@ class Clip:
                 return list(_array(self._loaded().model.encode_image(stacked)))
 
         def run(todo: list[int]) -> Iterator[tuple[Sequence[int], Sequence[Array]]]:
-            pictures = image_files.decoded([paths[i] for i in todo], self._loaded().preprocess)
+            pictures = decode_images([paths[i] for i in todo], self._loaded().preprocess)
             with progress_counter(f"{self.metric}: images", len(todo)) as advance:
                 for pieces, features in batches(
                     zip(todo, pictures, strict=True), self.batch_size, encode, remark
@@ -177,7 +246,7 @@ class Clip:
 
         versions = "|".join(f"{d}:{version_of(d)}" for d in ("pillow", "torchvision"))
         store = FeatureStore.of(f"clip image|{self.signature}|{versions}")
-        return store.get(image_files.keys(paths), run)
+        return store.get(compute_image_keys(paths), run)
 
     def _check_finite(self, features: Sequence[Array], names: Sequence[str]) -> None:
         for feature, name in zip(features, names, strict=True):

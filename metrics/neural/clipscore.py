@@ -21,9 +21,8 @@ from ..base import Floats, Metric
 from ..registry import register
 from ..rows import Rows
 from .clip import Clip, Precision, precision_on, programs
-from .device import TURN, Device, resolve
-from .text_directions import LongPolicy, find_positions, measure_texts, normalise_rows
-from .weights import need_extra
+from .models import MODEL_LOCK, Device, need_extra, resolve
+from .text import LongPolicy, find_positions, measure_texts, normalise_rows
 
 #: Rows at a time, which bounds memory.
 CHUNK = 4096
@@ -55,7 +54,7 @@ class _ClipMetric(Metric):
     precision: Precision = "auto"
     backend: Literal["open_clip"] = "open_clip"
 
-    lock: ClassVar[AbstractContextManager[Any]] = TURN
+    lock: ClassVar[AbstractContextManager[Any]] = MODEL_LOCK
     later_fields: ClassVar[tuple[str, ...]] = ("long",)
     distributions: ClassVar[tuple[str, ...]] = (
         "captau",

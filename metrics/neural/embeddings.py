@@ -1,4 +1,4 @@
-"""Embeddings that another program computed: npz, Parquet and safetensors files.
+"""Embeddings that another program computed, npz, Parquet and safetensors files, and the metrics that read them.
 
 An entry is what its key names: an image, a caption, or a caption beside its image. The key columns
 are texts, `item_id`, `image_id` and `caption`, as many as the file has. An entry has one vector, or,
@@ -14,19 +14,24 @@ where it is of tokens, one for each of them. All three layouts hold the same:
 from __future__ import annotations
 
 import json
+import math
 import zipfile
 import zlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...datasets.errors import InputError
 from ...datasets.paths import expand_home
+from ...datasets.reading.source_files import sha256
+from ..base import Floats, Metric, UnavailableError
+from ..registry import register
 from ..rows import Key, Rows, index_by_key, look_up_all, row_keys
+from .models import weights_root
 
 #: What an entry can be named by.
 KEYS = ("item_id", "image_id", "caption")
@@ -277,3 +282,187 @@ _READERS: dict[str, Callable[[Path, bool], Read]] = {
 }
 #: The endings of files of embeddings.
 ENDINGS = tuple(_READERS)
+
+
+@dataclass(frozen=True)
+class FromFiles(Metric):
+    """A metric with fields that name files.
+
+    Where one is not given, the file is looked for in the weights folder, as METRIC_FIELD with one of
+    the field's endings (`vilbertscore_embeddings.npz`): so a paper's table finds it too.
+    """
+
+    #: The endings of each field's file.
+    endings: ClassVar[Mapping[str, tuple[str, ...]]]
+    #: A row's image is known by its id, which equal rows need not share.
+    depends_only_on_content: ClassVar[bool] = False
+
+    def file(self, field: str) -> Path:
+        """Return the file of a field.
+
+        Raises:
+            UnavailableError: where it is not given, and none lies in the weights folder.
+        """
+        chosen_file = getattr(self, field)
+        if chosen_file is not None:
+            return expand_home(chosen_file)
+        path = self._usual(field)
+        if path is None:
+            name = weights_root() / f"{self.name}_{field}{self.endings[field][0]}"
+            raise UnavailableError(
+                f"metric {self.name}",
+                "needs a file",
+                f"give {field}=FILE, or put it at {name} (its layout: docs/metrics_from_files.md)",
+            )
+        return path
+
+    def _usual(self, field: str) -> Path | None:
+        root = weights_root()
+        paths = (root / f"{self.name}_{field}{ending}" for ending in self.endings[field])
+        return next((path for path in paths if path.is_file()), None)
+
+    def check_rows(self, rows: Rows) -> None:
+        super().check_rows(rows)
+        for field in self.endings:
+            self.file(field)
+
+    @property
+    def programs(self) -> tuple[str, ...]:
+        """The content of files that were not given, for the signature."""
+        usual_files = {f: self._usual(f) for f in self.endings if getattr(self, f) is None}
+        return tuple(
+            f"{field}:{f'sha256-{sha256(path)}' if path else 'missing'}"
+            for field, path in usual_files.items()
+        )
+
+
+@register("vse_cosine")
+@dataclass(frozen=True)
+class VseCosine(FromFiles):
+    """v · t / (|v| |t|) of an image's and a caption's embedding (as VSE++ has it, Faghri et al. 2018).
+
+    Any model that embeds images and texts in one space will do. The layout of the files is that of
+    `embeddings.py`, one vector an entry.
+
+    Args:
+        images: embeddings by `item_id`, or else by `image_id`.
+        texts: embeddings of the same dimension by `item_id`, by `image_id` and `caption`, or else by
+            `caption`.
+    """
+
+    images: str | None = None
+    texts: str | None = None
+    backend: Literal["captau"] = "captau"
+
+    needs: ClassVar[frozenset[str]] = frozenset()
+    bounds: ClassVar[tuple[float | None, float | None]] = (-1.0, 1.0)
+    #: Reading the files takes longer than the cosines.
+    is_cacheable: ClassVar[bool] = False
+    file_fields: ClassVar[tuple[str, ...]] = ("images", "texts")
+    endings: ClassVar[Mapping[str, tuple[str, ...]]] = {"images": ENDINGS, "texts": ENDINGS}
+
+    @property
+    def name(self) -> str:
+        return "vse_cosine"
+
+    def compute(self, rows: Rows) -> Floats:
+        """Cosines of shape (len(rows),).
+
+        Raises:
+            InputError: where a file is broken, the dimensions differ, or an item has no embedding.
+        """
+        images, texts = (Embeddings.read(self.file(f)) for f in self.endings)
+        if images.dimensions != texts.dimensions:
+            raise InputError(
+                f"{texts.path}: texts have {texts.dimensions} dimensions, but images "
+                f"{images.dimensions} in {images.path}; they are of two spaces"
+            )
+        v = images.of_rows(rows, ("item_id",), ("image_id",)).astype(np.float64)
+        t = texts.of_rows(rows, ("item_id",), ("image_id", "caption"), ("caption",))
+        cosines = np.einsum("ij,ij->i", v, t) / np.linalg.norm(v, axis=1)
+        return np.clip(cosines / np.linalg.norm(t.astype(np.float64), axis=1), -1.0, 1.0)
+
+
+_KEY = ("image_id", "caption")
+
+
+@register("vilbertscore")
+@dataclass(frozen=True)
+class ViLBERTScore(FromFiles):
+    """P, R or F of Lee et al. 2020, as the authors' code has them (hwanheelee1993/ViLBERTScore).
+
+    With C the candidate's tokens, R a reference's, and s their cosine:
+
+        P = 1/|C| Σ_c max_r s(c, r)    R = 1/|R| Σ_r max_c s(c, r)    F = 2PR / (P + R)
+
+    A cosine below 0 counts as 0, as it does in that code. Of several references the scores are
+    averaged (each F is of one reference). There is no idf weight and no baseline. A caption without
+    tokens is undefined (NaN).
+
+    The embeddings are read from a file of the layout of `embeddings.py`, of tokens, one entry for
+    each pair of `image_id` and `caption`, candidates and references alike. The published figures
+    are of the last layer of ViLBERT's text stream (multi-task model, task 7): the task token and all
+    word pieces of the lower-cased caption, cut after the 36th, without [CLS], [SEP] and padding.
+
+    Args:
+        embeddings: the file.
+        measure: which of the three.
+    """
+
+    embeddings: str | None = None
+    measure: Literal["f", "p", "r"] = "f"
+    backend: Literal["captau"] = "captau"
+
+    #: Reading the file takes longer than the matching.
+    is_cacheable: ClassVar[bool] = False
+    file_fields: ClassVar[tuple[str, ...]] = ("embeddings",)
+    endings: ClassVar[Mapping[str, tuple[str, ...]]] = {"embeddings": ENDINGS}
+
+    @property
+    def name(self) -> str:
+        return "vilbertscore"
+
+    def compute(self, rows: Rows) -> Floats:
+        """Scores of shape (len(rows),).
+
+        Raises:
+            InputError: where the file is broken, or a candidate or reference has no embeddings.
+        """
+        file = Embeddings.read(self.file("embeddings"), tokens=True)
+        if missing := [c for c in _KEY if c not in file.keys]:
+            raise InputError(f"{file.path}: no '{missing[0]}'; token embeddings are named by both")
+        entries = file.entries(_KEY)
+        keys = row_keys(rows, _KEY, file.path)
+        pair_keys = [(k[0], r) for k, refs in zip(keys, rows.references, strict=True) for r in refs]
+        look_up_all(entries, [*dict.fromkeys([*keys, *pair_keys])], "embedding", file.path)
+        scores = np.empty(len(rows))
+        for i, (key, references) in enumerate(zip(keys, rows.references, strict=True)):
+            reference_scores = [
+                self._match_captions(file.vectors, entries, key, (key[0], r)) for r in references
+            ]
+            scores[i] = sum(reference_scores) / len(reference_scores)
+        return scores
+
+    def _match_captions(
+        self, vectors: Vectors, entries: Mapping[Key, slice], candidate: Key, reference: Key
+    ) -> float:
+        p, r, f = greedy_match(vectors[entries[candidate]], vectors[entries[reference]])
+        return {"p": p, "r": r, "f": f}[self.measure]
+
+
+def greedy_match(candidate: Vectors, reference: Vectors) -> tuple[float, float, float]:
+    """P, R and F of two captions' token embeddings, shapes (n_tokens, dimensions).
+
+    Returns:
+        three numbers from 0 to 1; NaN where a caption has no tokens; F is 0 where P and R are.
+    """
+    if not len(candidate) or not len(reference):
+        return math.nan, math.nan, math.nan
+    similarity = np.clip(_unit(candidate) @ _unit(reference).T, 0.0, 1.0)
+    p, r = float(similarity.max(axis=1).mean()), float(similarity.max(axis=0).mean())
+    return p, r, 2 * p * r / (p + r) if p + r else 0.0
+
+
+def _unit(vectors: Vectors) -> Floats:
+    wide = vectors.astype(np.float64)
+    return wide / np.linalg.norm(wide, axis=1, keepdims=True)

@@ -15,17 +15,25 @@ from ...datasets.errors import InputError
 from ..base import Floats, Metric
 from ..registry import register
 from ..rows import Rows
-from .device import TURN, Device, resolve
+from .models import (
+    MODEL_LOCK,
+    Device,
+    model_programs,
+    need_extra,
+    random_note,
+    resolve,
+    transformers_folder,
+)
 from .store import Array
-from .text import TextEncoder, TextModel
-from .text_directions import (
+from .text import (
     LongPolicy,
+    TextEncoder,
     TextGroup,
+    TextModel,
     find_positions,
     measure_texts,
     normalise_features,
 )
-from .weights import model_programs, need_extra, random_note, transformers_folder
 
 #: Rows at a time, which bounds memory.
 CHUNK = 4096
@@ -60,7 +68,7 @@ class SentenceCosine(Metric):
     backend: Literal["transformers"] = "transformers"
 
     bounds: ClassVar[tuple[float | None, float | None]] = (-1.0, 1.0)
-    lock: ClassVar[AbstractContextManager[Any]] = TURN
+    lock: ClassVar[AbstractContextManager[Any]] = MODEL_LOCK
     later_fields: ClassVar[tuple[str, ...]] = ("long",)
     distributions: ClassVar[tuple[str, ...]] = ("captau", "torch", "transformers", "tokenizers")
 

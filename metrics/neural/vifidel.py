@@ -21,8 +21,8 @@ from ..base import Floats
 from ..progress import progress_counter
 from ..registry import register
 from ..rows import Key, Rows, index_by_key, look_up_all, row_keys
-from .from_files import FromFiles
-from .weights import need_extra
+from .embeddings import FromFiles
+from .models import need_extra
 
 #: Word → its vector of length 1, shape (dimensions,).
 WordVectors = Mapping[str, Floats]

@@ -15,7 +15,7 @@ from pathlib import Path
 import torch
 
 from captau.datasets.sources.demo import candidates
-from captau.metrics.neural.weights import RANDOM
+from captau.metrics.neural.models import RANDOM
 
 #: With it the cosines of texts and images have both signs.
 SEED = 28

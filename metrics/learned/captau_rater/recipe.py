@@ -25,9 +25,8 @@ import pandas as pd
 from ....datasets.errors import InputError
 from ....datasets.own_references import comparison_form
 from ...base import Floats, Metric, version_of
-from ...neural.device import resolve
+from ...neural.models import resolve, transformers_hash
 from ...neural.store import Array
-from ...neural.weights import transformers_hash
 from ...progress import progress_counter
 from ...registry import metric as make_metric
 from ...rows import Rows

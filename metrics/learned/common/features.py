@@ -24,11 +24,10 @@ from ....datasets.paths import expand_home
 from ....datasets.reading.source_files import sha256
 from ...base import Floats, UnavailableError
 from ...neural.clip import Clip
-from ...neural.device import resolve
 from ...neural.embeddings import ENDINGS, Embeddings
+from ...neural.models import need_extra, resolve, transformers_folder
 from ...neural.sentence_cosine import sentence_embeddings
 from ...neural.text import TextModel
-from ...neural.weights import need_extra, transformers_folder
 from ...registry import split_parameters
 from ...rows import Rows
 from . import demo_features

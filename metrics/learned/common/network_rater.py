@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from ...base import Floats
-from ...neural.device import resolve
+from ...neural.models import resolve
 from ...rows import Rows
 from .recipe import Coefficient, Examples, RaterModel, Recipe, correlate_with_ratings
 from .training import TrainingSession, draw_batches

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from ....datasets.errors import InputError
 from ...base import Floats
+from ...neural.models import need_extra, transformers_folder
 from ...neural.store import Array
 from ...neural.text import TextEncoder, TextModel
-from ...neural.weights import need_extra, transformers_folder
 from ...rows import Rows
 
 #: The greatest number of tokens of a text.

@@ -9,7 +9,7 @@ from typing import Any
 
 from ....datasets.cache import replacing
 from ....datasets.errors import InputError
-from ...neural.weights import check_file
+from ...neural.models import check_file
 
 
 def save_tensors(path: Path, tensors: dict[str, Any], card: dict[str, str]) -> None:

@@ -20,8 +20,7 @@ import scipy
 
 from ....datasets.errors import InputError
 from ...base import Floats, version_of
-from ...neural.device import resolve
-from ...neural.weights import transformers_hash
+from ...neural.models import resolve, transformers_hash
 from ...rows import Rows
 from ..common.recipe import Examples, RaterModel, Recipe, register_recipe
 from ..common.spice_metrics import has_parser

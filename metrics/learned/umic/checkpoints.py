@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from ....datasets.errors import InputError
-from ...neural.weights import load_checkpoint
+from ...neural.models import load_checkpoint
 from ..common.weights import parse_card, save_tensors
 
 if TYPE_CHECKING:

@@ -12,8 +12,17 @@ from typing import Any, ClassVar, Literal
 
 from ....datasets.errors import InputError
 from ...base import Floats, Metric, UnavailableError
-from ...neural.device import TURN, Device, on, resolve
-from ...neural.weights import hash_of, local, need_extra, random_note, weights_root
+from ...neural.models import (
+    MODEL_LOCK,
+    Device,
+    hash_of,
+    local,
+    need_extra,
+    on,
+    random_note,
+    resolve,
+    weights_root,
+)
 from ...registry import register
 from ...rows import Rows, row_keys
 from .checkpoints import Head, load_uniter
@@ -67,7 +76,7 @@ class Umic(Metric):
     needs: ClassVar[frozenset[str]] = frozenset()
     #: Features are looked up by the image's id, which equal rows need not share.
     depends_only_on_content: ClassVar[bool] = False
-    lock: ClassVar[AbstractContextManager[Any]] = TURN
+    lock: ClassVar[AbstractContextManager[Any]] = MODEL_LOCK
     distributions: ClassVar[tuple[str, ...]] = ("captau", "torch", "tokenizers")
     name_fields: ClassVar[tuple[str, ...]] = ("head",)
 

@@ -17,8 +17,7 @@ from ....datasets.cache import replacing
 from ....datasets.errors import InputError
 from ....datasets.paths import expand_home
 from ...base import Floats, UnavailableError
-from ...neural.device import resolve
-from ...neural.weights import hash_of, local, need_extra
+from ...neural.models import hash_of, local, need_extra, resolve
 from ...rows import Rows
 from ..common.captioned_images import CaptionedImages, load_captioned_images
 from ..common.features import image_ids

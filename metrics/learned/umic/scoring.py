@@ -11,7 +11,7 @@ import numpy as np
 from ....datasets.errors import InputError
 from ....datasets.reading.json_files import read_text
 from ...base import Floats
-from ...neural.device import batches
+from ...neural.models import batches
 from ...progress import progress_counter
 from .checkpoints import Head
 from .regions import ImageRegions, Regions

@@ -2,6 +2,11 @@
 
 Every answer is kept under the hash of what was asked, so that a run which stops for whatever reason
 (a limit, a fault, Ctrl-C, a kill) has lost nothing that was paid for.
+
+With an `AnswerFile` others repeat a run without the model. A line of it is JSON: `model`, `settings` (temperature, the most
+tokens), `prompt_sha256` (of the text that was asked, captions and references in it), `image_sha256` (or null), `vote`, `text`
+(the answer), and where the endpoint said them `tokens` (each with the probabilities of the likeliest tokens at its place),
+`finish_reason`, `refusal` and `usage`. The file holds no captions and no address.
 """
 
 from __future__ import annotations
@@ -28,6 +33,7 @@ from ....datasets.reading.source_files import sha256
 
 if TYPE_CHECKING:
     import requests
+
 
 #: The environment variable that holds the key. No other is looked at: a key for one service must not
 #: reach another.
@@ -93,7 +99,7 @@ class Answers:
 
 
 @dataclass
-class Purse:
+class SpendingLimits:
     """The limits of what one call may spend, shared by several threads.
 
     Attributes:
@@ -107,7 +113,7 @@ class Purse:
     used: int = 0
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def take(self) -> None:
+    def count_request(self) -> None:
         """Count a request that is about to be sent.
 
         Raises:
@@ -120,7 +126,7 @@ class Purse:
                 raise SpentError(f"max_total_tokens={self.tokens}: {self.used} used")
             self.sent += 1
 
-    def pay(self, answer: Answer) -> None:
+    def count_tokens(self, answer: Answer) -> None:
         """Count the tokens of an answer.
 
         Raises:
@@ -189,7 +195,7 @@ class Endpoint:
         url: up to and without `/chat/completions`.
         parameters: what is sent beside the messages (model, temperature, …).
         answers: where answers are kept.
-        purse: what may be spent.
+        limits: what may be spent.
         concurrency: how many requests are under way at once.
         retries: how often one is sent again after a fault that may pass.
         timeout: seconds to wait for an answer.
@@ -199,7 +205,7 @@ class Endpoint:
     url: str
     parameters: Mapping[str, Any]
     answers: AnswerStore
-    purse: Purse
+    limits: SpendingLimits
     concurrency: int
     retries: int
     timeout: float
@@ -247,20 +253,20 @@ class Endpoint:
         if identities:
             self.announce([questions[i] for i in identities], list(answers.values()))
         with ThreadPoolExecutor(self.concurrency) as pool:
-            bought = {
-                pool.submit(self._buy, questions[i], identity): i
+            futures = {
+                pool.submit(self._request_answer, questions[i], identity): i
                 for i, identity in identities.items()
             }
             try:
-                for future in as_completed(bought):
-                    i = bought[future]
+                for future in as_completed(futures):
+                    i = futures[future]
                     try:
                         answers[i] = future.result()
                     except _StoppedError:
                         continue  # another one failed, and is about to come
                     except (InputError, SpentError) as error:
                         pool.shutdown(cancel_futures=True)
-                        fine = [f for f in bought if not f.cancelled() and f.exception() is None]
+                        fine = [f for f in futures if not f.cancelled() and f.exception() is None]
                         stored_count = len(questions) - len(identities) + len(fine)
                         raise self._failed(label(i), error, stored_count, len(questions)) from error
                     done(len(answers))
@@ -278,16 +284,16 @@ class Endpoint:
             return InputError(f"{self.url}: stopped at {error}; {consequence}: raise the limit")
         return InputError(f"{self.url}: {label}: {error}; {consequence}")
 
-    def _buy(self, question: Question, identity: dict[str, Any]) -> Answer:
+    def _request_answer(self, question: Question, identity: dict[str, Any]) -> Answer:
         """Get one answer from the endpoint, stored before it is returned."""
         try:
-            return self._bought(question, identity)
+            return self._send_until_answered(question, identity)
         except BaseException:
             # At once: no other may be sent while this failure waits to be looked at.
             self._stop.set()
             raise
 
-    def _bought(self, question: Question, identity: dict[str, Any]) -> Answer:
+    def _send_until_answered(self, question: Question, identity: dict[str, Any]) -> Answer:
         import requests
 
         body = {**self.parameters, "messages": [{"role": "user", "content": _content(question)}]}
@@ -295,7 +301,7 @@ class Endpoint:
         while True:
             if self._stop.is_set():
                 raise _StoppedError
-            self.purse.take()
+            self.limits.count_request()
             reason, requested_wait = "", None
             try:
                 response = self._session.post(
@@ -319,7 +325,7 @@ class Endpoint:
                     answer = _parsed(response)
                     if answer is not None:
                         self.answers.put(identity, answer)
-                        self.purse.pay(answer)
+                        self.limits.count_tokens(answer)
                         return answer
                     reason = "the answer is no chat completion"
                 elif response.status_code in PASSING:
@@ -429,3 +435,141 @@ def _retry_after(value: str | None) -> float | None:
         until = until if until.tzinfo else until.replace(tzinfo=UTC)
         seconds = (until - datetime.now(UTC)).total_seconds()
     return max(seconds, 0.0) if seconds == seconds else None
+
+
+_KEY_FIELDS = ("model", "settings", "prompt_sha256", "image_sha256", "vote")
+
+
+@dataclass
+class AnswerFile:
+    """Answers of a file, to which new ones are appended; a store as `Answers` is.
+
+    Args:
+        path: the file, which need not exist.
+        model: the model's name.
+        settings: what else an answer depends on, besides question and vote.
+        answers: the store behind it; what that has already is copied into the file.
+    """
+
+    path: Path
+    model: str
+    settings: Mapping[str, Any]
+    answers: Answers
+    _records: dict[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def __post_init__(self) -> None:
+        data = b""
+        with suppress(FileNotFoundError):
+            try:
+                data = self.path.read_bytes()
+            except IsADirectoryError as error:
+                raise InputError(f"{self.path}: a folder, not a file of answers") from error
+        # A last line without an end was cut when a run was killed; the next answer goes in its place.
+        self._size = data.rfind(b"\n") + 1
+        for number, line in enumerate(data[: self._size].splitlines(), start=1):
+            record = self._parse_line(line, number)
+            key = _key({name: record[name] for name in _KEY_FIELDS})
+            if self._records.setdefault(key, record)["text"] != record["text"]:
+                raise InputError(
+                    f"{self.path}:{number}: the answer differs from that of an earlier line"
+                )
+
+    def _parse_line(self, line: bytes, number: int) -> dict[str, Any]:
+        try:
+            record = json.loads(line)
+            _make_answer(record)
+            is_complete = all(name in record for name in _KEY_FIELDS)
+        except (ValueError, KeyError, TypeError, AttributeError):
+            is_complete, record = False, {}
+        if not is_complete:
+            raise InputError(f"{self.path}:{number}: not an answer of a judge; delete the line")
+        return record
+
+    def get(self, request: Mapping[str, Any]) -> Answer | None:
+        """Return the answer to a request, or None where neither the file nor the store has one."""
+        record = self._records.get(_key(self._name_request(request)))
+        if record is not None:
+            return _make_answer(record)
+        answer = self.answers.get(request)
+        if answer is not None:
+            self._append(request, answer)
+        return answer
+
+    def put(self, request: Mapping[str, Any], answer: Answer) -> None:
+        """Keep an answer in the file, and in the store.
+
+        Raises:
+            InputError: where one of them cannot be written.
+        """
+        self.answers.put(request, answer)
+        self._append(request, answer)
+
+    def _name_request(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        return {
+            "model": self.model,
+            "settings": dict(self.settings),
+            "prompt_sha256": hashlib.sha256(request["text"].encode()).hexdigest(),
+            "image_sha256": request["image"] and request["image"].removeprefix("sha256-"),
+            "vote": request.get("vote", 0),
+        }
+
+    def _append(self, request: Mapping[str, Any], answer: Answer) -> None:
+        name = self._name_request(request)
+        record = {**name, **_shorten_answer(answer)}
+        line = json.dumps(record, ensure_ascii=False).encode() + b"\n"
+        with self._lock:
+            try:
+                self.path.parent.mkdir(parents=True, exist_ok=True)
+                with self.path.open("r+b" if self.path.exists() else "wb") as stream:
+                    stream.truncate(self._size)
+                    stream.seek(self._size)
+                    stream.write(line)
+            except OSError as error:
+                raise InputError(
+                    f"{self.path}: answers cannot be kept there ({error.strerror})"
+                ) from error
+            self._size += len(line)
+            self._records[_key(name)] = record
+
+
+def _key(name: Mapping[str, Any]) -> str:
+    return json.dumps(name, sort_keys=True)
+
+
+def _shorten_answer(answer: Answer) -> dict[str, Any]:
+    """Return what of a chat completion a score or a count of tokens needs."""
+    choice: Any = answer["choices"][0]
+    record: dict[str, Any] = {"text": choice["message"].get("content")}
+    with suppress(KeyError, TypeError):
+        record["tokens"] = [
+            [
+                entry["token"],
+                entry["logprob"],
+                [[likely["token"], likely["logprob"]] for likely in entry["top_logprobs"]],
+            ]
+            for entry in choice["logprobs"]["content"]
+        ]
+    optional = {
+        "refusal": choice["message"].get("refusal"),
+        "finish_reason": choice.get("finish_reason"),
+        "usage": answer.get("usage"),
+    }
+    return record | {name: value for name, value in optional.items() if value is not None}
+
+
+def _make_answer(record: Mapping[str, Any]) -> Answer:
+    """Return the chat completion that a line stands for."""
+    tokens = [
+        {
+            "token": token,
+            "logprob": logprob,
+            "top_logprobs": [{"token": t, "logprob": p} for t, p in likely],
+        }
+        for token, logprob, likely in record.get("tokens", [])
+    ]
+    message = {"content": record["text"], "refusal": record.get("refusal")}
+    choice: dict[str, Any] = {"message": message, "finish_reason": record.get("finish_reason")}
+    if "tokens" in record:
+        choice["logprobs"] = {"content": tokens}
+    return {"choices": [choice], "usage": record.get("usage")}

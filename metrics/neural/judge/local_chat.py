@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ....datasets.errors import InputError
-from ..weights import check_keys, transformers_hash
+from ..models import check_keys, transformers_hash
 from .endpoint import Answer, AnswerStore, Question
 
 

@@ -19,14 +19,76 @@ from ...base import Floats, Metric, UnavailableError, version_of
 from ...progress import advance_to, progress_counter
 from ...registry import register
 from ...rows import Rows
-from ..device import TURN, resolve
-from ..weights import need_extra, transformers_folder, transformers_hash
-from . import token_costs
-from .answer_file import AnswerFile
-from .answer_reading import UnusableError, score_of
-from .endpoint import Answer, Answers, AnswerStore, Endpoint, Purse, Question
+from ..models import MODEL_LOCK, need_extra, resolve, transformers_folder, transformers_hash
+from .endpoint import Answer, AnswerFile, Answers, AnswerStore, Endpoint, Question, SpendingLimits
 from .local_chat import LocalChat
-from .presets import Preset, load_preset, read_prompt
+from .presets import Preset, UnusableError, load_preset, read_prompt, score_of
+
+#: A rule of thumb for English, where no answer has said yet how many tokens a question has.
+_CHARACTERS_PER_TOKEN = 4
+
+
+@dataclass(frozen=True)
+class Prices:
+    """Prices of a million tokens, in any currency; None where they are not known."""
+
+    sent: float | None
+    answered: float | None
+
+    def describe_cost(self, sent: float, answered: float) -> str:
+        """Return the cost of some tokens, for a message; empty without prices."""
+        if self.sent is None or self.answered is None:
+            return ""
+        return f", cost {(sent * self.sent + answered * self.answered) / 1e6:,.4f}"
+
+
+def estimate_costs(
+    questions: Sequence[Question], stored: Sequence[Answer], max_tokens: int, prices: Prices
+) -> str:
+    """Say what questions will take.
+
+    Args:
+        questions: those to be asked.
+        stored: answers to others, from which tokens are estimated where they say them.
+    """
+    counts = [count for answer in stored if (count := _count_tokens(answer)) is not None]
+    if counts:
+        tokens_each = sum(sent for sent, _ in counts) / len(counts)
+        sent, origin = tokens_each * len(questions), f"as many each as {len(counts)} earlier ones"
+    else:
+        sent = sum(len(question.text) for question in questions) / _CHARACTERS_PER_TOKEN
+        origin = f"at {_CHARACTERS_PER_TOKEN} characters each"
+        if any(question.image for question in questions):
+            origin += ", and those of the images"
+    answered = max_tokens * len(questions)
+    cost = prices.describe_cost(sent, answered)
+    return (
+        f"{len(questions):,} requests, about {sent:,.0f} tokens sent ({origin}), "
+        f"at most {answered:,} answered{cost.replace('cost', 'cost about')}"
+    )
+
+
+def summarise_costs(answers: Sequence[Answer], prices: Prices) -> str:
+    """Say what answers took, as the endpoint counted it; empty where it did not."""
+    counts = [count for answer in answers if (count := _count_tokens(answer)) is not None]
+    if not counts:
+        return ""
+    sent, answered = (sum(column) for column in zip(*counts, strict=True))
+    unknown = len(answers) - len(counts)
+    remainder = f"; {unknown:,} answers do not say theirs" if unknown else ""
+    return (
+        f"{len(counts):,} answers took {sent:,} tokens sent and {answered:,} answered"
+        f"{prices.describe_cost(sent, answered)}{remainder}"
+    )
+
+
+def _count_tokens(answer: Answer) -> tuple[int, int] | None:
+    usage: Any = answer.get("usage")
+    if not isinstance(usage, dict):
+        return None
+    sent, answered = usage.get("prompt_tokens"), usage.get("completion_tokens")
+    return (sent, answered) if isinstance(sent, int) and isinstance(answered, int) else None
+
 
 logger = logging.getLogger(__name__)
 
@@ -151,7 +213,7 @@ class MllmJudge(Metric):
 
     @property
     def lock(self) -> AbstractContextManager[Any]:  # pyright: ignore[reportIncompatibleVariableOverride]
-        return TURN if self.backend == "transformers" else nullcontext()
+        return MODEL_LOCK if self.backend == "transformers" else nullcontext()
 
     @property
     def signature(self) -> str:
@@ -207,7 +269,7 @@ class MllmJudge(Metric):
         ]
         answers = self.ask(questions, preset, lambda i: rows.label(i // self.votes))
         scores, reasons = self._read(answers, preset)
-        summary = token_costs.summarise(answers, self._prices)
+        summary = summarise_costs(answers, self._prices)
         for remark in filter(None, (summary, self._describe_unusable(reasons, len(answers), rows))):
             rows.add_remark(self.spec, remark)
         by_row = np.ma.masked_invalid(scores.reshape(len(rows), self.votes))
@@ -295,14 +357,14 @@ class MllmJudge(Metric):
             )
 
         def announce(missing: list[Question], stored: list[Answer]) -> None:
-            text = token_costs.estimate(missing, stored, preset.max_tokens, self._prices)
+            text = estimate_costs(missing, stored, preset.max_tokens, self._prices)
             logger.warning("metric mllm_judge: %s: %s", self.model, text)
 
         return Endpoint(
             url=self.url,
             parameters={"model": self.model, **settings},
             answers=answers,
-            purse=Purse(self.max_requests, self.max_total_tokens),
+            limits=SpendingLimits(self.max_requests, self.max_total_tokens),
             concurrency=self.concurrency,
             retries=self.retries,
             timeout=self.timeout,
@@ -310,5 +372,5 @@ class MllmJudge(Metric):
         )
 
     @property
-    def _prices(self) -> token_costs.Prices:
-        return token_costs.Prices(self.price_sent, self.price_answered)
+    def _prices(self) -> Prices:
+        return Prices(self.price_sent, self.price_answered)

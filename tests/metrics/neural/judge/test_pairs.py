@@ -11,10 +11,10 @@ import captau
 from captau.benchmarks.evaluation.judge_audit import audit_judge
 from captau.datasets.preferences import make_preferences
 from captau.datasets.schema import CaptionSet, Card, make_items
-from captau.metrics.neural.judge.answer_reading import UnusableError, choice_of
 from captau.metrics.neural.judge.pairs import judge_pairs
+from captau.metrics.neural.judge.presets import UnusableError, choice_of
 from tests.conftest import run_captau, says
-from tests.metrics.judge_stub import cache, completion, judge, pauses, stub, sure
+from tests.metrics.neural.judge.judge_stub import cache, completion, judge, pauses, stub, sure
 
 __all__ = ["cache", "pauses", "stub"]  # the fixtures
 

@@ -12,11 +12,10 @@ import pytest
 
 from captau.benchmarks.scoring.catalog import metric_style
 from captau.datasets.sources.fleur import load_fleur
-from captau.metrics.neural.judge.answer_reading import UnusableError, score_of
 from captau.metrics.neural.judge.metric import MllmJudge, PresetName
-from captau.metrics.neural.judge.presets import load_preset
+from captau.metrics.neural.judge.presets import UnusableError, load_preset, score_of
 from tests.conftest import says
-from tests.metrics.judge_stub import cache, completion, judge, pauses, rows, stub, sure
+from tests.metrics.neural.judge.judge_stub import cache, completion, judge, pauses, rows, stub, sure
 
 __all__ = ["cache", "pauses", "stub"]  # the fixtures
 
