@@ -9,6 +9,7 @@ import re
 
 from ...conf import CONFIG_DIR, group
 from ...datasets.errors import InputError
+from ..statistics.coefficients.registry import coefficient_names
 from .arguments import OWN_FILES
 from .command import Command
 from .registry import COMMANDS, split_command
@@ -76,9 +77,13 @@ def _ask_hydra(command: Command, arguments: list[str]) -> str:
 
 
 def _metric_words(command: Command, last_word: str) -> list[str]:
-    """Return completions of `metrics=` and `experiment=`, which are no config groups to Hydra."""
+    """Return completions of metrics, coefficients and `experiment=`, which are no config groups to Hydra."""
     key = last_word.partition("=")[0]
-    names = {"metrics": [*group("suite"), *group("metric")], "experiment": group("experiment")}
+    names = {
+        "metrics": [*group("suite"), *group("metric")],
+        "experiment": group("experiment"),
+        "protocol.coefficients": coefficient_names(),
+    }
     if key not in names or all(option.key != key for option in command.declared()):
         return []
     return [word for name in names[key] if (word := f"{key}={name}").startswith(last_word)]

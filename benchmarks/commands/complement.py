@@ -28,7 +28,8 @@ from ..runs.tables import MISSING, ResultTable, format_number
 from ..scoring.catalog import metric_style
 from ..scoring.unavailable_metrics import warn_unavailable
 from ..statistics.bootstrap import number_images
-from ..statistics.coefficients import Coefficient, correlate, undefined_reason
+from ..statistics.coefficients.coefficient import CoefficientValue, undefined_reason
+from ..statistics.coefficients.registry import correlate
 from ..statistics.remarks import Remark, Undefined, remark
 
 COMPLEMENT_COLUMNS = (
@@ -126,7 +127,7 @@ def _metric_correlations(scores: Mapping[str, pd.Series], item_ids: Any) -> Iter
         for coefficient in ("pearson", "tau_b"):
             correlation = correlate(x[is_defined], y[is_defined], coefficient)
             if correlation.reason is Undefined.CONSTANT_RATINGS:
-                correlation = Coefficient.undefined(remark(Undefined.CONSTANT_OTHER_SCORES))
+                correlation = CoefficientValue.undefined(remark(Undefined.CONSTANT_OTHER_SCORES))
             yield {
                 "kind": "correlation",
                 "metric": a,

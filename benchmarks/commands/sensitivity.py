@@ -24,9 +24,10 @@ from ..reporting.run_results import RunOutput
 from ..reporting.sensitivity_figure import sensitivity_figure
 from ..runs.progress_bar import StepProgress
 from ..runs.run_output import RunClock
-from ..runs.tables import COEFFICIENT_STYLE, MISSING, ResultTable, format_number
+from ..runs.tables import MISSING, ResultTable, format_number
 from ..scoring.catalog import metric_style
 from ..scoring.unavailable_metrics import warn_unavailable
+from ..statistics.coefficients.registry import are_of_preferences, find_coefficient
 
 _DRAWN_FROM = {
     "images": "drawn with replacement",
@@ -84,7 +85,7 @@ def _tables(
     tables: list[ResultTable] = []
     grouped: Any = rows.groupby(["dimension", "coefficient"], sort=False)
     for (dimension, coefficient), part in grouped:
-        title = f"{dataset}, {dimension}: {COEFFICIENT_STYLE[coefficient][0]}"
+        title = f"{dataset}, {dimension}: {find_coefficient(coefficient).symbol}"
         if kind == "power":
             tables.append(_power_table(part, title, labels))
         elif kind == "length":
@@ -122,7 +123,7 @@ def _curve_table(
 
 def _length_table(rows: pd.DataFrame, title: str, labels: Mapping[str, str]) -> ResultTable:
     """Return the coefficients by band of caption length, with their intervals."""
-    is_of_pairs = set(rows["coefficient"]) == {"accuracy"}
+    is_of_pairs = are_of_preferences(rows["coefficient"]).all()
     within = (
         "in pairs that are few words apart, it tells little"
         if is_of_pairs
@@ -195,7 +196,7 @@ def _protocol_tables(
 ) -> list[ResultTable]:
     """Return each metric's range over protocols, and each protocol's values of the first coefficient."""
     coefficients = list(dict.fromkeys(rows["coefficient"]))
-    signs = {c: COEFFICIENT_STYLE[c][0] for c in coefficients}
+    signs = {c: find_coefficient(c).symbol for c in coefficients}
     ranges: list[tuple[str, list[str]]] = []
     for metric, part in rows.groupby("metric", sort=False):
         cells: list[str] = []

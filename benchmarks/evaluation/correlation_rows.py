@@ -10,7 +10,9 @@ import numpy as np
 import pandas as pd
 
 from ...metrics.base import Floats
-from ..statistics.coefficients import Coefficient, correlate, preference_accuracy
+from ..statistics.coefficients.accuracy import Accuracy
+from ..statistics.coefficients.coefficient import CoefficientValue, PreferenceCoefficient
+from ..statistics.coefficients.registry import correlate, find_coefficient
 from ..statistics.intervals import ExtraRow
 from ..statistics.preferences import MEAN_DIMENSION
 from ..statistics.rating_table import RatingTable
@@ -68,7 +70,7 @@ def metric_rows(selection: EvaluationSet, metric: str, scores: pd.Series, note: 
             cells = _cells(correlation.with_remarks(*dropped), rated.n_items, len(rated.scores))
             rows.append({"dimension": dimension, "coefficient": coefficient, **cells})
     if selection.uses_preferences:
-        rows += _accuracy_rows(selection, selection.judged_pairs.differences(scores))
+        rows += _preference_rows(selection, selection.judged_pairs.differences(scores))
     if selection.graded_coefficients:
         rows += _graded_rows(selection, scores)
     if not rows:
@@ -86,7 +88,7 @@ def pair_floor_rows(
     Args:
         differences: as `JudgedPairs.floors` returns them.
     """
-    return _complete(_accuracy_rows(selection, differences), selection, floor, note)
+    return _complete(_preference_rows(selection, differences), selection, floor, note)
 
 
 def pair_ceiling_rows(selection: EvaluationSet) -> list[Row]:
@@ -98,13 +100,13 @@ def pair_ceiling_rows(selection: EvaluationSet) -> list[Row]:
             is_own = judged.dimension == number
             counted = outcomes.is_counted & is_own
             value = float(outcomes.values[counted].mean()) if counted.any() else float("nan")
-            result = Coefficient(value, remarks=(remark(PAIR_CEILING_NOTES[ceiling]),))
+            result = CoefficientValue(value, remarks=(remark(PAIR_CEILING_NOTES[ceiling]),))
             if not counted.any():
-                result = Coefficient.undefined(remark(Undefined.NO_SECOND_RATING))
-            of_ceiling.append(_pair_row(dimension, "accuracy", result, judged.frame[counted]))
+                result = CoefficientValue.undefined(remark(Undefined.NO_SECOND_RATING))
+            of_ceiling.append(_pair_row(dimension, Accuracy.name, result, judged.frame[counted]))
         mean = _mean_accuracy({row["dimension"]: row["value"] for row in of_ceiling})
         counted_pairs = judged.frame[outcomes.is_counted]
-        of_ceiling.append(_pair_row(MEAN_DIMENSION, "accuracy", mean, counted_pairs))
+        of_ceiling.append(_pair_row(MEAN_DIMENSION, Accuracy.name, mean, counted_pairs))
         rows += _complete(of_ceiling, selection, ceiling, "")
     return rows
 
@@ -133,8 +135,21 @@ def _graded_rows(selection: EvaluationSet, scores: pd.Series) -> list[Row]:
     return rows
 
 
-def _accuracy_rows(selection: EvaluationSet, differences: Floats) -> list[Row]:
-    """Return the accuracy on each dimension of preferences, and the mean of the dimensions."""
+def _preference_rows(selection: EvaluationSet, differences: Floats) -> list[Row]:
+    """Return each coefficient on each dimension of preferences, and on the mean of the dimensions."""
+    coefficients = map(find_coefficient, selection.preference_coefficients)
+    return [
+        row
+        for coefficient in coefficients
+        if isinstance(coefficient, PreferenceCoefficient)
+        for row in _rows_of_preferences(selection, differences, coefficient)
+    ]
+
+
+def _rows_of_preferences(
+    selection: EvaluationSet, differences: Floats, coefficient: PreferenceCoefficient
+) -> list[Row]:
+    """Return a coefficient on each dimension of preferences, and the mean of the dimensions."""
     judged = selection.judged_pairs
     if selection.protocol.undefined == "drop":
         is_gap = np.isnan(differences)
@@ -145,7 +160,7 @@ def _accuracy_rows(selection: EvaluationSet, differences: Floats) -> list[Row]:
     for number, outcomes in enumerate(judged.outcomes(differences)):
         dimension = judged.dimensions[number]
         captions = judged.groups[0][judged.dimension == number]
-        accuracy = preference_accuracy(outcomes, judged.ties, captions)
+        accuracy = coefficient.value(outcomes, judged.ties, captions)
         if n_tied := judged.n_tied[dimension]:
             accuracy = accuracy.with_remarks(remark(Note.TIED_PAIRS, n_pairs=n_tied))
         n_pairs = int((everything.dimension == number).sum())
@@ -153,26 +168,30 @@ def _accuracy_rows(selection: EvaluationSet, differences: Floats) -> list[Row]:
             counts = {"n_dropped": n_dropped, "n_pairs": n_pairs}
             accuracy = accuracy.with_remarks(remark(Note.DROPPED_PAIRS, **counts))
         counted.append(judged.frame[judged.dimension == number][outcomes.is_counted])
-        rows.append(_pair_row(dimension, "accuracy", accuracy, counted[-1]))
+        rows.append(_pair_row(dimension, coefficient.name, accuracy, counted[-1]))
     mean = _mean_accuracy({row["dimension"]: row["value"] for row in rows})
-    return [*rows, _pair_row(MEAN_DIMENSION, "accuracy", mean, pd.concat(counted))]
+    return [*rows, _pair_row(MEAN_DIMENSION, coefficient.name, mean, pd.concat(counted))]
 
 
-def _pair_row(dimension: str, coefficient: str, result: Coefficient, pairs: pd.DataFrame) -> Row:
+def _pair_row(
+    dimension: str, coefficient: str, result: CoefficientValue, pairs: pd.DataFrame
+) -> Row:
     n_items = pd.concat([pairs["item_a"], pairs["item_b"]]).nunique()
     cells = _cells(result, n_items, len(pairs))
     return {"dimension": dimension, "coefficient": coefficient, **cells}
 
 
-def _mean_accuracy(by_dimension: Mapping[str, float]) -> Coefficient:
+def _mean_accuracy(by_dimension: Mapping[str, float]) -> CoefficientValue:
     undefined = [dimension for dimension, value in by_dimension.items() if np.isnan(value)]
     if undefined:
         dimensions = ", ".join(undefined)
-        return Coefficient.undefined(remark(Undefined.UNDEFINED_DIMENSIONS, dimensions=dimensions))
+        return CoefficientValue.undefined(
+            remark(Undefined.UNDEFINED_DIMENSIONS, dimensions=dimensions)
+        )
     if not by_dimension:
-        return Coefficient.undefined(remark(Undefined.NO_PREFERENCES))
+        return CoefficientValue.undefined(remark(Undefined.NO_PREFERENCES))
     mean = float(np.mean(list(by_dimension.values())))
-    return Coefficient(mean, remarks=(remark(Note.MEAN_OF_DIMENSIONS),))
+    return CoefficientValue(mean, remarks=(remark(Note.MEAN_OF_DIMENSIONS),))
 
 
 def ceiling_rows(selection: EvaluationSet) -> Ceilings:
@@ -207,7 +226,7 @@ def ceiling_rows(selection: EvaluationSet) -> Ceilings:
                 if not np.isnan(ceiling.value):
                     extra = ExtraRow((name, dimension, coefficient), ceiling.points)
                     draws.setdefault(dimension, []).append(extra)
-                value = Coefficient(ceiling.value, remarks=ceiling.remarks)
+                value = CoefficientValue(ceiling.value, remarks=ceiling.remarks)
                 rows.append(
                     {
                         **_names(selection, name),
@@ -223,7 +242,7 @@ def _names(selection: EvaluationSet, metric: str) -> Row:
     return {"dataset": selection.name, "protocol": selection.protocol.name, "metric": metric}
 
 
-def _cells(correlation: Coefficient, n_items: int, n_ratings: int) -> Row:
+def _cells(correlation: CoefficientValue, n_items: int, n_ratings: int) -> Row:
     return {
         "value": correlation.value,
         "n_items": n_items,

@@ -10,10 +10,10 @@ import numpy as np
 import pandas as pd
 
 from ...metrics.base import Metric
-from ..runs.tables import COEFFICIENT_STYLE, ResultTable, format_number, format_p_value
+from ..runs.tables import ResultTable, format_coefficient, format_number, format_p_value
 from ..scoring.catalog import MetricStyle, metric_style
+from ..statistics.coefficients.registry import are_of_preferences, find_coefficient
 from ..statistics.multiple_tests import p_value_column
-from ..statistics.preferences import MEAN_DIMENSION
 from ..statistics.virtual_raters import CEILINGS
 from .floors import FLOOR_NOTES, FLOORS
 from .measured_dataset import MeasuredDataset, row_key
@@ -57,7 +57,7 @@ class _PrintedColumn:
         value = row["value"]
         if self.content == "width":
             value = (row["ci_high"] - row["ci_low"]) / 2
-        return format_number(float(value), *COEFFICIENT_STYLE[self.coefficient][2:])
+        return format_coefficient(float(value), self.coefficient)
 
 
 def correlation_table(measured: MeasuredDataset, metrics: Sequence[Metric]) -> ResultTable:
@@ -100,19 +100,20 @@ def correlation_table(measured: MeasuredDataset, metrics: Sequence[Metric]) -> R
 
 def _columns(measured: MeasuredDataset) -> list[_PrintedColumn]:
     frame = measured.correlations
-    of_ratings = frame.loc[frame["coefficient"] != "accuracy", "dimension"]
+    of_ratings = frame.loc[~are_of_preferences(frame["coefficient"]), "dimension"]
     has_dimensions = len(measured.protocol.dimension) > 1 or of_ratings.nunique() > 1
     ranked = {key[1:] for key in measured.ranks}
     columns: list[_PrintedColumn] = []
     grouped: Any = frame.groupby(["dimension", "coefficient"], sort=False)
     for (dimension, coefficient), rows in grouped:
-        head, latex_head, _, _ = COEFFICIENT_STYLE[coefficient]
+        found = find_coefficient(coefficient)
+        head, latex_head = found.symbol, found.latex
         if has_dimensions or dimension not in measured.protocol.dimension:
             label = measured.caption_set.card.label(dimension)
             head = f"{label} {head}"
             latex_head = f"{label.replace('_', ' ')} {latex_head}"
         contents = [("value", head, latex_head)]
-        if coefficient != "accuracy" or dimension == MEAN_DIMENSION:
+        if found.is_summary(dimension):
             if rows["ci_low"].notna().any():
                 contents.append(("width", "±", r"$\pm$"))
             if (dimension, coefficient) in ranked:
@@ -136,7 +137,7 @@ def _notes(
     words = [word_dimension(dimension) for dimension in measured.protocol.dimension]
     of_captions = frame[~frame["dimension"].isin(words)]
     counts = of_captions.groupby("coefficient", sort=False)[["n_items", "n_ratings"]].max()
-    unit = "preference pairs" if set(frame["coefficient"]) == {"accuracy"} else "data points"
+    unit = "preference pairs" if are_of_preferences(frame["coefficient"]).all() else "data points"
     notes.append(
         f"{int(counts['n_items'].max()):,} items, {int(counts['n_ratings'].max()):,} {unit}; "
         f"protocol {measured.protocol.name}: {describe_protocol(measured.protocol)}."
@@ -208,7 +209,8 @@ def difference_tables(
     tables: list[ResultTable] = []
     grouped: Any = measured.differences.groupby(["dimension", "coefficient"], sort=False)
     for (dimension, coefficient), differences in grouped:
-        if coefficient == "accuracy" and dimension != MEAN_DIMENSION:
+        found = find_coefficient(coefficient)
+        if not found.is_summary(dimension):
             continue
         available_tests = [test for test in tests if test in set(differences["test"])]
         pairs = differences.groupby(["metric_a", "metric_b"], sort=False)
@@ -221,8 +223,7 @@ def difference_tables(
             )
             for _, pair in pairs
         ]
-        name = COEFFICIENT_STYLE[coefficient][0]
-        title = f"{measured.caption_set.card.title}, {dimension}: differences of {name}"
+        title = f"{measured.caption_set.card.title}, {dimension}: differences of {found.symbol}"
         columns = ["difference", "from", "to", *(_TEST_LABELS[test] for test in available_tests)]
         notes = [
             f"from, to: {100 * statistics.level:g} % interval by resampling images; p is corrected for "
@@ -236,10 +237,10 @@ def _difference_row(
     by_test: Any, tests: Sequence[str], p_value: str, labels: Mapping[str, str]
 ) -> tuple[str, list[str]]:
     first = by_test.loc["bootstrap"]
-    scale = COEFFICIENT_STYLE[first["coefficient"]][2:]
     sign = -1 if first["difference"] < 0 else 1
     ends = sorted((sign * first["ci_low"], sign * first["ci_high"]))
-    cells = [format_number(float(v), *scale) for v in (abs(first["difference"]), *ends)]
+    numbers = (abs(first["difference"]), *ends)
+    cells = [format_coefficient(float(v), first["coefficient"]) for v in numbers]
     cells += [format_p_value(float(by_test.loc[test, p_value])) for test in tests]
     better, worse = (labels[first[side]] for side in ("metric_a", "metric_b")[::sign])
     return f"{better} over {worse}", cells

@@ -18,13 +18,18 @@ from ...datasets.schema import CaptionSet
 from ...metrics.base import Floats
 from ..scoring.protocol import Protocol
 from ..statistics.bootstrap import number_images
-from ..statistics.coefficients import Coefficient, undefined_reason
-from ..statistics.detection import DETECTION_COEFFICIENTS
+from ..statistics.coefficients.coefficient import (
+    CoefficientValue,
+    RatingCoefficient,
+    undefined_reason,
+)
+from ..statistics.coefficients.detection import DetectionCoefficient
+from ..statistics.coefficients.registry import find_coefficient
 from ..statistics.levels import correlate_at_level
 from ..statistics.preferences import PairOutcomes
 from ..statistics.remarks import Remark
-from ..statistics.weighted_coefficients import Ints
-from .judged_pairs import GRADED_COEFFICIENTS, JudgedPairs
+from ..statistics.weighted_pairs import Ints
+from .judged_pairs import JudgedPairs
 
 
 @dataclass(frozen=True)
@@ -32,7 +37,7 @@ class DataPoints:
     """The data points of one dimension that count for a metric.
 
     Attributes:
-        scores, ratings: shape (n_points,), as `levels.correlate_at` takes them.
+        scores, ratings: shape (n_points,), as `levels.correlate_at_level` takes them.
         keys: columns `image_id` and `system` of the points, indexed by item id.
         image: the number of each point's image among those of all points, shape (n_points,).
         n_dropped: the points that `protocol.undefined=drop` leaves out.
@@ -51,7 +56,7 @@ class DataPoints:
         """The number of items with a point."""
         return self.keys.index.nunique()
 
-    def correlate(self, protocol: Protocol, coefficient: str) -> Coefficient:
+    def correlate(self, protocol: Protocol, coefficient: str) -> CoefficientValue:
         """Return a coefficient at the protocol's level."""
         return correlate_at_level(protocol.level, self.scores, self.ratings, self.keys, coefficient)
 
@@ -92,18 +97,36 @@ class EvaluationSet:
 
     @property
     def rating_coefficients(self) -> list[str]:
-        """The protocol's coefficients, but for the accuracy on preferences."""
-        return [c for c in self.protocol.coefficients if c != "accuracy"]
+        """The names of the protocol's coefficients, but for those of preferences."""
+        return [c for c in self.protocol.coefficients if not find_coefficient(c).is_of_preferences]
+
+    @property
+    def detection_coefficients(self) -> list[str]:
+        """The names of the protocol's coefficients of detection."""
+        return [
+            c
+            for c in self.protocol.coefficients
+            if isinstance(find_coefficient(c), DetectionCoefficient)
+        ]
+
+    @property
+    def preference_coefficients(self) -> tuple[str, ...]:
+        """The names of the protocol's coefficients of preferences."""
+        return tuple(c for c in self.protocol.coefficients if find_coefficient(c).is_of_preferences)
 
     @property
     def graded_coefficients(self) -> list[str]:
-        """The protocol's coefficients that graded preferences have, beside the accuracy."""
-        return [c for c in self.protocol.coefficients if c in GRADED_COEFFICIENTS]
+        """The names of the protocol's coefficients that graded preferences have, beside the accuracy."""
+        return [
+            c
+            for c in self.protocol.coefficients
+            if isinstance(found := find_coefficient(c), RatingCoefficient) and found.is_signed
+        ]
 
     @property
     def uses_preferences(self) -> bool:
-        """Tell whether the protocol asks for the accuracy on preferences."""
-        return "accuracy" in self.protocol.coefficients
+        """Tell whether the protocol asks for a coefficient of preferences, such as the accuracy."""
+        return bool(self.preference_coefficients)
 
     @cached_property
     def keys(self) -> pd.DataFrame:
@@ -140,8 +163,8 @@ class EvaluationSet:
     @property
     def has_words(self) -> bool:
         """Tell whether words of the selected items are marked, and count: they do in a pooled detection."""
-        is_detection = set(DETECTION_COEFFICIENTS) & set(self.protocol.coefficients)
-        return bool(is_detection) and self.protocol.level == "pooled" and not self.words.empty
+        is_detection = bool(self.detection_coefficients) and self.protocol.level == "pooled"
+        return is_detection and not self.words.empty
 
     @cached_property
     def words(self) -> pd.DataFrame:

@@ -21,11 +21,8 @@ from ..statistics.preferences import (
     judge_differences,
     pair_differences,
 )
-from ..statistics.weighted_coefficients import Floats, Ints
+from ..statistics.weighted_pairs import Floats, Ints
 from .floors import count_words
-
-#: Coefficients of graded preferences with differences of scores.
-GRADED_COEFFICIENTS = ("tau_c", "tau_b", "tau_a", "gamma", "spearman", "pearson")
 
 
 @dataclass(frozen=True)
@@ -176,7 +173,7 @@ class JudgedPairs:
         keys = pd.MultiIndex.from_arrays([np.where(is_turned, b, a), np.where(is_turned, a, b)])
         return pd.factorize(keys)[0].astype(np.int64), np.where(is_turned, -1.0, 1.0)
 
-    def accuracy_panel(
+    def outcome_panel(
         self, differences: Mapping[str, Floats], ceilings: Mapping[str, PairOutcomes], *, drop: bool
     ) -> PreferencePanel:
         """Return the panel of accuracies.

@@ -10,9 +10,8 @@ import pandas as pd
 
 from ...datasets.errors import InputError
 from ..statistics.bootstrap import BLOCK, number_images
-from ..statistics.panels import Mask
 from ..statistics.preferences import MEAN_DIMENSION
-from ..statistics.weighted_coefficients import Floats
+from ..statistics.weighted_pairs import Floats, Mask
 from .evaluation_set import EvaluationSet
 
 #: The number of bands; fewer where many captions have equally many words.
@@ -97,7 +96,7 @@ def compute_band_accuracies(
         image, n_images = number_images(pairs.image[band.is_in].tolist())
         part = replace(pairs.without(~band.is_in), image=image, n_images=n_images)
         inside = {metric: column[band.is_in] for metric, column in differences.items()}
-        panel = part.accuracy_panel(inside, {}, drop=selection.protocol.undefined == "drop")
+        panel = part.outcome_panel(inside, {}, drop=selection.protocol.undefined == "drop")
         rng = np.random.default_rng([seed, band.longest])
         shares = np.full(n_images, 1 / n_images)
         weights = rng.multinomial(n_images, shares, n_draws).T.astype(np.float64)

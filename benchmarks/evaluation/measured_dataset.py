@@ -32,6 +32,7 @@ from ..scoring.protocol import Protocol
 from ..scoring.score_store import ScoreStore
 from ..scoring.scorer import Scorer, metric_caveats, score_all
 from ..statistics.bootstrap import Interval, StatisticsOptions, count_blocks
+from ..statistics.coefficients.registry import find_coefficient, list_coefficients
 from ..statistics.disattenuation import disattenuate
 from ..statistics.intervals import (
     RowKey,
@@ -42,7 +43,6 @@ from ..statistics.intervals import (
 )
 from ..statistics.panels import Panel, RatingPanel, make_rating_panel
 from ..statistics.rating_table import RatingTable
-from ..statistics.significance import TEST_COEFFICIENTS
 from .correlation_rows import (
     Ceilings,
     Row,
@@ -359,7 +359,8 @@ def _pair_panels(
     if selection.uses_preferences and len(pairs.frame):
         differences = {metric: pairs.differences(series) for metric, series in scores.items()}
         differences |= pair_differences
-        panels.append(pairs.accuracy_panel(differences, selection.pair_ceilings, drop=drop))
+        panel = pairs.outcome_panel(differences, selection.pair_ceilings, drop=drop)
+        panels.append(replace(panel, coefficients=selection.preference_coefficients))
     if coefficients := selection.graded_coefficients:
         answers = selection.all_pairs
         differences = {metric: answers.differences(series) for metric, series in scores.items()}
@@ -432,15 +433,15 @@ def _check_comparable(
         raise InputError(
             f"dataset {name}: too few images with judgements ({fewest}); a comparison needs two"
         )
-    coefficients = (
-        {"accuracy"} if any(not isinstance(p, RatingPanel) for p in panels) else set[str]()
-    )
-    if any(isinstance(p, RatingPanel) for p in panels):
+    coefficients = set[str]()
+    if any(not isinstance(panel, RatingPanel) for panel in panels):
+        coefficients |= set(selection.preference_coefficients)
+    if any(isinstance(panel, RatingPanel) for panel in panels):
         coefficients |= set(selection.rating_coefficients)
-    if not any(TEST_COEFFICIENTS.get(test, "") in ("", *coefficients) for test in tests):
+    if not any(set(tests) & set(find_coefficient(c).tests) for c in coefficients):
+        tested = [", ".join(c.name for c in list_coefficients() if t in c.tests) for t in tests]
         raise InputError(
-            f"dataset {name}: tests=[{','.join(tests)}] are of "
-            f"{' and '.join(TEST_COEFFICIENTS[test] for test in tests)}; here is "
+            f"dataset {name}: tests=[{','.join(tests)}] are of {' and '.join(tested)}; here is "
             f"{', '.join(sorted(coefficients))}: name another test, or another of "
             "protocol.coefficients"
         )

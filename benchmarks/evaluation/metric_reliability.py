@@ -19,8 +19,9 @@ from ...datasets.errors import InputError
 from ...datasets.paths import expand_home
 from ...metrics.registry import metric
 from ..runs.finished_run import FinishedRun, read_run
-from ..runs.tables import COEFFICIENT_STYLE, format_number
+from ..runs.tables import format_coefficient
 from ..scoring.catalog import read_config
+from ..statistics.coefficients.registry import coefficient_names, find_coefficient
 from .caption_ranges import CaptionRange, find_mismatch, published_range
 from .published_numbers import read_numbers
 
@@ -59,10 +60,11 @@ class Reliability:
     has_range: bool = True
 
     def __str__(self) -> str:
-        name, _, scale, decimals = COEFFICIENT_STYLE[self.coefficient]
-        text = f"{name.removesuffix(' %')} {format_number(self.value, scale, decimals)}"
+        symbol = find_coefficient(self.coefficient).symbol
+        text = f"{symbol.removesuffix(' %')} {format_coefficient(self.value, self.coefficient)}"
         if not math.isnan(self.high):
-            text += f" ± {format_number((self.high - self.low) / 2, scale, decimals)}"
+            width = format_coefficient((self.high - self.low) / 2, self.coefficient)
+            text += f" ± {width}"
         return f"{text} on {self.judgements}" + ("" if self.has_range else ", range not known")
 
     def record(self) -> dict[str, Any]:
@@ -210,7 +212,7 @@ def _published_columns(specs: Iterable[str]) -> Iterable[_ComparableNumbers]:
                 )
             reliability = Reliability(
                 number.coefficient,
-                float(number.text) / COEFFICIENT_STYLE[number.coefficient][2],
+                float(number.text) / find_coefficient(number.coefficient).scale,
                 _describe_judgements(
                     f"{number.dataset} (revision {number.revision})"
                     if number.revision
@@ -242,7 +244,7 @@ def _run_columns(folder: Path) -> Iterable[_ComparableNumbers]:
     columns: dict[tuple[Any, ...], _ComparableNumbers] = {}
     finished = read_run(folder)
     for row in finished.correlations.to_dict("records"):
-        if np.isnan(row["value"]) or row["coefficient"] not in COEFFICIENT_STYLE:
+        if np.isnan(row["value"]) or row["coefficient"] not in coefficient_names():
             continue
         key = (row["dataset"], row["protocol"], row["dimension"], row["coefficient"])
         if key not in columns:
@@ -287,7 +289,7 @@ def _describe_judgements(dataset: str, dimension: str) -> str:
 
 def _describe_column(column: str, references: str) -> str:
     """Name the column of a table with several, and a use of references unlike that of `captau score`."""
-    parts = [] if column in COEFFICIENT_STYLE else [f"column {column}"]
+    parts = [] if column in coefficient_names() else [f"column {column}"]
     parts += [] if references == "all" else [f"protocol.references={references}"]
     return f" ({', '.join(parts)})" if parts else ""
 

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...metrics.base import Floats
-from ..statistics.coefficients import correlate
-from ..statistics.weighted_coefficients import Ints, RankedPairs
+from ..statistics.coefficients.kendall import TauB
+from ..statistics.coefficients.registry import correlate
+from ..statistics.weighted_pairs import Ints, RankedPairs
 
 #: The number of folds of a cross-validation.
 FOLDS = 5
@@ -100,7 +101,7 @@ class CrossValidation:
             is_tested = self.fold[self.image] == fold
             predicted[is_tested] = self.columns[is_tested][:, used] @ beta
         ranked = RankedPairs(np.round(predicted, 10), self.columns[:, -1], self.image)
-        return float(ranked.pairs(weights[:, None]).tau_b[0])
+        return float(TauB().of_pairs(ranked.pairs(weights[:, None]))[0])
 
     def _fits(self, used: list[int], weights: Floats) -> Iterator[tuple[Floats, Floats]]:
         """Yield each fold's sums of products, and the coefficients fitted on the other folds."""

@@ -24,7 +24,7 @@ from ..statistics.bootstrap import (
 from ..statistics.bradley_terry import Strengths, fit_strengths
 from ..statistics.significance import MetricDifference, PairedTest, two_sided_p_value
 from ..statistics.system_orders import ORDER_MEASURES, compare_orders, draw_systems
-from ..statistics.weighted_coefficients import Floats, Statistic
+from ..statistics.weighted_pairs import Floats, Statistic
 from .evaluation_set import EvaluationSet
 from .system_battles import Battles, BattleSet
 from .system_ranking import (

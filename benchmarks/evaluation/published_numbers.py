@@ -17,9 +17,9 @@ import pandas as pd
 from ...conf import group, own_files
 from ...datasets.errors import InputError
 from ..runs.missing_notes import parse_missing_note
-from ..runs.tables import COEFFICIENT_STYLE
 from ..scoring.catalog import read_config, usual_protocol
 from ..scoring.protocol import Protocol
+from ..statistics.coefficients.registry import find_coefficient
 from .wording import join_notes
 
 #: The choices of a protocol that decide whether two numbers can be compared.
@@ -73,7 +73,7 @@ class Training(StrEnum):
 
 @dataclass(frozen=True)
 class PublishedNumber:
-    """One number of a paper, in the unit of `COEFFICIENT_STYLE` with the digits that were printed.
+    """One number of a paper, in the unit of tables with the digits that were printed.
 
     Attributes:
         paper, row: the paper's name in `conf/paper/`, and its name for the row.
@@ -181,7 +181,7 @@ def read_numbers(paper: str) -> Iterator[PublishedNumber]:
             usual = usual_protocol(dataset) if dataset in datasets else PLAIN_PROTOCOL
             protocol = Protocol.resolve(dataset, usual, changes)
             dimension = options.get("dimension") or next(iter(protocol.dimension), "")
-            factor = COEFFICIENT_STYLE[options["coefficient"]][2] / table.get("scale", 1)
+            factor = find_coefficient(options["coefficient"]).scale / table.get("scale", 1)
             for row, spec in table["rows"].items():
                 cell = by_cell.get((table["table"], dataset, row, column))
                 if cell is None:

@@ -10,7 +10,7 @@ import pandas as pd
 from ...metrics.base import Metric
 from ..runs.tables import ResultTable, format_number
 from ..scoring.catalog import metric_style
-from ..statistics.preferences import MEAN_DIMENSION
+from ..statistics.coefficients.registry import find_coefficient
 from .measured_dataset import MeasuredDataset
 
 LEAD_COLUMNS = ("coefficient", "rater", "best other", "its value", "lead", "interval")
@@ -39,7 +39,7 @@ def lead_table(measured: Sequence[MeasuredDataset], metrics: Sequence[Metric]) -
         )
         first = dataset.protocol.coefficients[0]
         for (dimension, coefficient, rater), group in grouped:
-            if coefficient == first and (coefficient != "accuracy" or dimension == MEAN_DIMENSION):
+            if coefficient == first and find_coefficient(first).is_summary(dimension):
                 label = f"{rater}: {dataset.selection.name}, {dimension}"
                 rows.append((label, _lead_cells(group, coefficient, labels)))
     return ResultTable(

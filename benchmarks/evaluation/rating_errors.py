@@ -15,7 +15,7 @@ import pandas as pd
 from ...metrics.base import Floats
 from ...metrics.learned.common.recipe import Examples, RaterModel, Recipe
 from ..runs.tables import ResultTable, format_number
-from ..statistics.coefficients import correlate
+from ..statistics.coefficients.registry import correlate
 from .training_designs import TrainingCorpus, TrainingJob
 
 #: `mse` is in squared units of the predictions; `n_items` counts captions with a rating.

@@ -19,9 +19,9 @@ from ...datasets.own_references import comparison_form, find_own_references
 from ...metrics.base import Floats
 from ..scoring.protocol import RATING_POLICIES, REFERENCE_POLICIES, Protocol
 from ..statistics.bootstrap import BLOCK
-from ..statistics.coefficients import Coefficient
+from ..statistics.coefficients.coefficient import CoefficientValue
+from ..statistics.levels import prepare_at_level
 from ..statistics.remarks import Undefined, remark
-from ..statistics.weighted_levels import prepare_at_level
 from .evaluation_set import EvaluationSet
 from .floors import count_words
 from .length_bands import compute_band_accuracies, cut_bands
@@ -141,7 +141,7 @@ class SensitivityAnalysis:
             n_left_out = len(counts) - len(complete)
             note = f"{n_left_out} items left out, with fewer than {usual} ratings"
             for size in range(1, usual + 1):
-                drawn: dict[CurveKey, list[Coefficient]] = {}
+                drawn: dict[CurveKey, list[CoefficientValue]] = {}
                 for _ in self._draws("raters", size, usual, is_whole=size == int(counts.max())):
                     shuffled = ratings.assign(lot=rng.random(len(ratings))).sort_values("lot")
                     lot_rank = shuffled.groupby("item_id", sort=False).cumcount()
@@ -166,7 +166,7 @@ class SensitivityAnalysis:
         n_fewer = int((counts < max_count).sum())
         note = f"{n_fewer} items have fewer than {max_count} references" if n_fewer else ""
         for size in range(1, max_count + 1):
-            drawn: dict[CurveKey, list[Coefficient]] = {}
+            drawn: dict[CurveKey, list[CoefficientValue]] = {}
             for _ in self._draws("references", size, max_count, is_whole=size == max_count):
                 items = draw_references(self.selection.items, size, rng)
                 selection = self.selection.with_items(items)
@@ -404,7 +404,7 @@ class SensitivityAnalysis:
 
     def _add_draw(
         self,
-        drawn: dict[CurveKey, list[Coefficient]],
+        drawn: dict[CurveKey, list[CoefficientValue]],
         selection: EvaluationSet,
         scores: Mapping[str, pd.Series],
         points: pd.DataFrame,
@@ -418,7 +418,7 @@ class SensitivityAnalysis:
                 drawn.setdefault((dimension, metric, coefficient), []).append(correlation)
 
     def _curves(
-        self, kind: str, size: int, drawn: Mapping[CurveKey, Sequence[Coefficient]], note: str
+        self, kind: str, size: int, drawn: Mapping[CurveKey, Sequence[CoefficientValue]], note: str
     ) -> Iterator[Row]:
         """Yield a point of each curve."""
         for key, correlations in drawn.items():

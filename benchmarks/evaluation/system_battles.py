@@ -16,7 +16,7 @@ from scipy import sparse
 
 from ...datasets.errors import InputError
 from ..statistics.bradley_terry import elo_ratings, find_groups
-from ..statistics.weighted_coefficients import Floats, Ints, Statistic
+from ..statistics.weighted_pairs import Floats, Ints, Statistic
 from .evaluation_set import EvaluationSet
 from .floors import count_words
 

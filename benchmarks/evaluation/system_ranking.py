@@ -18,7 +18,7 @@ from ..scoring.system_comparison import SystemPanel, compare_on_images
 from ..statistics.bootstrap import Interval, StatisticsOptions, number_images
 from ..statistics.multiple_tests import correct_p_values, rank_clusters
 from ..statistics.significance import MetricDifference
-from ..statistics.weighted_coefficients import Floats, Statistic
+from ..statistics.weighted_pairs import Floats, Statistic
 from .evaluation_set import EvaluationSet
 
 SYSTEM_COLUMNS = (

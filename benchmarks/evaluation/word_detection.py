@@ -13,8 +13,7 @@ import pandas as pd
 
 from ...metrics.base import Floats
 from ..runs.results import PEOPLE_SOURCE
-from ..statistics.coefficients import correlate
-from ..statistics.detection import DETECTION_COEFFICIENTS
+from ..statistics.coefficients.registry import correlate
 from ..statistics.panels import RatingPanel, make_rating_panel
 from .correlation_rows import Row
 from .evaluation_set import EvaluationSet
@@ -31,7 +30,6 @@ def word_dimension(dimension: str) -> str:
 
 def build_word_panels(selection: EvaluationSet, blame: BlameByMetric) -> list[RatingPanel]:
     """Join metrics' blame to the words that people marked, dimension by dimension."""
-    coefficients = [c for c in selection.rating_coefficients if c in DETECTION_COEFFICIENTS]
     if not blame:
         return []
     items = selection.items
@@ -55,7 +53,7 @@ def build_word_panels(selection: EvaluationSet, blame: BlameByMetric) -> list[Ra
                     for metric, item_blame in blame.items()
                 },
                 word_dimension(str(dimension)),
-                coefficients,
+                selection.detection_coefficients,
                 drop=False,
             )
         )

@@ -10,15 +10,13 @@ import pandas as pd
 from ...datasets.schema import CaptionSet
 from ..scoring.protocol import Protocol
 from ..statistics.bootstrap import StatisticsOptions
-from ..statistics.detection import DETECTION_COEFFICIENTS
+from ..statistics.coefficients.registry import find_coefficient
 
 if TYPE_CHECKING:
     from .evaluation_set import EvaluationSet
 
 #: Names of the bootstrap intervals.
 INTERVAL_LABELS = {"percentile": "percentile", "bca": "BCa"}
-#: Coefficients whose notes, of a threshold or of chance, belong below every table.
-ALWAYS_NOTED = ("acc_eq", *DETECTION_COEFFICIENTS)
 #: Names of the corrections of p-values for the number of comparisons.
 CORRECTION_LABELS = {"holm": "Holm", "bh": "Benjamini-Hochberg", "none": "no correction"}
 #: Names of the measures of `captau agree`, as tables and reports print them.
@@ -87,7 +85,7 @@ def interval_words(statistics: StatisticsOptions) -> str:
 
 
 def rank_words(statistics: StatisticsOptions) -> str:
-    """Describe rank number_images: the test, its level and its correction."""
+    """Describe ranks: the test, its level and its correction."""
     return (
         "metrics that share a rank do not differ significantly (paired bootstrap over images, "
         f"level {100 * (1 - statistics.level):g} %, {CORRECTION_LABELS[statistics.correction]})"
@@ -124,8 +122,9 @@ def level_notes(correlations: pd.DataFrame, labels: Mapping[str, str], level: st
     """
     metrics_by_note: dict[tuple[str, str, str], list[str]] = {}
     for row in correlations[correlations["value"].notna()].to_dict("records"):
-        has_level = row["coefficient"] in ALWAYS_NOTED or level != "pooled"
-        if has_level and row["coefficient"] != "accuracy" and row["note"]:
+        coefficient = find_coefficient(row["coefficient"])
+        is_noted = coefficient.has_standing_note or level != "pooled"
+        if is_noted and not coefficient.is_of_preferences and row["note"]:
             key = (row["dimension"], row["coefficient"], row["note"])
             metrics_by_note.setdefault(key, []).append(labels[row["metric"]])
     n_metrics = correlations["metric"].nunique()

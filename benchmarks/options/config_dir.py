@@ -23,7 +23,7 @@ from ..runs.missing_notes import parse_missing_note
 from ..scoring.catalog import resolve_metrics, usual_protocol
 from ..scoring.locations import OWN
 from ..scoring.protocol import Protocol
-from ..statistics.coefficients import COEFFICIENTS
+from ..statistics.coefficients.registry import coefficient_names
 from .reproduce import PaperSchema, PaperTable
 from .shared import FILE
 
@@ -117,7 +117,7 @@ def _check_table(table: YamlFields, path: Path) -> None:
     for name in columns:
         column = columns.section(name)
         if "missing" not in column:
-            column.choice("coefficient", COEFFICIENTS)
+            column.choice("coefficient", coefficient_names())
         _check_protocol(column.section("protocol"), path)
         _check_keys(column, ["coefficient", "dimension", "protocol", "bound", "missing"])
     _check_keys(table, [field.name for field in dataclasses.fields(PaperTable)])

@@ -22,6 +22,7 @@ from ..scoring.catalog import resolve_metrics
 from ..scoring.locations import OWN, Locations
 from ..scoring.protocol import Protocol
 from ..statistics.bootstrap import StatisticsOptions
+from ..statistics.coefficients.registry import coefficient_names
 from .declaration import NEEDED, Composed, Option, Options, option, options_of, part, path_of
 
 SCORING = "Options of every command that scores"
@@ -222,8 +223,7 @@ class ProtocolChanges:
     split: str | None = option(None, "only rows of this split", takes="NAME")
     coefficients: Any = option(
         None,
-        "any of tau_c, tau_b, tau_a, gamma, spearman, pearson, pairwise_accuracy, acc_eq, "
-        "soft_pairwise_accuracy, average_precision, auroc, accuracy (docs/kinds.md)",
+        f"any of {', '.join(coefficient_names())} (docs/kinds.md)",
     )
     undefined: str | None = option(None, "how an undefined score is treated: nan, drop, error")
     level: str | None = option(None, "pooled, by_image, by_system, system")

@@ -21,8 +21,8 @@ import yaml
 from ...conf import group
 from ...datasets.errors import InputError
 from ...metrics.base import Floats, later_options
-from ..runs.tables import COEFFICIENT_STYLE
 from ..scoring.protocol import Protocol
+from ..statistics.coefficients.registry import coefficient_names, find_coefficient
 from .yaml_tree import YamlTree, describe_value, parse_scalar
 
 FORMAT = 1
@@ -109,8 +109,8 @@ def decimals_of(tolerance: float) -> int:
 
 def unit_of(coefficient: str) -> float:
     """Return the last printed digit of a coefficient, in its natural range."""
-    _, _, scale, decimals = COEFFICIENT_STYLE[coefficient]
-    return 10**-decimals / scale
+    style = find_coefficient(coefficient)
+    return 10**-style.decimals / style.scale
 
 
 def moved(before: float, now: float, reach: float) -> bool:
@@ -369,7 +369,7 @@ def _read_metric(tree: YamlTree, name: str) -> MetricBaseline:
     tree.keys(*key_path, expected_keys=("made", "signature", "correlations", "scores", "parts"))
     tree.keys(*key_path, "scores", expected_keys=("items", "undefined", "mean", "std"))
     for key in tree.keys(*key_path, "correlations"):
-        if coefficient_of(key) not in COEFFICIENT_STYLE or " " not in key:
+        if coefficient_of(key) not in coefficient_names() or " " not in key:
             raise tree.fail(
                 (*key_path, "correlations", key),
                 f"'{key}' is no dimension and coefficient, as 'd tau_c'",

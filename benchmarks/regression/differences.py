@@ -13,8 +13,9 @@ from typing import Any
 
 from ...metrics.external import PythonFunction, ScoreFile
 from ..evaluation.measured_dataset import MeasuredDataset
-from ..runs.tables import COEFFICIENT_STYLE, ResultTable
+from ..runs.tables import ResultTable
 from ..runs.tables import format_number as printed
+from ..statistics.coefficients.registry import find_coefficient
 from .baseline_file import (
     PARTS,
     Baseline,
@@ -247,8 +248,8 @@ def correlation_differences(
     rows: list[Difference] = []
     for key in dict.fromkeys([*before, *now]):
         coefficient = coefficient_of(key)
-        label, _, scale, decimals = COEFFICIENT_STYLE[coefficient]
-        subject = f"{key.rpartition(' ')[0]} {label}"
+        style = find_coefficient(coefficient)
+        subject = f"{key.rpartition(' ')[0]} {style.symbol}"
         if key not in before or key not in now:
             rows.append(
                 difference_in_one(
@@ -259,8 +260,8 @@ def correlation_differences(
         old, new = before[key], now[key]
         # Not whether the printed digits are others: where rounding turns, the last bit turns them.
         if moved(old, new, unit_of(coefficient) / 2):
-            old_text, new_text = (printed(v, scale, decimals + 2) for v in (old, new))
-            difference = format_change(old * scale, new * scale)
+            old_text, new_text = (printed(v, style.scale, style.decimals + 2) for v in (old, new))
+            difference = format_change(old * style.scale, new * style.scale)
             rows.append(
                 Difference("correlations", (name,), subject, old_text, new_text, difference, cause)
             )

@@ -21,6 +21,7 @@ from ..runs.tables import latex_escape
 from ..scoring.catalog import MetricStyle, read_config
 from ..scoring.protocol import Protocol
 from ..statistics.bootstrap import StatisticsOptions
+from ..statistics.coefficients.registry import are_of_preferences, find_coefficient
 from .named_run import (
     NamedRun,
     describe_statistics,
@@ -32,21 +33,6 @@ from .named_run import (
 from .scored_captions import scored_parts
 from .table_layouts import breaking
 
-#: The coefficients in words, for LaTeX.
-COEFFICIENTS = {
-    "tau_c": r"Kendall's $\tau_c$",
-    "tau_b": r"Kendall's $\tau_b$",
-    "tau_a": r"Kendall's $\tau_a$",
-    "gamma": r"Goodman and Kruskal's $\gamma$",
-    "spearman": r"Spearman's $\rho$",
-    "pearson": r"Pearson's $r$",
-    "pairwise_accuracy": "the share of pairs that are ordered alike",
-    "acc_eq": r"pairwise accuracy with tie calibration (acc$_{\mathrm{eq}}$)",
-    "soft_pairwise_accuracy": "soft pairwise accuracy",
-    "average_precision": "average precision of detection",
-    "auroc": "the area under the ROC curve",
-    "accuracy": "accuracy on preference pairs",
-}
 RATINGS = {
     "per_rating": "each rating is a data point",
     "mean": "an item's ratings are averaged",
@@ -332,15 +318,15 @@ def _on_data(source: NamedRun, works: Bibliography) -> list[str]:
         rows = [row for key, row in source.rows if key[:2] == block]
         protocol, frame = source.protocol(rows[0]), pd.DataFrame(rows)
         data = source.run.run["data"][rows[0]["dataset"]]
-        rated = frame[frame["coefficient"] != "accuracy"]
-        compared = frame[frame["coefficient"] == "accuracy"]
+        is_compared = are_of_preferences(frame["coefficient"])
+        rated, compared = frame[~is_compared], frame[is_compared]
         sizes = [f"{frame['n_items'].max():,} captions"]
         if len(rated):
             dimensions = ", ".join(dict.fromkeys(rated["dimension"])).replace("_", " ")
             sizes.append(f"{rated['n_ratings'].max():,} data points of {dimensions}")
         if len(compared):
             sizes.append(f"{compared['n_ratings'].max():,} preference pairs")
-        names = [COEFFICIENTS[name] for name in dict.fromkeys(frame["coefficient"])]
+        names = [find_coefficient(name).words for name in dict.fromkeys(frame["coefficient"])]
         listed = " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
         sentences.append(
             f"On {_describe_data(data, works, [', '.join(sizes)])} we report {listed}: "

@@ -9,8 +9,9 @@ import numpy as np
 import pandas as pd
 
 from ...metrics.base import Floats
-from ..runs.tables import COEFFICIENT_STYLE, MISSING, ResultTable, format_number, format_p_value
+from ..runs.tables import MISSING, ResultTable, format_coefficient, format_number, format_p_value
 from ..scoring.catalog import METRIC_KINDS
+from ..statistics.coefficients.registry import are_of_preferences, find_coefficient
 from ..statistics.multiple_tests import p_value_column
 from ..statistics.preferences import MEAN_DIMENSION
 from .chart import (
@@ -33,14 +34,16 @@ LEVEL = 0.95
 
 def forest_charts(part: RunDataset) -> Iterator[Chart]:
     rows = part.correlations
-    overall_rows = rows[(rows["coefficient"] != "accuracy") | (rows["dimension"] == MEAN_DIMENSION)]
+    overall_rows = rows[
+        ~are_of_preferences(rows["coefficient"]) | (rows["dimension"] == MEAN_DIMENSION)
+    ]
     yield from _forests(part, overall_rows, "forest")
 
 
 def category_charts(part: RunDataset) -> Iterator[Chart]:
     rows = part.correlations
     category_rows = rows[
-        (rows["coefficient"] == "accuracy") & (rows["dimension"] != MEAN_DIMENSION)
+        are_of_preferences(rows["coefficient"]) & (rows["dimension"] != MEAN_DIMENSION)
     ]
     if category_rows.empty:
         raise UnavailableChart("the dataset has no preferences, or accuracy was not asked for")
@@ -57,14 +60,15 @@ def _forests(part: RunDataset, rows: pd.DataFrame, kind: str) -> Iterator[Chart]
 def _forest_chart(
     part: RunDataset, rows: pd.DataFrame, dimension: str, coefficient: str, kind: str
 ) -> Chart:
-    sign, _, factor, decimals = COEFFICIENT_STYLE[coefficient]
+    style = find_coefficient(coefficient)
+    sign, factor = style.symbol, style.scale
     rows = _sort_for_forest(rows)
     labels = [part.label(m) for m in rows["metric"]]
     kinds = [part.metric_kind(m) for m in rows["metric"]]
     cells = [
         [
             *(
-                format_number(float(row[c]), factor, decimals)
+                format_coefficient(float(row[c]), coefficient)
                 for c in ("value", "ci_low", "ci_high")
             ),
             f"{int(row['n_items']):,}",
@@ -73,7 +77,7 @@ def _forest_chart(
         ]
         for row in rows.to_dict("records")
     ]
-    points = "pairs" if coefficient == "accuracy" else "ratings"
+    points = "pairs" if style.is_of_preferences else "ratings"
     title = f"{part.title}, {dimension}: {sign}"
     table = ResultTable(
         with_factor(title, sign),
@@ -88,7 +92,7 @@ def _forest_chart(
         count = int((~rows["metric"].isin(FLOORS_AND_CEILINGS)).sum())
         if 0 < count < len(labels):
             axis.axhline(count - 0.5, color=GRID, linewidth=0.8, linestyle="-")
-        if coefficient == "accuracy":
+        if style.is_of_preferences:
             axis.axvline(50, color=MUTED, linewidth=0.8, linestyle=":")
         axis.set_xlabel(with_factor(sign, sign))
         axis.set_title(f"{part.title}, {dimension}")
@@ -150,7 +154,9 @@ def significance_charts(part: RunDataset) -> Iterator[Chart]:
         )
     frame = part.run.significance
     frame = frame[(frame["dataset"] == part.dataset) & (frame["protocol"] == part.protocol)]
-    frame = frame[(frame["coefficient"] != "accuracy") | (frame["dimension"] == MEAN_DIMENSION)]
+    frame = frame[
+        ~are_of_preferences(frame["coefficient"]) | (frame["dimension"] == MEAN_DIMENSION)
+    ]
     for (dimension, coefficient), tested_pairs in frame.groupby(
         ["dimension", "coefficient"], sort=False
     ):
@@ -164,7 +170,7 @@ def significance_charts(part: RunDataset) -> Iterator[Chart]:
 def _significance_chart(
     part: RunDataset, rows: pd.DataFrame, dimension: str, coefficient: str
 ) -> Chart:
-    sign, _, factor, decimals = COEFFICIENT_STYLE[coefficient]
+    style = find_coefficient(coefficient)
     options = part.run.run["config"].get("statistics", {})
     p_value = p_value_column(options.get("correction", "bh"))
     level = 1 - options.get("level", LEVEL)
@@ -172,15 +178,15 @@ def _significance_chart(
     values = dict(zip(rows["metric_a"], rows["value_a"], strict=True))
     values |= dict(zip(rows["metric_b"], rows["value_b"], strict=True))
     order = sorted(values, key=lambda m: -np.nan_to_num(values[m], nan=-np.inf))
-    title = f"{part.title}, {dimension}: differences of {sign}"
+    title = f"{part.title}, {dimension}: differences of {style.symbol}"
     return make_difference_chart(
         rows.rename(columns={p_value: "p", "metric_a": "a", "metric_b": "b"}),
         {metric: part.label(metric) for metric in order},
-        (factor, decimals),
+        (style.scale, style.decimals),
         level,
         name=slug("significance", part.dataset, part.protocol, dimension, coefficient),
         title=title,
-        subject=with_factor(sign, sign),
+        subject=with_factor(style.symbol, style.symbol),
         corner="metrics",
         test=f"{test}, {options.get('correction', 'bh')}",
     )

@@ -24,9 +24,10 @@ from ..evaluation.published_numbers import (
 )
 from ..evaluation.wording import describe_protocol, interval_words, level_notes, rank_words
 from ..runs.finished_run import FinishedRun
-from ..runs.tables import COEFFICIENT_STYLE, MISSING
+from ..runs.tables import MISSING
 from ..scoring.catalog import METRIC_KINDS
 from ..scoring.protocol import Protocol
+from ..statistics.coefficients.registry import are_of_preferences, find_coefficient
 from .named_run import ColumnKey, NamedRun, describe_statistics, name_runs, shorten_hashes
 from .printed_table import (
     USUAL_CHOICES,
@@ -183,10 +184,12 @@ def _columns(
             for name, *values in zip(COMPARED_CHOICES, *other_protocols, strict=True)
             if len(set(values)) > 1
         )
-        plain, latex, *_ = COEFFICIENT_STYLE[coefficient]
-        rated = {k[2] for k in keys if k[:2] == key[:2] and k[3] != "accuracy"}
+        style = find_coefficient(coefficient)
+        rated = {
+            k[2] for k in keys if k[:2] == key[:2] and not find_coefficient(k[3]).is_of_preferences
+        }
         prefix = (
-            f"{dimension.replace('_', ' ')} " if len(rated) > 1 or coefficient == "accuracy" else ""
+            f"{dimension.replace('_', ' ')} " if len(rated) > 1 or style.is_of_preferences else ""
         )
         columns[key] = CoefficientColumn(
             dataset,
@@ -195,8 +198,8 @@ def _columns(
             protocol,
             data["revision"],
             over,
-            prefix + plain,
-            prefix + latex,
+            prefix + style.symbol,
+            prefix + style.latex,
         )
     return columns
 
@@ -308,7 +311,9 @@ def _on_data(
         same = pd.DataFrame([row for key, row in rows if key[:2] == block])
         column = next(column for key, column in columns.items() if key[:2] == block)
         protocol, data = column.protocol, source.run.run["data"][column.dataset]
-        unit = "preference pairs" if set(same["coefficient"]) == {"accuracy"} else "data points"
+        unit = (
+            "preference pairs" if are_of_preferences(same["coefficient"]).all() else "data points"
+        )
         notes.append(
             f"{column.over}, revision {data['revision'][:12]}: {same['n_items'].max():,} items, "
             f"{same['n_ratings'].max():,} {unit}; protocol {protocol.name}: {describe_protocol(protocol)}."

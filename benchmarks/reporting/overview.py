@@ -10,17 +10,16 @@ from typing import Any
 import pandas as pd
 
 from ..evaluation.wording import describe_protocol, interval_words
-from ..runs.tables import COEFFICIENT_STYLE, MISSING, ResultTable, format_number
+from ..runs.tables import MISSING, ResultTable, format_coefficient
 from ..scoring.protocol import Protocol
 from ..statistics.bootstrap import StatisticsOptions
+from ..statistics.coefficients.registry import are_of_preferences, find_coefficient
 from ..statistics.preferences import MEAN_DIMENSION
 from ..statistics.virtual_raters import CEILINGS
 from .run_dataset import RunDataset
 
 #: Metric, dimension and coefficient.
 ColumnKey = tuple[str, str, str]
-#: Coefficients that are 0 where scores and ratings have nothing in common.
-CENTRED_AT_ZERO = ("tau_c", "tau_b", "tau_a", "gamma", "spearman", "pearson")
 
 
 @dataclass(frozen=True)
@@ -37,7 +36,7 @@ class Overview:
         """Describe the captions, their judgements and the protocol in a line."""
         part = self.part
         counts = part.correlations[["n_items", "n_ratings"]].max()
-        has_pairs_alone = set(part.correlations["coefficient"]) == {"accuracy"}
+        has_pairs_alone = are_of_preferences(part.correlations["coefficient"]).all()
         points = "preference pairs" if has_pairs_alone else "ratings"
         sizes = f"{int(counts['n_items']):,} captions, {int(counts['n_ratings']):,} {points}"
         options: Any = part.run.run.get("protocols", {}).get(part.dataset)
@@ -61,14 +60,15 @@ class Overview:
     @cached_property
     def leading_column(self) -> tuple[str, str]:
         """The column by which metrics are sorted: the first; of accuracies, their mean."""
-        mean = (MEAN_DIMENSION, "accuracy")
         first = self.columns[0]
-        return mean if first[1] == "accuracy" and mean in self.columns else first
+        mean = (MEAN_DIMENSION, first[1])
+        is_part = find_coefficient(first[1]).is_of_preferences and mean in self.columns
+        return mean if is_part else first
 
     @cached_property
     def has_several_dimensions(self) -> bool:
         """Tell whether a coefficient's dimension has to be named."""
-        return len({d for d, c in self.columns if c != "accuracy"}) > 1
+        return len({d for d, c in self.columns if not find_coefficient(c).is_of_preferences}) > 1
 
     @cached_property
     def ranks(self) -> dict[ColumnKey, int]:
@@ -97,15 +97,15 @@ class Overview:
     def head(self, column: tuple[str, str]) -> str:
         """Return the head of a column."""
         dimension, coefficient = column
-        sign = COEFFICIENT_STYLE[coefficient][0]
-        is_named = self.has_several_dimensions or coefficient == "accuracy"
-        return f"{dimension} {sign}" if is_named else sign
+        found = find_coefficient(coefficient)
+        is_named = self.has_several_dimensions or found.is_of_preferences
+        return f"{dimension} {found.symbol}" if is_named else found.symbol
 
     def format_value(self, metric: str, column: tuple[str, str]) -> str:
         """Return a coefficient as tables print it; empty where the run has no such row."""
         if (metric, *column) not in self.row_by_key:
             return ""
-        return format_number(self.value(metric, column), *COEFFICIENT_STYLE[column[1]][2:])
+        return format_coefficient(self.value(metric, column), column[1])
 
     def verdict(self) -> str:
         """Say in one sentence which metric is best, whether its lead is significant, and what people reach."""
@@ -123,7 +123,8 @@ class Overview:
         number += f", interval {interval}" if interval != MISSING else ""
         sentence = f"{self.part.label(best)} agrees best with people ({number})"
         low = float(self.row_by_key[best, *column]["ci_low"])
-        if column[1] in CENTRED_AT_ZERO and (self.value(best, column) <= 0 or low <= 0):
+        is_signed = find_coefficient(column[1]).is_signed
+        if is_signed and (self.value(best, column) <= 0 or low <= 0):
             sentence = f"No metric agrees with people beyond chance; the best is {self.part.label(best)} ({number})"
         clauses = [sentence]
         if len(metrics) > 1:
@@ -147,8 +148,7 @@ class Overview:
         row = self.row_by_key.get((metric, *column))
         if row is None or pd.isna(row["ci_low"]):
             return MISSING
-        scale = COEFFICIENT_STYLE[column[1]][2:]
-        low, high = (format_number(float(row[c]), *scale) for c in ("ci_low", "ci_high"))
+        low, high = (format_coefficient(float(row[c]), column[1]) for c in ("ci_low", "ci_high"))
         return f"{low} – {high}"
 
     def table(self) -> tuple[ResultTable, set[tuple[int, int]]]:
@@ -166,9 +166,8 @@ class Overview:
             heads.append(self.head(column))
             columns.append(cells)
             intervals = [self._interval(m, column) for m in self.names]
-            if set(intervals) != {MISSING} and (
-                column[1] != "accuracy" or column[0] == MEAN_DIMENSION
-            ):
+            is_summary = find_coefficient(column[1]).is_summary(column[0])
+            if set(intervals) != {MISSING} and is_summary:
                 heads.append("interval")
                 columns.append(intervals)
             ranks = [self.ranks.get((m, *column)) for m in self.names]

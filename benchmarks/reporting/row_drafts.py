@@ -17,8 +17,9 @@ from ..evaluation.published_numbers import (
     short_citation,
 )
 from ..runs.missing_notes import parse_missing_note
-from ..runs.tables import COEFFICIENT_STYLE, format_number
+from ..runs.tables import format_coefficient
 from ..scoring.catalog import METRIC_KINDS
+from ..statistics.coefficients.registry import find_coefficient
 from .named_run import ColumnKey, NamedRun, style_of
 from .printed_table import CoefficientColumn, PrintedNumber
 
@@ -72,11 +73,11 @@ def computed_rows(
 
 def _cell(row: Mapping[str, Any], rank: int | None, intervals: str) -> PrintedNumber:
     value, low, high = (float(row[name]) for name in ("value", "ci_low", "ci_high"))
-    scale = COEFFICIENT_STYLE[row["coefficient"]][2:]
-    cell = PrintedNumber(format_number(value, *scale), value, rank=rank)
+    coefficient = row["coefficient"]
+    cell = PrintedNumber(format_coefficient(value, coefficient), value, rank=rank)
     if intervals == "none" or math.isnan(low) or math.isnan(high):
         return cell
-    ends = [format_number(v, *scale) for v in (low, high, (high - low) / 2)]
+    ends = [format_coefficient(v, coefficient) for v in (low, high, (high - low) / 2)]
     return replace(cell, low=ends[0], high=ends[1], reach=ends[2])
 
 
@@ -111,7 +112,7 @@ def published_rows(
         if row_key not in drafts:
             drafts[row_key] = _paper_draft(published, kinds)
         draft = drafts[row_key]
-        value = float(published.text) / COEFFICIENT_STYLE[published.coefficient][2]
+        value = float(published.text) / find_coefficient(published.coefficient).scale
         draft.cells[key] = PrintedNumber(published.text, value)
         draft.texts[key] = [published.note] if has_remarks and published.note else []
         differ = protocol_differences(published.protocol, column.protocol)

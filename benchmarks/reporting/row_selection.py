@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from ...datasets.errors import InputError, unknown
-from ..runs.tables import COEFFICIENT_STYLE, format_number
+from ..runs.tables import format_number
+from ..statistics.coefficients.registry import find_coefficient
 from .named_run import ColumnKey
 from .printed_table import GROUPS
 from .row_drafts import RowDraft
@@ -40,7 +41,7 @@ def fold_published_rows(
 def _has_same_numbers(row: RowDraft, published: RowDraft) -> bool:
     def is_equal(key: ColumnKey) -> bool:
         text = published.cells[key].text
-        scale, decimals = COEFFICIENT_STYLE[key[3]][2], len(text.partition(".")[2])
+        scale, decimals = find_coefficient(key[3]).scale, len(text.partition(".")[2])
         return format_number(row.cells[key].value, scale, decimals) == text
 
     return (

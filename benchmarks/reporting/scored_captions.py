@@ -15,8 +15,9 @@ import pandas as pd
 from ...datasets.errors import InputError
 from ..evaluation.threshold_curves import Conjunction
 from ..runs.finished_run import FinishedRun
-from ..runs.tables import COEFFICIENT_STYLE, format_number
+from ..runs.tables import format_coefficient, format_number
 from ..statistics.bootstrap import StatisticsOptions
+from ..statistics.coefficients.registry import find_coefficient
 from ..statistics.multiple_tests import p_value_column, rank_clusters
 from .run_dataset import CHART_TITLES, RunDataset, RunPart, run_datasets
 
@@ -146,8 +147,9 @@ class ScoredCaptions(RunPart):
         row = self.rows[self.systems[0], metric]
         if not row["agreement_coefficient"]:
             return ""
-        sign, _, scale, decimals = COEFFICIENT_STYLE[row["agreement_coefficient"]]
-        return f"{sign} {format_number(row['agreement'], scale, decimals)} on {row['agreement_on']}"
+        name = row["agreement_coefficient"]
+        text = f"{find_coefficient(name).symbol} {format_coefficient(row['agreement'], name)}"
+        return f"{text} on {row['agreement_on']}"
 
     @property
     def leading_metric(self) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from ..runs.tables import COEFFICIENT_STYLE
+from ..statistics.coefficients.registry import find_coefficient
 from .figure_files import can_draw, files_of, legend, style
 
 #: By kind of curve, the name of its horizontal axis.
@@ -51,7 +51,7 @@ def sensitivity_figure(rows: pd.DataFrame, labels: Mapping[str, str]) -> dict[st
                 axis.fill_between(sizes, 100 * curve["low"], 100 * curve["high"], alpha=0.15)
             axis.set_title(f"{dataset}, {dimension}")
             axis.set_xlabel(_X_LABELS[kind])
-            axis.set_ylabel(f"{COEFFICIENT_STYLE[coefficient][0]} × 100")
+            axis.set_ylabel(f"{find_coefficient(coefficient).symbol} × 100")
             if kind == "images":
                 axis.set_xscale("log")
             legend(axis, list(lines.values()), [labels[metric] for metric in lines])

@@ -13,24 +13,10 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
+from ..statistics.coefficients.registry import find_coefficient
+
 if TYPE_CHECKING:
     from rich.table import Table as RichTable
-
-#: How the field prints the coefficients: name in Markdown, name in LaTeX, factor, decimals.
-COEFFICIENT_STYLE = {
-    "tau_c": ("τ_c", r"$\tau_c$", 100, 1),
-    "tau_b": ("τ_b", r"$\tau_b$", 100, 1),
-    "tau_a": ("τ_a", r"$\tau_a$", 100, 1),
-    "gamma": ("γ", r"$\gamma$", 100, 1),
-    "spearman": ("ρ", r"$\rho$", 100, 1),
-    "pearson": ("r", r"$r$", 100, 1),
-    "pairwise_accuracy": ("pairs alike %", r"pairs alike \%", 100, 1),
-    "acc_eq": ("acc_eq %", r"acc$_{\mathrm{eq}}$ \%", 100, 1),
-    "soft_pairwise_accuracy": ("SPA %", r"SPA \%", 100, 1),
-    "average_precision": ("AP", "AP", 100, 1),
-    "auroc": ("AUROC", "AUROC", 100, 1),
-    "accuracy": ("acc. %", r"acc.\ \%", 100, 1),
-}
 
 MISSING = "–"
 #: How many cells of a narrow terminal are left to the labels, frame included.
@@ -97,6 +83,12 @@ def format_number(value: float, scale: float, decimals: int) -> str:
         return MISSING
     text = f"{value * scale:.{decimals}f}"
     return text.removeprefix("-") if float(text) == 0 else text
+
+
+def format_coefficient(value: float, coefficient: str) -> str:
+    """Format a value as tables print the coefficient of a name."""
+    found = find_coefficient(coefficient)
+    return format_number(value, found.scale, found.decimals)
 
 
 def format_p_value(value: float) -> str:

@@ -16,8 +16,9 @@ from ...datasets.own_references import find_own_references, leave_out_copies
 from ...datasets.reading.source_files import way_to_get_split
 from ...datasets.schema import CaptionSet
 from ...metrics.base import Metric, later_options
-from ..statistics.coefficients import COEFFICIENTS
-from ..statistics.levels import LEVELS, SYSTEM_COEFFICIENTS, level_column
+from ..statistics.coefficients.coefficient import SystemCoefficient
+from ..statistics.coefficients.registry import coefficient_names, find_coefficient
+from ..statistics.levels import LEVELS, level_column
 from ..statistics.preferences import TIE_POLICIES
 
 RATING_POLICIES = ("per_rating", "mean", "rounded_mean", "median")
@@ -48,7 +49,7 @@ class Protocol:
             `dataset`, or each system alone (`per_system`).
         systems: the systems whose rows are used; None for all.
         split: the split whose rows are used; None for all.
-        coefficients: any of `correlation.COEFFICIENTS`.
+        coefficients: any of `coefficients.registry.coefficient_names()`.
         level: which data points are correlated: all (`pooled`), those of each image or system, with the mean over
             these (`by_image`, `by_system`), or the systems' means (`system`).
         undefined: what happens if a score is undefined: the coefficient is NaN (`nan`), the data point or pair is
@@ -93,12 +94,15 @@ class Protocol:
             if getattr(self, field) not in choices:
                 raise unknown(f"value of protocol.{field}", str(getattr(self, field)), choices)
         for coefficient in self.coefficients:
-            if coefficient not in COEFFICIENTS:
-                raise unknown("value of protocol.coefficients", coefficient, COEFFICIENTS)
+            if coefficient not in (names := coefficient_names()):
+                raise unknown("value of protocol.coefficients", coefficient, names)
         if not self.coefficients:
             raise InputError("protocol.coefficients is empty; name at least one")
         for coefficient in self.coefficients:
-            if coefficient in SYSTEM_COEFFICIENTS and self.level != "system":
+            if (
+                isinstance(find_coefficient(coefficient), SystemCoefficient)
+                and self.level != "system"
+            ):
                 raise InputError(
                     f"protocol.coefficients={coefficient} compares systems; set protocol.level=system"
                 )
@@ -162,7 +166,9 @@ class Protocol:
         if of_pairs:
             rated = tuple(d for d in self.dimension if d not in of_pairs)
             return dataclasses.replace(self, dimension=rated).for_dataset(caption_set)
-        coefficients = tuple(c for c in self.coefficients if c != "accuracy")
+        coefficients = tuple(
+            c for c in self.coefficients if not find_coefficient(c).is_of_preferences
+        )
         is_superfluous = 0 < len(coefficients) < len(self.coefficients)
         if is_superfluous and caption_set.preferences.empty and caption_set.dimensions:
             return dataclasses.replace(self, coefficients=coefficients).for_dataset(caption_set)

@@ -16,10 +16,10 @@ import pandas as pd
 from ...metrics.base import CorpusResampler
 from ..statistics.bootstrap import Interval, StatisticsOptions, resample, statistic_intervals
 from ..statistics.multiple_tests import fill_corrected_p_values
-from ..statistics.panels import Mask, Panel
+from ..statistics.panels import Panel
 from ..statistics.remarks import Note, Undefined, remark
 from ..statistics.significance import MetricDifference, PreparedMetric, compare_metrics
-from ..statistics.weighted_coefficients import Floats, Ints, Statistic
+from ..statistics.weighted_pairs import Floats, Ints, Mask, Statistic
 from .corpus_scores import SystemScores
 
 COLUMNS = (
@@ -91,6 +91,9 @@ class SystemPanel(Panel):
     @property
     def undefined_value(self) -> Undefined:
         return Undefined.UNDEFINED_SYSTEM_SCORE
+
+    def find_coefficient(self, name: str) -> None:
+        return None
 
     def defined_points(self, metric: str) -> Mask:
         return np.ones(self.n_images, dtype=bool)

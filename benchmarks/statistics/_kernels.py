@@ -1,6 +1,6 @@
-"""Compiled inner loops over weighted pairs of values; `weighted_coefficients` prepares their arguments.
+"""Compiled inner loops over weighted pairs of values; `weighted_pairs.PairSums` prepares their arguments.
 
-Kept apart because Numba may be missing and takes a moment to import: `pair_sums.PairSums` decides whether
+Kept apart because Numba may be missing and takes a moment to import: `PairSums` decides whether
 this module is imported, and otherwise computes the same numbers with NumPy. The last axis
 of every array is the replicate, so that one pass over the data serves many and the innermost loops
 are vectorised. All sums are of whole numbers held in float64, exact up to 2^53.

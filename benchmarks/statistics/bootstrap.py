@@ -4,7 +4,7 @@
     replicates[0]                      # shape (n_values, replicates), of the first statistic
     statistic_intervals(statistic, values, replicates[0], n_images, options)
 
-A statistic maps images' weights to values (see `weighted_coefficients`); `number_images` numbers the images. All
+A statistic maps images' weights to values (see `weighted_pairs`); `number_images` numbers the images. All
 statistics of one call meet the same replicates, so that differences between them are paired. The
 replicates are drawn in blocks, each from a generator of its own, so that neither the number of
 workers nor the number of statistics moves a result, and more replicates extend fewer.
@@ -24,7 +24,7 @@ import scipy
 from ...datasets.cores import count_cores
 from ...datasets.errors import InputError, unknown
 from .remarks import Note, Remarked, remark
-from .weighted_coefficients import Floats, Ints, Statistic
+from .weighted_pairs import Floats, Ints, Statistic
 
 INTERVALS = ("percentile", "bca", "fisher", "none")
 CORRECTIONS = ("holm", "bh", "none")

@@ -10,7 +10,7 @@ from .bootstrap import Interval, StatisticsOptions, resample, statistic_interval
 from .panels import RatingPanel
 from .rating_table import RatingTable
 from .remarks import Remarked, Undefined, remark
-from .weighted_coefficients import Floats, Ints, Statistic, check_weights
+from .weighted_pairs import Floats, Ints, Statistic, check_weights
 
 #: The reliability of a protocol's data points, by what they are made of.
 RELIABILITIES = {"per_rating": "icc1", "mean": "icc1k"}

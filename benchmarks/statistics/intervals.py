@@ -15,13 +15,14 @@ import numpy as np
 import pandas as pd
 
 from .bootstrap import Interval, StatisticsOptions, fisher_interval, resample, statistic_intervals
+from .coefficients.registry import find_coefficient
+from .levels import prepare_at_level
 from .multiple_tests import correct_p_values, rank_clusters
 from .panels import Panel, RatingPanel
 from .preferences import MEAN_DIMENSION, mean_interval, wilson_interval
 from .remarks import Note, remark
 from .significance import MetricDifference, PreparedMetric, compare_metrics
-from .weighted_coefficients import Floats, Ints, Statistic
-from .weighted_levels import prepare_at_level
+from .weighted_pairs import Floats, Ints, Statistic
 
 #: A coefficient by its metric, dimension and name.
 RowKey = tuple[str, str, str]
@@ -147,7 +148,7 @@ def measure_uncertainty(
 
 
 def fisher_intervals(rows: Iterable[Mapping[str, Any]], level: float) -> dict[RowKey, Interval]:
-    """Return Fisher's interval of every Pearson's r; the other coefficients of ratings have none.
+    """Return Fisher's interval of every Pearson's r; the other coefficients of ratings have none, accuracies Wilson's.
 
     Args:
         rows: `metric, dimension, coefficient, value, n_ratings`.
@@ -156,9 +157,10 @@ def fisher_intervals(rows: Iterable[Mapping[str, Any]], level: float) -> dict[Ro
     intervals: dict[RowKey, Interval] = {}
     for row in rows:
         key = (row["metric"], row["dimension"], row["coefficient"])
-        if row["coefficient"] == "pearson":
+        formula = find_coefficient(row["coefficient"]).formula
+        if formula == "fisher":
             intervals[key] = fisher_interval(float(row["value"]), int(row["n_ratings"]), level)
-        elif row["coefficient"] != "accuracy":  # which has Wilson's
+        elif formula is None:
             note = remark(Note.NO_FISHER, coefficient=row["coefficient"])
             intervals[key] = Interval(remarks=(note,))
     return intervals
@@ -172,11 +174,12 @@ def wilson_intervals(rows: Iterable[Mapping[str, Any]], level: float) -> dict[Ro
         level: of the intervals.
     """
     intervals: dict[RowKey, Interval] = {}
-    parts: dict[str, list[tuple[float, tuple[float, float]]]] = {}
+    parts: dict[tuple[str, str], list[tuple[float, tuple[float, float]]]] = {}
     for row in rows:
-        if row["coefficient"] != "accuracy" or math.isnan(row["value"]):
+        has_formula = find_coefficient(row["coefficient"]).formula == "wilson"
+        if not has_formula or math.isnan(row["value"]):
             continue
-        dimensions = parts.setdefault(row["metric"], [])
+        dimensions = parts.setdefault((row["metric"], row["coefficient"]), [])
         if row["dimension"] == MEAN_DIMENSION:
             accuracies, ends = [a for a, _ in dimensions], [e for _, e in dimensions]
             low, high = mean_interval(accuracies, ends)

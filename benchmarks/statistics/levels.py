@@ -1,8 +1,9 @@
 """Correlation at a level: pooled, within each image or system and averaged, or between systems' means.
 
-`evaluation` calls `correlate_at_level`. The levels are those of mt-metrics-eval: `pooled` is its
-average_by=none, `by_image` item, `by_system` sys, and `system` its system level. Groups without a value are left
-out of the average and counted.
+`evaluation` calls `correlate_at_level`, and `panels` and `intervals` call `prepare_at_level`: with weights of one it
+gives the same values, and its replicates are those of samples of images. The levels are those of mt-metrics-eval:
+`pooled` is its average_by=none, `by_image` item, `by_system` sys, and `system` its system level. Groups without a
+value are left out of the average and counted.
 """
 
 from __future__ import annotations
@@ -15,20 +16,22 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from .coefficients import Coefficient, Floats, correlate, correlate_acc_eq, undefined_reason
-from .detection import DETECTION_COEFFICIENTS
-from .pair_counts import count_pairs
+from .coefficients.coefficient import (
+    Coefficient,
+    CoefficientValue,
+    RatedPoints,
+    RatingCoefficient,
+    SystemCoefficient,
+    SystemMeans,
+    TieCoefficient,
+    undefined_reason,
+)
+from .coefficients.registry import correlate, find_coefficient
 from .remarks import Note, Remark, Undefined, remark
+from .weighted_pairs import Floats, Ints, Statistic, check_weights
 
 LEVELS = ("pooled", "by_image", "by_system", "system")
 _COLUMNS = {"by_image": "image_id", "by_system": "system", "system": "system"}
-#: Coefficients that a group has even where its scores or ratings are all equal: ties count.
-TIE_COEFFICIENTS = ("pairwise_accuracy", "acc_eq")
-#: Coefficients of systems alone.
-SYSTEM_COEFFICIENTS = ("soft_pairwise_accuracy",)
-
-#: mt-metrics-eval's (pce.py); the same draws, so that results are comparable.
-PERMUTATIONS, SEED = 1000, 4
 
 #: The reasons between systems' means, by those between points.
 _SYSTEM_REASONS = {
@@ -42,16 +45,23 @@ def level_column(level: str) -> str | None:
     return _COLUMNS.get(level)
 
 
+def group_indices(keys: pd.Series) -> list[NDArray[np.intp]]:
+    """Return the indices of each key's points."""
+    codes, unique = pd.factorize(keys)
+    order = np.argsort(codes, kind="stable")
+    return np.split(order, np.searchsorted(codes[order], np.arange(1, len(unique))))
+
+
 def correlate_at_level(
     level: str, scores: Floats, ratings: Floats, keys: pd.DataFrame, coefficient: str
-) -> Coefficient:
-    """Compute a coefficient at a level; see `coefficients.correlate` for the coefficients.
+) -> CoefficientValue:
+    """Compute a coefficient at a level.
 
     Args:
         level: one of `LEVELS`.
         scores, ratings: shape (n_points,), paired.
         keys: columns `image_id` and `system` of the points.
-        coefficient: a coefficient that `correlate` takes, or `soft_pairwise_accuracy` of systems.
+        coefficient: the name of a coefficient of ratings, or of systems.
 
     Returns:
         The coefficient; of `by_image` and `by_system` its mean over the groups in which it is
@@ -63,13 +73,14 @@ def correlate_at_level(
     if column is None:
         return correlate(scores, ratings, coefficient)
     if reason := undefined_reason(scores, ratings):
-        return Coefficient.undefined(reason)
+        return CoefficientValue.undefined(reason)
+    found = find_coefficient(coefficient)
     groups = group_indices(keys[column])
     if level == "system":
-        return _correlate_systems(scores, ratings, keys, groups, coefficient)
+        return _correlate_systems(scores, ratings, keys, groups, found)
     name = column.removesuffix("_id")
-    if coefficient in TIE_COEFFICIENTS:
-        return _average_accuracy(scores, ratings, groups, coefficient, name)
+    if isinstance(found, TieCoefficient):
+        return _average_with_ties(scores, ratings, groups, found, name)
     return average_over_groups(scores, ratings, groups, coefficient, name)
 
 
@@ -78,73 +89,23 @@ def _correlate_systems(
     ratings: Floats,
     keys: pd.DataFrame,
     groups: Sequence[NDArray[np.intp]],
-    coefficient: str,
-) -> Coefficient:
+    coefficient: Coefficient,
+) -> CoefficientValue:
     """Correlate systems' mean scores with their mean ratings."""
     if len(groups) < 2:
-        return Coefficient.undefined(remark(Undefined.ONE_SYSTEM))
-    if coefficient in DETECTION_COEFFICIENTS:  # a mean is neither 0 nor 1 but by accident
-        return Coefficient.undefined(remark(Undefined.NO_DETECTION))
+        return CoefficientValue.undefined(remark(Undefined.ONE_SYSTEM))
+    if isinstance(coefficient, RatingCoefficient) and coefficient.system_reason is not None:
+        return CoefficientValue.undefined(remark(coefficient.system_reason))
     if np.isinf(scores).any():
-        return Coefficient.undefined(remark(Undefined.INFINITE_SCORE))
-    if coefficient == "soft_pairwise_accuracy":
-        return soft_pairwise_accuracy(scores, ratings, keys)
-    result = correlate(_group_means(scores, groups), _group_means(ratings, groups), coefficient)
+        return CoefficientValue.undefined(remark(Undefined.INFINITE_SCORE))
+    if isinstance(coefficient, SystemCoefficient):
+        return coefficient.value(scores, ratings, keys)
+    means = _group_means(scores, groups), _group_means(ratings, groups)
+    result = correlate(*means, coefficient.name)
     n_systems = remark(Note.SYSTEMS, n_systems=len(groups))
     if result.reason in _SYSTEM_REASONS:
-        return Coefficient.undefined(remark(_SYSTEM_REASONS[result.reason]), n_systems)
+        return CoefficientValue.undefined(remark(_SYSTEM_REASONS[result.reason]), n_systems)
     return result.with_remarks(n_systems)
-
-
-def soft_pairwise_accuracy(scores: Floats, ratings: Floats, keys: pd.DataFrame) -> Coefficient:
-    """Compare how sure scores and ratings are which of two systems is better.
-
-    One less the mean, over pairs of systems, of |p of ratings - p of scores|, where p is the paired
-    permutation test's of "the first is better" (Thompson et al. 2024, equation 3). Draws as in
-    mt-metrics-eval; differences that are equal count as such, which its 4-byte sums may miss.
-
-    Args:
-        scores, ratings: shape (n_points,), paired, finite.
-        keys: columns `image_id` and `system`; an image's points of one system are averaged, and
-            images that lack a system are left out and counted.
-    """
-    cells = pd.DataFrame(
-        {"image": keys["image_id"].to_numpy(), "system": keys["system"].to_numpy()}
-    ).assign(score=scores, rating=ratings)
-    n_images = cells["image"].nunique()
-    means = cells.groupby(["image", "system"], sort=False)[["score", "rating"]].mean().unstack()
-    # In order of first appearance, which is that of the draws.
-    images, systems = cells["image"].unique(), cells["system"].unique()
-    means = means.reindex(images).dropna()
-    if len(means) < 2:
-        return Coefficient.undefined(remark(Undefined.NO_COMMON_IMAGES, n_images=len(means)))
-    p_scores, p_ratings = _superiority_p_values(
-        *(means[side][systems].to_numpy() for side in ("score", "rating"))
-    )
-    value = 1 - float(np.abs(p_scores - p_ratings).mean())
-    remarks = [remark(Note.PERMUTED_SYSTEMS, n_systems=len(systems), permutations=PERMUTATIONS)]
-    if n_left_out := n_images - len(means):
-        remarks.append(remark(Note.INCOMPLETE_IMAGES, n_left_out=n_left_out, n_images=n_images))
-    return Coefficient(value, remarks=tuple(remarks))
-
-
-def _superiority_p_values(*tables: Floats) -> list[Floats]:
-    """Return the p-values of "the first is better" of each pair of systems, for each table.
-
-    Args:
-        tables: of equal shape (n_images, n_systems).
-    """
-    rng = np.random.default_rng(SEED)
-    n_images, n_systems = tables[0].shape
-    first, second = np.triu_indices(n_systems, 1)
-    counts = [np.zeros(len(first)) for _ in tables]
-    for _ in range(PERMUTATIONS // 100):  # 100 at a time: the draws are as those of all at once
-        signs = 2 * np.rint(rng.random((100, n_images), dtype=np.float32)).astype(float) - 1
-        for count, table in zip(counts, tables, strict=True):
-            sums, permuted = table.sum(axis=0), signs @ table
-            bound = sums[first] - sums[second] - 1e-9 * np.abs(table).sum() / n_systems
-            count += (permuted[:, first] - permuted[:, second] >= bound).sum(axis=0)
-    return [count / PERMUTATIONS for count in counts]
 
 
 def _group_means(values: Floats, groups: Sequence[NDArray[np.intp]]) -> Floats:
@@ -153,20 +114,13 @@ def _group_means(values: Floats, groups: Sequence[NDArray[np.intp]]) -> Floats:
     return np.round([math.fsum(values[g] / size) / len(g) for g in groups], 12) * size
 
 
-def group_indices(keys: pd.Series) -> list[NDArray[np.intp]]:
-    """Return the indices of each key's points."""
-    codes, unique = pd.factorize(keys)
-    order = np.argsort(codes, kind="stable")
-    return np.split(order, np.searchsorted(codes[order], np.arange(1, len(unique))))
-
-
 def average_over_groups(
     scores: Floats,
     ratings: Floats,
     groups: Sequence[NDArray[np.intp]],
     coefficient: str,
     name: str,
-) -> Coefficient:
+) -> CoefficientValue:
     """Average a coefficient over the groups in which it is defined.
 
     Args:
@@ -178,30 +132,29 @@ def average_over_groups(
     reasons = Counter(result.reason for result in by_group if not result.is_defined)
     phrases = _count_reasons(reasons)
     if sum(reasons.values()) == len(groups):
-        return Coefficient.undefined(
+        return CoefficientValue.undefined(
             remark(Undefined.NO_GROUP, n_groups=len(groups), group=name, reasons=phrases)
         )
     mean = float(np.nanmean([result.value for result in by_group]))
-    return Coefficient(mean, remarks=_group_remarks(len(groups), reasons, name))
+    return CoefficientValue(mean, remarks=_group_remarks(len(groups), reasons, name))
 
 
-def _average_accuracy(
+def _average_with_ties(
     scores: Floats,
     ratings: Floats,
     groups: Sequence[NDArray[np.intp]],
-    coefficient: str,
+    coefficient: TieCoefficient,
     name: str,
-) -> Coefficient:
-    """Average an accuracy of `TIE_COEFFICIENTS` over the groups of two points or more."""
-    parts = [(scores[group], ratings[group]) for group in groups if len(group) > 1]
+) -> CoefficientValue:
+    """Average a coefficient that counts ties over the groups of two points or more."""
+    parts = [
+        RatedPoints.unweighted(scores[group], ratings[group]) for group in groups if len(group) > 1
+    ]
     if not parts:
-        return Coefficient.undefined(remark(Undefined.SMALL_GROUPS, group=name))
-    if coefficient == "acc_eq":
-        mean = correlate_acc_eq(parts)
-    else:
-        mean = Coefficient(float(np.mean([count_pairs(x, y).accuracy for x, y in parts])))
+        return CoefficientValue.undefined(remark(Undefined.SMALL_GROUPS, group=name))
     reasons = Counter[Undefined | None]({Undefined.SMALL_GROUP: len(groups) - len(parts)})
-    return mean.with_remarks(*_group_remarks(len(groups), reasons, name))
+    remarks = _group_remarks(len(groups), reasons, name)
+    return coefficient.measure_groups(parts).with_remarks(*remarks)
 
 
 def _group_remarks(
@@ -224,3 +177,135 @@ def _count_reasons(reasons: Counter[Undefined | None]) -> str:
         for reason, count in reasons.most_common()
         if reason and count
     )
+
+
+def prepare_at_level(
+    level: str,
+    scores: Floats,
+    ratings: Floats,
+    keys: pd.DataFrame,
+    coefficients: Sequence[str],
+    unit: Ints,
+) -> Statistic:
+    """Return coefficients at a level as a statistic of their images' weights.
+
+    At level `by_image` an image that is drawn twice counts twice in the average.
+
+    Args:
+        level, scores, ratings, keys: as in `correlate_at_level`; scores without NaN.
+        coefficients: the names of coefficients; a value each, in their order. One of systems is made of permutations
+            itself and NaN here.
+        unit: the number of each point's image, shape (n_points,).
+
+    Raises:
+        ValueError: on unequal lengths or NaN.
+    """
+    found = [find_coefficient(name) for name in coefficients]
+    places = [index for index, c in enumerate(found) if isinstance(c, RatingCoefficient)]
+    statistic = _prepare(
+        level,
+        RatedPoints(scores, ratings, unit),
+        keys,
+        [c for c in found if isinstance(c, RatingCoefficient)],
+    )
+
+    def with_gaps(weights: Floats) -> Floats:
+        values = np.full((len(found), weights.shape[1]), np.nan)
+        values[places] = statistic(weights)
+        return values
+
+    return statistic if len(places) == len(found) else with_gaps
+
+
+def _prepare(
+    level: str, points: RatedPoints, keys: pd.DataFrame, coefficients: Sequence[RatingCoefficient]
+) -> Statistic:
+    column = level_column(level)
+    if column is None or not coefficients:
+        return _prepare_pooled(points, coefficients)
+    indices = group_indices(keys[column])
+    if level == "system":
+        return _prepare_systems(points, indices, coefficients)
+    groups = [RatedPoints(points.scores[g], points.ratings[g], points.unit[g]) for g in indices]
+    # Points with weights of their own, as in a permutation test, change an image's value too.
+    if level == "by_image" and all((g.unit == g.unit[0]).all() for g in groups):
+        return _prepare_images(groups, coefficients)
+    return _prepare_groups(groups, coefficients)
+
+
+def _prepare_pooled(points: RatedPoints, coefficients: Sequence[RatingCoefficient]) -> Statistic:
+    """Return coefficients of all points together."""
+    prepared = [coefficient.prepare(points) for coefficient in coefficients]
+
+    def statistic(weights: Floats) -> Floats:
+        sample = points.weigh(weights)
+        values = [compute(sample) for compute in prepared]
+        return np.array(values).reshape(len(prepared), weights.shape[1])
+
+    return statistic
+
+
+def _prepare_groups(
+    groups: Sequence[RatedPoints], coefficients: Sequence[RatingCoefficient]
+) -> Statistic:
+    """Return the mean over groups of points, each of which is evaluated anew."""
+    prepared = [coefficient.prepare_groups(groups) for coefficient in coefficients]
+
+    def statistic(weights: Floats) -> Floats:
+        by_group: list[Floats] = []
+        for index, group in enumerate(groups):
+            sample = group.weigh(weights)
+            by_group.append(np.stack([of_groups[index](sample) for of_groups in prepared]))
+        values = np.stack(by_group)
+        defined = ~np.isnan(values)
+        with np.errstate(all="ignore"):
+            return np.where(defined, values, 0).sum(axis=0) / defined.sum(axis=0)
+
+    return statistic
+
+
+def _prepare_images(
+    groups: Sequence[RatedPoints], coefficients: Sequence[RatingCoefficient]
+) -> Statistic:
+    """Return the mean over images: an image's value does not change with its weight, its share does."""
+    images = [RatedPoints.unweighted(group.scores, group.ratings) for group in groups]
+    values = np.array([coefficient.group_values(images) for coefficient in coefficients])
+    units = np.array([group.unit[0] for group in groups])
+    defined = ~np.isnan(values)
+
+    def statistic(weights: Floats) -> Floats:
+        checked = check_weights(weights, int(units.max(initial=-1)) + 1)[units]
+        with np.errstate(all="ignore"):
+            return (np.where(defined, values, 0) @ checked) / (defined @ checked)
+
+    return statistic
+
+
+def _prepare_systems(
+    points: RatedPoints,
+    groups: Sequence[NDArray[np.intp]],
+    coefficients: Sequence[RatingCoefficient],
+) -> Statistic:
+    """Return coefficients of systems' means over the images that are drawn."""
+    n_units = int(points.unit.max(initial=-1)) + 1
+    sums = [
+        np.stack([np.bincount(points.unit[g], part[g], n_units) for g in groups])
+        for part in (points.scores, points.ratings, np.ones(len(points.scores)))
+    ]
+
+    def statistic(weights: Floats) -> Floats:
+        checked = check_weights(weights, n_units)
+        total_x, total_y, count = (part @ checked for part in sums)
+        with np.errstate(all="ignore"):
+            means = SystemMeans(_round_means(total_x / count), _round_means(total_y / count))
+        undefined = ~np.isfinite(means.x).all(axis=0) | means.pairs.is_constant
+        values = np.stack([coefficient.of_means(means) for coefficient in coefficients])
+        return np.where(undefined, np.nan, values)
+
+    return statistic
+
+
+def _round_means(means: Floats) -> Floats:
+    """Round systems' means as `_group_means` does, so that equal ones are tied."""
+    size = np.maximum(np.abs(means).max(axis=0, initial=0), np.finfo(float).tiny)
+    return np.round(means / size, 12) * size

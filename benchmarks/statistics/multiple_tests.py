@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from .weighted_coefficients import Floats
+from .weighted_pairs import Floats
 
 
 def correct_p_values(p_values: ArrayLike, correction: str) -> Floats:

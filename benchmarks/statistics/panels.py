@@ -12,14 +12,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from .bootstrap import number_images
+from .coefficients.coefficient import Coefficient, PreferenceCoefficient
+from .coefficients.registry import find_coefficient
+from .levels import prepare_at_level
 from .remarks import Undefined
-from .weighted_coefficients import Floats, Ints, Statistic, prepare_accuracies
-from .weighted_levels import prepare_at_level
-
-Mask = NDArray[np.bool_]
+from .weighted_pairs import Floats, Ints, Mask, Statistic
 
 
 @dataclass(frozen=True)
@@ -50,6 +49,10 @@ class Panel(ABC):
     @abstractmethod
     def keys(self) -> list[tuple[str, str]]:
         """Dimension and coefficient of each value of a statistic."""
+
+    def find_coefficient(self, name: str) -> Coefficient | None:
+        """Return the coefficient of a key; None where its statistic is another one."""
+        return find_coefficient(name)
 
     @property
     def undefined_value(self) -> Undefined:
@@ -159,6 +162,7 @@ class PreferencePanel(Panel):
         counted: whether a pair counts for a metric's accuracy, shape (n_points,).
         captions: the number of each point's pair of captions, which several raters may judge, shape (n_points,).
         mean_dimension: the name of the mean of the dimensions.
+        coefficients: the names of the coefficients to compute.
     """
 
     dimensions: tuple[str, ...]
@@ -167,6 +171,7 @@ class PreferencePanel(Panel):
     counted: Mapping[str, Mask]
     captions: Ints
     mean_dimension: str
+    coefficients: tuple[str, ...] = ("accuracy",)
 
     @property
     def metrics(self) -> tuple[str, ...]:
@@ -174,19 +179,22 @@ class PreferencePanel(Panel):
 
     @property
     def keys(self) -> list[tuple[str, str]]:
-        return [(dimension, "accuracy") for dimension in (*self.dimensions, self.mean_dimension)]
+        dimensions = (*self.dimensions, self.mean_dimension)
+        return [(dimension, name) for name in self.coefficients for dimension in dimensions]
 
     def defined_points(self, metric: str) -> Mask:
         return ~np.isnan(self.outcomes[metric])
 
     def prepare(self, metrics: Sequence[str], mask: Mask, units: Sequence[Ints]) -> Statistic:
-        return prepare_accuracies(
-            np.concatenate([self.outcomes[metric][mask] for metric in metrics]),
-            np.tile(self.dimension[mask], len(metrics)),
-            np.concatenate(units),
-            len(self.dimensions),
-            np.concatenate([self.counted[metric][mask] for metric in metrics]),
-        )
+        outcomes = np.concatenate([self.outcomes[metric][mask] for metric in metrics])
+        dimension, unit = np.tile(self.dimension[mask], len(metrics)), np.concatenate(units)
+        is_counted = np.concatenate([self.counted[metric][mask] for metric in metrics])
+        statistics = [
+            coefficient.prepare(outcomes, dimension, unit, len(self.dimensions), is_counted)
+            for coefficient in map(find_coefficient, self.coefficients)
+            if isinstance(coefficient, PreferenceCoefficient)
+        ]
+        return lambda weights: np.vstack([statistic(weights) for statistic in statistics])
 
     def standardise(self, a: str, b: str, mask: Mask) -> PreferencePanel | None:
         return self  # outcomes have one scale

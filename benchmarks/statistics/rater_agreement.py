@@ -15,7 +15,8 @@ import scipy
 from numpy.typing import NDArray
 
 from ...datasets.schema import Scale
-from .coefficients import Coefficient, correlate
+from .coefficients.coefficient import CoefficientValue
+from .coefficients.registry import correlate
 from .rating_table import AgreementMeasure, Floats, Ints, RatingTable, average_draws
 from .remarks import Note, Remark, Undefined, remark
 from .virtual_raters import compute_ceilings, count_equal_pairs, measure_virtual_raters
@@ -212,7 +213,7 @@ def split_half_reliability(halves: Sequence[tuple[Floats, Floats]]) -> Agreement
     """
     correlations = [correlate(first, second, "pearson") for first, second in halves]
     stepped_up = [
-        Coefficient.undefined(remark(Undefined.OPPOSITE_HALVES))
+        CoefficientValue.undefined(remark(Undefined.OPPOSITE_HALVES))
         if r.value <= -1 + 1e-9
         else replace(r, value=2 * r.value / (1 + r.value))
         for r in correlations
@@ -238,7 +239,7 @@ def stability(halves: Sequence[tuple[Floats, Floats]], scale: Scale) -> dict[str
     n_items = len(halves[0][0])
 
     def average(values: Iterable[Any]) -> AgreementMeasure:
-        return average_draws([Coefficient(float(v)) for v in values], n_items)
+        return average_draws([CoefficientValue(float(v)) for v in values], n_items)
 
     pearsons = [correlate(first, second, "pearson") for first, second in halves]
     return {

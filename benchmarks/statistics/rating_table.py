@@ -15,7 +15,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from ...datasets.schema import Scale
-from .coefficients import Coefficient
+from .coefficients.coefficient import CoefficientValue
 from .remarks import Note, Remark, Remarked, Undefined, remark
 
 Floats = NDArray[np.float64]
@@ -40,7 +40,7 @@ class AgreementMeasure(Remarked):
         return cls(float("nan"), n_items, remarks=(remark(code, **values),))
 
 
-def average_draws(draws: Sequence[Coefficient], n_items: int) -> AgreementMeasure:
+def average_draws(draws: Sequence[CoefficientValue], n_items: int) -> AgreementMeasure:
     """Return mean and standard deviation over draws; of a single draw there is no deviation."""
     values = np.array([draw.value for draw in draws])
     defined = values[~np.isnan(values)]

@@ -29,13 +29,11 @@ from .bootstrap import (
     run_blocks,
     statistic_intervals,
 )
-from .panels import Mask, Panel, PreferencePanel, RatingPanel
+from .coefficients.pearson import Moments
+from .panels import Panel, PreferencePanel, RatingPanel
 from .preferences import mcnemar
 from .remarks import Note, Remarked, Undefined, remark
-from .weighted_coefficients import Floats, Moments, Statistic
-
-#: The coefficient of tests that are of one coefficient alone.
-TEST_COEFFICIENTS = {"williams": "pearson", "mcnemar": "accuracy"}
+from .weighted_pairs import Floats, Mask, Statistic
 
 
 @dataclass(frozen=True)
@@ -170,7 +168,8 @@ def compare_metrics(
         for test in tests:
             results = _run_test(pair, test, replicates, options, len(panel.keys))
             for index, (dimension, coefficient) in enumerate(panel.keys):
-                if coefficient == TEST_COEFFICIENTS.get(test, coefficient):
+                found = panel.find_coefficient(coefficient)
+                if found is None or test in found.tests:
                     differences.append(
                         MetricDifference(
                             dimension=dimension,
@@ -353,8 +352,9 @@ def permutation_test(pair: MetricPair, options: StatisticsOptions) -> list[Paire
     for (_, coefficient), differences, value in zip(
         panel.keys, permuted, np.abs(pair.difference), strict=True
     ):
-        if coefficient == "acc_eq":
-            results.append(PairedTest(remarks=(remark(Undefined.SWAPPED_THRESHOLD),)))
+        found = panel.find_coefficient(coefficient)
+        if found is not None and found.permutation_reason is not None:
+            results.append(PairedTest(remarks=(remark(found.permutation_reason),)))
             continue
         lost = int(np.isnan(differences).sum())
         note = remark(Note.UNDEFINED_PERMUTATIONS, n_undefined=lost, permutations=n)
@@ -381,17 +381,18 @@ def _mcnemar_test(pair: MetricPair) -> list[PairedTest]:
         counts = {"n_better": test.first_better, "n_worse": test.second_better}
         note = remark(Note.MCNEMAR, **counts, n_pairs=test.n_pairs, asymptotic=test.asymptotic)
         results.append(PairedTest(test.exact, remarks=(note,)))
-    return results
+    return results * len(panel.coefficients)
 
 
 def _williams_test(pair: MetricPair) -> list[PairedTest]:
-    """Test Pearson's r, the other coefficients being left undefined."""
+    """Test Pearson's r; `compare_metrics` leaves out the other coefficients."""
     panel = pair.panel
     results = [PairedTest()] * len(panel.keys)
     if not isinstance(panel, RatingPanel):
         return results
     for index, (_, coefficient) in enumerate(panel.keys):
-        if coefficient != "pearson":
+        found = panel.find_coefficient(coefficient)
+        if found is None or "williams" not in found.tests:
             continue
         if panel.level != "pooled":
             results[index] = PairedTest(remarks=(remark(Undefined.WILLIAMS_AT_LEVEL),))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .weighted_coefficients import Floats
+from .weighted_pairs import Floats
 
 #: Spearman's ρ, Kendall's τ_b, and the share of pairs of systems that stand in the same order.
 ORDER_MEASURES = ("spearman", "tau_b", "pairwise_accuracy")

@@ -11,7 +11,8 @@ import numpy as np
 import scipy
 
 from ...datasets.schema import Scale
-from .coefficients import Coefficient, correlate
+from .coefficients.coefficient import CoefficientValue
+from .coefficients.registry import correlate
 from .rating_table import AgreementMeasure, Floats, Ints, RatingTable, average_draws
 from .remarks import Note, Undefined, remark
 
@@ -45,7 +46,9 @@ def make_virtual_raters(ratings: Floats) -> Floats:
     return np.sort(ratings, axis=1)
 
 
-def correlate_with_others(ratings: Floats, rater: int, coefficient: str = "tau_c") -> Coefficient:
+def correlate_with_others(
+    ratings: Floats, rater: int, coefficient: str = "tau_c"
+) -> CoefficientValue:
     """Correlate one rater, repeated, with all others end to end ("method A"); τ_c by default.
 
     Scott et al. 2023, Table 3, rows τ_X-YZ and so on.
@@ -53,7 +56,7 @@ def correlate_with_others(ratings: Floats, rater: int, coefficient: str = "tau_c
     Args:
         ratings: shape (n_items, n_raters).
         rater: the column that is compared with the other columns.
-        coefficient: see `coefficients.correlate`.
+        coefficient: the name of a coefficient of ratings.
     """
     return correlate(*_pair_with_others(ratings, rater), coefficient)
 
@@ -151,8 +154,8 @@ def _draw_virtual_raters(table: RatingTable, size: int, seed: int, draws: int) -
     return [make_virtual_raters(table.draw_ratings(size, rng)) for _ in range(times)]
 
 
-def _defined_or(value: float, code: Undefined) -> Coefficient:
-    return Coefficient.undefined(remark(code)) if np.isnan(value) else Coefficient(value)
+def _defined_or(value: float, code: Undefined) -> CoefficientValue:
+    return CoefficientValue.undefined(remark(code)) if np.isnan(value) else CoefficientValue(value)
 
 
 def compute_ceilings(
@@ -166,7 +169,7 @@ def compute_ceilings(
 
     Args:
         table: the ratings.
-        coefficient: see `coefficients.correlate`.
+        coefficient: the name of a coefficient of ratings.
         seed, draws: as in `measure_virtual_raters`.
     """
     if not table.n_items:

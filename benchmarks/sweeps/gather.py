@@ -27,13 +27,13 @@ from ..reporting.table_layouts import LAYOUTS
 from ..runs.finished_run import FinishedRun, read_run
 from ..runs.results import to_csv, to_json
 from ..runs.tables import (
-    COEFFICIENT_STYLE,
     ResultTable,
-    format_number,
+    format_coefficient,
     html_of,
     latex_of,
     markdown_of,
 )
+from ..statistics.coefficients.registry import find_coefficient
 from .jobs import JOB_FILE, JobOutcome, Sweep, read_sweep
 from .sweep import count_states
 
@@ -255,9 +255,10 @@ def gather(folder: Path) -> GatheredRuns:
 
 def _coefficient_cells(row: Mapping[str, str]) -> list[str]:
     """Return a coefficient's name, value and interval as tables print them."""
-    name, _, scale, decimals = COEFFICIENT_STYLE[row["coefficient"]]
+    name = row["coefficient"]
     ends = (row["value"], row["ci_low"], row["ci_high"])
-    return [name, *(format_number(float(end or "nan"), scale, decimals) for end in ends)]
+    cells = [format_coefficient(float(end or "nan"), name) for end in ends]
+    return [find_coefficient(name).symbol, *cells]
 
 
 #: Columns that are texts even where one reads as a number.

@@ -23,9 +23,9 @@ from captau.benchmarks.evaluation.published_numbers import (
     protocol_differences,
     read_numbers,
 )
-from captau.benchmarks.runs.tables import COEFFICIENT_STYLE
 from captau.benchmarks.scoring.catalog import usual_protocol
 from captau.benchmarks.scoring.protocol import Protocol
+from captau.benchmarks.statistics.coefficients.registry import find_coefficient
 from captau.conf import group
 from captau.datasets import registry
 
@@ -130,7 +130,7 @@ def tables_of(dataset: str, numbers: Sequence[PublishedNumber]) -> Iterable[str]
         differences = protocol_differences(first.protocol, usual)
         differ = [text.partition(" (here")[0] for text in differences]
         split = f", {first.protocol.split.replace('_', ' ')}" if first.protocol.split else ""
-        name = COEFFICIENT_STYLE[first.coefficient][0].removesuffix(" %")
+        name = find_coefficient(first.coefficient).symbol.removesuffix(" %")
         head = "" if first.dimension in ("overall", "") else f", {first.dimension}{split}"
         caption = f"**{name}{head}**" + (f" ({', '.join(differ)})" if differ else "")
         yield f"{caption}\n\n{table_of(members, cells)}"

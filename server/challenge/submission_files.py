@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ...benchmarks.statistics.weighted_coefficients import Floats
+from ...benchmarks.statistics.weighted_pairs import Floats
 
 #: The accepted endings of uploaded files, by the challenge's kind.
 ENDINGS = {

@@ -11,8 +11,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from captau.benchmarks.statistics.coefficients.pairwise_accuracy import calibrate_ties
+from captau.benchmarks.statistics.coefficients.registry import correlate
 from captau.benchmarks.statistics.levels import correlate_at_level
-from captau.benchmarks.statistics.pair_counts import calibrate_ties, count_pairs
+from captau.benchmarks.statistics.weighted_pairs import RankedPairs
 
 #: Its names of the levels.
 LEVEL = {"none": "pooled", "item": "by_image", "sys": "by_system"}
@@ -92,10 +94,10 @@ def test_public_threshold_of_groups():
 def test_public_counts():
     """testKendallVariants_23: 21 pairs, 4 tied in x, 3 in y, 1 in both, 2 discordant."""
     x, y = np.array([1.0, 1, 1, 2, 2, 3, 4]), np.array([1.0, 1, 2, 2, 4, 3, 3])
-    got = count_pairs(y, x)
+    got = RankedPairs(y, x).pairs()
     assert (got.total, got.discordant, got.tied_both) == (21, 2, 1)
-    assert (got.tied_ratings, got.tied_scores) == (3, 2)
-    assert got.accuracy == (got.concordant + 1) / 21
+    assert (got.tied_y, got.tied_x) == (4, 3)
+    assert correlate(y, x, "pairwise_accuracy").value == (got.concordant[0] + 1) / 21
 
 
 # Ties on both sides; numbers that 4 bytes hold exactly, since it sums systems' scores in them.

@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ....benchmarks.runs.tables import COEFFICIENT_STYLE
 from ....benchmarks.scoring.catalog import metric_style
+from ....benchmarks.statistics.coefficients.registry import find_coefficient
+from ....benchmarks.statistics.preferences import MEAN_DIMENSION
 from ..definition import Challenge
 
 #: The decimals of a score that tables do not print.
@@ -57,9 +58,10 @@ def rank_keys(challenge: Challenge) -> list[str]:
     if challenge.kind == "captions":
         return [metric.spec for metric in challenge.metrics]
     protocol = challenge.bound_protocol(challenge.load_items())
-    coefficients = [name for name in protocol.coefficients if name != "accuracy"]
-    keys = [f"{name} {dimension}" for dimension in protocol.dimension for name in coefficients]
-    return [*(["accuracy mean"] if "accuracy" in protocol.coefficients else []), *keys]
+    of_ratings = [c for c in protocol.coefficients if not find_coefficient(c).is_of_preferences]
+    of_preferences = [c for c in protocol.coefficients if find_coefficient(c).is_of_preferences]
+    keys = [f"{name} {dimension}" for dimension in protocol.dimension for name in of_ratings]
+    return [*(f"{name} {MEAN_DIMENSION}" for name in of_preferences), *keys]
 
 
 def make_columns(challenge: Challenge) -> list[ScoreColumn]:
@@ -94,5 +96,6 @@ def default_column(challenge: Challenge, columns: Sequence[ScoreColumn]) -> Scor
 
 def _coefficient_column(key: str) -> ScoreColumn:
     coefficient, _, dimension = key.partition(" ")
-    label, _, scale, decimals = COEFFICIENT_STYLE[coefficient]
-    return ScoreColumn(key, key, "", f"{label} {dimension}".strip(), scale, decimals, True)
+    style = find_coefficient(coefficient)
+    label = f"{style.symbol} {dimension}".strip()
+    return ScoreColumn(key, key, "", label, style.scale, style.decimals, True)

@@ -7,7 +7,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable
 from typing import TypeVar
 
-from ....benchmarks.statistics.weighted_coefficients import Floats
+from ....benchmarks.statistics.weighted_pairs import Floats
 from ..definition import Challenge
 from ..submission_files import read_replicates
 from ..submission_store import SubmissionStore

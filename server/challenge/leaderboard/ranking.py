@@ -14,7 +14,7 @@ import numpy as np
 
 from ....benchmarks.statistics.multiple_tests import cluster_ranks, correct_p_values
 from ....benchmarks.statistics.significance import pairwise_p_values
-from ....benchmarks.statistics.weighted_coefficients import Floats
+from ....benchmarks.statistics.weighted_pairs import Floats
 from .board import ALPHA, CORRECTION, BoardEntry, BoardRow
 from .columns import ScoreColumn
 

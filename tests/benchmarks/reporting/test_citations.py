@@ -22,7 +22,6 @@ from captau.benchmarks.scoring.protocol import (
     REFERENCE_POLICIES,
     UNDEFINED_POLICIES,
 )
-from captau.benchmarks.statistics.coefficients import COEFFICIENTS
 from captau.benchmarks.statistics.levels import LEVELS
 from captau.conf import group
 from captau.datasets import registry
@@ -109,7 +108,6 @@ def test_an_at_sign_begins_no_entry(tmp_path):
 
 
 def test_every_choice_has_its_words():
-    assert set(module.COEFFICIENTS) == set(COEFFICIENTS)
     assert set(module.RATINGS) == set(RATING_POLICIES)
     assert set(module.REFERENCES) == set(REFERENCE_POLICIES)
     assert set(module.CORPORA) == set(CORPUS_POLICIES)

@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from captau.benchmarks.runs.tables import (
-    COEFFICIENT_STYLE,
     MISSING,
     ResultTable,
     csv_of,
@@ -224,12 +223,6 @@ def test_number_is_near_and_never_minus_nothing(value: float, decimals: int, sca
     assert abs(float(text) - value * scale) <= 0.5 * 10**-decimals + 1e-9
     assert not re.fullmatch(r"-[0.]+", text)
     assert len(text.partition(".")[2]) == decimals
-
-
-def test_every_coefficient_has_a_style() -> None:
-    from captau.benchmarks.statistics.coefficients import COEFFICIENTS
-
-    assert set(COEFFICIENT_STYLE) == set(COEFFICIENTS)
 
 
 def plain(latex: str) -> str:

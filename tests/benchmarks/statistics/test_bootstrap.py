@@ -22,7 +22,7 @@ from captau.benchmarks.statistics.bootstrap import (
 )
 from captau.benchmarks.statistics.intervals import ExtraRow, wilson_intervals
 from captau.benchmarks.statistics.preferences import wilson_interval
-from captau.benchmarks.statistics.weighted_coefficients import prepare_coefficients
+from tests.benchmarks.statistics.weighted_samples import prepare_pooled
 from tests.conftest import says
 
 COEFFICIENTS = ["tau_c", "tau_b", "spearman", "pearson"]
@@ -41,7 +41,7 @@ def sample():
 def test_replicates_are_samples_of_whole_images(sample):
     """Each is SciPy's coefficient of the images drawn, all points of an image as often."""
     x, y, unit = sample
-    found = resample([prepare_coefficients(x, y, ["tau_b"], unit)], 30, 70, seed=5)[0]
+    found = resample([prepare_pooled(x, y, ["tau_b"], unit)], 30, 70, seed=5)[0]
     assert found.shape == (1, 70)
     for replicate in (0, 63, 64, 69):
         drawn = draw_weights(30, 5, replicate // BLOCK)[:, replicate % BLOCK]
@@ -56,8 +56,8 @@ def test_replicates_are_samples_of_whole_images(sample):
 def test_neither_workers_nor_number_nor_company_move_a_replicate(sample):
     x, y, unit = sample
     one, other = (
-        prepare_coefficients(x, y, COEFFICIENTS, unit),
-        prepare_coefficients(-x, y, ["tau_c"], unit),
+        prepare_pooled(x, y, COEFFICIENTS, unit),
+        prepare_pooled(-x, y, ["tau_c"], unit),
     )
     wanted = resample([one], 30, 200, seed=7, workers=1)[0]
     for workers in (2, 5):
@@ -72,7 +72,7 @@ def test_progress_is_told(sample):
     x, y, unit = sample
     told = []
     resample(
-        [prepare_coefficients(x, y, ["tau_c"], unit)],
+        [prepare_pooled(x, y, ["tau_c"], unit)],
         30,
         130,
         advance=lambda: told.append(1),
@@ -86,7 +86,7 @@ def test_progress_is_told(sample):
 def test_intervals_are_scipys_of_the_same_replicates(sample, coefficient, method):
     """Parity (tier 2): scipy.stats.bootstrap, given our replicates, finds its own interval."""
     x, y, unit = sample
-    statistic = prepare_coefficients(x, y, [coefficient], unit)
+    statistic = prepare_pooled(x, y, [coefficient], unit)
     drawn = resample([statistic], 30, 999)[0][0]
     left_out = jackknife(statistic, 30)[0]
 
@@ -110,7 +110,7 @@ def test_intervals_are_scipys_of_the_same_replicates(sample, coefficient, method
 
 def test_the_jackknife_leaves_out_an_image_at_a_time(sample):
     x, y, unit = sample
-    found = jackknife(prepare_coefficients(x, y, COEFFICIENTS, unit), 30)
+    found = jackknife(prepare_pooled(x, y, COEFFICIENTS, unit), 30)
     assert found.shape == (4, 30)
     rest = unit != 17
     assert found[1, 17] == pytest.approx(stats.kendalltau(x[rest], y[rest]).statistic, abs=1e-12)
@@ -120,7 +120,7 @@ def test_the_jackknife_leaves_out_an_image_at_a_time(sample):
 def test_the_jackknife_groups_many_images():
     rng = np.random.default_rng(0)
     x = rng.normal(size=(2 * JACKKNIFE_GROUPS + 5, 2))
-    found = jackknife(prepare_coefficients(x[:, 0], x[:, 1], ["pearson"]), len(x))
+    found = jackknife(prepare_pooled(x[:, 0], x[:, 1], ["pearson"]), len(x))
     assert found.shape == (1, JACKKNIFE_GROUPS)
     rest = np.arange(len(x)) % JACKKNIFE_GROUPS != 3
     assert found[0, 3] == pytest.approx(stats.pearsonr(*x[rest].T).statistic, abs=1e-12)
@@ -163,7 +163,7 @@ def test_an_undefined_value_has_no_interval():
 
 def test_perfect_agreement_has_an_interval_of_no_width():
     x = np.arange(10.0)
-    statistic = prepare_coefficients(x, x, ["tau_b", "spearman"])
+    statistic = prepare_pooled(x, x, ["tau_b", "spearman"])
     drawn = resample([statistic], 10, 100)[0]
     for method in ("percentile", "bca"):
         for row, left_out in zip(drawn, jackknife(statistic, 10), strict=True):
@@ -182,7 +182,7 @@ def test_bca_of_a_value_outside_its_replicates_says_so(value, side):
 
 def test_heavy_ties_and_two_images():
     """Every replicate of one image alone is undefined, and half of them are."""
-    statistic = prepare_coefficients([0, 0, 1, 1], [1, 1, 2, 2], COEFFICIENTS, [0, 0, 1, 1])
+    statistic = prepare_pooled([0, 0, 1, 1], [1, 1, 2, 2], COEFFICIENTS, [0, 0, 1, 1])
     drawn = resample([statistic], 2, 200)[0]
     for row in drawn:
         found = resampling_interval(1.0, row, StatisticsOptions())
@@ -237,7 +237,7 @@ def test_the_smallest_and_the_largest_options_are_taken():
 
 
 def test_bad_input_is_one_line():
-    statistic = prepare_coefficients([1, 2], [1, 2], ["tau_b"])
+    statistic = prepare_pooled([1, 2], [1, 2], ["tau_b"])
     with says("too few images to resample (1)", "two are needed"):
         resample([statistic], 1, 10)
     with says("0 replicates"):

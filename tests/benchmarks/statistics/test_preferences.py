@@ -12,7 +12,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import captau
-from captau.benchmarks.statistics.coefficients import preference_accuracy
+from captau.benchmarks.statistics.coefficients.accuracy import Accuracy
 from captau.benchmarks.statistics.preferences import (
     McNemar,
     PairOutcomes,
@@ -186,13 +186,13 @@ def test_raters_who_agree_on_one_pair_are_no_proof() -> None:
     assert mcnemar(right[:10], wrong[:10], np.zeros(10, dtype=np.int64)).exact == 1
     assert mcnemar(right, wrong, np.repeat([0, 1], 10)).exact == 0.5
     outcomes = PairOutcomes(right, np.ones(20, dtype=bool))
-    assert preference_accuracy(outcomes).p_value == pytest.approx(2 / 2**20)
-    assert preference_accuracy(outcomes, captions=np.repeat([0, 1], 10)).p_value == 0.5
+    assert Accuracy().value(outcomes).p_value == pytest.approx(2 / 2**20)
+    assert Accuracy().value(outcomes, captions=np.repeat([0, 1], 10)).p_value == 0.5
 
 
 def test_outcomes_without_a_threshold_tie_equal_scores_alone() -> None:
     outcomes = PairOutcomes(np.ones(2), np.ones(2, dtype=bool))
-    accuracy = preference_accuracy(outcomes, "calibrated")
+    accuracy = Accuracy().value(outcomes, "calibrated")
     assert accuracy.remarks == (remark(Note.TIED_IF_EQUAL),)
 
 

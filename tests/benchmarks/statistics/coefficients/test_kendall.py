@@ -1,4 +1,4 @@
-"""Kendall's coefficients and the sign test, against SciPy's (parity, tier 2)."""
+"""Kendall's coefficients against SciPy's (parity, tier 2)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from captau.benchmarks.statistics.kendall import correlate_kendall, sign_test
+from captau.benchmarks.statistics.coefficients.registry import correlate
 
 
 @pytest.mark.parametrize("levels", [2, 5, None])
@@ -20,20 +20,14 @@ def test_kendalls_coefficients_and_p_values_equal_scipys(n, levels, variant):
         if np.ptp(x) == 0 or np.ptp(y) == 0:
             continue
         result, reference = (
-            correlate_kendall(x, y, variant),
+            correlate(x, y, f"tau_{variant}"),
             stats.kendalltau(x, y, variant=variant),
         )
-        assert result.statistic == reference.statistic
-        assert result.pvalue == reference.pvalue
+        assert result.value == reference.statistic
+        assert result.p_value == reference.pvalue
 
 
 def test_kendalls_p_value_of_sorted_values_is_scipys_exact_one():
     x = np.arange(50.0)
-    assert correlate_kendall(x, x) == tuple(stats.kendalltau(x, x))
-
-
-@pytest.mark.parametrize("n_pairs", [1, 2, 17, 100, 1999, 2000, 2001])
-def test_the_sign_test_equals_scipys_binomial_test(n_pairs):
-    for n_wins in {0, 1, n_pairs // 3, n_pairs // 2, n_pairs - n_pairs // 3, n_pairs}:
-        expected = stats.binomtest(n_wins, n_pairs, 0.5).pvalue
-        assert sign_test(n_wins, n_pairs) == pytest.approx(expected, rel=1e-10)
+    result = correlate(x, x, "tau_b")
+    assert (result.value, result.p_value) == tuple(stats.kendalltau(x, x))

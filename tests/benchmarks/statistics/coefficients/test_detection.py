@@ -10,10 +10,9 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from captau.benchmarks.statistics import detection
-from captau.benchmarks.statistics.coefficients import correlate
-from captau.benchmarks.statistics.levels import LEVELS, correlate_at_level
-from captau.benchmarks.statistics.weighted_levels import prepare_at_level
+from captau.benchmarks.statistics.coefficients import detection
+from captau.benchmarks.statistics.coefficients.registry import correlate
+from captau.benchmarks.statistics.levels import LEVELS, correlate_at_level, prepare_at_level
 
 BOTH = ["average_precision", "auroc"]
 points = st.lists(
@@ -120,7 +119,7 @@ def test_detection_in_parts_is_that_of_each_replicate(
 ) -> None:
     monkeypatch.setattr(detection, "MAX_CELLS", max_cells)
     scores, ratings = np.array([4.0, 3, 2, 1]), np.array([1.0, 0, 1, 0])
-    statistic = detection.prepare_detection(scores, ratings, BOTH, np.arange(4))
+    statistic = prepare_at_level("pooled", scores, ratings, pd.DataFrame(), BOTH, np.arange(4))
     weights = np.array([[1.0, 2, 0, 1, 3], [1, 1, 2, 0, 1], [1, 0, 1, 1, 1], [1, 1, 1, 1, 2]])
     expected = [
         detect(*(np.repeat(v, w) for v in (scores, ratings))) for w in weights.T.astype(int)

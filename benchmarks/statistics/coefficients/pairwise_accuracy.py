@@ -1,10 +1,4 @@
-"""Coefficients that count pairs of data points: τ_a, γ, pairwise accuracy, and tie calibration.
-
-`coefficients` and `levels` call `count_pairs` and `calibrate_ties`; `weighted_levels` the helpers of thresholds.
-
-Two data points are concordant where scores and ratings put them in the same order, discordant where
-they put them in opposite orders, and else tied in the scores, in the ratings, or in both.
-"""
+"""Pairwise accuracy, and acc_eq: the same with the threshold of ties that serves a metric best."""
 
 from __future__ import annotations
 
@@ -14,71 +8,137 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
 
-from .weighted_coefficients import RankedPairs
-
-Floats = NDArray[np.float64]
+from ..remarks import Undefined, remark
+from ..weighted_pairs import Floats, Statistic, WeightedPairs, check_weights
+from .coefficient import (
+    CoefficientValue,
+    PairCoefficient,
+    PreparedCoefficient,
+    RatedPoints,
+    TieCoefficient,
+    threshold_note,
+)
+from .registry import register
 
 #: Distinct scores × distinct ratings up to which thresholds are searched: 240 MB of counts.
 MAX_CELLS = 10_000_000
 #: Pairs × distinct ratings that are laid out at once.
 MAX_PAIR_CELLS = 10_000_000
+#: Cells × replicates that are counted at once at a threshold of ties.
+MAX_COUNTS = 4_000_000
 #: Means over groups that differ by no more are equal: their sums have rounding errors.
 ROUNDING_ERROR = 1e-12
 
 
-@dataclass(frozen=True)
-class PairCounts:
-    """Numbers of pairs; `tied_scores` and `tied_ratings` are tied on that side alone."""
+@register
+class PairwiseAccuracy(PairCoefficient, TieCoefficient):
+    """(C + tied in both) / pairs: the share of pairs that scores and ratings order alike.
 
-    concordant: int
-    discordant: int
-    tied_scores: int
-    tied_ratings: int
-    tied_both: int
-
-    @property
-    def total(self) -> int:
-        """All pairs, n (n - 1) / 2."""
-        untied = self.concordant + self.discordant
-        return untied + self.tied_scores + self.tied_ratings + self.tied_both
-
-    @property
-    def tau_a(self) -> float:
-        """(C - D) / pairs (Kendall 1938)."""
-        return (self.concordant - self.discordant) / self.total
-
-    @property
-    def gamma(self) -> float:
-        """(C - D) / (C + D) (Goodman and Kruskal 1954).
-
-        Where scores and ratings both vary, some pair is untied on both sides.
-        """
-        return (self.concordant - self.discordant) / (self.concordant + self.discordant)
-
-    @property
-    def accuracy(self) -> float:
-        """(C + tied in both) / pairs: the share of pairs that scores and ratings order alike.
-
-        Of systems' means it is the WMT metrics task's accuracy (Kocmi et al. 2021, section 4),
-        `Agreement` in mt-metrics-eval.
-        """
-        return (self.concordant + self.tied_both) / self.total
-
-
-def count_pairs(scores: Floats, ratings: Floats) -> PairCounts:
-    """Count all pairs of n points, in O(n log n).
-
-    Args:
-        scores, ratings: shape (n_points,), paired, n_points at least 2, without NaN.
+    Of systems' means it is the WMT metrics task's accuracy (Kocmi et al. 2021, section 4), `Agreement` in
+    mt-metrics-eval.
     """
-    total = len(scores) * (len(scores) - 1) // 2
-    pairs = RankedPairs(scores, ratings).pairs()
-    counts = (pairs.surplus, pairs.tied_x, pairs.tied_y, pairs.tied_both)
-    surplus, x, y, both = (int(count[0]) for count in counts)
-    ordered = total - x - y + both
-    return PairCounts((ordered + surplus) // 2, (ordered - surplus) // 2, x - both, y - both, both)
+
+    name = "pairwise_accuracy"
+    order = 7
+    symbol = "pairs alike %"
+    latex = r"pairs alike \%"
+    words = "the share of pairs that are ordered alike"
+    source = "Kocmi et al. 2021"
+    bounds = (0.0, 1.0)
+
+    def compute(self, pairs: WeightedPairs) -> Floats:
+        return (pairs.concordant + pairs.tied_both) / pairs.total
+
+    def prepare_groups(self, groups: Sequence[RatedPoints]) -> list[PreparedCoefficient]:
+        _ = [group.ranked for group in groups]
+        return [lambda sample: self.of_pairs(sample.pairs, is_group=True) for _ in groups]
+
+    def measure_groups(self, groups: Sequence[RatedPoints]) -> CoefficientValue:
+        return CoefficientValue(float(np.mean(self.group_values(groups))))
+
+
+@register
+class AccEq(TieCoefficient):
+    """Pairwise accuracy, where scores are tied that differ by no more than the best threshold; see `calibrate_ties`.
+
+    Weighted samples keep the threshold of the whole sample: a replicate does not look for its own.
+    """
+
+    name = "acc_eq"
+    order = 8
+    symbol = "acc_eq %"
+    latex = r"acc$_{\mathrm{eq}}$ \%"
+    words = r"pairwise accuracy with tie calibration (acc$_{\mathrm{eq}}$)"
+    source = "Deutsch et al. 2023"
+    bounds = (0.0, 1.0)
+    permutation_reason = Undefined.SWAPPED_THRESHOLD
+    has_standing_note = True
+
+    def measure(self, points: RatedPoints) -> CoefficientValue:
+        return self.measure_groups([points])
+
+    def measure_groups(self, groups: Sequence[RatedPoints]) -> CoefficientValue:
+        if any(np.isinf(group.scores).any() for group in groups):
+            return CoefficientValue.undefined(remark(Undefined.INFINITE_DIFFERENCE))
+        calibration = calibrate_ties([(group.scores, group.ratings) for group in groups])
+        if calibration is None:
+            return CoefficientValue.undefined(remark(Undefined.TOO_MANY_VALUES))
+        note = threshold_note(calibration.threshold)
+        return CoefficientValue(calibration.value, remarks=(note,))
+
+    def prepare(self, points: RatedPoints) -> PreparedCoefficient:
+        (accuracy,) = self.prepare_groups([points])
+        _ = points.ranked
+        return lambda sample: np.where(sample.pairs.is_constant, np.nan, accuracy(sample))
+
+    def prepare_groups(self, groups: Sequence[RatedPoints]) -> list[PreparedCoefficient]:
+        threshold = _find_threshold([(group.scores, group.ratings) for group in groups])
+        if threshold is None:
+            return [lambda sample: sample.undefined for _ in groups]
+        statistics = [_prepare_accuracy(group, threshold) for group in groups]
+        return [lambda sample, s=statistic: s(sample.weights) for statistic in statistics]
+
+
+def _find_threshold(groups: Sequence[tuple[Floats, Floats]]) -> float | None:
+    """Return the best threshold of the whole sample; None where there is none."""
+    if all(len(x) < 2 for x, _ in groups) or any(np.isinf(x).any() for x, _ in groups):
+        return None
+    calibration = calibrate_ties(groups)
+    return calibration.threshold if calibration else None
+
+
+def _prepare_accuracy(points: RatedPoints, threshold: float) -> Statistic:
+    """Return pairwise accuracy where scores that differ by the threshold or less are tied."""
+    distinct, rows = np.unique(points.scores, return_inverse=True)
+    levels, columns = np.unique(points.ratings, return_inverse=True)
+    n_rows, n_levels = len(distinct), len(levels)
+    n_units = int(points.unit.max(initial=-1)) + 1
+    cells = scipy.sparse.csr_matrix(
+        (np.ones(len(points.scores)), (rows * n_levels + columns, points.unit)),
+        shape=(n_rows * n_levels, n_units),
+    )
+    beyond = first_beyond(distinct, threshold)
+
+    def accuracy(weights: Floats) -> Floats:
+        counts = np.asarray(cells @ weights).reshape(n_rows, n_levels, -1)
+        below = np.concatenate([np.zeros((1, *counts.shape[1:])), counts.cumsum(axis=0)])
+        higher = count_greater(below)
+        concordant = (counts * (higher[-1] - higher[beyond])).sum(axis=(0, 1))
+        tied = (counts * (below[beyond] - below[1:] + (counts - 1) / 2)).sum(axis=(0, 1))
+        n = counts.sum(axis=(0, 1))
+        with np.errstate(all="ignore"):
+            return np.where(n > 1, (concordant + tied) / (n * (n - 1) / 2), np.nan)
+
+    def statistic(weights: Floats) -> Floats:
+        checked = check_weights(weights, n_units)
+        step = max(1, MAX_COUNTS // max(1, n_rows * n_levels))
+        starts = range(0, checked.shape[1], step)
+        return np.concatenate([accuracy(checked[:, i : i + step]) for i in starts])
+
+    return statistic
 
 
 @dataclass(frozen=True)

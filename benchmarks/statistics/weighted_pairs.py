@@ -1,21 +1,142 @@
-"""Sums over weighted pairs of values, by NumPy or by the compiled loops of `_kernels`.
+"""Pairs of data points in weighted samples: ranked once, then counted for many replicates in one pass.
 
-`weighted_coefficients.RankedPairs` calls them. Both ways give the same numbers: all sums are of whole numbers
-held in float64, exact up to 2^53. NumPy serves small samples, for which importing Numba would take longer
-than the sums, and installations without Numba.
+Intervals and tests evaluate coefficients again and again. Every data point belongs to a *unit* (an image, or
+itself), a replicate gives every unit a weight (how often it was drawn), and a *statistic* maps
+weights of shape (n_units, n_replicates) to values of shape (n_values, n_replicates).
+
+`RankedPairs(x, y, unit).pairs(weights)` gives the counts of pairs behind Kendall's coefficients: concordant,
+discordant, tied. A weighted sample is the sample in which each point stands as often as its weight says.
+
+`PairSums` sums over pairs by NumPy or by the compiled loops of `_kernels`. Both ways give the same numbers: all sums
+are of whole numbers held in float64, exact up to 2^53. NumPy serves small samples, for which importing Numba would
+take longer than the sums, and installations without Numba.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.util import find_spec
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+
+#: From weights of shape (n_units, n_replicates) to values of shape (n_values, n_replicates).
+Statistic = Callable[[Floats], Floats]
+
+
+@dataclass(frozen=True)
+class WeightedPairs:
+    """Numbers of pairs of points of weighted samples; every field has shape (n_replicates,).
+
+    Attributes:
+        n: the number of points of a sample.
+        surplus: concordant pairs less discordant ones.
+        tied_x, tied_y, tied_both: pairs equal in x, in y, and in both; those count in all three.
+        levels_x, levels_y: the numbers of different values.
+    """
+
+    n: Floats
+    surplus: Floats
+    tied_x: Floats
+    tied_y: Floats
+    tied_both: Floats
+    levels_x: Floats
+    levels_y: Floats
+
+    @property
+    def total(self) -> Floats:
+        """All pairs, n (n - 1) / 2."""
+        return self.n * (self.n - 1) / 2
+
+    @property
+    def concordant(self) -> Floats:
+        return (self.total - self.tied_x - self.tied_y + self.tied_both + self.surplus) / 2
+
+    @property
+    def discordant(self) -> Floats:
+        return self.concordant - self.surplus
+
+    @property
+    def is_constant(self) -> Mask:
+        """Say of each sample whether one side has a single value."""
+        return np.minimum(self.levels_x, self.levels_y) < 2
+
+
+class RankedPairs:
+    """Paired values, ranked once.
+
+    Args:
+        x, y: shape (n_points,), without NaN. The work grows with the logarithm of the number of
+            different y: let the ratings be y.
+        unit: the unit whose weight each point takes, shape (n_points,); None gives each point its own.
+
+    Raises:
+        ValueError: on unequal lengths or NaN.
+    """
+
+    def __init__(self, x: ArrayLike, y: ArrayLike, unit: ArrayLike | None = None) -> None:
+        left, right = check_pairing(x, y)
+        units = check_units(unit, len(left))
+        ranks_x = np.unique(left, return_inverse=True)[1].astype(np.int64)
+        values_y, levels = np.unique(right, return_inverse=True)
+        order = np.lexsort((units, levels, ranks_x))
+        ranks_x, levels, units = ranks_x[order], levels[order], units[order]
+        # Points that are equal and of one unit make one cell.
+        starts_cell = np.ones(len(order), dtype=bool)
+        starts_cell[1:] = (np.diff(ranks_x) > 0) | (np.diff(levels) > 0) | (np.diff(units) > 0)
+        first = np.flatnonzero(starts_cell)
+        starts_run = np.flatnonzero(np.diff(ranks_x[first], prepend=-1) > 0)
+        self._sums = PairSums(
+            start=np.append(starts_run, len(first)).astype(np.int64),
+            unit=units[first],
+            level=levels[first].astype(np.int64) + 1,
+            count=np.diff(np.append(first, len(order))).astype(np.float64),
+            n_levels=len(values_y),
+        )
+        self.n_units = int(units.max(initial=-1)) + 1
+
+    def pairs(self, weights: ArrayLike | None = None) -> WeightedPairs:
+        """Count the pairs of weighted samples, in O(n log n_levels) each.
+
+        Args:
+            weights: whole numbers, shape (n_units, n_replicates); None: every point once.
+
+        Raises:
+            ValueError: on negative weights or another shape.
+        """
+        sums, levels = self._sums.compute(check_weights(weights, self.n_units))
+        n = levels.sum(axis=0)
+        return WeightedPairs(
+            n=n,
+            surplus=sums[0],
+            tied_x=(sums[1] - n) / 2,
+            tied_y=((levels**2).sum(axis=0) - n) / 2,
+            tied_both=(sums[2] - n) / 2,
+            levels_x=sums[3],
+            levels_y=(levels > 0).sum(axis=0).astype(np.float64),
+        )
+
+    def spearman(self, weights: ArrayLike | None = None) -> Floats:
+        """Compute Spearman's ρ of weighted samples, Pearson's r of their mid-ranks, shape (n_replicates,).
+
+        Args:
+            weights: as in `pairs`.
+
+        Raises:
+            ValueError: on negative weights or another shape.
+        """
+        product, squares_x, squares_y = self._sums.compute_ranks(
+            check_weights(weights, self.n_units)
+        )
+        with np.errstate(all="ignore"):
+            return np.clip(product / np.sqrt(squares_x) / np.sqrt(squares_y), -1, 1)
+
 
 # The work, cells times binary digits of the levels times replicates, from which on Numba pays for its import.
 _COMPILED_WORK = 300_000
@@ -177,3 +298,50 @@ class PairSums:
 def _sum_pairwise(values: Floats) -> Floats:
     """Sum over the first axis in pairs of pairs: a million plain steps would cost three digits."""
     return np.ascontiguousarray(values.T).sum(axis=1)
+
+
+def check_weights(weights: ArrayLike | None, n_units: int) -> Floats:
+    """Return weights as the kernels take them: float64, contiguous, shape (n_units, n_replicates).
+
+    None makes one sample, in which every point stands once. There may be more units than a sample has points of: the
+    weights of the last ones are not used.
+
+    Raises:
+        ValueError: on negative weights or another shape.
+    """
+    checked = np.ascontiguousarray(
+        np.ones((n_units, 1)) if weights is None else weights, dtype=np.float64
+    )
+    if checked.ndim != 2 or len(checked) < n_units:
+        raise ValueError(f"weights {checked.shape}; ({n_units}, n_replicates) are expected")
+    if not (checked >= 0).all():
+        raise ValueError("a weight is negative or NaN")
+    return checked[:n_units]
+
+
+def check_pairing(x: ArrayLike, y: ArrayLike) -> tuple[Floats, Floats]:
+    """Return paired values as arrays.
+
+    Raises:
+        ValueError: on unequal lengths or NaN.
+    """
+    left, right = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
+    if left.shape != right.shape or left.ndim != 1:
+        raise ValueError(f"{left.shape} and {right.shape} are not paired")
+    if np.isnan(left).any() or np.isnan(right).any():
+        raise ValueError("a value is NaN")
+    return left, right
+
+
+def check_units(unit: ArrayLike | None, n_points: int) -> Ints:
+    """Return the unit of each point; None gives each its own.
+
+    Raises:
+        ValueError: on another number of units than points.
+    """
+    if unit is None:
+        return np.arange(n_points, dtype=np.int64)
+    units = np.asarray(unit, dtype=np.int64)
+    if units.shape != (n_points,):
+        raise ValueError(f"{units.shape} units of {n_points} points")
+    return units

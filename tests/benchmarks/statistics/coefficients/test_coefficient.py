@@ -6,21 +6,15 @@ import math
 import warnings
 
 import numpy as np
-import pandas as pd
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from captau.benchmarks.statistics.coefficients import (
-    PAIR_COEFFICIENTS,
-    Coefficient,
-    correlate,
-    preference_accuracy,
-)
-from captau.benchmarks.statistics.preferences import judge_differences, pair_differences
-from captau.datasets.preferences import STRENGTHS
+from captau.benchmarks.statistics.coefficients.coefficient import CoefficientValue
+from captau.benchmarks.statistics.coefficients.registry import correlate
 
 OF_RATINGS = ("tau_c", "tau_b", "spearman", "pearson")
+OF_PAIRS = ("tau_a", "gamma", "pairwise_accuracy", "acc_eq")
 
 
 def value(x: list[float], y: list[float], coefficient: str) -> float:
@@ -97,13 +91,13 @@ def test_p_values() -> None:
     three = np.array([1.0, 2.0, 3.0])
     for coefficient in ("tau_b", "tau_c"):
         assert correlate(three, 2 * three, coefficient).p_value == pytest.approx(1 / 3)
-    assert correlate(three[:2], three[:2], "pearson") == Coefficient(1.0, 1.0)
+    assert correlate(three[:2], three[:2], "pearson") == CoefficientValue(1.0, 1.0)
 
 
 NAN, INF = float("nan"), float("inf")
 
 
-@pytest.mark.parametrize("coefficient", [*OF_RATINGS, *PAIR_COEFFICIENTS])
+@pytest.mark.parametrize("coefficient", [*OF_RATINGS, *OF_PAIRS])
 @pytest.mark.parametrize(
     ("x", "y", "reason"),
     [
@@ -143,21 +137,13 @@ def test_numbers_whose_squares_overflow() -> None:
     assert large == pytest.approx(small)
 
 
-def test_infinite_scores_of_a_pair_are_tied() -> None:
-    scores = pd.Series({"a": INF, "b": INF, "c": -INF})
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        found = accuracy(scores, preferences(("a", "b", "a"), ("a", "c", "a")))
-    assert (found.value, found.note) == (0.75, "1 tied pairs count half")
-
-
 def test_misuse() -> None:
     two = np.array([1.0, 2.0])
     with pytest.raises(ValueError, match="not paired"):
         correlate(two, two[:1], "tau_b")
     with pytest.raises(ValueError, match="not paired"):
         correlate(two[None], two[None], "tau_b")
-    with pytest.raises(ValueError, match="no coefficient 'accuracy'"):
+    with pytest.raises(ValueError, match="coefficient accuracy is not of scores and ratings"):
         correlate(two, two, "accuracy")
 
 
@@ -207,99 +193,3 @@ def test_the_taus_count_pairs(points: list[tuple[int, int]]) -> None:
     assert correlate(x, y, "tau_b").value == pytest.approx(tau_b, abs=1e-12)
     tau_c = 2 * surplus * m / (n**2 * (m - 1))
     assert correlate(x, y, "tau_c").value == pytest.approx(tau_c, abs=1e-12)
-
-
-def preferences(*rows: tuple[str, str, str]) -> pd.DataFrame:
-    return pd.DataFrame(list(rows), columns=["item_a", "item_b", "winner"])
-
-
-def accuracy(scores: pd.Series, rows: pd.DataFrame, ties: str = "half") -> Coefficient:
-    strengths = rows["winner"].map(STRENGTHS).to_numpy(dtype=float)
-    return preference_accuracy(
-        judge_differences(pair_differences(scores, rows), strengths, ties), ties
-    )
-
-
-SCORES = pd.Series({"low": 0.1, "also_low": 0.1, "high": 0.9, "none": NAN})
-
-
-def test_accuracy_worked_by_hand() -> None:
-    """Right, right, wrong, tied; people's own tie does not count: (2 + 1/2) / 4."""
-    told = preferences(
-        ("high", "low", "a"),
-        ("low", "high", "b"),
-        ("high", "low", "b"),
-        ("low", "also_low", "a"),
-        ("high", "low", "tie"),
-    )
-    found = accuracy(SCORES, told)
-    assert found.value == 2.5 / 4
-    assert found.note == "1 tied pairs count half"
-    # Without the metric's tie: 2 / 3.
-    dropped = accuracy(SCORES, told, "drop")
-    assert dropped.value == 2 / 3
-    assert dropped.note == "1 pairs left out that the metric ties"
-    # With a threshold of 0 the first two are right; one of 0.8 would tie all, and only people's tie were right.
-    calibrated = accuracy(SCORES, told, "calibrated")
-    assert calibrated.value == 2 / 5
-    assert calibrated.note == "equal scores alone are tied"
-    assert math.isnan(calibrated.p_value)
-
-
-@laws
-@given(
-    st.lists(st.tuples(st.integers(-3, 3), st.integers(-2, 2)), min_size=1, max_size=12),
-)
-def test_calibrated_ties_are_the_best_of_all_thresholds(pairs: list[tuple[int, int]]) -> None:
-    """Each threshold in turn, as in acc_eq (Deutsch et al. 2023); the smallest of the best."""
-    differences, strengths = np.array(pairs, dtype=float).T
-    thresholds = sorted({0.0, *np.abs(differences)})
-    shares = [
-        float(
-            (np.where(abs(differences) <= t, 0, np.sign(differences)) == np.sign(strengths)).mean()
-        )
-        for t in thresholds
-    ]
-    outcomes = judge_differences(differences, strengths, "calibrated")
-    assert outcomes.accuracy == max(shares)
-    assert outcomes.threshold == thresholds[shares.index(max(shares))]
-
-
-def test_accuracy_p_value() -> None:
-    """Three of three under a fair coin, two-sided: 2 / 2^3."""
-    found = accuracy(SCORES, preferences(*[("high", "low", "a")] * 3))
-    assert found == Coefficient(1.0, 0.25)
-
-
-@pytest.mark.parametrize(
-    ("rows", "reason"),
-    [
-        ([], "no preferences"),
-        ([("high", "low", "tie")], "no preferences"),
-        ([("high", "none", "a"), ("low", "high", "a")], "1 of 2 pairs have an undefined score"),
-    ],
-)
-def test_accuracy_undefined_says_why(rows: list[tuple[str, str, str]], reason: str) -> None:
-    found = accuracy(SCORES, preferences(*rows))
-    assert math.isnan(found.value)
-    assert math.isnan(found.p_value)
-    assert found.note == f"undefined: {reason}"
-
-
-@laws
-@given(
-    scores=st.lists(st.integers(-3, 3), min_size=2, max_size=6),
-    told=st.lists(
-        st.tuples(st.integers(0, 1), st.integers(0, 5), st.sampled_from("ab")), min_size=1
-    ),
-)
-def test_accuracy_laws(scores: list[int], told: list[tuple[int, int, str]]) -> None:
-    by_item = pd.Series(scores, index=[f"i{k}" for k in range(len(scores))], dtype=float)
-    rows = preferences(*[(f"i{a}", f"i{b % len(scores)}", w) for a, b, w in told])
-    found = accuracy(by_item, rows).value
-    assert 0 <= found <= 1
-    assert accuracy(-by_item, rows).value == pytest.approx(1 - found)
-    assert accuracy(np.exp(by_item), rows).value == found
-    swapped = rows.rename(columns={"item_a": "item_b", "item_b": "item_a"})
-    assert accuracy(by_item, swapped).value == pytest.approx(1 - found)
-    assert accuracy(0 * by_item, rows).value == 0.5

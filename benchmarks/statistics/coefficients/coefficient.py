@@ -1,0 +1,348 @@
+"""The kinds of coefficients, and what each kind is computed from.
+
+A class of a kind says all about its coefficient: how tables, citations and help name it, how it is computed, for a
+sample and for many weighted ones at once, and which tests and levels it has. `kendall.py` is a short example;
+`registry.register` gives the class its place among the others.
+
+- `RatingCoefficient`: scores and ratings of data points; `PairCoefficient`: of their pairs' order alone;
+- `SystemCoefficient`: scores and ratings of systems' captions, and whose captions they are;
+- `PreferenceCoefficient`: a metric's outcomes of the pairs of captions that people judged.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar, Self
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from ..preferences import MEAN_DIMENSION, PairOutcomes
+from ..remarks import Note, Remark, Remarked, Undefined, remark
+from ..weighted_pairs import Floats, Ints, RankedPairs, Statistic, WeightedPairs
+
+#: The tests of the difference of two metrics that every coefficient has; see `significance`.
+RESAMPLING_TESTS = ("bootstrap", "permutation")
+
+
+@dataclass(frozen=True)
+class CoefficientValue(Remarked):
+    """A coefficient in its natural range, with its two-sided p-value; both are NaN where undefined."""
+
+    value: float
+    p_value: float = float("nan")
+
+    @classmethod
+    def undefined(cls, *remarks: Remark) -> Self:
+        """Return NaN; the first remark is the reason."""
+        return cls(float("nan"), remarks=remarks)
+
+    @property
+    def is_defined(self) -> bool:
+        """Say whether there is a value."""
+        return not np.isnan(self.value)
+
+
+def undefined_reason(scores: Floats, ratings: Floats) -> Remark | None:
+    """Return why no coefficient of these points has a value; None where they have one."""
+    n_points = len(scores)
+    if n_points < 2:
+        return remark(Undefined.TOO_FEW_POINTS, n_points=n_points)
+    for values, code in (
+        (scores, Undefined.UNDEFINED_SCORES),
+        (ratings, Undefined.UNDEFINED_RATINGS),
+    ):
+        if n_undefined := int(np.isnan(values).sum()):
+            return remark(code, n_undefined=n_undefined, n_points=n_points)
+    # Compared with the first, since the range of infinite values is NaN.
+    if (scores == scores[0]).all():
+        return remark(Undefined.CONSTANT_SCORES)
+    return remark(Undefined.CONSTANT_RATINGS) if (ratings == ratings[0]).all() else None
+
+
+def threshold_note(threshold: float) -> Remark:
+    """Say which scores count as tied, for coefficients that tie them up to a threshold."""
+    if threshold:
+        return remark(Note.TIED_WITHIN, threshold=threshold)
+    return remark(Note.TIED_IF_EQUAL)
+
+
+class Coefficient(ABC):
+    """Base of the kinds: what tables, citations, help and tests ask of any coefficient.
+
+    Attributes:
+        name: in options, files and tables' columns.
+        order: its place among the coefficients, as the field prints them.
+        symbol, latex: the head of its column, in plain text and in LaTeX.
+        words: its name in a sentence, in LaTeX.
+        source: who defined it; empty where nobody in particular did.
+        bounds: its least and greatest value.
+        scale, decimals: how tables print it.
+        tests: the tests of the difference of two metrics that it has.
+        permutation_reason: the reason why a permutation test of it has no p-value; None where it has one.
+        formula: of its interval where nothing is resampled, `fisher` or `wilson`; None where it has none.
+        has_standing_note: whether the note of a value, such as its threshold, belongs below every table.
+        is_of_preferences: whether it is of comparisons, and not of ratings.
+    """
+
+    name: ClassVar[str]
+    order: ClassVar[int] = 100
+    symbol: ClassVar[str]
+    latex: ClassVar[str]
+    words: ClassVar[str]
+    source: ClassVar[str] = ""
+    bounds: ClassVar[tuple[float, float]] = (-1.0, 1.0)
+    scale: ClassVar[float] = 100
+    decimals: ClassVar[int] = 1
+    tests: ClassVar[tuple[str, ...]] = RESAMPLING_TESTS
+    permutation_reason: ClassVar[Undefined | None] = None
+    formula: ClassVar[str | None] = None
+    has_standing_note: ClassVar[bool] = False
+    is_of_preferences: ClassVar[bool] = False
+
+    @property
+    def is_signed(self) -> bool:
+        """Say whether 0 is the value of scores that say nothing, and negative ones are of opposite orders."""
+        return self.bounds[0] < 0
+
+    def is_summary(self, dimension: str) -> bool:
+        """Say whether its row of a dimension is one that people compare metrics by, and no part of a mean."""
+        return not self.is_of_preferences or dimension == MEAN_DIMENSION
+
+
+@dataclass(frozen=True)
+class RatedPoints:
+    """Data points, prepared once for many weighted samples.
+
+    Attributes:
+        scores, ratings: shape (n_points,), without NaN.
+        unit: the unit whose weight each point takes, from 0, shape (n_points,).
+    """
+
+    scores: Floats
+    ratings: Floats
+    unit: Ints
+
+    @classmethod
+    def unweighted(cls, scores: Floats, ratings: Floats) -> RatedPoints:
+        """Return points that all belong to one unit."""
+        return cls(scores, ratings, np.zeros(len(scores), dtype=np.int64))
+
+    @cached_property
+    def ranked(self) -> RankedPairs:
+        """The points in order."""
+        return RankedPairs(self.scores, self.ratings, self.unit)
+
+    @property
+    def is_finite(self) -> bool:
+        """Say whether no value is infinite."""
+        return bool(np.isfinite(self.scores).all() and np.isfinite(self.ratings).all())
+
+    def weigh(self, weights: Floats) -> WeightedPoints:
+        """Return weighted samples; weights have shape (n_units, n_replicates)."""
+        return WeightedPoints(self, weights)
+
+    @cached_property
+    def sample(self) -> WeightedPoints:
+        """The points themselves, as the one sample in which each stands once."""
+        return self.weigh(np.ones((int(self.unit.max(initial=-1)) + 1, 1)))
+
+
+@dataclass(frozen=True)
+class WeightedPoints:
+    """Weighted samples of data points, which coefficients share; each has what it stands for counted once."""
+
+    points: RatedPoints
+    weights: Floats
+
+    @cached_property
+    def pairs(self) -> WeightedPairs:
+        """The numbers of pairs by their order."""
+        return self.points.ranked.pairs(self.weights)
+
+    @property
+    def undefined(self) -> Floats:
+        """NaN for each sample, shape (n_replicates,)."""
+        return np.full(self.weights.shape[1], np.nan)
+
+
+@dataclass(frozen=True)
+class SystemMeans:
+    """Systems' mean scores `x` and mean ratings `y` in weighted samples, shape (n_systems, n_replicates)."""
+
+    x: Floats
+    y: Floats
+
+    @cached_property
+    def pairs(self) -> WeightedPairs:
+        """The numbers of pairs of systems by their order."""
+        i, j = np.triu_indices(len(self.x), 1)
+        dx, dy = np.sign(self.x[i] - self.x[j]), np.sign(self.y[i] - self.y[j])
+        return WeightedPairs(
+            n=np.full(self.x.shape[1], float(len(self.x))),
+            surplus=(dx * dy).sum(axis=0),
+            tied_x=(dx == 0).sum(axis=0).astype(float),
+            tied_y=(dy == 0).sum(axis=0).astype(float),
+            tied_both=((dx == 0) & (dy == 0)).sum(axis=0).astype(float),
+            levels_x=_count_levels(self.x),
+            levels_y=_count_levels(self.y),
+        )
+
+
+def _count_levels(values: Floats) -> Floats:
+    """Count the different values of each column."""
+    return (np.diff(np.sort(values, axis=0), axis=0) > 0).sum(axis=0) + 1.0
+
+
+#: From weighted samples to a value each, shape (n_replicates,); NaN where it is undefined.
+PreparedCoefficient = Callable[[WeightedPoints], Floats]
+
+
+class RatingCoefficient(Coefficient):
+    """A coefficient of the scores and ratings of data points, at every level.
+
+    A subclass says how it is computed of weighted samples, with `prepare`. The value of a sample is that of weights 1,
+    unless a subclass overrides `measure`.
+
+    Attributes:
+        counts_ties: whether it has a value where all scores or ratings of a group are equal.
+        system_reason: the reason why systems' means have no value; None where they have one.
+    """
+
+    counts_ties: ClassVar[bool] = False
+    system_reason: ClassVar[Undefined | None] = None
+
+    @abstractmethod
+    def prepare(self, points: RatedPoints) -> PreparedCoefficient:
+        """Return the coefficient of weighted samples of points."""
+
+    def p_value(self, points: RatedPoints) -> float:
+        """Return the two-sided p-value of "no association"; NaN where the coefficient has no such test."""
+        return float("nan")
+
+    def value(self, scores: Floats, ratings: Floats) -> CoefficientValue:
+        """Return the coefficient of all points, shape (n_points,) each, or NaN with the reason.
+
+        Raises:
+            ValueError: on unequal lengths.
+        """
+        if scores.shape != ratings.shape or scores.ndim != 1:
+            raise ValueError(f"scores {scores.shape} and ratings {ratings.shape} are not paired")
+        if reason := undefined_reason(scores, ratings):
+            return CoefficientValue.undefined(reason)
+        return self.measure(RatedPoints.unweighted(scores, ratings))
+
+    def measure(self, points: RatedPoints) -> CoefficientValue:
+        """Return the value of points of which neither scores nor ratings are all equal."""
+        value = float(self.prepare(points)(points.sample)[0])
+        return CoefficientValue(value, self.p_value(points))
+
+    def prepare_groups(self, groups: Sequence[RatedPoints]) -> list[PreparedCoefficient]:
+        """Return the coefficient of weighted samples of each group of points, over which a level averages."""
+        return [self.prepare(group) for group in groups]
+
+    def group_values(self, groups: Sequence[RatedPoints]) -> list[float]:
+        """Return the value of each group of points; NaN where it is undefined."""
+        return [self.value(group.scores, group.ratings).value for group in groups]
+
+    def of_means(self, means: SystemMeans) -> Floats:
+        """Return the coefficient of systems' means in each sample, shape (n_replicates,)."""
+        return np.array([self.value(x, y).value for x, y in zip(means.x.T, means.y.T, strict=True)])
+
+
+class TieCoefficient(RatingCoefficient):
+    """A coefficient of ratings that counts ties, so that a group of equal scores or ratings has a value as well."""
+
+    counts_ties: ClassVar[bool] = True
+
+    @abstractmethod
+    def measure_groups(self, groups: Sequence[RatedPoints]) -> CoefficientValue:
+        """Return the mean over groups of two points or more."""
+
+    def group_values(self, groups: Sequence[RatedPoints]) -> list[float]:
+        prepared = self.prepare_groups(groups)
+        return [float(p(g.sample)[0]) for p, g in zip(prepared, groups, strict=True)]
+
+
+class PairCoefficient(RatingCoefficient):
+    """A coefficient of ratings that follows from numbers of pairs: concordant, discordant and tied ones."""
+
+    @abstractmethod
+    def compute(self, pairs: WeightedPairs) -> Floats:
+        """Return the coefficient of each sample; where a side is constant, whatever it returns is left out."""
+
+    def prepare(self, points: RatedPoints) -> PreparedCoefficient:
+        _ = points.ranked  # once, and not in each of the threads that evaluate replicates
+        return lambda sample: self.of_pairs(sample.pairs)
+
+    def of_means(self, means: SystemMeans) -> Floats:
+        return self.of_pairs(means.pairs)
+
+    def of_pairs(self, pairs: WeightedPairs, *, is_group: bool = False) -> Floats:
+        """Return the coefficient of each sample; NaN with fewer than two points, or a constant side.
+
+        Args:
+            pairs: of the samples.
+            is_group: whether the points are one of several groups, where a constant side is no reason.
+        """
+        with np.errstate(all="ignore"):
+            values = self.compute(pairs)
+        is_undefined = pairs.n < 2
+        if not is_group:
+            is_undefined = is_undefined | pairs.is_constant
+        return np.where(is_undefined, np.nan, values)
+
+
+class SystemCoefficient(Coefficient):
+    """A coefficient of captioning systems, at level `system` alone; it has no value in weighted samples."""
+
+    @abstractmethod
+    def value(self, scores: Floats, ratings: Floats, keys: pd.DataFrame) -> CoefficientValue:
+        """Return the coefficient of systems.
+
+        Args:
+            scores, ratings: shape (n_points,), paired, finite.
+            keys: columns `image_id` and `system` of the points.
+        """
+
+
+class PreferenceCoefficient(Coefficient):
+    """A coefficient of a metric's outcomes of the pairs of captions that people judged."""
+
+    bounds: ClassVar[tuple[float, float]] = (0.0, 1.0)
+    is_of_preferences: ClassVar[bool] = True
+
+    @abstractmethod
+    def value(
+        self, outcomes: PairOutcomes, ties: str = "half", captions: Ints | None = None
+    ) -> CoefficientValue:
+        """Return the coefficient of the outcomes in one dimension.
+
+        Args:
+            outcomes: from `preferences.judge_differences`.
+            ties: the rule by which they were made.
+            captions: shape (n_answers,), the number of each answer's pair of captions; by default each has its own.
+        """
+
+    @abstractmethod
+    def prepare(
+        self,
+        outcomes: Floats,
+        dimension: Ints,
+        unit: Ints,
+        n_dimensions: int,
+        is_counted: NDArray[np.bool_],
+    ) -> Statistic:
+        """Return the coefficient in each dimension, and last their mean, as a statistic of the units' weights.
+
+        Args:
+            outcomes: a metric's outcome of each pair, right 1, wrong 0, tied 1/2, shape (n_pairs,).
+            dimension: of each pair, from 0, shape (n_pairs,).
+            unit: the unit whose weight each pair takes, shape (n_pairs,).
+            n_dimensions: the number of dimensions.
+            is_counted: whether a pair counts at all, shape (n_pairs,).
+        """

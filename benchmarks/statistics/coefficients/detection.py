@@ -1,0 +1,147 @@
+"""Detection: how well scores find the captions of a kind, as average precision and area under the ROC curve.
+
+To be found are the ratings of 1 among 0 and 1, by high scores; or those of -1 among 0 and -1, which are faults, by
+low scores.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+
+import numpy as np
+import scipy
+
+from ..remarks import Note, Undefined, remark
+from ..weighted_pairs import Floats, Statistic, check_weights
+from .coefficient import (
+    CoefficientValue,
+    PreparedCoefficient,
+    RatedPoints,
+    RatingCoefficient,
+    SystemMeans,
+)
+from .kendall import kendall_p_value
+from .registry import register
+
+#: Scores × replicates that are laid out at once.
+MAX_CELLS = 4_000_000
+
+
+def is_detection(ratings: Floats) -> bool:
+    """Say whether all ratings are 0 and 1, or 0 and -1."""
+    largest = np.abs(ratings).max(initial=0)
+    signs = set(np.sign(ratings[ratings != 0]).tolist())
+    return bool(np.isin(np.abs(ratings), (0, 1)).all()) and largest == 1 and len(signs) == 1
+
+
+class DetectionCoefficient(RatingCoefficient):
+    """A coefficient of how well scores find captions; systems' means, neither 0 nor 1 but by accident, have none."""
+
+    bounds = (0.0, 1.0)
+    system_reason = Undefined.NO_DETECTION
+    has_standing_note = True
+
+    @abstractmethod
+    def compute(self, hits: Floats, points: Floats) -> Floats:
+        """Compute the coefficient of weighted samples, in each of which there are two different scores.
+
+        Args:
+            hits, points: the weight of what is to be found, and of all points, at each distinct score, best score
+                first, shape (n_scores, n_replicates).
+        """
+
+    @abstractmethod
+    def chance_level(self, ratings: Floats) -> float:
+        """Return the value that scores without any information have on average, for many points."""
+
+    def measure(self, points: RatedPoints) -> CoefficientValue:
+        if not is_detection(points.ratings):
+            return CoefficientValue.undefined(remark(Undefined.NO_DETECTION))
+        chance = remark(Note.CHANCE_LEVEL, chance=self.chance_level(points.ratings))
+        return super().measure(points).with_remarks(chance)
+
+    def prepare(self, points: RatedPoints) -> PreparedCoefficient:
+        if not is_detection(points.ratings):
+            return lambda sample: sample.undefined
+        statistic = self.prepare_detection(points)
+        return lambda sample: statistic(sample.weights)
+
+    def prepare_detection(self, rated: RatedPoints) -> Statistic:
+        """Return the coefficient as a function of the units' weights; NaN where a replicate has a single score."""
+        is_target = rated.ratings != 0
+        direction = -1.0 if (rated.ratings < 0).any() else 1.0
+        # The first level is the score that points most to what is to be found.
+        distinct, levels = np.unique(-direction * rated.scores, return_inverse=True)
+        n_units = int(rated.unit.max(initial=-1)) + 1
+        targets, points = (
+            scipy.sparse.csr_matrix((counts, (levels, rated.unit)), shape=(len(distinct), n_units))
+            for counts in (is_target.astype(np.float64), np.ones(len(rated.scores)))
+        )
+
+        def evaluate(weights: Floats) -> Floats:
+            by_level = np.asarray(points @ weights)
+            with np.errstate(all="ignore"):
+                values = self.compute(np.asarray(targets @ weights), by_level)
+            return np.where((by_level > 0).sum(axis=0) < 2, np.nan, values)
+
+        def statistic(weights: Floats) -> Floats:
+            checked = check_weights(weights, n_units)
+            step = max(1, MAX_CELLS // max(1, len(distinct)))
+            starts = range(0, checked.shape[1], step)
+            return np.concatenate([evaluate(checked[:, i : i + step]) for i in starts])
+
+        return statistic
+
+    def of_means(self, means: SystemMeans) -> Floats:
+        return np.full(means.x.shape[1], np.nan)
+
+
+@register
+class AveragePrecision(DetectionCoefficient):
+    """Σ (R_k - R_{k-1}) P_k over the distinct scores, P_k and R_k being precision and recall from there on.
+
+    Points of equal score are found together, none before the other (the sum of scikit-learn's
+    `average_precision_score`).
+    """
+
+    name = "average_precision"
+    order = 10
+    symbol = "AP"
+    latex = "AP"
+    words = "average precision of detection"
+
+    def compute(self, hits: Floats, points: Floats) -> Floats:
+        hits_so_far, n_misses = hits.cumsum(axis=0), (points - hits).sum(axis=0)
+        precision = np.where(hits > 0, hits_so_far / points.cumsum(axis=0), 0.0)
+        average_precision = (hits * precision).sum(axis=0) / hits_so_far[-1]
+        return np.where(n_misses > 0, average_precision, np.nan)
+
+    def chance_level(self, ratings: Floats) -> float:
+        return float((ratings != 0).mean())
+
+
+@register
+class AreaUnderCurve(DetectionCoefficient):
+    """The share of pairs of both kinds that scores order rightly, a tie counting half (Hanley and McNeil 1982).
+
+    It is one half exactly where τ_b is zero, so that its test is this one's.
+    """
+
+    name = "auroc"
+    order = 11
+    symbol = "AUROC"
+    latex = "AUROC"
+    words = "the area under the ROC curve"
+    source = "Hanley and McNeil 1982"
+
+    def compute(self, hits: Floats, points: Floats) -> Floats:
+        misses = points - hits
+        n_hits, n_misses = hits.cumsum(axis=0)[-1], misses.sum(axis=0)
+        misses_below = n_misses - misses.cumsum(axis=0) + misses / 2
+        return (hits * misses_below).sum(axis=0) / (n_hits * n_misses)
+
+    def chance_level(self, ratings: Floats) -> float:
+        return 0.5
+
+    def p_value(self, points: RatedPoints) -> float:
+        return kendall_p_value(points)

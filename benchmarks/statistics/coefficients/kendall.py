@@ -1,0 +1,118 @@
+"""Kendall's τ_c, τ_b and τ_a, and Goodman and Kruskal's γ: concordant pairs less discordant ones, over some total.
+
+The four are 0 in the same samples, so that the test of τ_b, which equals SciPy's, is theirs. SciPy's statistics take
+longer to import than a small run takes in all; they are imported where a sample is small and without ties, so that
+its test is exact.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..weighted_pairs import Floats, WeightedPairs
+from .coefficient import PairCoefficient, RatedPoints
+from .registry import register
+
+# SciPy's limits: the sizes of samples without ties for which it takes the exact test.
+_EXACT_POINTS, _EXACT_DISCORDANT = 33, 1
+
+
+def kendall_p_value(points: RatedPoints) -> float:
+    """Return the two-sided p-value of "no association" by Kendall's test; neither side is constant."""
+    pairs = points.sample.pairs
+    surplus, total = float(pairs.surplus[0]), float(pairs.total[0])
+    if not pairs.tied_x[0] and not pairs.tied_y[0]:
+        fewest = (total - abs(surplus)) / 2
+        if len(points.scores) <= _EXACT_POINTS or fewest <= _EXACT_DISCORDANT:
+            from scipy import stats
+
+            return float(stats.kendalltau(points.scores, points.ratings).pvalue)
+    from scipy.special import ndtr
+
+    return 2 * float(ndtr(-abs(surplus) / np.sqrt(_variance(points.scores, points.ratings))))
+
+
+def _variance(x: Floats, y: Floats) -> float:
+    """Return the variance of concordant less discordant pairs under no association (Kendall 1970, equation 4.8)."""
+    n = len(x)
+    sums: list[tuple[float, float, float]] = []
+    for values in (x, y):
+        ties = np.unique(values, return_counts=True)[1].astype(np.float64)
+        twos = ties * (ties - 1)
+        sums.append((twos.sum() / 2, (twos * (ties - 2)).sum(), (twos * (2 * ties + 5)).sum()))
+    (pairs_x, threes_x, spread_x), (pairs_y, threes_y, spread_y) = sums
+    m = n * (n - 1.0)
+    return (
+        (m * (2 * n + 5) - spread_x - spread_y) / 18
+        + 2 * pairs_x * pairs_y / m
+        + (threes_x * threes_y / (9 * m * (n - 2)) if n > 2 else 0.0)
+    )
+
+
+class KendallCoefficient(PairCoefficient):
+    """A coefficient that is 0 where as many pairs are concordant as discordant: Kendall's test is its own."""
+
+    def p_value(self, points: RatedPoints) -> float:
+        return kendall_p_value(points)
+
+
+@register
+class TauC(KendallCoefficient):
+    """2 surplus m / (n² (m - 1)), m the smaller number of different values: for scales of few levels."""
+
+    name = "tau_c"
+    order = 1
+    symbol = "τ_c"
+    latex = r"$\tau_c$"
+    words = r"Kendall's $\tau_c$"
+    source = "Stuart 1953"
+
+    def compute(self, pairs: WeightedPairs) -> Floats:
+        m = np.minimum(pairs.levels_x, pairs.levels_y)
+        return np.clip(2 * pairs.surplus / (pairs.n**2 * (m - 1) / m), -1, 1)
+
+
+@register
+class TauB(KendallCoefficient):
+    """Surplus / √((total - tied_x) (total - tied_y))."""
+
+    name = "tau_b"
+    order = 2
+    symbol = "τ_b"
+    latex = r"$\tau_b$"
+    words = r"Kendall's $\tau_b$"
+    source = "Kendall 1945"
+
+    def compute(self, pairs: WeightedPairs) -> Floats:
+        tau = pairs.surplus / np.sqrt(pairs.total - pairs.tied_x)
+        return np.clip(tau / np.sqrt(pairs.total - pairs.tied_y), -1, 1)
+
+
+@register
+class TauA(KendallCoefficient):
+    """Surplus / all pairs."""
+
+    name = "tau_a"
+    order = 3
+    symbol = "τ_a"
+    latex = r"$\tau_a$"
+    words = r"Kendall's $\tau_a$"
+    source = "Kendall 1938"
+
+    def compute(self, pairs: WeightedPairs) -> Floats:
+        return pairs.surplus / pairs.total
+
+
+@register
+class Gamma(KendallCoefficient):
+    """Surplus / pairs that are tied on neither side; where both sides vary there is one."""
+
+    name = "gamma"
+    order = 4
+    symbol = "γ"
+    latex = r"$\gamma$"
+    words = r"Goodman and Kruskal's $\gamma$"
+    source = "Goodman and Kruskal 1954"
+
+    def compute(self, pairs: WeightedPairs) -> Floats:
+        return pairs.surplus / (pairs.concordant + pairs.discordant)

@@ -1,0 +1,164 @@
+"""Pearson's r, and Spearman's ρ, which is r of mid-ranks.
+
+The value of a sample and its p-value are SciPy's; those of weighted samples differ from it in the last bit.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy
+from numpy.typing import ArrayLike
+
+from ..remarks import Undefined, remark
+from ..weighted_pairs import Floats, check_pairing, check_units, check_weights
+from .coefficient import (
+    RESAMPLING_TESTS,
+    CoefficientValue,
+    PreparedCoefficient,
+    RatedPoints,
+    RatingCoefficient,
+    SystemMeans,
+)
+from .registry import register
+
+#: From here on the squares of scores overflow; Pearson's r of scaled scores is the same.
+LARGE = 1e150
+#: Where a smaller share of a sum of squares remains after taking the mean off, Pearson's r is computed again,
+#: point by point, since the difference has lost its digits.
+MIN_SPREAD_SHARE = 1e-4
+
+
+class Moments:
+    """Paired values and their sums by unit, for Pearson's r.
+
+    Args:
+        x, y: shape (n_points,), finite.
+        unit: the unit whose weight each point takes, shape (n_points,); None gives each point its own.
+
+    Raises:
+        ValueError: on unequal lengths, NaN, or an infinite value.
+    """
+
+    def __init__(self, x: ArrayLike, y: ArrayLike, unit: ArrayLike | None = None) -> None:
+        left, right = check_pairing(x, y)
+        if np.isinf(left).any() or np.isinf(right).any():
+            raise ValueError("an infinite value has no mean")
+        self._unit = check_units(unit, len(left))
+        self.n_units = int(self._unit.max(initial=-1)) + 1
+        self._x, self._y = _standard(left), _standard(right)
+        columns = (np.ones(len(left)), self._x, self._y)
+        columns += (self._x**2, self._y**2, self._x * self._y)
+        self._sums = np.stack(
+            [np.bincount(self._unit, column, minlength=self.n_units) for column in columns]
+        )
+
+    def pearson(self, weights: ArrayLike | None = None) -> Floats:
+        """Compute Pearson's r of weighted samples, shape (n_replicates,).
+
+        Args:
+            weights: shape (n_units, n_replicates); None: every point once.
+
+        Raises:
+            ValueError: on negative weights or another shape.
+        """
+        checked = check_weights(weights, self.n_units)
+        # Not by BLAS, whose last bit may depend on how many threads and columns there are.
+        n, x, y, xx, yy, xy = np.einsum("su,ub->sb", self._sums, checked)
+        with np.errstate(all="ignore"):
+            spread_x, spread_y = xx - x**2 / n, yy - y**2 / n
+            r = (xy - x * y / n) / np.sqrt(spread_x) / np.sqrt(spread_y)
+            doubtful = ~((spread_x > MIN_SPREAD_SHARE * xx) & (spread_y > MIN_SPREAD_SHARE * yy))
+        for replicate in np.flatnonzero(doubtful):
+            r[replicate] = self._pearson_by_point(checked[self._unit, replicate])
+        return np.clip(r, -1, 1)
+
+    def _pearson_by_point(self, weights: Floats) -> float:
+        """Compute r of a replicate point by point, with the means taken off first."""
+        drawn = weights > 0
+        x, y, weights = self._x[drawn], self._y[drawn], weights[drawn]
+        if not len(x) or np.ptp(x) == 0 or np.ptp(y) == 0:
+            return float("nan")
+        x, y = (v - np.average(v, weights=weights) for v in (_standard(x), _standard(y)))
+        root = np.sqrt((weights * x**2).sum()) * np.sqrt((weights * y**2).sum())
+        return float((weights * x * y).sum() / root) if root > 0 else float("nan")
+
+
+def _standard(values: Floats) -> Floats:
+    """Centre values on 0 and scale them to a size whose squares neither overflow nor vanish."""
+    largest = np.abs(values).max(initial=0)
+    scaled = values / largest if largest > 0 else values
+    centred = scaled - scaled.mean() if len(scaled) else scaled
+    spread = np.abs(centred).max(initial=0)
+    return centred / spread if spread > 0 else centred
+
+
+def _pearson_by_column(x: Floats, y: Floats) -> Floats:
+    """Compute Pearson's r of each column."""
+    with np.errstate(all="ignore"):
+        x, y = (v - v.mean(axis=0) for v in (x, y))
+        return (x * y).sum(axis=0) / np.sqrt((x**2).sum(axis=0)) / np.sqrt((y**2).sum(axis=0))
+
+
+def _from_scipy(result: Any) -> CoefficientValue:
+    """Return SciPy's result, which is NaN where rounding leaves nothing."""
+    if np.isnan(result.statistic):
+        return CoefficientValue.undefined(remark(Undefined.ROUNDING))
+    return CoefficientValue(float(result.statistic), float(result.pvalue))
+
+
+@register
+class Spearman(RatingCoefficient):
+    """Pearson's r of mid-ranks."""
+
+    name = "spearman"
+    order = 5
+    symbol = "ρ"
+    latex = r"$\rho$"
+    words = r"Spearman's $\rho$"
+    source = "Spearman 1904"
+
+    def prepare(self, points: RatedPoints) -> PreparedCoefficient:
+        ranked = points.ranked
+        return lambda sample: ranked.spearman(sample.weights)
+
+    def measure(self, points: RatedPoints) -> CoefficientValue:
+        with np.errstate(all="ignore"):
+            return _from_scipy(scipy.stats.spearmanr(points.scores, points.ratings))
+
+    def of_means(self, means: SystemMeans) -> Floats:
+        ranks = (scipy.stats.rankdata(side, axis=0) for side in (means.x, means.y))
+        return _pearson_by_column(*ranks)
+
+
+@register
+class Pearson(RatingCoefficient):
+    """The covariance over both standard deviations; an infinite value has none."""
+
+    name = "pearson"
+    order = 6
+    symbol = "r"
+    latex = r"$r$"
+    words = r"Pearson's $r$"
+    source = "Pearson 1895"
+    tests = (*RESAMPLING_TESTS, "williams")
+    formula = "fisher"
+
+    def prepare(self, points: RatedPoints) -> PreparedCoefficient:
+        if not points.is_finite:
+            return lambda sample: sample.undefined
+        moments = Moments(points.scores, points.ratings, points.unit)
+        return lambda sample: moments.pearson(sample.weights)
+
+    def measure(self, points: RatedPoints) -> CoefficientValue:
+        scores = points.scores
+        if np.isinf(scores).any():
+            return CoefficientValue.undefined(remark(Undefined.INFINITE_SCORE))
+        if (largest := np.abs(scores).max()) > LARGE:
+            scores = scores / largest
+        with np.errstate(all="ignore"):
+            return _from_scipy(scipy.stats.pearsonr(scores, points.ratings))
+
+    def of_means(self, means: SystemMeans) -> Floats:
+        return _pearson_by_column(means.x, means.y)

@@ -1,0 +1,132 @@
+"""A coefficient of another package: every command that prints, tests or draws coefficients knows it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from scipy import stats
+
+import captau
+
+MODULE = '''
+"""Somers' D of scores given ratings: surplus / pairs that are not tied in the ratings (Somers 1962)."""
+
+from captau.benchmarks.statistics.coefficients.kendall import KendallCoefficient
+from captau.benchmarks.statistics.coefficients.registry import register
+
+
+@register
+class SomersD(KendallCoefficient):
+    """Pairs in people's order less pairs against it, over the pairs that people tell apart."""
+
+    name = "somers_d"
+    symbol = "D"
+    latex = "$D$"
+    words = "Somers' $D$"
+    source = "Somers 1962"
+
+    def compute(self, pairs):
+        return pairs.surplus / (pairs.total - pairs.tied_y)
+'''
+DEMO = ["dataset=demo", "metrics=bleu_1,rouge_l", "protocol.coefficients=somers_d,tau_b"]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the package installed, in which commands write their runs."""
+    folder = tmp_path_factory.mktemp("installed")
+    (folder / "somers.py").write_text(MODULE, encoding="utf-8")
+    info = folder / "somers-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: somers\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[captau.coefficients]\nsomers_d = somers\n")
+    run(folder, "bench", *DEMO, "statistics.replicates=50", "output_dir=bench")
+    return folder
+
+
+def run(folder: Path, *words: str, **variables: str) -> str:
+    """Run captau beside the package, and return what it prints."""
+    code = "import sys; from captau.benchmarks.cli.main import main; main(sys.argv[1:])"
+    environment = {"PYTHONPATH": str(folder), "CAPTAU_CACHE": str(folder / "cache"), **variables}
+    done = subprocess.run(
+        [sys.executable, "-c", code, *words],
+        cwd=folder,
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_bench_measures_it_with_intervals_and_ranks(folder: Path) -> None:
+    """Parity: SciPy's Somers' D of the scores, given the ratings."""
+    rows = pd.read_csv(folder / "bench" / "correlations.csv")
+    row = rows[(rows["coefficient"] == "somers_d") & (rows["metric"] == "bleu_1")].iloc[0]
+    demo = captau.load("demo")
+    scores = captau.metric("bleu_1").score(demo.items)
+    by_item = pd.Series(scores, index=demo.items["item_id"])
+    rated = demo.ratings[demo.ratings["dimension"] == row["dimension"]]
+    x, y = by_item.loc[rated["item_id"]].to_numpy(), rated["value"].to_numpy()
+    assert row["value"] == pytest.approx(stats.somersd(y, x).statistic)
+    assert row["p_value"] == pytest.approx(stats.kendalltau(x, y).pvalue)
+    assert row["ci_low"] < row["value"] < row["ci_high"]
+    ranks = pd.read_csv(folder / "bench" / "ranks.csv")
+    assert set(ranks["coefficient"]) == {"somers_d", "tau_b"}
+    assert "| metric | D |" in (folder / "bench" / "table.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("level", ["by_image", "by_system", "system"])
+def test_it_has_every_level(folder: Path, level: str) -> None:
+    words = [f"protocol.level={level}", "statistics.replicates=20", f"output_dir={level}"]
+    run(folder, "bench", *DEMO, *words)
+    rows = pd.read_csv(folder / level / "correlations.csv")
+    values = rows[(rows["coefficient"] == "somers_d") & rows["metric"].isin(["bleu_1", "rouge_l"])]
+    assert values[["value", "ci_low", "ci_high"]].notna().all(axis=None)
+
+
+def test_compare_tests_it(folder: Path) -> None:
+    words = ["tests=bootstrap,permutation,williams", "statistics.replicates=50"]
+    out = run(folder, "compare", *DEMO, *words, "output_dir=compare")
+    rows = pd.read_csv(folder / "compare" / "significance.csv")
+    tests = rows[rows["coefficient"] == "somers_d"].set_index("test")["p_value"]
+    assert set(tests.index) == {"bootstrap", "permutation"}
+    assert tests.between(0, 1).all()
+    assert "differences of D" in out
+
+
+def test_rank_takes_a_protocol_that_names_it(folder: Path) -> None:
+    words = ["statistics.replicates=20", "output_dir=rank"]
+    run(folder, "rank", *DEMO, *words)
+    assert (folder / "rank" / "systems.csv").is_file()
+
+
+def test_table_and_cite_print_it(folder: Path) -> None:
+    assert "$D$" in run(folder, "table", "run=bench", "style=latex")
+    cited = " ".join(run(folder, "cite", "run=bench").split())
+    assert r"we report Somers' $D$ and Kendall's $\tau_b$" in cited
+
+
+def test_report_and_plot_draw_it(folder: Path) -> None:
+    run(folder, "report", "run=bench", "output=page.html")
+    assert "agrees best with people (D " in (folder / "page.html").read_text(encoding="utf-8")
+    run(folder, "plot", "run=bench", "kind=forest", "output_dir=charts")
+    charts = [path.name for path in (folder / "charts").iterdir()]
+    assert [name for name in charts if "somers_d" in name]
+
+
+def test_help_and_completion_name_it(folder: Path) -> None:
+    assert "somers_d" in " ".join(run(folder, "bench", "--help", "all").split())
+    line = "captau bench protocol.coefficients=so"
+    words = run(folder, "-sc", "query=bash", COMP_LINE=line, COMP_POINT=str(len(line))).split()
+    assert words == [
+        "protocol.coefficients=soft_pairwise_accuracy",
+        "protocol.coefficients=somers_d",
+    ]
