@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+import io
 import lzma
 import stat
 import tarfile
 import zipfile
 import zlib
-from collections.abc import Iterator
-from contextlib import nullcontext
+from collections.abc import Callable, Generator, Iterator
+from contextlib import ExitStack, contextmanager
 from itertools import islice
 from pathlib import Path, PurePosixPath, PureWindowsPath
-from types import TracebackType
-from typing import IO, Self
+from typing import IO, Any, Self
 
 from ..errors import InputError
 
@@ -47,8 +47,24 @@ class BoundedHeader(tarfile.TarInfo):
         return header
 
 
-def open_zip(file: Path | IO[bytes], most_bytes: int = MAX_DIRECTORY_BYTES) -> zipfile.ZipFile:
-    """Open a zip, whose directory zipfile reads whole, with hundreds of bytes of memory for a member.
+class _BoundedReader(io.BufferedReader):
+    """A zip's bytes, of which no more than `most_bytes` are read at once as long as that is a number."""
+
+    most_bytes: int | None
+
+    def read(self, size: int | None = -1) -> bytes:
+        if self.most_bytes is not None and size is not None and size > self.most_bytes:
+            raise zipfile.BadZipFile(
+                f"its directory has {size:,} bytes, where {self.most_bytes:,} at most are read"
+            )
+        return super().read(size)
+
+
+@contextmanager
+def open_zip(
+    file: Path | io.BytesIO, most_bytes: int = MAX_DIRECTORY_BYTES
+) -> Generator[zipfile.ZipFile]:
+    """Open a zip, whose directory zipfile reads at once, with hundreds of bytes of memory for a member.
 
     Args:
         file: its path or content.
@@ -57,14 +73,12 @@ def open_zip(file: Path | IO[bytes], most_bytes: int = MAX_DIRECTORY_BYTES) -> z
     Raises:
         BadZipFile: where the directory is larger, or the zip is damaged.
     """
-    with file.open("rb") if isinstance(file, Path) else nullcontext(file) as stream:
-        # The record that `ZipFile` itself goes by; its sixth field is the directory's size.
-        end_record = zipfile._EndRecData(stream)  # pyright: ignore[reportAttributeAccessIssue]
-    if end_record and end_record[5] > most_bytes:
-        raise zipfile.BadZipFile(
-            f"its directory has {end_record[5]:,} bytes, where {most_bytes:,} at most are read"
-        )
-    return zipfile.ZipFile(file)
+    raw: Any = io.FileIO(file) if isinstance(file, Path) else file
+    with _BoundedReader(raw) as reader:
+        reader.most_bytes = most_bytes
+        with zipfile.ZipFile(reader) as archive:
+            reader.most_bytes = None
+            yield archive
 
 
 def is_archive(path: Path) -> bool:
@@ -94,35 +108,44 @@ class Archive:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._zip: zipfile.ZipFile | None = None
-        self._tar: tarfile.TarFile | None = None
-        try:
-            if zipfile.is_zipfile(path):
-                self._zip = open_zip(path)
-                entries = [(i.filename, _kind(i)) for i in self._zip.infolist()]
-            else:
-                self._tar = tarfile.open(path, tarinfo=BoundedHeader)  # noqa: SIM115 - closed by __exit__
-                entries = [
-                    (m.name, "folder" if m.isdir() else "file" if m.isfile() else "link")
-                    for m in islice(self._tar, MAX_MEMBERS + 1)
-                ]
+        with ExitStack() as stack:
+            try:
+                entries = (
+                    self._list_zip(stack) if zipfile.is_zipfile(path) else self._list_tar(stack)
+                )
+            except _BROKEN as error:
+                raise self._broken(error) from error
             if len(entries) > MAX_MEMBERS:
-                self._close()
                 raise InputError(
                     f"{path}: more than {MAX_MEMBERS:,} files in it; unpack those that are needed, and name their folder"
                 )
-        except _BROKEN as error:
-            self._close()
-            raise self._broken(error) from error
-        for name, kind in entries:
-            if kind == "link" or not _stays_inside(name):
-                self._close()
-                raise InputError(
-                    f"{path}: '{name}' in it "
-                    f"{'is a link or a device' if kind == 'link' else 'would lead out of the folder'}; "
-                    f"the archive cannot be trusted; get another copy"
-                )
+            for name, kind in entries:
+                if kind == "link" or not _stays_inside(name):
+                    fault = (
+                        "is a link or a device"
+                        if kind == "link"
+                        else "would lead out of the folder"
+                    )
+                    raise InputError(
+                        f"{path}: '{name}' in it {fault}; the archive cannot be trusted; get another copy"
+                    )
+            self._stack = stack.pop_all()
         self.names = [name for name, kind in entries if kind == "file"]
+
+    def _list_zip(self, stack: ExitStack) -> list[tuple[str, str]]:
+        """Open a zip, and return the names and kinds of its members."""
+        archive = stack.enter_context(open_zip(self._path))
+        self._open: Callable[[str], IO[bytes] | None] = archive.open
+        return [(info.filename, _kind(info)) for info in archive.infolist()]
+
+    def _list_tar(self, stack: ExitStack) -> list[tuple[str, str]]:
+        """Open a tar, and return the names and kinds of its members."""
+        archive = stack.enter_context(tarfile.open(self._path, tarinfo=BoundedHeader))  # noqa: SIM115
+        self._open = archive.extractfile
+        return [
+            (member.name, "folder" if member.isdir() else "file" if member.isfile() else "link")
+            for member in islice(archive, MAX_MEMBERS + 1)
+        ]
 
     def chunks(self, name: str) -> Iterator[bytes]:
         """Yield the content of a file in the archive, chunk by chunk.
@@ -131,39 +154,21 @@ class Archive:
             InputError: where it is damaged.
         """
         try:
-            with self._open(name) as stream:
+            with self._open(name) or io.BytesIO() as stream:
                 while chunk := stream.read(_CHUNK):
                     yield chunk
         except _BROKEN as error:
             raise self._broken(error, name) from error
 
-    def _open(self, name: str) -> IO[bytes]:
-        if self._zip is not None:
-            return self._zip.open(name)
-        stream = self._tar.extractfile(name) if self._tar is not None else None
-        if stream is None:
-            raise tarfile.ReadError("not a regular file")
-        return stream
-
     def _broken(self, error: Exception, name: str = "") -> InputError:
         problem = f"'{name}' in it cannot be read" if name else "not a whole zip or tar archive"
         return InputError(f"{self._path}: {problem} ({error}); it may be truncated; get a new copy")
 
-    def _close(self) -> None:
-        for archive in (self._zip, self._tar):
-            if archive is not None:
-                archive.close()
-
     def __enter__(self) -> Archive:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._close()
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
 
 
 def _kind(info: zipfile.ZipInfo) -> str:

@@ -1,8 +1,9 @@
 """Getting a dataset's files from the network: resumed, retried, checked, and never half-written.
 
-A file grows under the name `NAME.part`, which stays when a download is cut and is gone on with by a
-range request; `NAME.part.from` beside it says what it is a part of. It takes its own name when its
-hash is right, and not before. One run at a time writes to a data folder.
+A file grows under the name `NAME.part`. Where its hash is known, the part stays when a download is cut and is gone on
+with by a range request, at any of its addresses: a part that belongs to another file shows in the hash, and the
+download starts over. A file takes its own name when its hash is right, and not before. One run at a time writes to a
+data folder.
 
 pooch and fsspec download without resuming, and know neither mirrors nor members of archives.
 """
@@ -236,10 +237,9 @@ class _FileDownload:
         return target.with_name(f"{name}.part")
 
     @property
-    def checked(self) -> bool:
-        """Tell whether a hash would reveal a wrong byte, so that parts may come from several addresses."""
-        first = self.sources[0]
-        return not first.member and bool(first.sha256 or first.git_blob)
+    def is_checked(self) -> bool:
+        """Tell whether hashes would reveal a wrong byte, so that what is here may be gone on with."""
+        return all(source.sha256 or source.git_blob for source in self.sources)
 
     def run(self) -> list[Path]:
         """Return the files written; raise _MirrorError with the reason of each address."""
@@ -301,14 +301,16 @@ class _FileDownload:
         """Make the part whole. Returns whether it was put together from several answers."""
         best, idle, in_pieces = _length(self.part), 0, False
         while True:
-            offset = self._usable_length(url)
+            if not self.is_checked:
+                _discard(self.part)
+            offset = _length(self.part)
             with self._ask(url, offset) as response:
                 start, total = _range(response)
                 if offset and response.status_code == 416 and total == offset:
                     return True  # killed between the last byte and the new name
                 if start in (0, offset):
                     in_pieces |= start > 0
-                    if self._receive(response, url, start, total):
+                    if self._receive(response, start, total):
                         return in_pieces
                 else:  # a part longer than the file, or a range that is not the one asked for
                     _discard(self.part)
@@ -318,12 +320,6 @@ class _FileDownload:
                 raise _MirrorError(f"the connection keeps breaking, at {best:,} bytes")
             time.sleep(min(_PATIENCE, self.how.backoff * 2**idle))
 
-    def _usable_length(self, url: str) -> int:
-        """Return the length of a part that this address can continue; delete another one."""
-        if not self.checked and not _validator(self.part, url):
-            _discard(self.part)
-        return _length(self.part)
-
     def _ask(self, url: str, offset: int) -> requests.Response:
         """Request what comes after the first `offset` bytes."""
         from requests import exceptions
@@ -331,8 +327,6 @@ class _FileDownload:
         headers = {"Accept-Encoding": "identity"}
         if offset:
             headers["Range"] = f"bytes={offset}-"
-            if validator := _validator(self.part, url):
-                headers["If-Range"] = validator
         try:
             response = self.session.get(url, headers=headers, stream=True, timeout=self.how.timeout)
         except exceptions.TooManyRedirects as error:
@@ -354,15 +348,13 @@ class _FileDownload:
             raise _MirrorError("it redirects to an address without TLS")
         return response
 
-    def _receive(self, response: requests.Response, url: str, start: int, total: int) -> bool:
+    def _receive(self, response: requests.Response, start: int, total: int) -> bool:
         """Write what comes; returns whether that is the rest of the file."""
         from urllib3.exceptions import HTTPError
 
         done, path = start, self.sources[0].path
         try:
             self.part.parent.mkdir(parents=True, exist_ok=True)
-            if not start:
-                _remember(self.part, url, response)
             with self.part.open("ab" if start else "wb") as stream:
                 try:
                     for chunk in response.raw.stream(_CHUNK, decode_content=False):
@@ -433,27 +425,8 @@ def _length(part: Path) -> int:
     return part.stat().st_size if part.is_file() else 0
 
 
-def _from_file(part: Path) -> Path:
-    return part.with_name(f"{part.name}.from")
-
-
-def _remember(part: Path, url: str, response: requests.Response) -> None:
-    """Write what identifies this state of the file on the server: a strong ETag, else its date."""
-    tag = response.headers.get("ETag", "")
-    mark = tag if tag.startswith('"') else response.headers.get("Last-Modified", "")
-    _from_file(part).write_text(f"{url}\n{mark}\n", encoding="utf-8")
-
-
-def _validator(part: Path, url: str) -> str:
-    """Return what `_remember` wrote for this address; empty where the part is from another."""
-    try:
-        lines = _from_file(part).read_text(encoding="utf-8").split("\n")
-    except (OSError, ValueError):
-        return ""
-    return lines[1] if len(lines) > 1 and lines[0] == url else ""
-
-
 def _discard(part: Path) -> None:
-    for path in (part, _from_file(part)):
-        if path.exists():
-            path.unlink()
+    if (
+        part.exists()
+    ):  # where a folder of it is a file, `unlink` would fail in another way than writing does
+        part.unlink()
