@@ -3,7 +3,7 @@
     python scripts/speed/measure_slow_clients.py [megabytes=150] [slow=100] [seconds=20]
 
 One client sends a request header of so many megabytes, again and again; `slow` clients send a header and a body, a byte a
-second; meanwhile another asks for `/health`. The site is `captau collect study=demo_good_bad`.
+second, which only a proxy cuts off (SECURITY.md); meanwhile another asks for `/health`. The site is `captau collect study=demo_good_bad`.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def send_endless_header(address: tuple[str, int], megabytes: int) -> float:
 
 
 def drip(address: tuple[str, int], head: bytes, stop: threading.Event) -> float:
-    """Send a byte a second; return after how many seconds the site closed the connection."""
+    """Send a byte a second; return for how many seconds the connection was open."""
     begun = time.monotonic()
     with socket.create_connection(address, timeout=60) as connection:
         try:
@@ -104,7 +104,7 @@ def main() -> None:
         after = memory_megabytes(server.process.pid)
         server.stop()
     print(f"{len(taken)} endless headers, cut off after at most {max(taken):.1f} MB")
-    print(f"{slow} slow clients, cut off after at most {max(ended):.0f} s")
+    print(f"{slow} slow clients, connected for at most {max(ended):.0f} s")
     print(f"memory: {before:.0f} MB before, {after:.0f} MB after")
 
 
