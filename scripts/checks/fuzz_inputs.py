@@ -31,8 +31,8 @@ import yaml
 from captau.benchmarks.cli.main import main as captau_main
 from captau.datasets.errors import InputError
 from captau.server.challenge.definition_file import read_challenges
-from captau.server.challenge.evaluation.evaluators import make_evaluator
-from captau.server.collect.study.study_file import read_study
+from captau.server.challenge.evaluation import make_evaluator
+from captau.server.collect.study import read_study
 
 MOST_SECONDS = 5
 REFERENCES = {"a": ["a dog", "the dog runs"], "b": ["a cow"]}

@@ -29,7 +29,7 @@ from captau.benchmarks.options.collect import CollectOptions
 from captau.benchmarks.options.serve import ServeOptions
 from captau.server.challenge.site_opening import open_site as open_challenges
 from captau.server.challenge.web.app import make_app as make_challenges_app
-from captau.server.collect.simulation.browser import Browser, join_study
+from captau.server.collect.simulated_browser import Browser, join_study
 from captau.server.collect.web.app import make_app as make_study_app
 from captau.server.collect.web.site import open_site as open_study
 from captau.server.web.listener import listen, server_config

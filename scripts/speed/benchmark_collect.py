@@ -17,9 +17,8 @@ import time
 from pathlib import Path
 
 from captau.benchmarks.options.collect import CollectOptions
-from captau.server.collect.simulation.players import PlayRecord, play_all
-from captau.server.collect.simulation.server_process import StudyServer
-from captau.server.collect.study.study_file import read_study
+from captau.server.collect.simulation import PlayRecord, StudyServer, play_all
+from captau.server.collect.study import read_study
 
 PROCESSES = 2
 

@@ -34,8 +34,8 @@ import numpy as np
 import requests
 from sqlalchemy import Connection, insert, select
 
-from captau.server.challenge.accounts.secret_codes import hash_token
 from captau.server.challenge.client import ChallengeClient
+from captau.server.challenge.members import hash_token
 from captau.server.challenge.tables import SCHEMA, accounts, results, submissions, teams, tokens
 from captau.server.storage.database import Database
 

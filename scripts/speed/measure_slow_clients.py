@@ -18,7 +18,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from captau.benchmarks.options.collect import CollectOptions
-from captau.server.collect.simulation.server_process import StudyServer
+from captau.server.collect.simulation import StudyServer
 
 HEAD = b"POST /join HTTP/1.1\r\nhost: x\r\n"
 

@@ -14,8 +14,7 @@ def serve(options: ServeOptions) -> int:
     """Serve challenges until the process is stopped."""
     from ..web.listener import listen, public_url
     from ..web.listener import serve as serve_app
-    from .demo_submissions import add_demo_submissions
-    from .site_opening import open_site
+    from .site_opening import add_demo_submissions, open_site
     from .web.app import make_app
     from .worker_pool import log_to_stderr
 

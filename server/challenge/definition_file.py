@@ -19,7 +19,7 @@ from ...datasets.reading.source_files import sha256
 from ...datasets.reading.yaml_fields import YamlFields, read_yaml_fields
 from ...datasets.registry import load, names
 from .definition import Challenge, Limits, Phase, ReferenceSet
-from .leaderboard.columns import rank_keys
+from .leaderboard.board import rank_keys
 
 #: The kinds of challenges: captions are submitted, or a metric's scores of rated captions.
 KINDS = ("captions", "metrics")

@@ -7,14 +7,12 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, select, update
 
 from ..web.errors import NotFoundError, RefusedError
-from .accounts.account import end_sessions
-from .audit_log import write_audit
 from .definition import Challenge
-from .submission_store import StoreUser
-from .submissions import SubmissionState
+from .members import end_sessions
+from .submissions import StoreUser, SubmissionState
 from .tables import accounts, submissions, teams
 from .tables import challenges as challenge_rows
-from .transactions import transaction
+from .transactions import transaction, write_audit
 
 
 class Moderation(StoreUser):

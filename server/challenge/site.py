@@ -11,27 +11,20 @@ from fastapi import Request, Response
 from fastapi.responses import HTMLResponse
 
 from ...benchmarks.runs.tables import format_number
-from ..web.admin_account import AdminAccount
-from ..web.ended_sessions import EndedSessions
 from ..web.errors import SignInRequiredError, TooManyRequestsError
-from ..web.forms import client_address
 from ..web.oidc import Identity, OidcProvider
-from ..web.public_address import PublicAddress
-from ..web.rate_limits import RateLimiter
-from ..web.sessions import Session
-from ..web.site import WebSite
-from .accounts.account import Member
-from .accounts.accounts import Accounts
-from .accounts.api_tokens import ApiTokens
-from .accounts.teams import Teams
-from .audit_log import write_audit
+from ..web.passwords import AdminAccount
+from ..web.sessions import EndedSessions, Session
+from ..web.site import PublicAddress, WebSite
+from ..web.visitors import RateLimiter, client_address
+from .accounts import Accounts, ApiTokens
 from .definition import Challenge
-from .leaderboard.board import Score
-from .leaderboard.columns import ScoreColumn
+from .leaderboard.board import Score, ScoreColumn
 from .leaderboard.leaderboards import Leaderboards
+from .members import Member, Teams
 from .moderation import Moderation
-from .queries import Queries
-from .submission_store import SubmissionStore
+from .submissions import Queries, SubmissionStore
+from .transactions import write_audit
 from .worker_pool import WorkerPool
 
 

@@ -1,9 +1,11 @@
-"""A site opened from the options of `captau serve`."""
+"""A site opened from the options of `captau serve`, and the example submissions to its demo challenges."""
 
 from __future__ import annotations
 
 import json
 import logging
+import secrets
+from collections.abc import AsyncGenerator, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -11,17 +13,21 @@ from typing import Any
 from ...benchmarks.options.serve import ServeOptions
 from ...datasets.errors import InputError
 from ...datasets.paths import expand_home
+from ...datasets.registry import load
+from ...metrics.registry import metric
 from ..storage.database import Database, parse_database_url
-from ..web.admin_account import password_from_environment
+from ..web.errors import RefusedError
 from ..web.oidc import open_provider
-from ..web.public_address import parse_public_address
+from ..web.passwords import password_from_environment
+from ..web.site import parse_public_address
 from .definition_file import read_challenges
+from .evaluation import make_evaluator
 from .evaluation.evaluator import Evaluator
-from .evaluation.evaluators import make_evaluator
-from .queries import load_status
 from .site import Site
 from .store_opening import open_store
+from .submission_files import store_upload, submit_upload
 from .submission_lifecycle import SubmissionLifecycle
+from .submissions import load_status
 from .tables import SCHEMA
 from .worker_pool import WorkerPool
 
@@ -92,3 +98,42 @@ def _choose_folder(option: str | None, address: str, name: str) -> Path:
         is_file = url.database is not None and "://" not in address
         option = str(Path(str(url.database)).with_suffix("")) if is_file else f"challenges/{name}"
     return expand_home(option).resolve()
+
+
+#: The systems of the dataset `demo` that are submitted, from good to poor.
+DEMO_SYSTEMS = ("exact", "wrong_colour", "unrelated")
+#: The metrics whose scores are submitted.
+DEMO_METRICS = ("rouge_l", "cider", "bleu_1")
+
+
+async def add_demo_submissions(site: Site) -> None:
+    """Submit the captions of `DEMO_SYSTEMS` and the scores of `DEMO_METRICS`, each as a team of its own.
+
+    Nothing is submitted where an earlier start did so.
+    """
+    for number, (challenge_name, name, rows) in enumerate(_submissions(), 1):
+        password = secrets.token_urlsafe(24)  # nobody signs in to these accounts
+        try:
+            member, _ = await site.accounts.sign_up(f"Example {number}", password, password, "", "")
+        except RefusedError:
+            return
+        challenge = site.store.get_challenge(challenge_name)
+        body = _in_one_piece("\n".join(map(json.dumps, rows)).encode())
+        upload = await store_upload(site.store, challenge, f"{name}.jsonl", body)
+        await submit_upload(site.store, challenge, member, upload, name, "")
+
+
+def _submissions() -> Iterator[tuple[str, str, list[dict[str, Any]]]]:
+    """Yield the challenge, the name and the rows of each submission."""
+    items = load("demo").items
+    rows: Any
+    for system in DEMO_SYSTEMS:
+        rows = items[items["system"] == system][["image_id", "caption"]]
+        yield "demo_captions", system, rows.to_dict("records")
+    for name in DEMO_METRICS:
+        rows = items[["item_id"]].assign(score=metric(name).score(items))
+        yield "demo_metrics", name, rows.to_dict("records")
+
+
+async def _in_one_piece(content: bytes) -> AsyncGenerator[bytes]:
+    yield content

@@ -20,8 +20,7 @@ from ...datasets.errors import InputError
 from ..storage.database import Clock, Database
 from ..storage.site_settings import get_setting, put_setting
 from .definition import Challenge
-from .submission_store import SubmissionStore
-from .submissions import SubmissionState
+from .submissions import SubmissionState, SubmissionStore
 from .tables import audit, results, submissions, tokens
 from .tables import challenges as challenge_rows
 

@@ -11,9 +11,8 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, Select, insert, select, update
 
 from ...benchmarks.commands.validate import Verdict
-from .accounts.account import Account
-from .submission_store import StoreUser
-from .submissions import Submission, SubmissionState, select_submissions
+from .members import Account
+from .submissions import StoreUser, Submission, SubmissionState, select_submissions
 from .tables import results, submissions
 from .transactions import blocking_transaction
 

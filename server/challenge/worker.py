@@ -22,13 +22,12 @@ from typing import Any
 from ...datasets.errors import InputError
 from ..storage.database import Database
 from .definition_file import read_challenges
+from .evaluation import make_evaluator
 from .evaluation.evaluator import Evaluator, ReportProgress
-from .evaluation.evaluators import make_evaluator
-from .queries import load_status, save_human_scores
 from .store_opening import open_store_for_worker
 from .submission_files import write_item_scores, write_replicates
 from .submission_lifecycle import SubmissionLifecycle
-from .submissions import Submission
+from .submissions import Submission, load_status, save_human_scores
 from .tables import SCHEMA
 from .worker_pool import WorkKind, log_to_stderr
 

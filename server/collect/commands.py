@@ -40,7 +40,7 @@ def collect(options: CollectOptions) -> int:
 def export(options: ExportOptions) -> None:
     """Write the answers of a study."""
     from ...benchmarks.runs.output_folder import OutputFolder
-    from .export.export_files import export_files
+    from .export import export_files
     from .web.site import open_snapshot
 
     store = open_snapshot(options.site_options())
@@ -60,7 +60,7 @@ def stability(options: StabilityOptions) -> None:
     """Compare a study with its re-run."""
     from ...benchmarks.runs.output_folder import OutputFolder
     from ...benchmarks.runs.tables import markdown_of
-    from .quality.rerun_stability import compare_runs
+    from .rerun_stability import compare_runs
 
     with OutputFolder(options.output_dir, "collect-stability") as folder:
         comparison = compare_runs(options.runs, options.least)
@@ -71,7 +71,7 @@ def stability(options: StabilityOptions) -> None:
 
 def simulate(options: SimulateOptions) -> None:
     """Play raters of known skill through a study's own web site."""
-    from .simulation.simulate import run_simulation
+    from .simulation import run_simulation
 
     report = run_simulation(options)
     print(report.text)

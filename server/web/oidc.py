@@ -23,7 +23,7 @@ import requests
 
 from ...benchmarks.options.oidc import OidcOptions
 from ...datasets.errors import InputError
-from ..person_names import collapse_blanks, is_valid_name
+from ..texts import collapse_blanks, is_valid_name
 from .errors import ProviderDownError, RefusedError
 from .sessions import Session
 

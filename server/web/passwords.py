@@ -1,9 +1,16 @@
-"""Password hashes (Argon2id) of the admin and of accounts."""
+"""Password hashes (Argon2id), and the admin's password and sessions."""
 
 from __future__ import annotations
 
+import os
+
 from argon2 import PasswordHasher
 from argon2.exceptions import Argon2Error, InvalidHashError
+from sqlalchemy import Connection
+
+from ...datasets.errors import InputError
+from ..storage.database import Database
+from ..storage.site_settings import get_setting, put_setting
 
 #: The fewest characters of a password.
 PASSWORD_LENGTH = 10
@@ -22,3 +29,89 @@ def is_password(hashed: str, password: str) -> bool:
         return _hasher.verify(hashed, password)
     except (Argon2Error, InvalidHashError):
         return False
+
+
+#: The environment variable that may hold the admin's password; only its hash is stored.
+PASSWORD_VARIABLE = "CAPTAU_ADMIN_PASSWORD"
+
+
+class AdminAccount:
+    """The admin of a site.
+
+    Attributes:
+        epoch: how often all of the admin's sessions have been ended.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self.epoch = database.run_blocking(_load_epoch)
+
+    async def load_password_hash(self) -> str | None:
+        """Return the hash of the admin's password; None if none is set yet."""
+        return await self._database.run(_load_password_hash)
+
+    @property
+    def has_password(self) -> bool:
+        """True if a password is set; not for the event loop's thread."""
+        return self._database.run_blocking(_load_password_hash) is not None
+
+    def set_password(self, hashed: str, *, replace: bool) -> bool:
+        """Set the password's hash and end all sessions.
+
+        Returns False and changes nothing if there is a password and `replace` is False.
+        """
+
+        def store(c: Connection) -> int | None:
+            if _load_password_hash(c) is not None and not replace:
+                return None
+            put_setting(c, "password", hashed)
+            return _advance_epoch(c)
+
+        epoch = self._database.run_blocking(store)
+        if epoch is not None:
+            self.epoch = epoch
+        return epoch is not None
+
+    def end_sessions(self) -> None:
+        """End all sessions of the admin's pages."""
+        self.epoch = self._database.run_blocking(_advance_epoch)
+
+    def adopt_password(self, password: str | None) -> None:
+        """Set a password from the environment, unless it is None or set already."""
+        if password is None:
+            return
+        hashed = self._database.run_blocking(_load_password_hash)
+        if hashed is None or not is_password(hashed, password):
+            self.set_password(hash_password(password), replace=True)
+
+    def sign_in_hint(self, url: str, setup_code: str) -> str:
+        """Return the line that tells whoever started the server where the admin signs in."""
+        if self.has_password:
+            return f"dashboard: {url}/admin"
+        return f"dashboard: {url}/admin/setup?code={setup_code} (choose a password)"
+
+
+def password_from_environment() -> str | None:
+    """Return the admin's password from the environment; None if it is not set.
+
+    Raises:
+        InputError: if it is too short.
+    """
+    password = os.environ.get(PASSWORD_VARIABLE)
+    if password is not None and len(password) < PASSWORD_LENGTH:
+        raise InputError(f"{PASSWORD_VARIABLE} has fewer than {PASSWORD_LENGTH} characters")
+    return password
+
+
+def _load_password_hash(c: Connection) -> str | None:
+    return get_setting(c, "password")
+
+
+def _load_epoch(c: Connection) -> int:
+    return int(get_setting(c, "epoch") or 0)
+
+
+def _advance_epoch(c: Connection) -> int:
+    epoch = _load_epoch(c) + 1
+    put_setting(c, "epoch", str(epoch))
+    return epoch

@@ -1,4 +1,4 @@
-"""Signed session cookies, and the tokens that forms carry against forgery."""
+"""Signed session cookies, the tokens that forms carry against forgery, and sessions that were signed out."""
 
 from __future__ import annotations
 
@@ -9,6 +9,10 @@ import time
 from dataclasses import asdict, dataclass
 
 from itsdangerous import BadData, URLSafeTimedSerializer
+from sqlalchemy import Connection
+
+from ..storage.database import Database
+from ..storage.site_settings import delete_setting, put_setting, settings_with_prefix
 
 #: Seconds that a session lasts: of participants, and of the admin.
 MEMBER_AGE, ADMIN_AGE = 90 * 86_400, 12 * 3_600
@@ -65,3 +69,32 @@ class Sessions:
     def is_token_of(self, session: Session, token: str) -> bool:
         """Return whether a form's token belongs to a session."""
         return hmac.compare_digest(self.token(session).encode(), token.encode("utf-8", "replace"))
+
+
+_PREFIX = "ended session "
+
+
+class EndedSessions:
+    """The sessions of members who signed out; a copy of such a cookie opens nothing."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._names = database.run_blocking(_load_names)
+
+    def __contains__(self, session: Session) -> bool:
+        return session.name in self._names
+
+    async def add(self, session: Session) -> None:
+        """End a session."""
+        key, now = _PREFIX + session.name, str(int(time.time()))
+        await self._database.run(lambda c: put_setting(c, key, now))
+        self._names.add(session.name)
+
+
+def _load_names(c: Connection) -> set[str]:
+    """Return the names of ended sessions, after forgetting those whose cookies have expired."""
+    ended_at = settings_with_prefix(c, _PREFIX)
+    for key, seconds in ended_at.items():
+        if time.time() - int(seconds) > MEMBER_AGE:
+            delete_setting(c, key)
+    return {key.removeprefix(_PREFIX) for key in ended_at}

@@ -1,10 +1,12 @@
-"""The base class of both sites: its pages, sessions and forms."""
+"""The base class of both sites: its address, pages, sessions and forms."""
 
 from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
+from urllib.parse import urlsplit
 
 from fastapi import Request, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
@@ -13,14 +15,53 @@ from python_multipart.exceptions import FormParserError
 from starlette.datastructures import UploadFile
 from starlette.exceptions import HTTPException
 
+from ...datasets.errors import InputError
 from ..storage.database import StoreError
-from .admin_account import AdminAccount
+from ..texts import ENGLISH, Language
 from .errors import RefusedError, SignInRequiredError
-from .language import ENGLISH, Language
 from .oidc import Identity, OidcProvider
-from .public_address import PublicAddress
-from .rate_limits import RateLimiter
+from .passwords import AdminAccount
 from .sessions import ADMIN_AGE, MEMBER_AGE, Session, Sessions
+from .visitors import RateLimiter
+
+
+@dataclass(frozen=True)
+class PublicAddress:
+    """Parts of the address under which visitors see a site.
+
+    Attributes:
+        base: the path under which a proxy shows the site, without a slash at its end.
+        secure: whether it is served by https.
+        origin: scheme and host; empty if `url=` was not set.
+    """
+
+    base: str = ""
+    secure: bool = False
+    origin: str = ""
+
+
+def parse_public_address(url: str | None) -> PublicAddress:
+    """Read the option `url=`.
+
+    Raises:
+        InputError: if it is no http or https address.
+    """
+    parts = urlsplit(url or "")
+    if url and (parts.scheme not in ("http", "https") or not parts.netloc):
+        raise InputError(f"url={url}: http://… or https://… is expected")
+    origin = f"{parts.scheme}://{parts.netloc}" if parts.netloc else ""
+    return PublicAddress(parts.path.rstrip("/"), parts.scheme == "https", origin)
+
+
+def visible_origin(address: PublicAddress, request: Request) -> str:
+    """Return scheme and host for links that people copy: those of `url=`, else of the port that was asked.
+
+    The header `Host` is whatever a visitor writes, and is not used.
+    """
+    if address.origin:
+        return address.origin
+    host, port = request.scope["server"]
+    return f"{request.scope['scheme']}://{f'[{host}]' if ':' in host else host}:{port}"
 
 
 class WebSite:

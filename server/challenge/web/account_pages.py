@@ -1,21 +1,154 @@
-"""The account page of a member: password, recovery codes, tokens and team."""
+"""The pages of signing up, signing in and recovering an account, and the account page of a member."""
 
 from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Depends, Request, Response
 from fastapi import Path as PathParameter
 
-from ...web.errors import RefusedError, TooManyRequestsError
-from ...web.forms import RowNumber, client_address, field_value, form_schema
+from ...texts import collapse_blanks, name_key
+from ...web.errors import NotFoundError, RefusedError, TooManyRequestsError
 from ...web.passwords import PASSWORD_LENGTH
 from ...web.sessions import Session
-from ..site import SignedIn, Site
-from .dependencies import CurrentMember, CurrentSite, SentForm, read_password
-from .sign_in_pages import limit_sign_in, needs_passwords
+from ...web.visitors import RowNumber, client_address, field_value, form_schema, local_path
+from ..site import SignedIn, Site, Visitor
+from .dependencies import CurrentMember, CurrentSite, CurrentVisitor, SentForm, read_password
 
 router = APIRouter(default_response_class=Response)
+
+_FORM = form_schema("token", "name", "password", "again", "team", "code", "to")
+_TOKEN_FORM = form_schema("token")
+
+
+def limit_sign_in(site: Site, request: Request, name: str) -> None:
+    """Count an attempt to sign in; an account has one limit however its name is spelt.
+
+    Raises:
+        TooManyRequestsError: if there were too many from the client's address or with the name.
+    """
+    if not site.sign_in_limiter.take(client_address(request)) or not site.names.take(
+        name_key(collapse_blanks(name))
+    ):
+        raise TooManyRequestsError
+
+
+def check_passwords(site: CurrentSite) -> None:
+    """Raise NotFoundError on a site where people sign in by the provider only."""
+    if site.provider is not None and site.provider.is_only:
+        raise NotFoundError
+
+
+#: For routes of names and passwords.
+needs_passwords = [Depends(check_passwords)]
+
+
+@router.get("/signup", dependencies=needs_passwords)
+async def show_sign_up(request: Request, site: CurrentSite, visitor: CurrentVisitor) -> Response:
+    """Show the form of a new account."""
+    return site.redirect("/submissions") if visitor.member else _render_form(site, request, "up")
+
+
+@router.post("/signup", openapi_extra=_FORM, dependencies=needs_passwords)
+async def sign_up(request: Request, site: CurrentSite) -> Response:
+    """Create an account and show its recovery codes once."""
+    fields = await site.read_form(request, _unsigned_session(site, request))
+    values = {name: field_value(fields, name)[:100] for name in ("name", "team", "code")}
+    if not site.joins.take(client_address(request)):
+        raise TooManyRequestsError
+    passwords = read_password(fields, "password"), read_password(fields, "again")
+    try:
+        member, codes = await site.accounts.sign_up(
+            values["name"], *passwords, values["team"], values["code"]
+        )
+    except RefusedError as error:
+        return _render_form(site, request, "up", 400, str(error), **values)
+    session = Session.new(member.id, epoch=member.epoch)
+    visitor = Visitor(session, member)
+    page = site.render_for("recovery_codes.html", visitor, codes=codes, is_new_account=True)
+    return site.set_session(page, session)
+
+
+@router.get("/signin")
+async def show_sign_in(
+    request: Request, site: CurrentSite, visitor: CurrentVisitor, to: str = ""
+) -> Response:
+    """Show the form of name and password; `to` is the page to go on to."""
+    page = local_path(to)
+    return site.redirect(page) if visitor.member else _render_form(site, request, "in", to=page)
+
+
+@router.post("/signin", openapi_extra=_FORM, dependencies=needs_passwords)
+async def sign_in(request: Request, site: CurrentSite) -> Response:
+    """Sign in and go on to the page that the visitor came from."""
+    fields = await site.read_form(request, _unsigned_session(site, request))
+    name, to = field_value(fields, "name")[:100], local_path(field_value(fields, "to"))
+    limit_sign_in(site, request, name)
+    error_text = "No account has that name and password."
+    try:
+        password = read_password(fields, "password")
+        member = await site.accounts.sign_in(name, password, client_address(request))
+    except RefusedError as error:
+        member, error_text = None, str(error)
+    if member is None:
+        return _render_form(site, request, "in", 403, error_text, name=name, to=to)
+    return site.begin_session(member, site.redirect(to))
+
+
+@router.get("/recover", dependencies=needs_passwords)
+async def show_recovery(request: Request, site: CurrentSite, visitor: CurrentVisitor) -> Response:
+    """Show the form of a recovery code."""
+    return (
+        site.redirect("/submissions") if visitor.member else _render_form(site, request, "recover")
+    )
+
+
+@router.post("/recover", openapi_extra=_FORM, dependencies=needs_passwords)
+async def recover(request: Request, site: CurrentSite) -> Response:
+    """Set a new password by a recovery code."""
+    fields = await site.read_form(request, _unsigned_session(site, request))
+    name, code = field_value(fields, "name")[:100], field_value(fields, "code")[:100]
+    limit_sign_in(site, request, name)
+    passwords = read_password(fields, "password"), read_password(fields, "again")
+    try:
+        member = await site.accounts.recover(name, code, *passwords, client_address(request))
+    except RefusedError as error:
+        return _render_form(site, request, "recover", 400, str(error), name=name)
+    if member is None:
+        error_text = "That is no recovery code of that account, or it was used."
+        return _render_form(site, request, "recover", 403, error_text, name=name)
+    return site.begin_session(member, site.redirect("/account"))
+
+
+@router.post("/signout", openapi_extra=_TOKEN_FORM)
+async def sign_out(site: CurrentSite, form: SentForm) -> Response:
+    """End this session; a copy of its cookie opens nothing any more."""
+    await site.ended_sessions.add(form.visitor.session)
+    return site.set_session(site.redirect("/"), Session.new())
+
+
+def _unsigned_session(site: Site, request: Request) -> Session:
+    """Return a session that is not signed in, for the token of a form."""
+    session = site.read_session(request)
+    return session if session and session.member is None else Session.new()
+
+
+def _render_form(
+    site: Site, request: Request, kind: str, status: int = 200, error: str = "", **values: str
+) -> Response:
+    """Return the form `in`, `up` or `recover`, with the values that were typed."""
+    session = _unsigned_session(site, request)
+    page = site.render_for(
+        "sign_in.html",
+        Visitor(session, None),
+        status,
+        kind=kind,
+        error=error,
+        values={"name": "", "team": "", "code": "", "to": "/", **values},
+        password_length=PASSWORD_LENGTH,
+    )
+    return site.set_session(page, session)
+
 
 _ACCOUNT_FORM = form_schema("token", "old", "password", "again", "label")
 _TEAM_FORM = form_schema("token", "name", "code")

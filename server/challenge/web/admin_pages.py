@@ -8,10 +8,11 @@ from typing import Annotated
 from fastapi import APIRouter, Request, Response
 from fastapi import Path as PathParameter
 
-from ...web.forms import RowNumber, field_value, form_schema
-from ..audit_log import read_audit
+from ...web.visitors import RowNumber, field_value, form_schema
 from ..leaderboard.board import ALPHA
 from ..submissions import SubmissionState
+from ..transactions import read_audit
+from .challenge_pages import download_board
 from .dependencies import (
     AdminSession,
     BoardFormat,
@@ -20,8 +21,7 @@ from .dependencies import (
     Decision,
     SubmissionKey,
 )
-from .downloads import download_board
-from .submission_view import ranking_score, submission_values
+from .submission_pages import ranking_score, submission_values
 
 router = APIRouter(prefix="/admin", default_response_class=Response)
 

@@ -7,26 +7,15 @@ from contextlib import asynccontextmanager
 
 from fastapi import FastAPI
 
-from ...web.application import build_application
-from ...web.request_guard import MAX_BODY_BYTES
+from ...web.application import MAX_BODY_BYTES, build_application
 from ..site import Site
-from . import (
-    account_pages,
-    admin_pages,
-    challenge_pages,
-    json_api,
-    leaderboard_pages,
-    sign_in_pages,
-    submission_pages,
-)
+from . import account_pages, admin_pages, challenge_pages, json_api, submission_pages
 
 #: The groups of pages; the first route that matches an address answers.
 _GROUPS = (
     json_api,
     challenge_pages,
-    leaderboard_pages,
     submission_pages,
-    sign_in_pages,
     account_pages,
     admin_pages,
 )

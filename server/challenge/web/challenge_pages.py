@@ -1,4 +1,4 @@
-"""The pages of challenges: the list, a challenge's page, and its form of submission."""
+"""The pages of challenges: the list, a challenge's page, its form of submission and its leaderboard."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from fastapi import APIRouter, Request, Response
 from starlette.datastructures import UploadFile
 
 from ...web.errors import RefusedError
-from ...web.forms import field_value
-from ...web.public_address import visible_origin
+from ...web.site import visible_origin
+from ...web.visitors import field_value
 from ..definition import Challenge
+from ..leaderboard.board import ALPHA
 from ..site import SignedIn, Site
-from ..submission_files import ENDINGS
-from ..uploads import store_upload, submit_upload
-from .dependencies import CurrentChallenge, CurrentMember, CurrentSite, CurrentVisitor
+from ..submission_files import ENDINGS, store_upload, submit_upload
+from .dependencies import BoardFormat, CurrentChallenge, CurrentMember, CurrentSite, CurrentVisitor
+from .submission_pages import make_download
 
 router = APIRouter(default_response_class=Response)
 
@@ -112,3 +113,50 @@ async def _render_submit_form(
 async def _read_pieces(file: UploadFile) -> AsyncIterator[bytes]:
     while piece := await file.read(1 << 20):
         yield piece
+
+
+@router.get("/challenges/{name}/board")
+async def show_leaderboard(
+    request: Request, site: CurrentSite, visitor: CurrentVisitor, challenge: CurrentChallenge
+) -> Response:
+    """Show the leaderboard that the address describes."""
+    board_request = site.leaderboards.read_request(challenge, request.query_params)
+    page = f"/challenges/{challenge.name}/board"
+    return site.render_for(
+        "leaderboard.html",
+        visitor,
+        challenge=challenge,
+        request=board_request,
+        visible=await site.leaderboards.build(challenge, board_request, visitor.team),
+        alpha=ALPHA,
+        board_page=page,
+        current_page=f"{page}?{board_request.query_string()}",
+    )
+
+
+@router.get("/challenges/{name}/board.{form}")
+async def download_leaderboard(
+    request: Request,
+    site: CurrentSite,
+    visitor: CurrentVisitor,
+    challenge: CurrentChallenge,
+    file_format: BoardFormat,
+) -> Response:
+    """Return the same leaderboard as CSV or JSON."""
+    return await download_board(request, site, challenge, file_format, visitor.team)
+
+
+async def download_board(
+    request: Request,
+    site: Site,
+    challenge: Challenge,
+    file_format: str,
+    team: int | None,
+    *,
+    is_admin: bool = False,
+) -> Response:
+    """Return the leaderboard of an address as a file, `csv` or `json`; see `Leaderboards.build`."""
+    board_request = site.leaderboards.read_request(challenge, request.query_params)
+    visible = await site.leaderboards.build(challenge, board_request, team, is_admin=is_admin)
+    text = visible.board.to_csv() if file_format == "csv" else visible.board.to_json()
+    return make_download(text, f"{challenge.name}.{file_format}")

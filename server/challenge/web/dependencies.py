@@ -10,10 +10,10 @@ from fastapi import Depends, Request
 from fastapi import Path as PathParameter
 
 from ...web.errors import RefusedError
-from ...web.forms import field_value
 from ...web.sessions import Session
-from ..accounts.account import Member
+from ...web.visitors import field_value
 from ..definition import Challenge
+from ..members import Member
 from ..site import SignedIn, Site, Visitor
 
 #: The name of a challenge and the key of a submission in an address.

@@ -14,16 +14,14 @@ from fastapi.routing import APIRoute
 
 from ...storage.database import StoreError
 from ...web.errors import NotFoundError, RefusedError, TooManyRequestsError
-from ...web.forms import client_address
-from ..accounts.account import Account
+from ...web.visitors import client_address
 from ..definition import Challenge
+from ..members import Account
 from ..site import Site
-from ..submission_files import ENDINGS
+from ..submission_files import ENDINGS, store_upload, submit_upload
 from ..submissions import Submission
-from ..uploads import store_upload, submit_upload
 from .dependencies import CurrentChallenge, CurrentSite
-from .downloads import download_item_scores
-from .submission_view import shown_scores
+from .submission_pages import download_item_scores, shown_scores
 
 SubmissionKey = Annotated[str, PathParameter(pattern=r"^[0-9a-f]{1,32}$")]
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from .ab import AbForm
-from .extrinsic import ExtrinsicForm
 from .form import Form
-from .four import FourForm
 from .game import GameForm
 from .good_bad import GoodBadForm
+from .levels import ExtrinsicForm, FourForm
 from .references import ReferencesForm
 from .thumb import ThumbForm
 

@@ -24,14 +24,13 @@ from ....datasets.reading.rating_scales import format_scales
 from ....datasets.reading.table import Table
 from ....datasets.reading.yaml_fields import YamlFields
 from ....datasets.schema import Scale
-from ...web.forms import field_value
-from ...web.language import Language
+from ...texts import Language
+from ...web.visitors import field_value
 from ..items.item_pool import ItemPool
-from ..items.table_items import pair_items
+from ..items.item_source import pair_items
 from ..items.units import StudyItem, StudyUnit, shown_caption
 from .counted_answers import CountedAnswer, CountedAnswers, csv_bytes
-from .errors import FormError
-from .form import Form, FormFields
+from .form import Form, FormError, FormFields
 from .wording import Dimension, Level, Wording
 
 _MAX_STRENGTH = 5

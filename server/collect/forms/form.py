@@ -35,15 +35,33 @@ import pandas as pd
 from ....datasets.reading.table import Table
 from ....datasets.reading.yaml_fields import YamlFields
 from ....datasets.schema import Scale
-from ...web.forms import field_value
-from ...web.language import Language
+from ...texts import Language
+from ...web.visitors import field_value
 from ..items.item_pool import ItemPool
-from ..items.table_items import caption_items
+from ..items.item_source import caption_items
 from ..items.units import StudyItem, StudyUnit, unit_of_item
-from .counted_answers import CountedAnswers
-from .errors import FormError
-from .rating_files import rating_files
+from .counted_answers import CountedAnswers, rating_files
 from .wording import Dimension, Level, Wording, check_run_of_levels, read_wording
+
+
+class FormError(Exception):
+    """An answer that is incomplete or invalid."""
+
+
+class OutOfTurnError(Exception):
+    """An answer that the form does not accept now; nothing was changed."""
+
+
+class TooEarlyError(OutOfTurnError):
+    """An answer that came before the wait was over."""
+
+    #: The message, for translation.
+    MESSAGE = "Please look at the picture for %(seconds)s s more."
+
+    def __init__(self, seconds_left: float) -> None:
+        self.seconds_left = f"{seconds_left:.1f}"
+        super().__init__(self.MESSAGE % {"seconds": self.seconds_left})
+
 
 FormFields = Mapping[str, Sequence[str]]
 Floats = np.ndarray[Any, np.dtype[np.float64]]

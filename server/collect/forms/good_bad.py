@@ -11,10 +11,9 @@ import numpy as np
 
 from ....datasets.reading.yaml_fields import YamlFields
 from ....datasets.sources.caption_quality import FEWEST, MOST_SKIPS, p_hat
-from ...web.forms import field_value
+from ...web.visitors import field_value
 from .counted_answers import CountedAnswers
-from .errors import FormError
-from .form import Form, FormFields, StabilityRule
+from .form import Form, FormError, FormFields, StabilityRule
 from .wording import Dimension, Level, Wording, check_same_levels
 
 _RATINGS = {"good": 1.0, "bad": 0.0}

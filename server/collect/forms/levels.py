@@ -1,14 +1,18 @@
-"""Captions judged by the levels of one or several dimensions: the common part of `four` and `extrinsic`."""
+"""Captions judged by the levels of one or several dimensions: the forms `extrinsic` and `four`."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
 
+from ..items.units import StudyItem, StudyUnit, units_of_images
+from .counted_answers import CountedAnswer, CountedAnswers, csv_bytes
 from .form import Form, FormFields
+from .wording import NUMBERED_LEVELS, Dimension, Level, Wording
 
 
 @dataclass(frozen=True)
@@ -48,3 +52,128 @@ class LevelsForm(Form):
             for k, caption in enumerate(captions, start=1)
             for dimension in self.wording.dimensions
         }
+
+
+_EXTRINSIC_WORDING = Wording(
+    "Would this caption help somebody who cannot see the picture?",
+    "Answer each question by itself: a caption may be right and of no use, or useful and partly wrong.\n\n"
+    "Right but of no use: “a person at an event”, or “what I saw from my seat”, which tells more about the camera than "
+    "about the picture.",
+    (
+        Dimension(
+            "correct",
+            "Is what the caption says correct?",
+            (
+                Level(3, "Correct", "All of it is right."),
+                Level(2, "Partially correct", "Some of it is right, some wrong."),
+                Level(1, "Incorrect", "It is wrong in what matters."),
+            ),
+        ),
+        Dimension(
+            "helpful",
+            "Is it a helpful description for a person who cannot see the picture?",
+            (
+                Level(3, "Useful", "They would know what the picture shows."),
+                Level(2, "Somewhat useful", "They would have an idea of it."),
+                Level(1, "Not useful", "They would know no more than before."),
+            ),
+        ),
+        Dimension(
+            "fluent",
+            "Does it read fluently?",
+            (
+                Level(3, "Fluent", "It reads as a person would write it."),
+                Level(2, "Somewhat fluent", "It can be understood, with faults."),
+                Level(1, "Not fluent", "It is hard to understand."),
+            ),
+        ),
+    ),
+    has_free_dimensions=True,
+)
+#: The dimensions of which a caption that is extrinsically good needs a majority above the lowest level.
+_EXT_GOOD_DIMENSIONS = ("correct", "helpful")
+
+
+@dataclass(frozen=True)
+class ExtrinsicForm(LevelsForm):
+    """One caption, with levels of correctness, helpfulness and fluency."""
+
+    name = "extrinsic"
+
+    wording: Wording = field(default=_EXTRINSIC_WORDING, kw_only=True)
+
+    def paper_files(self, answers: CountedAnswers) -> dict[str, bytes]:
+        """Return which captions are Ext-Good (section 6.2), with the shares of raters behind it.
+
+        A caption is if more than half of its raters find it at least partially correct, and more than half at
+        least somewhat useful. A study without these dimensions has only the shares.
+        """
+        dimensions = self.wording.dimensions
+        has_ext_good = set(_EXT_GOOD_DIMENSIONS) <= {d.name for d in dimensions}
+        rows: list[list[Any]] = []
+        for group in answers.by_item():
+            unit, item = group[0].unit, group[0].item
+            shares = {d.name: _share_above_lowest(group, d) for d in dimensions}
+            cells: list[Any] = [unit.image_id, item.caption, item.system or "", len(group)]
+            cells += [f"{share:g}" for share in shares.values()]
+            if has_ext_good:
+                cells.append(int(all(shares[name] > 0.5 for name in _EXT_GOOD_DIMENSIONS)))
+            rows.append(cells)
+        columns = ["image", "caption", "system", "ratings", *(d.name for d in dimensions)]
+        return {
+            "caption_ext.csv": csv_bytes([*columns, *(["ext_good"] if has_ext_good else [])], rows)
+        }
+
+
+def _share_above_lowest(answers: list[CountedAnswer], dimension: Dimension) -> float:
+    """Return the share of answers above the lowest level of a dimension."""
+    above = [answer.value[dimension.name] > dimension.scale.low for answer in answers]
+    return sum(above) / len(above)
+
+
+_CAPTIONS_PER_UNIT = 4
+#: The instructions of Figure 7 in our own words, with examples of our own.
+_FOUR_WORDING = Wording(
+    "Rate each caption of the picture",
+    "Look at the picture, read its captions and the captions that others wrote, then give each caption one rating. "
+    "Keep three things in mind.\n\n"
+    "Fluency: it reads naturally and its grammar is right. Grammatical and still strange: “a bench and a bench”.\n\n"
+    "Relevance: it tells what the picture shows. Right but for a small part: “a man with a blue umbrella”, whose "
+    "umbrella is green.\n\n"
+    "Descriptiveness: it is precise and tells the details that matter. Too general: “a man outdoors”.\n\n"
+    "The captions that others wrote are for comparison. They are not always perfect: do not take off points for "
+    "what only they say, or for other words.",
+    (Dimension("overall", "Overall, from 1 (worst) to 5 (best)", NUMBERED_LEVELS),),
+    has_free_dimensions=True,
+)
+
+
+@dataclass(frozen=True)
+class FourForm(LevelsForm):
+    """Ratings with fluency, relevance and descriptiveness in mind; references shown, order shuffled."""
+
+    name = "four"
+    unit_noun = "images"
+    shows_references = True
+
+    wording: Wording = field(default=_FOUR_WORDING, kw_only=True)
+
+    def group_items(self, items: Sequence[StudyItem]) -> list[StudyUnit]:
+        """Return units of up to four captions of an image."""
+        return units_of_images(items, _CAPTIONS_PER_UNIT)
+
+    def paper_files(self, answers: CountedAnswers) -> dict[str, bytes]:
+        """Return CapEval1k's targets: means of the first dimension, brought to 0-1 as in the authors' LMDB.
+
+        They are a table, since an LMDB of word pieces would not preserve every caption's letters and blanks.
+        """
+        dimension = self.wording.dimensions[0]
+        rows: list[list[Any]] = []
+        for group in answers.by_item():
+            mean = sum(answer.value[dimension.name] for answer in group) / len(group)
+            unit, item = group[0].unit, group[0].item
+            references = json.dumps(list(item.references), ensure_ascii=False)
+            caption_cells = [unit.image_id, item.caption, references, item.system or ""]
+            rows.append([*caption_cells, len(group), dimension.scale.share(mean)])
+        columns = ["image", "caption", "references", "system", "ratings", "value"]
+        return {"capeval.csv": csv_bytes(columns, rows)}

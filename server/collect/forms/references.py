@@ -15,13 +15,12 @@ import pandas as pd
 from ....datasets.reading.table import Table
 from ....datasets.reading.yaml_fields import YamlFields
 from ....datasets.sources.coco_captions import coco_id
-from ...web.forms import field_value
-from ...web.language import ENGLISH, Language
-from ..items.table_items import caption_items
+from ...texts import ENGLISH, Language
+from ...web.visitors import field_value
+from ..items.item_source import caption_items
 from ..items.units import StudyItem, StudyUnit, unit_of_item
 from .counted_answers import CountedAnswers
-from .errors import FormError
-from .form import Form, FormFields
+from .form import Form, FormError, FormFields
 from .wording import Wording
 
 MAX_LENGTH = 500

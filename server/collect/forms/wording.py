@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from ....datasets.errors import unknown
 from ....datasets.reading.yaml_fields import YamlFields
 from ....datasets.schema import Scale
-from ...web.language import ENGLISH, Language
+from ...texts import ENGLISH, Language
 
 
 @dataclass(frozen=True)

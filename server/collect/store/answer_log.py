@@ -9,8 +9,7 @@ from typing import Any
 from sqlalchemy import Connection, Row, bindparam, insert, select, update
 
 from ...web.errors import NotFoundError
-from ..forms.errors import OutOfTurnError
-from ..forms.form import SubmittedAnswer
+from ..forms.form import OutOfTurnError, SubmittedAnswer
 from ..items.units import StudyUnit
 from .assignment import load_unit_state
 from .study_database import (

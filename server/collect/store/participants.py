@@ -7,7 +7,7 @@ import secrets
 
 from sqlalchemy import ColumnElement, Connection, delete, insert, select, update
 
-from ...person_names import name_key
+from ...texts import name_key
 from ...web.errors import NotFoundError, RefusedError
 from .study_database import StudyDatabase, log_event, recount_units
 from .tables import answers, invitations, raters, serves

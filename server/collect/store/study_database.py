@@ -18,17 +18,8 @@ from ....datasets.errors import InputError
 from ...storage.database import Clock, Database, is_sqlite, sqlite_path
 from ..forms.form import RaterProgress
 from ..items.units import StudyItem, StudyUnit
-from ..study.definition import Study
-from .tables import (
-    answers,
-    events,
-    invitations,
-    items,
-    raters,
-    serves,
-    site_settings,
-    units,
-)
+from ..study import Study
+from .tables import answers, events, invitations, items, raters, serves, site_settings, units
 
 #: All rows of some tables, by table.
 TableRows = Mapping[str, Sequence[Mapping[str, Any]]]

@@ -8,7 +8,7 @@ from sqlalchemy import Connection, update
 
 from ...storage.database import Database
 from ...web.errors import RefusedError
-from ..study.definition import Study
+from ..study import Study
 from .answer_log import AnswerLog
 from .assignment import Assignment
 from .participants import Participants

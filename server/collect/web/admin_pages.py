@@ -14,11 +14,11 @@ from fastapi import APIRouter, Path, Request, Response
 
 from ....datasets.errors import InputError
 from ...web.errors import NotFoundError, RefusedError
-from ...web.forms import RowNumber, field_value, form_schema
-from ...web.public_address import visible_origin
-from ..export.export_files import export_files
+from ...web.site import visible_origin
+from ...web.visitors import RowNumber, field_value, form_schema
+from ..export import export_files
 from ..forms.form import RaterProgress
-from ..quality.rater_figures import compute_rater_figures
+from ..rater_figures import compute_rater_figures
 from .site import CurrentSite
 
 _FORM = form_schema("token", "why", "sure", "note", "many")

@@ -8,12 +8,12 @@ from contextlib import asynccontextmanager
 from fastapi import FastAPI
 
 from ...web.application import build_application, message_handler
-from ..forms.errors import FormError, OutOfTurnError
-from . import admin_pages, joining_pages, rating_pages
+from ..forms.form import FormError, OutOfTurnError
+from . import admin_pages, rater_pages
 from .site import StudySite
 
 #: The groups of pages, each with its router.
-_PAGE_GROUPS = (joining_pages, rating_pages, admin_pages)
+_PAGE_GROUPS = (rater_pages, admin_pages)
 
 
 def make_app(site: StudySite) -> FastAPI:

@@ -9,24 +9,23 @@ from functools import partial
 from typing import Annotated
 
 from fastapi import Depends, Request, Response
+from fastapi import Path as PathParameter
 
 from ....benchmarks.options.collect import CollectOptions
 from ....datasets.errors import InputError
 from ....datasets.paths import expand_home
 from ...storage.database import Database, OutdatedTablesError
-from ...web.admin_account import AdminAccount, password_from_environment
 from ...web.errors import SignInRequiredError, TooManyRequestsError
 from ...web.oidc import Identity, OidcProvider, open_provider
-from ...web.public_address import PublicAddress, parse_public_address
-from ...web.rate_limits import RateLimiter
+from ...web.passwords import AdminAccount, password_from_environment
 from ...web.sessions import Session
-from ...web.site import WebSite, current_site
-from ..quality.rater_figures import AgreementCache
+from ...web.site import PublicAddress, WebSite, current_site, parse_public_address
+from ...web.visitors import RateLimiter
+from ..rater_figures import AgreementCache
 from ..store.study_database import holds_study
 from ..store.study_store import StudyStore
 from ..store.tables import SCHEMA
-from ..study.definition import Study, StudyLimits
-from ..study.study_file import read_study
+from ..study import Study, StudyLimits, read_study
 
 
 class StudySite(WebSite):
@@ -102,6 +101,8 @@ class StudySite(WebSite):
         return session, session.member
 
 
+#: The key of a unit that was shown, or the token of an invitation.
+Key = Annotated[str, PathParameter(pattern=r"^[\w-]{1,64}$")]
 #: The site of a request, for routers.
 CurrentSite = Annotated[StudySite, Depends(current_site)]
 

@@ -17,7 +17,7 @@ import yaml
 from sqlalchemy import insert
 
 from captau.benchmarks.options.serve import ServeOptions
-from captau.server.challenge.accounts.secret_codes import hash_token
+from captau.server.challenge.members import hash_token
 from captau.server.challenge.site_opening import open_site
 from captau.server.challenge.tables import accounts, teams, tokens
 from captau.server.challenge.web.app import make_app

@@ -10,10 +10,9 @@ from urllib.parse import urlencode
 import pytest
 
 from captau.server.challenge import tables
-from captau.server.web import rate_limits
-from captau.server.web.ended_sessions import EndedSessions
-from captau.server.web.rate_limits import RateLimiter
-from captau.server.web.sessions import MEMBER_AGE
+from captau.server.web import visitors
+from captau.server.web.sessions import MEMBER_AGE, EndedSessions
+from captau.server.web.visitors import RateLimiter
 from tests.server.challenge.visitors import (
     PASSWORD,
     TOKEN,
@@ -190,7 +189,7 @@ def test_forms_need_the_token_of_their_session(serve_small):
 
 
 def test_attempts_to_sign_in_and_up_are_limited(serve_small, monkeypatch):
-    monkeypatch.setattr(rate_limits, "time", SimpleNamespace(monotonic=lambda: 0.0))
+    monkeypatch.setattr(visitors, "time", SimpleNamespace(monotonic=lambda: 0.0))
     _, url = serve_small(limits={"logins": 3, "joins": 2, "requests": 10_000})
     sign_up(url, "Ann")
     bob = Visitor(url)

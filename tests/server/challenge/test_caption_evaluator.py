@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from captau.server.challenge.definition_file import read_challenges
-from captau.server.challenge.evaluation.evaluators import make_evaluator
+from captau.server.challenge.evaluation import make_evaluator
 from tests.conftest import says
 from tests.server.challenge.conftest import REFERENCES, captions_json, write_challenge
 

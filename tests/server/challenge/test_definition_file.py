@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from captau.server.challenge.definition_file import read_challenges
-from captau.server.challenge.evaluation.evaluators import make_evaluator
+from captau.server.challenge.evaluation import make_evaluator
 from tests.conftest import run_captau, says
 from tests.server.challenge.conftest import write_challenge
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 
-from captau.server.challenge.demo_submissions import (
+from captau.server.challenge.site_opening import (
     DEMO_METRICS,
     DEMO_SYSTEMS,
     add_demo_submissions,
+    open_site,
 )
-from captau.server.challenge.site_opening import open_site
 from captau.server.challenge.submissions import select_submissions
 from tests.server.challenge.conftest import serve_options
 

@@ -10,7 +10,7 @@ import requests
 
 from captau.datasets.errors import InputError
 from captau.server.challenge.client import ChallengeClient, print_outcome
-from captau.server.web.rate_limits import RateLimiter
+from captau.server.web.visitors import RateLimiter
 from tests.conftest import says
 from tests.server.challenge.conftest import (
     CAPTIONS,

@@ -22,11 +22,11 @@ from captau.server.challenge.leaderboard.board import (
     BoardEntry,
     BoardRow,
     Score,
+    ScoreColumn,
     read_scores,
     round_scores,
 )
-from captau.server.challenge.leaderboard.board_request import Filters
-from captau.server.challenge.leaderboard.columns import ScoreColumn
+from captau.server.challenge.leaderboard.leaderboards import Filters
 from captau.server.challenge.leaderboard.ranking import (
     rank_entries,
     rank_submissions,

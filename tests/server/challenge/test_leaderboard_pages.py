@@ -10,7 +10,7 @@ import re
 import pytest
 
 from captau.server.challenge import tables
-from captau.server.challenge.queries import save_human_scores
+from captau.server.challenge.submissions import save_human_scores
 from tests.server.challenge.visitors import (
     Visitor,
     load_table,

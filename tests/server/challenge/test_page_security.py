@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from captau.server.web.public_address import PublicAddress
+from captau.server.web.site import PublicAddress
 from tests.server.challenge.visitors import (
     Visitor,
     quick_passwords,

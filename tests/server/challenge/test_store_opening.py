@@ -7,9 +7,9 @@ import json
 
 import pytest
 
-from captau.server.challenge.queries import save_human_scores
 from captau.server.challenge.store_opening import open_store_for_worker
 from captau.server.challenge.submission_lifecycle import SubmissionLifecycle
+from captau.server.challenge.submissions import save_human_scores
 from captau.server.challenge.tables import SCHEMA
 from captau.server.storage.database import Database
 from tests.conftest import says

@@ -9,11 +9,10 @@ from sqlalchemy import func, select, update
 
 from captau.benchmarks.commands.validate import Verdict
 from captau.server.challenge import worker_pool
+from captau.server.challenge.submission_files import store_upload, submit_upload
 from captau.server.challenge.submission_lifecycle import SubmissionLifecycle
-from captau.server.challenge.submission_store import Allowance
-from captau.server.challenge.submissions import select_submissions
+from captau.server.challenge.submissions import Allowance, select_submissions
 from captau.server.challenge.tables import challenges, results, submissions
-from captau.server.challenge.uploads import store_upload, submit_upload
 from captau.server.storage.database import StoreError
 from captau.server.web.errors import RefusedError
 from tests.server.challenge.conftest import (

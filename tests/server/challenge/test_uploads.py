@@ -14,9 +14,9 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from captau.server.challenge import uploads
+from captau.server.challenge import submission_files
 from captau.server.challenge.definition_file import read_challenges
-from captau.server.challenge.evaluation.evaluators import make_evaluator
+from captau.server.challenge.evaluation import make_evaluator
 from captau.server.storage.database import StoreError
 from captau.server.web.errors import RefusedError
 from tests.server.challenge.conftest import (
@@ -190,7 +190,7 @@ def test_scores_of_several_metrics_are_refused(evaluators, tmp_path):
     ],
 )
 def test_a_sender_s_file_name_is_no_path(name, cleaned):
-    assert uploads.clean_file_name(name) == cleaned
+    assert submission_files.clean_file_name(name) == cleaned
 
 
 def store(site, name, *pieces):
@@ -199,7 +199,7 @@ def store(site, name, *pieces):
             yield piece
 
     challenge = site.store.get_challenge("small_captions")
-    return asyncio.run(uploads.store_upload(site.store, challenge, name, body()))
+    return asyncio.run(submission_files.store_upload(site.store, challenge, name, body()))
 
 
 def test_a_file_is_stored_whole_or_not_at_all(tmp_path):
@@ -238,7 +238,7 @@ def test_a_full_disk_is_reported_and_leaves_no_file(tmp_path, site, monkeypatch)
 
     folder = tmp_path / "files"
     before = sorted(folder.iterdir())
-    for owner, name in ((uploads, "_flush_to_disk"), (Path, "mkdir")):
+    for owner, name in ((submission_files, "_flush_to_disk"), (Path, "mkdir")):
         with monkeypatch.context() as patch:
             patch.setattr(owner, name, fail)
             with pytest.raises(StoreError, match="No space left"):
@@ -252,7 +252,7 @@ def submit(site, texts, file="a.json"):
     account = asyncio.run(site.tokens.find_account(token))
     upload = store(site, file, b"[]")
     challenge = site.store.get_challenge("small_captions")
-    asyncio.run(uploads.submit_upload(site.store, challenge, account, upload, *texts))
+    asyncio.run(submission_files.submit_upload(site.store, challenge, account, upload, *texts))
     return asyncio.run(site.store.load_submission(upload.key))
 
 

@@ -21,7 +21,7 @@ from captau.server.challenge.submission_files import write_item_scores, write_re
 from captau.server.challenge.submission_lifecycle import SubmissionLifecycle
 from captau.server.challenge.submissions import select_submissions
 from captau.server.challenge.tables import SCHEMA, submissions
-from captau.server.collect.simulation.browser import Browser
+from captau.server.collect.simulated_browser import Browser
 from captau.server.storage.database import Database
 from captau.server.web import passwords
 from tests.server.challenge.conftest import serve_site

@@ -9,10 +9,10 @@ import pandas as pd
 import pytest
 
 from captau.datasets.registry import load
-from captau.server.collect.export.export_files import export_files
-from captau.server.collect.quality.rerun_stability import compare_runs
-from captau.server.collect.simulation.browser import join_study
-from captau.server.collect.study.study_file import read_study
+from captau.server.collect.export import export_files
+from captau.server.collect.rerun_stability import compare_runs
+from captau.server.collect.simulated_browser import join_study
+from captau.server.collect.study import read_study
 from tests.conftest import says
 from tests.server.collect.conftest import CAPTIONS, write_study
 from tests.server.collect.visitors import load_rows, sign_in_admin

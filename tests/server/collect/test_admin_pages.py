@@ -6,7 +6,7 @@ import json
 
 from sqlalchemy import select
 
-from captau.server.collect.simulation.browser import Browser, join_study
+from captau.server.collect.simulated_browser import Browser, join_study
 from captau.server.collect.store.tables import site_settings
 from tests.server.collect.conftest import make_site, serve_site
 from tests.server.collect.visitors import finish_tutorial, load_rows, open_unit_id, sign_in_admin

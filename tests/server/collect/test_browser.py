@@ -182,7 +182,7 @@ def test_each_form_works_in_a_browser(chromium, tmp_path, protocol, width):
 
 @pytest.mark.parametrize("width", WIDTHS)
 def test_the_dashboard_works_in_a_browser(chromium, tmp_path, width):
-    from captau.server.collect.simulation.browser import join_study
+    from captau.server.collect.simulated_browser import join_study
 
     site = make_site(tmp_path, "thumb", ratings=3, participants="open")
     with serve_site(site) as url:

@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 
-from captau.server.collect.simulation.browser import join_study
+from captau.server.collect.simulated_browser import join_study
 from captau.server.collect.store.tables import SCHEMA
 from captau.server.storage.database import Database
 from tests.server.collect.conftest import make_site, serve_site, write_study

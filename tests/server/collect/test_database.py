@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import create_engine, insert, select, text
 
-from captau.server.collect.simulation.browser import join_study
+from captau.server.collect.simulated_browser import join_study
 from captau.server.collect.store.tables import SCHEMA, site_settings
 from captau.server.storage.database import (
     Clock,

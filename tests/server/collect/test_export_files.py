@@ -18,11 +18,15 @@ from captau.benchmarks.statistics.rater_agreement import compute_measures
 from captau.benchmarks.statistics.rating_table import RatingTable
 from captau.datasets.download.imports import take
 from captau.datasets.registry import card, load
-from captau.server.collect.export.answer_collection import collect_answers, make_caption_set
-from captau.server.collect.export.export_files import export_files
+from captau.server.collect.export import export_files
 from captau.server.collect.forms.counted_answers import CountedAnswer, CountedAnswers
-from captau.server.collect.quality.rater_figures import compute_rater_figures, measure_agreement
-from captau.server.collect.simulation.browser import join_study
+from captau.server.collect.rater_figures import (
+    collect_answers,
+    compute_rater_figures,
+    make_caption_set,
+    measure_agreement,
+)
+from captau.server.collect.simulated_browser import join_study
 from tests.server.collect.conftest import CAPTIONS, make_site, serve_site
 
 

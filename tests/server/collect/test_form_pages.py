@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from captau.server.collect.quality.rater_figures import compute_rater_figures
-from captau.server.collect.simulation.browser import join_study
+from captau.server.collect.rater_figures import compute_rater_figures
+from captau.server.collect.simulated_browser import join_study
 from tests.server.collect.conftest import CAPTIONS
 from tests.server.collect.visitors import load_rows, sign_in_admin
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from captau.metrics.learned.rater import RaterMetric
-from captau.server.collect.study.study_file import read_study
+from captau.server.collect.study import read_study
 from tests.conftest import says
 from tests.server.collect.conftest import CAPTIONS, make_site, write_study
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from captau.server.collect.forms.game_rules import score
-from captau.server.collect.simulation.browser import Browser, join_study
+from captau.server.collect.simulated_browser import Browser, join_study
 from tests.server.collect.visitors import finish_tutorial, load_rows, open_unit_id
 
 

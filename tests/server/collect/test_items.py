@@ -12,7 +12,7 @@ from captau.datasets.reading.yaml_fields import YamlFields
 from captau.server.collect.forms import FORMS
 from captau.server.collect.items.item_pool import ItemPool
 from captau.server.collect.items.item_source import read_items
-from captau.server.collect.study.study_file import read_study
+from captau.server.collect.study import read_study
 from tests.conftest import says
 from tests.server.collect.conftest import write_study
 

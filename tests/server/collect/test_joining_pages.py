@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from captau.server.collect.simulation.browser import Browser, join_study
+from captau.server.collect.simulated_browser import Browser, join_study
 from tests.server.collect.visitors import load_rows, open_unit_id, sign_in_admin
 
 

@@ -13,8 +13,8 @@ import pytest
 from sqlalchemy import func, select
 
 from captau.benchmarks.options.collect import CollectOptions
-from captau.server.collect.simulation.browser import Browser, join_study
-from captau.server.collect.simulation.server_process import StudyServer
+from captau.server.collect.simulated_browser import Browser, join_study
+from captau.server.collect.simulation import StudyServer
 from captau.server.collect.store.tables import answers, serves, units
 from tests.server.collect.conftest import make_site, write_study
 from tests.server.postgresql import PROGRAM_FOLDERS, postgresql_url

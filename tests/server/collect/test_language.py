@@ -13,12 +13,11 @@ from jinja2.ext import extract_from_ast
 
 import captau.server.collect
 import captau.server.web
-from captau.server.collect.export.export_files import export_files
-from captau.server.collect.forms.errors import TooEarlyError
-from captau.server.collect.simulation.browser import Browser, join_study
-from captau.server.collect.study.study_file import read_study
-from captau.server.collect.study.study_language import load_catalogue
-from captau.server.person_names import NAME_RULE
+from captau.server.collect.export import export_files
+from captau.server.collect.forms.form import TooEarlyError
+from captau.server.collect.simulated_browser import Browser, join_study
+from captau.server.collect.study import load_catalogue, read_study
+from captau.server.texts import NAME_RULE
 from tests.conftest import says
 from tests.server.collect.conftest import write_study
 from tests.server.collect.visitors import load_rows, sign_in_admin
@@ -67,7 +66,7 @@ def texts_of_sites():
     """Return the messages that every page may answer with: of joining, of signing in, and of refusals."""
     web_folder = package_folder(captau.server.web)
     paths = [web_folder / name for name in ("application.py", "oidc.py", "site.py")]
-    paths.append(package_folder(captau.server.collect) / "web" / "joining_pages.py")
+    paths.append(package_folder(captau.server.collect) / "web" / "rater_pages.py")
     texts = {f"A nickname has {NAME_RULE}."}
     for path in paths:
         nodes = list(ast.walk(ast.parse(path.read_text())))

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 
 import pandas as pd
 
-from captau.server.collect.export.export_files import EXPORT_FORMATS, export_files
+from captau.server.collect.export import EXPORT_FORMATS, export_files
 from captau.server.collect.forms import FORMS
 from captau.server.collect.forms.form import Form
 from captau.server.collect.forms.wording import Dimension, Level, Wording
-from captau.server.collect.simulation.browser import join_study
-from captau.server.web.forms import field_value
+from captau.server.collect.simulated_browser import join_study
+from captau.server.web.visitors import field_value
 from tests.server.collect.visitors import load_rows, sign_in_admin
 
 WORDING = Wording(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from captau.benchmarks.options.oidc import OidcOptions
-from captau.server.collect.simulation.browser import Browser, join_study
+from captau.server.collect.simulated_browser import Browser, join_study
 from captau.server.web.oidc import SECRET_VARIABLE
 from tests.conftest import says
 from tests.server.collect.visitors import load_rows

@@ -8,7 +8,7 @@ import pytest
 import schemathesis
 from hypothesis import HealthCheck, given, settings
 
-from captau.server.collect.simulation.browser import join_study
+from captau.server.collect.simulated_browser import join_study
 from captau.server.collect.web.app import make_app
 from tests.server.collect.conftest import make_site, serve_site
 from tests.server.collect.visitors import sign_in_admin

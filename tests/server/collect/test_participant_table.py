@@ -8,9 +8,9 @@ import pandas as pd
 import pytest
 from sqlalchemy import delete
 
-from captau.server.collect.export.export_files import export_files
+from captau.server.collect.export import export_files
 from captau.server.collect.forms.game_rules import consensus, score
-from captau.server.collect.simulation.browser import join_study
+from captau.server.collect.simulated_browser import join_study
 from captau.server.collect.store.tables import site_settings
 from tests.server.collect.conftest import make_site
 from tests.server.collect.visitors import finish_tutorial, load_rows, open_unit_id, sign_in_admin

@@ -9,7 +9,7 @@ from collections import Counter
 import pytest
 from sqlalchemy import create_engine, insert, inspect, select, text
 
-from captau.server.collect.simulation.browser import join_study
+from captau.server.collect.simulated_browser import join_study
 from captau.server.collect.store.tables import SCHEMA, raters, site_settings
 from captau.server.storage import database as database_module
 from captau.server.storage.database import Database, StoreError, parse_database_url

@@ -10,7 +10,7 @@ import pytest
 
 from captau.benchmarks.cli.main import main
 from captau.datasets.sources.caption_quality import p_hat
-from captau.server.collect.quality.rerun_stability import compare_runs
+from captau.server.collect.rerun_stability import compare_runs
 from tests.conftest import says
 from tests.server.collect.conftest import write_study
 

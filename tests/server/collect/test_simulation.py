@@ -7,9 +7,8 @@ import json
 import pandas as pd
 import pytest
 
-from captau.server.collect.simulation.players import deserved_levels
-from captau.server.collect.simulation.simulate import list_players
-from captau.server.collect.study.study_file import read_study
+from captau.server.collect.simulation import deserved_levels, list_players
+from captau.server.collect.study import read_study
 from tests.conftest import says
 from tests.server.collect.conftest import write_study
 

@@ -8,8 +8,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from captau.server.collect.simulation.browser import Browser, join_study
-from captau.server.web import rate_limits
+from captau.server.collect.simulated_browser import Browser, join_study
+from captau.server.web import visitors
 from tests.server.collect.visitors import finish_tutorial, load_rows, sign_in_admin
 
 
@@ -82,7 +82,7 @@ def test_large_bodies_are_refused(serve_small):
 
 
 def test_joining_and_signing_in_are_limited(serve_small, monkeypatch):
-    monkeypatch.setattr(rate_limits, "time", SimpleNamespace(monotonic=lambda: 0.0))
+    monkeypatch.setattr(visitors, "time", SimpleNamespace(monotonic=lambda: 0.0))
     _, url = serve_small(limits={"joins": 2, "logins": 2, "requests": 2})
     join_study(url, "a")
     join_study(url, "b")

@@ -15,10 +15,10 @@ from captau.conf import group
 from captau.datasets.errors import InputError
 from captau.datasets.reading.yaml_fields import YamlFields
 from captau.server.collect.forms import FORMS
-from captau.server.collect.forms.errors import FormError
+from captau.server.collect.forms.form import FormError
 from captau.server.collect.forms.references import caption_faults
-from captau.server.collect.study.study_file import read_study
-from captau.server.collect.web.image_response import image_response
+from captau.server.collect.study import read_study
+from captau.server.collect.web.rater_pages import image_response
 from captau.server.web.errors import NotFoundError
 from tests.conftest import says
 from tests.server.collect.conftest import write_study

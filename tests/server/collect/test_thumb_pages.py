@@ -10,11 +10,10 @@ import pytest
 import yaml
 
 from captau.datasets.registry import load
-from captau.server.collect.export.answer_collection import collect_answers
-from captau.server.collect.export.export_files import export_files
-from captau.server.collect.quality.rater_figures import compute_rater_figures
-from captau.server.collect.simulation.browser import Browser, join_study
-from captau.server.collect.study.study_file import read_study
+from captau.server.collect.export import export_files
+from captau.server.collect.rater_figures import collect_answers, compute_rater_figures
+from captau.server.collect.simulated_browser import Browser, join_study
+from captau.server.collect.study import read_study
 from tests.conftest import says
 from tests.server.collect.conftest import write_study
 from tests.server.collect.visitors import load_rows, sign_in_admin

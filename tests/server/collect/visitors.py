@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import select
 
-from captau.server.collect.simulation.browser import Browser, join_study
+from captau.server.collect.simulated_browser import Browser, join_study
 from captau.server.collect.store.tables import serves
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from captau.server.web.rate_limits import limited_address
+from captau.server.web.visitors import limited_address
 
 
 @pytest.mark.parametrize(

@@ -13,18 +13,18 @@ from typing import Any
 
 import pandas as pd
 
-from ....benchmarks.reporting.distribution_figure import difference_figure
-from ....benchmarks.runs.results import table_files, to_csv, to_json
-from ....benchmarks.runs.tables import ResultTable, format_number
-from ....benchmarks.statistics.coefficients.registry import correlate
-from ....benchmarks.statistics.rater_agreement import difference_histogram, stability
-from ....benchmarks.statistics.rating_table import AgreementMeasure
-from ....datasets.errors import InputError
-from ....datasets.reading.rating_scales import read_scales
-from ....datasets.registry import load
-from ....datasets.schema import Scale
-from ..forms import FORMS
-from ..forms.form import Form
+from ...benchmarks.reporting.distribution_figure import difference_figure
+from ...benchmarks.runs.results import table_files, to_csv, to_json
+from ...benchmarks.runs.tables import ResultTable, format_number
+from ...benchmarks.statistics.coefficients.registry import correlate
+from ...benchmarks.statistics.rater_agreement import difference_histogram, stability
+from ...benchmarks.statistics.rating_table import AgreementMeasure
+from ...datasets.errors import InputError
+from ...datasets.reading.rating_scales import read_scales
+from ...datasets.registry import load
+from ...datasets.schema import Scale
+from .forms import FORMS
+from .forms.form import Form
 
 COLUMNS = ("dimension", "measure", "value", "published", "n_items", "note")
 

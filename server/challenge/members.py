@@ -1,21 +1,89 @@
-"""Teams: joined by invitation, left for a new team, renamed."""
+"""Accounts as rows of the database, and their teams: joined by invitation, left for a new team, renamed."""
 
 from __future__ import annotations
 
+import hashlib
+import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, delete, exists, func, insert, select, update
+from sqlalchemy import ColumnElement, Connection, delete, exists, func, insert, select, update
 
-from ...person_names import NAME_RULE, collapse_blanks, is_valid_name, name_key
-from ...storage.database import Database
-from ...web.errors import RefusedError
-from ..audit_log import write_audit
-from ..tables import accounts, submissions, teams
-from ..transactions import fetch_all, transaction
-from .account import Account
-from .secret_codes import hash_code, make_code
+from ..storage.database import Database
+from ..texts import NAME_RULE, collapse_blanks, is_valid_name, name_key
+from ..web.errors import RefusedError
+from .tables import accounts, submissions, teams
+from .transactions import fetch_all, transaction, write_audit
+
+#: Letters and digits that are not mistaken for one another.
+_LETTERS = "abcdefghjkmnpqrstuvwxyz23456789"
+
+
+def make_code() -> str:
+    """Return twenty random characters in groups of five (98 bits), to be copied by hand."""
+    groups = ("".join(secrets.choice(_LETTERS) for _ in range(5)) for _ in range(4))
+    return "-".join(groups)
+
+
+def hash_code(code: str) -> str:
+    """Return the hash of a code as it was typed: case and surrounding blanks do not matter."""
+    return hash_token(code.strip().lower())
+
+
+def hash_token(token: str) -> str:
+    """Return the SHA-256 of a token in hexadecimal."""
+    return hashlib.sha256(token.encode("utf-8", "replace")).hexdigest()
+
+
+@dataclass(frozen=True)
+class Account:
+    """An account and its team.
+
+    Attributes:
+        team: the team's number.
+    """
+
+    id: int
+    name: str
+    team: int
+    team_name: str
+
+
+@dataclass(frozen=True)
+class Member(Account):
+    """An account whose session is checked.
+
+    Attributes:
+        epoch: how often all sessions of the account were ended; older sessions are invalid.
+    """
+
+    epoch: int
+
+
+#: The columns of `Account`, in order; `accounts` is joined with `teams`.
+ACCOUNT_COLUMNS = (accounts.c.id, accounts.c.name, accounts.c.team, teams.c.name.label("team_name"))
+
+_MEMBERS = select(*ACCOUNT_COLUMNS, accounts.c.epoch).join(teams, teams.c.id == accounts.c.team)
+
+
+def find_member(connection: Connection, condition: ColumnElement[bool]) -> Member | None:
+    """Return the account that meets a condition; None if there is none, or it is blocked."""
+    row = connection.execute(_MEMBERS.where(condition, accounts.c.blocked_at.is_(None))).first()
+    return None if row is None else Member(*row)
+
+
+def load_member(connection: Connection, account_id: int) -> Member:
+    """Return an account that exists, blocked or not."""
+    return Member(*connection.execute(_MEMBERS.where(accounts.c.id == account_id)).one())
+
+
+def end_sessions(connection: Connection, account_id: int) -> None:
+    """End all sessions of an account."""
+    connection.execute(
+        update(accounts).where(accounts.c.id == account_id).values(epoch=accounts.c.epoch + 1)
+    )
+
 
 #: The most members of a team.
 MAX_MEMBERS = 50

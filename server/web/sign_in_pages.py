@@ -1,4 +1,4 @@
-"""Pages on which the admin signs in, chooses the first password, and signs out."""
+"""Pages on which the admin signs in, and the addresses of signing in by OpenID Connect."""
 
 from __future__ import annotations
 
@@ -6,21 +6,23 @@ import asyncio
 import hmac
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Request, Response
+from fastapi import APIRouter, Depends, Query, Request, Response
+from fastapi.responses import RedirectResponse
 
 from .errors import NotFoundError, TooManyRequestsError
-from .forms import client_address, field_value, form_schema
+from .oidc import OidcProvider
 from .passwords import PASSWORD_LENGTH, hash_password, is_password
 from .sessions import Session
-from .site import WebSite, current_site
+from .site import WebSite, current_site, visible_origin
+from .visitors import client_address, field_value, form_schema, local_path
 
 CurrentSite = Annotated[WebSite, Depends(current_site)]
 _FORM = form_schema("token", "password", "again", "code")
 
-router = APIRouter(prefix="/admin", default_response_class=Response)
+admin_router = APIRouter(prefix="/admin", default_response_class=Response)
 
 
-@router.get("/login")
+@admin_router.get("/login")
 async def show_sign_in(request: Request, site: CurrentSite) -> Response:
     """Ask for the password."""
     session = _anonymous_session(request, site)
@@ -28,7 +30,7 @@ async def show_sign_in(request: Request, site: CurrentSite) -> Response:
     return site.set_session(_render(site, session, has_password=has_password), session)
 
 
-@router.post("/login", openapi_extra=_FORM)
+@admin_router.post("/login", openapi_extra=_FORM)
 async def sign_in(request: Request, site: CurrentSite) -> Response:
     """Sign in by password."""
     session = _anonymous_session(request, site)
@@ -44,7 +46,7 @@ async def sign_in(request: Request, site: CurrentSite) -> Response:
     return _enter(site)
 
 
-@router.get("/setup")
+@admin_router.get("/setup")
 async def show_setup(request: Request, site: CurrentSite, code: str = "") -> Response:
     """Ask for the first password, from whoever has the link that the server printed."""
     _count_attempt(request, site)
@@ -55,7 +57,7 @@ async def show_setup(request: Request, site: CurrentSite, code: str = "") -> Res
     return site.set_session(_render(site, session, setup_code=code), session)
 
 
-@router.post("/setup", openapi_extra=_FORM)
+@admin_router.post("/setup", openapi_extra=_FORM)
 async def set_first_password(request: Request, site: CurrentSite) -> Response:
     """Set the first password."""
     session = _anonymous_session(request, site)
@@ -79,7 +81,7 @@ async def set_first_password(request: Request, site: CurrentSite) -> Response:
     return _enter(site)
 
 
-@router.post("/logout", openapi_extra=_FORM)
+@admin_router.post("/logout", openapi_extra=_FORM)
 async def sign_out(request: Request, site: CurrentSite) -> Response:
     """Sign out, in every browser."""
     await site.read_form(request, site.require_admin(request))
@@ -128,3 +130,42 @@ def _render(
         setup_code=setup_code,
         min_length=PASSWORD_LENGTH,
     )
+
+
+Field = Annotated[str | None, Query(max_length=4000)]
+
+provider_router = APIRouter(prefix="/signin/oidc", default_response_class=Response)
+
+
+@provider_router.get("")
+async def begin(request: Request, site: CurrentSite, to: Field = None) -> Response:
+    """Send the visitor to the provider; `to` is the page to go on to."""
+    provider = _provider(request, site)
+    session = site.read_session(request)
+    if session is None or session.member is not None:
+        session = Session.new()
+    back = f"{visible_origin(site.address, request)}{site.base}{provider_router.prefix}/back"
+    address = client_address(request)
+    url = await asyncio.to_thread(provider.begin, address, session, local_path(to or "/"), back)
+    return site.set_session(RedirectResponse(url, 303), session)
+
+
+@provider_router.get("/back")
+async def come_back(
+    request: Request, site: CurrentSite, state: Field = None, code: Field = None, iss: Field = None
+) -> Response:
+    """Sign in the visitor whom the provider sent back."""
+    provider = _provider(request, site)
+    fields = {"state": state, "code": code, "iss": iss}
+    answer = {name: value for name, value in fields.items() if value is not None}
+    identity, page = await asyncio.to_thread(provider.finish, site.read_session(request), answer)
+    return await site.admit(request, identity, page)
+
+
+def _provider(request: Request, site: WebSite) -> OidcProvider:
+    """Return the site's provider, after counting an attempt."""
+    if site.provider is None:
+        raise NotFoundError
+    if not site.provider_limiter.take(client_address(request)):
+        raise TooManyRequestsError
+    return site.provider

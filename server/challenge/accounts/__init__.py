@@ -1,1 +1,0 @@
-"""Accounts of a challenge site: members, their teams and the tokens of their programs."""

@@ -1,1 +1,0 @@
-"""A study's answers as files and as a dataset."""

@@ -1,1 +1,0 @@
-"""Quality of a study's answers: figures of raters, and agreement with a re-run."""

@@ -1,0 +1,358 @@
+"""`captau collect simulate`: simulated raters, the points that each kind wins, and the server's speed."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import multiprocessing
+import tempfile
+import threading
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from multiprocessing.connection import Connection
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import numpy as np
+
+from ...benchmarks.options.collect import CollectOptions, SimulateOptions
+from ...benchmarks.runs.output_folder import OutputFolder
+from ...benchmarks.runs.tables import ResultTable, markdown_of
+from ...datasets.errors import InputError, unknown
+from ...datasets.normalisation import normalise_thumb
+from ..web.listener import listen, serve
+from .simulated_browser import Page, join_study
+from .study import Study, read_study
+from .web.app import make_app
+from .web.site import open_site
+
+#: The standard deviation of a player's opinion around the level that a caption deserves.
+NOISE = {"honest": 0.5, "careless": 1.2}
+PLAYER_KINDS = (*NOISE, "random", "constant", "majority")
+
+
+@dataclass
+class PlayRecord:
+    """A player's answers.
+
+    Attributes:
+        answers: their number.
+        scores: the points won by phase, in order.
+        took: the seconds of each request.
+        fault: the error that stopped the player; empty if none did.
+        turns: the changes of the game's phase, in order.
+    """
+
+    kind: str
+    answers: int = 0
+    scores: dict[str, list[int]] = field(default_factory=dict[str, list[int]])
+    took: list[float] = field(default_factory=list[float])
+    fault: str = ""
+
+    turns: list[str] = field(default_factory=list[str])
+
+    def add_feedback(self, phase: str, page: Page) -> None:
+        """Add the points and turn that a page tells."""
+        if page.score is not None:
+            self.scores.setdefault(phase, []).append(page.score)
+            if page.turn:
+                self.turns.append(page.turn)
+
+
+@dataclass(frozen=True)
+class Player:
+    """A simulated rater.
+
+    Attributes:
+        deserved_levels: the level that each caption deserves, from 1 to 5.
+        reads_feedback: whether feedback is read; without it there are two requests an answer, not three.
+        pace: the seconds from one answer to the next; 0 for as fast as the server answers.
+    """
+
+    kind: str
+    deserved_levels: Mapping[str, float]
+    study: Study
+    reads_feedback: bool = True
+    pace: float = 0.0
+
+    def play(self, url: str, n_answers: int, seed: Sequence[int]) -> PlayRecord:
+        """Join, and answer so often, or until nothing is left."""
+        rng, record = np.random.default_rng(list(seed)), PlayRecord(self.kind)
+        try:
+            nickname = f"{self.kind} {seed[-1]}" if self.study.nicknames else ""
+            browser = join_study(url, nickname)
+            consensus_counts: Counter[int] = Counter()
+            due = time.perf_counter() + self.pace * rng.random()  # not all at the same moment
+            page = browser.get("/rate")
+            while record.answers < n_answers and "key" in page.hidden:
+                phase = page.practice or "playing"
+                due = max(due + self.pace, time.perf_counter() + page.wait)
+                time.sleep(max(0.0, due - time.perf_counter()))
+                fields = {**page.hidden, **self._fill_in(page.captions, rng, consensus_counts)}
+                page = browser.post("/rate", fields, follow=self.reads_feedback)
+                if page.status not in (200, 303):
+                    raise RuntimeError(f"{page.status} {page.heading}")
+                record.answers += 1
+                record.add_feedback(phase, page)
+                if page.score is not None and page.consensus is not None:
+                    consensus_counts[page.consensus] += 1
+                if "key" not in page.hidden:
+                    page = browser.get("/rate")
+            record.took = browser.request_seconds
+        except (OSError, http.client.HTTPException, RuntimeError) as error:
+            record.fault = str(error) or type(error).__name__
+        return record
+
+    def _fill_in(
+        self, captions: Sequence[str], rng: np.random.Generator, consensus_counts: Counter[int]
+    ) -> dict[str, Any]:
+        def level(caption: str) -> int:
+            return self._draw_level(caption, rng, consensus_counts)
+
+        return self.study.form.simulate_answer(level, captions, rng)
+
+    def _draw_level(
+        self, caption: str, rng: np.random.Generator, consensus_counts: Counter[int]
+    ) -> int:
+        if self.kind == "constant":
+            return 3
+        if self.kind == "random":
+            return int(rng.integers(1, 6))
+        if self.kind == "majority":
+            return consensus_counts.most_common(1)[0][0] if consensus_counts else 3
+        deserved = self.deserved_levels.get(normalise_thumb(caption), 3.0)
+        opinion = rng.normal(deserved, NOISE[self.kind])
+        return int(min(max(round(opinion), 1), 5))
+
+
+def deserved_levels(study: Study) -> dict[str, float]:
+    """Return the level that each caption deserves: its mean rating, else the computed one, else 3."""
+    levels: dict[str, list[float]] = {}
+    for unit in study.units:
+        known_levels = study.form.known_levels(unit) or [3.0] * len(unit.items)
+        for item, known_level in zip(unit.items, known_levels, strict=True):
+            level = known_level if item.mean_rating is None else item.mean_rating
+            levels.setdefault(normalise_thumb(item.caption), []).append(level)
+    return {caption: fmean(caption_levels) for caption, caption_levels in levels.items()}
+
+
+def play_all(
+    url: str,
+    study: Study,
+    kinds: Sequence[str],
+    n_answers: int,
+    seed: int,
+    *,
+    reads_feedback: bool = True,
+    pace: float = 0.0,
+) -> tuple[list[PlayRecord], float]:
+    """Run players at once; return their records, and the seconds from the first request to the last."""
+    levels = deserved_levels(study)
+    records: list[PlayRecord | None] = [None] * len(kinds)
+
+    def run_player(k: int, kind: str) -> None:
+        player = Player(kind, levels, study, reads_feedback, pace)
+        records[k] = player.play(url, n_answers, (seed, k))
+
+    threads = [
+        threading.Thread(target=run_player, args=(k, kind), daemon=True)
+        for k, kind in enumerate(kinds)
+    ]
+    start = time.perf_counter()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return [r for r in records if r is not None], time.perf_counter() - start
+
+
+class StudyServer:
+    """A study's server on a free port; `url` is its address.
+
+    Args:
+        options: those of `captau collect`.
+        wait: the game's wait, in seconds.
+
+    Raises:
+        InputError: on a fault of the study.
+    """
+
+    def __init__(self, options: CollectOptions, wait: float = 0.0) -> None:
+        has_fork_server = "forkserver" in multiprocessing.get_all_start_methods()
+        context: Any = multiprocessing.get_context("forkserver" if has_fork_server else "spawn")
+        if has_fork_server:  # modules are imported once for all servers
+            context.set_forkserver_preload(["captau.server.collect.web.app", "uvicorn"])
+        receiver, sender = context.Pipe(duplex=False)
+        self.process = context.Process(target=_serve, args=(options, wait, sender), daemon=True)
+        self.process.start()
+        sender.close()
+        try:
+            url, fault = receiver.recv()
+        except EOFError:
+            url, fault = "", "the server did not start"
+        if fault:
+            self.process.join()
+            raise InputError(fault)
+        self.url: str = url
+
+    def kill(self) -> None:
+        """End the process at once, by SIGKILL."""
+        self.process.kill()
+        self.process.join()
+
+    def stop(self) -> None:
+        """Let the server finish, and end the process."""
+        self.process.terminate()
+        self.process.join()
+
+
+def _serve(options: CollectOptions, wait: float, sender: Connection) -> None:
+    """Serve a study without limits; send its address and a fault, either of which is empty."""
+    try:
+        listener = listen("127.0.0.1", 0)
+        site = open_site(options, wait=wait)
+    except InputError as error:
+        sender.send(("", str(error)))
+        return
+    sender.send((f"http://127.0.0.1:{listener.getsockname()[1]}", ""))
+    serve(make_app(site), listener)
+
+
+#: The players by default.
+DEFAULT_PLAYERS = {"honest": 12, "careless": 4, "random": 4, "constant": 4, "majority": 4}
+
+
+@dataclass(frozen=True)
+class SimulationReport:
+    """The text of a simulation for the terminal, and the fault of players that were stopped, if any."""
+
+    text: str
+    fault: str
+
+
+def run_simulation(options: SimulateOptions) -> SimulationReport:
+    """Run players, and write what they did to an output folder.
+
+    Args:
+        options: those of `captau collect simulate`.
+
+    Raises:
+        InputError: on an unknown kind of players, or a fault of the study.
+    """
+    players = options.players
+    kinds = list_players(DEFAULT_PLAYERS if players is None else players)
+    if not 1 <= options.answers <= 100_000:
+        raise InputError(f"answers={options.answers}: a number from 1 on is expected")
+    study = read_study(options.study, options.data_root)
+    study = replace(study, form=study.form.with_wait(options.wait))
+    if study.participants != "open":
+        raise InputError(
+            f"study {study.name}: participants is {study.participants}; simulated participants need open"
+        )
+    with (
+        OutputFolder(options.output_dir, "collect-simulate") as folder,
+        tempfile.TemporaryDirectory() as scratch,
+    ):
+        database = options.database or str(Path(scratch) / "study.sqlite3")
+        server = StudyServer(replace(options.site_options(), database=database), options.wait)
+        try:
+            records, seconds = play_all(server.url, study, kinds, options.answers, options.seed)
+        finally:
+            server.stop()
+        tables = [_points_table(records), _speed_table(records, seconds)]
+        run = {
+            "command": "collect simulate",
+            "study": study.name,
+            "players": dict(Counter(kinds)),
+            "answers": options.answers,
+            "wait": options.wait,
+            "seed": options.seed,
+            "noise": NOISE,
+            "seconds": round(seconds, 3),
+            "played": [{k: v for k, v in asdict(r).items() if k != "took"} for r in records],
+        }
+        folder.write(
+            {
+                "table.md": "\n\n".join(map(markdown_of, tables)).encode() + b"\n",
+                "run.json": json.dumps(run, indent=1).encode() + b"\n",
+            }
+        )
+    lines = ["\n\n".join(map(markdown_of, tables)), f"\nwritten to {folder.path}"]
+    if options.database:
+        lines.append(f"the answers are in {options.database}")
+    faults = [record.fault for record in records if record.fault]
+    summary = f"{len(faults)} of {len(records)} players were stopped: {faults[0]}" if faults else ""
+    return SimulationReport("\n".join(lines), summary)
+
+
+def list_players(counts: Any) -> list[str]:
+    """Return the kind of each player, from the number of players by kind.
+
+    Raises:
+        InputError: on an unknown kind, or a number that is none.
+    """
+    if not isinstance(counts, dict) or not counts:
+        raise InputError(f"players={counts}: {{honest: 10, random: 5}} is expected")
+    for kind, count in counts.items():
+        if kind not in PLAYER_KINDS:
+            raise unknown("kind of player", str(kind), PLAYER_KINDS)
+        if isinstance(count, bool) or not isinstance(count, int) or not 0 <= count <= 10_000:
+            raise InputError(f"players.{kind}={count}: a whole number is expected")
+    players = [kind for kind, count in counts.items() for _ in range(count)]
+    if not players:
+        raise InputError("players: none")
+    return players
+
+
+def _points_table(records: Sequence[PlayRecord]) -> ResultTable:
+    """Return each kind's players and answers; of a game the mean points of an answer, and how many passed the trial."""
+    has_points = any(record.scores for record in records)
+    rows: list[tuple[str, list[str]]] = []
+    for kind in dict.fromkeys(r.kind for r in records):
+        group = [r for r in records if r.kind == kind]
+        turns = [turn for r in group for turn in r.turns if turn.startswith("trial_")]
+        n_passed = f"{turns.count('trial_passed')} of {len(turns)}" if turns else ""
+        cells = [str(len(group)), str(sum(r.answers for r in group))]
+        if has_points:
+            cells += [_mean_score(group, phase) for phase in ("tutorial", "playing", "probation")]
+            cells.append(n_passed)
+        rows.append((kind, cells))
+    columns = ["players", "answers"]
+    if not has_points:
+        return ResultTable("Simulated raters", "kind", columns, rows)
+    columns += ["points: tutorial", "game", "practice", "passed"]
+    note = (
+        "Points: the mean of an answer's, by Algorithm 1 of Scott et al. 2023. Passed: had the points "
+        "that the first pairs ask for."
+    )
+    return ResultTable("What players were paid", "kind", columns, rows, notes=[note])
+
+
+def _mean_score(records: Sequence[PlayRecord], phase: str) -> str:
+    scores = [score for r in records for score in r.scores.get(phase, ())]
+    return f"{fmean(scores):.2f}" if scores else ""
+
+
+def _speed_table(records: Sequence[PlayRecord], seconds: float) -> ResultTable:
+    """Return how fast the server answered."""
+    request_seconds = sorted(t for r in records for t in r.took)
+    n_answers = sum(r.answers for r in records)
+
+    def quantile(share: float) -> float:
+        last = len(request_seconds) - 1
+        return request_seconds[min(last, int(share * (last + 1)))] if request_seconds else 0.0
+
+    cells = [
+        f"{n_answers:,}",
+        f"{n_answers / seconds:.0f}",
+        f"{len(request_seconds) / seconds:.0f}",
+        f"{1000 * quantile(0.5):.0f}",
+        f"{1000 * quantile(0.95):.0f}",
+        str(sum(bool(r.fault) for r in records)),
+    ]
+    columns = ["answers", "answers/s", "requests/s", "median ms", "95 % ms", "stopped players"]
+    rows = [(str(len(records)), cells)]
+    return ResultTable("How fast", "players", columns, rows, numeric=False)

@@ -1,0 +1,255 @@
+"""A study, by which units are rated, how and by whom, and the reader of its YAML file with items, images and language."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from dataclasses import dataclass, field
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ...conf import group
+from ...datasets.errors import InputError, unknown
+from ...datasets.paths import expand_home
+from ...datasets.reading.yaml_fields import YamlFields, read_yaml_fields
+from ..texts import ENGLISH, Language
+from .forms import FORMS
+from .forms.form import Form
+from .items.item_pool import ItemPool, check_images
+from .items.item_source import SourceShares, read_items
+from .items.units import StudyUnit, number_units
+
+
+@dataclass(frozen=True)
+class StudyLimits:
+    """Limits on what an address or a rater may ask for: joins a minute, attempts to sign in, requests a second."""
+
+    joins: int = 60
+    logins: int = 10
+    requests: int = 20
+
+
+@dataclass(frozen=True)
+class Study:
+    """A study as its file defines it.
+
+    Attributes:
+        form: the way of judging.
+        ratings: the answers that each unit is to have; where raters check each other's, the most.
+        per_rater: the most answers of one person; None for no limit.
+        participants: `open`, `invitation` or `crowd`.
+        worker_parameter: the parameter of a crowd platform's link that names the worker.
+        completion: the code that a crowd's worker gets in return; empty for one of their own.
+        nicknames: whether raters may choose nicknames and see the board.
+        attention_every: the answers after which an attention item comes.
+        units: everything that is shown.
+    """
+
+    name: str
+    title: str
+    form: Form
+    intro: str
+    consent: str
+    ratings: int
+    per_rater: int | None
+    participants: str
+    worker_parameter: str
+    completion: str
+    nicknames: bool
+    attention_every: int
+    limits: StudyLimits
+    units: tuple[StudyUnit, ...] = field(repr=False)
+
+    @property
+    def annotator_names(self) -> tuple[str, ...]:
+        """The names of the annotators whose links the study's invitations are; none where anybody takes part."""
+        names = {stage.annotator for unit in self.units for stage in unit.stages}
+        return tuple(sorted(names - {""}))
+
+    @property
+    def digest(self) -> str:
+        """A hash of what is rated and by which rules; other texts may change while a study runs.
+
+        A game's computed ratings are not part of it: they stay as they were when the study began, even if
+        their metrics change.
+        """
+        units = [
+            (
+                unit.pool,
+                unit.image_id,
+                [(i.caption, i.references, i.system, i.split) for i in unit.items],
+                () if unit.pool == "main" else unit.fixed,
+            )
+            for unit in self.units
+        ]
+        rules = self.form.digest_rules()
+        # Databases that were begun by the first version have the game's usual rules in the digest of every form.
+        attempts = 3 if self.participants == "crowd" else None
+        usual = {"wait": 0.0, "tutorial": 10, "pairs": 20, "points": 25, "attempts": attempts}
+        content: list[Any] = [self.form.name, rules or usual, units]
+        scales = self.form.wording.scales
+        if scales != type(self.form).wording.scales and "dimensions" not in rules:
+            content.append({name: str(scale) for name, scale in scales.items()})
+        text = json.dumps(content, ensure_ascii=True)
+        return hashlib.sha256(text.encode()).hexdigest()
+
+
+_CATALOGUES = resources.files("captau.server.collect") / "languages"
+_PLACEHOLDER = re.compile(r"%\(\w+\)s|%")
+
+
+def read_language(study: YamlFields, folder: Path) -> Language:
+    """Return the language of a study's file, from its fields `lang` and `translations`.
+
+    Args:
+        study: the fields.
+        folder: the file's folder, where the file of `translations` is looked up.
+
+    Raises:
+        InputError: if captau has no catalogue of the language and the study names no file either, or a
+            translation has other placeholders than its text.
+    """
+    code, own_file = study.text("lang", ENGLISH.code, 35), study.optional("translations")
+    catalogue_codes = sorted(entry.name.removesuffix(".yaml") for entry in _CATALOGUES.iterdir())
+    translations: dict[str, str] = {}
+    if code in catalogue_codes:
+        translations = load_catalogue(code)
+    elif code != ENGLISH.code and own_file is None:
+        known_codes = ", ".join([ENGLISH.code, *catalogue_codes])
+        raise study.error(
+            "lang", f"'{code}': captau has {known_codes}; name your own texts with translations="
+        )
+    if own_file is not None:
+        texts = read_yaml_fields(folder / expand_home(own_file))
+        for english_text in texts:
+            translation = texts.text(english_text)
+            if _placeholders(translation) != _placeholders(english_text):
+                raise texts.error(english_text, "its %-placeholders differ from the text's")
+            translations[english_text] = translation
+    return Language(code, translations)
+
+
+def load_catalogue(code: str) -> dict[str, str]:
+    """Return captau's own translations into a language, by English text."""
+    path = _CATALOGUES / f"{code}.yaml"
+    texts = YamlFields.parse(path.read_text(encoding="utf-8"), path.name)
+    return {english_text: texts.text(english_text) for english_text in texts}
+
+
+def _placeholders(text: str) -> list[str]:
+    return sorted(_PLACEHOLDER.findall(text))
+
+
+#: The ways to take part.
+PARTICIPANTS = ("open", "invitation", "crowd")
+
+
+def read_study(study: str, data_root: Path | None = None, *, prepares_units: bool = True) -> Study:
+    """Read a study by its name among captau's own, or from its file.
+
+    Args:
+        study: its name or file.
+        data_root: the folder of the datasets.
+        prepares_units: whether units get the ratings that they start with, which metrics may have to
+            compute; a database that holds the study has them.
+
+    Raises:
+        InputError: if there is none, its file has a fault (named with line and field), or an item has no
+            image that a browser can show.
+    """
+    own_studies = group("collect")
+    if study in own_studies:
+        path = Path(str(resources.files("captau.conf") / "collect" / f"{study}.yaml"))
+    else:
+        path = expand_home(study)
+        if path.suffix not in (".yaml", ".yml"):
+            raise unknown("study", study, [*own_studies, "FILE.yaml"])
+    return _read_study(read_yaml_fields(path), path.parent, data_root, prepares_units)
+
+
+def _read_study(
+    top: YamlFields, folder: Path, data_root: Path | None, prepares_units: bool
+) -> Study:
+    name = top.text("name")
+    if not re.fullmatch(r"\w[\w.-]*", name):
+        raise top.error("name", f"'{name}': letters, digits, '_', '-' and '.' are expected")
+    form_name = top.choice("protocol", FORMS)
+    participants = top.choice("participants", PARTICIPANTS, "open")
+    for other_form in FORMS.values():
+        for name_of_field in other_form.study_fields:
+            if name_of_field in top and name_of_field not in FORMS[form_name].study_fields:
+                raise top.error(name_of_field, f"the protocol is {form_name}; leave it out")
+    if participants != "crowd" and "crowd" in top:
+        raise top.error("crowd", f"participants is {participants}; leave it out")
+    form = FORMS[form_name].from_study(top, participants, read_language(top, folder))
+    units = _read_units(top, form, folder, data_root, prepares_units)
+    ratings = top.count("ratings", form.default_ratings, 1, 1000)
+    crowd, limits, default_limits = top.section("crowd"), top.section("limits"), StudyLimits()
+    study = Study(
+        name=name,
+        title=top.text("title", name, 200),
+        form=form,
+        intro=top.text("intro", ""),
+        consent=top.text("consent"),
+        ratings=max((len(unit.stages) for unit in units if unit.stages), default=ratings),
+        per_rater=top.optional_count("per_rater"),
+        participants=participants,
+        worker_parameter=crowd.text("parameter", "worker", 64),
+        completion=crowd.text("completion", "", 64),
+        nicknames=top.flag("nicknames", form.has_points),
+        attention_every=top.count("attention_every", 10, 1),
+        limits=StudyLimits(
+            limits.count("joins", default_limits.joins, 1),
+            limits.count("logins", default_limits.logins, 1),
+            limits.count("requests", default_limits.requests, 1),
+        ),
+        units=units,
+    )
+    form.check_counts(top, study.ratings, study.per_rater)
+    _check_attention(study, top)
+    top.reject_unknown()
+    return study
+
+
+def _read_units(
+    top: YamlFields, form: Form, folder: Path, data_root: Path | None, prepares_units: bool
+) -> tuple[StudyUnit, ...]:
+    source = top.section("items")
+    frame, images = read_items(source, folder, data_root, form.read_table)
+    pool = ItemPool(frame, images)
+    special = form.practice_units(top, pool) + form.attention_units(top, pool)
+    rng = np.random.default_rng(source.count("seed", 0, 0))
+    items, shares = pool.remaining(), SourceShares.read(source)
+    main = form.group_items(shares.draw(items, source, rng) if shares else items)
+    special_captions = {_captions_of(unit) for unit in special}
+    main = [unit for unit in main if _captions_of(unit) not in special_captions]
+    if not main:
+        raise InputError(f"{source.location}: no items are left to rate")
+    limit = source.optional_count("limit")
+    main = [main[k] for k in rng.permutation(len(main))[:limit].tolist()]
+    source.reject_unknown()
+    main = form.assign_stages(main, top)
+    units = number_units([*special, *(form.prepare_units(main, top) if prepares_units else main)])
+    check_images(units, source.location)
+    return units
+
+
+def _captions_of(unit: StudyUnit) -> tuple[str, frozenset[str]]:
+    return unit.image_id, frozenset(item.caption for item in unit.items)
+
+
+def _check_attention(study: Study, top: YamlFields) -> None:
+    """Check that an interval between attention items has any, and that a rater gets that far."""
+    if "attention_every" not in top:
+        return
+    if not any(unit.pool == "attention" for unit in study.units):
+        raise top.error("attention_every", "there is no attention item; list some, or leave it out")
+    if study.per_rater is not None and study.attention_every >= study.per_rater:
+        raise top.error(
+            "attention_every",
+            f"{study.attention_every}; per_rater={study.per_rater} answers end before the first comes",
+        )

@@ -1,1 +1,0 @@
-"""The definition of a study, and the reader of its YAML file."""
