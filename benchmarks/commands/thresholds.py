@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ...metrics.learned.common.calibration import GOOD_SHARE
-from ...metrics.learned.rater import RaterMetric
+from ...metrics.learned.rater import GOOD_SHARE, RaterMetric
 from ..evaluation.study import StudiedDataset, load_studies, study_record
 from ..evaluation.threshold_curves import (
     calibrated_filter,

@@ -1,8 +1,8 @@
 """Learned raters: metrics that were trained, on captioned images or on people's ratings.
 
-- `icr.py`, `qe.py`, `combination.py`, `captau_rater/`, `in_domain_rater/`, `umic/`: the raters, a `Recipe` each;
+- `icr.py`, `qe.py`, `combination.py`, `captau_rater.py`, `in_domain_rater/`, `umic/`: the raters, a `Recipe` each;
 - `rater.py`: the metric `rater`, which scores with what `captau train` wrote;
-- `common/`: the interface `recipe.py`, the training loop, feature sources, weight files.
+- `common/`: the interface `recipe.py` with weight files and captioned images, the training loop, feature sources.
 
 To add a rater, write one module here, `NAME.py`, as `icr.py` is, and `conf/rater/NAME.yaml`.
 """

@@ -18,10 +18,16 @@ from ...datasets.errors import InputError
 from ..base import Floats
 from ..neural.models import need_extra
 from ..rows import Rows
-from .common.captioned_images import CaptionedImages, load_captioned_images
 from .common.features import FeatureSource, check_vectors, make_source
 from .common.network_rater import NetworkModel, NetworkRecipe, to_tensors
-from .common.recipe import Coefficient, Examples, RaterModel, register_recipe
+from .common.recipe import (
+    CaptionedImages,
+    Coefficient,
+    Examples,
+    RaterModel,
+    load_captioned_images,
+    register_recipe,
+)
 from .common.training import TrainingSession
 
 if TYPE_CHECKING:
@@ -49,7 +55,7 @@ class Qe(NetworkRecipe):
         epochs: at most (the paper does not say); 0 returns the pretrained network as it is.
         patience: epochs without improvement after which training stops.
         pretrain: captioned images for pretraining, which learns to find each image's own caption in a
-            batch (section 5.2): `references`, a file, or `demo` (`captioned_images.py`); None skips it.
+            batch (section 5.2): `references`, a file, or `demo` (`load_captioned_images`); None skips it.
             One network is pretrained, with the most labels of `n_labels`; fewer read its first ones. The
             paper's pretrained models all have 16.
         pretrain_epochs: at most.

@@ -2,38 +2,146 @@
 
 A rater's option such as `images` names a source, which `make_source` makes:
 
-- `demo`: the tiny features of the demo's scenes (`demo_features.py`);
+- `demo`: tiny features of the demo's scenes and captions. Every colour and shape has a random vector from a fixed seed; vectors
+  of scenes and captions follow from their parts. So raters can be tried anywhere, with features of the kinds they need. They
+  say nothing about photographs;
 - a file of embeddings (npz, Parquet, safetensors; their layout: `neural/embeddings.py`);
 - `clip(model=…,checkpoint=…)`: a CLIP model of open_clip, for images and texts;
 - `sentence(model=…)`: the sentence embeddings of a transformers model, for texts.
+
+`TextStates` are the texts of rows as a language model's states, through the feature store.
 """
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ....datasets.errors import InputError, unknown
 from ....datasets.paths import expand_home
 from ....datasets.reading.source_files import sha256
+from ....datasets.sources import demo
 from ...base import Floats, UnavailableError
 from ...neural.clip import Clip
 from ...neural.embeddings import ENDINGS, Embeddings
 from ...neural.models import need_extra, resolve, transformers_folder
 from ...neural.sentence_cosine import sentence_embeddings
-from ...neural.text import TextModel
+from ...neural.store import Array
+from ...neural.text import TextEncoder, TextModel
 from ...registry import split_parameters
 from ...rows import Rows
-from . import demo_features
+
+#: Dimensions of every vector.
+DEMO_WIDTH = 16
+_SEED = 7
+_PLAIN_WORDS = {everyday: plain for plain, everyday in demo.EVERYDAY.items()}
+#: A higher number makes a thing of a caption attend more to the object most like it.
+_SHARPNESS = 8.0
+
+
+@cache
+def _word_vectors() -> dict[str, Floats]:
+    """Return orthogonal vectors of all colours and shapes."""
+    basis, _ = np.linalg.qr(np.random.default_rng(_SEED).normal(size=(DEMO_WIDTH, DEMO_WIDTH)))
+    return dict(zip((*demo.COLOURS, *demo.SHAPES), basis, strict=False))
+
+
+@cache
+def _rated_scenes() -> dict[str, demo.Scene]:
+    return {scene.image_id: scene for scene in demo.scenes()}
+
+
+def find_scene(image_id: str) -> demo.Scene:
+    """Return the scene of an image, rated or not.
+
+    Raises:
+        InputError: if the demo has no image with that id.
+    """
+    rated_scenes = _rated_scenes()
+    if image_id in rated_scenes:
+        return rated_scenes[image_id]
+    match = re.fullmatch(r"further_(\d+)\.png", image_id)
+    if match is None:
+        raise InputError(
+            f"the demo has no image '{image_id}', and these features are of the demo's scenes alone"
+        )
+    return demo.further(int(match.group(1)))[0]
+
+
+def object_vectors(scene: demo.Scene) -> Floats:
+    """Return a vector for each object of a scene, shape (n_objects, DEMO_WIDTH)."""
+    return np.stack([_thing_vector(o.colour, o.shape) for o in scene.objects])
+
+
+def _thing_vector(colour: str, shape: str) -> Floats:
+    return _word_vectors()[colour] + _word_vectors()[shape]
+
+
+def thing_vectors(caption: str) -> Floats:
+    """Return a vector for each thing that a caption names, shape (n_things, DEMO_WIDTH); else one of zeros.
+
+    A thing is a shape and the colour before it.
+    """
+    words = [_PLAIN_WORDS.get(w, w) for w in re.findall(r"[a-z]+", caption.lower())]
+    words = [w for w in words if w in _word_vectors()]
+    vectors = [
+        _thing_vector(colour, shape)
+        for colour, shape in pairwise(words)
+        if colour in demo.COLOURS and shape in demo.SHAPES
+    ]
+    return np.stack(vectors) if vectors else np.zeros((1, DEMO_WIDTH))
+
+
+def image_vector(scene: demo.Scene) -> Floats:
+    """Return the sum of a scene's object vectors, shape (DEMO_WIDTH,)."""
+    return object_vectors(scene).sum(axis=0)
+
+
+def text_vector(caption: str) -> Floats:
+    """Return the mean of a caption's thing vectors, shape (DEMO_WIDTH,)."""
+    return thing_vectors(caption).mean(axis=0)
+
+
+def attended_vectors(scene: demo.Scene, caption: str) -> tuple[Floats, Floats]:
+    """Return vectors of a scene and of a caption, each attending to the other, shape (DEMO_WIDTH,) each.
+
+    As in the last layer of a two-stream encoder (ViLBERT): every object meets the things of the
+    caption that are most like it, and the other way round; the vectors are means of the products.
+    """
+    objects, things = object_vectors(scene), thing_vectors(caption)
+    attention = np.exp(_SHARPNESS * (objects @ things.T))
+    objects_met = objects * ((attention / attention.sum(axis=1, keepdims=True)) @ things)
+    things_met = things * ((attention / attention.sum(axis=0)).T @ objects)
+    return objects_met.mean(axis=0) * DEMO_WIDTH, things_met.mean(axis=0) * DEMO_WIDTH
+
+
+def region_features(scene: demo.Scene) -> tuple[Floats, Floats]:
+    """Return a scene's objects as a detector sees them.
+
+    Returns:
+        features, shape (n_objects, DEMO_WIDTH), and boxes, shape (n_objects, 7): left, top, right, bottom,
+        width, height, as shares of the picture, and the area.
+    """
+    boxes: list[list[float]] = []
+    for o in scene.objects:
+        radius = demo.SIZES[o.size]
+        left, top, right, bottom = o.x - radius, o.y - radius, o.x + radius, o.y + radius
+        width, height = right - left, bottom - top
+        boxes.append([left, top, right, bottom, width, height, width * height])
+    return object_vectors(scene), np.array(boxes)
+
 
 FeatureKind = Literal["images", "texts", "labels"]
-#: Texts or images in a batch of a model.
+#: Texts or images in a batch of a model. It changes features only by float32's rounding.
 BATCH_SIZE = 64
 
 
@@ -72,11 +180,11 @@ class _DemoSource(FeatureSource):
 
     def vectors(self, rows: Rows) -> Floats:
         if self.kind == "images":
-            return np.stack([demo_features.image_vector(s) for s in _scenes(rows)])
-        return np.stack([demo_features.text_vector(c) for c in rows.captions])
+            return np.stack([image_vector(s) for s in _scenes(rows)])
+        return np.stack([text_vector(c) for c in rows.captions])
 
     def sequences(self, rows: Rows) -> list[Floats]:
-        return [demo_features.object_vectors(s) for s in _scenes(rows)]
+        return [object_vectors(s) for s in _scenes(rows)]
 
     @property
     def signature(self) -> str:
@@ -90,7 +198,7 @@ class _DemoContextSource(FeatureSource):
     def vectors(self, rows: Rows) -> Floats:
         side = 0 if self.kind == "images" else 1
         pairs = zip(_scenes(rows), rows.captions, strict=True)
-        return np.stack([demo_features.attended_vectors(s, c)[side] for s, c in pairs])
+        return np.stack([attended_vectors(s, c)[side] for s, c in pairs])
 
     @property
     def signature(self) -> str:
@@ -98,7 +206,7 @@ class _DemoContextSource(FeatureSource):
 
 
 def _scenes(rows: Rows) -> list[Any]:
-    return [demo_features.find_scene(i) for i in image_ids(rows)]
+    return [find_scene(i) for i in image_ids(rows)]
 
 
 def image_ids(rows: Rows) -> list[str]:
@@ -246,3 +354,126 @@ def check_vectors(vectors: Floats, width: int | None, source: FeatureSource) -> 
         row = int(np.argmin(np.isfinite(vectors).all(axis=1)))
         raise InputError(f"{source.label}: the vector of row {row} is not finite")
     return vectors
+
+
+#: The greatest number of tokens of a text.
+TOKEN_LIMIT = 128
+
+
+class TextStates:
+    """The distinct texts of rows, and a model's states of them.
+
+    Args:
+        rows: with references.
+        model: its batch size changes states only by float32's rounding.
+        limit: of tokens of a text.
+        layers: whose states are stored; 0 is the embeddings.
+
+    Attributes:
+        candidates: the index of each row's candidate among the texts.
+        references: the indices of each row's references, sorted by text, so that their order cannot
+            matter.
+        lengths: of the texts in tokens, including special ones, shape (n_texts,).
+        signature: everything that the states depend on.
+    """
+
+    def __init__(self, rows: Rows, model: TextModel, limit: int, layers: tuple[int, ...]) -> None:
+        encoder = _StatesEncoder(model, layers, min(limit, model.limit))
+        self.n_layers = len(layers)
+        description = f"states|layers {encoder.layers}|{encoder.limit} tokens|float16"
+        index, self._features = model.of_rows(rows, description, encoder)
+        self.candidates = [index[c] for c in rows.captions]
+        self.references = [[index[r] for r in sorted(rs)] for rs in rows.references]
+        self.lengths = self._features.lengths
+        self.signature = f"{description}|{model.signature}"
+
+    def states(self, texts: Sequence[int] | NDArray[np.integer]) -> list[Array]:
+        """Return the states of each text, shape (n_tokens, n_layers, width), float32."""
+        stored = self._features[np.asarray(texts)]
+        return [s.reshape(len(s), self.n_layers, -1).astype(np.float32) for s in stored]
+
+    @cached_property
+    def sentences(self) -> Array:
+        """Each text's mean state at each layer, of length 1, shape (n_texts, n_layers, width), float32."""
+        return np.stack([normalise_states(s)[1] for s in self.states(range(len(self.lengths)))])
+
+    def middle_states(self, texts: NDArray[np.integer]) -> tuple[Array, NDArray[np.int64]]:
+        """Return the second layer's states, one text's after the other's, and the texts' lengths."""
+        states = [s.reshape(len(s), self.n_layers, -1)[:, 1] for s in self._features[texts]]
+        return np.concatenate(states).astype(np.float32), self.lengths[texts]
+
+
+def find_encoder(rater: str, model: str) -> Path:
+    """Return the folder of a rater's sentence encoder.
+
+    Args:
+        rater: the rater's name.
+        model: a folder, or a name as `sentence_cosine` takes it.
+
+    Raises:
+        UnavailableError: if an extra or the encoder is missing.
+    """
+    need_extra(f"rater {rater}", ("torch", "transformers", "safetensors"))
+    return transformers_folder(f"rater {rater}", model)
+
+
+def encode_texts(
+    rater: str,
+    model: str,
+    rows: Rows,
+    device: str,
+    select_layers: Callable[[int], tuple[int, ...]],
+) -> TextStates:
+    """Encode the rows' texts as states of a rater's sentence encoder.
+
+    Args:
+        rater, model: as `find_encoder` takes them.
+        rows: the texts.
+        device: where the encoder runs.
+        select_layers: from the number of the encoder's layers to those whose states are stored.
+
+    Raises:
+        InputError: if a row has no references.
+    """
+    for index, references in enumerate(rows.references):
+        if not references:
+            raise InputError(f"rater {rater} needs references, and {rows.label(index)} has none")
+    encoder = TextModel(f"rater {rater}", find_encoder(rater, model), device, BATCH_SIZE)
+    return TextStates(rows, encoder, TOKEN_LIMIT, select_layers(encoder.layers))
+
+
+class _StatesEncoder(TextEncoder):
+    """A model's states at some layers, side by side."""
+
+    def __init__(self, model: TextModel, layers: tuple[int, ...], limit: int) -> None:
+        super().__init__(model, limit)
+        self.layers = layers
+
+    def __call__(self, texts: Sequence[str]) -> list[Array]:
+        import torch
+
+        tokens = self._tokens(texts)
+        with torch.inference_mode():
+            states = self._loaded(**tokens, output_hidden_states=True).hidden_states
+            table = torch.cat([states[layer] for layer in self.layers], dim=2).half().cpu().numpy()
+        lengths = tokens["attention_mask"].sum(1).tolist()
+        return [table[i, :n] for i, n in enumerate(lengths)]
+
+
+def normalise_states(states: Array) -> tuple[Array, Array]:
+    """Return tokens, shape (n_layers, n_tokens, width), and their mean, shape (n_layers, width), of length 1."""
+    tokens = states.transpose(1, 0, 2)
+    return normalise(tokens), normalise(tokens.mean(1))
+
+
+def normalise(vectors: Array) -> Array:
+    """Return vectors, along the last axis, of length 1; zeros stay zeros."""
+    return vectors / np.maximum(np.linalg.norm(vectors, axis=-1, keepdims=True), 1e-12)
+
+
+def weigh_tokens(length: int) -> Floats:
+    """Return 1 for a text's tokens and 0 for the special ones around it, unless there are no others."""
+    weights = np.ones(length)
+    if length > 2:
+        weights[[0, -1]] = 0.0
+    return weights

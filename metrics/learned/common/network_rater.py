@@ -13,9 +13,17 @@ import numpy as np
 from ...base import Floats
 from ...neural.models import resolve
 from ...rows import Rows
-from .recipe import Coefficient, Examples, RaterModel, Recipe, correlate_with_ratings
+from .recipe import (
+    Coefficient,
+    Examples,
+    RaterModel,
+    Recipe,
+    correlate_with_ratings,
+    fill_module,
+    load_tensors,
+    save_tensors,
+)
 from .training import TrainingSession, draw_batches
-from .weights import fill_module, load_tensors, save_tensors
 
 if TYPE_CHECKING:
     import torch

@@ -2,12 +2,14 @@
 
 To add a rater, put `@register_recipe("icr")` over a `Recipe` in a module of `metrics/learned/`, and its
 options as the paper has them into `conf/rater/icr.yaml`. `captau train` makes recipes with
-`make_recipe`; the metric `rater` loads what they trained.
+`make_recipe`; the metric `rater` loads what they trained. Weight files are safetensors with a card of texts, read into modules
+that they must fit. QE and UMIC learn without ratings, from captioned images: references, a file, or the demo's scenes.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import json
 import math
 import typing
 from abc import ABC, abstractmethod
@@ -21,8 +23,14 @@ import pandas as pd
 import scipy
 from numpy.typing import NDArray
 
+from ....datasets.cache import replacing
 from ....datasets.errors import InputError, unknown
+from ....datasets.paths import expand_home
+from ....datasets.reading.table import read_table
+from ....datasets.sources import demo
+from ....datasets.sources.umic_lmdb import named_image
 from ...base import Floats
+from ...neural.models import check_file
 from ...registry import import_modules
 from ...rows import Rows
 from .training import TrainingSession
@@ -275,3 +283,157 @@ def _convert_option(value: Any, hint: Any, label: str) -> Any:
         return value
     expected = " or ".join(getattr(t, "__name__", str(t)) for t in types)
     raise InputError(f"{label} is {value!r}, not {expected}")
+
+
+def save_tensors(path: Path, tensors: dict[str, Any], card: dict[str, str]) -> None:
+    """Write tensors and a card of texts, whole or not at all."""
+    from safetensors.torch import save
+
+    cpu_tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    # The card is one entry: safetensors writes several in any order, and equal raters must be equal files.
+    with replacing(path) as stream:
+        stream.write(save(cpu_tensors, {"card": json.dumps(card, sort_keys=True)}))
+
+
+def load_tensors(
+    path: Path, card_keys: Sequence[str] = (), *, file_format: str = ""
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """Read the tensors and the card that `save_tensors` wrote.
+
+    Args:
+        card_keys: entries that the card must have.
+        file_format: what its entry `format` must be; empty where it has none.
+
+    Raises:
+        InputError: if the file is missing, damaged or of another format, or its card lacks an entry.
+    """
+    check_file(path)
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(path, framework="pt") as file:
+            card = parse_card(file.metadata())
+            if file_format and card.get("format") != file_format:
+                raise InputError(
+                    f"{path}: a rater of another version of captau (format {card.get('format', 'unknown')}, here "
+                    f"{file_format}); train it again with captau train, or use the version that trained it"
+                )
+            if missing := [k for k in card_keys if k not in card]:
+                raise InputError(
+                    f"{path}: its metadata lack {missing[0]}; train it again or get a new copy"
+                )
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            return tensors, card
+    except (SafetensorError, OSError) as error:
+        raise InputError(
+            f"{path}: not a safetensors file, or damaged; train it again or get a new copy"
+        ) from error
+
+
+def parse_card(metadata: Mapping[str, str] | None) -> dict[str, str]:
+    """Return the card in a file's metadata; empty if another program wrote the file."""
+    try:
+        card = json.loads((metadata or {}).get("card", "{}"))
+    except ValueError:
+        return {}
+    return card if isinstance(card, dict) else {}
+
+
+def fill_module(module: Any, path: Path, tensors: dict[str, Any]) -> None:
+    """Copy tensors into a module that has exactly these.
+
+    Raises:
+        InputError: with the names and shapes that differ.
+    """
+    expected = {name: tuple(tensor.shape) for name, tensor in module.state_dict().items()}
+    actual = {name: tuple(tensor.shape) for name, tensor in tensors.items()}
+    misfits = [
+        f"{name}: {actual.get(name, 'missing')} where {expected.get(name, 'none')} is expected"
+        for name in sorted(expected.keys() | actual.keys())
+        if expected.get(name) != actual.get(name)
+    ]
+    if misfits:
+        more = f"; and {len(misfits) - 5} more" if len(misfits) > 5 else ""
+        raise InputError(
+            f"{path}: the weights of another architecture: {'; '.join(misfits[:5])}{more}"
+        )
+    module.load_state_dict(tensors)
+
+
+#: Further scenes of the demo; every tenth is for validation.
+DEMO_SCENES = 2000
+#: The share of a file's images that is for validation.
+VALIDATION_SHARE = 0.1
+
+
+#: Captions by image id, at least one each.
+CaptionedImages = dict[str, tuple[str, ...]]
+
+
+def load_captioned_images(
+    origin: str, train: Examples, validation: Examples, session: TrainingSession
+) -> tuple[CaptionedImages, CaptionedImages]:
+    """Load captioned images to train on and to validate by.
+
+    Args:
+        origin: `references` (of the examples' images), `demo` (its further scenes), or a file (CSV, JSON
+            lines, Parquet) with the columns `image_id` and `caption`.
+        train, validation: the examples; a file's images that are among `validation`, or that the
+            session tests on, are left out.
+        session: its seed splits a file's images, and these are added to its `extra_image_ids`.
+
+    Raises:
+        InputError: if there are none.
+    """
+    if origin == "references":
+        return _from_references(train), _from_references(validation)
+    if origin == "demo":
+        return _demo_scenes(is_validation=False), _demo_scenes(is_validation=True)
+    captions = _read_captions(expand_home(origin))
+    for image_id in {*map(str, validation.image_ids), *session.test_image_ids}:
+        captions.pop(image_id, None)
+    if len(captions) < 2:
+        raise InputError(
+            f"{origin}: {len(captions)} captioned images to train on; at least two are needed"
+        )
+    session.extra_image_ids |= captions.keys()
+    shuffled = [str(i) for i in session.rng("captioned").permutation(sorted(captions))]
+    cut = max(1, round(VALIDATION_SHARE * len(shuffled)))
+    sides = sorted(shuffled[cut:]), sorted(shuffled[:cut])
+    train_side, validation_side = ({i: tuple(captions[i]) for i in side} for side in sides)
+    return train_side, validation_side
+
+
+def _demo_scenes(*, is_validation: bool) -> CaptionedImages:
+    numbers = [n for n in range(DEMO_SCENES) if (n % 10 == 0) == is_validation]
+    return {scene.image_id: captions for scene, captions in map(demo.further, numbers)}
+
+
+def _from_references(examples: Examples) -> CaptionedImages:
+    captions: CaptionedImages = {}
+    for image_id, references in zip(examples.image_ids, examples.rows.references, strict=True):
+        captions.setdefault(str(image_id), references)
+    captions = {image_id: references for image_id, references in captions.items() if references}
+    if not captions:
+        raise InputError("no image has references to learn from; name a file of captions")
+    return captions
+
+
+def _read_captions(path: Path) -> dict[str, list[str]]:
+    """Read the captions of each image from a file."""
+    if not path.is_file():
+        raise InputError(f"{path}: no such file of captions; or say references, or demo")
+    table = read_table(path)
+    for column in ("image_id", "caption"):
+        if column not in table:
+            raise InputError(f"{path}: no column {column}; image_id and caption are needed")
+    captions: dict[str, list[str]] = {}
+    for image, caption in zip(table.column("image_id"), table.column("caption"), strict=True):
+        captions.setdefault(short_image_id(str(image)), []).append(str(caption))
+    return captions
+
+
+def short_image_id(image: str) -> str:
+    """Return an image's id in our datasets, where a file has the long names of COCO's and UMIC's files."""
+    return named_image(Path(image).stem.lower()) or image

@@ -1,21 +1,28 @@
 """UMIC, a score of whether a caption fits its image, without references (Lee et al. 2021).
 
-The metrics `umic` and `umic_c`: they look for a checkpoint, a vocabulary and region features.
+The metrics `umic` and `umic_c`: they look for a checkpoint, the authors' or captau's own, a vocabulary and region features.
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+import numpy as np
 
 from ....datasets.errors import InputError
+from ....datasets.reading.json_files import read_text
 from ...base import Floats, Metric, UnavailableError
 from ...neural.models import (
     MODEL_LOCK,
     Device,
+    batches,
     hash_of,
+    load_checkpoint,
     local,
     need_extra,
     on,
@@ -23,11 +30,289 @@ from ...neural.models import (
     resolve,
     weights_root,
 )
+from ...progress import progress_counter
 from ...registry import register
 from ...rows import Rows, row_keys
-from .checkpoints import Head, load_uniter
-from .regions import Regions, hash_regions
-from .scoring import WordPieces, read_vocabulary, score_pairs, truncate
+from ..common.recipe import parse_card, save_tensors
+from .regions import ImageRegions, Regions, hash_regions
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from ._uniter_network import Uniter
+
+
+#: UMIC's head, or UNITER's own (image-text matching).
+Head = Literal["rank", "itm"]
+HEADS: dict[Head, str] = {"rank": "rank_output", "itm": "itm_output"}
+#: Tensors on which no score depends: heads and masks of pretraining and of other tasks.
+_UNUSED = re.compile(
+    r"(cls|feat_regress|region_classifier|vqa_output|nlvr2_output|attn_pool)\.|.*\.mask_embedding\."
+)
+#: Prefixes of a body's tensors: UNITER's, BERT's, and none where a body is stored alone.
+_BODY_PREFIXES = ("uniter.", "bert.", "")
+
+
+def load_uniter(
+    path: Path, head: Head | None, heads: int | None = None, dropout: float = 0.0
+) -> Uniter:
+    """Load a network from a checkpoint, in evaluation mode. Sizes are read off the tensors.
+
+    Args:
+        path: safetensors, or a file of torch that loads with `weights_only`.
+        head: which head the checkpoint must have. None is for training: UMIC's if the checkpoint has
+            it, else one made of UNITER's, from the logit of a match.
+        heads: attention heads, where they are not one for each 64 dimensions.
+        dropout: for training.
+
+    Raises:
+        InputError: if it is not a checkpoint, lacks the head, or is of another architecture: with keys
+            and shapes.
+    """
+    import torch
+
+    from ._uniter_network import INTERMEDIATE, POSITIONS, REGIONS, WORDS, Uniter, read_sizes
+
+    tensors = _rename_tensors(load_checkpoint(path))
+    matrices = (WORDS, POSITIONS, REGIONS, INTERMEDIATE)
+    if missing := [k for k in matrices if k not in tensors or tensors[k].ndim != 2]:
+        samples = ", ".join(f"{k} {tuple(v.shape)}" for k, v in list(tensors.items())[:3])
+        raise InputError(
+            f"{path}: not a checkpoint of UNITER: no {', no '.join(missing)}; it holds {len(tensors)} "
+            f"tensors such as {samples}"
+        )
+    sizes = read_sizes(tensors, heads or _read_n_heads(path))
+    if not sizes.heads or sizes.hidden % sizes.heads:
+        raise InputError(
+            f"{path}: {sizes.hidden} dimensions are not a whole number of attention heads of 64; set heads"
+        )
+    present: list[Head] = [h for h, name in HEADS.items() if f"{name}.weight" in tensors]
+    if head not in (*present, None):
+        raise InputError(
+            f"{path}: no head {HEADS[head]}"
+            + ("; a checkpoint of UNITER? metric umic_c rates with it" if head == "rank" else "")
+        )
+    with torch.random.fork_rng(devices=[]):  # the random weights are overwritten
+        network = Uniter(sizes, dropout)
+    required: list[Head] = [head] if head else present
+    shapes = {
+        k: tuple(v.shape)
+        for k, v in network.state_dict().items()
+        if k.startswith(("uniter.", *(HEADS[h] for h in required)))
+    }
+    _check_shapes(path, shapes, tensors)
+    for module in (network.rank_output, network.itm_output):
+        torch.nn.init.zeros_(module.weight)
+        torch.nn.init.zeros_(module.bias)
+    network.load_state_dict({k: tensors[k] for k in shapes}, strict=False)
+    if head is None and "rank" not in present:
+        network.start_ranking()
+    return network.eval()
+
+
+def _rename_tensors(table: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Return tensors under the names of `Uniter`, without unused ones."""
+    word_embeddings = "embeddings.word_embeddings.weight"
+    body = next((p for p in _BODY_PREFIXES if f"{p}{word_embeddings}" in table), "uniter.")
+    heads = tuple(HEADS.values())
+    tensors: dict[str, Tensor] = {}
+    for key, value in table.items():
+        key = re.sub(r"\.gamma$", ".weight", re.sub(r"\.beta$", ".bias", key))
+        if _UNUSED.match(key):
+            continue
+        if not key.startswith(heads) and key.startswith(body):
+            key = f"uniter.{key.removeprefix(body)}"
+        tensors[key] = value
+    return tensors
+
+
+def _check_shapes(
+    path: Path, shapes: Mapping[str, tuple[int, ...]], tensors: Mapping[str, Tensor]
+) -> None:
+    """Raise `InputError`, with names and shapes, if tensors do not fit a network."""
+    heads = tuple(HEADS.values())
+    misfits = [
+        *(f"{k} {shape} is lacking" for k, shape in shapes.items() if k not in tensors),
+        *(
+            f"{k} is {tuple(tensors[k].shape)}, not {shape}"
+            for k, shape in shapes.items()
+            if k in tensors and tuple(tensors[k].shape) != shape
+        ),
+        *(
+            f"{k} {tuple(v.shape)} is unknown"
+            for k, v in tensors.items()
+            if k not in shapes and not k.startswith(heads)
+        ),
+    ]
+    if misfits:
+        more = f", and {len(misfits) - 6} more" if len(misfits) > 6 else ""
+        raise InputError(
+            f"{path}: {len(misfits)} tensors do not fit UNITER: {'; '.join(misfits[:6])}{more}"
+        )
+
+
+def _read_n_heads(path: Path) -> int | None:
+    """Read the number of attention heads from a file of `save_uniter`; None for other files."""
+    if path.suffix != ".safetensors":
+        return None
+    from safetensors import safe_open
+
+    with safe_open(path, framework="numpy") as file:
+        heads = parse_card(file.metadata()).get("heads", "")
+    return int(heads) if heads.isdecimal() else None
+
+
+def save_uniter(network: Uniter, path: Path) -> None:
+    """Write a network as safetensors, with the authors' tensor names and its attention heads."""
+    save_tensors(path, network.state_dict(), {"heads": str(network.sizes.heads)})
+
+
+#: Pairs whose features are in memory at once.
+CHUNK = 256
+
+
+def read_vocabulary(path: Path) -> list[str]:
+    """Read word pieces, one a line.
+
+    Raises:
+        InputError: if a piece is missing that every text needs.
+    """
+    pieces = read_text(path).removesuffix("\n").split("\n")
+    if missing := {"[PAD]", "[UNK]", "[CLS]", "[SEP]"}.difference(pieces):
+        raise InputError(f"{path}: no {min(missing)}; a BERT vocabulary (vocab.txt) is expected")
+    return pieces
+
+
+class WordPieces:
+    """The authors' tokeniser: texts as ids of word pieces, between [CLS] and [SEP].
+
+    Texts are split at blanks and punctuation and keep their case and accents (bert-base-cased).
+
+    Args:
+        pieces: as `read_vocabulary` reads them.
+    """
+
+    def __init__(self, pieces: Sequence[str]) -> None:
+        from tokenizers import BertWordPieceTokenizer
+
+        ids = {piece: i for i, piece in enumerate(pieces)}
+        self._ends = ids["[CLS]"], ids["[SEP]"]
+        self._tokenizer: Any = BertWordPieceTokenizer(
+            ids, lowercase=False, strip_accents=False, clean_text=True
+        )
+
+    def __call__(self, texts: Sequence[str]) -> list[list[int]]:
+        """Return the ids of each text's word pieces, with [CLS] and [SEP]."""
+        # The authors split words at Python's blanks before BERT's rules apply.
+        normalised = [" ".join(text.split()) for text in texts]
+        first, last = self._ends
+        encodings: Any = self._tokenizer.encode_batch(normalised, add_special_tokens=False)
+        return [[first, *encoding.ids, last] for encoding in encodings]
+
+
+def truncate(texts: Sequence[list[int]], positions: int) -> tuple[list[list[int]], int]:
+    """Return texts cut to a network's positions, keeping the last id, and the number of texts cut."""
+    n_cut = sum(len(ids) > positions for ids in texts)
+    return [
+        ids if len(ids) <= positions else [*ids[: positions - 1], ids[-1]] for ids in texts
+    ], n_cut
+
+
+def collate(
+    texts: Sequence[Sequence[int]], images: Sequence[ImageRegions], device: str
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+    """Return the arguments of `Uniter` for pairs of a text and an image, padded to the longest."""
+    import torch
+
+    text_lengths, region_counts = [len(text) for text in texts], [len(image) for image in images]
+    ids = np.zeros((len(texts), max(text_lengths)), dtype=np.int64)
+    width, box_width = images[0].features.shape[1], images[0].boxes.shape[1]
+    features = np.zeros((len(texts), max(region_counts), width), dtype=np.float32)
+    boxes = np.zeros((len(texts), max(region_counts), box_width), dtype=np.float32)
+    for i, (text, image) in enumerate(zip(texts, images, strict=True)):
+        ids[i, : len(text)] = text
+        features[i, : len(image)] = image.features
+        boxes[i, : len(image)] = image.boxes
+    arrays = (ids, np.array(text_lengths), features, boxes, np.array(region_counts))
+    a, b, c, d, e = (torch.from_numpy(array).to(device) for array in arrays)
+    return a, b, c, d, e
+
+
+def score_pairs(
+    network: Uniter,
+    texts: Sequence[Sequence[int]],
+    image_ids: Sequence[str],
+    regions: Regions,
+    *,
+    head: Head,
+    batch_size: int,
+    metric: str,
+    remark: Callable[[str], None],
+) -> Floats:
+    """Score pairs of a text and an image, shape (n,), from 0 to 1.
+
+    Args:
+        texts: ids of word pieces, at most as many as the network has positions.
+        image_ids: the image of each text.
+        batch_size: pairs in a batch.
+        metric: its name, for messages.
+        remark: called with a sentence for the notes below the table.
+
+    Raises:
+        InputError: if an image has no features, or features of another dimension than the network's;
+            or a score is not finite.
+    """
+    import torch
+
+    from ._uniter_network import compute_logit
+
+    device = str(next(network.parameters()).device)
+    logits = np.empty(len(texts))
+    with progress_counter(f"{metric}: captions", len(texts)) as advance:
+        for rows, images in _read_chunks(image_ids, regions, network.sizes.features, metric):
+
+            def run(batch: Sequence[int], images: Mapping[str, ImageRegions] = images) -> Floats:
+                batch_images = [images[image_ids[j]] for j in batch]
+                pairs = collate([texts[j] for j in batch], batch_images, device)
+                with torch.inference_mode():
+                    return compute_logit(network, network(*pairs), head).double().cpu().numpy()
+
+            lengths = {j: len(texts[j]) + len(images[image_ids[j]]) for j in rows}
+            longest_first = sorted(rows, key=lambda j: -lengths[j])
+            for batch, batch_logits in batches(longest_first, batch_size, run, remark):
+                logits[list(batch)] = batch_logits
+                advance(len(batch))
+    if not np.isfinite(logits).all():
+        i = int(np.argmin(np.isfinite(logits)))
+        raise InputError(
+            f"metric {metric}: the checkpoint gives a number that is not finite for a caption of image "
+            f"'{image_ids[i]}'"
+        )
+    # In double precision, as the authors do: good captions would be equal in single.
+    return 1 / (1 + np.exp(-logits))
+
+
+def _read_chunks(
+    image_ids: Sequence[str], regions: Regions, width: int, metric: str
+) -> Iterator[tuple[list[int], dict[str, ImageRegions]]]:
+    """Yield rows, an image's together, and the regions of their images, which are read once.
+
+    Raises:
+        InputError: if an image has no features, or they are not `width` wide.
+    """
+    order = sorted(range(len(image_ids)), key=lambda i: image_ids[i])
+    for start in range(0, len(order), CHUNK):
+        rows = order[start : start + CHUNK]
+        images = {i: regions[i] for i in dict.fromkeys(image_ids[j] for j in rows)}
+        for image_id, image in images.items():
+            if image.features.shape[1] != width:
+                raise InputError(
+                    f"{regions.folder}: the regions of image '{image_id}' have "
+                    f"{image.features.shape[1]} numbers, but the checkpoint of metric {metric} reads "
+                    f"{width}; features of another detector?"
+                )
+        yield rows, images
+
 
 #: File names in the weights folder; the first that exists is used.
 CHECKPOINTS: dict[Head, tuple[str, ...]] = {

@@ -20,7 +20,7 @@ from captau.benchmarks.evaluation.threshold_curves import (
 )
 from captau.benchmarks.options.thresholds import Conjunction
 from captau.datasets.schema import Scale
-from captau.metrics.learned.common.calibration import ALL, Calibration, Curve
+from captau.metrics.learned.rater import ALL, Calibration, Curve
 from tests.conftest import run_captau, says
 
 

@@ -9,8 +9,7 @@ import pandas as pd
 import pytest
 
 from captau.datasets.registry import load
-from captau.metrics.learned.combination import Combination
-from captau.metrics.learned.common.preference_weights import derive_preferences
+from captau.metrics.learned.combination import Combination, derive_preferences
 from captau.metrics.learned.common.recipe import Examples, make_recipe
 from captau.metrics.learned.common.training import TrainingSession
 from captau.metrics.rows import Rows

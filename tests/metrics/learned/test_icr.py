@@ -7,9 +7,8 @@ import pytest
 import torch
 
 from captau.metrics.learned.common.network_rater import NetworkModel
-from captau.metrics.learned.common.recipe import Examples, make_recipe
+from captau.metrics.learned.common.recipe import Examples, load_tensors, make_recipe
 from captau.metrics.learned.common.training import TrainingSession
-from captau.metrics.learned.common.weights import load_tensors
 from tests.conftest import says
 from tests.metrics.learned.demo_ratings import check_learning, demo_examples
 

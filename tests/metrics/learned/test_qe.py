@@ -12,7 +12,7 @@ import torch
 
 import captau
 from captau.metrics.learned._qe_network import QeNetwork
-from captau.metrics.learned.common import captioned_images
+from captau.metrics.learned.common import recipe as captioned_images
 from captau.metrics.learned.common.recipe import correlate_with_ratings, make_recipe
 from captau.metrics.learned.common.training import TrainingSession
 from tests.conftest import run_captau, says

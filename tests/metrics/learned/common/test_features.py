@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import captau
-from captau.metrics.learned.common import demo_features
+from captau.metrics.learned.common import features as demo_features
 from captau.metrics.learned.common.features import make_source
 from captau.metrics.learned.common.recipe import make_recipe
 from captau.metrics.learned.common.training import TrainingSession

@@ -1,4 +1,4 @@
-"""Recipes and examples: options that are refused, subsets and unions of examples, and their correlation."""
+"""Recipes and examples: options that are refused, subsets and unions of examples, and their correlation; captioned images."""
 
 from __future__ import annotations
 
@@ -14,9 +14,11 @@ from captau.metrics.learned.common.recipe import (
     Examples,
     Recipe,
     correlate_with_ratings,
+    load_captioned_images,
     make_recipe,
     register_recipe,
 )
+from captau.metrics.learned.common.training import TrainingSession
 from captau.metrics.learned.qe import Qe
 from captau.metrics.rows import Rows
 from tests.conftest import says
@@ -96,3 +98,21 @@ def test_the_correlation_is_scipys_on_repeated_rows(ratings):
     tau = correlate_with_ratings(predictions, rated, "tau_c")
     assert tau == pytest.approx(expected, nan_ok=True)
     assert np.isnan(correlate_with_ratings(np.zeros(len(ratings)), rated, "spearman"))
+
+
+def test_a_file_is_split_without_tested_and_validation_images(sides, tmp_path):
+    path = tmp_path / "captions.csv"
+    train, validation = sides["train"], sides["validation"]
+    ids = ["a", "a", "b", "c", validation.image_ids[0], "COCO_val2014_000000391895.jpg"]
+    table = pd.DataFrame({"image_id": ids, "caption": list("uvwxyz")})
+    table.to_csv(path, index=False)
+    session = TrainingSession(0, test_image_ids=["391895"])  # as datasets call it
+    loaded = load_captioned_images(str(path), train, validation, session)
+    assert sorted([*loaded[0], *loaded[1]]) == ["a", "b", "c"]
+    assert session.extra_image_ids == {"a", "b", "c"}
+    assert (loaded[0] | loaded[1])["a"] == ("u", "v")
+    with says("no column caption"):
+        table[["image_id"]].to_csv(path, index=False)
+        load_captioned_images(str(path), train, validation, session)
+    with says("no such file of captions"):
+        load_captioned_images("x.csv", train, validation, session)

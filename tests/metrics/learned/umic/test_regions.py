@@ -15,8 +15,7 @@ import msgpack
 import numpy as np
 import pytest
 
-from captau.metrics.learned.umic.region_arrays import count_regions
-from captau.metrics.learned.umic.regions import Regions, hash_regions, write_regions
+from captau.metrics.learned.umic.regions import Regions, count_regions, hash_regions, write_regions
 from tests.conftest import says
 
 RNG = np.random.default_rng(5)

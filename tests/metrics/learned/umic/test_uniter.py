@@ -6,16 +6,16 @@ import numpy as np
 import pytest
 import torch
 
-from captau.metrics.learned.umic.checkpoints import load_uniter, save_uniter
-from captau.metrics.learned.umic.region_arrays import ImageRegions
-from captau.metrics.learned.umic.regions import Regions
-from captau.metrics.learned.umic.scoring import (
+from captau.metrics.learned.umic.metric import (
     WordPieces,
     collate,
+    load_uniter,
     read_vocabulary,
+    save_uniter,
     score_pairs,
     truncate,
 )
+from captau.metrics.learned.umic.regions import ImageRegions, Regions
 from tests.conftest import AWKWARD, says
 
 pytestmark = pytest.mark.neural

@@ -8,10 +8,14 @@ import pytest
 import torch
 
 from captau.metrics.base import UnavailableError
-from captau.metrics.learned.umic.checkpoints import save_uniter
-from captau.metrics.learned.umic.metric import Umic
+from captau.metrics.learned.umic.metric import (
+    Umic,
+    WordPieces,
+    collate,
+    read_vocabulary,
+    save_uniter,
+)
 from captau.metrics.learned.umic.regions import Regions, write_regions
-from captau.metrics.learned.umic.scoring import WordPieces, collate, read_vocabulary
 from captau.metrics.registry import metric
 from captau.metrics.rows import Rows
 from tests.conftest import AWKWARD, says

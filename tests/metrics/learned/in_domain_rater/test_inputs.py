@@ -9,11 +9,7 @@ import pandas as pd
 import pytest
 from scipy.stats import multivariate_normal
 
-from captau.metrics.learned.in_domain_rater.background import (
-    SPHERICAL_SHARE,
-    TEMPERATURES,
-    Background,
-)
+from captau.metrics.learned.in_domain_rater.inputs import SPHERICAL_SHARE, TEMPERATURES, Background
 from captau.metrics.learned.in_domain_rater.recipe import InDomain
 from captau.metrics.rows import Rows
 from tests.conftest import AWKWARD

@@ -9,14 +9,17 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from captau.metrics.learned.common.recipe import Examples
+from captau.metrics.learned.common.recipe import Examples, load_tensors, save_tensors
 from captau.metrics.learned.common.training import TrainingSession
-from captau.metrics.learned.common.weights import load_tensors, save_tensors
-from captau.metrics.learned.in_domain_rater.kernel_ridge import PENALTIES, fit_kernel_ridge
-from captau.metrics.learned.in_domain_rater.recipe import InDomain, compute_midranks
-from captau.metrics.learned.in_domain_rater.similarities import (
+from captau.metrics.learned.in_domain_rater.inputs import (
     compute_comparison_vectors,
     compute_similarities,
+)
+from captau.metrics.learned.in_domain_rater.recipe import (
+    PENALTIES,
+    InDomain,
+    compute_midranks,
+    fit_kernel_ridge,
 )
 from captau.metrics.rows import Rows
 from tests.conftest import AWKWARD, lend_tables, says
@@ -150,7 +153,7 @@ def test_another_architecture_is_refused(tmp_path, encoders):
 
 def test_the_head_reads_the_inputs_of_the_frozen_part(trained, encoders):
     """Rows of the same texts differ by their inputs alone; one that never changes counts nothing."""
-    from captau.metrics.learned.in_domain_rater._fine_tuning import predict
+    from captau.metrics.learned.in_domain_rater._siamese_network import predict
 
     module = copy.deepcopy(trained.fine_tuned[0])
     module.scale[0] = np.inf  # as for an input that was the same in all rows

@@ -10,14 +10,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from captau.metrics.learned.captau_rater.recipe import (
+from captau.metrics.learned.captau_rater import (
     SIMILARITIES,
     Captau,
+    SameImage,
+    analyse_discriminants,
     compute_similarities,
 )
-from captau.metrics.learned.captau_rater.same_image import SameImage, analyse_discriminants
+from captau.metrics.learned.common.recipe import load_tensors, save_tensors
 from captau.metrics.learned.common.training import TrainingSession
-from captau.metrics.learned.common.weights import load_tensors, save_tensors
 from captau.metrics.registry import metric
 from captau.metrics.rows import Rows
 from tests.conftest import AWKWARD, says

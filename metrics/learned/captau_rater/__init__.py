@@ -1,1 +1,0 @@
-"""captau's own rater, for captions of kinds that nobody rated yet; `recipe.py` is where to start."""
