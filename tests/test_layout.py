@@ -28,9 +28,9 @@ FLOORS = (
     {"statistics"},
     {"runs"},
     {"scoring"},
-    {"options"},
     {"evaluation"},
     {"reporting", "regression"},
+    {"options"},
     {"commands", "large", "sweeps"},
     {"cli"},
 )

@@ -13,9 +13,10 @@ import pandas as pd
 
 from ...datasets.errors import InputError
 from ...datasets.reading.source_files import sha256
+from ...metrics.base import Metric
 from ..evaluation.evaluation_set import EvaluationSet
 from ..evaluation.held_out_captions import score_held_out_captions
-from ..evaluation.image_captions import load_image_captions, people_record
+from ..evaluation.image_captions import ImageCaptions
 from ..evaluation.judged_pairs import PairAnswers
 from ..evaluation.provenance import provenance
 from ..evaluation.rating_distributions import (
@@ -60,15 +61,46 @@ def run(config: AgreeOptions) -> RunOutput:
     return kinds[config.kind](config)
 
 
+def _load_captions(config: AgreeOptions) -> list[ImageCaptions]:
+    """Load the references of a file, or those of datasets."""
+    if config.references is not None:
+        return [ImageCaptions.from_file(config.references)]
+    return [ImageCaptions.from_dataset(config.locations.load(name)) for name in config.datasets]
+
+
+def _people_record(
+    config: AgreeOptions, sources: Sequence[ImageCaptions], metrics: Sequence[Metric]
+) -> dict[str, Any]:
+    """Return what `run.json` says of people's captions and what they were compared by."""
+    caption_sets = [s.caption_set for s in sources if s.caption_set is not None]
+    return {
+        "command": "agree",
+        "config": dict(config.configuration),
+        "kind": config.kind,
+        "seed": config.seed,
+        **provenance(metrics, caption_sets, config.locations),
+        "references": {str(s.file): sha256(s.file) for s in sources if s.file is not None},
+    }
+
+
 def _score_captions(config: AgreeOptions) -> RunOutput:
     clock = RunClock()
-    scores = score_held_out_captions(config)
+    sources = _load_captions(config)
+    scores = score_held_out_captions(
+        sources,
+        config.metrics,
+        config.locations.store(),
+        held_out=config.held_out,
+        k=config.k,
+        draws=config.draws,
+        seed=config.seed,
+    )
     warn_unavailable(list(scores.missing.values()))
     missing = {name: describe_reasons(unavailable) for name, unavailable in scores.missing.items()}
     return RunOutput(
         {"agreement.csv": scores.agreement, "human.csv": scores.choices},
         {
-            **people_record(config, scores.sources, scores.metrics),
+            **_people_record(config, sources, scores.metrics),
             "missing": missing,
             **clock.record(),
         },
@@ -78,11 +110,24 @@ def _score_captions(config: AgreeOptions) -> RunOutput:
 
 def _measure_words(config: AgreeOptions) -> RunOutput:
     clock = RunClock()
-    sources = load_image_captions(config)
+    sources = _load_captions(config)
     measures: list[WordMeasures] = []
     n_replicates = StatisticsOptions().replicates
     with StepProgress(len(sources) * count_blocks(n_replicates)) as progress:
-        measures += [measure_words(source, config, progress) for source in sources]
+        measures += [
+            measure_words(
+                source,
+                progress,
+                n_words=config.n_words,
+                named_words=config.label,
+                system_scores=config.scores,
+                held_out=config.held_out,
+                k=config.k,
+                has_parts=config.has_parts,
+                seed=config.seed,
+            )
+            for source in sources
+        ]
     rows = [summary_rows(of_source) for of_source in measures]
     agreement = [row for of_source in rows for row in of_source]
     return RunOutput(
@@ -91,7 +136,7 @@ def _measure_words(config: AgreeOptions) -> RunOutput:
             "words.csv": pd.concat([m.frame for m in measures], ignore_index=True),
         },
         {
-            **people_record(config, sources, []),
+            **_people_record(config, sources, []),
             "scores": {str(config.scores): sha256(config.scores)} if config.scores else {},
             "replicates": n_replicates,
             **clock.record(),
@@ -99,7 +144,7 @@ def _measure_words(config: AgreeOptions) -> RunOutput:
         [
             table
             for m, of_source in zip(measures, rows, strict=True)
-            for table in (word_table(m, config), summary_table(m, of_source))
+            for table in (word_table(m, config.label), summary_table(m, of_source))
         ],
         word_figure(measures, config.label),
     )

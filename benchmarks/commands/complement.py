@@ -69,7 +69,7 @@ def run(config: ComplementOptions) -> RunOutput:
     tables: list[ResultTable] = []
     labels = {LENGTH: "words", **{m.spec: metric_style(m).label for m in config.metrics}}
     with StepProgress(None) as progress:
-        studies = load_studies(config, progress)
+        studies = load_studies(config.datasets, config.metrics, config.locations, progress)
         for study in studies:
             scores = study.scores()
             for dimension in study.selection.protocol.dimension:
@@ -88,7 +88,16 @@ def run(config: ComplementOptions) -> RunOutput:
     warn_unavailable([s.missing for s in studies])
     return RunOutput(
         {"complementarity.csv": _frame(rows)},
-        study_record("complement", config, studies) | clock.record(),
+        study_record(
+            "complement",
+            config.configuration,
+            config.datasets,
+            config.locations,
+            studies,
+            seed=config.seed,
+            draws=config.draws,
+        )
+        | clock.record(),
         tables,
     )
 

@@ -142,7 +142,13 @@ def run(options: RankOptions, write: Callable[[RunOutput], None] | None = None) 
     """
     clock = RunClock()
     with StepProgress(None) as progress:
-        studies = load_studies(options, progress, needs_ratings=options.by == "ratings")
+        studies = load_studies(
+            options.datasets,
+            options.metrics,
+            options.locations,
+            progress,
+            needs_ratings=options.by == "ratings",
+        )
         for study in studies:
             check_systems(study.selection)
         parts: list[_RankedDataset] = []
@@ -175,7 +181,13 @@ def _join(
         figures |= part.figures
     return RunOutput(
         frames,
-        study_record("rank", options, studies[: len(parts)])
+        study_record(
+            "rank",
+            options.configuration,
+            options.datasets,
+            options.locations,
+            studies[: len(parts)],
+        )
         | clock.record()
         | ({"unfinished": unfinished} if unfinished else {}),
         [table for part in parts for table in part.tables],

@@ -11,10 +11,10 @@ import pandas as pd
 
 from ...datasets.errors import InputError
 from ..evaluation.provenance import provenance
-from ..evaluation.published_numbers import paper_files, read_published
+from ..evaluation.published_numbers import PaperTable, paper_files, read_published
 from ..evaluation.published_tables import Cells, TableRebuilder
 from ..evaluation.wording import copies_note, join_notes
-from ..options.reproduce import PaperTable, ReproduceOptions
+from ..options.reproduce import ReproduceOptions
 from ..reporting.run_results import Results
 from ..runs.progress_bar import StepProgress
 from ..runs.results import SCORE_COLUMNS, make_correlations
@@ -47,7 +47,9 @@ def run(options: ReproduceOptions) -> Results:
     tables: list[ResultTable] = []
     n_rows = sum(len(t.rows) for paper_tables in options.papers.values() for t in paper_tables)
     with StepProgress(n_rows) as progress:
-        rebuilder = TableRebuilder(options, options.locations.store(), progress)
+        rebuilder = TableRebuilder(
+            options.locations, options.leave_out, options.locations.store(), progress
+        )
         for paper, paper_tables in options.papers.items():
             published = read_published(paper)
             for table in paper_tables:

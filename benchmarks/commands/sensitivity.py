@@ -50,7 +50,13 @@ def run(config: SensitivityOptions) -> RunOutput:
     tables: list[ResultTable] = []
     labels = FLOORS | {m.spec: metric_style(m).label for m in config.metrics}
     with StepProgress(None) as progress:
-        studies = load_studies(config, progress, needs_ratings=set(config.kinds) != {"length"})
+        studies = load_studies(
+            config.datasets,
+            config.metrics,
+            config.locations,
+            progress,
+            needs_ratings=set(config.kinds) != {"length"},
+        )
         for study, kind in product(studies, config.kinds):
             with progress.step(f"{study.name}: {kind}"):
                 of_kind = SensitivityAnalysis(study, config.seed, config.draws).rows(kind)
@@ -62,7 +68,15 @@ def run(config: SensitivityOptions) -> RunOutput:
     return RunOutput(
         {"sensitivity.csv": frame},
         {
-            **study_record("sensitivity", config, studies),
+            **study_record(
+                "sensitivity",
+                config.configuration,
+                config.datasets,
+                config.locations,
+                studies,
+                seed=config.seed,
+                draws=config.draws,
+            ),
             **clock.record(),
             "kinds": list(config.kinds),
         },

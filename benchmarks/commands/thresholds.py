@@ -70,7 +70,7 @@ def run(config: ThresholdsOptions) -> RunOutput:
     curve_rows: list[dict[str, Any]] = []
     recall_rows: list[dict[str, Any]] = []
     with StepProgress(None) as progress:
-        studies = load_studies(config, progress)
+        studies = load_studies(config.datasets, config.metrics, config.locations, progress)
         for study in studies:
             scores = study.scores()
             for name in curve_names(config.good, study.selection.protocol.dimension):
@@ -83,7 +83,8 @@ def run(config: ThresholdsOptions) -> RunOutput:
     warn_unavailable([s.missing for s in studies])
     return RunOutput(
         {"thresholds.csv": curves, "recall.csv": recalls},
-        study_record("thresholds", config, studies) | clock.record(),
+        study_record("thresholds", config.configuration, config.datasets, config.locations, studies)
+        | clock.record(),
         _tables(recalls, labels, config, studies),
         threshold_figure(curves, recalls, labels),
     )

@@ -28,7 +28,7 @@ from ..evaluation.rater_card import write_card
 from ..evaluation.rater_leads import lead_table
 from ..evaluation.rater_training import HISTORY_FILE, TrainedRater, lock_folder, train_rater
 from ..evaluation.rating_errors import RatingEstimates, error_rows, error_table, estimate_ratings
-from ..evaluation.training_designs import TrainingCorpus, TrainingJob, plan_jobs
+from ..evaluation.training_designs import TrainingCorpus, TrainingJob, TrainingPlan, plan_jobs
 from ..options.train import TrainOptions
 from ..runs.output_folder import RUN_FILE
 from ..runs.progress_bar import StepProgress
@@ -118,7 +118,7 @@ def run(options: TrainOptions, folder: Path) -> TrainOutput:
         name: TrainingCorpus.prepare(options.locations.load(name), protocol, options.target)
         for name, protocol in options.datasets.items()
     }
-    jobs = plan_jobs(options, corpora)
+    jobs = plan_jobs(make_plan(options), corpora)
     labels = {job.label for job in jobs}
     for metric in options.metrics:
         if metric.spec in labels:
@@ -160,6 +160,21 @@ def run(options: TrainOptions, folder: Path) -> TrainOutput:
     )
 
 
+def make_plan(options: TrainOptions) -> TrainingPlan:
+    """Return what is trained, and on which images."""
+    return TrainingPlan(
+        options.recipe,
+        options.design,
+        options.seeds,
+        options.folds,
+        strict=options.strict,
+        strict_control=options.strict_control,
+        shuffled=options.shuffled,
+        device=options.device,
+        threads=options.threads,
+    )
+
+
 def _train(
     options: TrainOptions,
     jobs: Sequence[TrainingJob],
@@ -181,7 +196,7 @@ def _train(
             # Raters of a finished run that kept them stay; those of one that was killed do not.
             if not options.keep and not (is_finished and (rater_folder / CARD_FILE).is_file()):
                 spare.append(rater_folder)
-            model, cards[job.name] = train_rater(options, job, corpora, rater_folder)
+            model, cards[job.name] = train_rater(make_plan(options), job, corpora, rater_folder)
             rater = TrainedRater(job.label, model, options.recipe.needs)
             tested: dict[str, Floats] = {}
             for name, rows in job.test.items():

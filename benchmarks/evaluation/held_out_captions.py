@@ -17,7 +17,6 @@ from scipy import stats
 from ...datasets.schema import make_items
 from ...metrics.base import Floats, Metric
 from ...metrics.rows import Rows
-from ..options.agree import AgreeOptions
 from ..runs.progress_bar import StepProgress
 from ..runs.run_output import AGREEMENT_COLUMNS
 from ..runs.tables import MISSING, ResultTable, format_number
@@ -26,7 +25,7 @@ from ..scoring.corpus_scores import make_scorer
 from ..scoring.score_store import ScoreStore
 from ..scoring.scorer import score_all
 from ..scoring.unavailable_metrics import UnavailableMetrics, add_unavailable_rows, find_unavailable
-from .image_captions import ImageCaptions, load_image_captions
+from .image_captions import ImageCaptions
 from .wording import join_notes, synthetic_note
 
 #: `choice` is the place of the held-out caption, the number of a draw, or `mean` of them all.
@@ -60,7 +59,6 @@ class HeldOutScores:
     """People's scores.
 
     Attributes:
-        sources: the captions' files or datasets.
         metrics: those that were computed for some of them.
         missing: by source, the metrics that could not be.
         choices: one row a metric and choice, and one for their mean, columns `HUMAN_COLUMNS`.
@@ -69,7 +67,6 @@ class HeldOutScores:
         tables: the tables that are printed.
     """
 
-    sources: list[ImageCaptions]
     metrics: list[Metric]
     missing: dict[str, UnavailableMetrics]
     choices: pd.DataFrame
@@ -77,35 +74,50 @@ class HeldOutScores:
     tables: list[ResultTable]
 
 
-def score_held_out_captions(config: AgreeOptions) -> HeldOutScores:
+def score_held_out_captions(
+    sources: Sequence[ImageCaptions],
+    metrics: Sequence[Metric],
+    store: ScoreStore,
+    *,
+    held_out: str = "each",
+    k: int | None = None,
+    draws: int = 20,
+    seed: int = 0,
+) -> HeldOutScores:
     """Score people's captions.
 
+    Args:
+        sources: the captions of files or datasets.
+        metrics: those that score them.
+        store: where scores are kept.
+        held_out: which caption of an image is held out; see `hold_out`.
+        k: the number of other captions; None for all.
+        draws, seed: of random choices, and of the groups of images.
+
     Raises:
-        InputError: on missing or malformed references, or where no image has two captions.
+        InputError: where no image has enough captions.
     """
-    store = config.locations.store()
-    sources = load_image_captions(config)
     rows: list[dict[str, Any]] = []
     tables: list[ResultTable] = []
     missing: dict[str, UnavailableMetrics] = {}
     with StepProgress(None) as progress:
         for source in sources:
-            people = source.keep_first(config.k)
-            trials = list(hold_out(people.captions, config.held_out, config.draws, config.seed))
+            people = source.keep_first(k)
+            trials = list(hold_out(people.captions, held_out, draws, seed))
             items = _items(*trials[0][1:], people.image_files)
-            unavailable = find_unavailable(config.metrics, items)
-            metrics = [m for m in config.metrics if m not in unavailable]
+            unavailable = find_unavailable(metrics, items)
+            computed = [m for m in metrics if m not in unavailable]
             scores, remarks = score_trials(
-                trials, metrics, store, progress, config.seed, image_files=people.image_files
+                trials, computed, store, progress, seed, image_files=people.image_files
             )
             of_source = _choice_rows(people, scores)
             rows += of_source
-            table = _table(people, config, of_source, metrics)
-            tables.append(add_unavailable_rows(table, metrics, remarks, unavailable))
+            table = _table(people, held_out, of_source, computed)
+            tables.append(add_unavailable_rows(table, computed, remarks, unavailable))
             missing[source.name] = unavailable
     choices = pd.DataFrame(rows, columns=pd.Index(HUMAN_COLUMNS))
-    computed = [m for m in config.metrics if any(m not in lack for lack in missing.values())]
-    return HeldOutScores(sources, computed, missing, choices, _agreement(choices), tables)
+    scored = [m for m in metrics if any(m not in lack for lack in missing.values())]
+    return HeldOutScores(scored, missing, choices, _agreement(choices), tables)
 
 
 def hold_out(
@@ -306,7 +318,7 @@ def _agreement(choices: pd.DataFrame) -> pd.DataFrame:
 
 def _table(
     people: ImageCaptions,
-    config: AgreeOptions,
+    held_out: str,
     rows: Sequence[Mapping[str, Any]],
     metrics: Sequence[Metric],
 ) -> ResultTable:
@@ -316,7 +328,7 @@ def _table(
     first = rows[0]
     notes = [synthetic_note("people")] if people.is_synthetic else []
     notes += [
-        f"{_HELD_OUT_NOTES[config.held_out]} ({first['n_references']} references); "
+        f"{_HELD_OUT_NOTES[held_out]} ({first['n_references']} references); "
         f"{first['n_items']:,} images. Corpus scores, as the COCO server computes them; those of a "
         f"scale of 100 are ×100.",
         "±: standard deviation over the choices. 95 %: over images, by random groups.",

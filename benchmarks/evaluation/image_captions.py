@@ -5,18 +5,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from ...datasets.errors import InputError
-from ...datasets.reading.source_files import sha256
 from ...datasets.schema import CaptionSet
-from ...metrics.base import Metric
-from ..options.agree import AgreeOptions
 from ..scoring.caption_files import read_references
-from .provenance import provenance
 
 
 @dataclass(frozen=True)
@@ -38,6 +33,33 @@ class ImageCaptions:
     file: Path | None = None
     caption_set: CaptionSet | None = None
     image_files: Mapping[str, str | None] = field(default_factory=dict[str, str | None])
+
+    @classmethod
+    def from_file(cls, path: Path) -> ImageCaptions:
+        """Read a file of references.
+
+        Raises:
+            InputError: where it cannot be read.
+        """
+        return cls(path.stem, read_references(path).texts, file=path)
+
+    @classmethod
+    def from_dataset(cls, caption_set: CaptionSet) -> ImageCaptions:
+        """Take the references of a dataset.
+
+        Raises:
+            InputError: where they differ within an image.
+        """
+        captions: dict[str, tuple[str, ...]] = {}
+        items = caption_set.items
+        for image_id, references in zip(items["image_id"], items["references"], strict=True):
+            if captions.setdefault(image_id, references) != references:
+                raise InputError(
+                    f"dataset {caption_set.name}: rows of image '{image_id}' have different references; "
+                    f"give the image's in a file, references=FILE"
+                )
+        image_files = dict(zip(items["image_id"], items["image"], strict=True))
+        return cls(caption_set.name, captions, caption_set=caption_set, image_files=image_files)
 
     @property
     def is_synthetic(self) -> bool:
@@ -72,45 +94,3 @@ class ImageCaptions:
             )
         n_left_out = self.n_left_out + len(self.captions) - len(captions)
         return replace(self, captions=captions, n_left_out=n_left_out)
-
-
-def load_image_captions(config: AgreeOptions) -> list[ImageCaptions]:
-    """Load the references of a file, or those of datasets.
-
-    Raises:
-        InputError: where they cannot be read, or a dataset's differ within an image.
-    """
-    if config.references is not None:
-        path = config.references
-        return [ImageCaptions(path.stem, read_references(path).texts, file=path)]
-    return [_from_dataset(config.locations.load(name)) for name in config.datasets]
-
-
-def _from_dataset(caption_set: CaptionSet) -> ImageCaptions:
-    captions: dict[str, tuple[str, ...]] = {}
-    items = caption_set.items
-    for image_id, references in zip(items["image_id"], items["references"], strict=True):
-        if captions.setdefault(image_id, references) != references:
-            raise InputError(
-                f"dataset {caption_set.name}: rows of image '{image_id}' have different references; "
-                f"give the image's in a file, references=FILE"
-            )
-    image_files = dict(zip(items["image_id"], items["image"], strict=True))
-    return ImageCaptions(
-        caption_set.name, captions, caption_set=caption_set, image_files=image_files
-    )
-
-
-def people_record(
-    config: AgreeOptions, sources: Sequence[ImageCaptions], metrics: Sequence[Metric]
-) -> dict[str, Any]:
-    """Return what `run.json` says of people's captions and what they were compared by."""
-    caption_sets = [s.caption_set for s in sources if s.caption_set is not None]
-    return {
-        "command": "agree",
-        "config": dict(config.configuration),
-        "kind": config.kind,
-        "seed": config.seed,
-        **provenance(metrics, caption_sets, config.locations),
-        "references": {str(s.file): sha256(s.file) for s in sources if s.file is not None},
-    }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import StrEnum
 from importlib import resources
@@ -61,6 +61,33 @@ PUBLISHED_COLUMNS = (
 
 #: The kinds of tables whose cells are correlations of metrics with people.
 CORRELATIONS = ("correlation", "author_scores")
+
+
+@dataclass
+class PaperTable:
+    """One table of a paper, as its file in `conf/paper/` describes it.
+
+    Attributes:
+        table: its name, as "Table 1".
+        kind: one of `published_tables.TABLE_KINDS`.
+        dataset, title: what it is of, and what it is called.
+        revision: the dataset's revision that the numbers are of; empty where there is one alone.
+        scale: the factor of printed numbers.
+        protocol: options of a protocol.
+        rows, columns: by printed name, what is computed.
+        note: the reason why cells may differ.
+    """
+
+    table: str
+    kind: str
+    dataset: str
+    title: str = ""
+    revision: str = ""
+    scale: float = 1.0
+    protocol: Any = field(default_factory=dict[str, Any])
+    rows: dict[str, Any] = field(default_factory=dict[str, Any])
+    columns: dict[str, Any] = field(default_factory=dict[str, Any])
+    note: str = ""
 
 
 class Training(StrEnum):

@@ -35,11 +35,11 @@ from ...datasets.errors import InputError, MissingFileError
 from ...datasets.schema import CaptionSet
 from ...metrics.base import Metric
 from ...metrics.registry import metric, metric_names
-from ..options.reproduce import PaperTable, ReproduceOptions
 from ..runs.missing_notes import missing_note, parse_missing_note
 from ..runs.progress_bar import StepProgress
 from ..scoring.caption_files import read_candidates, read_references
 from ..scoring.catalog import usual_protocol
+from ..scoring.locations import Locations
 from ..scoring.protocol import Protocol
 from ..scoring.score_store import ScoreStore
 from ..statistics.bootstrap import StatisticsOptions
@@ -54,7 +54,7 @@ from .measured_dataset import (
     correlate_dataset,
     score_dataset,
 )
-from .published_numbers import describe_revisions, is_comparable
+from .published_numbers import PaperTable, describe_revisions, is_comparable
 from .system_ranking import count_best_worst, rank_systems
 
 
@@ -82,7 +82,8 @@ class TableRebuilder:
     """The rebuilding of the tables of a run, which share datasets, scores and measurements.
 
     Attributes:
-        options: those of the run.
+        locations: where the datasets are.
+        leave_out: the metrics that are left out.
         store, progress: where scores are kept and steps are counted.
         caption_sets: the datasets that were read, by name.
         measured: the measurements of `correlation` and `system_means` tables.
@@ -91,7 +92,8 @@ class TableRebuilder:
         absent_files: the errors about datasets that are not in the data folder.
     """
 
-    options: ReproduceOptions
+    locations: Locations
+    leave_out: tuple[str, ...]
     store: ScoreStore
     progress: StepProgress
     caption_sets: dict[str, CaptionSet] = field(default_factory=dict[str, CaptionSet])
@@ -163,7 +165,7 @@ class TableRebuilder:
         if reason or spec is None:
             return reason
         name = spec.partition("(")[0]
-        if name in self.options.leave_out:
+        if name in self.leave_out:
             return f"leave_out={name}"
         key = (table.dataset, spec)
         if key not in self._reasons:
@@ -175,7 +177,7 @@ class TableRebuilder:
     def load(self, name: str) -> CaptionSet:
         """Read a dataset once."""
         if name not in self.caption_sets:
-            self.caption_sets[name] = self.options.locations.load(name)
+            self.caption_sets[name] = self.locations.load(name)
         return self.caption_sets[name]
 
     def resolve_protocol(
@@ -206,7 +208,7 @@ class TableRebuilder:
 
     def data_file(self, name: str) -> Path:
         """Return the path of a file in the data folder."""
-        return registry.data_root(self.options.locations.data_root) / name
+        return registry.data_root(self.locations.data_root) / name
 
 
 def _correlation_cells(rebuilder: TableRebuilder, table: PaperTable, label: str) -> Cells:
@@ -370,7 +372,7 @@ def _human_cells(rebuilder: TableRebuilder, table: PaperTable, label: str) -> Ce
             if absent:
                 reason = f"no file {absent[0]} under data.root; {options['why']}"
                 cells[row, column] = TableCell.missing(reason)
-            elif name in rebuilder.options.leave_out:
+            elif name in rebuilder.leave_out:
                 cells[row, column] = TableCell.missing(f"leave_out={name}")
             else:
                 rebuilder.metrics[spec] = metric(spec)

@@ -15,17 +15,16 @@ from ...datasets.cache import replacing
 from ...metrics.learned.common.recipe import Examples
 from ...metrics.learned.common.training import TrainingSession
 from ...metrics.learned.rater import PAGE_FILE, RaterCard
-from ..options.train import TrainOptions
 from ..runs.results import describe_environment
 from ..runs.tables import format_number
-from .training_designs import TrainingCorpus, TrainingJob
+from .training_designs import TrainingCorpus, TrainingJob, TrainingPlan
 
 #: Shares of the captions that are no longer than the lengths on the card.
 _QUANTILES = (0.0, 0.05, 0.5, 0.95, 1.0)
 
 
 def make_card(
-    options: TrainOptions,
+    plan: TrainingPlan,
     job: TrainingJob,
     corpora: Mapping[str, TrainingCorpus],
     session: TrainingSession,
@@ -37,14 +36,14 @@ def make_card(
         {*map(str, examples.image_ids)} for examples in (job.train, job.validation)
     )
     return RaterCard(
-        rater=options.recipe.name,
-        options=options.recipe.options,
+        rater=plan.recipe.name,
+        options=plan.recipe.options,
         seed=job.seed,
         images=tuple(sorted(train_images | validation_images | {*session.extra_image_ids})),
         fingerprint=fingerprint,
         about={
-            "design": options.design,
-            "shuffled": options.shuffled,
+            "design": plan.design,
+            "shuffled": plan.shuffled,
             "data": {
                 name: {
                     "title": c.card.title,
@@ -61,7 +60,7 @@ def make_card(
             "dropped": job.n_dropped,
             "validation_images": sorted(validation_images),
             "test_images": sorted(job.test_image_ids),
-            "features": options.recipe.signature,
+            "features": plan.recipe.signature,
             **describe_environment(),
         },
     )

@@ -21,10 +21,9 @@ from ...metrics.learned.common.recipe import Examples, RaterModel
 from ...metrics.learned.common.training import HISTORY_COLUMNS, TrainingSession
 from ...metrics.learned.rater import CARD_FILE, RaterCard
 from ...metrics.rows import Rows
-from ..options.train import TrainOptions
 from ..runs.results import describe_environment, to_csv
 from .rater_card import make_card, write_card
-from .training_designs import TrainingCorpus, TrainingJob
+from .training_designs import TrainingCorpus, TrainingJob, TrainingPlan
 
 #: The file in a rater's folder with a row an epoch.
 HISTORY_FILE = "training.csv"
@@ -89,7 +88,7 @@ def lock_folder(folder: Path) -> Generator[None]:
 
 
 def train_rater(
-    options: TrainOptions,
+    plan: TrainingPlan,
     job: TrainingJob,
     corpora: Mapping[str, TrainingCorpus],
     folder: Path,
@@ -99,8 +98,8 @@ def train_rater(
     Raises:
         InputError: where the folder holds a rater of another training.
     """
-    recipe = options.recipe
-    fingerprint = _fingerprint(options, job)
+    recipe = plan.recipe
+    fingerprint = _fingerprint(plan, job)
     if (folder / CARD_FILE).is_file():
         card = RaterCard.read(folder)
         if card.fingerprint != fingerprint:
@@ -110,23 +109,23 @@ def train_rater(
             )
         return recipe.load(folder), card
     train, validation = job.train, job.validation
-    if options.shuffled:
+    if plan.shuffled:
         train, validation = (shuffle_labels(e, job.seed) for e in (train, validation))
     session = TrainingSession(
         job.seed,
         folder,
         fingerprint,
-        options.device,
-        is_control=options.shuffled,
+        plan.device,
+        is_control=plan.shuffled,
         test_image_ids=job.test_image_ids,
     )
-    with _restore_torch(options.threads):
+    with _restore_torch(plan.threads):
         model = recipe.fit(train, validation, session)
     folder.mkdir(parents=True, exist_ok=True)
     model.save(folder)
     history = pd.DataFrame(session.history, columns=pd.Index(HISTORY_COLUMNS))
     (folder / HISTORY_FILE).write_bytes(to_csv(history))
-    card = make_card(options, job, corpora, session, fingerprint)
+    card = make_card(plan, job, corpora, session, fingerprint)
     write_card(card, folder)
     session.remove_checkpoints()
     return model, card
@@ -149,17 +148,17 @@ def _restore_torch(threads: int | None) -> Generator[None]:
             torch.set_num_threads(before)
 
 
-def _fingerprint(options: TrainOptions, job: TrainingJob) -> str:
+def _fingerprint(plan: TrainingPlan, job: TrainingJob) -> str:
     """Return a digest of everything that the trained weights depend on."""
     digest = hashlib.sha256()
     versions = describe_environment()["versions"]
     table = [
-        options.recipe.name,
-        options.recipe.options,
-        options.recipe.signature,
+        plan.recipe.name,
+        plan.recipe.options,
+        plan.recipe.signature,
         job.seed,
-        options.shuffled,
-        options.device,
+        plan.shuffled,
+        plan.device,
         sorted(job.test_image_ids),
         {k: v for k, v in versions.items() if k in WEIGHT_DISTRIBUTIONS},
     ]

@@ -13,19 +13,15 @@ import pandas as pd
 
 from ...datasets.errors import InputError
 from ...metrics.base import Metric
-from ..options.complement import ComplementOptions
-from ..options.rank import RankOptions
-from ..options.sensitivity import SensitivityOptions
-from ..options.thresholds import ThresholdsOptions
 from ..runs.progress_bar import StepProgress
+from ..scoring.locations import Locations
+from ..scoring.protocol import Protocol
 from ..scoring.score_store import ScoreStore
 from ..scoring.scorer import metric_caveats
 from ..scoring.unavailable_metrics import UnavailableMetrics, describe_reasons, find_unavailable
 from .evaluation_set import EvaluationSet
 from .measured_dataset import score_dataset
 from .provenance import provenance
-
-StudyOptions = SensitivityOptions | ComplementOptions | ThresholdsOptions | RankOptions
 
 
 @dataclass(frozen=True)
@@ -70,50 +66,70 @@ class StudiedDataset:
 
 
 def load_studies(
-    config: StudyOptions, progress: StepProgress, *, needs_ratings: bool = True
+    datasets: Mapping[str, Protocol],
+    metrics: Sequence[Metric],
+    locations: Locations,
+    progress: StepProgress,
+    *,
+    needs_ratings: bool = True,
 ) -> list[StudiedDataset]:
     """Load a command's datasets.
+
+    Args:
+        datasets: the protocol of each.
+        metrics: those to study.
+        locations: where the datasets and scores are.
+        progress: counts steps.
+        needs_ratings: whether there is nothing to study without ratings.
 
     Raises:
         InputError: where ratings are needed, and a dataset has none or the protocol no coefficient of them.
     """
-    return [_load(config, name, progress, needs_ratings) for name in config.datasets]
-
-
-def _load(
-    config: StudyOptions, name: str, progress: StepProgress, needs_ratings: bool
-) -> StudiedDataset:
-    selection = EvaluationSet.select(config.locations.load(name), config.datasets[name])
-    if needs_ratings:
-        selection.require_ratings("it has preferences and no ratings to correlate with")
-    missing = find_unavailable(config.metrics, selection.items, needs_one=needs_ratings)
-    metrics = [m for m in config.metrics if m not in missing]
-    coefficients = selection.rating_coefficients
-    if needs_ratings and not coefficients:
-        raise InputError(
-            f"dataset {selection.name}: protocol.coefficients has none of ratings; name one"
+    studies: list[StudiedDataset] = []
+    for name, protocol in datasets.items():
+        selection = EvaluationSet.select(locations.load(name), protocol)
+        if needs_ratings:
+            selection.require_ratings("it has preferences and no ratings to correlate with")
+        missing = find_unavailable(metrics, selection.items, needs_one=needs_ratings)
+        computed = [m for m in metrics if m not in missing]
+        coefficients = selection.rating_coefficients
+        if needs_ratings and not coefficients:
+            raise InputError(
+                f"dataset {selection.name}: protocol.coefficients has none of ratings; name one"
+            )
+        caveats = metric_caveats(computed, selection.items)
+        studies.append(
+            StudiedDataset(
+                selection, computed, missing, caveats, coefficients, locations.store(), progress
+            )
         )
-    caveats = metric_caveats(metrics, selection.items)
-    store = config.locations.store()
-    return StudiedDataset(selection, metrics, missing, caveats, coefficients, store, progress)
+    return studies
 
 
 def study_record(
-    command: str, config: StudyOptions, studies: Sequence[StudiedDataset]
+    command: str,
+    configuration: Mapping[str, Any],
+    datasets: Mapping[str, Protocol],
+    locations: Locations,
+    studies: Sequence[StudiedDataset],
+    **choices: int | None,
 ) -> dict[str, Any]:
-    """Return what `run.json` says of a study: what it takes to recompute it, and what is missing."""
+    """Return what `run.json` says of a study: what it takes to recompute it, and what is missing.
+
+    Args:
+        command, configuration: as they were typed.
+        datasets, locations: as in `load_studies`.
+        studies: those that were finished.
+        choices: seed and number of draws, where the command has them.
+    """
     computed = list(dict.fromkeys(m for s in studies for m in s.metrics))
+    caption_sets = [s.selection.caption_set for s in studies]
     return {
         "command": command,
-        "config": dict(config.configuration),
-        "protocols": {n: vars(p) for n, p in config.datasets.items()},
-        **{k: getattr(config, k) for k in ("seed", "draws") if hasattr(config, k)},
-        **provenance(
-            computed,
-            [s.selection.caption_set for s in studies],
-            config.locations,
-            config.datasets.values(),
-        ),
+        "config": dict(configuration),
+        "protocols": {n: vars(p) for n, p in datasets.items()},
+        **choices,
+        **provenance(computed, caption_sets, locations, datasets.values()),
         "missing": {s.name: describe_reasons(s.missing) for s in studies},
         "marks": {s.name: s.caveats for s in studies},
     }

@@ -8,12 +8,12 @@
 - `leave_one_out`: each dataset predicted by a rater trained on the others;
 - `all`: one rater trained on everything, which nothing is left to test on.
 
-To add one, write a function like `_split_jobs` and name it in `plan_jobs` and in the options.
+To add one, write a function like `_split_jobs` and name it in `plan_jobs` and in the plan.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -23,9 +23,8 @@ from ...datasets.errors import InputError
 from ...datasets.own_references import comparison_form
 from ...datasets.reading.source_files import way_to_get_split
 from ...datasets.schema import CaptionSet, split_of
-from ...metrics.learned.common.recipe import Examples, Ints
+from ...metrics.learned.common.recipe import Examples, Ints, Recipe
 from ...metrics.rows import Rows
-from ..options.train import TrainOptions
 from ..scoring.protocol import Protocol
 from .evaluation_set import EvaluationSet
 
@@ -33,6 +32,32 @@ from .evaluation_set import EvaluationSet
 OVERALL = ("overall", "total")
 #: The share of the images outside the test fold that the epoch is chosen by, as in the shared split.
 VALIDATION_SHARE = 0.2
+
+
+@dataclass(frozen=True)
+class TrainingPlan:
+    """What is trained, and on which images.
+
+    Attributes:
+        recipe: of the rater.
+        design: one of `DESIGNS`.
+        seeds: of trainings and folds.
+        folds: their number, in the design `folds`.
+        strict: whether to leave out the images that a tested caption was borrowed from.
+        strict_control: whether to leave out as many random images.
+        shuffled: whether to train on ratings in random order, as a control.
+        device, threads: what trains; None for torch's own number of threads.
+    """
+
+    recipe: Recipe
+    design: str
+    seeds: tuple[int, ...]
+    folds: int
+    strict: bool = False
+    strict_control: bool = False
+    shuffled: bool = False
+    device: str = "cpu"
+    threads: int | None = None
 
 
 @dataclass(frozen=True)
@@ -163,21 +188,13 @@ class TrainingJob:
     test_image_ids: frozenset[str] = field(default_factory=frozenset[str])
 
 
-def plan_jobs(options: TrainOptions, corpora: Mapping[str, TrainingCorpus]) -> list[TrainingJob]:
+def plan_jobs(plan: TrainingPlan, corpora: Mapping[str, TrainingCorpus]) -> list[TrainingJob]:
     """Plan the trainings of a design.
 
     Raises:
         InputError: where the design needs another number of datasets, or an image is on two sides.
     """
-    designs = {
-        "split": _split_jobs,
-        "transfer": _transfer_jobs,
-        "folds": _fold_jobs,
-        "leave_one_out": _leave_one_out_jobs,
-        "all": _all_jobs,
-    }
-    design = designs[options.design]
-    jobs = [job for seed in options.seeds for job in design(options, corpora, seed)]
+    jobs = [job for seed in plan.seeds for job in DESIGNS[plan.design](plan, corpora, seed)]
     for job in jobs:
         _check_disjoint(job, corpora)
     return jobs
@@ -202,25 +219,25 @@ def _make_job(
 
 
 def _split_jobs(
-    options: TrainOptions, corpora: Mapping[str, TrainingCorpus], seed: int
+    plan: TrainingPlan, corpora: Mapping[str, TrainingCorpus], seed: int
 ) -> Iterator[TrainingJob]:
     train, validation = (
         Examples.join([corpus.take(split) for corpus in corpora.values()])
         for split in ("train", "validation")
     )
     test = {name: corpus.rows_of("test") for name, corpus in corpora.items()}
-    label = _label(options, seed)
+    label = _label(plan, seed)
     yield _make_job(corpora, f"seed-{seed}", label, seed, train, validation, test)
 
 
 def _transfer_jobs(
-    options: TrainOptions, corpora: Mapping[str, TrainingCorpus], seed: int
+    plan: TrainingPlan, corpora: Mapping[str, TrainingCorpus], seed: int
 ) -> Iterator[TrainingJob]:
     for name, corpus in corpora.items():
         yield _make_job(
             corpora,
             f"{name}-seed-{seed}",
-            _label(options, seed, f"on {name}"),
+            _label(plan, seed, f"on {name}"),
             seed,
             corpus.take("train"),
             corpus.take("validation"),
@@ -229,38 +246,36 @@ def _transfer_jobs(
 
 
 def _fold_jobs(
-    options: TrainOptions, corpora: Mapping[str, TrainingCorpus], seed: int
+    plan: TrainingPlan, corpora: Mapping[str, TrainingCorpus], seed: int
 ) -> Iterator[TrainingJob]:
     if len(corpora) != 1:
         raise InputError("design=folds is of one dataset at a time; name one")
     ((name, corpus),) = corpora.items()
     image_ids = corpus.examples.image_ids
     images = np.unique(image_ids)
-    if len(images) < 2 * options.folds:
-        raise InputError(
-            f"dataset {name}: {len(images)} images are too few for {options.folds} folds"
-        )
-    fold = np.random.default_rng([seed, options.folds]).permutation(len(images)) % options.folds
+    if len(images) < 2 * plan.folds:
+        raise InputError(f"dataset {name}: {len(images)} images are too few for {plan.folds} folds")
+    fold = np.random.default_rng([seed, plan.folds]).permutation(len(images)) % plan.folds
     fold_of_row = fold[np.searchsorted(images, image_ids)]
-    borrowed = _borrowed_images(corpus) if options.strict or options.strict_control else {}
-    for index in range(options.folds):
+    borrowed = _borrowed_images(corpus) if plan.strict or plan.strict_control else {}
+    for index in range(plan.folds):
         test = np.flatnonzero(fold_of_row == index)
         lenders = sorted({image for row in test.tolist() for image in borrowed.get(row, ())})
         training_images = np.unique(image_ids[fold_of_row != index])
         excluded = training_images[np.isin(training_images, lenders)]
-        if options.strict_control:
-            rng = np.random.default_rng([seed, options.folds, index, 1])
+        if plan.strict_control:
+            rng = np.random.default_rng([seed, plan.folds, index, 1])
             excluded = rng.choice(training_images, size=len(excluded), replace=False)
         is_usable = (fold_of_row != index) & ~np.isin(image_ids, excluded)
         usable = np.flatnonzero(is_usable)
         usable_images = np.unique(image_ids[usable])
-        shuffled = np.random.default_rng([seed, options.folds, index]).permutation(usable_images)
+        shuffled = np.random.default_rng([seed, plan.folds, index]).permutation(usable_images)
         n_validation = round(VALIDATION_SHARE * len(usable_images))
         is_validation = np.isin(image_ids[usable], shuffled[:n_validation])
         yield _make_job(
             corpora,
             f"seed-{seed}-fold-{index + 1}",
-            _label(options, seed),
+            _label(plan, seed),
             seed,
             corpus.examples.take(usable[~is_validation]),
             corpus.examples.take(usable[is_validation]),
@@ -283,7 +298,7 @@ def _borrowed_images(corpus: TrainingCorpus) -> dict[int, set[str]]:
 
 
 def _leave_one_out_jobs(
-    options: TrainOptions, corpora: Mapping[str, TrainingCorpus], seed: int
+    plan: TrainingPlan, corpora: Mapping[str, TrainingCorpus], seed: int
 ) -> Iterator[TrainingJob]:
     if len(corpora) < 2:
         raise InputError("design=leave_one_out needs two datasets at least: dataset=[a,b,…]")
@@ -303,7 +318,7 @@ def _leave_one_out_jobs(
             joined.append(Examples.join(parts))
         train, validation = joined
         test = {name: np.arange(len(corpus.items))}
-        label = _label(options, seed)
+        label = _label(plan, seed)
         yield _make_job(
             corpora,
             f"without-{name}-seed-{seed}",
@@ -317,15 +332,27 @@ def _leave_one_out_jobs(
 
 
 def _all_jobs(
-    options: TrainOptions, corpora: Mapping[str, TrainingCorpus], seed: int
+    plan: TrainingPlan, corpora: Mapping[str, TrainingCorpus], seed: int
 ) -> Iterator[TrainingJob]:
     train = Examples.join([corpus.examples for corpus in corpora.values()])
     validation = train.take(np.empty(0, dtype=np.intp))
-    yield _make_job(corpora, f"seed-{seed}", _label(options, seed), seed, train, validation, {})
+    yield _make_job(corpora, f"seed-{seed}", _label(plan, seed), seed, train, validation, {})
 
 
-def _label(options: TrainOptions, seed: int, suffix: str = "") -> str:
-    parts = [options.recipe.name, suffix, f"seed {seed}" if len(options.seeds) > 1 else ""]
+#: The functions that plan the jobs of one seed, by design.
+DESIGNS: Mapping[
+    str, Callable[[TrainingPlan, Mapping[str, TrainingCorpus], int], Iterator[TrainingJob]]
+] = {
+    "split": _split_jobs,
+    "transfer": _transfer_jobs,
+    "folds": _fold_jobs,
+    "leave_one_out": _leave_one_out_jobs,
+    "all": _all_jobs,
+}
+
+
+def _label(plan: TrainingPlan, seed: int, suffix: str = "") -> str:
+    parts = [plan.recipe.name, suffix, f"seed {seed}" if len(plan.seeds) > 1 else ""]
     return " ".join(part for part in parts if part)
 
 

@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,6 @@ import pandas as pd
 
 from ...datasets.errors import InputError
 from ...metrics.base import Floats
-from ..options.agree import AgreeOptions
 from ..runs.progress_bar import StepProgress
 from ..runs.tables import ResultTable, format_number
 from ..statistics.bootstrap import StatisticsOptions, resample, resampling_interval
@@ -73,6 +73,8 @@ class WordMeasures:
         frame: one row a word, columns `WORD_COLUMNS`.
         by_k: precision and recall of the words against fewer captions, by their number.
         fitted_k: the k of the model's curve that fits.
+        held_out: which caption is held out, `each` in turn or the `last`.
+        has_system: whether a system's scores are compared.
         note: a note on the system's scores; empty where there is nothing to say.
     """
 
@@ -80,6 +82,8 @@ class WordMeasures:
     frame: pd.DataFrame
     by_k: dict[int, pd.DataFrame]
     fitted_k: float
+    held_out: str
+    has_system: bool
     note: str
 
     @property
@@ -89,37 +93,57 @@ class WordMeasures:
 
 
 def measure_words(
-    source: ImageCaptions, config: AgreeOptions, progress: StepProgress
+    source: ImageCaptions,
+    progress: StepProgress,
+    *,
+    n_words: int = 1000,
+    named_words: Sequence[str] = (),
+    system_scores: Path | None = None,
+    held_out: str = "each",
+    k: int | None = None,
+    has_parts: bool = False,
+    seed: int = 0,
 ) -> WordMeasures:
     """Measure the agreement on words.
+
+    Args:
+        source: the captions.
+        progress: advanced by each block of replicates.
+        n_words: the number of words, the most frequent ones.
+        named_words: further words.
+        system_scores: the file of a system's scores; None without.
+        held_out: which caption of an image is held out, `each` in turn or the `last`.
+        k: the number of other captions; None for one less than most images have.
+        has_parts: whether to find parts of speech.
+        seed: of the intervals.
 
     Raises:
         InputError: where no image has two captions, the scores are malformed, or a word that nobody
             uses is to be named.
     """
-    people = source.keep_first(_usual_k(source) if config.k is None else config.k)
+    people = source.keep_first(_usual_k(source) if k is None else k)
     scores = None
-    if config.scores is not None:
-        scores = SystemWordScores.read(config.scores, list(people.captions))
+    if system_scores is not None:
+        scores = SystemWordScores.read(system_scores, list(people.captions))
     system_words = [] if scores is None else list(scores.by_word)
-    uses = WordUses.count(people.captions, config.n_words, [*config.label, *system_words])
-    if unknown := [w for w in config.label if w not in uses.words]:
+    uses = WordUses.count(people.captions, n_words, [*named_words, *system_words])
+    if unknown := [w for w in named_words if w not in uses.words]:
         raise InputError(f"words.label: nobody uses '{unknown[0]}' in {people.name}")
     n_images = len(uses.image_ids)
     ones = np.ones((n_images, 1))
     by_k: dict[int, pd.DataFrame] = {}
-    for k in range(1, uses.k):
-        by_k[k] = _points(ExpectedCounts.compute(uses, k, config.held_out), ones)
-    expected = ExpectedCounts.compute(uses, uses.k, config.held_out)
+    for fewer in range(1, uses.k):
+        by_k[fewer] = _points(ExpectedCounts.compute(uses, fewer, held_out), ones)
+    expected = ExpectedCounts.compute(uses, uses.k, held_out)
     by_k[uses.k] = _points(expected, ones)
     precision, recall = (by_k[uses.k][c].to_numpy() for c in ("precision", "recall"))
-    intervals = _intervals(expected, precision, recall, n_images, config.seed, progress)
+    intervals = _intervals(expected, precision, recall, n_images, seed, progress)
     # E[cw] = k p q an image, and the recall is p.
     weight = np.asarray(expected.cw.sum(axis=0), dtype=float)
     q = safe_ratio(weight, n_images * uses.k * recall)
     at_recall, notes = np.full(len(uses.words), np.nan), [""] * len(uses.words)
     if scores is not None:
-        at_recall, notes = precision_at_human_recall(scores, uses, config.held_out, recall)
+        at_recall, notes = precision_at_human_recall(scores, uses, held_out, recall)
     notes = [
         join_notes(note, _Q_ABOVE_ONE if share > 1 else "")
         for note, share in zip(notes, q.tolist(), strict=True)
@@ -128,7 +152,7 @@ def measure_words(
         {
             "dataset": people.name,
             "word": uses.words,
-            "part": _find_parts(people, uses.words, config),
+            "part": _find_parts(people, uses.words) if has_parts else [""] * len(uses.words),
             "n_captions": np.asarray(uses.counts.sum(axis=0), dtype=np.int64),
             "n_images": np.asarray((uses.counts > 0).sum(axis=0), dtype=np.int64),
             "precision": precision,
@@ -146,13 +170,12 @@ def measure_words(
     unused = [w for w in system_words if w not in uses.words]
     noun = "word" if len(unused) == 1 else "words"
     note = f"{len(unused)} {noun} of the scores that nobody uses left out" if unused else ""
-    return WordMeasures(people, frame, by_k, fit_k(precision, recall), note)
+    return WordMeasures(
+        people, frame, by_k, fit_k(precision, recall), held_out, scores is not None, note
+    )
 
 
-def _find_parts(people: ImageCaptions, words: Sequence[str], config: AgreeOptions) -> list[str]:
-    """Return the words' parts of speech; empty texts where the options do not ask for them."""
-    if not config.has_parts:
-        return [""] * len(words)
+def _find_parts(people: ImageCaptions, words: Sequence[str]) -> list[str]:
     return find_parts((text for texts in people.captions.values() for text in texts), words)
 
 
@@ -286,12 +309,12 @@ def summary_table(measures: WordMeasures, rows: Sequence[Mapping[str, Any]]) -> 
     return ResultTable(title, "measure", ["value", "±"], cells, notes=notes)
 
 
-def word_table(measures: WordMeasures, config: AgreeOptions) -> ResultTable:
-    """Return the table of example words."""
+def word_table(measures: WordMeasures, named_words: Sequence[str]) -> ResultTable:
+    """Return the table of the named words, or else of some examples."""
     people, frame = measures.people, measures.frame
-    examples = select_examples(frame, config.label)
+    examples = select_examples(frame, named_words)
     columns = ["captions", "recall = p", "95 %", "q", "precision", "95 %", "model's"]
-    columns += ["system's"] if config.scores is not None else []
+    columns += ["system's"] if measures.has_system else []
     rows: list[tuple[str, list[str]]] = []
     for row in examples.to_dict("records"):
         cells = [
@@ -303,13 +326,13 @@ def word_table(measures: WordMeasures, config: AgreeOptions) -> ResultTable:
             _range(row["precision_low"], row["precision_high"]),
             format_number(row["model_precision"], 1, 3),
         ]
-        if config.scores is not None:
+        if measures.has_system:
             cells.append(format_number(row["precision_at_human_recall"], 1, 3))
         rows.append((row["word"], cells))
     notes = [synthetic_note("people")] if people.is_synthetic else []
     notes.append(
         f"{len(examples)} of {len(frame):,} words; all are in words.csv. One of {measures.k + 1} "
-        f"captions held out ({config.held_out}); 95 %: percentile bootstrap over images."
+        f"captions held out ({measures.held_out}); 95 %: percentile bootstrap over images."
     )
     return ResultTable(f"{people.name}: people's words", "word", columns, rows, notes=notes)
 

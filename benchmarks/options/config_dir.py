@@ -19,12 +19,13 @@ from ...datasets.errors import InputError, unknown
 from ...datasets.paths import expand_home
 from ...datasets.reading.rating_scales import scales_path
 from ...datasets.reading.yaml_fields import YamlFields, read_yaml_fields
+from ..evaluation.published_numbers import PaperTable
 from ..runs.missing_notes import parse_missing_note
 from ..scoring.catalog import resolve_metrics, usual_protocol
 from ..scoring.locations import OWN
 from ..scoring.protocol import Protocol
 from ..statistics.coefficients.registry import coefficient_names
-from .reproduce import PaperSchema, PaperTable
+from .reproduce import PaperSchema
 from .shared import FILE
 
 

@@ -10,26 +10,16 @@ from ...conf import group
 from ...datasets.errors import InputError
 from ...metrics.base import Metric
 from ...metrics.registry import metric, metric_names
+from ..evaluation.published_numbers import PaperTable
 from .declaration import NEEDED, Composed, Option, option, part
 from .shared import ProtocolChanges, ScoringOptions, check_choice
 
 
 @dataclass
-class PaperTable:
-    """One table of a paper; `commands.reproduce` explains the kinds."""
+class PaperTableSchema(PaperTable):
+    """The schema of one table in such a file."""
 
-    table: str = NEEDED
-    kind: str = NEEDED
-    dataset: str = NEEDED
-    title: str = ""
-    # The dataset's revision that the numbers are of; empty where there is one alone.
-    revision: str = ""
-    scale: float = 1.0
-    # Options of a protocol; a mapping once it is read.
     protocol: Any = field(default_factory=ProtocolChanges)
-    rows: dict[str, Any] = field(default_factory=dict)
-    columns: dict[str, Any] = field(default_factory=dict)
-    note: str = ""
 
 
 @dataclass
@@ -38,7 +28,7 @@ class PaperSchema:
 
     title: str = NEEDED
     citation: str = NEEDED
-    tables: list[PaperTable] = field(default_factory=list)
+    tables: list[PaperTableSchema] = field(default_factory=list)
 
 
 def _papers_of(composed: Composed) -> Mapping[str, tuple[PaperTable, ...]]:

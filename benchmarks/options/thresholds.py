@@ -2,63 +2,12 @@
 
 from __future__ import annotations
 
-import operator
-import re
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from ...datasets.errors import InputError
+from ..evaluation.threshold_curves import Conjunction
 from .declaration import Options, option
 from .shared import MeasuringOptions, check_share
-
-_COMPARISONS = {">=": operator.ge, "<=": operator.le, ">": operator.gt, "<": operator.lt}
-_CONDITION = re.compile(
-    r"(?P<dimension>.*?\S)\s*(?P<sign>>=|<=|>|<)\s*(?P<number>[-+]?(\d+\.?\d*|\.\d+))"
-)
-
-
-@dataclass(frozen=True)
-class Condition:
-    """A condition on a rating of one dimension, such as `correct>=2`; `sign` is one of >=, <=, >, <."""
-
-    dimension: str
-    sign: str
-    number: float
-
-    def __str__(self) -> str:
-        return f"{self.dimension}{self.sign}{self.number:g}"
-
-    def compare(self, values: Any) -> Any:
-        """Tell of ratings, an array or a column, which meet the condition."""
-        return _COMPARISONS[self.sign](values, self.number)
-
-
-@dataclass(frozen=True)
-class Conjunction:
-    """Conditions that all have to hold for a good caption, each by a majority of its ratings."""
-
-    conditions: tuple[Condition, ...]
-
-    def __str__(self) -> str:
-        return " and ".join(map(str, self.conditions))
-
-    @classmethod
-    def parse(cls, text: str, key: str) -> Conjunction:
-        """Parse conditions with `and` between them.
-
-        Raises:
-            InputError: where one is none, or names no dimension.
-        """
-        conditions: list[Condition] = []
-        for part in re.split(r"\s+and\s+", text.strip()):
-            match = _CONDITION.fullmatch(part.strip())
-            if match is None:
-                raise InputError(
-                    f"{key} is '{text}': '{part}' is not a condition on a dimension; a share of the scale, as "
-                    f"0.5, or conditions, as 'correct>=2 and helpful>=2', are expected"
-                )
-            conditions.append(Condition(match["dimension"], match["sign"], float(match["number"])))
-        return cls(tuple(conditions))
 
 
 def _good_of(value: Any, key: str) -> float | Conjunction:

@@ -13,6 +13,7 @@ from ...datasets.paths import expand_home
 from ...metrics.base import Metric
 from ...metrics.learned.common.recipe import Recipe, make_recipe
 from ...metrics.neural.models import Device, resolve
+from ..evaluation.training_designs import DESIGNS
 from ..scoring.catalog import resolve_metrics
 from ..scoring.protocol import Protocol
 from ..statistics.bootstrap import StatisticsOptions
@@ -31,7 +32,6 @@ from .shared import (
     statistics_part,
 )
 
-DESIGNS = ("split", "transfer", "folds", "leave_one_out", "all")
 #: In a rater's file, an option that has no default.
 _NEEDED = "needed"
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ....benchmarks.commands.validate import check_captions
 from ....benchmarks.evaluation.held_out_captions import score_held_out_captions
-from ....benchmarks.options.agree import AgreeOptions
+from ....benchmarks.evaluation.image_captions import ImageCaptions
 from ....benchmarks.runs.results import describe_environment
 from ....benchmarks.scoring.caption_files import (
     CandidateFile,
@@ -21,14 +21,13 @@ from ....benchmarks.scoring.caption_files import (
     read_candidates,
     read_references,
 )
-from ....benchmarks.scoring.catalog import usual_protocol
 from ....benchmarks.scoring.corpus_scores import (
     SystemScores,
     make_caption_items,
     score_system,
     select_images,
 )
-from ....benchmarks.scoring.protocol import Protocol
+from ....benchmarks.scoring.locations import Locations
 from ....benchmarks.scoring.score_store import ScoreStore
 from ....benchmarks.scoring.submission_archive import CONVENTION, Faults, results_in
 from ....benchmarks.scoring.system_comparison import SystemPanel, compare_systems
@@ -218,20 +217,19 @@ class CaptionEvaluator(Evaluator):
         """Return rows of scores of held-out captions, whose name says how many references were left."""
         scores: list[dict[str, Any]] = []
         counts: dict[str, str] = {}
+        places = Locations(self.challenge.data_root)
         for references in self.challenge.reference_sets:
+            if references.file is not None:
+                source = ImageCaptions.from_file(references.file)
+            else:
+                source = ImageCaptions.from_dataset(places.load(str(references.dataset)))
             agreement = score_held_out_captions(
-                AgreeOptions(
-                    kind="captions",
-                    datasets={
-                        name: Protocol.resolve(name, usual_protocol(name), {})
-                        for name in ([references.dataset] if references.dataset else [])
-                    },
-                    references=references.file,
-                    metrics=self.metrics,
-                    held_out=self.challenge.human,
-                    k=None if references.k is None else references.k - 1,
-                    seed=self.challenge.statistics.seed,
-                )
+                [source],
+                self.metrics,
+                places.store(),
+                held_out=self.challenge.human,
+                k=None if references.k is None else references.k - 1,
+                seed=self.challenge.statistics.seed,
             )
             last_choices = agreement.choices.groupby("metric", sort=False).last()
             counts[references.name] = str(last_choices["n_references"].iloc[0])

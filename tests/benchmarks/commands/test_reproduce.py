@@ -15,6 +15,7 @@ from captau.benchmarks.commands.reproduce import (
 )
 from captau.benchmarks.evaluation.published_numbers import (
     CORRELATIONS,
+    PaperTable,
     Training,
     read_numbers,
     read_published,
@@ -25,8 +26,8 @@ from captau.benchmarks.evaluation.published_tables import (
     TableRebuilder,
     _bound_or_value,
 )
-from captau.benchmarks.options.reproduce import PaperTable, ReproduceOptions
 from captau.benchmarks.scoring.catalog import read_config
+from captau.benchmarks.scoring.locations import Locations
 from captau.conf import group
 from captau.datasets.errors import InputError
 from captau.datasets.registry import load
@@ -170,7 +171,7 @@ def test_twelve_papers_at_least_print_the_numbers():
 
 def test_a_column_may_say_why_it_cannot_be_computed():
     columns = {"Original": {"missing": "nobody says how"}}
-    rebuilder = TableRebuilder(options=ReproduceOptions(papers={}), store=None, progress=None)
+    rebuilder = TableRebuilder(Locations(), (), store=None, progress=None)
     cells = rebuilder.rebuild("p", table(columns=columns))
     assert {cell.note for cell in cells.values()} == {"missing: nobody says how"}
     assert list(cells) == [("A", "Original"), ("B", "Original"), ("C", "Original")]
@@ -184,7 +185,7 @@ def test_a_column_may_say_why_it_cannot_be_computed():
     ],
 )
 def test_a_table_of_data_that_is_not_here_says_so_in_each_cell(changes, reason):
-    rebuilder = TableRebuilder(options=ReproduceOptions(papers={}), store=None, progress=None)
+    rebuilder = TableRebuilder(Locations(), (), store=None, progress=None)
     rows = {"A": "bleu_1", "C": None}
     cells = rebuilder.rebuild("p", table(rows=rows, columns={"tau_c": {}}, **changes))
     assert cells["A", "tau_c"].note.startswith(f"missing: {reason}")
@@ -199,7 +200,7 @@ def test_a_bound_is_how_far_the_interval_reaches():
 
 
 def test_the_folds_of_a_dataset_are_counted_and_an_absent_one_says_so():
-    rebuilder = TableRebuilder(options=ReproduceOptions(papers={}), store=None, progress=None)
+    rebuilder = TableRebuilder(Locations(), (), store=None, progress=None)
     counts = table(
         kind="fold_counts",
         rows={"Test": "test", "Other": "no_such_fold"},
@@ -249,8 +250,7 @@ def test_printed_means_are_the_means_of_the_printed_categories():
 
 
 def test_a_row_may_say_why_it_cannot_be_computed():
-    options = ReproduceOptions(papers={}, leave_out=("spice",))
-    rebuilder = TableRebuilder(options=options, store=None, progress=None)
+    rebuilder = TableRebuilder(Locations(), ("spice",), store=None, progress=None)
     assert rebuilder.unavailable_reason(table(), "spice") == "leave_out=spice"
     cells = rebuilder.rebuild("p", table(rows={"A": "missing: no such thing"}))
     assert cells["A", "tau_c"].note == "missing: no such thing"

@@ -12,13 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from captau.benchmarks.evaluation.threshold_curves import (
+    Conjunction,
     ThresholdCurve,
     calibrated_filter,
     curve_names,
     describe_good,
     mark_good_captions,
 )
-from captau.benchmarks.options.thresholds import Conjunction
 from captau.datasets.schema import Scale
 from captau.metrics.learned.rater import ALL, Calibration, Curve
 from tests.conftest import run_captau, says

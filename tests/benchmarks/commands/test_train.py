@@ -17,7 +17,7 @@ import pytest
 from filelock import FileLock
 
 import captau
-from captau.benchmarks.commands.train import design_notes
+from captau.benchmarks.commands.train import design_notes, make_plan
 from captau.benchmarks.evaluation.rater_training import shuffle_labels
 from captau.benchmarks.evaluation.training_designs import TrainingCorpus, plan_jobs
 from captau.benchmarks.options.train import TrainOptions
@@ -73,7 +73,7 @@ PICTURES = [f"p{i}.jpg" for i in range(20)]
 
 def test_folds_predict_each_row_once_by_a_rater_that_has_not_seen_its_image():
     one = corpus("one", PICTURES)
-    jobs = plan_jobs(config("folds", seeds=(0, 1)), {"one": one})
+    jobs = plan_jobs(make_plan(config("folds", seeds=(0, 1))), {"one": one})
     assert len(jobs) == 10
     for seed in (0, 1):
         tested = np.concatenate([job.test["one"] for job in jobs if job.seed == seed])
@@ -90,7 +90,7 @@ def test_folds_predict_each_row_once_by_a_rater_that_has_not_seen_its_image():
 
 def test_strict_folds_leave_out_the_images_that_tested_captions_are_of():
     one = corpus("one", PICTURES)
-    for job in plan_jobs(config("folds", strict=True), {"one": one}):
+    for job in plan_jobs(make_plan(config("folds", strict=True)), {"one": one}):
         tested = one.examples.image_ids[job.test["one"]]
         # A caption "of p3.jpg" is image p3's reference but for case and full stop.
         lent = {PICTURES[(PICTURES.index(i) + 1) % 20] for i in tested} - set(tested)
@@ -102,7 +102,7 @@ def test_strict_folds_leave_out_the_images_that_tested_captions_are_of():
 def test_the_control_of_strict_folds_leaves_out_as_many_images_at_random():
     one = corpus("one", PICTURES)
     strict, control = (
-        plan_jobs(config("folds", **{name: True}), {"one": one})
+        plan_jobs(make_plan(config("folds", **{name: True})), {"one": one})
         for name in ("strict", "strict_control")
     )
     assert [job.n_dropped for job in control] == [job.n_dropped for job in strict]
@@ -120,7 +120,7 @@ def test_the_control_of_strict_folds_leaves_out_as_many_images_at_random():
 
 def test_everything_is_trained_on_and_nothing_tested():
     sets = {"one": corpus("one", PICTURES), "two": corpus("two", ["x.jpg", "y.jpg"])}
-    (job,) = plan_jobs(config("all"), sets)
+    (job,) = plan_jobs(make_plan(config("all")), sets)
     assert set(job.train.image_ids) == {*PICTURES, "x.jpg", "y.jpg"}
     assert not len(job.validation)
     assert job.test == {}
@@ -131,7 +131,7 @@ def test_leave_one_out_drops_shared_images():
         "one": corpus("one", PICTURES),
         "two": corpus("two", [*PICTURES[15:], "x.jpg", "y.jpg"]),
     }
-    first, second = plan_jobs(config("leave_one_out"), sets)
+    first, second = plan_jobs(make_plan(config("leave_one_out")), sets)
     assert set(first.train.image_ids) | set(first.validation.image_ids) <= {"x.jpg", "y.jpg"}
     assert first.n_dropped == 10
     assert len(first.test["one"]) == 40
@@ -141,7 +141,7 @@ def test_leave_one_out_drops_shared_images():
 
 def test_transfer_tests_each_on_all():
     sets = {"one": corpus("one", PICTURES), "two": corpus("two", [f"q{i}" for i in range(20)])}
-    jobs = plan_jobs(config("transfer"), sets)
+    jobs = plan_jobs(make_plan(config("transfer")), sets)
     assert [job.label for job in jobs] == ["icr on one", "icr on two"]
     assert all(set(job.test) == {"one", "two"} for job in jobs)
     assert set(jobs[0].train.rows.frame["dataset"]) == {"one"}
@@ -153,7 +153,10 @@ def test_a_split_that_leaks_is_refused():
     joined = pd.concat([sets["two"].items, both.items.assign(item_id=lambda f: f["item_id"] + "x")])
     assert len(joined)
     with says("is in training and in test", "leave_one_out"):
-        plan_jobs(config("transfer"), {"one": sets["one"], "two": _mixed(sets["two"], PICTURES)})
+        plan_jobs(
+            make_plan(config("transfer")),
+            {"one": sets["one"], "two": _mixed(sets["two"], PICTURES)},
+        )
 
 
 def _mixed(one: TrainingCorpus, images: list[str]) -> TrainingCorpus:
@@ -175,7 +178,7 @@ def test_the_note_names_the_shared_split_or_that_of_the_data():
 
     def note(corpora):
         options = config("split")
-        return design_notes(options, plan_jobs(options, corpora), corpora)[0]
+        return design_notes(options, plan_jobs(make_plan(options), corpora), corpora)[0]
 
     assert "training images of the shared split, chosen" in note({"shared": shared})
     assert "training images of the split that the data come with, chosen" in note({"own": own})
@@ -184,20 +187,20 @@ def test_the_note_names_the_shared_split_or_that_of_the_data():
     recipe = make_recipe("icr", {"images": "demo", "texts": "demo", "select": "last"})
     options = replace(config("split"), recipe=recipe)
     corpora = {"shared": shared}
-    notes = design_notes(options, plan_jobs(options, corpora), corpora)
+    notes = design_notes(options, plan_jobs(make_plan(options), corpora), corpora)
     assert "training images of the shared split, the last epoch taken; all rows" in notes[0]
 
 
 def test_designs_want_their_number_of_datasets():
     one = {"one": corpus("one", PICTURES)}
     with says("two datasets at least"):
-        plan_jobs(config("leave_one_out"), one)
+        plan_jobs(make_plan(config("leave_one_out")), one)
     with says("one dataset at a time"):
-        plan_jobs(config("folds"), {**one, "two": corpus("two", PICTURES)})
+        plan_jobs(make_plan(config("folds")), {**one, "two": corpus("two", PICTURES)})
     with says("too few for 15 folds"):
-        plan_jobs(config("folds", folds=15), one)
+        plan_jobs(make_plan(config("folds", folds=15)), one)
     with says("no row is of the split"):
-        plan_jobs(config("split"), {"one": corpus("one", PICTURES, split="train")})
+        plan_jobs(make_plan(config("split")), {"one": corpus("one", PICTURES, split="train")})
 
 
 def test_the_control_has_the_same_ratings_elsewhere():

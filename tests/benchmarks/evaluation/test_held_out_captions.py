@@ -14,10 +14,13 @@ from captau.benchmarks.evaluation.held_out_captions import (
     random_group_interval,
     score_held_out_captions,
 )
+from captau.benchmarks.evaluation.image_captions import ImageCaptions
 from captau.benchmarks.options.agree import AgreeOptions
 from captau.benchmarks.runs.run_output import AGREEMENT_COLUMNS
 from captau.benchmarks.scoring.catalog import resolve_metrics
 from captau.benchmarks.scoring.locations import Locations
+from captau.benchmarks.scoring.score_store import ScoreStore
+from captau.datasets.registry import load
 from captau.metrics.text.tokens.ptb import tokenize
 from tests.conftest import AWKWARD, run_captau, says
 
@@ -29,15 +32,10 @@ CAPTIONS = {
 }
 
 
-def config(path, **options) -> AgreeOptions:
-    options.setdefault("metrics", resolve_metrics(["bleu_1", "bleu_4", "rouge_l", "cider"]))
-    return AgreeOptions(
-        kind="captions",
-        datasets=(),
-        references=path,
-        locations=Locations(use_cache=False),
-        **options,
-    )
+def score_file(path, **options):
+    metrics = options.pop("metrics", resolve_metrics(["bleu_1", "bleu_4", "rouge_l", "cider"]))
+    source = ImageCaptions.from_file(path)
+    return score_held_out_captions([source], metrics, ScoreStore(None), **options)
 
 
 @pytest.fixture
@@ -74,9 +72,7 @@ def test_a_draw_is_of_its_seed_and_of_all_places():
 
 
 def test_equal_to_captau_score_on_the_same_files(references, tmp_path):
-    found = score_held_out_captions(config(references, held_out="last")).choices.set_index(
-        "metric"
-    )["value"]
+    found = score_file(references, held_out="last").choices.set_index("metric")["value"]
     (tmp_path / "c.json").write_text(json.dumps({i: t[-1] for i, t in CAPTIONS.items()}))
     (tmp_path / "r.json").write_text(json.dumps({i: t[:-1] for i, t in CAPTIONS.items()}))
     names = "[bleu_1,bleu_4,rouge_l,cider]"
@@ -97,7 +93,7 @@ def test_equal_to_pycocoevalcap(tmp_path):
     captions = {str(i): (text, *CAPTIONS["1"]) for i, text in enumerate(AWKWARD)}
     path = tmp_path / "awkward.json"
     path.write_text(json.dumps(captions), encoding="utf-8")
-    found = score_held_out_captions(config(path, held_out="each")).choices
+    found = score_file(path, held_out="each").choices
     for place in range(4):
         res = {i: tokenize([t[place]]) for i, t in captions.items()}
         gts = {i: tokenize([*t[:place], *t[place + 1 :]]) for i, t in captions.items()}
@@ -113,7 +109,7 @@ def test_equal_to_pycocoevalcap(tmp_path):
 
 
 def test_mean_and_deviation_over_the_choices(references):
-    result = score_held_out_captions(config(references))
+    result = score_file(references)
     assert list(result.agreement.columns) == list(AGREEMENT_COLUMNS)
     assert list(result.choices.columns) == list(HUMAN_COLUMNS)
     for row in result.agreement.to_dict("records"):
@@ -131,15 +127,15 @@ def test_k_cuts_to_the_first_captions(references):
     two = {i: texts[:2] for i, texts in CAPTIONS.items()}
     references.with_name("two.json").write_text(json.dumps(two))
     cut, whole = (
-        score_held_out_captions(config(references, k=1)),
-        score_held_out_captions(config(references.with_name("two.json"))),
+        score_file(references, k=1),
+        score_file(references.with_name("two.json")),
     )
     pd.testing.assert_series_equal(cut.choices["value"], whole.choices["value"])
 
 
 def test_images_with_one_caption_are_counted(references):
     references.write_text(json.dumps({**CAPTIONS, "9": ["alone"]}))
-    result = score_held_out_captions(config(references))
+    result = score_file(references)
     assert (result.agreement["n_items"] == 4).all()
     assert result.agreement["note"].str.contains("1 image with fewer captions left out").all()
 
@@ -185,24 +181,17 @@ def test_metrics_that_look_at_images_see_a_datasets(tmp_path, monkeypatch):
         lambda self: lambda items: seen.append(items["image"]) or [0.0] * len(items),
     )
     metrics = resolve_metrics(["python(any:looks)"])
-    score_held_out_captions(
-        AgreeOptions(
-            kind="captions",
-            datasets=("demo",),
-            metrics=metrics,
-            held_out="last",
-            locations=Locations(),
-        )
-    )
+    source = ImageCaptions.from_dataset(load("demo"))
+    score_held_out_captions([source], metrics, Locations().store(), held_out="last")
     assert seen[0].map(lambda path: str(path).endswith(".png")).all()
 
 
 def test_bad_input(references, tmp_path, capsys):
     references.write_text(json.dumps({"1": ["alone"]}))
     with says(str(references), "no image has 2 captions", "the most is 1"):
-        score_held_out_captions(config(references))
+        score_file(references)
     with says("unknown value of held_out 'lst'", "did you mean last"):
-        config(references, held_out="lst")
+        AgreeOptions(kind="captions", datasets={}, references=references, held_out="lst")
     for words, part in [
         (["kind=caption"], "did you mean captions"),
         ([f"references={references}"], "belongs to kind=captions"),
@@ -231,9 +220,7 @@ def test_people_on_coco_against_fewer_captions(data_root, tmp_path):
     (tmp_path / "some.json").write_text(json.dumps(some))
     metrics = resolve_metrics(["bleu_1", "bleu_4", "rouge_l"])
     by_k = [
-        score_held_out_captions(
-            config(tmp_path / "some.json", k=k, held_out="last", metrics=metrics)
-        ).agreement["value"]
+        score_file(tmp_path / "some.json", k=k, held_out="last", metrics=metrics).agreement["value"]
         for k in (1, 4)
     ]
     assert (by_k[1] > by_k[0]).all()
