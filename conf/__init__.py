@@ -1,4 +1,7 @@
-"""Hydra's configuration: YAML by group, and the names that packages of others and one's own files add to a group."""
+"""Hydra's configuration: YAML by group, and the names that packages of others and one's own files add to a group.
+
+Of datasets, only those have a file whose usual protocol differs; `benchmarks.scoring.catalog` knows all names.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +11,8 @@ from importlib import resources
 from importlib.metadata import entry_points
 from pathlib import Path
 
-#: Entry-point groups of packages that bring datasets or metrics; each entry is named as what it brings.
-PLUGINS = {"dataset": "captau.datasets", "metric": "captau.metrics"}
+#: The entry-point group of packages that bring metrics; each entry is named as what it brings.
+METRIC_PLUGINS = "captau.metrics"
 #: The environment variable that names the folder of `--config-dir`; child processes inherit it.
 CONFIG_DIR = "CAPTAU_CONFIG_DIR"
 #: The config groups to which files of that folder can add names.
@@ -17,8 +20,9 @@ OWN_GROUPS = ("dataset", "experiment", "paper", "protocol", "suite")
 
 
 def group(name: str) -> list[str]:
-    """Return the names in a config group, such as `dataset`, with those of plugins and own files."""
-    return sorted({*shipped_names(name), *own_files(name), *plugin_names(name)})
+    """Return the names in a config group, such as `suite`, with those of packages and own files."""
+    packaged = _packaged_metrics() if name == "metric" else ()
+    return sorted({*shipped_names(name), *own_files(name), *packaged})
 
 
 @cache
@@ -38,6 +42,6 @@ def own_files(name: str) -> dict[str, Path]:
 
 
 @cache
-def plugin_names(name: str) -> frozenset[str]:
-    """Return the names that other packages' entry points add to a config group; installed packages are read once."""
-    return frozenset(entry_points(group=PLUGINS[name]).names if name in PLUGINS else ())
+def _packaged_metrics() -> frozenset[str]:
+    """Return the names of other packages' metrics; installed packages are read once."""
+    return frozenset(entry_points(group=METRIC_PLUGINS).names)

@@ -1,8 +1,8 @@
 """The registry of datasets, and `load`, which reads one by its name.
 
-To add a dataset, put `@dataset(CARD)` over a reader in a module of `sources/`, or in a module of another package
-that the entry-point group `captau.datasets` names. The reader takes the data folder, and options by name where it
-has any, and returns a `CaptionSet`.
+To add a dataset, put `@dataset(CARD)` over a reader in a module of `sources/`, in a module of another package
+that the entry-point group `captau.datasets` names, or in your own program. The reader takes the data folder, and options
+by name where it has any, and returns a `CaptionSet`.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ def dataset(card: Card, protocol: Mapping[str, Any] | None = None) -> Callable[[
 
     Args:
         card: its description.
-        protocol: for a dataset of another package, what differs in its usual protocol from that of
-            `dataset=file`; captau's own datasets have a file in `conf/dataset/`.
+        protocol: what differs in its usual protocol from every dataset's; captau's own datasets have a file in
+            `conf/dataset/` instead.
     """
 
     def register(reader: Reader) -> Reader:
@@ -76,7 +76,7 @@ def card(name: str) -> Card:
 
 
 def protocol_changes(name: str) -> Mapping[str, Any]:
-    """Return what a dataset of another package changes in the usual protocol of `dataset=file`."""
+    """Return what `@dataset` changes in a dataset's usual protocol."""
     card(name)
     return _PROTOCOLS[name]
 

@@ -9,7 +9,7 @@ from collections.abc import Generator, Sequence
 from itertools import pairwise
 from typing import Any, get_origin
 
-from ...conf import CONFIG_DIR, group
+from ...conf import CONFIG_DIR
 from ...datasets.errors import InputError, unknown
 from ...datasets.paths import expand_home
 from ...metrics.spec_text import split_at_commas
@@ -110,8 +110,10 @@ def _unexpected_word(command: Command, word: str, overrides: Sequence[str]) -> I
     if word in ("help", "?"):
         return InputError(f"captau {command.name} --help shows the options")
     advice = f"see captau {command.name} --help"
+    from ..scoring.catalog import choices_of
+
     groups = {option.key: option.config_group for option in command.declared()}
-    named = [key for key, name in groups.items() if name and word in group(name)]
+    named = [key for key, name in groups.items() if name and word in choices_of(name)]
     if overrides:
         last_key, _, value = overrides[-1].partition("=")
         value = value.strip("[]").replace('"', "")
@@ -178,16 +180,19 @@ def _quote_spec(spec: str) -> str:
 
 def _read_names(command: Command, key: str, value: str, *, is_sweep: bool) -> list[str]:
     """Return the overrides for files of a config group."""
+    from ..scoring.catalog import choices_of
+
     options = command.options
+    known_names = choices_of(key)
     models = options.model_names if key == "dataset" else ()
-    choices = [*group(key), *models, *(["all"] if key == options.takes_all else [])]
+    choices = [*known_names, *models, *(["all"] if key == options.takes_all else [])]
     if value == "all" and "all" in choices:
-        return [f"{key}=[{','.join(group(key))}]"]
+        return [f"{key}=[{','.join(known_names)}]"]
     names = re.findall(r"[^\[\],\s'\"]+", value)
     if not names:
         raise InputError(f"{key}= is empty; known: {', '.join(choices)}")
     for name in names:
-        if name not in (*group(key), *models):
+        if name not in (*known_names, *models):
             raise unknown(key, name, choices)
     if not (named_models := [name for name in names if name in models]):
         is_list = len(names) > 1 and value[0] != "[" and not is_sweep

@@ -30,10 +30,10 @@ from omegaconf import (
 )
 from omegaconf.errors import OmegaConfBaseException
 
-from ...conf import group, own_files, plugin_names
+from ...conf import own_files, shipped_names
 from ...datasets.errors import InputError, unknown
 from ..options.declaration import Composed, Option
-from ..scoring.catalog import read_config, usual_protocol
+from ..scoring.catalog import choices_of, dataset_names, read_config, usual_protocol
 from .command import Command
 from .registry import COMMANDS
 from .tasks import JOB_FOLDER
@@ -95,7 +95,9 @@ def register(command: Command) -> None:
         node=configuration_of(command),
         package="_global_",
     )
-    for dataset in sorted({*plugin_names("dataset"), *own_files("dataset")}):
+    # Hydra reads captau's own files by itself.
+    takes_datasets = any(option.config_group == "dataset" for option in command.declared())
+    for dataset in sorted({*dataset_names()} - shipped_names("dataset")) if takes_datasets else ():
         ConfigStore.instance().store(
             group="dataset",
             name=dataset,
@@ -231,7 +233,7 @@ def explain(error: Exception, command: Command) -> InputError:
     missing = getattr(error, "missing_cfg_file", None)
     if isinstance(missing, str) and "/" in missing:
         folder, _, name = missing.strip("/").rpartition("/")
-        return unknown(folder, name, group(folder))
+        return unknown(folder, name, choices_of(folder))
     match = (
         re.search(r"Could not override '([^']+)'", text)
         or re.search(r"Key '([^']+)' (?:is )?not in '", text)

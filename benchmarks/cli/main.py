@@ -166,8 +166,10 @@ def overview() -> str:
 
 def known_names() -> str:
     """Return the names of datasets, metrics and so on, for `captau --help all`."""
+    from ..scoring.catalog import choices_of
+
     names = {
-        "datasets": group("dataset"),
+        "datasets": choices_of("dataset"),
         "metrics": group("metric"),
         "suites": group("suite"),
         "papers": [*group("paper"), "all"],

@@ -21,7 +21,6 @@ from .word_detection import word_dimension
 from .wording import (
     CORRECTION_LABELS,
     copies_note,
-    describe_protocol,
     interval_words,
     level_notes,
     missing_splits_note,
@@ -140,7 +139,7 @@ def _notes(
     unit = "preference pairs" if are_of_preferences(frame["coefficient"]).all() else "data points"
     notes.append(
         f"{int(counts['n_items'].max()):,} items, {int(counts['n_ratings'].max()):,} {unit}; "
-        f"protocol {measured.protocol.name}: {describe_protocol(measured.protocol)}."
+        f"protocol {measured.protocol.name}: {measured.protocol.describe()}."
     )
     if len(of_words := frame[frame["dimension"].isin(words)]):
         n_words = int(of_words["n_ratings"].max())

@@ -14,44 +14,18 @@ from typing import Any
 
 import pandas as pd
 
-from ...conf import group, own_files
+from ...conf import own_files
 from ...datasets.errors import InputError
 from ..runs.missing_notes import parse_missing_note
-from ..scoring.catalog import read_config, usual_protocol
-from ..scoring.protocol import Protocol
+from ..scoring.catalog import dataset_names, read_config, usual_protocol
+from ..scoring.protocol import CHOICES, Protocol
 from ..statistics.coefficients.registry import find_coefficient
 from .wording import join_notes
 
 #: The choices of a protocol that decide whether two numbers can be compared.
-COMPARED_CHOICES = (
-    "ratings",
-    "references",
-    "k",
-    "corpus",
-    "systems",
-    "split",
-    "undefined",
-    "level",
-    "own_references",
-    "normalise",
-)
-
-#: The choices assumed of a dataset that captau does not read, where a paper's file does not say.
-PLAIN_PROTOCOL: dict[str, Any] = {
-    "dimension": "overall",
-    "ratings": "per_rating",
-    "references": "all",
-    "k": None,
-    "corpus": "dataset",
-    "systems": None,
-    "split": None,
-    "coefficients": ["tau_c", "tau_b"],
-    "undefined": "nan",
-    "level": "pooled",
-    "own_references": "keep",
-    "normalise": "none",
-}
-
+COMPARED_CHOICES = tuple(name for name, declared in CHOICES.items() if declared.is_compared)
+#: What differs from the usual protocol of `CHOICES` for a dataset that captau does not read.
+PLAIN_PROTOCOL: dict[str, Any] = {"dimension": "overall", "coefficients": ["tau_c", "tau_b"]}
 
 #: The columns of a CSV of printed numbers.
 PUBLISHED_COLUMNS = (
@@ -196,7 +170,7 @@ def read_numbers(paper: str) -> Iterator[PublishedNumber]:
     """
     cells = _read_cells(paper)
     by_cell = {(c["table"], c["dataset"], c["row"], c["column"]): c for c in cells}
-    datasets = group("dataset")
+    datasets = dataset_names()
     for table in read_config("paper", paper)["tables"]:
         if table["kind"] not in CORRELATIONS:
             continue

@@ -17,7 +17,7 @@ from scipy import stats
 from ...datasets.errors import InputError
 from ...datasets.own_references import comparison_form, find_own_references
 from ...metrics.base import Floats
-from ..scoring.protocol import RATING_POLICIES, REFERENCE_POLICIES, Protocol
+from ..scoring.protocol import CHOICES, Protocol
 from ..statistics.bootstrap import BLOCK
 from ..statistics.coefficients.coefficient import CoefficientValue
 from ..statistics.levels import prepare_at_level
@@ -282,12 +282,14 @@ class SensitivityAnalysis:
     def protocols(self) -> Iterator[Row]:
         """Yield every sensible combination of ratings, references, coefficient, copies and duplicates."""
         counts = self.selection.items["references"].map(len)
-        policies = [r for r in REFERENCE_POLICIES if counts.max() > 1 or r == "all"]
+        policies = [r for r in CHOICES["references"].allowed() if counts.max() > 1 or r == "all"]
         for variant, references in product(list(self._variants()), policies):
             k = 1 if references == "first_k" else None
             for dimension in self.selection.protocol.dimension:
                 several = self._has_several_ratings(dimension)
-                for ratings in RATING_POLICIES if several else (variant.protocol.ratings,):
+                for ratings in (
+                    CHOICES["ratings"].allowed() if several else (variant.protocol.ratings,)
+                ):
                     changes = {"references": references, "k": k, "ratings": ratings}
                     protocol = replace(variant.protocol, dimension=(dimension,), **changes)
                     selection = EvaluationSet.select(self.selection.caption_set, protocol)

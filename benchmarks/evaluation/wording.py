@@ -92,26 +92,6 @@ def rank_words(statistics: StatisticsOptions) -> str:
     )
 
 
-def describe_protocol(protocol: Protocol) -> str:
-    """Describe in one line the choices of a protocol that move numbers."""
-    parts = [f"ratings {protocol.ratings}"] if protocol.dimension else []
-    parts.append(f"references {protocol.references}" + (f" k={protocol.k}" if protocol.k else ""))
-    parts.append(f"corpus {protocol.corpus}")
-    if protocol.own_references != "keep":
-        parts.append(f"own references {protocol.own_references}")
-    if protocol.normalise != "none":
-        parts.append(f"normalise {protocol.normalise}")
-    if protocol.ties != "half":
-        parts.append(f"ties {protocol.ties}")
-    if protocol.level != "pooled":
-        parts.append(f"level {protocol.level}")
-    if protocol.systems:
-        parts.append(f"systems {', '.join(protocol.systems)}")
-    if protocol.split:
-        parts.append(f"split {protocol.split}")
-    return ", ".join(parts)
-
-
 def level_notes(correlations: pd.DataFrame, labels: Mapping[str, str], level: str) -> list[str]:
     """Return the notes of defined coefficients on groups, systems and thresholds, and of chance, each once.
 

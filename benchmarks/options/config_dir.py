@@ -14,14 +14,15 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from ...conf import OWN_GROUPS, group, shipped_names
+from ...conf import OWN_GROUPS, shipped_names
+from ...datasets import registry
 from ...datasets.errors import InputError, unknown
 from ...datasets.paths import expand_home
 from ...datasets.reading.rating_scales import scales_path
 from ...datasets.reading.yaml_fields import YamlFields, read_yaml_fields
 from ..evaluation.published_numbers import PaperTable
 from ..runs.missing_notes import parse_missing_note
-from ..scoring.catalog import resolve_metrics, usual_protocol
+from ..scoring.catalog import dataset_names, resolve_metrics, usual_protocol
 from ..scoring.locations import OWN
 from ..scoring.protocol import Protocol
 from ..statistics.coefficients.registry import coefficient_names
@@ -48,7 +49,7 @@ def check_config_dir(folder: Path) -> None:
             raise InputError(f"{path}: {unknown('folder', group_name, OWN_GROUPS)}")
         if not re.fullmatch(r"\w+", name):
             raise InputError(f"{path}: rename it; letters, digits and '_' are expected")
-        if name in shipped_names(group_name):
+        if name in (registry.names() if group_name == "dataset" else shipped_names(group_name)):
             raise InputError(f"{path}: captau has a {group_name} of this name; rename the file")
     for path in paths:
         fields = read_yaml_fields(path)
@@ -106,7 +107,7 @@ def _check_table(table: YamlFields, path: Path) -> None:
     """Check a table of metrics' correlations; captau's own papers have other kinds besides."""
     table.text("table")
     table.choice("kind", ["correlation"])
-    table.choice("dataset", group("dataset"))
+    table.choice("dataset", dataset_names())
     _check_protocol(table.section("protocol"), path)
     rows = table.section("rows")
     for row, spec in _check_keys(rows).items():

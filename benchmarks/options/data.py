@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar
 
-from ...conf import group, own_files
+from ...conf import own_files
+from ...datasets import registry
 from ...datasets.errors import InputError
 from .declaration import NEEDED, Composed, Option, Options, option, part
 from .shared import (
@@ -38,7 +39,7 @@ def _models_of(composed: Composed) -> tuple[str, ...]:
 
 def _all_names() -> tuple[str, ...]:
     """Return all datasets but those of own files, which lie where their files say."""
-    return tuple(name for name in group("dataset") if name not in own_files("dataset"))
+    return tuple(registry.names())
 
 
 def _names_of(composed: Composed) -> tuple[str, ...]:

@@ -8,7 +8,8 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, make_dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -20,9 +21,8 @@ from ...metrics.base import Metric
 from ...metrics.text.java import java_program
 from ..scoring.catalog import resolve_metrics
 from ..scoring.locations import OWN, Locations
-from ..scoring.protocol import Protocol
+from ..scoring.protocol import CHOICES, Choice, Protocol
 from ..statistics.bootstrap import StatisticsOptions
-from ..statistics.coefficients.registry import coefficient_names
 from .declaration import NEEDED, Composed, Option, Options, option, options_of, part, path_of
 
 SCORING = "Options of every command that scores"
@@ -207,47 +207,25 @@ def apply_environment(composed: Composed) -> None:
 # Datasets and how they are judged.
 
 
-@dataclass
-class ProtocolChanges:
-    """Options of `protocol.`, and the schema of a dataset's usual protocol; None changes nothing."""
+def _schema_of_protocol(name: str, value_of: Callable[[Choice], Any]) -> type[Any]:
+    """Make a class with a field for each choice of the protocol, whose default the function gives."""
+    return make_dataclass(
+        name,
+        [(key, c.type, field(default_factory=partial(value_of, c))) for key, c in CHOICES.items()],
+    )
 
-    name: str | None = option(None, "the name of the protocol in results")
-    dimension: Any = option(None, "the rated dimension, or several: [precision,recall], or all")
-    ratings: str | None = option(None, "per_rating, mean, rounded_mean, median")
-    references: str | None = option(None, "all, mean_over_single, max_over_single, first_k")
-    k: int | None = option(None, "the number of references (needed by first_k)")
-    corpus: str | None = option(
-        None, "the captions that CIDEr's IDF is counted over: dataset, per_system"
-    )
-    systems: Any = option(None, "only rows of these systems", takes="[..]")
-    split: str | None = option(None, "only rows of this split", takes="NAME")
-    coefficients: Any = option(
-        None,
-        f"any of {', '.join(coefficient_names())} (docs/kinds.md)",
-    )
-    undefined: str | None = option(None, "how an undefined score is treated: nan, drop, error")
-    level: str | None = option(None, "pooled, by_image, by_system, system")
-    own_references: str | None = option(
-        None,
-        "how captions that are one of their image's references are treated: keep, drop (the "
-        "caption), leave_out (that reference)",
-    )
-    normalise: str | None = option(
-        None, "the text rule for captions and references before they are scored: none, thumb"
-    )
-    ties: str | None = option(
-        None,
-        "how ties between preferences count: half (people's ties are left out, a metric's tie "
-        "counts half), drop (both are left out), calibrated (people's ties count, and a metric "
-        "ties within a threshold)",
-    )
+
+#: What differs from a dataset's usual protocol; None changes nothing.
+ProtocolChanges = _schema_of_protocol("ProtocolChanges", lambda _: None)
+#: A dataset's usual protocol, of which its file in `conf/dataset/` says what differs.
+UsualProtocol = _schema_of_protocol("UsualProtocol", lambda choice: choice.usual)
 
 
 @dataclass
 class DatasetSchema:
     """The schema of a file in `conf/dataset/`."""
 
-    protocol: ProtocolChanges = field(default_factory=ProtocolChanges)
+    protocol: Any = field(default_factory=UsualProtocol)
 
 
 @dataclass
@@ -308,7 +286,16 @@ class _FileOptions:
     )
 
 
-PROTOCOL = options_of(ProtocolChanges, "protocol.")
+PROTOCOL = tuple(
+    Option(
+        f"protocol.{name}",
+        None,
+        choice.help_text,
+        choice.type,
+        takes=choice.takes,
+    )
+    for name, choice in CHOICES.items()
+)
 FILE = options_of(_FileOptions, "file.", heading=OWN_JUDGEMENTS)
 
 

@@ -18,9 +18,9 @@ from typing import Any
 
 import yaml
 
-from ...conf import group
 from ...datasets.errors import InputError
 from ...metrics.base import Floats, later_options
+from ..scoring.catalog import dataset_names
 from ..scoring.protocol import Protocol
 from ..statistics.coefficients.registry import coefficient_names, find_coefficient
 from .yaml_tree import YamlTree, describe_value, parse_scalar
@@ -308,7 +308,7 @@ def read(path: Path) -> Baseline:
     if not metrics:
         raise tree.fail(("metrics",), "no metric is in it")
     return Baseline(
-        dataset=tree.choice("dataset", choices=group("dataset")),
+        dataset=tree.choice("dataset", choices=dataset_names()),
         file_options={
             k: tree.get("file", k, kind=(str, float, int, dict)) for k in tree.keys("file")
         }

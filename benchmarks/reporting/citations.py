@@ -19,7 +19,7 @@ from ..evaluation.wording import interval_words, rank_words
 from ..runs.finished_run import STUDY_COMMANDS, FinishedRun, check_same_data, read_runs
 from ..runs.tables import latex_escape
 from ..scoring.catalog import MetricStyle, read_config
-from ..scoring.protocol import Protocol
+from ..scoring.protocol import Judged, Protocol
 from ..statistics.bootstrap import StatisticsOptions
 from ..statistics.coefficients.registry import are_of_preferences, find_coefficient
 from .named_run import (
@@ -33,33 +33,6 @@ from .named_run import (
 from .scored_captions import scored_parts
 from .table_layouts import breaking
 
-RATINGS = {
-    "per_rating": "each rating is a data point",
-    "mean": "an item's ratings are averaged",
-    "rounded_mean": "an item's ratings are averaged and rounded, halves up",
-    "median": "the median of an item's ratings counts",
-}
-REFERENCES = {
-    "all": "candidates are scored against all references at once",
-    "first_k": "candidates are scored against the first {k} references",
-    "mean_over_single": "candidates are scored against one reference at a time and the scores averaged",
-    "max_over_single": "candidates are scored against one reference at a time and the highest counts",
-}
-CORPORA = {
-    "dataset": "corpus statistics (document frequencies) are taken over the dataset",
-    "per_system": "corpus statistics (document frequencies) are taken over each system alone",
-}
-LEVELS = {
-    "pooled": "coefficients are over all data points",
-    "by_image": "coefficients are within images, and averaged over them",
-    "by_system": "coefficients are within systems, and averaged over them",
-    "system": "coefficients are of the systems' mean scores and mean ratings",
-}
-UNDEFINED = {
-    "nan": "an undefined score leaves the coefficient undefined",
-    "drop": "data points with an undefined score are left out",
-    "error": "no score is undefined",
-}
 #: What the runs of `STUDY_COMMANDS` measure.
 STUDIES = {
     "rank": "which captioning systems people prefer",
@@ -342,22 +315,19 @@ def _choices(protocol: Protocol, works: Bibliography, *, rated: bool, compared: 
     if named in group("paper"):
         (key,) = works.add(read_config("paper", named)["citation"])
         clauses.append(rf"the protocol is that of \cite{{{key}}}")
+    said_of: list[Judged] = [""]
     if rated:
-        ratings = RATINGS[protocol.ratings]
-        if protocol.ratings == "per_rating":
-            (key,) = works.add(card("flickr8k_expert").citation)
-            ratings += rf" (method A of \cite{{{key}}})"
-        clauses.append(ratings)
-    references = REFERENCES[protocol.references].format(k=protocol.k)
-    if protocol.k and protocol.references != "first_k":
-        references += f", of the first {protocol.k}"
-    clauses += [references, CORPORA[protocol.corpus]]
-    if protocol.systems:
-        clauses.append(f"captions are those of {latex_escape(', '.join(protocol.systems))}")
-    if protocol.split:
-        clauses.append(f"captions are those of the split {latex_escape(protocol.split)}")
-    if rated:
-        clauses.append(LEVELS[protocol.level])
+        said_of.append("ratings")
     if compared:
-        clauses.append("equal scores of a pair count half")
-    return [*clauses, UNDEFINED[protocol.undefined]] if rated or compared else clauses
+        said_of.append("pairs")
+    if rated or compared:
+        said_of.append("judgements")
+    # What becomes of undefined scores is said last.
+    for name, words in sorted(
+        protocol.clauses(said_of, latex_escape), key=lambda clause: clause[0] == "undefined"
+    ):
+        clauses.append(words)
+        if name == "ratings" and protocol.ratings == "per_rating":
+            (key,) = works.add(card("flickr8k_expert").citation)
+            clauses[-1] += rf" (method A of \cite{{{key}}})"
+    return clauses

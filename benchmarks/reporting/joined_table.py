@@ -22,7 +22,7 @@ from ..evaluation.published_numbers import (
     COMPARED_CHOICES,
     describe_choice,
 )
-from ..evaluation.wording import describe_protocol, interval_words, level_notes, rank_words
+from ..evaluation.wording import interval_words, level_notes, rank_words
 from ..runs.finished_run import FinishedRun
 from ..runs.tables import MISSING
 from ..scoring.catalog import METRIC_KINDS
@@ -316,7 +316,7 @@ def _on_data(
         )
         notes.append(
             f"{column.over}, revision {data['revision'][:12]}: {same['n_items'].max():,} items, "
-            f"{same['n_ratings'].max():,} {unit}; protocol {protocol.name}: {describe_protocol(protocol)}."
+            f"{same['n_ratings'].max():,} {unit}; protocol {protocol.name}: {protocol.describe()}."
         )
         ours = same[~same["metric"].isin([*source.below["floors"], *source.below["ceilings"]])]
         notes += level_notes(ours, labels, protocol.level)

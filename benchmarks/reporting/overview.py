@@ -9,7 +9,7 @@ from typing import Any
 
 import pandas as pd
 
-from ..evaluation.wording import describe_protocol, interval_words
+from ..evaluation.wording import interval_words
 from ..runs.tables import MISSING, ResultTable, format_coefficient
 from ..scoring.protocol import Protocol
 from ..statistics.bootstrap import StatisticsOptions
@@ -44,7 +44,7 @@ class Overview:
             protocol = Protocol.from_record(options)
         except (AttributeError, TypeError):
             return f"{sizes}; protocol {part.protocol}."
-        return f"{sizes}; protocol {part.protocol}: {describe_protocol(protocol)}."
+        return f"{sizes}; protocol {part.protocol}: {protocol.describe()}."
 
     @cached_property
     def row_by_key(self) -> dict[ColumnKey, dict[str, Any]]:

@@ -10,9 +10,9 @@ from typing import Any
 
 import yaml
 
-from ...conf import group, own_files, plugin_names, shipped_names
+from ...conf import group, own_files, shipped_names
+from ...datasets import registry
 from ...datasets.errors import InputError, unknown
-from ...datasets.registry import protocol_changes
 from ...metrics.base import Metric
 from ...metrics.registry import find_metric_name, metric, metric_names, registered_name
 from .protocol import Protocol
@@ -157,15 +157,26 @@ def optional_specs(selection: Any) -> frozenset[str]:
     return frozenset({m.spec for m in resolve_metrics(selection)} - by_name)
 
 
+def dataset_names() -> list[str]:
+    """List all datasets, sorted: those of the registry and those of one's own files."""
+    return sorted({*registry.names(), *own_files("dataset")})
+
+
+def choices_of(group_name: str) -> list[str]:
+    """Return the names in a config group, such as `suite` or `dataset`."""
+    return dataset_names() if group_name == "dataset" else group(group_name)
+
+
 def usual_protocol(dataset: str) -> dict[str, Any]:
-    """Return a dataset's usual protocol: its file in `conf/dataset/`, or what its package or own file changes."""
-    datasets = group("dataset")
-    if dataset not in datasets:
-        raise unknown("dataset", dataset, datasets)
-    if dataset in shipped_names("dataset"):
-        return read_config("dataset", dataset)["protocol"]
-    is_plugin = dataset in plugin_names("dataset")
-    changes = (
-        protocol_changes(dataset) if is_plugin else read_config("dataset", dataset).get("protocol")
-    )
-    return {**read_config("dataset", "file")["protocol"], **(changes or {})}
+    """Return what a dataset changes in the usual protocol of `protocol.CHOICES`.
+
+    Its file in `conf/dataset/`, or one's own, says so; without a file, its registration does.
+
+    Raises:
+        InputError: where there is no dataset of this name.
+    """
+    if dataset not in dataset_names():
+        raise unknown("dataset", dataset, dataset_names())
+    if dataset in group("dataset"):
+        return read_config("dataset", dataset).get("protocol") or {}
+    return dict(registry.protocol_changes(dataset))

@@ -21,18 +21,7 @@ from .score_store import ScoreStore
 from .scorer import Scorer, score_all
 
 #: All references at once, and all captions as the corpus; nothing here meets ratings.
-PLAIN_PROTOCOL = Protocol(
-    name="score",
-    dimension=(),
-    ratings="mean",
-    references="all",
-    k=None,
-    corpus="dataset",
-    systems=None,
-    split=None,
-    coefficients=("tau_c",),
-    undefined="nan",
-)
+PLAIN_PROTOCOL = Protocol(name="score", dimension=(), ratings="mean", coefficients=("tau_c",))
 
 
 @dataclass(frozen=True)

@@ -1,11 +1,16 @@
-"""`Protocol`: every choice that moves a number, and the data points that it makes of a dataset."""
+"""`Protocol`: every choice that moves a number, and the data points that it makes of a dataset.
+
+A choice is a field of `Protocol`, declared by `choice` with its usual value, its help text, its values and its words.
+The options `protocol.*`, the check of YAML, notes below tables and the sentences of `captau cite` follow from it. To add one,
+declare a field, and apply it in the method that it concerns.
+"""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import pandas as pd
@@ -15,21 +20,80 @@ from ...datasets.normalisation import NORMALISATIONS, normalise_items
 from ...datasets.own_references import find_own_references, leave_out_copies
 from ...datasets.reading.source_files import way_to_get_split
 from ...datasets.schema import CaptionSet
-from ...metrics.base import Metric, later_options
+from ...metrics.base import Metric
 from ..statistics.coefficients.coefficient import SystemCoefficient
 from ..statistics.coefficients.registry import coefficient_names, find_coefficient
 from ..statistics.levels import LEVELS, level_column
 from ..statistics.preferences import TIE_POLICIES
 
-RATING_POLICIES = ("per_rating", "mean", "rounded_mean", "median")
-REFERENCE_POLICIES = ("all", "mean_over_single", "max_over_single", "first_k")
-CORPUS_POLICIES = ("dataset", "per_system")
-UNDEFINED_POLICIES = ("nan", "drop", "error")
-OWN_REFERENCE_POLICIES = ("keep", "drop", "leave_out")
 #: The policies over references that `k` bears on.
 K_POLICIES = ("first_k", "mean_over_single", "max_over_single")
 #: The dimension that stands for all of a dataset's.
 ALL_DIMENSIONS = "all"
+#: What a number is of, for the words of a choice: any score, ratings, preferences, or one of these two.
+Judged = Literal["", "ratings", "pairs", "judgements"]
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The declaration of one choice of the protocol.
+
+    Attributes:
+        usual: its value in the usual protocol, as YAML has it.
+        help: the help text of its option, in which `{values}` stands for all values.
+        values: those that it may have, or a function that lists them; empty where any text is one.
+        words: its clause of a methods section in LaTeX, by value, or for each value but the usual one, which stands at
+            `{value}`; empty for a choice that another one's clause tells.
+        said_of: the numbers whose methods the clause belongs to.
+        noted: whether the line below a table names it always, where it is not the usual one, or never.
+        type: that of its option; Any takes a name or a list of names.
+        takes: the placeholder of its option in help texts.
+        is_compared: whether numbers that differ in it cannot be compared.
+        is_later: whether older files and digests lack it; see `metrics.base.later_options`.
+    """
+
+    usual: Any
+    help: str
+    values: tuple[str, ...] | Callable[[], Iterable[str]] = ()
+    words: str | Mapping[str, str] = ""
+    said_of: Judged = ""
+    noted: Literal["always", "changed", "never"] = "changed"
+    type: Any = str | None
+    takes: str = ""
+    is_compared: bool = True
+    is_later: bool = False
+
+    def allowed(self) -> tuple[str, ...]:
+        """List the values that it may have; none where any text is one."""
+        return tuple(self.values() if callable(self.values) else self.values)
+
+    @property
+    def help_text(self) -> str:
+        """The help text of its option."""
+        return self.help.replace("{values}", ", ".join(self.allowed()))
+
+    def clause(self, value: Any) -> str:
+        """Return the clause of a value for a methods section; empty where it has none."""
+        if not isinstance(self.words, str):
+            return self.words.get(value, "")
+        return self.words if value and value != self.usual else ""
+
+
+def _as_tuple(value: Any, key: str) -> tuple[str, ...] | None:
+    """Return one name or several as a tuple, each once."""
+    if value is None:
+        return None
+    if isinstance(value, Mapping):
+        raise InputError(f"protocol.{key} is {value!r}; a name or a list of names is expected")
+    is_list = isinstance(value, Iterable) and not isinstance(value, str)
+    return tuple(dict.fromkeys(str(v) for v in (value if is_list else [value])))
+
+
+def choice(usual: Any, help_text: str, **attributes: Any) -> Any:
+    """Declare a field of `Protocol`; the attributes are those of `Choice`."""
+    declared = Choice(usual, help_text, **attributes)
+    default = _as_tuple(usual, "") if declared.type is Any else usual
+    return dataclasses.field(default=default, metadata={"choice": declared})
 
 
 @dataclass(frozen=True)
@@ -44,16 +108,16 @@ class Protocol:
             `mean`, `rounded_mean` or `median` of an item's ratings.
         references: `all`; `mean_over_single` or `max_over_single` (score against one reference at a
             time, then average or maximise); `first_k`.
-        k: the number of references, for the policies `OF_K`; None for all of them.
+        k: the number of references, for `K_POLICIES`; None for all of them.
         corpus: the rows over which corpus statistics (CIDEr's document frequencies) are counted: the whole
             `dataset`, or each system alone (`per_system`).
         systems: the systems whose rows are used; None for all.
         split: the split whose rows are used; None for all.
         coefficients: any of `coefficients.registry.coefficient_names()`.
-        level: which data points are correlated: all (`pooled`), those of each image or system, with the mean over
-            these (`by_image`, `by_system`), or the systems' means (`system`).
         undefined: what happens if a score is undefined: the coefficient is NaN (`nan`), the data point or pair is
             left out and counted (`drop`), or the run stops (`error`).
+        level: which data points are correlated: all (`pooled`), those of each image or system, with the mean over
+            these (`by_image`, `by_system`), or the systems' means (`system`).
         own_references: what happens to captions that are among their own references (`datasets.own_references` has
             the rule): they stay (`keep`), are left out with their preferences (`drop`), or are scored without that
             reference (`leave_out`).
@@ -62,40 +126,145 @@ class Protocol:
             (`statistics.preferences.judge_differences`).
     """
 
-    name: str
-    dimension: tuple[str, ...]
-    ratings: str
-    references: str
-    k: int | None
-    corpus: str
-    systems: tuple[str, ...] | None
-    split: str | None
-    coefficients: tuple[str, ...]
-    undefined: str
-    level: str = "pooled"
-    own_references: str = "keep"
-    normalise: str = "none"
-    ties: str = "half"
+    name: str = choice(
+        "usual", "the name of the protocol in results", noted="never", is_compared=False
+    )
+    dimension: tuple[str, ...] = choice(
+        ALL_DIMENSIONS,
+        "the rated dimension, or several: [precision,recall], or all",
+        type=Any,
+        noted="never",
+        is_compared=False,
+    )
+    ratings: str = choice(
+        "per_rating",
+        "{values}",
+        values=("per_rating", "mean", "rounded_mean", "median"),
+        words={
+            "per_rating": "each rating is a data point",
+            "mean": "an item's ratings are averaged",
+            "rounded_mean": "an item's ratings are averaged and rounded, halves up",
+            "median": "the median of an item's ratings counts",
+        },
+        said_of="ratings",
+        noted="always",
+    )
+    references: str = choice(
+        "all",
+        "{values}",
+        values=("all", "mean_over_single", "max_over_single", "first_k"),
+        words={
+            "all": "candidates are scored against all references at once",
+            "first_k": "candidates are scored against the first {k} references",
+            "mean_over_single": "candidates are scored against one reference at a time and the scores averaged{of_k}",
+            "max_over_single": "candidates are scored against one reference at a time and the highest counts{of_k}",
+        },
+        noted="always",
+    )
+    k: int | None = choice(
+        None,
+        "the number of references (needed by first_k)",
+        type=int | None,
+        noted="never",  # the references' note has it
+    )
+    corpus: str = choice(
+        "dataset",
+        "the captions that CIDEr's IDF is counted over: {values}",
+        values=("dataset", "per_system"),
+        words={
+            "dataset": "corpus statistics (document frequencies) are taken over the dataset",
+            "per_system": "corpus statistics (document frequencies) are taken over each system alone",
+        },
+        noted="always",
+    )
+    systems: tuple[str, ...] | None = choice(
+        None,
+        "only rows of these systems",
+        words="captions are those of {value}",
+        type=Any,
+        takes="[..]",
+    )
+    split: str | None = choice(
+        None,
+        "only rows of this split",
+        words="captions are those of the split {value}",
+        takes="NAME",
+    )
+    coefficients: tuple[str, ...] = choice(
+        ["tau_c", "tau_b", "accuracy"],
+        "any of {values} (docs/kinds.md)",
+        values=coefficient_names,
+        type=Any,
+        noted="never",
+        is_compared=False,
+    )
+    undefined: str = choice(
+        "nan",
+        "how an undefined score is treated: {values}",
+        values=("nan", "drop", "error"),
+        words={
+            "nan": "an undefined score leaves the coefficient undefined",
+            "drop": "data points with an undefined score are left out",
+            "error": "no score is undefined",
+        },
+        said_of="judgements",
+        noted="never",
+    )
+    level: str = choice(
+        "pooled",
+        "{values}",
+        values=LEVELS,
+        words={
+            "pooled": "coefficients are over all data points",
+            "by_image": "coefficients are within images, and averaged over them",
+            "by_system": "coefficients are within systems, and averaged over them",
+            "system": "coefficients are of the systems' mean scores and mean ratings",
+        },
+        said_of="ratings",
+    )
+    own_references: str = choice(
+        "keep",
+        "how captions that are one of their image's references are treated: keep, drop (the "
+        "caption), leave_out (that reference)",
+        values=("keep", "drop", "leave_out"),
+        words={
+            "drop": "captions that are one of their image's references are left out",
+            "leave_out": "no caption is scored against a reference that it is a copy of",
+        },
+        is_later=True,
+    )
+    normalise: str = choice(
+        "none",
+        "the text rule for captions and references before they are scored: {values}",
+        values=tuple(NORMALISATIONS),
+        words="captions and references are normalised by the rule {value}",
+        is_later=True,
+    )
+    ties: str = choice(
+        "half",
+        "how ties between preferences count: half (people's ties are left out, a metric's tie "
+        "counts half), drop (both are left out), calibrated (people's ties count, and a metric "
+        "ties within a threshold)",
+        values=TIE_POLICIES,
+        words={
+            "half": "equal scores of a pair count half",
+            "drop": "pairs of equal scores are left out",
+            "calibrated": "ties count, and scores within a threshold are equal",
+        },
+        said_of="pairs",
+        is_later=True,
+        is_compared=False,
+    )
 
     #: Fields that older files and digests lack; see `metrics.base.later_options`.
-    later_fields: ClassVar[tuple[str, ...]] = ("own_references", "normalise", "ties")
+    later_fields: ClassVar[tuple[str, ...]] = ()
 
     def __post_init__(self) -> None:
-        for field, choices in (
-            ("ratings", RATING_POLICIES),
-            ("references", REFERENCE_POLICIES),
-            ("corpus", CORPUS_POLICIES),
-            ("undefined", UNDEFINED_POLICIES),
-            ("level", LEVELS),
-            ("own_references", OWN_REFERENCE_POLICIES),
-            ("normalise", tuple(NORMALISATIONS)),
-            ("ties", TIE_POLICIES),
-        ):
-            if getattr(self, field) not in choices:
-                raise unknown(f"value of protocol.{field}", str(getattr(self, field)), choices)
-        for coefficient in self.coefficients:
-            if coefficient not in (names := coefficient_names()):
-                raise unknown("value of protocol.coefficients", coefficient, names)
+        for name, declared in CHOICES.items():
+            value, allowed = getattr(self, name), declared.allowed()
+            for element in value if isinstance(value, tuple) else (value,):
+                if allowed and element not in allowed:
+                    raise unknown(f"value of protocol.{name}", str(element), allowed)
         if not self.coefficients:
             raise InputError("protocol.coefficients is empty; name at least one")
         for coefficient in self.coefficients:
@@ -123,33 +292,36 @@ class Protocol:
     ) -> Protocol:
         """Return a dataset's usual protocol with some fields changed; None means unchanged.
 
-        A usual protocol may lack `later_options`.
+        Args:
+            dataset: its name, for messages.
+            usual: what differs in its usual protocol from that of `CHOICES`.
+            changes: what differs from that.
 
         Raises:
-            InputError: where the usual protocol leaves another field out, or a value is not known.
+            InputError: where a value is not known.
         """
-        defaults = later_options(cls).items()
-        usual = {**usual, **{name: value for name, value in defaults if usual.get(name) is None}}
-        values: dict[str, Any] = {"name": dataset}
-        for field in dataclasses.fields(cls):
-            if field.name == "name":
-                continue
-            if field.name not in usual:
-                raise InputError(f"conf/dataset/{dataset}.yaml: protocol.{field.name} is missing")
-            change = changes.get(field.name)
-            values[field.name] = usual[field.name] if change is None else change
+        usual = {
+            name: declared.usual if value is None and declared.values else value
+            for name, declared in CHOICES.items()
+            for value in (usual.get(name, declared.usual),)
+        }
+        values = {
+            name: value if changes.get(name) is None else changes[name]
+            for name, value in usual.items()
+        }
         if changes.get("k") is None and values["references"] not in K_POLICIES:
             values["k"] = None  # the usual policy's, which was changed for one without it
-        for key in ("dimension", "systems", "coefficients"):
-            values[key] = _as_tuple(values[key], key)
+        for key, declared in CHOICES.items():
+            if declared.type is Any:
+                values[key] = _as_tuple(values[key], key)
         values["split"] = None if values["split"] is None else str(values["split"])
         values["dimension"] = values["dimension"] or ()
         values["coefficients"] = values["coefficients"] or ()
         protocol = cls(**values)
         differs = [
-            f"{f.name}={_show(getattr(protocol, f.name))}"
-            for f in dataclasses.fields(cls)
-            if f.name != "name" and _normal(getattr(protocol, f.name)) != _normal(usual[f.name])
+            f"{name}={_show(getattr(protocol, name))}"
+            for name, value in usual.items()
+            if name != "name" and _normal(getattr(protocol, name)) != _normal(value)
         ]
         # Results name the protocol by what differs from the usual one of the dataset.
         return dataclasses.replace(
@@ -185,16 +357,49 @@ class Protocol:
     def from_record(cls, record: Mapping[str, Any]) -> Protocol:
         """Return the protocol of a finished run, as its `run.json` has it.
 
-        Options that came later than the run have their defaults: `level`, `own_references` and `ties`.
+        Choices that came later than the run have their usual values.
 
         Raises:
             TypeError: where there is an unknown option, or one is missing.
         """
+        if missing := CHOICES.keys() - record.keys() - {"level", *cls.later_fields}:
+            raise TypeError(f"the protocol lacks {', '.join(sorted(missing))}")
         values: dict[str, Any] = {
             name: tuple(value) if isinstance(value, list) else value
             for name, value in record.items()
         }
         return cls(**values)
+
+    def describe(self) -> str:
+        """Describe in one line the choices that move numbers."""
+        parts: list[str] = []
+        for name, declared in CHOICES.items():
+            value = getattr(self, name)
+            is_changed = value not in (declared.usual, None)
+            if declared.noted == "never" or not (is_changed or declared.noted == "always"):
+                continue
+            if declared.said_of == "ratings" and declared.noted == "always" and not self.dimension:
+                continue
+            text = ", ".join(value) if isinstance(value, tuple) else value
+            of_k = f" k={self.k}" if name == "references" and self.k else ""
+            parts.append(f"{name.replace('_', ' ')} {text}{of_k}")
+        return ", ".join(parts)
+
+    def clauses(
+        self, said_of: Iterable[Judged], escape: Callable[[str], str]
+    ) -> Iterator[tuple[str, str]]:
+        """Yield each choice that has a clause of a methods section, and this clause in LaTeX.
+
+        Args:
+            said_of: what the numbers are of.
+            escape: makes LaTeX of the user's words.
+        """
+        of_k = f", of the first {self.k}" if self.k else ""
+        for name, declared in CHOICES.items():
+            value = getattr(self, name)
+            if declared.said_of in said_of and (words := declared.clause(value)):
+                text = escape(", ".join(value) if isinstance(value, tuple) else str(value))
+                yield name, words.format(value=text, k=self.k, of_k=of_k)
 
     def select_items(self, caption_set: CaptionSet) -> pd.DataFrame:
         """Return the items that count, normalised, with their `weight` (their data points).
@@ -327,20 +532,15 @@ class Protocol:
         return values.rename("value").reset_index()
 
 
+#: The choices of a protocol by name.
+CHOICES: dict[str, Choice] = {f.name: f.metadata["choice"] for f in dataclasses.fields(Protocol)}
+Protocol.later_fields = tuple(name for name, declared in CHOICES.items() if declared.is_later)
+
+
 def sign(metric: Metric, normalisations: Iterable[str]) -> str:
     """Return a metric's signature, with the text rules by which its captions were normalised."""
     rules = sorted(set(normalisations) - {"none"})
     return "|".join([metric.signature, *(f"normalise:{rule}" for rule in rules)])
-
-
-def _as_tuple(value: Any, key: str) -> tuple[str, ...] | None:
-    """Return one name or several as a tuple, each once."""
-    if value is None:
-        return None
-    if isinstance(value, Mapping):
-        raise InputError(f"protocol.{key} is {value!r}; a name or a list of names is expected")
-    is_list = isinstance(value, Iterable) and not isinstance(value, str)
-    return tuple(dict.fromkeys(str(v) for v in (value if is_list else [value])))
 
 
 def _normal(value: Any) -> Any:

@@ -7,7 +7,8 @@ import sys
 import pandas as pd
 from docs_text import DOCS, ROOT, code, docstring, escaped, guides, plain, table
 
-from captau.benchmarks.scoring.catalog import read_config
+from captau.benchmarks.scoring.catalog import read_config, usual_protocol
+from captau.benchmarks.scoring.protocol import CHOICES
 from captau.datasets import registry as datasets
 from captau.datasets.schema import Card, SourceFile
 
@@ -65,8 +66,9 @@ def options_of_reader(said: dict[str, str]) -> str:
 
 
 def protocol_of(name: str) -> str:
-    """The usual protocol, with what its file says of it."""
-    text = (ROOT / "conf" / "dataset" / f"{name}.yaml").read_text(encoding="utf-8")
+    """The usual protocol, with what its file, if any, says of it."""
+    file = ROOT / "conf" / "dataset" / f"{name}.yaml"
+    text = file.read_text(encoding="utf-8") if file.is_file() else ""
     said = " ".join(
         line.removeprefix("#").strip()
         for line in text.splitlines()
@@ -74,12 +76,13 @@ def protocol_of(name: str) -> str:
     )
     rows = [
         (f"`protocol.{key}`", plain(value))
-        for key, value in read_config("dataset", name)["protocol"].items()
+        for key, choice in CHOICES.items()
+        for value in (usual_protocol(name).get(key, choice.usual),)
         if key != "name"
     ]
     option = "" if datasets.card(name).has_references else " metrics=reference_free"
     return (
-        f"## Usual protocol\n\n{escaped(said)} Every choice is an option ([protocols](../protocols.md)).\n\n"
+        f"## Usual protocol\n\n{escaped(said or 'Each choice has its usual value.')} Every choice is an option ([protocols](../protocols.md)).\n\n"
         + table(("option", "value"), rows)
         + "\n"
         + code(f"captau bench dataset={name}" + (" file.path=FILE" if name == "file" else option))

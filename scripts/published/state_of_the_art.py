@@ -23,7 +23,7 @@ from captau.benchmarks.evaluation.published_numbers import (
     protocol_differences,
     read_numbers,
 )
-from captau.benchmarks.scoring.catalog import usual_protocol
+from captau.benchmarks.scoring.catalog import dataset_names, usual_protocol
 from captau.benchmarks.scoring.protocol import Protocol
 from captau.benchmarks.statistics.coefficients.registry import find_coefficient
 from captau.conf import group
@@ -122,7 +122,7 @@ def tables_of(dataset: str, numbers: Sequence[PublishedNumber]) -> Iterable[str]
             choices = tuple(getattr(number.protocol, name) for name in COMPARED_CHOICES)
             by_column.setdefault((number.dimension, number.coefficient, choices), []).append(number)
     usual = Protocol.resolve(
-        dataset, usual_protocol(dataset) if dataset in group("dataset") else PLAIN_PROTOCOL, {}
+        dataset, usual_protocol(dataset) if dataset in dataset_names() else PLAIN_PROTOCOL, {}
     )
     cells = read_cells()
     for members in sorted(by_column.values(), key=lambda m: -len(m)):

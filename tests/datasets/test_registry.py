@@ -6,24 +6,23 @@ import dataclasses
 import re
 from pathlib import Path
 
+import pandas as pd
 import platformdirs
 import pytest
 
 import captau
-from captau.benchmarks.scoring.catalog import read_config, usual_protocol
-from captau.benchmarks.scoring.protocol import Protocol
+from captau.benchmarks.scoring.catalog import dataset_names, read_config, usual_protocol
+from captau.benchmarks.scoring.protocol import CHOICES, Protocol
 from captau.conf import group
 from captau.datasets import registry
 from captau.datasets.errors import InputError
 from captau.datasets.reading.source_files import find, locate
-from captau.datasets.schema import Card, SourceFile
-from captau.metrics.base import later_options
-from tests.conftest import says
+from captau.datasets.schema import CaptionSet, Card, SourceFile
+from tests.conftest import run_captau, says
 
 NAMES = registry.names()
 #: The demo is built in; what `file` reads is a user's own.
 WITH_FILES = [name for name in NAMES if name not in ("demo", "file")]
-OPTIONS = {f.name for f in dataclasses.fields(Protocol)}
 
 
 def test_the_datasets() -> None:
@@ -75,29 +74,47 @@ def test_a_name_is_registered_once() -> None:
         registry.dataset(registry.card("thumb"))(registry.load)
 
 
-def test_every_dataset_has_its_file_and_every_file_its_dataset() -> None:
-    assert group("dataset") == registry.names()
+def test_every_file_has_its_dataset() -> None:
+    assert set(group("dataset")) <= {*registry.names()}
+    assert dataset_names() == registry.names()
+
+
+@pytest.mark.parametrize("name", group("dataset"))
+def test_a_file_states_what_differs_alone(name: str) -> None:
+    assert list(read_config("dataset", name)) == ["protocol"]
+    for option, value in usual_protocol(name).items():
+        assert value != CHOICES[option].usual
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_file_states_every_option_and_resolves(name: str) -> None:
-    usual = usual_protocol(name)
-    assert OPTIONS >= set(usual) >= OPTIONS - later_options(Protocol).keys()
-    assert list(read_config("dataset", name)) == ["protocol"]
-    protocol = Protocol.resolve(name, usual, {})
+def test_the_usual_protocol_resolves(name: str) -> None:
+    protocol = Protocol.resolve(name, usual_protocol(name), {})
     assert protocol.name == "usual"
     card = registry.card(name)
     assert set(protocol.dimension) <= {*card.scales, *(["all"] if name == "file" else [])}
     assert protocol.dimension or protocol.coefficients == ("accuracy",)
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_an_option_left_out_is_an_error(name: str) -> None:
-    usual = usual_protocol(name)
-    for option in OPTIONS - {"name", *later_options(Protocol)}:
-        left = {k: v for k, v in usual.items() if k != option}
-        with says(f"conf/dataset/{name}.yaml: protocol.{option} is missing"):
-            Protocol.resolve(name, left, {})
+def test_a_registration_alone_makes_a_dataset(tmp_path, monkeypatch) -> None:
+    """Without a file in `conf/dataset/`, Python and the command line know it, with the usual protocol."""
+    monkeypatch.setattr(registry, "_READERS", dict(registry._READERS))
+    monkeypatch.setattr(registry, "_PROTOCOLS", dict(registry._PROTOCOLS))
+    demo = registry.load("demo")
+    card = dataclasses.replace(demo.card, name="mini")
+
+    @registry.dataset(card)
+    def load_mini(root: Path) -> CaptionSet:
+        return CaptionSet(demo.items, demo.ratings, demo.preferences, card=card)
+
+    assert Protocol.resolve("mini", usual_protocol("mini"), {}) == Protocol()
+    options = {"protocol": {"dimension": "overall"}, "statistics": {"interval": "none"}}
+    mini, known = (captau.bench(name, "rouge_1", **options) for name in ("mini", "demo"))
+    assert list(mini.correlations["value"]) == list(known.correlations["value"])
+    monkeypatch.chdir(tmp_path)
+    assert run_captau("bench", "dataset=mini", "metrics=rouge_1", "output_dir=run") == 0
+    rows = pd.read_csv("run/correlations.csv")
+    assert set(rows["dataset"]) == {"mini"}
+    assert set(rows["coefficient"]) >= {"tau_c", "tau_b", "accuracy"}
 
 
 @pytest.mark.parametrize("name", ["demo", *WITH_FILES])

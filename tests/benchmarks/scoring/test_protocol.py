@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
+import subprocess
+import sys
 from typing import Any
 
 import pandas as pd
@@ -383,3 +386,50 @@ def test_a_protocol_is_read_back_from_the_record_of_a_run() -> None:
     assert Protocol.from_record(record) == protocol
     del record["own_references"]
     assert Protocol.from_record(record).own_references == "keep"
+
+
+#: A program that declares a choice, as one more field of `Protocol` would, and runs a command over it.
+ANOTHER_CHOICE = """
+import dataclasses, sys
+from captau.benchmarks.scoring import protocol
+
+words = {"z": "each rater's ratings are standardised"}
+declared = protocol.choice(
+    "none", "how each rater's ratings are scaled: {values}", values=("none", "z"), words=words, is_later=True
+)
+protocol.Protocol = dataclasses.make_dataclass(
+    "Protocol", [("rater_scale", str, declared)], bases=(protocol.Protocol,), frozen=True
+)
+protocol.CHOICES["rater_scale"] = declared.metadata["choice"]
+
+from captau.benchmarks.cli.main import main
+main(sys.argv[1:])
+"""
+
+
+def test_a_choice_is_declared_once(tmp_path) -> None:
+    """Options, help, checks, results, notes, records and the methods section know it."""
+
+    def run(*words: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-c", ANOTHER_CHOICE, *words],
+            cwd=tmp_path,
+            env={**os.environ, "CAPTAU_CACHE": str(tmp_path)},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    shown = " ".join(run("bench", "--help", "all").stdout.split())
+    assert "protocol.rater_scale=NAME how each rater's ratings are scaled: none, z" in shown
+    assert "'y': known: none, z" in run("bench", "protocol.rater_scale=y").stderr
+    done = run("bench", "protocol.rater_scale=z", "metrics=rouge_1", "output_dir=run")
+    assert done.returncode == 0, done.stderr
+    assert "corpus dataset, rater scale z" in done.stdout
+    assert set(pd.read_csv(tmp_path / "run" / "correlations.csv")["protocol"]) == {
+        "usual rater_scale=z"
+    }
+    record = json.loads((tmp_path / "run" / "run.json").read_text(encoding="utf-8"))
+    assert record["protocols"]["demo"]["rater_scale"] == "z"
+    cited = " ".join(run("cite", "run=run").stdout.split())
+    assert "each rater's ratings are standardised; an undefined score" in cited
