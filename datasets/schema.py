@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property, lru_cache
 from html import escape
+from importlib import resources
 from numbers import Real
 from typing import Any
 
@@ -148,6 +149,19 @@ def github(repository: str, commit: str, path: str) -> tuple[str, ...]:
         f"https://raw.githubusercontent.com/{repository}/{commit}/{path}",
         f"https://cdn.jsdelivr.net/gh/{repository}@{commit}/{path}",
     )
+
+
+@cache
+def bibliography() -> dict[str, str]:
+    """Return the entries of `citations.bib` by key; blank lines part them."""
+    text = (resources.files(__package__ or "") / "citations.bib").read_text(encoding="utf-8")
+    entries = text.rstrip("\n").split("\n\n")
+    return {entry.partition("{")[2].partition(",")[0]: entry for entry in entries}
+
+
+def bibtex(key: str) -> str:
+    """Return the entry of `citations.bib` with a key, for a card's `citation`."""
+    return bibliography()[key]
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,6 @@ import multiprocessing
 import os
 import signal
 import threading
-import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
@@ -155,8 +154,7 @@ class PoolEngine(Engine):
                 self.workers,
                 # Forked processes would share threads' locks with this one.
                 mp_context=multiprocessing.get_context("spawn"),
-                initializer=_exit_with_parent,
-                initargs=(os.getpid(),),
+                initializer=_end_with_parent,
             )
         return self._pool
 
@@ -176,14 +174,14 @@ def _worker_died_error(stage: str, task: Task) -> InputError:
     )
 
 
-def _exit_with_parent(parent: int) -> None:
-    """Make a process of the pool exit when the process that started it is killed."""
+def _end_with_parent() -> None:
+    """Make a process of the pool end when the process that started it is killed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the driver
 
     def watch() -> None:
-        while os.getppid() == parent:
-            time.sleep(0.5)
-        os._exit(1)
+        if parent := multiprocessing.parent_process():
+            parent.join()
+            signal.raise_signal(signal.SIGTERM)
 
     threading.Thread(target=watch, daemon=True).start()
 

@@ -35,22 +35,22 @@ from ..scoring.unavailable_metrics import (
     find_unavailable,
     warn_unavailable,
 )
-from .distributions import MetricTotal, compute_distributions
 from .engines import open_engine
 from .part_rows import read_first_row, read_part
 from .part_scores import check_parts_suffice
-from .parts import Parts, choose_piece_rows, read_parts
 from .plan import RunPlan, describe_metric
 from .run_folder import FORMAT, MANIFEST, RECORD, RunFolder
 from .score_report import (
     LargeScores,
+    MetricTotal,
+    compute_distributions,
     histogram_rows,
     make_table,
     percentile_rows,
     report_scores,
 )
-from .stage_runner import StageRunner
-from .stages import describe_file_error
+from .stage_runner import Parts, StageRunner, choose_piece_rows, read_parts
+from .stages import STAGES, describe_file_error
 
 
 def run(config: LargeOptions) -> LargeScores:
@@ -160,7 +160,7 @@ def _make_plan(config: LargeOptions, shards: Sequence[Shard], folder: RunFolder)
     """Write the plan of what is known before the shards are read."""
     plan = RunPlan(
         work=str(folder.work.resolve()),
-        scores=str(folder.prepare().resolve()),
+        scores=str(folder.prepare(STAGES).resolve()),
         shards=tuple(shards),
         columns=config.columns,
         part_rows=choose_piece_rows(config.rows or ROWS),

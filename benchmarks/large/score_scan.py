@@ -14,11 +14,10 @@ import pandas as pd
 
 from ...datasets.errors import InputError
 from ...metrics.base import Floats
-from .distributions import SHARES
 from .exact import DigitCounts, add_digit_counts, compute_percentiles, count_digits
-from .folders import ResultFolder
 from .part_rows import read_part_scores
-from .run_folder import SCORES
+from .run_folder import SCORES, ResultFolder
+from .score_report import SHARES
 
 #: How many captions are shown of the worst, and on each side of the threshold.
 EXAMPLES = 5

@@ -34,8 +34,7 @@ from ..runs.tables import (
     markdown_of,
 )
 from ..statistics.coefficients.registry import find_coefficient
-from .jobs import JOB_FILE, JobOutcome, Sweep, read_sweep
-from .sweep import count_states
+from .sweep import JOB_FILE, JobOutcome, Sweep, count_states, read_sweep
 
 #: The file of a run that is gathered, by command.
 RESULT_FILES = {

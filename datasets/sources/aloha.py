@@ -19,6 +19,7 @@ from ..schema import (
     Card,
     Scale,
     SourceFile,
+    bibtex,
     find_mismatch,
     github,
 )
@@ -50,13 +51,7 @@ HAT = Card(
     title="HAT",
     revision=_COMMIT,
     licence="not stated by the release: not to be passed on; references CC BY 4.0 (COCO)",
-    citation="""@inproceedings{petryk2024aloha,
-  title={{ALOHa}: A New Measure for Hallucination in Captioning Models},
-  author={Petryk, Suzanne and Chan, David M. and Kachinthaya, Anish and Zou, Haodi and Canny, John and
-          Gonzalez, Joseph E. and Darrell, Trevor},
-  booktitle={NAACL},
-  year={2024}
-}""",
+    citation=bibtex("petryk2024aloha"),
     homepage="https://github.com/DavidMChan/aloha",
     scales={DIMENSION: Scale(0, 1, 1)},
     sources=(CAPTIONS,),

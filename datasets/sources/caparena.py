@@ -12,7 +12,7 @@ from ..errors import InputError
 from ..reading.json_files import field, read_json_entries
 from ..reading.source_files import find
 from ..registry import dataset
-from ..schema import CaptionSet, CaptionSetBuilder, Card, SourceFile
+from ..schema import CaptionSet, CaptionSetBuilder, Card, SourceFile, bibtex
 
 DIMENSION = "overall"
 BATTLES = SourceFile(
@@ -23,13 +23,7 @@ CARD = Card(
     title="CapArena",
     revision="2025, as the authors' page has it; the reader was not run on the original",
     licence="not stated by the release",
-    citation="""@article{cheng2025caparena,
-  title={{CapArena}: Benchmarking and Analyzing Detailed Image Captioning in the {LLM} Era},
-  author={Cheng, Kanzhi and Song, Wenpo and Fan, Jiaxin and Ma, Zheng and Sun, Qiushi and Xu, Fangzhi and
-          Yan, Chenyang and Chen, Nuo and Zhang, Jianbing and Chen, Jiajun},
-  journal={arXiv preprint arXiv:2503.12329},
-  year={2025}
-}""",
+    citation=bibtex("cheng2025caparena"),
     homepage="https://github.com/njucckevin/CapArena",
     sources=(BATTLES,),
     expected={"preferences": 6523},

@@ -23,7 +23,7 @@ from ..errors import InputError
 from ..reading.source_files import find, locate
 from ..reading.table import Table, read_table
 from ..registry import dataset
-from ..schema import CaptionSet, Card, Scale, SourceFile, make_items
+from ..schema import CaptionSet, Card, Scale, SourceFile, bibtex, make_items
 
 _PAGE = "https://github.com/google-research-datasets/Image-Caption-Quality-Dataset"
 #: A pair of fewer answers than this, or of more skips than that, is dropped (section 3.2).
@@ -74,13 +74,7 @@ CARD = Card(
     title="Caption-Quality",
     revision="v1.0",
     licence="free for any purpose; Google asks to be named as the source",
-    citation="""@inproceedings{levinboim2021quality,
-  title={Quality Estimation for Image Captions Based on Large-scale Human Evaluations},
-  author={Levinboim, Tomer and Thapliyal, Ashish V. and Sharma, Piyush and Soricut, Radu},
-  booktitle={NAACL},
-  pages={3157--3166},
-  year={2021}
-}""",
+    citation=bibtex("levinboim2021quality"),
     homepage=_PAGE,
     scales={"overall": Scale(0, 1, 1 / 8), "good": Scale(0, 1, 1)},
     sources=(*_files("tsv"), *_files("meta")),

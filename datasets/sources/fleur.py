@@ -19,6 +19,7 @@ from ..schema import (
     Card,
     Scale,
     SourceFile,
+    bibtex,
     github,
 )
 
@@ -68,13 +69,7 @@ CARD = Card(
     title="FLEUR's own scores (a metric's, not people's)",
     revision=COMMIT,
     licence="not stated by the release",
-    citation="""@inproceedings{lee2024fleur,
-  title={{FLEUR}: An Explainable Reference-Free Evaluation Metric for Image Captioning Using a Large Multimodal
-         Model},
-  author={Lee, Yebin and Park, Imseong and Kang, Myungjoo},
-  booktitle={ACL},
-  year={2024}
-}""",
+    citation=bibtex("lee2024fleur"),
     homepage="https://github.com/Yebin46/FLEUR",
     scales={"raw": Scale(0, 1), "smoothed": Scale(0, 1)},
     sources=tuple(FILES.values()),

@@ -25,6 +25,7 @@ from ..schema import (
     Card,
     Scale,
     SourceFile,
+    bibtex,
     format_rating,
     on_scale,
 )
@@ -59,14 +60,7 @@ FLICKR8K_EXPERT = Card(
     title="Flickr8k-Expert",
     revision=COMMIT,
     licence="CC0-1.0 for the judgements; the photographs remain their owners'",
-    citation="""@article{hodosh2013framing,
-  title={Framing Image Description as a Ranking Task: Data, Models and Evaluation Metrics},
-  author={Hodosh, Micah and Young, Peter and Hockenmaier, Julia},
-  journal={Journal of Artificial Intelligence Research},
-  volume={47},
-  pages={853--899},
-  year={2013}
-}""",
+    citation=bibtex("hodosh2013framing"),
     homepage="https://hockenmaier.cs.illinois.edu/Framing_Image_Description/KCCA.html",
     scales={"overall": Scale(1, 4, 1)},
     sources=(EXPERT_JSON, TOKENS, EXPERTS),

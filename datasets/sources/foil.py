@@ -18,7 +18,7 @@ from ..errors import InputError
 from ..reading.json_files import field, read_json, texts
 from ..reading.source_files import find, locate
 from ..registry import dataset
-from ..schema import CaptionSet, CaptionSetBuilder, Card, SourceFile
+from ..schema import CaptionSet, CaptionSetBuilder, Card, SourceFile, bibtex
 from .coco_captions import COCO_CAPTIONS, coco_id, read_captions
 from .fleur import COMMIT, fleur
 
@@ -39,14 +39,7 @@ CARD = Card(
     title="FOIL",
     revision=COMMIT,
     licence="CC BY 4.0 (COCO's captions); that of the foils is not stated",
-    citation="""@inproceedings{shekhar2017foil,
-  title={FOIL it! Find One mismatch between Image and Language caption},
-  author={Shekhar, Ravi and Pezzelle, Sandro and Klimovich, Yauhen and Herbelot, Aur{\\'e}lie and
-          Nabi, Moin and Sangineto, Enver and Bernardi, Raffaella},
-  booktitle={ACL},
-  pages={255--265},
-  year={2017}
-}""",
+    citation=bibtex("shekhar2017foil"),
     homepage="https://foilunitn.github.io/",
     sources=(JSON, ORIGINAL, COCO_CAPTIONS),
 )

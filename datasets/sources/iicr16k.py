@@ -18,7 +18,7 @@ from ..errors import InputError
 from ..reading.source_files import find
 from ..reading.table import JudgementColumns, read_table
 from ..registry import dataset
-from ..schema import CaptionSet, Card, Scale, SourceFile
+from ..schema import CaptionSet, Card, Scale, SourceFile, bibtex
 from .coco_captions import all_coco_references, coco_id
 from .flickr8k import EXPERT_JSON, flickr8k_references, load_flickr8k_expert
 
@@ -37,13 +37,7 @@ def _card(
         title=title,
         revision="2023",
         licence="not stated by the paper",
-        citation="""@inproceedings{scott2023improved,
-  title={Improved Image Caption Rating -- Datasets, Game, and Model},
-  author={Scott, Andrew Taylor and Narins, Lothar D. and Kulkarni, Anagha and Castanon, Mar and
-          Kao, Benjamin and Ihorn, Shasta and Siu, Yue-Ting and Yoon, Ilmi},
-  booktitle={Extended Abstracts of CHI},
-  year={2023}
-}""",
+        citation=bibtex("scott2023improved"),
         homepage=_PAGE,
         scales={"overall": Scale(1, 5, 1)},
         sources=sources,

@@ -8,8 +8,7 @@ split. A strength of 2 is "substantially better", 1 "marginally better", 0 "Neut
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ from ..errors import InputError
 from ..reading.json_files import field, read_json_lines
 from ..reading.source_files import find
 from ..registry import dataset
-from ..schema import CaptionSet, CaptionSetBuilder, Card, SourceFile, github
+from ..schema import CaptionSet, CaptionSetBuilder, Card, SourceFile, bibtex, github
 
 _COMMIT = "96d393777e2528becd8a7afa1389eb4b65084793"
 DIMENSIONS = {
@@ -29,13 +28,7 @@ DIMENSIONS = {
 }
 GRADES = {"marginally": 1.0, "substantially": 2.0}
 _BETTER = re.compile(r"(.+) is (marginally|substantially) better")
-_CITATION = """@inproceedings{garg2024imageinwords,
-  title={{ImageInWords}: Unlocking Hyper-Detailed Image Descriptions},
-  author={Garg, Roopal and Burns, Andrea and Karagol Ayan, Burcu and Bitton, Yonatan and Montgomery, Ceslee and
-          Onoe, Yasumasa and Bunner, Andrew and Krishna, Ranjay and Baldridge, Jason and Soricut, Radu},
-  booktitle={EMNLP},
-  year={2024}
-}"""
+_CITATION = bibtex("garg2024imageinwords")
 
 
 def _source(path: str, folder: str, sha256: str) -> SourceFile:
@@ -62,23 +55,6 @@ def _card(name: str, title: str, source: SourceFile) -> Card:
     )
 
 
-@dataclass(frozen=True)
-class Comparison:
-    """The two descriptions of a file's lines.
-
-    Attributes:
-        image: the key of the image's name.
-        captions: the keys of both descriptions.
-        systems: their names in preferences, in the same order.
-        preferences: the key of the object of preferences; empty where they stand in the line itself.
-    """
-
-    image: str
-    captions: tuple[str, str]
-    systems: tuple[str, str]
-    preferences: str = ""
-
-
 IIW_400 = _card(
     "iiw_400",
     "ImageInWords, IIW-400",
@@ -102,35 +78,43 @@ IIW_DOCCI = _card(
 @dataset(IIW_400)
 def load_iiw_400(root: Path) -> CaptionSet:
     """Read the 100 images of IIW-400 on which people compared descriptions; the others have none to compare."""
-    comparison = Comparison(
-        "image/key", ("IIW", "IIW-P5B"), ("IIW-Human", "IIW-P5B"), "iiw-human-sxs-iiw-p5b"
-    )
-    return _read(find(root, IIW_400, IIW_400.sources[0]), comparison, IIW_400)
+    systems_by_key = {"IIW": "IIW-Human", "IIW-P5B": "IIW-P5B"}
+    return _read(root, IIW_400, "image/key", systems_by_key, "iiw-human-sxs-iiw-p5b")
 
 
 @dataset(IIW_DOCCI)
 def load_iiw_docci(root: Path) -> CaptionSet:
     """Read IIW's and DOCCI's descriptions of the same images."""
-    comparison = Comparison("image", ("IIW", "DOCCI"), ("IIW", "DOCCI"))
-    return _read(find(root, IIW_DOCCI, IIW_DOCCI.sources[0]), comparison, IIW_DOCCI)
+    return _read(root, IIW_DOCCI, "image", {"IIW": "IIW", "DOCCI": "DOCCI"})
 
 
-def _read(path: Path, comparison: Comparison, card: Card) -> CaptionSet:
+def _read(
+    root: Path, card: Card, image_key: str, systems_by_key: Mapping[str, str], key: str = ""
+) -> CaptionSet:
+    """Read the lines that compare two descriptions.
+
+    Args:
+        root, card: the dataset's file and where it is.
+        image_key: the key of the image's name.
+        systems_by_key: the keys of both descriptions, with their names in preferences.
+        key: the key of the object of preferences; empty where they stand in the line itself.
+    """
+    path = find(root, card, card.sources[0])
+    systems = list(systems_by_key.values())
     builder = CaptionSetBuilder()
     for number, row in read_json_lines(path):
         where = f"{path}:{number}"
-        key = comparison.preferences
         if key and key not in row:
             continue
         preferences: Mapping[str, Any] = field(row, key, dict, where) if key else row
         strengths = {
-            dimension: _strength(preferences, name, comparison.systems, where)
+            dimension: _strength(preferences, name, systems, where)
             for name, dimension in DIMENSIONS.items()
         }
-        image = field(row, comparison.image, str, where)
+        image = field(row, image_key, str, where)
         a, b = (
             builder.add_item(image, field(row, name, str, where), system=system)
-            for name, system in zip(comparison.captions, comparison.systems, strict=True)
+            for name, system in systems_by_key.items()
         )
         for dimension, strength in strengths.items():
             builder.prefer(image, a, b, dimension, strength)
@@ -138,7 +122,7 @@ def _read(path: Path, comparison: Comparison, card: Card) -> CaptionSet:
 
 
 def _strength(
-    preferences: Mapping[str, Any], name: str, systems: tuple[str, str], where: str
+    preferences: Mapping[str, Any], name: str, systems: Sequence[str], where: str
 ) -> float:
     """Return a preference's strength, positive where the first description is better.
 

@@ -7,12 +7,11 @@ fluency. Parquet files of a split are read from `longcap_arena/default/dci_val.d
 
 from __future__ import annotations
 
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
-from ..reading.source_files import find, locate_all
-from ..reading.table import JudgementColumns, read_table
 from ..registry import dataset
-from ..schema import CaptionSet, Card, Scale, SourceFile
+from ..schema import CaptionSet, Card, Scale, SourceFile, bibtex
+from .polaris import read_hub
 
 _PAGE = "https://huggingface.co/datasets/Ka2ukiMatsuda/LongCap-Arena"
 DIMENSIONS = {"desc": "descriptiveness", "rel": "relevance", "flu": "fluency"}
@@ -41,13 +40,7 @@ CARD = Card(
     title="LongCap-Arena",
     revision="2025; the reader was not run on the original",
     licence="BSD-3-Clause-Clear",
-    citation="""@inproceedings{matsuda2025vela,
-  title={{VELA}: An {LLM}-Hybrid-as-a-Judge Approach for Evaluating Long Image Captions},
-  author={Matsuda, Kazuki and Wada, Yuiga and Hirano, Shinnosuke and Otsuki, Seitaro and Sugiura, Komei},
-  booktitle={EMNLP},
-  pages={8691--8707},
-  year={2025}
-}""",
+    citation=bibtex("matsuda2025vela"),
     homepage=_PAGE,
     scales=dict.fromkeys(DIMENSIONS.values(), SCALE),
     sources=tuple(FILES.values()),
@@ -62,39 +55,5 @@ def load_longcap_arena(root: Path) -> CaptionSet:
     Raises:
         InputError: where none is there, or a file is malformed.
     """
-    paths = [
-        (keys, path) for keys, source in FILES.items() for path in locate_all(root, CARD, source)
-    ]
-    if not paths:
-        find(root, CARD, CARD.sources[0])
-    places: list[str] = []
-    image_ids: list[str] = []
-    captions: list[str] = []
-    values: list[float] = []
-    references: list[tuple[str, ...]] = []
-    splits: list[str] = []
-    dimensions: list[str] = []
-    for (part, dimension), path in paths:
-        table = read_table(path)
-        name = table.first_of("file_name", "imgid", "image.path", "image") or "file_name"
-        places += table.places
-        image_ids += [PurePosixPath(image).name for image in table.filled(name)]
-        captions += [
-            " ".join(caption.split()) for caption in table.filled(table.first_of("mt") or "cand")
-        ]
-        values += table.floats(table.first_of("human_score") or "score", SCALE)
-        references += [
-            tuple(" ".join(text.split()) for text in texts) for texts in table.references("refs")
-        ]
-        splits += [PARTS[part]] * len(table)
-        dimensions += [DIMENSIONS[dimension]] * len(table)
-    return JudgementColumns(
-        places,
-        image_ids,
-        captions,
-        values,
-        references=references,
-        splits=splits,
-        dimensions=dimensions,
-        apart=True,
-    ).caption_set(CARD)
+    dimensions = {FILES[part, key]: DIMENSIONS[key] for part, key in FILES}
+    return read_hub(root, CARD, dimensions)

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from ..registry import dataset
-from ..schema import CaptionSet, Card, Scale, github
+from ..schema import CaptionSet, Card, Scale, bibtex, github
 from .polaris import read_hub, sources_of
 
 _PAGE = "https://huggingface.co/datasets/Ka2ukiMatsuda/Nebula"
@@ -29,13 +29,7 @@ CARD = Card(
     title="Nebula",
     revision="2024",
     licence="see the page of the dataset",
-    citation="""@inproceedings{matsuda2024deneb,
-  title={DENEB: A Hallucination-Robust Automatic Evaluation Metric for Image Captioning},
-  author={Matsuda, Kazuki and Wada, Yuiga and Sugiura, Komei},
-  booktitle={ACCV},
-  pages={3570--3586},
-  year={2024}
-}""",
+    citation=bibtex("matsuda2024deneb"),
     homepage=_PAGE,
     scales={"overall": Scale(0, 1)},
     sources=(_TRAIN, _VALIDATION, TEST),

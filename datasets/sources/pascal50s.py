@@ -13,7 +13,7 @@ from ..errors import InputError
 from ..reading.json_files import field, read_json, texts
 from ..reading.source_files import find
 from ..registry import dataset
-from ..schema import CaptionSet, CaptionSetBuilder, Card
+from ..schema import CaptionSet, CaptionSetBuilder, Card, bibtex
 from .fleur import COMMIT, fleur
 
 CATEGORIES = ("HC", "HI", "HM", "MM")
@@ -28,13 +28,7 @@ CARD = Card(
     title="PASCAL-50S",
     revision=COMMIT,
     licence="not stated by the release",
-    citation="""@inproceedings{vedantam2015cider,
-  title={CIDEr: Consensus-based Image Description Evaluation},
-  author={Vedantam, Ramakrishna and Zitnick, C. Lawrence and Parikh, Devi},
-  booktitle={CVPR},
-  pages={4566--4575},
-  year={2015}
-}""",
+    citation=bibtex("vedantam2015cider"),
     homepage="https://vrama91.github.io/cider/",
     sources=(PAIRS,),
     expected={"images": 1000, "preferences": 4000},

@@ -1,4 +1,4 @@
-"""Polaris: 131,020 judgements by 550 people of captions by ten systems (Wada et al. 2024); and the reader that Nebula shares.
+"""Polaris: 131,020 judgements by 550 people of captions by ten systems (Wada et al. 2024); and the reader that Nebula and LongCap-Arena share.
 
 One row is a judgement, in the layout of the Hugging Face Hub. The columns, with what the CSV files and the other
 dataset call them: `refs`, `cand` (`mt`), `human_score` (`score`), and the image `img` (`image`), of which the file
@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePosixPath
 
 from ..errors import InputError
 from ..reading.source_files import find, locate_all
 from ..reading.table import JudgementColumns, Table, read_table
 from ..registry import dataset
-from ..schema import CaptionSet, Card, Scale, SourceFile
+from ..schema import CaptionSet, Card, Scale, SourceFile, bibtex
 
 #: How splits are called in file names, and what they are called here.
 SPLITS = {"train": "train", "val": "validation", "test": "test"}
@@ -44,17 +44,21 @@ def sources_of(name: str, page: str) -> tuple[SourceFile, ...]:
     )
 
 
-def read_hub(root: Path, card: Card) -> CaptionSet:
-    """Read the splits that are there; at least one has to be.
+def read_hub(
+    root: Path, card: Card, dimensions: Mapping[SourceFile, str] | None = None
+) -> CaptionSet:
+    """Read the files that are there; at least one has to be.
+
+    Args:
+        root: the data folder.
+        card: its sources name their splits.
+        dimensions: what each file's scores are of; `overall` where it is not named.
 
     Raises:
         InputError: where none is there, a part of one is missing, or a file is malformed.
     """
-    paths_by_split = {
-        split: locate_all(root, card, source)
-        for split, source in zip(SPLITS.values(), card.sources, strict=True)
-    }
-    if not any(paths_by_split.values()):
+    paths_by_source = {source: locate_all(root, card, source) for source in card.sources}
+    if not any(paths_by_source.values()):
         find(root, card, card.sources[0])
     places: list[str] = []
     image_ids: list[str] = []
@@ -62,8 +66,10 @@ def read_hub(root: Path, card: Card) -> CaptionSet:
     values: list[float] = []
     references: list[tuple[str, ...]] = []
     splits: list[str] = []
-    for split, paths in paths_by_split.items():
+    rated_dimensions: list[str] = []
+    for source, paths in paths_by_source.items():
         _check_parts(paths)
+        dimension = (dimensions or {}).get(source, "overall")
         for path in paths:
             table = read_table(path)
             row_references = [tuple(map(_squeeze, refs)) for refs in table.references("refs")]
@@ -71,9 +77,10 @@ def read_hub(root: Path, card: Card) -> CaptionSet:
             image_ids += _image_ids(table, row_references)
             captions += [_squeeze(c) for c in table.texts(table.first_of(*_CAPTIONS) or "cand")]
             name = table.first_of(*_SCORES) or "human_score"
-            values += table.floats(name, card.scales["overall"])
+            values += table.floats(name, card.scales[dimension])
             references += row_references
-            splits += [split] * len(table)
+            splits += [source.split] * len(table)
+            rated_dimensions += [dimension] * len(table)
     folder = root / card.name / "images"
     return JudgementColumns(
         places,
@@ -82,6 +89,7 @@ def read_hub(root: Path, card: Card) -> CaptionSet:
         values,
         references=references,
         splits=splits,
+        dimensions=rated_dimensions,
         images=[str(folder / i) for i in image_ids] if folder.is_dir() else None,
         apart=True,
     ).caption_set(card)
@@ -124,13 +132,7 @@ CARD = Card(
     title="Polaris",
     revision="2024",
     licence="BSD",
-    citation="""@inproceedings{wada2024polos,
-  title={Polos: Multimodal Metric Learning from Human Feedback for Image Captioning},
-  author={Wada, Yuiga and Kaneda, Kanta and Saito, Daichi and Sugiura, Komei},
-  booktitle={CVPR},
-  pages={13559--13568},
-  year={2024}
-}""",
+    citation=bibtex("wada2024polos"),
     homepage=_PAGE,
     scales={"overall": Scale(0, 1)},
     sources=sources_of("polaris", _PAGE),

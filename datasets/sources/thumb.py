@@ -13,7 +13,7 @@ from ..errors import InputError
 from ..reading.json_files import field, rating, read_json_lines, texts
 from ..reading.source_files import find
 from ..registry import dataset
-from ..schema import CaptionSet, CaptionSetBuilder, Card, Scale, SourceFile, github
+from ..schema import CaptionSet, CaptionSetBuilder, Card, Scale, SourceFile, bibtex, github
 
 _COMMIT = "fd099b4f311d9c4fd24e6c58ef0df038ec1615f3"
 _RELEASE = f"https://github.com/jungokasai/THumB/blob/{_COMMIT}/mscoco"
@@ -47,13 +47,7 @@ CARD = Card(
     title="THumB 1.0",
     revision=_COMMIT,
     licence="not stated by the release; captions CC BY 4.0 (COCO)",
-    citation="""@inproceedings{kasai2022transparent,
-  title={Transparent Human Evaluation for Image Captioning},
-  author={Kasai, Jungo and Sakaguchi, Keisuke and Dunagan, Lavinia and Morrison, Jacob and
-          Le Bras, Ronan and Choi, Yejin and Smith, Noah A.},
-  booktitle={NAACL},
-  year={2022}
-}""",
+    citation=bibtex("kasai2022transparent"),
     homepage="https://github.com/jungokasai/THumB",
     scales={
         "precision": Scale(1, 5, 1),

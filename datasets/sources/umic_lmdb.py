@@ -26,7 +26,7 @@ from ..reading.json_files import field, rating, read_json, read_text, texts
 from ..reading.source_files import find, locate, sha256
 from ..reading.table import read_table
 from ..registry import dataset
-from ..schema import CaptionSet, Card, Scale, SourceFile, github, make_items
+from ..schema import CaptionSet, Card, Scale, SourceFile, bibtex, github, make_items
 from .coco_captions import COCO_REFERENCES, coco_id, coco_references
 from .fleur import fleur
 from .flickr8k import TOKENS, flickr8k_references, read_token_file, references_of
@@ -61,21 +61,8 @@ CAPEVAL_TABLE = SourceFile(
     "capeval1k/capeval.csv", "https://github.com/hwanheelee1993/UMIC", alternative=True
 )
 
-_LEE = """@inproceedings{lee2021umic,
-  title={UMIC: An Unreferenced Metric for Image Captioning via Contrastive Learning},
-  author={Lee, Hwanhee and Yoon, Seunghyun and Dernoncourt, Franck and Bui, Trung and Jung, Kyomin},
-  booktitle={ACL-IJCNLP (Volume 2: Short Papers)},
-  pages={220--226},
-  year={2021}
-}"""
-_ADITYA = """@article{aditya2015images,
-  title={From Images to Sentences through Scene Description Graphs using Commonsense Reasoning
-         and Knowledge},
-  author={Aditya, Somak and Yang, Yezhou and Baral, Chitta and Fermuller, Cornelia and
-          Aloimonos, Yiannis},
-  journal={arXiv preprint arXiv:1511.03292},
-  year={2015}
-}"""
+_LEE = bibtex("lee2021umic")
+_ADITYA = bibtex("aditya2015images")
 
 
 def _card(

@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from captau.benchmarks.large.folders import lock_folder
-from captau.benchmarks.large.thresholds import wilson_interval
+from captau.benchmarks.large.filtering import wilson_interval
+from captau.benchmarks.large.run_folder import lock_folder
 from tests.benchmarks.large.large_sets import command, put, rows_of, score, scores_in, write
 
 

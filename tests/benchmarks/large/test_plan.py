@@ -1,39 +1,51 @@
-"""The scripts that make docs/scale_plan.md, one after the other, on small sets."""
+"""Rounds of merging: every key of every file reaches the file of its range, and the opens grow as n log n."""
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
-from pathlib import Path
+from fractions import Fraction
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-SCRIPTS = Path(__file__).parents[3] / "scripts" / "speed"
-
-pytestmark = pytest.mark.docs
-
-
-def run_script(name, *words):
-    """Return what a script prints."""
-    command = [sys.executable, str(SCRIPTS / name), *map(str, words)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+from captau.benchmarks.large import plan
+from captau.benchmarks.large.plan import MergeRound, plan_rounds
 
 
-def test_a_plan_is_written_from_measured_runs_and_a_simulation(tmp_path):
-    measured, simulated, page = (tmp_path / name for name in ("m.json", "s.json", "plan.md"))
-    sizes = ["--rows", 20_000, 40_000, "--engines", "local"]
-    run_script("benchmark_scale.py", *sizes, "--folder", tmp_path / "sets", "--output", measured)
-    simulated.write_text(run_script("simulate_large_set.py", "--rows", 60_000), encoding="utf-8")
-    run_script("plan_scale.py", measured, simulated, "--output", page)
-    simulation = json.loads(simulated.read_text(encoding="utf-8"))
-    # Three shards of 20,000 rows, each in five parts of 4,000.
-    assert (simulation["rows"], simulation["parts"]) == (60_000, 15)
-    tasks = simulation["tasks"]
-    assert (tasks["read"], tasks["count"], tasks["score"]) == (3, 15, 15)
-    text = page.read_text(encoding="utf-8")
-    assert text.startswith("# A plan for 6e+04 captions\n")
-    assert "| stage | 20,000 | 40,000 |" in text
-    assert f"| tasks | {sum(tasks.values())} |" in text
+@settings(deadline=None)
+@given(st.integers(1, 40), st.integers(0, 1 << 30), st.sampled_from([2, 4]))
+def test_the_last_files_hold_each_range_of_all_files(n_files, n_bytes, fan):
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(plan, "FAN", fan)
+        rounds = plan_rounds(n_files, n_bytes)
+    # By number, the original files that a file is made of, and the range of its keys from 0 to 1.
+    files = [({i}, (Fraction(0), Fraction(1))) for i in range(n_files)]
+    for merge_round in rounds:
+        outputs = []
+        for task in range(merge_round.n_tasks):
+            number, n_ranges, inputs = merge_round.inputs(task)
+            bounds = (Fraction(number, n_ranges), Fraction(number + 1, n_ranges))
+            assert len(inputs) <= fan
+            for i in inputs:
+                assert files[i][1][0] <= bounds[0] < bounds[1] <= files[i][1][1]
+            assert sum(len(files[i][0]) for i in inputs) == len(
+                set().union(*(files[i][0] for i in inputs))
+            )
+            outputs.append((set().union(*(files[i][0] for i in inputs)), bounds))
+        files = outputs
+    assert all(sources == set(range(n_files)) for sources, _ in files)
+    ends = [bounds for _, bounds in files]
+    assert ends == [(Fraction(i, len(ends)), Fraction(i + 1, len(ends))) for i in range(len(ends))]
+
+
+def test_few_files_are_merged_in_one_round():
+    """250 files of 2.2 GB, as 10⁶ rows make: ranges of 128 MiB are 16, so 17 or more are 32."""
+    assert plan_rounds(250, 2_219_000_000) == (MergeRound(250, 1, 250, 32),)
+
+
+def test_opens_grow_more_slowly_than_files_times_ranges():
+    """10⁹ rows in 31,250 files of 70 MB would be 5·10⁸ opens in one round of 16,384 ranges."""
+    rounds = plan_rounds(31_250, 31_250 * 70_000_000)
+    assert rounds == (MergeRound(31_250, 1, 256, 256), MergeRound(123, 256, 123, 64))
+    n_opens = [sum(len(r.inputs(task)[2]) for task in range(r.n_tasks)) for r in rounds]
+    assert n_opens == [31_250 * 256, 123 * 256 * 64]

@@ -9,7 +9,7 @@ import threading
 import fsspec
 import pytest
 
-from captau.benchmarks.large.folders import ResultFolder
+from captau.benchmarks.large.run_folder import ResultFolder
 from tests.benchmarks.large.large_sets import command, rows_of, score, write
 from tests.conftest import says
 

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from captau.benchmarks.large import merge_rounds, stages
+from captau.benchmarks.large import plan, stages
 from captau.datasets.shards import shard_rows
 from captau.datasets.shards.shard_files import find_shards
 from captau.datasets.shards.shard_rows import Columns, read_rows
@@ -54,7 +54,7 @@ def one_part_run(rows, tmp_path_factory):
 
 def test_parts_may_have_more_rows_than_a_shard(rows, one_part_run, tmp_path, monkeypatch):
     """Shards of 30 rows are cut into pieces of 5, and parts of 50 rows are made of ten."""
-    monkeypatch.setattr("captau.benchmarks.large.parts.ROWS", 5)
+    monkeypatch.setattr("captau.benchmarks.large.stage_runner.ROWS", 5)
     for i in range(3):
         write(tmp_path / "set" / f"{i}.parquet", rows[i * 30 : i * 30 + 30])
     score(tmp_path / "set", tmp_path / "out", rows=50)
@@ -71,7 +71,7 @@ def test_small_shards_of_long_texts_are_not_joined_to_a_part(
         write(tmp_path / "set" / f"{i}.jsonl", rows[i * 30 : i * 30 + 30])
     score(tmp_path / "set", tmp_path / "joined", rows=1000)
     assert len(list((tmp_path / "joined" / "scores").iterdir())) == 1
-    monkeypatch.setattr("captau.benchmarks.large.parts.MOST_BYTES", 11_000)
+    monkeypatch.setattr("captau.benchmarks.large.stage_runner.MOST_BYTES", 11_000)
     score(tmp_path / "set", tmp_path / "out", rows=1000)
     check_equal(one_part_run, tmp_path / "out")
     parts = json.loads((tmp_path / "out" / "manifest.json").read_text())["parts"]
@@ -358,7 +358,7 @@ def test_a_set_that_shrank_does_not_replace_the_scores_of_the_whole(loss, rows, 
 @pytest.mark.parametrize("dies_after", [None, 3, 30, 45])
 def test_rounds_of_merging_change_no_score(dies_after, one_part_run, rows, tmp_path, monkeypatch):
     """23 parts are merged in five rounds of two files; a run that stops in any of them goes on."""
-    monkeypatch.setattr(merge_rounds, "FAN", 2)
+    monkeypatch.setattr(plan, "FAN", 2)
     path = write(tmp_path / "set.jsonl", rows)
     if dies_after is not None:
         with monkeypatch.context() as patched:
