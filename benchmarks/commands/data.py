@@ -16,9 +16,8 @@ from ...datasets.download import fetch as download
 from ...datasets.download import imports
 from ...datasets.download.fetch import silent
 from ...datasets.errors import InputError
-from ...datasets.images import find_image
 from ...datasets.own_references import find_own_references
-from ...datasets.reading.source_files import missing, partly, size, state, used
+from ...datasets.reading.source_files import find_image, missing, partly, size, state, used
 from ...datasets.schema import CaptionSet, Card
 from ...metrics.text.spice import models as spice_models
 from ..runs.progress_bar import DownloadProgress, StepProgress

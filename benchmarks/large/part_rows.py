@@ -21,8 +21,14 @@ import pyarrow.parquet as pq
 from ...datasets.cache import replacing
 from ...datasets.errors import InputError
 from ...datasets.reading.source_files import sha256
-from ...datasets.shards.object_store import is_url
-from ...datasets.shards.shard_files import Shard, find_shards, kind_of, local_copy, plain_name
+from ...datasets.shards.shard_files import (
+    Shard,
+    find_shards,
+    is_url,
+    kind_of,
+    local_copy,
+    plain_name,
+)
 from ...datasets.shards.shard_rows import (
     IMAGES,
     Columns,

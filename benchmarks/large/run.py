@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ...datasets.errors import InputError
-from ...datasets.shards.object_store import is_url
-from ...datasets.shards.shard_files import Shard, check_unchanged, find_shards
+from ...datasets.shards.shard_files import Shard, check_unchanged, find_shards, is_url
 from ...datasets.shards.shard_rows import CorruptError, column_types
 from ...metrics.base import Metric
 from ...metrics.rows import Rows

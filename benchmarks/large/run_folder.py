@@ -19,8 +19,7 @@ from filelock import FileLock, Timeout
 from ...datasets.cache import cache_folder, replacing
 from ...datasets.errors import InputError
 from ...datasets.paths import expand_home
-from ...datasets.shards.object_store import RemotePath, is_url
-from ...datasets.shards.shard_files import Shard, find_shards, kind_of
+from ...datasets.shards.shard_files import RemotePath, Shard, find_shards, is_url, kind_of
 from ..options.large import LargeOptions
 from ..runs.output_folder import COMMAND_FILES, OPTIONAL_FILES, RUN_FILE, write_file
 from .plan import PLAN_FILES, read_plan

@@ -10,8 +10,7 @@ from typing import Any, ClassVar
 
 from ...datasets.errors import InputError
 from ...datasets.paths import expand_home
-from ...datasets.shards.object_store import is_url
-from ...datasets.shards.shard_files import kind_of
+from ...datasets.shards.shard_files import is_url, kind_of
 from ...datasets.shards.shard_rows import Columns
 from ...metrics.base import Metric
 from ..scoring.catalog import resolve_metrics

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ...datasets.images import find_image
+from ...datasets.reading.source_files import find_image
 from ..runs.results import PEOPLE_SOURCE
 from .run_dataset import RunPart
 
@@ -77,7 +77,7 @@ def embed(
 
     Args:
         parts: datasets whose run kept its items.
-        images: a folder to look for pictures in first (`datasets.images.find_image`).
+        images: a folder to look for pictures in first (`source_files.find_image`).
         room: bytes.
         advance: called after each picture.
     """

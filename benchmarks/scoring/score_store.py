@@ -27,7 +27,7 @@ import pyarrow.parquet as pq
 from ...datasets.cache import replacing, sweep
 from ...datasets.errors import InputError
 from ...datasets.paths import expand_home
-from ...datasets.shards.object_store import RemotePath
+from ...datasets.shards.shard_files import RemotePath
 from ...metrics.base import Floats
 
 logger = logging.getLogger(__name__)

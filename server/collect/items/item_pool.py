@@ -10,7 +10,7 @@ import pandas as pd
 from PIL import Image, UnidentifiedImageError
 
 from ....datasets.errors import InputError
-from ....datasets.images import find_image
+from ....datasets.reading.source_files import find_image
 from ....datasets.reading.yaml_fields import YamlFields
 from ....datasets.schema import item_ids
 from .units import StudyItem, StudyUnit, shown_caption, unit_of_item

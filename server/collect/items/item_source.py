@@ -12,8 +12,8 @@ import numpy as np
 import pandas as pd
 
 from ....datasets.errors import InputError, unknown
-from ....datasets.images import find_image
 from ....datasets.paths import expand_home
+from ....datasets.reading.source_files import find_image
 from ....datasets.reading.table import Table, read_table
 from ....datasets.reading.yaml_fields import YamlFields
 from ....datasets.registry import load, names

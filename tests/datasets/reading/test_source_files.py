@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from captau.datasets.images import find_image
+from captau.datasets.reading.source_files import find_image
 
 
 @pytest.mark.parametrize(
