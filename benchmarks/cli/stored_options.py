@@ -87,7 +87,17 @@ def _read_run_options(
             and "dataset" in by_key
         )
     ]
-    config = dict(read_run(folder, commands).run.get("config") or {})
+    run = read_run(folder, checks_numbers=False)
+    if (run.folder / "manifest.json").is_file():
+        raise InputError(
+            f"{folder} is the run of a large set, which run= does not take: captau score candidates=SHARDS "
+            f"output_dir={folder} continues it, captau score keep.run={folder} filters it, and table.md in it is its table"
+        )
+    if run.command not in commands:
+        raise InputError(
+            f"{folder} is a run of captau {run.command}; one of {', '.join(commands)} is expected"
+        )
+    config = dict(run.run.get("config") or {})
     replaced = {word.partition("=")[0] for word in typed}
     if in_memory := [key for key in config.get("in_memory", ()) if key not in replaced]:
         raise InputError(

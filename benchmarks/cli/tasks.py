@@ -214,7 +214,7 @@ def print_table(_: Command, options: Any) -> int:
     from ..reporting.joined_table import join, written_table
     from ..reporting.printed_table import TableChoices
     from ..reporting.table_layouts import LAYOUTS, appendix
-    from ..runs.finished_run import STUDY_COMMANDS, read_runs
+    from ..runs.finished_run import read_runs
     from ..sweeps.gather import run
 
     if not isinstance(options, SweepTableOptions):
@@ -224,7 +224,7 @@ def print_table(_: Command, options: Any) -> int:
             *(options.rows, options.sort, options.names, options.own, options.notes_below),
             *(options.title, options.label),
         )
-        if runs[0].command in STUDY_COMMANDS:
+        if not (runs[0].has_correlations or runs[0].has_corpus_scores):
             has_appendix = options.appendix is not None
             text = written_table(runs, choices, options.style, has_appendix=has_appendix)
             _print_or_write(text, options.output)

@@ -35,18 +35,21 @@ from ..evaluation.word_measures import (
 from ..evaluation.wording import MEASURE_LABELS, missing_splits_note, synthetic_note
 from ..options.agree import AgreeOptions
 from ..reporting.distribution_figure import difference_figure, distribution_figure
-from ..reporting.run_results import RunOutput
+from ..reporting.run_results import Results
 from ..reporting.word_figure import word_figure
 from ..runs.progress_bar import StepProgress
-from ..runs.run_output import AGREEMENT_COLUMNS, RunClock
+from ..runs.results import AGREEMENT_COLUMNS, RunClock
 from ..runs.tables import ResultTable, format_number
 from ..scoring.unavailable_metrics import describe_reasons, warn_unavailable
 from ..statistics.bootstrap import StatisticsOptions, count_blocks
 from ..statistics.rater_agreement import compute_measures
 from ..statistics.rating_table import AgreementMeasure, RatingTable
 
+#: What run.json says that the runs measure.
+MEASURES = "how well people agree with each other"
 
-def run(config: AgreeOptions) -> RunOutput:
+
+def run(config: AgreeOptions) -> Results:
     """Measure how far people agree.
 
     Returns:
@@ -83,7 +86,7 @@ def _people_record(
     }
 
 
-def _score_captions(config: AgreeOptions) -> RunOutput:
+def _score_captions(config: AgreeOptions) -> Results:
     clock = RunClock()
     sources = _load_captions(config)
     scores = score_held_out_captions(
@@ -97,18 +100,19 @@ def _score_captions(config: AgreeOptions) -> RunOutput:
     )
     warn_unavailable(list(scores.missing.values()))
     missing = {name: describe_reasons(unavailable) for name, unavailable in scores.missing.items()}
-    return RunOutput(
+    return Results(
         {"agreement.csv": scores.agreement, "human.csv": scores.choices},
         {
             **_people_record(config, sources, scores.metrics),
             "missing": missing,
             **clock.record(),
+            "measures": MEASURES,
         },
         scores.tables,
     )
 
 
-def _measure_words(config: AgreeOptions) -> RunOutput:
+def _measure_words(config: AgreeOptions) -> Results:
     clock = RunClock()
     sources = _load_captions(config)
     measures: list[WordMeasures] = []
@@ -130,7 +134,7 @@ def _measure_words(config: AgreeOptions) -> RunOutput:
         ]
     rows = [summary_rows(of_source) for of_source in measures]
     agreement = [row for of_source in rows for row in of_source]
-    return RunOutput(
+    return Results(
         {
             "agreement.csv": pd.DataFrame(agreement, columns=pd.Index(AGREEMENT_COLUMNS)),
             "words.csv": pd.concat([m.frame for m in measures], ignore_index=True),
@@ -140,6 +144,7 @@ def _measure_words(config: AgreeOptions) -> RunOutput:
             "scores": {str(config.scores): sha256(config.scores)} if config.scores else {},
             "replicates": n_replicates,
             **clock.record(),
+            "measures": MEASURES,
         },
         [
             table
@@ -171,7 +176,7 @@ class RaterAgreement:
     notes: list[str]
 
 
-def _measure_raters(config: AgreeOptions) -> RunOutput:
+def _measure_raters(config: AgreeOptions) -> Results:
     clock = RunClock()
     measured: list[RaterAgreement] = []
     with StepProgress(len(config.datasets)) as progress:
@@ -184,7 +189,7 @@ def _measure_raters(config: AgreeOptions) -> RunOutput:
     caption_sets = [of_dataset.selection.caption_set for of_dataset in measured]
     histograms = {k: v for of_dataset in measured for k, v in of_dataset.histograms.items()}
     distributions = {k: v for of_dataset in measured for k, v in of_dataset.distributions.items()}
-    return RunOutput(
+    return Results(
         {
             "agreement.csv": agreement,
             "distributions.csv": pd.DataFrame(
@@ -202,6 +207,7 @@ def _measure_raters(config: AgreeOptions) -> RunOutput:
             "stability_histogram": histograms,
             **provenance([], caption_sets, config.locations),
             **clock.record(),
+            "measures": MEASURES,
         },
         [
             *_agreement_tables(measured),

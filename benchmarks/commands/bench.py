@@ -24,11 +24,10 @@ from ..evaluation.provenance import provenance
 from ..evaluation.word_detection import blamed_words
 from ..options.bench import BenchOptions, CompareOptions
 from ..options.from_python import measuring_arguments
-from ..reporting.run_results import JudgementTables, Results
+from ..reporting.run_results import Results
 from ..runs.output_folder import run_into
 from ..runs.progress_bar import StepProgress
-from ..runs.results import BLAME_COLUMNS, RANK_COLUMNS
-from ..runs.run_output import RunClock
+from ..runs.results import BLAME_COLUMNS, RANK_COLUMNS, RunClock, tables_as_csv
 from ..runs.tables import ResultTable
 from ..scoring.catalog import metric_style
 from ..scoring.score_store import ScoreStore
@@ -190,30 +189,17 @@ def _join(
     """Return the results of the datasets that are done; run.json names the others as unfinished."""
     specs = [m.spec for m in config.metrics]
     unfinished = list(config.datasets)[len(measured) :]
-    return Results(
-        correlations=pd.concat(
+    frames = {
+        "correlations.csv": pd.concat(
             [
                 pd.concat([m.correlations, make_unavailable_rows(m.correlations, unavailable)])
                 for m, unavailable in zip(measured, missing, strict=True)
             ],
             ignore_index=True,
         ),
-        scores=pd.concat([m.scored.frame for m in measured], ignore_index=True),
-        run=_record(config, measured, missing, store)
-        | clock.record()
-        | ({"unfinished": unfinished} if unfinished else {}),
-        tables=[
-            table
-            for m, unavailable in zip(measured, missing, strict=True)
-            for table in _tables(m, unavailable, config)
-        ],
-        significance=significance_frames(measured, specs, config.tests) if config.tests else None,
-        disattenuated=pd.concat([m.disattenuated for m in measured], ignore_index=True)
-        if config.statistics.disattenuate
-        else None,
-        judgements=_judgements(measured),
-        words=_words(measured),
-        ranks=pd.DataFrame(
+        "scores.parquet": pd.concat([m.scored.frame for m in measured], ignore_index=True),
+        **_judgements(measured),
+        "ranks.csv": pd.DataFrame(
             [
                 (m.caption_set.name, dimension, coefficient, metric, rank)
                 for m in measured
@@ -221,6 +207,27 @@ def _join(
             ],
             columns=pd.Index(RANK_COLUMNS),
         ),
+    }
+    if config.tests:
+        significance, matrix = significance_frames(measured, specs, config.tests)
+        frames |= {"significance.csv": significance, "matrix.csv": matrix}
+    if config.statistics.disattenuate:
+        disattenuated = pd.concat([m.disattenuated for m in measured], ignore_index=True)
+        frames["disattenuated.csv"] = disattenuated
+    if (words := _words(measured)) is not None:
+        frames["words.parquet"] = words
+    tables = [
+        table
+        for m, unavailable in zip(measured, missing, strict=True)
+        for table in _tables(m, unavailable, config)
+    ]
+    return Results(
+        frames,
+        _record(config, measured, missing, store)
+        | clock.record()
+        | ({"unfinished": unfinished} if unfinished else {}),
+        tables,
+        other_files={"table.csv": tables_as_csv(tables)},
     )
 
 
@@ -268,19 +275,20 @@ def _tables(
     ]
 
 
-def _judgements(measured: Sequence[MeasuredDataset]) -> JudgementTables:
-    """Return what people said of the measured items, in the items' order."""
+def _judgements(measured: Sequence[MeasuredDataset]) -> dict[str, pd.DataFrame]:
+    """Return what people said of the measured items, in the items' order, by file name."""
 
     def joined(columns: Sequence[str], frames: Iterable[pd.DataFrame]) -> pd.DataFrame:
         named = zip((m.caption_set.name for m in measured), frames, strict=True)
         parts = [frame[list(columns)].assign(dataset=name) for name, frame in named]
         return pd.concat(parts, ignore_index=True)[["dataset", *columns]]
 
-    return JudgementTables(
-        joined(ITEM_COLUMNS, (m.items for m in measured)),
-        joined(RATING_COLUMNS, (m.selection.ratings for m in measured)),
-        joined((*PREFERENCE_COLUMNS, "winner"), (m.selection.preferences for m in measured)),
-    )
+    preferences = (m.selection.preferences for m in measured)
+    return {
+        "items.parquet": joined(ITEM_COLUMNS, (m.items for m in measured)),
+        "ratings.parquet": joined(RATING_COLUMNS, (m.selection.ratings for m in measured)),
+        "preferences.parquet": joined((*PREFERENCE_COLUMNS, "winner"), preferences),
+    }
 
 
 def _words(measured: Sequence[MeasuredDataset]) -> pd.DataFrame | None:

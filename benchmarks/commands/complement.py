@@ -21,9 +21,9 @@ from ..evaluation.metric_selection import CRITERIA, FOLDS, CrossValidation, part
 from ..evaluation.study import StudiedDataset, load_studies, study_record
 from ..evaluation.wording import copies_note, join_notes
 from ..options.complement import ComplementOptions
-from ..reporting.run_results import RunOutput
+from ..reporting.run_results import Results
 from ..runs.progress_bar import StepProgress
-from ..runs.run_output import RunClock
+from ..runs.results import RunClock
 from ..runs.tables import MISSING, ResultTable, format_number
 from ..scoring.catalog import metric_style
 from ..scoring.unavailable_metrics import warn_unavailable
@@ -52,7 +52,7 @@ LENGTH = "length"
 Row = dict[str, Any]
 
 
-def run(config: ComplementOptions) -> RunOutput:
+def run(config: ComplementOptions) -> Results:
     """Compare metrics with one another.
 
     Returns:
@@ -86,7 +86,7 @@ def run(config: ComplementOptions) -> RunOutput:
                 tables += _tables(_frame(of_dimension), title, labels, config.draws)
                 tables[-1] = tables[-1].with_note(copies_note(study.selection))
     warn_unavailable([s.missing for s in studies])
-    return RunOutput(
+    return Results(
         {"complementarity.csv": _frame(rows)},
         study_record(
             "complement",
@@ -97,6 +97,7 @@ def run(config: ComplementOptions) -> RunOutput:
             seed=config.seed,
             draws=config.draws,
         )
+        | {"measures": "which metrics say the same, and which add something"}
         | clock.record(),
         tables,
     )

@@ -30,11 +30,11 @@ from ..evaluation.system_ranking import (
 )
 from ..options.from_python import measuring_arguments
 from ..options.rank import RankOptions, rank_all_dimensions
-from ..reporting.run_results import RunOutput
+from ..reporting.run_results import Results
 from ..reporting.system_figure import system_figure, win_figures
 from ..runs.output_folder import run_into
 from ..runs.progress_bar import StepProgress
-from ..runs.run_output import RunClock
+from ..runs.results import RunClock
 from ..runs.tables import ResultTable, format_number
 from ..scoring.catalog import metric_style
 from ..scoring.unavailable_metrics import warn_unavailable
@@ -86,7 +86,7 @@ def rank(
     cache_root: str | Path | None = None,
     output_dir: str | Path | None = None,
     file: Mapping[str, Any] | None = None,
-) -> RunOutput:
+) -> Results:
     """Rank captioning systems by people's judgements of their captions; `captau rank` from Python.
 
     Args:
@@ -125,7 +125,7 @@ def rank(
     return run_into(output_dir, "rank", lambda: run(options))
 
 
-def run(options: RankOptions, write: Callable[[RunOutput], None] | None = None) -> RunOutput:
+def run(options: RankOptions, write: Callable[[Results], None] | None = None) -> Results:
     """Rank the systems of datasets.
 
     Args:
@@ -168,7 +168,7 @@ def _join(
     studies: Sequence[StudiedDataset],
     parts: Sequence[_RankedDataset],
     clock: RunClock,
-) -> RunOutput:
+) -> Results:
     """Return the results of the datasets that are done; run.json names the others as unfinished."""
     unfinished = [study.name for study in studies[len(parts) :]]
     frames = {
@@ -179,7 +179,7 @@ def _join(
     figures: dict[str, bytes] = {}
     for part in parts:
         figures |= part.figures
-    return RunOutput(
+    return Results(
         frames,
         study_record(
             "rank",
@@ -188,6 +188,7 @@ def _join(
             options.locations,
             studies[: len(parts)],
         )
+        | {"measures": "which captioning systems people prefer"}
         | clock.record()
         | ({"unfinished": unfinished} if unfinished else {}),
         [table for part in parts for table in part.tables],

@@ -17,8 +17,7 @@ from ..evaluation.wording import copies_note, join_notes
 from ..options.reproduce import ReproduceOptions
 from ..reporting.run_results import Results
 from ..runs.progress_bar import StepProgress
-from ..runs.results import SCORE_COLUMNS, make_correlations
-from ..runs.run_output import RunClock
+from ..runs.results import SCORE_COLUMNS, RunClock, make_correlations, tables_as_csv
 from ..runs.tables import MISSING, ResultTable, format_number
 
 COMPARISON_COLUMNS = (
@@ -70,8 +69,11 @@ def run(options: ReproduceOptions) -> Results:
         correlations = pd.concat([m.correlations for m in measured], ignore_index=True)
     metrics, caption_sets = rebuilder.metrics.values(), rebuilder.caption_sets.values()
     return Results(
-        correlations=correlations,
-        scores=scores.drop_duplicates(ignore_index=True),
+        {
+            "correlations.csv": correlations,
+            "scores.parquet": scores.drop_duplicates(ignore_index=True),
+            "comparison.csv": comparison,
+        },
         run={
             "command": "reproduce",
             "config": dict(options.configuration),
@@ -80,7 +82,7 @@ def run(options: ReproduceOptions) -> Results:
             **clock.record(),
         },
         tables=tables,
-        comparison=comparison,
+        other_files={"table.csv": tables_as_csv(tables)},
         summary=summarise(comparison),
     )
 

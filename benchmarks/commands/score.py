@@ -9,7 +9,6 @@ import json
 import logging
 import math
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -28,20 +27,10 @@ from ..options.from_python import Captions, References, captions_from_python
 from ..options.score import DocumentFrequencyOptions, NamedFile, ScoreOptions, threshold_of
 from ..options.shared import statistics_of
 from ..reporting.corpus_score_tables import ScoreChoices, make_score_tables
-from ..reporting.run_results import RunResults
+from ..reporting.run_results import Results
 from ..runs.output_folder import run_into
 from ..runs.progress_bar import StepProgress
-from ..runs.results import (
-    FORMAT,
-    add_run_file,
-    describe_environment,
-    table_files,
-    to_csv,
-    to_json,
-    to_parquet,
-)
-from ..runs.run_output import RunClock
-from ..runs.tables import ResultTable
+from ..runs.results import FORMAT, RunClock, describe_environment, to_json
 from ..scoring.caption_files import CandidateFile, ReferenceFile, read_references, read_systems
 from ..scoring.catalog import metric_style, resolve_metrics
 from ..scoring.corpus_scores import SystemScores, make_caption_items, score_system, select_images
@@ -56,57 +45,35 @@ from ..statistics.significance import MetricDifference
 logger = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, repr=False)
-class ScoreResults(RunResults):
+@dataclass(frozen=True, repr=False, kw_only=True)
+class ScoreResults(Results):
     """Results of `captau score`.
 
     Attributes:
         caption_scores: the scores of each system against each set of references.
-        run: what it takes to recompute them.
-        tables: the tables that are printed.
     """
 
     caption_scores: CaptionScores
-    run: dict[str, Any]
-    tables: list[ResultTable]
 
     @property
     def corpus(self) -> pd.DataFrame:
         """One row a system, set of references and metric: score, interval, agreement; as corpus.csv."""
-        return self.caption_scores.corpus_rows
+        return self.frames["corpus.csv"]
 
     @property
     def scores(self) -> pd.DataFrame:
         """One row a caption, one column a metric; as scores.csv."""
-        return self.caption_scores.frame
+        return self.frames["scores.csv"]
 
     @property
     def differences(self) -> pd.DataFrame | None:
         """One row a metric and pair of systems, with tests, as differences.csv; None where there is one system."""
-        return self.caption_scores.differences
+        return self.frames.get("differences.csv")
 
     @property
     def kept_captions(self) -> list[dict[str, Any]] | None:
         """The captions above the threshold as COCO results, as kept.json; None where no threshold is set."""
         return self.caption_scores.kept_captions
-
-    def files(self) -> dict[str, bytes]:
-        files: dict[str, bytes] = {}
-        if self.kept_captions is not None:
-            files["kept.json"] = to_json(self.kept_captions)
-        if self.differences is not None:
-            files["differences.csv"] = to_csv(self.differences)
-        with ThreadPoolExecutor(1) as pool:
-            items = pool.submit(to_parquet, self.caption_scores.items)
-            files |= {
-                # null where the table's notes say why
-                "corpus.json": to_json(self.caption_scores.corpus),
-                "corpus.csv": to_csv(self.corpus),
-                "scores.csv": to_csv(self.scores),
-                "items.parquet": items.result(),
-                **table_files(self.tables),
-            }
-        return add_run_file(files, self.run)
 
     def stream(self, name: str) -> bytes:
         """Return one file alone, or `scores.jsonl`: scores.csv as JSON lines, null for NaN."""
@@ -247,9 +214,19 @@ def run(config: ScoreOptions) -> ScoreResults:
     n_images = {name: sum(map(bool, file.texts.values())) for name, file in references.items()}
     choices = ScoreChoices(config.statistics, config.normalise, config.trust, config.keep)
     tables = make_score_tables(choices, metrics, missing, scores, n_images)
+    frames = {
+        "corpus.csv": scores.corpus_rows,
+        "scores.csv": scores.frame,
+        "items.parquet": scores.items,
+    }
+    if scores.differences is not None:
+        frames["differences.csv"] = scores.differences
+    other_files = {"corpus.json": to_json(scores.corpus)}  # null where the table's notes say why
+    if scores.kept_captions is not None:
+        other_files["kept.json"] = to_json(scores.kept_captions)
     return ScoreResults(
-        scores,
-        {
+        frames=frames,
+        run={
             **_record(config, scores, [*systems.values(), *references.values()]),
             "signatures": {m.spec: sign(m, [config.normalise]) for m in metrics},
             "metrics": {m.spec: vars(metric_style(m)) for m in metrics},
@@ -260,7 +237,9 @@ def run(config: ScoreOptions) -> ScoreResults:
             "scores_read_back": store.hits,
             **clock.record(),
         },
-        tables,
+        tables=tables,
+        other_files=other_files,
+        caption_scores=scores,
     )
 
 

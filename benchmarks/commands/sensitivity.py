@@ -20,10 +20,10 @@ from ..evaluation.sensitivity_analysis import (
 from ..evaluation.study import load_studies, study_record
 from ..evaluation.wording import copies_note
 from ..options.sensitivity import SensitivityOptions
-from ..reporting.run_results import RunOutput
+from ..reporting.run_results import Results
 from ..reporting.sensitivity_figure import sensitivity_figure
 from ..runs.progress_bar import StepProgress
-from ..runs.run_output import RunClock
+from ..runs.results import RunClock
 from ..runs.tables import MISSING, ResultTable, format_number
 from ..scoring.catalog import metric_style
 from ..scoring.unavailable_metrics import warn_unavailable
@@ -36,7 +36,7 @@ _DRAWN_FROM = {
 }
 
 
-def run(config: SensitivityOptions) -> RunOutput:
+def run(config: SensitivityOptions) -> Results:
     """Vary the images, raters, references, protocol or caption length behind correlations.
 
     Returns:
@@ -65,7 +65,7 @@ def run(config: SensitivityOptions) -> RunOutput:
             tables[-1] = tables[-1].with_note(copies_note(study.selection))
     frame = _frame(rows)
     warn_unavailable([s.missing for s in studies])
-    return RunOutput(
+    return Results(
         {"sensitivity.csv": frame},
         {
             **study_record(
@@ -78,6 +78,7 @@ def run(config: SensitivityOptions) -> RunOutput:
                 draws=config.draws,
             ),
             **clock.record(),
+            "measures": "how far the agreement of metrics with people moves with images, raters and choices",
             "kinds": list(config.kinds),
         },
         tables,

@@ -19,10 +19,10 @@ from ..evaluation.threshold_curves import (
 )
 from ..evaluation.wording import copies_note, join_notes
 from ..options.thresholds import ThresholdsOptions
-from ..reporting.run_results import RunOutput
+from ..reporting.run_results import Results
 from ..reporting.threshold_figure import threshold_figure
 from ..runs.progress_bar import StepProgress
-from ..runs.run_output import RunClock
+from ..runs.results import RunClock
 from ..runs.tables import ResultTable, format_number
 from ..scoring.catalog import metric_style
 from ..scoring.unavailable_metrics import warn_unavailable
@@ -56,7 +56,7 @@ RECALL_COLUMNS = (
 )
 
 
-def run(config: ThresholdsOptions) -> RunOutput:
+def run(config: ThresholdsOptions) -> Results:
     """Compute each metric's precision and recall by threshold.
 
     Returns:
@@ -81,9 +81,10 @@ def run(config: ThresholdsOptions) -> RunOutput:
     curves = pd.DataFrame(curve_rows, columns=pd.Index(THRESHOLD_COLUMNS))
     recalls = pd.DataFrame(recall_rows, columns=pd.Index(RECALL_COLUMNS))
     warn_unavailable([s.missing for s in studies])
-    return RunOutput(
+    return Results(
         {"thresholds.csv": curves, "recall.csv": recalls},
         study_record("thresholds", config.configuration, config.datasets, config.locations, studies)
+        | {"measures": "how well metrics filter captions"}
         | clock.record(),
         _tables(recalls, labels, config, studies),
         threshold_figure(curves, recalls, labels),

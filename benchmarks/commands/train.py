@@ -30,10 +30,10 @@ from ..evaluation.rater_training import HISTORY_FILE, TrainedRater, lock_folder,
 from ..evaluation.rating_errors import RatingEstimates, error_rows, error_table, estimate_ratings
 from ..evaluation.training_designs import TrainingCorpus, TrainingJob, TrainingPlan, plan_jobs
 from ..options.train import TrainOptions
+from ..reporting.run_results import Results
 from ..runs.output_folder import RUN_FILE
 from ..runs.progress_bar import StepProgress
-from ..runs.results import add_run_file, make_correlations, table_files, to_csv
-from ..runs.run_output import RunClock
+from ..runs.results import RunClock, make_correlations
 from ..runs.tables import ResultTable, format_number
 from ..scoring.score_store import ScoreStore
 from ..scoring.scorer import Scorer, metric_caveats, score_all
@@ -41,47 +41,20 @@ from ..scoring.scorer import Scorer, metric_caveats, score_all
 logger = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True)
-class TrainOutput:
-    """The results of `captau train`.
+@dataclass(frozen=True, repr=False)
+class TrainResults(Results):
+    """Results of `captau train`.
+
+    Their frames are `correlations.csv`, with a row `… mean` for several seeds; `scores.parquet`, the predictions for
+    test rows and compared metrics' scores; `training.csv`, a row an epoch, columns `rater` and `HISTORY_COLUMNS`;
+    `significance.csv`, differences of every two of the raters and compared metrics, if there are such and intervals;
+    and `rating_errors.csv`, errors of predictions against mean ratings, if the rater predicts ratings.
 
     Attributes:
-        correlations: columns of `correlations.csv`; a row `… mean` for several seeds.
-        scores: predictions for test rows, and compared metrics' scores; columns of `scores.parquet`.
-        training: a row an epoch, columns `rater` and `training.HISTORY_COLUMNS`.
-        run: what it takes to recompute them.
-        significance: differences of every two of the raters and compared metrics, columns
-            `SIGNIFICANCE_COLUMNS`; None without compared metrics or intervals.
-        errors: of predictions against mean ratings, columns `rating_errors.ERROR_COLUMNS`; empty for a rater
-            that only orders captions.
-        tables: the tables that are printed.
-        summary: a line on the use of a rater; empty where none is kept.
         spare: folders of raters that are not kept, to be removed when all is written.
     """
 
-    correlations: pd.DataFrame
-    scores: pd.DataFrame
-    training: pd.DataFrame
-    run: dict[str, Any]
-    significance: pd.DataFrame | None
-    errors: pd.DataFrame
-    tables: list[ResultTable]
-    summary: str
-    spare: list[Path]
-
-    def files(self) -> dict[str, bytes]:
-        """Return the files by name; `run.json` comes last, so its presence says that all are there."""
-        files = {
-            "training.csv": to_csv(self.training),
-            "correlations.csv": to_csv(self.correlations),
-            "scores.parquet": self.scores.to_parquet(index=False),
-            **table_files(self.tables),
-        }
-        if self.significance is not None:
-            files["significance.csv"] = to_csv(self.significance)
-        if len(self.errors):
-            files["rating_errors.csv"] = to_csv(self.errors)
-        return add_run_file(files, self.run)
+    spare: Sequence[Path] = ()
 
 
 @dataclass(frozen=True)
@@ -93,7 +66,7 @@ class _Trainings:
         histories: a frame a job.
         predictions: by dataset and label, NaN for rows that are not tested.
         estimates: of all jobs' validation and test rows.
-        spare: see `TrainOutput`.
+        spare: see `TrainResults`.
     """
 
     cards: dict[str, RaterCard]
@@ -103,7 +76,7 @@ class _Trainings:
     spare: list[Path]
 
 
-def run(options: TrainOptions, folder: Path) -> TrainOutput:
+def run(options: TrainOptions, folder: Path) -> TrainResults:
     """Train raters into folders of their own in `folder`, and measure their predictions.
 
     A training of the same options that was stopped there continues; one that was finished is
@@ -144,17 +117,25 @@ def run(options: TrainOptions, folder: Path) -> TrainOutput:
         significance = pd.concat([m.differences for m in measured], ignore_index=True)
     errors = error_rows(trainings.estimates)
     notes = design_notes(options, jobs, corpora)
-    return TrainOutput(
-        correlations=pd.concat([correlations, make_correlations(means)], ignore_index=True),
-        scores=join_scores(measured),
-        training=pd.concat(trainings.histories, ignore_index=True)[["rater", *HISTORY_COLUMNS]],
-        run=_record(options, jobs, corpora, trainings.cards) | clock.record(),
-        significance=significance,
-        errors=errors,
-        tables=[replace(t, notes=[*t.notes, *notes]) for t in tables]
-        + _mean_tables(means, options)
-        + ([error_table(errors)] if len(errors) else [])
-        + ([] if significance is None else [lead_table(measured, options.metrics)]),
+    frames = {
+        "correlations.csv": pd.concat([correlations, make_correlations(means)], ignore_index=True),
+        "scores.parquet": join_scores(measured),
+        "training.csv": pd.concat(trainings.histories, ignore_index=True)[
+            ["rater", *HISTORY_COLUMNS]
+        ],
+    }
+    tables = [replace(table, notes=[*table.notes, *notes]) for table in tables]
+    tables += _mean_tables(means, options)
+    if len(errors):
+        frames["rating_errors.csv"] = errors
+        tables.append(error_table(errors))
+    if significance is not None:
+        frames["significance.csv"] = significance
+        tables.append(lead_table(measured, options.metrics))
+    return TrainResults(
+        frames,
+        _record(options, jobs, corpora, trainings.cards) | clock.record(),
+        tables,
         summary=_usage(options, jobs, folder) if options.keep else "",
         spare=trainings.spare,
     )

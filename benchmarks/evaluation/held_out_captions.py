@@ -18,7 +18,7 @@ from ...datasets.schema import make_items
 from ...metrics.base import Floats, Metric
 from ...metrics.rows import Rows
 from ..runs.progress_bar import StepProgress
-from ..runs.run_output import AGREEMENT_COLUMNS
+from ..runs.results import AGREEMENT_COLUMNS
 from ..runs.tables import MISSING, ResultTable, format_number
 from ..scoring.catalog import MetricStyle, metric_style
 from ..scoring.corpus_scores import make_scorer

@@ -242,7 +242,7 @@ def _run_columns(folder: Path) -> Iterable[_ComparableNumbers]:
     if not expand_home(folder).is_dir():
         raise InputError(f"trust={folder} is neither '{PUBLISHED}' nor the folder of a run")
     columns: dict[tuple[Any, ...], _ComparableNumbers] = {}
-    finished = read_run(folder)
+    finished = read_run(folder, needs="correlations.csv")
     for row in finished.correlations.to_dict("records"):
         if np.isnan(row["value"]) or row["coefficient"] not in coefficient_names():
             continue

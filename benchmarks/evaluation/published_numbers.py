@@ -16,7 +16,7 @@ import pandas as pd
 
 from ...conf import own_files
 from ...datasets.errors import InputError
-from ..runs.missing_notes import parse_missing_note
+from ..runs.results import parse_missing_note
 from ..scoring.catalog import dataset_names, read_config, usual_protocol
 from ..scoring.protocol import CHOICES, Protocol
 from ..statistics.coefficients.registry import find_coefficient

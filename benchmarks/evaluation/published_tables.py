@@ -35,8 +35,8 @@ from ...datasets.errors import InputError, MissingFileError
 from ...datasets.schema import CaptionSet
 from ...metrics.base import Metric
 from ...metrics.registry import metric, metric_names
-from ..runs.missing_notes import missing_note, parse_missing_note
 from ..runs.progress_bar import StepProgress
+from ..runs.results import missing_note, parse_missing_note
 from ..scoring.caption_files import read_candidates, read_references
 from ..scoring.catalog import usual_protocol
 from ..scoring.locations import Locations

@@ -27,8 +27,7 @@ from ...datasets.shards.shard_rows import Columns
 from ..options.large import FilterOptions
 from ..runs.output_folder import OutputFolder
 from ..runs.progress_bar import RowProgress
-from ..runs.results import describe_environment, table_files, to_csv, to_json
-from ..runs.run_output import RunClock
+from ..runs.results import RunClock, add_run_file, describe_environment, table_files, to_csv
 from ..runs.tables import MISSING, ResultTable, format_number
 from ..scoring.catalog import resolve_metrics
 from .engines import Engine, open_engine
@@ -243,30 +242,28 @@ def _filter(config: FilterOptions) -> FilteredCaptions:
         examples = _example_rows(scan, results)
         tables = _make_tables(config.metric, threshold, scan, examples, n_best)
         _replace_kept_shards(kept_folder, work / KEPT_FOLDER)
-        folder.write(
-            {
-                "shards.csv": to_csv(_shard_rows(plan, results)),
-                "percentiles.csv": to_csv(scan.percentile_rows()),
-                "examples.csv": to_csv(examples),
-                **table_files(tables),
-                "run.json": to_json(
-                    {
-                        "command": "filter",
-                        "config": dict(config.configuration),
-                        "scores": config.run,
-                        "metric": config.metric,
-                        "signature": signature,
-                        "known": threshold.as_record(),
-                        "rows": scan.n_rows,
-                        "kept": scan.n_kept,
-                        "undefined": scan.n_undefined,
-                        "tied": scan.n_tied,
-                        **describe_environment(),
-                        **clock.record(),
-                    }
-                ),
-            }
-        )
+        files = {
+            "shards.csv": to_csv(_shard_rows(plan, results)),
+            "percentiles.csv": to_csv(scan.percentile_rows()),
+            "examples.csv": to_csv(examples),
+            **table_files(tables),
+        }
+        record = {
+            "command": "filter",
+            "measures": "which captions reach a threshold",
+            "config": dict(config.configuration),
+            "scores": config.run,
+            "metric": config.metric,
+            "signature": signature,
+            "known": threshold.as_record(),
+            "rows": scan.n_rows,
+            "kept": scan.n_kept,
+            "undefined": scan.n_undefined,
+            "tied": scan.n_tied,
+            **describe_environment(),
+            **clock.record(),
+        }
+        folder.write(add_run_file(files, record))
     return FilteredCaptions(tables, _summarise(scan, threshold, kept_folder), folder.path)
 
 

@@ -24,10 +24,15 @@ from ...metrics.text.cider import Cider
 from ..evaluation.caption_ranges import measure_range
 from ..evaluation.metric_reliability import Evidence, load_evidence
 from ..options.large import ROWS, LargeOptions
-from ..runs.output_folder import RUN_FILE
 from ..runs.progress_bar import RowProgress
-from ..runs.results import describe_environment, table_files, to_csv, to_json
-from ..runs.run_output import RunClock
+from ..runs.results import (
+    RunClock,
+    add_run_file,
+    describe_environment,
+    table_files,
+    to_csv,
+    to_json,
+)
 from ..scoring.unavailable_metrics import (
     UnavailableMetrics,
     describe_reasons,
@@ -111,15 +116,18 @@ def _score_large_set(config: LargeOptions) -> LargeScores:
             "costs": runner.describe_costs(),
             **clock.record(),
         }
-        files = {
-            "corpus.json": to_json(record["corpus"]),
-            "percentiles.csv": to_csv(percentile_rows(record["distributions"])),
-            "histograms.csv": to_csv(histogram_rows(record["distributions"])),
-            RECORD: to_json(record),
-            **table_files(tables),
-            RUN_FILE: to_json(run_record),
-            MANIFEST: to_json(manifest),
-        }
+        files = add_run_file(
+            {
+                "corpus.json": to_json(record["corpus"]),
+                "percentiles.csv": to_csv(percentile_rows(record["distributions"])),
+                "histograms.csv": to_csv(histogram_rows(record["distributions"])),
+                RECORD: to_json(record),
+                **table_files(tables),
+                MANIFEST: to_json(manifest),
+            },
+            run_record,
+        )
+        files[MANIFEST] = files.pop(MANIFEST)  # it comes last: with it the run is finished
         folder.write_results([_score_file(plan, part) for part in parts.rows], files)
     folder.remove_work()
     return report_scores(config, record, evidence, is_new=True)
@@ -349,6 +357,7 @@ def _describe_run(config: LargeOptions, manifest: Mapping[str, Any]) -> dict[str
     """Return what run.json says of the run's settings."""
     return {
         "command": "score",
+        "measures": "captions with metrics",
         "config": dict(config.configuration),
         "candidates": list(config.candidates),
         "references": list(config.references) or None,

@@ -21,7 +21,7 @@ from ...datasets.errors import InputError
 from ...datasets.paths import expand_home
 from ...datasets.shards.shard_files import RemotePath, Shard, find_shards, is_url, kind_of
 from ..options.large import LargeOptions
-from ..runs.output_folder import COMMAND_FILES, OPTIONAL_FILES, RUN_FILE, write_file
+from ..runs.output_folder import RUN_FILE, files_of_record, write_file
 from .plan import PLAN_FILES, read_plan
 
 
@@ -246,6 +246,7 @@ class RunFolder:
 
     def invalidate_results(self) -> None:
         """Remove the files by which an earlier run counts as finished, whose scores are about to be replaced."""
+        self._earlier_files = files_of_record(self.output.read(RUN_FILE) or b"")
         for name in (MANIFEST, RUN_FILE):
             self._remove_if_there(name)
 
@@ -263,7 +264,7 @@ class RunFolder:
         for name in self.output.list_names(SCORES):
             if name.endswith(".parquet") and name not in part_names:
                 self.output.remove(f"{SCORES}/{name}")
-        for name in (*COMMAND_FILES["score"], *OPTIONAL_FILES):
+        for name in self._earlier_files:
             if name not in files:
                 self._remove_if_there(name)
         for name, content in files.items():

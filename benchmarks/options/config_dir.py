@@ -21,7 +21,7 @@ from ...datasets.paths import expand_home
 from ...datasets.reading.rating_scales import scales_path
 from ...datasets.reading.yaml_fields import YamlFields, read_yaml_fields
 from ..evaluation.published_numbers import PaperTable
-from ..runs.missing_notes import parse_missing_note
+from ..runs.results import parse_missing_note
 from ..scoring.catalog import dataset_names, resolve_metrics, usual_protocol
 from ..scoring.locations import OWN
 from ..scoring.protocol import Protocol

@@ -13,17 +13,6 @@ from .thresholds import CurveOptions
 
 #: The formats of `captau plot`.
 FORMATS = ("svg", "png", "pdf")
-#: The figures by name, with their titles.
-CHARTS = {
-    "forest": "Coefficients with intervals",
-    "categories": "Accuracy by dimension of preferences",
-    "significance": "Which metrics differ",
-    "ratings": "How people rated",
-    "agreement": "How well people agree, and the ceilings",
-    "scores": "Scores against ratings",
-    "correlations": "Metrics against one another",
-    "precision_recall": "Filtering captions by a metric",
-}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,8 +30,7 @@ Nothing is scored. It needs pip install 'captau[report]' (matplotlib, jinja2). d
 
     run: Path = option(
         NEEDED,
-        "a finished run of bench, compare or score; one of reproduce or train has no items, and "
-        "gives a page without captions",
+        "a finished run; only one of bench, compare or score has items, and so captions on its page",
         takes="DIR",
     )
     output: Path | None = option(
@@ -71,10 +59,10 @@ Nothing is scored. It needs pip install 'captau[report]' (matplotlib, jinja2). d
             raise InputError(f"images={self.images} is not a folder")
 
 
-def _kinds_of(value: Any, _: str) -> tuple[str, ...]:
-    kinds = tuple(CHARTS) if value is None else words_of(value, "kind")
-    if not kinds:
-        raise InputError(f"kind is empty; name at least one: {', '.join(CHARTS)}")
+def _kinds_of(value: Any, key: str) -> tuple[str, ...]:
+    kinds = words_of(value, key)
+    if value is not None and not kinds:
+        raise InputError(f"{key} is empty; name a figure, or leave {key}= out for all of them")
     return kinds
 
 
@@ -93,17 +81,17 @@ Nothing is scored. It needs pip install 'captau[report]' (matplotlib). Equal res
 
     run: Path = option(
         NEEDED,
-        "a finished run; of captau bench, compare, score, reproduce or train",
+        "a finished run; one of rank, agree, sensitivity or thresholds has the figures that it drew",
         takes="DIR",
     )
     kinds: tuple[str, ...] = option(
         None,
         "which figures (default: all); forest (coefficients with intervals), categories (accuracy "
         "on preferences), significance (of captau compare), ratings, agreement, scores (against "
-        "ratings), correlations (between metrics), precision_recall",
+        "ratings), correlations (between metrics), precision_recall; of a run that drew its own, "
+        "the beginnings of their names",
         key="kind",
         read=_kinds_of,
-        check=one_of(CHARTS),
         takes="NAME|[A,B]",
     )
     formats: tuple[str, ...] = option(

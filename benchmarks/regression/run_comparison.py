@@ -45,7 +45,9 @@ def compare_runs(before_folder: Path, now_folder: Path) -> RunComparison:
     Raises:
         InputError: where a folder holds no such run, or a file that was changed.
     """
-    before, now = read_run(before_folder), read_run(now_folder)
+    before, now = (
+        read_run(folder, needs="correlations.csv") for folder in (before_folder, now_folder)
+    )
     differences = list_differences(before, now)
     metrics = sorted({*before.run.get("signatures", {}), *now.run.get("signatures", {})})
     names = f"{before.folder} and {now.folder}"

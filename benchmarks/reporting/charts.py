@@ -8,7 +8,7 @@ from typing import Any
 
 from ...datasets.errors import InputError, unknown
 from ..evaluation.threshold_curves import Conjunction
-from ..runs.finished_run import COMMANDS_WITH_SCORE, read_run
+from ..runs.finished_run import FinishedRun, read_run
 from ..runs.progress_bar import StepProgress
 from . import figure_files
 from .chart import Chart, UnavailableChart
@@ -22,7 +22,7 @@ from .system_charts import corpus_charts, difference_charts, system_violin_chart
 
 def draw_charts(
     folder: Path,
-    kinds: Sequence[str] = tuple(CHART_TITLES),
+    kinds: Sequence[str] = (),
     formats: Sequence[str] = ("svg", "png"),
     good: float | Conjunction = 0.5,
     precision: float = 0.8,
@@ -31,7 +31,7 @@ def draw_charts(
 
     Args:
         folder: the run's.
-        kinds: of charts.
+        kinds: of charts; of a run that drew its own figures, the beginnings of their names; all if it is empty.
         formats: `svg`, `png`, `pdf`, or several.
         good, precision: of precision-recall curves, as in `RunDataset`.
 
@@ -39,15 +39,18 @@ def draw_charts(
         InputError: where matplotlib is missing, a kind or format is unknown, the run is not a finished one, or
             there is nothing to draw.
     """
-    for option, words, known in (
-        ("kind", kinds, CHART_TITLES),
-        ("format", formats, figure_files.FORMATS),
-    ):
-        for word in words:
-            if word not in known:
-                raise unknown(option, word, known)
+    for form in formats:
+        if form not in figure_files.FORMATS:
+            raise unknown("format", form, figure_files.FORMATS)
+    run = read_run(folder)
+    if not (run.has_correlations or run.has_corpus_scores):
+        return _select_figures(run, kinds, formats)
     figure_files.require_packages("plot", "matplotlib")
-    parts = run_parts(read_run(folder, COMMANDS_WITH_SCORE), good, precision)
+    kinds = kinds or tuple(CHART_TITLES)
+    for kind in kinds:
+        if kind not in CHART_TITLES:
+            raise unknown("kind", kind, CHART_TITLES)
+    parts = run_parts(run, good, precision)
     files: dict[str, bytes] = {}
     undrawn: list[str] = []
     with StepProgress(len(parts) * len(kinds)) as progress, figure_files.style():
@@ -61,6 +64,26 @@ def draw_charts(
     if not files:
         raise InputError(f"nothing to draw ({'; '.join(undrawn)})")
     return figure_files.Figures(files, undrawn)
+
+
+def _select_figures(
+    run: FinishedRun, kinds: Sequence[str], formats: Sequence[str]
+) -> figure_files.Figures:
+    """Return figures that a run drew itself.
+
+    Raises:
+        InputError: where there are none of these kinds and formats, or one is not as the run drew it.
+    """
+    names = [name for name in run.files if name.endswith((".svg", ".png"))]
+    chosen = [
+        name
+        for name in names
+        if name.endswith(tuple(formats)) and name.startswith(tuple(kinds or [""]))
+    ]
+    if not chosen:
+        listed = ", ".join(names) or "none; captau draws figures where matplotlib is"
+        raise InputError(f"no figure of this kind and format; {run.folder} has {listed}")
+    return figure_files.Figures({name: run.path_of(name).read_bytes() for name in chosen})
 
 
 def make_charts(part: RunPart, kind: str) -> tuple[list[Chart], str]:

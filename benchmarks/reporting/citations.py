@@ -16,7 +16,7 @@ from ...conf import group
 from ...datasets.errors import InputError
 from ...datasets.registry import card
 from ..evaluation.wording import interval_words, rank_words
-from ..runs.finished_run import STUDY_COMMANDS, FinishedRun, check_same_data, read_runs
+from ..runs.finished_run import FinishedRun, check_same_data, read_runs
 from ..runs.tables import latex_escape
 from ..scoring.catalog import MetricStyle, read_config
 from ..scoring.protocol import Judged, Protocol
@@ -33,14 +33,6 @@ from .named_run import (
 from .scored_captions import scored_parts
 from .table_layouts import breaking
 
-#: What the runs of `STUDY_COMMANDS` measure.
-STUDIES = {
-    "rank": "which captioning systems people prefer",
-    "agree": "how well people agree with each other",
-    "sensitivity": "how far the agreement of metrics with people moves with images, raters and choices",
-    "complement": "which metrics say the same, and which add something",
-    "thresholds": "how well metrics filter captions",
-}
 #: The distributions that compute coefficients and intervals; metrics name theirs in signatures.
 COMPUTING = ("numpy", "scipy", "numba")
 
@@ -111,9 +103,9 @@ def cite(folders: Sequence[Path]) -> str:
         InputError: on a run that cannot be read, or runs over different data.
     """
     runs = read_runs(folders)
-    if runs[0].command == "score":
+    if runs[0].has_corpus_scores:
         return _cite_scores(runs)
-    if runs[0].command in STUDY_COMMANDS:
+    if not runs[0].has_correlations:
         return _cite_studies(runs)
     sources = name_runs(runs)
     works = Bibliography()
@@ -137,7 +129,7 @@ def _cite_captau(runs: Sequence[FinishedRun], works: Bibliography) -> str:
 
 
 def _cite_studies(runs: Sequence[FinishedRun]) -> str:
-    """Cite what runs of `STUDY_COMMANDS` used."""
+    """Cite what runs without correlations and corpus scores used; their run.json says what they measure."""
     check_same_data(runs)
     works = Bibliography()
     captau = _cite_captau(runs, works)
@@ -145,7 +137,9 @@ def _cite_studies(runs: Sequence[FinishedRun]) -> str:
     metrics: list[tuple[str, str, str, str]] = []
     for run in runs:
         signatures, protocols = run.run.get("signatures", {}), run.run.get("protocols", {})
-        sentences.append(f"With {captau} we measure {STUDIES[run.command]}.")
+        measures = run.run.get("measures")
+        action = f"measure {measures}" if measures else f"run its command {run.command}"
+        sentences.append(f"With {captau} we {action}.")
         for name, data in run.run.get("data", {}).items():
             protocol = protocol_of(run, protocols[name]) if name in protocols else None
             dimensions = ", ".join(protocol.dimension).replace("_", " ") if protocol else ""

@@ -16,8 +16,9 @@ import pandas as pd
 import yaml
 
 from ...datasets.errors import InputError
+from ...datasets.reading.json_files import read_text
 from ..evaluation.threshold_curves import Conjunction
-from ..runs.finished_run import COMMANDS_WITH_SCORE, FinishedRun, read_run
+from ..runs.finished_run import FinishedRun, read_run
 from ..runs.progress_bar import StepProgress
 from ..runs.tables import MISSING, ResultTable, format_p_value
 from . import figure_files as figures
@@ -87,8 +88,9 @@ def build(
             the page within its size.
     """
     figures.require_packages("report", "matplotlib", "jinja2")
-    finished = read_run(folder, COMMANDS_WITH_SCORE)
-    parts = run_parts(finished, good, precision)
+    finished = read_run(folder)
+    is_study = not (finished.has_correlations or finished.has_corpus_scores)
+    parts = [] if is_study else run_parts(finished, good, precision)
     with (
         StepProgress(sum(len(part.chart_titles) for part in parts)) as progress,
         figures.style(font_size=9),
@@ -98,7 +100,9 @@ def build(
     page = _page(finished, part_data, _ROOM if has_captions else "", None)
     embedded = None
     if has_captions:
-        megabytes = megabytes or DEFAULT_MEGABYTES.get(finished.command, 3.0)
+        megabytes = megabytes or (
+            DEFAULT_SCORE_MEGABYTES if finished.has_corpus_scores else DEFAULT_MEGABYTES
+        )
         room = int(megabytes * 1e6) - len(page.encode()) - _REMARKS
         if room < _SMALLEST_ROOM:
             raise InputError(
@@ -111,8 +115,8 @@ def build(
     return Report(output or finished.folder / PAGE, page.encode(), embedded)
 
 
-#: How large a page may be by command, unless the user says it; 3 MB for the others.
-DEFAULT_MEGABYTES = {"score": 12.0}
+#: How large a page may be, unless the user says it; and one of a user's own captions.
+DEFAULT_MEGABYTES, DEFAULT_SCORE_MEGABYTES = 3.0, 12.0
 #: Up to so many letters a cell is not broken into lines.
 _SHORT = 24
 #: Bytes that are kept for what the page says of what had no room.
@@ -139,8 +143,8 @@ def _page(
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     template = Environment(autoescape=True, trim_blocks=True).from_string(html)
     record = finished.run
-    is_score = finished.command == "score"
-    titles = [str(part["title"]) for part in parts]
+    is_score = finished.has_corpus_scores
+    titles = [str(part["title"]) for part in parts] or [f"captau {finished.command}"]
     unit = "sets of references" if is_score else "datasets"
     titles_text = ", ".join(titles) if 0 < len(titles) <= 3 else f"{len(titles)} {unit}"
     return template.render(
@@ -148,13 +152,15 @@ def _page(
         policy=f"default-src 'none'; img-src data:; style-src 'unsafe-inline'; "
         f"script-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'",
         version=version("captau"),
-        title=f"{titles_text}: {'scores of captions' if is_score else 'metrics against people'}",
+        title=f"{titles_text}: {_subject(finished)}",
         is_score=is_score,
         overview_title="Corpus scores" if is_score else "Agreement with people",
         lead=_lead(finished),
         css=Markup(css),
         script=Markup(script),
         parts=parts,
+        printed_tables=read_text(finished.path_of("table.md")) if not parts else "",
+        pictures=[] if parts else _pictures(finished),
         command=finished.command,
         comparison=_comparison(finished),
         embedded=Markup(text),
@@ -166,12 +172,28 @@ def _page(
     )
 
 
+def _subject(finished: FinishedRun) -> str:
+    if finished.has_corpus_scores:
+        return "scores of captions"
+    if finished.has_correlations:
+        return "metrics against people"
+    return str(finished.run.get("measures", "results"))
+
+
+def _pictures(finished: FinishedRun) -> list[tuple[str, str]]:
+    """Return the name and the data address of each figure that a run drew itself."""
+    names = [name for name in finished.files if name.endswith(".svg")]
+    contents = (finished.path_of(name).read_bytes() for name in names)
+    addresses = [f"data:image/svg+xml;base64,{base64.b64encode(c).decode()}" for c in contents]
+    return list(zip(names, addresses, strict=True))
+
+
 def _lead(finished: FinishedRun) -> str:
     record = finished.run
     metrics = len(record.get("signatures", {}))
     when = str(record.get("started", ""))[:10]
     lead = f"captau {finished.command}, {when}: {metrics} metric{'s' if metrics != 1 else ''}"
-    if finished.command == "score":
+    if finished.has_corpus_scores:
         return f"{lead}."
     datasets = len(record.get("data", {}))
     return f"{lead}, {datasets} dataset{'s' if datasets != 1 else ''}."
@@ -314,7 +336,7 @@ def _details(finished: FinishedRun) -> list[ResultTable]:
         (name, [package_version]) for name, package_version in record.get("versions", {}).items()
     ]
     version_table = ResultTable("Versions", "package", ["version"], versions)
-    if finished.command == "score":
+    if finished.has_corpus_scores:
         files = [(name, [digest]) for name, digest in data.items()]
         tables += [ResultTable("Files read", "file", ["SHA-256"], files), version_table]
         tables.append(_listing("All scores", finished.corpus))
@@ -337,8 +359,9 @@ def _details(finished: FinishedRun) -> list[ResultTable]:
         ResultTable("Data", "dataset", ["title", "revision", "licence", "digest (SHA-256)"], sets),
         ResultTable("Files read", "file", ["dataset", "SHA-256"], files),
         version_table,
-        _listing("All coefficients", finished.correlations),
     ]
+    if finished.has_correlations:
+        tables.append(_listing("All coefficients", finished.correlations))
     return [table for table in tables if table.rows]
 
 

@@ -46,10 +46,11 @@ from .systems_table import join_systems
 def written_table(
     runs: Sequence[FinishedRun], choices: TableChoices, style: str, *, has_appendix: bool
 ) -> str:
-    """Return the table that a run of `STUDY_COMMANDS` wrote itself.
+    """Return the table that a run without correlations and corpus scores wrote itself.
 
     Raises:
-        InputError: where choices ask for another table, there are several runs, or the run has lost its table.
+        InputError: where choices ask for another table, there are several runs, or the table is not as the run
+            wrote it.
     """
     (run, *others) = runs
     name = {"markdown": "table.md", "latex": "table.tex"}.get(style, "")
@@ -58,9 +59,7 @@ def written_table(
             f"{run.folder} is a run of captau {run.command}, which has a table of its own: name one such run, "
             "with style=markdown or style=latex, and output= if you like"
         )
-    if not run.has_file(name):
-        raise InputError(f"{run.folder / name} is missing; run captau {run.command} again")
-    return read_text(run.folder / name)
+    return read_text(run.path_of(name))
 
 
 def join(runs: Sequence[FinishedRun], choices: TableChoices = USUAL_CHOICES) -> JoinedTable:
@@ -72,7 +71,7 @@ def join(runs: Sequence[FinishedRun], choices: TableChoices = USUAL_CHOICES) -> 
         InputError: on runs over different data, a coefficient or dimension that no run has, or runs
             without any number.
     """
-    if runs[0].command == "score":
+    if runs[0].has_corpus_scores:
         return join_systems(runs, choices)
     sources = name_runs(runs)
     columns = _columns(sources, choices)

@@ -16,7 +16,7 @@ from ..evaluation.published_numbers import (
     select_numbers,
     short_citation,
 )
-from ..runs.missing_notes import parse_missing_note
+from ..runs.results import parse_missing_note
 from ..runs.tables import format_coefficient
 from ..scoring.catalog import METRIC_KINDS
 from ..statistics.coefficients.registry import find_coefficient

@@ -167,7 +167,7 @@ def run_parts(
     Raises:
         InputError: see `scored_parts`.
     """
-    return scored_parts(run) if run.command == "score" else run_datasets(run, good, precision)
+    return scored_parts(run) if run.has_corpus_scores else run_datasets(run, good, precision)
 
 
 def scored_parts(run: FinishedRun) -> list[ScoredCaptions]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -17,7 +17,8 @@ from ...datasets.paths import expand_home
 from ...datasets.preferences import PREFERENCE_COLUMNS, upgrade_preferences
 from ...datasets.reading.source_files import sha256
 from ...datasets.schema import ITEM_COLUMNS, RATING_COLUMNS
-from .output_folder import RUN_FILE
+from ..statistics.bootstrap import StatisticsOptions
+from .output_folder import RUN_FILE, UNNAMED_FILES
 from .results import (
     BLAME_COLUMNS,
     CORPUS_COLUMNS,
@@ -27,7 +28,6 @@ from .results import (
     SCORE_COLUMNS,
     SIGNIFICANCE_COLUMNS,
 )
-from .run_record import check_record
 
 logger = logging.getLogger(__name__)
 
@@ -37,12 +37,71 @@ _TEXTS = (
     *("coefficient", "test", "note", "references", "system", "system_a", "system_b"),
     *("item_id", "image_id", "agreement_coefficient", "agreement_on"),
 )
-#: Commands whose runs have correlations.
-COMMANDS = ("bench", "compare", "reproduce", "train")
-#: The same, and the command that scores a user's own captions.
-COMMANDS_WITH_SCORE = (*COMMANDS, "score")
-#: Commands that study datasets and metrics; their runs have no correlations, and tables of their own.
-STUDY_COMMANDS = ("rank", "agree", "sensitivity", "complement", "thresholds")
+#: Endings of the files whose digests are checked when a run is opened; tables and figures for people, when they are read.
+_NUMBERS = (".csv", ".parquet", ".json")
+
+
+_TEXT, _NUMBER, _NONE = (str,), (int, float), (type(None),)
+#: Types of the fields of run.json that readers use, by path; `*` stands for any name or position. A path that ends in `!` must be there.
+_FIELD_TYPES: Mapping[str, tuple[type, ...]] = {
+    "config!": (dict,),
+    "config.statistics": (dict, *_NONE),
+    "protocols": (dict,),
+    "protocols.*": (dict,),
+    "protocols.*.name!": _TEXT,
+    "protocols.*.dimension": (list,),
+    "protocols.*.dimension.*": _TEXT,
+    "protocols.*.ratings!": _TEXT,
+    "protocols.*.coefficients!": (list,),
+    "protocols.*.coefficients.*": _TEXT,
+    "protocols.*.systems": (list, *_NONE),
+    "protocols.*.systems.*": _TEXT,
+    "protocols.*.split": (*_TEXT, *_NONE),
+    "signatures": (dict,),
+    "signatures.*": _TEXT,
+    "data": (dict,),
+    "data.*": (dict,),
+    "data.*.digest!": _TEXT,
+    "data.*.revision!": _TEXT,
+    "data.*.title!": _TEXT,
+    "data.*.synthetic!": (bool,),
+    "data.*.files": (dict,),
+    "data.*.files.*": _TEXT,
+    "data.*.licence": _TEXT,
+    "data.*.citation!": _TEXT,
+    "data.*.scales": (dict,),
+    "data.*.scales.*": (dict,),
+    "data.*.scales.*.low!": _NUMBER,
+    "data.*.scales.*.high!": _NUMBER,
+    "data.*.scales.*.step": (*_NUMBER, *_NONE),
+    "data.*.faults": (list,),
+    "data.*.faults.*": _TEXT,
+    "versions!": (dict,),
+    "versions.captau!": _TEXT,
+    "versions.*": _TEXT,
+    "metrics": (dict,),
+    "metrics.*": (dict,),
+    "metrics.*.label!": _TEXT,
+    "metrics.*.order!": _NUMBER,
+    "metrics.*.scale!": _NUMBER,
+    "metrics.*.decimals!": (int,),
+    "metrics.*.note!": _TEXT,
+    "metrics.*.kind!": _TEXT,
+    "metrics.*.higher_is_better!": (bool,),
+    "metrics.*.citation!": _TEXT,
+    "floors": (dict,),
+    "floors.*": _TEXT,
+    "ceilings": (dict,),
+    "ceilings.*": _TEXT,
+    "missing": (dict,),
+    "missing.*": (dict,),
+    "missing.*.*": _TEXT,
+    "measures": _TEXT,
+    "unfinished": (list,),
+    "unfinished.*": _TEXT,
+    "files": (dict,),
+    "files.*": _TEXT,
+}
 
 
 @dataclass(frozen=True)
@@ -64,6 +123,37 @@ class FinishedRun:
     def command(self) -> str:
         """The command that ran."""
         return self.run["command"]
+
+    @cached_property
+    def files(self) -> tuple[str, ...]:
+        """The names of the files that the run wrote, the one that sweeps gather first."""
+        if "files" in self.run:
+            return tuple(self.run["files"])
+        return tuple(name for name in UNNAMED_FILES if (self.folder / name).is_file())
+
+    @property
+    def main_table(self) -> str:
+        """The name of the CSV file that sweeps gather.
+
+        Raises:
+            InputError: where the run wrote none.
+        """
+        for name in self.files:
+            if name.endswith(".csv"):
+                return name
+        raise InputError(
+            f"{self.folder} is a run of captau {self.command}, which has no numbers to join"
+        )
+
+    @property
+    def has_correlations(self) -> bool:
+        """Tell whether the run correlates metrics with people's judgements."""
+        return "correlations.csv" in self.files
+
+    @property
+    def has_corpus_scores(self) -> bool:
+        """Tell whether the run scores a user's own captions, and is not one of a large set."""
+        return "corpus.csv" in self.files
 
     @cached_property
     def correlations(self) -> pd.DataFrame:
@@ -129,15 +219,37 @@ class FinishedRun:
 
     def read_texts(self, name: str) -> pd.DataFrame:
         """Return a CSV file whose cells are all texts, empty cells empty ones."""
-        self._unchanged(name)
         try:
             return pd.read_csv(self.folder / name, dtype=str, keep_default_na=False)
         except FileNotFoundError as error:
             raise InputError(f"{self.folder / name} is missing; {self._remedy}") from error
+        except (OSError, ValueError) as error:
+            raise self._unreadable(name, error) from error
+
+    def path_of(self, name: str) -> Path:
+        """Return the path of a table or figure for people, after checking that it is as the run wrote it.
+
+        Raises:
+            InputError: where it is not, or is missing.
+        """
+        if not self.has_file(name):
+            raise InputError(f"{self.folder / name} is missing; {self._remedy}")
+        self._check_digest(name)
+        return self.folder / name
 
     def has_file(self, name: str) -> bool:
-        """Say whether the run wrote a file of that name."""
-        return (self.folder / name).is_file()
+        """Say whether the run wrote a file of that name, which is still here."""
+        return name in self.files and (self.folder / name).is_file()
+
+    def check_numbers(self) -> None:
+        """Check that the files with the run's numbers are as the run wrote them.
+
+        Raises:
+            InputError: where one was cut short or edited.
+        """
+        for name in self.files:
+            if name.endswith(_NUMBERS):
+                self._check_digest(name)
 
     def _table(self, name: str, columns: Sequence[str]) -> pd.DataFrame:
         path = self.folder / name
@@ -151,15 +263,17 @@ class FinishedRun:
         except FileNotFoundError as error:
             raise InputError(f"{path} is missing; {self._remedy}") from error
         except (OSError, ValueError) as error:
-            # pandas' parser errors and pyarrow's are ValueErrors, of several lines.
-            reason = str(error).strip().splitlines()[0]
-            raise InputError(f"{path} cannot be read ({reason}); {self._remedy}") from error
+            raise self._unreadable(name, error) from error
         if missing_columns := [c for c in columns if c not in frame.columns]:
             raise InputError(f"{path} has no column {', '.join(missing_columns)}; {self._remedy}")
-        self._unchanged(name)
         return frame
 
-    def _unchanged(self, name: str) -> None:
+    def _unreadable(self, name: str, error: Exception) -> InputError:
+        # pandas' parser errors and pyarrow's are ValueErrors, of several lines.
+        reason = str(error).strip().splitlines()[0]
+        return InputError(f"{self.folder / name} cannot be read ({reason}); {self._remedy}")
+
+    def _check_digest(self, name: str) -> None:
         path = self.folder / name
         written = self.run.get("files", {}).get(name)
         if written is not None and path.is_file() and sha256(path) != written:
@@ -172,14 +286,17 @@ class FinishedRun:
         return f"run captau {self.command} output_dir={self.folder} again"
 
 
-def read_run(folder: str | Path, commands: Sequence[str] = COMMANDS) -> FinishedRun:
+def read_run(folder: str | Path, needs: str = "", *, checks_numbers: bool = True) -> FinishedRun:
     """Read a finished run's folder.
 
     Args:
-        commands: the commands whose runs are accepted.
+        folder: the run's.
+        needs: the name of a file that the run must have written; empty for any run.
+        checks_numbers: whether its files have to be as it wrote them; not where its options alone are read.
 
     Raises:
-        InputError: where there is no run, it is unfinished, of another form, or another command's.
+        InputError: where there is no run, it is unfinished, of another form, or without that file, or where its
+            numbers are not those that it wrote.
     """
     folder = expand_home(folder)
     record = folder / RUN_FILE
@@ -196,11 +313,6 @@ def read_run(folder: str | Path, commands: Sequence[str] = COMMANDS) -> Finished
     command = run.get("command") if isinstance(run, dict) else None
     if not isinstance(command, str):
         raise InputError(f"{record} names no command; it is not captau's")
-    if command == "score" and "score" in commands and (folder / "manifest.json").is_file():
-        raise InputError(
-            f"{folder} is the run of a large set, which run= does not take: captau score candidates=SHARDS "
-            f"output_dir={folder} continues it, captau score keep.run={folder} filters it, and table.md in it is its table"
-        )
     if run.get("format") != FORMAT:
         versions = run.get("versions")
         version = versions.get("captau") if isinstance(versions, dict) else "another version"
@@ -208,18 +320,21 @@ def read_run(folder: str | Path, commands: Sequence[str] = COMMANDS) -> Finished
             f"{folder} was written in another form, by captau {version}; run captau {command} "
             f"output_dir={folder} again"
         )
-    if command not in commands:
-        remark = "; table.md in it is its table" if command in STUDY_COMMANDS else ""
+    finished = FinishedRun(folder, run)
+    _check_record(finished, record)
+    if needs and needs not in finished.files:
+        remark = "; table.md in it is its table" if finished.has_file("table.md") else ""
         raise InputError(
-            f"{folder} is a run of captau {command}; one of {', '.join(commands)} is expected{remark}"
+            f"{folder} is a run of captau {command}, which writes no {needs}, and one that does is expected{remark}"
         )
-    check_record(run, record, has_correlations=command in COMMANDS)
+    if checks_numbers:
+        finished.check_numbers()
     if unfinished := run.get("unfinished"):
         logger.warning(
             "%s is unfinished: %s is missing; captau %s run=%s output_dir=%s completes it",
             *(folder, ", ".join(unfinished), command, folder, folder),
         )
-    return FinishedRun(folder, run)
+    return finished
 
 
 def _refuse_constant(name: str) -> None:
@@ -227,15 +342,20 @@ def _refuse_constant(name: str) -> None:
 
 
 def read_runs(folders: Sequence[Path]) -> list[FinishedRun]:
-    """Read runs that are all of `captau score`, all of commands that correlate, or all of `STUDY_COMMANDS`.
+    """Read runs that can be shown together: all with correlations, all with corpus scores, or all with neither.
 
     Raises:
-        InputError: as `read_run` does, where a run is not of the first one's kind.
+        InputError: as `read_run` does, or where a run is not of the first one's kind.
     """
-    first = read_run(folders[0], (*COMMANDS_WITH_SCORE, *STUDY_COMMANDS))
-    kinds = (("score",), COMMANDS, STUDY_COMMANDS)
-    commands = next(commands for commands in kinds if first.command in commands)
-    return [first, *(read_run(folder, commands) for folder in folders[1:])]
+    first, *others = (read_run(folder) for folder in folders)
+    for run in others:
+        kinds = (first.has_correlations, first.has_corpus_scores)
+        if (run.has_correlations, run.has_corpus_scores) != kinds:
+            raise InputError(
+                f"{run.folder} is a run of captau {run.command}, which has other results than {first.folder}, one of "
+                f"captau {first.command}; name runs with the same kind of results"
+            )
+    return [first, *others]
 
 
 def check_same_data(runs: Sequence[FinishedRun]) -> None:
@@ -254,3 +374,71 @@ def check_same_data(runs: Sequence[FinishedRun]) -> None:
                     f"{first.folder} and {run.folder} are over different data: {name} is of digest "
                     f"{digest[:12]} and {data['digest'][:12]}; run one again"
                 )
+
+
+def _check_record(run: FinishedRun, path: Path) -> None:
+    """Check the fields of a run.json.
+
+    Args:
+        run: the run; with correlations it must have `protocols`, `signatures` and `data` by dataset, and with corpus
+            scores `signatures`, `metrics` and the options of its tests.
+        path: the file, for messages.
+
+    Raises:
+        InputError: where a field is missing, or of another type.
+    """
+    record = run.run
+    names = record.get("files", {})
+    if not isinstance(names, dict):
+        raise InputError(
+            f"{path}: files is {names!r:.60}, not dict; the file was edited; run it again"
+        )
+    required = set[str]()
+    if run.has_corpus_scores:
+        required = {"signatures", "metrics", "config.statistics"}
+    if run.has_correlations:
+        required = {"protocols", "data", "signatures"}
+    has_own_captions = record["command"] == "score"
+    for marked_path, types in _FIELD_TYPES.items():
+        field_path = marked_path.removesuffix("!")
+        if field_path.startswith("data.") and has_own_captions:
+            continue
+        if field_path == "config.statistics" and run.has_corpus_scores:
+            types = (dict,)
+        is_required = marked_path.endswith("!") or field_path in required
+        for name, value in _find_values(record, field_path.split("."), is_required):
+            if not isinstance(value, types) or (isinstance(value, bool) and bool not in types):
+                expected = " or ".join("null" if t is type(None) else t.__name__ for t in types)
+                problem = "is missing" if value is _MISSING else f"is {value!r:.60}, not {expected}"
+                raise InputError(f"{path}: {name} {problem}; the file was edited; run it again")
+    try:
+        StatisticsOptions(**record["config"].get("statistics") or {})
+    except TypeError as error:
+        raise InputError(f"{path}: config.statistics: {error}; run it again") from error
+
+
+_MISSING = object()
+
+
+def _find_values(
+    value: Any, keys: list[str], is_required: bool, prefix: str = ""
+) -> Iterator[tuple[str, Any]]:
+    """Yield the values of a path with their names; `_MISSING` where the last key of a required one is absent."""
+    if not keys:
+        yield prefix.removeprefix("."), value
+        return
+    key, *rest = keys
+    if key == "*":
+        children = (
+            value.items()
+            if isinstance(value, dict)
+            else enumerate(value)
+            if isinstance(value, list)
+            else ()
+        )
+        for name, child in children:
+            yield from _find_values(child, rest, is_required, f"{prefix}.{name}")
+    elif isinstance(value, dict) and key in value:
+        yield from _find_values(value[key], rest, is_required, f"{prefix}.{key}")
+    elif isinstance(value, dict) and is_required and not rest:
+        yield f"{prefix}.{key}".removeprefix("."), _MISSING

@@ -16,57 +16,34 @@ from ...datasets.errors import InputError
 from ...datasets.paths import expand_home
 
 DEFAULT_FOLDER = Path("results") / "runs"
-#: The files of each command beside run.json; a run into an old run's folder replaces them all.
-COMMAND_FILES: dict[str, tuple[str, ...]] = {
-    "bench": (
-        *("correlations.csv", "scores.parquet", "table.md", "table.tex", "table.csv"),
-        *("items.parquet", "ratings.parquet", "preferences.parquet", "ranks.csv"),
+#: The files of runs whose run.json does not name them, those that sweeps gather first; captau 0.1 wrote such.
+UNNAMED_FILES = (
+    *("correlations.csv", "agreement.csv", "corpus.csv", "systems.csv", "sensitivity.csv"),
+    *("complementarity.csv", "thresholds.csv", "recall.csv", "distributions.csv", "human.csv"),
+    *(
+        "words.csv",
+        "best_worst.csv",
+        "system_tests.csv",
+        "metric_orders.csv",
+        "wins.csv",
+        "elo.csv",
     ),
-    "score": (
-        *("corpus.json", "corpus.csv", "scores.csv", "items.parquet"),
-        *("table.md", "table.tex"),
+    *("shards.csv", "percentiles.csv", "examples.csv", "histograms.csv", "distributions.json"),
+    *("corpus.json", "manifest.json", "table.md", "table.tex"),
+    *(
+        f"{figure}.{ending}"
+        for figure in (
+            *("rating_distribution", "stability", "systems", "sensitivity", "precision_recall"),
+            "word_agreement",
+        )
+        for ending in ("svg", "png")
     ),
-    "filter": ("shards.csv", "percentiles.csv", "examples.csv", "table.md", "table.tex"),
-    "agree": (
-        *("agreement.csv", "distributions.csv", "table.md", "table.tex"),
-        *("rating_distribution.svg", "rating_distribution.png", "stability.svg", "stability.png"),
-    ),
-    "rank": (
-        *("systems.csv", "best_worst.csv", "system_tests.csv", "metric_orders.csv"),
-        *("table.md", "table.tex", "systems.svg", "systems.png"),
-    ),
-    "complement": ("complementarity.csv", "table.md", "table.tex"),
-    "sensitivity": (
-        "sensitivity.csv",
-        "table.md",
-        "table.tex",
-        "sensitivity.svg",
-        "sensitivity.png",
-    ),
-}
-COMMAND_FILES["thresholds"] = (
-    *("thresholds.csv", "recall.csv", "table.md", "table.tex"),
-    *("precision_recall.svg", "precision_recall.png"),
-)
-COMMAND_FILES["train"] = (
-    "training.csv",
-    "correlations.csv",
-    "scores.parquet",
-    "table.md",
-    "table.tex",
-)
-COMMAND_FILES["compare"] = (*COMMAND_FILES["bench"], "significance.csv", "matrix.csv")
-COMMAND_FILES["reproduce"] = (*COMMAND_FILES["bench"], "comparison.csv")
-#: Files that are written on demand, or later by `captau report`; these are replaced as well.
-OPTIONAL_FILES = (
-    *("disattenuated.csv", "kept.json", "differences.csv", "report.html"),
-    *("human.csv", "words.csv", "word_agreement.svg", "word_agreement.png"),
-    *("words.parquet", "wins.csv", "elo.csv", "rating_errors.csv"),
-    *("percentiles.csv", "histograms.csv", "distributions.json", "manifest.json"),
 )
 #: The folder of `captau plot`, whose figures are removed as well.
 PLOTS_FOLDER = "plots"
 RUN_FILE = "run.json"
+#: The page of `captau report`, which a new run removes as well.
+REPORT_FILE = "report.html"
 
 
 def check_writable(path: Path) -> None:
@@ -221,25 +198,34 @@ class OutputFolder:
             ) from error
         self._is_written = True
 
-    def _earlier_files(self) -> tuple[str, ...]:
-        """Return the files of an earlier run in this folder, as its run.json names them."""
+    def _earlier_files(self) -> list[str]:
+        """Return the files of an earlier run in this folder, and the page and figures that were made of it."""
         try:
-            command = json.loads((self.path / RUN_FILE).read_text(encoding="utf-8"))["command"]
-            plots = (
-                p
-                for p in (self.path / PLOTS_FOLDER).glob("*")
-                if p.suffix in (".svg", ".png", ".pdf")
-            )
-            wins = (p for p in self.path.glob("wins-*") if p.suffix in (".svg", ".png"))
-            return (
-                RUN_FILE,
-                *COMMAND_FILES[command],
-                *OPTIONAL_FILES,
-                *(f"{PLOTS_FOLDER}/{p.name}" for p in plots),
-                *(p.name for p in wins),
-            )
-        except (OSError, ValueError, LookupError, TypeError):
-            return ()  # there is none, or a file that is not ours
+            names = files_of_record((self.path / RUN_FILE).read_bytes())
+        except OSError:
+            return []
+        plots = (self.path / PLOTS_FOLDER).glob("*")
+        figures = [p.name for p in plots if p.suffix in (".svg", ".png", ".pdf")]
+        return [*names, *(f"{PLOTS_FOLDER}/{name}" for name in figures)] if names else []
+
+
+def files_of_record(content: bytes) -> list[str]:
+    """Return the files of the run that a run.json describes: itself first, then those it names, and the report.
+
+    The list is empty where the file is not captau's.
+    """
+    try:
+        record = json.loads(content)
+        names = list(record["files"]) if "files" in record else UNNAMED_FILES
+        is_ours = isinstance(record["command"], str) and all(map(_is_file_name, names))
+    except (ValueError, LookupError, TypeError):
+        return []
+    return [RUN_FILE, *names, REPORT_FILE] if is_ours else []
+
+
+def _is_file_name(name: str) -> bool:
+    """Tell whether a name is of a file in the folder itself, so that an edited run.json removes nothing elsewhere."""
+    return name == Path(name).name and name not in ("", "..")
 
 
 class Writable(Protocol):

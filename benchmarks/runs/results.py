@@ -1,4 +1,4 @@
-"""Columns of a run's tables, and the files that tables become."""
+"""Columns of a run's tables, the files that tables become, and what run.json says of time and versions."""
 
 from __future__ import annotations
 
@@ -7,15 +7,18 @@ import io
 import json
 import math
 import platform
+import time
 from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from ...metrics.base import Unavailability
 from ..statistics.multiple_tests import fill_corrected_p_values
 from ..statistics.significance import MetricDifference
-from .tables import ResultTable, latex_of, markdown_of
+from .tables import ResultTable, csv_of, latex_of, markdown_of
 
 if TYPE_CHECKING:
     from ..statistics.disattenuation import Disattenuation
@@ -79,6 +82,9 @@ DISATTENUATED_COLUMNS = (
     "note",
 )
 
+#: The columns of `agreement.csv`, whatever kind of agreement it is.
+AGREEMENT_COLUMNS = ("dataset", "measure", "value", "std", "n_items", "note")
+
 #: The form of a run's files, in its run.json; a new number where an older reader would go wrong.
 FORMAT = 1
 
@@ -119,6 +125,11 @@ def table_files(tables: Iterable[ResultTable]) -> dict[str, bytes]:
     }
 
 
+def tables_as_csv(tables: Iterable[ResultTable]) -> bytes:
+    """Return printed tables as one CSV file, the title of each as a comment above it."""
+    return "\n".join(csv_of(table) for table in tables).encode()
+
+
 def to_csv(frame: pd.DataFrame) -> bytes:
     """Return CSV with every float in the fewest digits that read back as the same number."""
     return frame.to_csv(index=False, lineterminator="\n").encode()
@@ -146,6 +157,23 @@ def _finite(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_finite(v) for v in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+_MISSING_MARK = "missing: "
+
+
+def missing_note(reason: Unavailability | str) -> str:
+    """Return the note of a number that was not computed for this reason.
+
+    It stands in `correlations.csv` and `comparison.csv`, and in a paper's file in place of a metric.
+    """
+    return f"{_MISSING_MARK}{reason}"
+
+
+def parse_missing_note(note: str) -> Unavailability | None:
+    """Return the reason that `missing_note` wrote; None for any other note."""
+    is_missing = note.startswith(_MISSING_MARK)
+    return Unavailability.parse(note.removeprefix(_MISSING_MARK)) if is_missing else None
 
 
 def make_correlations(rows: Iterable[dict[str, Any]]) -> pd.DataFrame:
@@ -200,6 +228,19 @@ def make_disattenuated(
         for correction in corrections
     ]
     return pd.DataFrame(rows, columns=pd.Index(DISATTENUATED_COLUMNS))
+
+
+class RunClock:
+    """The time since a run began."""
+
+    def __init__(self) -> None:
+        self._started = datetime.now(UTC)
+        self._began = time.perf_counter()
+
+    def record(self) -> dict[str, Any]:
+        """Return `started` and `seconds` until now, for `run.json`."""
+        seconds = round(time.perf_counter() - self._began, 3)
+        return {"started": self._started.isoformat(timespec="seconds"), "seconds": seconds}
 
 
 def describe_environment() -> dict[str, Any]:

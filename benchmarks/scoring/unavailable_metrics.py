@@ -13,8 +13,7 @@ from ...datasets.errors import InputError
 from ...datasets.schema import CaptionSet
 from ...metrics.base import Metric, Unavailability
 from ...metrics.rows import Rows
-from ..runs.missing_notes import missing_note
-from ..runs.results import make_correlations
+from ..runs.results import make_correlations, missing_note
 from ..runs.tables import MISSING, ResultTable
 from .catalog import metric_style
 from .protocol import Protocol

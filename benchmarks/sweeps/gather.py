@@ -36,16 +36,6 @@ from ..runs.tables import (
 from ..statistics.coefficients.registry import find_coefficient
 from .sweep import JOB_FILE, JobOutcome, Sweep, count_states, read_sweep
 
-#: The file of a run that is gathered, by command.
-RESULT_FILES = {
-    **dict.fromkeys(("bench", "compare", "reproduce", "train"), "correlations.csv"),
-    "agree": "agreement.csv",
-    "score": "corpus.csv",
-    "sensitivity": "sensitivity.csv",
-    "complement": "complementarity.csv",
-    "thresholds": "thresholds.csv",
-}
-
 
 @dataclass(frozen=True)
 class GatheredRuns:
@@ -99,7 +89,7 @@ class GatheredRuns:
         title = f"{len(self.runs)} of {len(self.outcomes)} jobs of captau {self.sweep.command}"
         overrides = self.sweep.distinct_overrides
         keys = sorted({word.partition("=")[0] for words in overrides for word in words})
-        if RESULT_FILES[self.sweep.command] != "correlations.csv":
+        if not all(run.has_correlations for run in self.runs.values()):
             columns = [str(c) for c in self.rows if c not in ("job", "overrides")]
             cells = [[row["overrides"], *(row[c] for c in columns)] for row in rows]
         else:
@@ -197,7 +187,7 @@ def run(config: SweepTableOptions) -> GatheredRuns:
     """Gather the results of a sweep's jobs; `rerun` runs the unfinished jobs first.
 
     Raises:
-        InputError: where there is no sweep, or its command makes no table.
+        InputError: where there is no sweep.
     """
     gathered = gather(config.sweep)
     if config.rerun and gathered.unfinished:
@@ -224,11 +214,6 @@ def gather(folder: Path) -> GatheredRuns:
         InputError: see `run`.
     """
     sweep = read_sweep(folder)
-    if sweep.command not in RESULT_FILES:
-        raise InputError(
-            f"{folder} is a sweep of captau {sweep.command}, which has no numbers to join; one of "
-            f"{', '.join(RESULT_FILES)} is expected"
-        )
     outcomes: list[JobOutcome] = []
     runs: dict[int, FinishedRun] = {}
     damaged: list[int] = []
@@ -237,8 +222,8 @@ def gather(folder: Path) -> GatheredRuns:
         outcome = sweep.outcome(n)
         if outcome.state == "done":
             try:
-                finished = read_run(sweep.job_folder(n), tuple(RESULT_FILES))
-                part = finished.read_texts(RESULT_FILES[sweep.command])
+                finished = read_run(sweep.job_folder(n))
+                part = finished.read_texts(finished.main_table)
             except InputError as error:
                 damaged.append(n)
                 outcome = JobOutcome("failed", message=str(error), captau=outcome.captau)

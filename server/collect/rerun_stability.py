@@ -14,7 +14,7 @@ from typing import Any
 import pandas as pd
 
 from ...benchmarks.reporting.distribution_figure import difference_figure
-from ...benchmarks.runs.results import table_files, to_csv, to_json
+from ...benchmarks.runs.results import add_run_file, table_files, to_csv
 from ...benchmarks.runs.tables import ResultTable, format_number
 from ...benchmarks.statistics.coefficients.registry import correlate
 from ...benchmarks.statistics.rater_agreement import difference_histogram, stability
@@ -93,12 +93,12 @@ class StabilityComparison:
 
     def files(self) -> dict[str, bytes]:
         """Return the files of the comparison, by name; the figure where matplotlib is."""
-        return {
+        files = {
             "stability.csv": to_csv(self.measures),
             **table_files(self.tables),
             **difference_figure(self.histograms),
-            "run.json": to_json(self.run),
         }
+        return add_run_file(files, self.run)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ import pytest
 
 import captau
 from captau.benchmarks.evaluation.floors import PAIR_FLOORS
-from captau.benchmarks.runs.run_output import AGREEMENT_COLUMNS
+from captau.benchmarks.runs.results import AGREEMENT_COLUMNS
 from captau.benchmarks.statistics.rater_agreement import (
     HALF_MEASURES,
     compute_measures,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 
 import captau
 from captau.benchmarks.evaluation.floors import PAIR_FLOORS
-from captau.benchmarks.runs.output_folder import COMMAND_FILES, OutputFolder
+from captau.benchmarks.runs.output_folder import OutputFolder
 from captau.benchmarks.runs.results import CORRELATION_COLUMNS, SCORE_COLUMNS, to_json
 from captau.benchmarks.scoring.catalog import resolve_metrics
 from captau.benchmarks.statistics.virtual_raters import CEILINGS
@@ -303,7 +304,7 @@ def test_json_has_no_word_for_nan():
 
 
 @pytest.mark.parametrize("command", ["bench", "score", "agree", "rank"])
-def test_every_file_of_a_command_is_known_to_the_output_folder(command, tmp_path, monkeypatch):
+def test_run_json_comes_last_and_has_the_digest_of_every_other_file(command, tmp_path, monkeypatch):
     written = {}
     monkeypatch.setattr(OutputFolder, "write", lambda _, files: written.update(files))
     (tmp_path / "c.json").write_text('{"1": "a dog"}')
@@ -319,4 +320,7 @@ def test_every_file_of_a_command_is_known_to_the_output_folder(command, tmp_path
         ],
     }[command]
     run_captau(command, f"output_dir={tmp_path / 'out'}", *options)
-    assert tuple(written) == (*COMMAND_FILES[command], "run.json")
+    *names, last = written
+    assert last == "run.json"
+    digests = {name: hashlib.sha256(written[name]).hexdigest() for name in names}
+    assert json.loads(written[last])["files"] == digests

@@ -16,7 +16,7 @@ from captau.benchmarks.evaluation.held_out_captions import (
 )
 from captau.benchmarks.evaluation.image_captions import ImageCaptions
 from captau.benchmarks.options.agree import AgreeOptions
-from captau.benchmarks.runs.run_output import AGREEMENT_COLUMNS
+from captau.benchmarks.runs.results import AGREEMENT_COLUMNS
 from captau.benchmarks.scoring.catalog import resolve_metrics
 from captau.benchmarks.scoring.locations import Locations
 from captau.benchmarks.scoring.score_store import ScoreStore

@@ -135,10 +135,12 @@ def made_results(
         **record,
     }
     return Results(
-        correlations,
-        pd.DataFrame(columns=pd.Index(SCORE_COLUMNS)),
+        {
+            "correlations.csv": correlations,
+            "scores.parquet": pd.DataFrame(columns=pd.Index(SCORE_COLUMNS)),
+            "ranks.csv": pd.DataFrame(ranks, columns=pd.Index(RANK_COLUMNS)),
+        },
         run,
-        ranks=pd.DataFrame(ranks, columns=pd.Index(RANK_COLUMNS)),
     )
 
 

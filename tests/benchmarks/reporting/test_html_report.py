@@ -341,7 +341,7 @@ def test_faults(demo, copy, tmp_path, capsys, monkeypatch):
     assert enough
     assert build(copy, megabytes=float(enough.group(1))).embedded
     (copy / "ratings.parquet").write_bytes(b"PAR1")
-    assert "ratings.parquet cannot be read" in said(f"run={copy}")
+    assert "ratings.parquet is not as the run wrote it" in said(f"run={copy}")
     (copy / "run.json").write_text('{"command": "bench", "format": 0}')
     assert "another form" in said(f"run={copy}")
     assert not list(copy.glob("*.html"))

@@ -12,7 +12,7 @@ import pytest
 import captau
 from captau.benchmarks.runs.finished_run import check_same_data, read_run
 from tests.benchmarks.reporting.made_runs import rewrite
-from tests.conftest import says
+from tests.conftest import run_captau, says
 
 
 @pytest.fixture(scope="module")
@@ -159,7 +159,7 @@ def test_a_field_that_is_missing_from_a_run_of_score(tmp_path, path, message):
     captau.score(tmp_path / "mine.json", tmp_path / "references.json", "rouge_1", output_dir=folder)
     change_record(folder, path, lambda fields, name: fields.pop(name))
     with says(f"{folder / 'run.json'}: {message}"):
-        assert read_run(folder, ("score",)).corpus.empty  # never reached
+        assert read_run(folder).corpus.empty  # never reached
 
 
 def change_record(folder, path, change):
@@ -182,14 +182,18 @@ def test_another_form(copy):
 
 def test_a_run_of_another_command(copy):
     record = json.loads((copy / "run.json").read_text())
+    record["files"].pop("correlations.csv")
     (copy / "run.json").write_text(json.dumps(record | {"command": "agree"}))
-    with says("captau agree", "bench, compare"):
-        read_run(copy)
+    with says("captau agree", "no correlations.csv"):
+        read_run(copy, needs="correlations.csv")
 
 
 @pytest.mark.parametrize("name", ["correlations.csv", "scores.parquet"])
 def test_a_missing_a_truncated_and_a_foreign_table(copy, name):
     table = name.partition(".")[0]
+    record = json.loads((copy / "run.json").read_text())
+    record.pop("files")  # as captau 0.1 wrote it
+    (copy / "run.json").write_text(json.dumps(record))
     (copy / name).write_bytes(b"")
     with says(name, "cannot be read", "again"):
         getattr(read_run(copy), table)
@@ -208,7 +212,73 @@ def test_a_table_that_was_cut_short_or_edited(copy):
     for changed in (whole[: len(whole) // 2], whole.replace("0.3", "0.4", 1)):
         path.write_text(changed)
         with says(str(path), "not as the run wrote it", "again"):
-            _ = read_run(copy).correlations
+            read_run(copy)
+
+
+#: How each command that writes a run is called on the demo; a large set and its filter rest on one another.
+RUNS = {
+    "bench": ("bench", "metrics=bleu_1", "statistics.interval=none"),
+    "compare": ("compare", "metrics=bleu_1,cider", "statistics.replicates=20"),
+    "rank": ("rank", "metrics=bleu_1", "statistics.replicates=20"),
+    "agree": ("agree", "draws=2"),
+    "complement": ("complement", "metrics=bleu_1,cider", "draws=2"),
+    "sensitivity": ("sensitivity", "metrics=bleu_1", "draws=2"),
+    "thresholds": ("thresholds", "metrics=bleu_1"),
+    "train": ("train", "rater=combination", "rater.metrics=[bleu_1]", "rater.roots=[]"),
+    "score": ("score", "candidates=mine.json", "references=references.json", "metrics=rouge_1"),
+    "large": ("score", "candidates=rows.jsonl", "engine=local", "workers=0", "metrics=rouge_1"),
+    "filter": ("score", "keep.run=large", "keep.metric=rouge_1", "keep.above=0.1"),
+}
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("runs")
+    (folder / "mine.json").write_text('[{"image_id": "a", "caption": "a dog"}]')
+    (folder / "references.json").write_text('{"a": ["the dog"]}')
+    rows = [{"image_id": "a", "caption": "a dog", "references": ["the dog"]}] * 3
+    (folder / "rows.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        for name, arguments in RUNS.items():
+            assert run_captau(*arguments, f"output_dir={name}") in (None, 0), name
+    return folder
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_every_command_opens_every_run_and_none_one_whose_numbers_were_edited(
+    runs, tmp_path, capsys, name
+):
+    folder = shutil.copytree(runs / name, tmp_path / "run")
+    draws = name not in ("complement", "large", "filter")
+    for command in ("table", "cite", "report", *(["plot"] if draws else [])):
+        assert run_captau(command, f"run={folder}") in (None, 0), command
+    record = json.loads((folder / "run.json").read_text())
+    digests = record["files"]
+    assert {"table.md", "table.tex"} <= set(digests)
+    written = {p.name for p in folder.iterdir() if p.is_file() and not p.name.startswith(".")}
+    assert set(digests) == written - {"run.json", "report.html"}
+    edited = folder / next(file for file in digests if file.endswith(".csv"))
+    content = edited.read_bytes()
+    edited.write_bytes(bytes([content[0] ^ 1]) + content[1:])
+    capsys.readouterr()
+    for command in ("table", "cite", "report", "plot"):
+        assert run_captau(command, f"run={folder}") == 2
+        (line,) = capsys.readouterr().err.splitlines()
+        assert f"{edited} is not as the run wrote it: cut short, or edited; run captau" in line
+
+
+def test_a_table_or_figure_that_was_edited_is_not_shown(runs, tmp_path, capsys):
+    """Where it is not shown it may be edited: people write into table.tex."""
+    folder = shutil.copytree(runs / "rank", tmp_path / "run")
+    for name, refused in (("table.md", ("table", "report")), ("systems.svg", ("report", "plot"))):
+        content = (folder / name).read_bytes()
+        (folder / name).write_bytes(content + b" ")
+        for command in ("table", "cite", "report", "plot"):
+            is_refused = run_captau(command, f"run={folder}") == 2
+            assert is_refused == (command in refused)
+            assert (f"{name} is not as the run wrote it" in capsys.readouterr().err) == is_refused
+        (folder / name).write_bytes(content)
 
 
 def test_two_runs_over_different_data(finished, copy):

@@ -195,22 +195,53 @@ def test_what_a_killed_run_left_is_swept(here: Path) -> None:
     assert {p.name for p in folder.iterdir()} == {*kept, "a.csv"}
 
 
-def record(command: str) -> bytes:
-    return json.dumps({"command": command}).encode()
+def record(command: str, *names: str) -> bytes:
+    return json.dumps({"command": command, "files": dict.fromkeys(names, "digest")}).encode()
 
 
 def test_an_earlier_runs_files_go(here: Path) -> None:
     """And nothing else does: neither files of other names, nor any where no run was."""
     (here / "out").mkdir()
     (here / "out" / "mine.csv").write_bytes(b"mine")
-    for command in ("reproduce", "bench", "score", "agree"):
-        files = dict.fromkeys(output.COMMAND_FILES[command], b"") | {"run.json": record(command)}
+    for command, names in (
+        ("bench", ("correlations.csv", "ranks.csv")),
+        ("score", ("corpus.csv",)),
+        ("plugin", ("own.csv", "figure.svg")),
+        ("agree", ("agreement.csv",)),
+    ):
+        files = dict.fromkeys(names, b"") | {"run.json": record(command, *names)}
         OutputFolder("out", command).write(files)
         assert set(there(here / "out")) == {*files, "mine.csv"}
+    (here / "out" / "report.html").touch()
+    (here / "out" / "plots").mkdir()
+    (here / "out" / "plots" / "forest.svg").touch()
+    OutputFolder("out", "bench").write({"run.json": record("bench")})
+    assert set(there(here / "out")) == {"run.json", "mine.csv", "plots"}
     (here / "own").mkdir()
     (here / "own" / "scores.csv").write_bytes(b"mine")
     OutputFolder("own", "bench").write({"table.md": b""})
     assert (here / "own" / "scores.csv").read_bytes() == b"mine"
+
+
+def test_the_files_of_a_run_that_names_none_go(here: Path) -> None:
+    """As captau 0.1 wrote the runs of some commands."""
+    (here / "out").mkdir()
+    for name in ("systems.csv", "systems.svg", "table.md", "mine.csv"):
+        (here / "out" / name).touch()
+    (here / "out" / "run.json").write_text('{"command": "rank"}')
+    OutputFolder("out", "bench").write({"run.json": record("bench")})
+    assert set(there(here / "out")) == {"run.json", "mine.csv"}
+
+
+@pytest.mark.parametrize("name", ["../mine.csv", "sub/mine.csv", "..", "", 5])
+def test_an_edited_record_removes_nothing_elsewhere(here: Path, name: object) -> None:
+    (here / "out" / "sub").mkdir(parents=True)
+    for path in ("mine.csv", "out/sub/mine.csv", "out/table.md"):
+        (here / path).touch()
+    names = f'{{"{name}": "digest", "table.md": "digest"}}' if isinstance(name, str) else "[5]"
+    (here / "out" / "run.json").write_text(f'{{"command": "bench", "files": {names}}}')
+    OutputFolder("out", "bench").write({"run.json": record("bench")})
+    assert set(there(here)) > {"mine.csv", "out/sub/mine.csv", "out/table.md"}
 
 
 def test_a_kill_leaves_no_record_of_another_run(

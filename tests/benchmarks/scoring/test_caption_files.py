@@ -14,7 +14,6 @@ import pytest
 
 from captau.benchmarks.commands.score import ScoreResults, run
 from captau.benchmarks.options.score import ScoreOptions, files_of
-from captau.benchmarks.runs.output_folder import COMMAND_FILES
 from captau.benchmarks.scoring.caption_files import read_candidates, read_references
 from captau.benchmarks.scoring.catalog import resolve_metrics
 from captau.benchmarks.scoring.locations import Locations
@@ -404,7 +403,10 @@ def test_files_of_a_run(tmp_path: Path) -> None:
     references = write(tmp_path, references_as("annotations", int))
     found = scored(candidates, references, ["rouge_1", "rouge_2"])
     files = found.files()
-    assert [*files] == [*COMMAND_FILES["score"], "run.json"]
+    assert [*files] == [
+        *("corpus.csv", "scores.csv", "items.parquet", "corpus.json", "table.md", "table.tex"),
+        "run.json",
+    ]
     assert json.loads(files["corpus.json"]) == found.caption_scores.corpus
     told = json.loads(files["run.json"])
     assert (told["command"], told["candidates"]) == ("score", str(candidates))

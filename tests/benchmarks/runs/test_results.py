@@ -1,4 +1,4 @@
-"""The note of a number that was not computed is read back as it was written."""
+"""Columns and notes of results: the note of a number that was not computed is read back as it was written."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from captau.benchmarks.runs.missing_notes import missing_note, parse_missing_note
+from captau.benchmarks.runs.results import missing_note, parse_missing_note
 from captau.metrics.base import Unavailability
 
 TEXT = st.text(st.characters(exclude_characters=";"), min_size=1)
