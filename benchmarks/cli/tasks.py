@@ -260,13 +260,20 @@ def write_report(_: Command, options: Any) -> None:
 
 
 def draw_figures(_: Command, options: Any) -> None:
-    """Run `captau plot`."""
-    from ..commands.plot import run
+    """Run `captau plot`: draw a finished run's charts, and write them into a folder without a run."""
+    from ..reporting.charts import draw_charts
+    from ..runs.output_folder import PLOTS_FOLDER, RUN_FILE, write_file
 
-    plots = run(options)
-    for line in plots.undrawn:
+    curves = options.options
+    charts = draw_charts(options.run, options.kinds, options.formats, curves.good, curves.precision)
+    folder = options.output_dir or options.run / PLOTS_FOLDER
+    if (folder / RUN_FILE).is_file():
+        raise InputError(f"{folder} holds a run; set output_dir= to another folder")
+    for name, content in charts.files.items():
+        write_file(folder / name, content)
+    for line in charts.undrawn:
         print(_escape_lines(line))
-    print(f"{plots.folder}: {len(plots.files)} files")
+    print(f"{folder}: {len(charts.files)} files")
 
 
 def list_datasets(_: Command, options: Any) -> None:
@@ -308,7 +315,7 @@ def verify_datasets(_: Command, options: Any) -> int:
 
 def compare_datasets(_: Command, options: Any) -> None:
     """Run `captau data overlap`."""
-    from ..commands.data_overlap import overlap
+    from ..commands.data import overlap
 
     show_tables([overlap(options.names, options.root)])
 

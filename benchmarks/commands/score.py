@@ -33,11 +33,16 @@ from ..runs.progress_bar import StepProgress
 from ..runs.results import FORMAT, RunClock, describe_environment, to_json
 from ..scoring.caption_files import CandidateFile, ReferenceFile, read_references, read_systems
 from ..scoring.catalog import metric_style, resolve_metrics
-from ..scoring.corpus_scores import SystemScores, make_caption_items, score_system, select_images
-from ..scoring.locations import Locations
+from ..scoring.corpus_scores import (
+    SystemScores,
+    compare_systems,
+    make_caption_items,
+    make_difference_table,
+    score_system,
+    select_images,
+)
 from ..scoring.protocol import sign
-from ..scoring.score_store import ScoreStore
-from ..scoring.system_comparison import compare_systems, make_difference_table
+from ..scoring.score_store import Locations, ScoreStore
 from ..scoring.unavailable_metrics import describe_reasons, find_unavailable, warn_unavailable
 from ..statistics.bootstrap import count_blocks
 from ..statistics.significance import MetricDifference

@@ -11,8 +11,8 @@ from ...datasets.reading.source_files import locate, sha256, used
 from ...datasets.schema import CaptionSet
 from ...metrics.base import Metric
 from ..runs.results import describe_environment
-from ..scoring.locations import Locations
 from ..scoring.protocol import Protocol, sign
+from ..scoring.score_store import Locations
 from .caption_ranges import dataset_range
 
 logger = logging.getLogger(__name__)

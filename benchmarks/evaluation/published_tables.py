@@ -39,9 +39,8 @@ from ..runs.progress_bar import StepProgress
 from ..runs.results import missing_note, parse_missing_note
 from ..scoring.caption_files import read_candidates, read_references
 from ..scoring.catalog import usual_protocol
-from ..scoring.locations import Locations
 from ..scoring.protocol import Protocol
-from ..scoring.score_store import ScoreStore
+from ..scoring.score_store import Locations, ScoreStore
 from ..statistics.bootstrap import StatisticsOptions
 from ..statistics.rater_agreement import compute_measures
 from ..statistics.rating_table import RatingTable

@@ -14,9 +14,8 @@ import pandas as pd
 from ...datasets.errors import InputError
 from ...metrics.base import Metric
 from ..runs.progress_bar import StepProgress
-from ..scoring.locations import Locations
 from ..scoring.protocol import Protocol
-from ..scoring.score_store import ScoreStore
+from ..scoring.score_store import Locations, ScoreStore
 from ..scoring.scorer import metric_caveats
 from ..scoring.unavailable_metrics import UnavailableMetrics, describe_reasons, find_unavailable
 from .evaluation_set import EvaluationSet

@@ -14,7 +14,7 @@ import pandas as pd
 
 from ...datasets.errors import InputError, unknown
 from ...datasets.schema import Card
-from ..scoring.system_comparison import SystemPanel, compare_on_images
+from ..scoring.corpus_scores import SystemPanel, compare_on_images
 from ..statistics.bootstrap import Interval, StatisticsOptions, number_images
 from ..statistics.multiple_tests import correct_p_values, rank_clusters
 from ..statistics.significance import MetricDifference

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from ...datasets.errors import InputError
 from ...metrics.base import Metric
 from ..scoring.catalog import optional_specs, resolve_metrics
-from ..scoring.locations import Locations
+from ..scoring.score_store import Locations
 from .declaration import NEEDED, Composed, Option, Options, option, part
 from .shared import (
     CACHE_ROOT,

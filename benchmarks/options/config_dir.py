@@ -23,8 +23,8 @@ from ...datasets.reading.yaml_fields import YamlFields, read_yaml_fields
 from ..evaluation.published_numbers import PaperTable
 from ..runs.results import parse_missing_note
 from ..scoring.catalog import dataset_names, resolve_metrics, usual_protocol
-from ..scoring.locations import OWN
 from ..scoring.protocol import Protocol
+from ..scoring.score_store import OWN
 from ..statistics.coefficients.registry import coefficient_names
 from .reproduce import PaperSchema
 from .shared import FILE

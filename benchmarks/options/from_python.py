@@ -14,8 +14,8 @@ from ...datasets.paths import expand_home
 from ...datasets.schema import CaptionSet
 from ...metrics.base import Metric
 from ..scoring.catalog import changes_of, resolve_metrics, usual_protocol
-from ..scoring.locations import OWN, Locations
 from ..scoring.protocol import Protocol
+from ..scoring.score_store import OWN, Locations
 from .large import is_large_path
 from .score import NamedFile, files_of
 from .shared import names_of, statistics_of

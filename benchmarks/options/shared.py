@@ -20,8 +20,8 @@ from ...datasets.shards.shard_rows import Columns
 from ...metrics.base import Metric
 from ...metrics.text.java import java_program
 from ..scoring.catalog import resolve_metrics
-from ..scoring.locations import OWN, Locations
 from ..scoring.protocol import CHOICES, Choice, Protocol
+from ..scoring.score_store import OWN, Locations
 from ..statistics.bootstrap import StatisticsOptions
 from .declaration import NEEDED, Composed, Option, Options, option, options_of, part, path_of
 

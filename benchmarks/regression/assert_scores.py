@@ -23,7 +23,7 @@ from ...metrics.base import Metric
 from ...metrics.external import PythonFunction, ScoreFile
 from ..runs.tables import markdown_of
 from ..scoring.catalog import changes_of, optional_specs, resolve_metrics
-from ..scoring.locations import Locations
+from ..scoring.score_store import Locations
 from .baseline_file import read
 from .check import run
 from .check_plan import CheckChoices

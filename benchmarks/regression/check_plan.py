@@ -12,8 +12,8 @@ from ...metrics.base import Metric
 from ...metrics.external import PythonFunction
 from ...metrics.registry import metric as metric_of
 from ..scoring.catalog import optional_specs, resolve_metrics, usual_protocol
-from ..scoring.locations import Locations
 from ..scoring.protocol import Protocol
+from ..scoring.score_store import Locations
 from .baseline_file import POLICIES, TOLERANCES, Baseline, tolerance_fault
 
 #: What a new baseline has where nobody says.

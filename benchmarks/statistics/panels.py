@@ -1,7 +1,7 @@
 """Panels: metrics and people's judgements on the same data points, as the tests of `significance` take them.
 
 `evaluation` makes them of a dataset's ratings with `make_rating_panel` and of its preferences with
-`judged_pairs.JudgedPairs`; to compare by another statistic, subclass `Panel` as `scoring.system_comparison` does.
+`judged_pairs.JudgedPairs`; to compare by another statistic, subclass `Panel` as `scoring.corpus_scores` does.
 """
 
 from __future__ import annotations

@@ -95,7 +95,7 @@ def score(_: str, folder: Path) -> dict[str, Any]:
     from captau.benchmarks.commands.score import run
     from captau.benchmarks.options.score import ScoreOptions, files_of
     from captau.benchmarks.scoring.catalog import resolve_metrics
-    from captau.benchmarks.scoring.locations import Locations
+    from captau.benchmarks.scoring.score_store import Locations
 
     config = ScoreOptions(
         candidates=files_of(str(folder / "results.json"), "candidates"),

@@ -22,15 +22,15 @@ from ....benchmarks.scoring.caption_files import (
     read_references,
 )
 from ....benchmarks.scoring.corpus_scores import (
+    SystemPanel,
     SystemScores,
+    compare_systems,
     make_caption_items,
     score_system,
     select_images,
 )
-from ....benchmarks.scoring.locations import Locations
-from ....benchmarks.scoring.score_store import ScoreStore
+from ....benchmarks.scoring.score_store import Locations, ScoreStore
 from ....benchmarks.scoring.submission_archive import CONVENTION, Faults, results_in
-from ....benchmarks.scoring.system_comparison import SystemPanel, compare_systems
 from ....benchmarks.scoring.unavailable_metrics import find_unavailable
 from ....benchmarks.statistics.bootstrap import count_blocks, resample
 from ....datasets.errors import InputError

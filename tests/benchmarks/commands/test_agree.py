@@ -62,7 +62,7 @@ def made(ratings, scales=None):
 @pytest.fixture
 def serve_demo(monkeypatch):
     """Return a function that puts a caption set in the place of the demo."""
-    load = "captau.benchmarks.scoring.locations.Locations.load"
+    load = "captau.benchmarks.scoring.score_store.Locations.load"
     return lambda caption_set: monkeypatch.setattr(load, lambda *_: caption_set)
 
 

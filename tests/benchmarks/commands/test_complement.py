@@ -13,8 +13,8 @@ from captau.benchmarks.commands.complement import COMPLEMENT_COLUMNS, run
 from captau.benchmarks.evaluation.metric_selection import CrossValidation, partial_correlation
 from captau.benchmarks.options.complement import ComplementOptions
 from captau.benchmarks.scoring.catalog import resolve_metrics, usual_protocol
-from captau.benchmarks.scoring.locations import Locations
 from captau.benchmarks.scoring.protocol import Protocol
+from captau.benchmarks.scoring.score_store import Locations
 from tests.conftest import run_captau, says
 
 

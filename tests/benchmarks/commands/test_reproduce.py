@@ -27,7 +27,7 @@ from captau.benchmarks.evaluation.published_tables import (
     _bound_or_value,
 )
 from captau.benchmarks.scoring.catalog import read_config
-from captau.benchmarks.scoring.locations import Locations
+from captau.benchmarks.scoring.score_store import Locations
 from captau.conf import group
 from captau.datasets.errors import InputError
 from captau.datasets.registry import load

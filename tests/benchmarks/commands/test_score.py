@@ -30,7 +30,7 @@ from captau.benchmarks.options.score import ScoreOptions, files_of
 from captau.benchmarks.scoring.caption_files import read_candidates
 from captau.benchmarks.scoring.catalog import resolve_metrics
 from captau.benchmarks.scoring.corpus_scores import select_images
-from captau.benchmarks.scoring.locations import Locations
+from captau.benchmarks.scoring.score_store import Locations
 from captau.benchmarks.statistics.bootstrap import (
     BLOCK,
     StatisticsOptions,

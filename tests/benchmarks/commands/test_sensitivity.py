@@ -18,8 +18,8 @@ from captau.benchmarks.options.sensitivity import SensitivityOptions
 from captau.benchmarks.reporting import figure_files as figures
 from captau.benchmarks.reporting.sensitivity_figure import sensitivity_figure
 from captau.benchmarks.scoring.catalog import resolve_metrics, usual_protocol
-from captau.benchmarks.scoring.locations import Locations
 from captau.benchmarks.scoring.protocol import Protocol
+from captau.benchmarks.scoring.score_store import Locations
 from captau.datasets.errors import InputError
 from tests.conftest import run_captau, says
 

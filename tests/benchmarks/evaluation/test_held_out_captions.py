@@ -18,8 +18,7 @@ from captau.benchmarks.evaluation.image_captions import ImageCaptions
 from captau.benchmarks.options.agree import AgreeOptions
 from captau.benchmarks.runs.results import AGREEMENT_COLUMNS
 from captau.benchmarks.scoring.catalog import resolve_metrics
-from captau.benchmarks.scoring.locations import Locations
-from captau.benchmarks.scoring.score_store import ScoreStore
+from captau.benchmarks.scoring.score_store import Locations, ScoreStore
 from captau.datasets.registry import load
 from captau.metrics.text.tokens.ptb import tokenize
 from tests.conftest import AWKWARD, run_captau, says

@@ -23,7 +23,7 @@ from captau.benchmarks.evaluation.word_agreement import (
 )
 from captau.benchmarks.evaluation.word_measures import WORD_COLUMNS
 from captau.benchmarks.options.agree import AgreeOptions
-from captau.benchmarks.scoring.locations import Locations
+from captau.benchmarks.scoring.score_store import Locations
 from tests.conftest import AWKWARD, run_captau, says
 
 #: Three people; "dog" is used by 3, 1 and 0 of them, "red" by 0, 2 and 1.

@@ -22,7 +22,7 @@ from captau.benchmarks.runs.results import (
     SIGNIFICANCE_COLUMNS,
 )
 from captau.benchmarks.runs.tables import ResultTable, frame_of
-from captau.benchmarks.scoring.system_comparison import COLUMNS as DIFFERENCE_COLUMNS
+from captau.benchmarks.scoring.corpus_scores import DIFFERENCE_COLUMNS
 from captau.datasets.preferences import PREFERENCE_COLUMNS
 from captau.datasets.schema import ITEM_COLUMNS, RATING_COLUMNS
 

@@ -16,7 +16,7 @@ from captau.benchmarks.commands.score import ScoreResults, run
 from captau.benchmarks.options.score import ScoreOptions, files_of
 from captau.benchmarks.scoring.caption_files import read_candidates, read_references
 from captau.benchmarks.scoring.catalog import resolve_metrics
-from captau.benchmarks.scoring.locations import Locations
+from captau.benchmarks.scoring.score_store import Locations
 from captau.metrics.base import Metric
 from captau.metrics.rows import Rows
 from tests.conftest import says

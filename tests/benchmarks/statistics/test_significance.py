@@ -560,8 +560,8 @@ def test_one_image_cannot_be_compared(tmp_path):
     from captau.benchmarks.commands.bench import run as bench
     from captau.benchmarks.options.bench import BenchOptions
     from captau.benchmarks.scoring.catalog import resolve_metrics, usual_protocol
-    from captau.benchmarks.scoring.locations import Locations
     from captau.benchmarks.scoring.protocol import Protocol
+    from captau.benchmarks.scoring.score_store import Locations
 
     config = BenchOptions(
         datasets={"file": Protocol.resolve("file", usual_protocol("file"), {})},

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from captau.benchmarks.scoring.system_comparison import SystemPanel
+from captau.benchmarks.scoring.corpus_scores import SystemPanel
 from captau.benchmarks.statistics.bootstrap import StatisticsOptions, resample
 from captau.benchmarks.statistics.multiple_tests import correct_p_values, rank_clusters
 from captau.benchmarks.statistics.significance import PreparedMetric, compare_metrics
