@@ -11,7 +11,7 @@ from typing import Any
 
 from ...datasets.errors import unknown
 from .forms.counted_answers import csv_bytes
-from .forms.form import RaterProgress
+from .forms.course import RaterProgress
 from .rater_figures import collect_answers, compute_rater_figures
 from .store.assignment import RESERVATION_SECONDS
 from .store.study_database import TableRows
@@ -30,7 +30,7 @@ def write_participants(store: StudyStore, rows: TableRows) -> bytes:
     figures = compute_rater_figures(store, rows)
     seconds = _seconds_by_rater(rows["answers"])
     notes = {row["rater"]: row["note"] for row in rows["invitations"]}
-    columns = ["rater", *form.rater_cells(form.initial_progress), "answers", "minutes"]
+    columns = ["rater", *form.course.describe(form.course.begin()), "answers", "minutes"]
     columns += ["agreement", "distance", "known", "excluded"]
     columns += {"invitation": ["invitation"], "crowd": ["completion"]}.get(study.participants, [])
     table: list[list[Any]] = []
@@ -38,7 +38,7 @@ def write_participants(store: StudyStore, rows: TableRows) -> bytes:
         rater_id, rater_figures = rater["id"], figures[rater["id"]]
         cells = [
             store.rater_code(rater_id),
-            *form.rater_cells(RaterProgress(rater["state"], rater["points"])).values(),
+            *form.course.describe(RaterProgress(rater["state"], rater["points"])).values(),
             rater_figures.n_answers,
             f"{seconds.get(rater_id, 0.0) / 60:.1f}",
             _number(rater_figures.correlation),
@@ -63,7 +63,7 @@ def write_log(store: StudyStore, rows: TableRows) -> bytes:
     form, items_by_id = store.form, store.items_by_id()
     excluded = {row["id"] for row in rows["raters"] if row["excluded_at"] is not None}
     answers = sorted(rows["answers"], key=lambda row: (row["at"], row["id"]))
-    feedback_columns = form.feedback_columns
+    feedback_columns = form.course.feedback_columns
     serves_by_rater: dict[int, dict[int, int]] = {}
     table: list[list[Any]] = []
     for answer in answers:
@@ -129,7 +129,7 @@ def export_files(store: StudyStore, rows: TableRows, export_format: str) -> dict
     elif export_format == "captau":
         files = form.captau_files(answers)
     else:
-        answers = form.drop_unpublished(answers)
+        answers = form.select_answers(answers, for_paper=True)
         files = form.paper_files(answers)
     record = {
         "command": "collect export",

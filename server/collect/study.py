@@ -200,7 +200,7 @@ def _read_study(
         participants=participants,
         worker_parameter=crowd.text("parameter", "worker", 64),
         completion=crowd.text("completion", "", 64),
-        nicknames=top.flag("nicknames", form.has_points),
+        nicknames=top.flag("nicknames", form.course.has_points),
         attention_every=top.count("attention_every", 10, 1),
         limits=StudyLimits(
             limits.count("joins", default_limits.joins, 1),
@@ -209,7 +209,6 @@ def _read_study(
         ),
         units=units,
     )
-    form.check_counts(top, study.ratings, study.per_rater)
     _check_attention(study, top)
     top.reject_unknown()
     return study
@@ -221,7 +220,7 @@ def _read_units(
     source = top.section("items")
     frame, images = read_items(source, folder, data_root, form.read_table)
     pool = ItemPool(frame, images)
-    special = form.practice_units(top, pool) + form.attention_units(top, pool)
+    special = form.special_units(top, pool)
     rng = np.random.default_rng(source.count("seed", 0, 0))
     items, shares = pool.remaining(), SourceShares.read(source)
     main = form.group_items(shares.draw(items, source, rng) if shares else items)
@@ -232,8 +231,8 @@ def _read_units(
     limit = source.optional_count("limit")
     main = [main[k] for k in rng.permutation(len(main))[:limit].tolist()]
     source.reject_unknown()
-    main = form.assign_stages(main, top)
-    units = number_units([*special, *(form.prepare_units(main, top) if prepares_units else main)])
+    main = form.prepare_units(main, top, computes_ratings=prepares_units)
+    units = number_units([*special, *main])
     check_images(units, source.location)
     return units
 

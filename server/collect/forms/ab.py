@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import combinations
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
@@ -62,17 +62,17 @@ class AbForm(Form):
     wording: Wording = field(default=_WORDING, kw_only=True)
 
     @classmethod
-    def read_wording(cls, study: YamlFields, language: Language) -> Wording:
+    def from_study(cls, study: YamlFields, participants: str, language: Language) -> Self:
         """Read the wording, also where the section `ab` spells it as earlier studies did."""
-        wording = super().read_wording(study, language)
+        form = super().from_study(study, participants, language)
         if "ab" not in study:
-            return wording
+            return form
         if "dimensions" in study:
             raise study.error("ab", "dimensions has questions and levels; leave it out")
-        dimensions = _read_earlier_spelling(study.section("ab"), wording)
+        dimensions = _read_earlier_spelling(study.section("ab"), form.wording)
         advice = "an earlier spelling; list dimensions, each with name, question and levels"
         _warn_once(str(study.error("ab", advice)))
-        return replace(wording, dimensions=dimensions)
+        return replace(form, wording=replace(form.wording, dimensions=dimensions))
 
     @classmethod
     def check_levels(
@@ -117,7 +117,7 @@ class AbForm(Form):
             return pair_items(table, images)
         return super().read_table(table, images)
 
-    def attention_units(self, study: YamlFields, pool: ItemPool) -> list[StudyUnit]:
+    def special_units(self, study: YamlFields, pool: ItemPool) -> list[StudyUnit]:
         """Return pairs with known winners on the first dimension, whatever the grade."""
         return [
             pool.listed_pair("attention", pair, _read_signs(pair))

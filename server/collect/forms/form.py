@@ -2,7 +2,7 @@
 
 A new form is a module beside this one with a subclass of `Form`, a page in `templates/forms/`, and its line in
 `FORMS` (`forms/__init__.py`). No other module asks which form a study has. `levels.LevelsForm` is a short example;
-`tests/server/collect/test_new_form.py` has the shortest.
+`tests/server/collect/forms/test_form.py` has the shortest.
 
 What every form has:
 
@@ -15,10 +15,10 @@ What every form has:
 What a form may replace, where it differs; each method says what the usual one does:
 
 - of a study's file: `from_study` (fields of its own, named in `study_fields`), `check_levels`, `read_table`,
-  `group_items` (what stands on a page), `practice_units`, `attention_units`, `assign_stages`, `prepare_units`,
-  `check_counts`, and `digest_rules`, which a running study may not change;
-- of a rater's way: `initial_state`, `next_task`, `start_unit`, `respond`;
-- of results: `captau_files`, `paper_files`, `drop_unusable`, `drop_unpublished`, `is_known_answer`, `stability`.
+  `group_items` (what stands on a page), `special_units`, `prepare_units`, and `digest_rules`, which a running study may
+  not change;
+- of a rater's way: `course`, with practice, a wait or feedback (`forms/course.py`);
+- of results: `captau_files`, `paper_files`, `select_answers`, `is_known_answer`, `stability`.
 """
 
 from __future__ import annotations
@@ -41,6 +41,7 @@ from ..items.item_pool import ItemPool
 from ..items.item_source import caption_items
 from ..items.units import StudyItem, StudyUnit, unit_of_item
 from .counted_answers import CountedAnswers, rating_files
+from .course import Course
 from .wording import Dimension, Level, Wording, check_run_of_levels, read_wording
 
 
@@ -48,62 +49,8 @@ class FormError(Exception):
     """An answer that is incomplete or invalid."""
 
 
-class OutOfTurnError(Exception):
-    """An answer that the form does not accept now; nothing was changed."""
-
-
-class TooEarlyError(OutOfTurnError):
-    """An answer that came before the wait was over."""
-
-    #: The message, for translation.
-    MESSAGE = "Please look at the picture for %(seconds)s s more."
-
-    def __init__(self, seconds_left: float) -> None:
-        self.seconds_left = f"{seconds_left:.1f}"
-        super().__init__(self.MESSAGE % {"seconds": self.seconds_left})
-
-
 FormFields = Mapping[str, Sequence[str]]
 Floats = np.ndarray[Any, np.dtype[np.float64]]
-
-
-@dataclass(frozen=True)
-class NextUnit:
-    """The kind of unit that a rater sees next.
-
-    Attributes:
-        phase: recorded with the answer.
-        pool: the pool that the unit comes from; those of `main` are assigned evenly.
-        attempt: the round of practice; within a round no unit repeats.
-        is_shuffled: whether practice units are drawn at random.
-        allows_attention: whether an attention item may come instead.
-    """
-
-    phase: str = "main"
-    pool: str = "main"
-    attempt: int = 0
-    is_shuffled: bool = False
-    allows_attention: bool = True
-
-
-@dataclass(frozen=True)
-class RaterProgress:
-    """A rater's points and the state that the form keeps of them, as JSON."""
-
-    state: dict[str, Any]
-    points: int
-
-
-@dataclass(frozen=True)
-class SubmittedAnswer:
-    """An answer as it arrives: the value of its first caption, and its times on the store's clock."""
-
-    key: str
-    phase: str
-    unit: StudyUnit
-    value: Mapping[str, Any]
-    served_at: float
-    submitted_at: float
 
 
 @dataclass(frozen=True)
@@ -130,28 +77,21 @@ class Form(ABC):
     Attributes:
         name: the name as a study's `protocol`.
         template: the page that shows a unit.
-        feedback_template: the page after an answer that has feedback, or that was not the first.
-        end_template: tells a rater why the form has ended for them, if it can.
         wording: the question, the instructions and the dimensions, none where captions are written; a subclass
             has its paper's, in English, as the default.
         totals: dimensions that are sums of others.
         study_fields: the fields of a study's file that only this form has.
         default_ratings: the answers that an item gets if the study does not say.
         unit_noun: the plural that the dashboard counts units by.
-        feedback_columns: the parts of the feedback on an answer that the log has columns of; none where a form
-            gives no feedback. Where `score` is among them, raters win points.
         stability: how a study is compared with its re-run.
     """
 
     name: ClassVar[str]
     template: ClassVar[str]
-    feedback_template: ClassVar[str] = "answer_recorded.html"
-    end_template: ClassVar[str] = ""
     totals: ClassVar[tuple[str, ...]] = ()
     study_fields: ClassVar[tuple[str, ...]] = ()
     default_ratings: ClassVar[int] = 3
     unit_noun: ClassVar[str] = "captions"
-    feedback_columns: ClassVar[tuple[str, ...]] = ()
     stability: ClassVar[StabilityRule] = StabilityRule()
 
     wording: Wording = field(kw_only=True)
@@ -198,13 +138,8 @@ class Form(ABC):
         """Return the items of a study's own table; here one caption a row."""
         return caption_items(table, images, table.filled("caption"))
 
-    def practice_units(self, study: YamlFields, pool: ItemPool) -> list[StudyUnit]:
-        """Return the units that come before, or beside, those that are rated; here none."""
-        del study, pool
-        return []
-
-    def attention_units(self, study: YamlFields, pool: ItemPool) -> list[StudyUnit]:
-        """Return the units with known answers; here captions with levels of the first dimension.
+    def special_units(self, study: YamlFields, pool: ItemPool) -> list[StudyUnit]:
+        """Return the units that are not rated: here those with known answers, by levels of the first dimension.
 
         Raises:
             InputError: on a fault of the list `attention`, or if the form writes captions.
@@ -225,31 +160,21 @@ class Form(ABC):
         """Return the units to rate; here one for each caption."""
         return [unit_of_item("main", item) for item in items]
 
-    def assign_stages(self, units: Sequence[StudyUnit], study: YamlFields) -> list[StudyUnit]:
-        """Return the units with their stages, where raters check each other's answers; here without.
+    def prepare_units(
+        self, units: Sequence[StudyUnit], study: YamlFields, *, computes_ratings: bool
+    ) -> list[StudyUnit]:
+        """Return the units that are rated as they begin; here as they are.
+
+        Args:
+            units: in the order in which they are first shown.
+            study: the fields of the study's file.
+            computes_ratings: whether units get the ratings that they start with, if they do.
 
         Raises:
-            InputError: if named annotators do not fit the units.
+            InputError: if the study does not fit the units.
         """
-        del study
+        del study, computes_ratings
         return list(units)
-
-    def prepare_units(self, units: Sequence[StudyUnit], study: YamlFields) -> list[StudyUnit]:
-        """Return the units with the ratings that they start with; here without.
-
-        Raises:
-            InputError: if there are too few.
-        """
-        del study
-        return list(units)
-
-    def check_counts(self, study: YamlFields, ratings: int, per_rater: int | None) -> None:
-        """Check the form's rules against the numbers of answers that a study asks for; here there are none.
-
-        Raises:
-            InputError: if they contradict each other.
-        """
-        del study, ratings, per_rater
 
     # What follows from the parts --------------------------------------------------------------
 
@@ -260,66 +185,22 @@ class Form(ABC):
 
     @property
     def main_dimension(self) -> str | None:
-        """The dimension by which raters are compared; None where there is none."""
-        return next(iter(self.scales), None)
+        """The dimension by which raters are compared: a sum of others if there is one; None where there is none."""
+        return next(iter((*self.totals, *self.scales)), None)
 
     @property
-    def has_points(self) -> bool:
-        """Tell whether raters win points, and may choose nicknames by default."""
-        return "score" in self.feedback_columns
-
-    @property
-    def wait(self) -> float:
-        """The seconds from showing a unit until an answer is accepted."""
-        return 0.0
+    def course(self) -> Course:
+        """A rater's way through the study; here the usual one."""
+        return Course()
 
     def with_wait(self, seconds: float) -> Self:
-        """Return the form with another wait before answers are accepted, if it has one."""
+        """Return the form with another wait before answers are accepted, if its course has one."""
         del seconds
         return self
 
     def translate(self, text: str, **values: Any) -> str:
         """Return a text of captau's in the study's language."""
         return self.wording.language.translate(text, **values)
-
-    # A rater's way through the study ----------------------------------------------------------
-
-    def initial_state(self) -> dict[str, Any]:
-        """Return the state of a new rater, as JSON."""
-        return {}
-
-    @property
-    def initial_progress(self) -> RaterProgress:
-        """The progress of a new rater."""
-        return RaterProgress(self.initial_state(), 0)
-
-    def next_task(self, state: Mapping[str, Any]) -> NextUnit | None:
-        """Return the kind of unit that a rater sees next; None if the form has ended for them."""
-        del state
-        return NextUnit()
-
-    def start_unit(
-        self, state: dict[str, Any], task: NextUnit, key: str, now: float
-    ) -> dict[str, Any]:
-        """Return a rater's state once a unit is shown to them."""
-        del task, key, now
-        return state
-
-    def respond(
-        self, answer: SubmittedAnswer, progress: RaterProgress, others: Sequence[float]
-    ) -> tuple[dict[str, Any] | None, RaterProgress]:
-        """Return the feedback on an answer, as JSON, and the rater's progress after it.
-
-        Args:
-            answer: the answer.
-            progress: the rater's progress before it.
-            others: the main dimension's earlier ratings of the caption; empty without `feedback_columns`.
-
-        Raises:
-            OutOfTurnError: if the form does not accept it now.
-        """
-        del answer, others
-        return None, progress
 
     # Answers ----------------------------------------------------------------------------------
 
@@ -389,19 +270,11 @@ class Form(ABC):
         """Return what the form's templates need beside the unit."""
         return {}
 
-    def rater_cells(self, progress: RaterProgress) -> dict[str, Any]:
-        """Return further cells of the dashboard's table of raters, by column."""
-        del progress
-        return {}
-
     # Results ----------------------------------------------------------------------------------
 
-    def drop_unusable(self, answers: CountedAnswers) -> CountedAnswers:
-        """Leave out items whose answers the form's paper does not use; here none."""
-        return answers
-
-    def drop_unpublished(self, answers: CountedAnswers) -> CountedAnswers:
-        """Leave out items that are not in the paper's files; here none."""
+    def select_answers(self, answers: CountedAnswers, *, for_paper: bool = False) -> CountedAnswers:
+        """Leave out items whose answers the form's paper does not use, or does not publish; here none."""
+        del for_paper
         return answers
 
     def captau_files(self, answers: CountedAnswers) -> dict[str, bytes]:

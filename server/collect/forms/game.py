@@ -23,7 +23,8 @@ from ..items.item_pool import ItemPool
 from ..items.units import StudyItem, StudyUnit
 from . import game_rules
 from .counted_answers import CountedAnswers, csv_bytes
-from .form import Form, FormFields, NextUnit, RaterProgress, SubmittedAnswer
+from .course import Course, NextUnit, RaterProgress, SubmittedAnswer
+from .form import Form, FormFields
 from .game_rules import LEVELS, GameState, OpenPair, Rules
 from .wording import Dimension, Level, Wording, check_same_levels
 
@@ -219,122 +220,19 @@ _WORDING = Wording(
 )
 
 
-@dataclass(frozen=True)
-class GameForm(Form):
-    """One caption, five levels; points for being close to the others."""
+class GameCourse(Course):
+    """A player's way through the game: tutorial, trial, perhaps practice, and the game, with points for each answer."""
 
-    name = "game"
-    template = "forms/game.html"
     feedback_template = "forms/game_feedback.html"
     end_template = "forms/game_end.html"
-    study_fields = ("game",)
     feedback_columns = ("consensus", "mean", "score", "turn")
 
-    rules: Rules = field(default_factory=Rules)
-    cold_start: ColdStart = field(default_factory=lambda: ColdStart(()))
-    wording: Wording = field(default=_WORDING, kw_only=True)
+    def __init__(self, rules: Rules) -> None:
+        self.rules, self.wait = rules, rules.wait
 
-    @classmethod
-    def from_study(cls, study: YamlFields, participants: str, language: Language) -> Self:
-        """Read the rules and the cold start in the section `game`."""
-        game, defaults = study.section("game"), Rules()
-        is_crowd = participants == "crowd"
-        return cls(
-            Rules(
-                wait=game.number("wait", defaults.wait, 0, 3600),
-                tutorial=game.count("tutorial_pairs", defaults.tutorial, 0),
-                pairs=game.count("pairs", defaults.pairs, 1),
-                points=game.count("points", defaults.points, -2_000_000),
-                attempts=game.count("attempts", 3, 1)
-                if is_crowd
-                else game.optional_count("attempts"),
-            ),
-            ColdStart.read(game),
-            wording=cls.read_wording(study, language),
-        )
-
-    @classmethod
-    def check_levels(
-        cls, fields: YamlFields, levels: Sequence[Level], default: Dimension | None
-    ) -> None:
-        """Check that there are five levels, since points are computed from them."""
-        check_same_levels(fields, levels, default)
-
-    def digest_rules(self) -> dict[str, Any]:
-        """Return the rules but for the wait, which changes nothing of what is rated."""
-        return asdict(replace(self.rules, wait=0.0))
-
-    def practice_units(self, study: YamlFields, pool: ItemPool) -> list[StudyUnit]:
-        """Return the pairs of tutorial and probation."""
-        game, rules = study.section("game"), self.rules
-        tutorial = [
-            pool.listed_unit("tutorial", pair, pair.levels("ratings", 1, 5))
-            for pair in game.sections("tutorial")
-        ]
-        if len(tutorial) != rules.tutorial:
-            raise game.error(
-                "tutorial",
-                f"{len(tutorial)} pairs; game.tutorial_pairs is {rules.tutorial}; make them equal",
-            )
-        if game.is_list("probation"):
-            probation = [
-                pool.listed_unit("probation", pair, pair.levels("ratings", 1, 5))
-                for pair in game.sections("probation")
-            ]
-        else:
-            n_pairs = game.count("probation", rules.pairs, 0)
-            probation = pool.take_unanimous("probation", n_pairs, LEVELS, game)
-        if len(probation) < rules.pairs:
-            raise game.error(
-                "probation",
-                f"{len(probation)} pairs; game.pairs={rules.pairs} at least are needed",
-            )
-        return tutorial + probation
-
-    def check_counts(self, study: YamlFields, ratings: int, per_rater: int | None) -> None:
-        """Check that the points can be won, in as many pairs as a rater gets."""
-        del ratings
-        rules = self.rules
-        if rules.points > 2 * rules.pairs:
-            raise study.section("game").error(
-                "points",
-                f"{rules.points}; game.pairs={rules.pairs} bring {2 * rules.pairs} at most",
-            )
-        if per_rater is not None and per_rater < rules.pairs:
-            raise study.error(
-                "per_rater", f"{per_rater}; game.pairs={rules.pairs} at least are needed"
-            )
-
-    def prepare_units(self, units: Sequence[StudyUnit], study: YamlFields) -> list[StudyUnit]:
-        """Return the pairs with the computed ratings that they start with (section 3.2)."""
-        self._check_pairs(len(units), study.section("items"))
-        items = [item for unit in units for item in unit.items]
-        levels = self.cold_start.compute_levels(items, study.section("game"))
-        return [replace(unit, fixed=fixed) for unit, fixed in zip(units, levels, strict=True)]
-
-    def _check_pairs(self, n_units: int, source: YamlFields) -> None:
-        """Check that there are as many pairs as the trial has."""
-        limit, n_pairs = source.optional_count("limit"), self.rules.pairs
-        if n_units >= n_pairs:
-            return
-        if limit is not None and limit < n_pairs:
-            raise source.error("limit", f"{limit}; game.pairs={n_pairs} at least are needed")
-        raise InputError(
-            f"{source.location}: items: {n_units} pairs are left; game.pairs={n_pairs} at least are needed"
-        )
-
-    @property
-    def wait(self) -> float:
-        """The wait of the rules."""
-        return self.rules.wait
-
-    def with_wait(self, seconds: float) -> Self:
-        """Return the game with another wait."""
-        return replace(self, rules=replace(self.rules, wait=seconds))
-
-    def initial_state(self) -> dict[str, Any]:
-        """Return the state of a new player."""
-        return asdict(game_rules.start(self.rules))
+    def begin(self) -> RaterProgress:
+        """Return the progress of a new player."""
+        return RaterProgress(asdict(game_rules.start(self.rules)), 0)
 
     def next_task(self, state: Mapping[str, Any]) -> NextUnit | None:
         """Return the task of the player's phase; None once practice has ended for good."""
@@ -372,6 +270,117 @@ class GameForm(Form):
         )
         return asdict(outcome), RaterProgress(asdict(state), state.points)
 
+    def describe(self, progress: RaterProgress) -> dict[str, Any]:
+        """Return a player's points, and their phase with the attempt at practice."""
+        phase, attempt = progress.state["phase"], progress.state["attempt"]
+        return {"points": progress.points, "phase": f"{phase} ({attempt})" if attempt else phase}
+
+
+@dataclass(frozen=True)
+class GameForm(Form):
+    """One caption, five levels; points for being close to the others."""
+
+    name = "game"
+    template = "forms/game.html"
+    study_fields = ("game",)
+
+    rules: Rules = field(default_factory=Rules)
+    cold_start: ColdStart = field(default_factory=lambda: ColdStart(()))
+    wording: Wording = field(default=_WORDING, kw_only=True)
+
+    @classmethod
+    def from_study(cls, study: YamlFields, participants: str, language: Language) -> Self:
+        """Read the rules and the cold start in the section `game`."""
+        game, defaults = study.section("game"), Rules()
+        is_crowd = participants == "crowd"
+        rules = Rules(
+            wait=game.number("wait", defaults.wait, 0, 3600),
+            tutorial=game.count("tutorial_pairs", defaults.tutorial, 0),
+            pairs=game.count("pairs", defaults.pairs, 1),
+            points=game.count("points", defaults.points, -2_000_000),
+            attempts=game.count("attempts", 3, 1) if is_crowd else game.optional_count("attempts"),
+        )
+        if rules.points > 2 * rules.pairs:
+            raise game.error(
+                "points",
+                f"{rules.points}; game.pairs={rules.pairs} bring {2 * rules.pairs} at most",
+            )
+        per_rater = study.optional_count("per_rater")
+        if per_rater is not None and per_rater < rules.pairs:
+            raise study.error(
+                "per_rater", f"{per_rater}; game.pairs={rules.pairs} at least are needed"
+            )
+        return cls(rules, ColdStart.read(game), wording=cls.read_wording(study, language))
+
+    @classmethod
+    def check_levels(
+        cls, fields: YamlFields, levels: Sequence[Level], default: Dimension | None
+    ) -> None:
+        """Check that there are five levels, since points are computed from them."""
+        check_same_levels(fields, levels, default)
+
+    def digest_rules(self) -> dict[str, Any]:
+        """Return the rules but for the wait, which changes nothing of what is rated."""
+        return asdict(replace(self.rules, wait=0.0))
+
+    def special_units(self, study: YamlFields, pool: ItemPool) -> list[StudyUnit]:
+        """Return the pairs of tutorial and probation, and those with known answers."""
+        game, rules = study.section("game"), self.rules
+        tutorial = [
+            pool.listed_unit("tutorial", pair, pair.levels("ratings", 1, 5))
+            for pair in game.sections("tutorial")
+        ]
+        if len(tutorial) != rules.tutorial:
+            raise game.error(
+                "tutorial",
+                f"{len(tutorial)} pairs; game.tutorial_pairs is {rules.tutorial}; make them equal",
+            )
+        if game.is_list("probation"):
+            probation = [
+                pool.listed_unit("probation", pair, pair.levels("ratings", 1, 5))
+                for pair in game.sections("probation")
+            ]
+        else:
+            n_pairs = game.count("probation", rules.pairs, 0)
+            probation = pool.take_unanimous("probation", n_pairs, LEVELS, game)
+        if len(probation) < rules.pairs:
+            raise game.error(
+                "probation",
+                f"{len(probation)} pairs; game.pairs={rules.pairs} at least are needed",
+            )
+        return [*tutorial, *probation, *super().special_units(study, pool)]
+
+    def prepare_units(
+        self, units: Sequence[StudyUnit], study: YamlFields, *, computes_ratings: bool
+    ) -> list[StudyUnit]:
+        """Return the pairs with the computed ratings that they start with (section 3.2)."""
+        if not computes_ratings:
+            return list(units)
+        self._check_pairs(len(units), study.section("items"))
+        items = [item for unit in units for item in unit.items]
+        levels = self.cold_start.compute_levels(items, study.section("game"))
+        return [replace(unit, fixed=fixed) for unit, fixed in zip(units, levels, strict=True)]
+
+    def _check_pairs(self, n_units: int, source: YamlFields) -> None:
+        """Check that there are as many pairs as the trial has."""
+        limit, n_pairs = source.optional_count("limit"), self.rules.pairs
+        if n_units >= n_pairs:
+            return
+        if limit is not None and limit < n_pairs:
+            raise source.error("limit", f"{limit}; game.pairs={n_pairs} at least are needed")
+        raise InputError(
+            f"{source.location}: items: {n_units} pairs are left; game.pairs={n_pairs} at least are needed"
+        )
+
+    @property
+    def course(self) -> GameCourse:
+        """A player's way through the game."""
+        return GameCourse(self.rules)
+
+    def with_wait(self, seconds: float) -> Self:
+        """Return the game with another wait."""
+        return replace(self, rules=replace(self.rules, wait=seconds))
+
     def read_answer(self, fields: FormFields, n_captions: int) -> list[dict[str, Any]]:
         """Return the rating."""
         del n_captions
@@ -385,11 +394,6 @@ class GameForm(Form):
     def template_variables(self) -> dict[str, Any]:
         """Return the rules."""
         return {"rules": self.rules}
-
-    def rater_cells(self, progress: RaterProgress) -> dict[str, Any]:
-        """Return a player's points, and their phase with the attempt at practice."""
-        phase, attempt = progress.state["phase"], progress.state["attempt"]
-        return {"points": progress.points, "phase": f"{phase} ({attempt})" if attempt else phase}
 
     def paper_files(self, answers: CountedAnswers) -> dict[str, bytes]:
         """Return ratings as `captau data import` takes CocoG (images by COCO's number) and FlickrG."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from statistics import fmean, pvariance
 from typing import Literal
 
-from .form import OutOfTurnError, TooEarlyError
+from .course import OutOfTurnError, TooEarlyError
 
 Phase = Literal["tutorial", "trial", "probation", "playing", "out"]
 #: The change that an answer brought about.

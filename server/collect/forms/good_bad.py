@@ -63,28 +63,23 @@ class GoodBadForm(Form):
         answer = value["answer"]
         return {"good": _RATINGS[answer]} if answer in _RATINGS else {}
 
-    def drop_unusable(self, answers: CountedAnswers) -> CountedAnswers:
-        """Leave out pairs that more raters skipped than Caption-Quality allows."""
-        n_skips = Counter(a.item.id for a in answers.answers if a.value["answer"] == "skip")
-        skipped = {item_id for item_id, count in n_skips.items() if count > MOST_SKIPS}
-        return replace(
-            answers,
-            answers=tuple(a for a in answers.answers if a.item.id not in skipped),
-            left_out={
-                **answers.left_out,
-                f"pairs_of_more_than_{MOST_SKIPS}_skips": len(skipped),
-            },
-        )
+    def select_answers(self, answers: CountedAnswers, *, for_paper: bool = False) -> CountedAnswers:
+        """Leave out pairs that more raters skipped than Caption-Quality allows.
 
-    def drop_unpublished(self, answers: CountedAnswers) -> CountedAnswers:
-        """Leave out pairs with fewer answers than Caption-Quality's reader accepts."""
-        n_ratings = Counter(a.item.id for a in answers.answers if a.value["answer"] != "skip")
-        published = tuple(a for a in answers.answers if n_ratings[a.item.id] >= FEWEST)
-        n_dropped = len({a.item.id for a in answers.answers}) - len({a.item.id for a in published})
+        Of the paper's files, also leave out those with fewer answers than its reader accepts.
+        """
+        counts = Counter((a.item.id, a.value["answer"] == "skip") for a in answers.answers)
+        item_ids = {a.item.id for a in answers.answers}
+        if for_paper:
+            reason = f"pairs_of_fewer_than_{FEWEST}_answers"
+            dropped = {item_id for item_id in item_ids if counts[item_id, False] < FEWEST}
+        else:
+            reason = f"pairs_of_more_than_{MOST_SKIPS}_skips"
+            dropped = {item_id for item_id in item_ids if counts[item_id, True] > MOST_SKIPS}
         return replace(
             answers,
-            answers=published,
-            left_out={**answers.left_out, f"pairs_of_fewer_than_{FEWEST}_answers": n_dropped},
+            answers=tuple(a for a in answers.answers if a.item.id not in dropped),
+            left_out={**answers.left_out, reason: len(dropped)},
         )
 
     def paper_files(self, answers: CountedAnswers) -> dict[str, bytes]:

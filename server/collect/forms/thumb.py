@@ -227,17 +227,15 @@ class ThumbForm(Form):
         high = sum(scale.high for scale in level_scales.values()) / 2
         return {**_RELEASE_SCALES, **level_scales, "total": Scale(low, high)}
 
-    @property
-    def main_dimension(self) -> str:
-        """The total."""
-        return "total"
-
     def group_items(self, items: Sequence[StudyItem]) -> list[StudyUnit]:
         """Return a unit of all captions of each image."""
         return units_of_images(items)
 
-    def assign_stages(self, units: Sequence[StudyUnit], study: YamlFields) -> list[StudyUnit]:
+    def prepare_units(
+        self, units: Sequence[StudyUnit], study: YamlFields, *, computes_ratings: bool
+    ) -> list[StudyUnit]:
         """Return the units with their stages: to score, to check once or more, perhaps to check the fluency."""
+        del computes_ratings
         if self.groups:
             return assign_groups(units, self.groups, study.section("thumb"))
         stages = [Stage("main"), *[Stage("check")] * (self.n_annotators - 1)]

@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import Connection, Row, bindparam, insert, select, update
 
 from ...web.errors import NotFoundError
-from ..forms.form import OutOfTurnError, SubmittedAnswer
+from ..forms.course import OutOfTurnError, SubmittedAnswer
 from ..items.units import StudyUnit
 from .assignment import load_unit_state
 from .study_database import (
@@ -47,7 +47,7 @@ class AnswerLog:
     """The answers of a study, in its database."""
 
     def __init__(self, study: StudyDatabase) -> None:
-        self._data, self._form = study, study.form
+        self._data, self._form, self._course = study, study.form, study.form.course
 
     async def record(
         self, rater_id: int, key: str, values: Sequence[Mapping[str, Any]]
@@ -103,7 +103,7 @@ class AnswerLog:
         rater = rater_of_row(serve, serve.rater)
         answer = SubmittedAnswer(serve.key, serve.phase, unit, values[0], serve.served_at, now)
         others = self._load_ratings_of_others(c, unit)
-        feedback, progress = self._form.respond(answer, rater.progress, others)
+        feedback, progress = self._course.respond(answer, rater.progress, others)
         rater_after = replace(
             rater,
             state=progress.state,
@@ -140,7 +140,7 @@ class AnswerLog:
     def _load_ratings_of_others(self, c: Connection, unit: StudyUnit) -> list[float]:
         """Return the main dimension's ratings of a unit's first caption, if the form gives feedback on them."""
         dimension = self._form.main_dimension
-        if not self._form.feedback_columns or dimension is None or not unit.is_rated:
+        if not self._course.feedback_columns or dimension is None or not unit.is_rated:
             return []
         values = c.execute(_VALUES_OF_ITEM, {"item_id": unit.items[0].id}).scalars()
         return [self._form.ratings(value)[dimension] for value in values]

@@ -22,7 +22,7 @@ from sqlalchemy import (
 )
 
 from ...web.errors import NotFoundError
-from ..forms.form import NextUnit
+from ..forms.course import NextUnit
 from ..items.units import Stage, StudyUnit
 from .study_database import (
     KEY,
@@ -165,7 +165,7 @@ class Assignment:
     """The choice of the unit that each rater answers next."""
 
     def __init__(self, study: StudyDatabase) -> None:
-        self._data, self._study, self._form = study, study.study, study.form
+        self._data, self._study, self._course = study, study.study, study.form.course
         self._has_stages = any(unit.stages for unit in study.units.values())
 
     async def next_unit(self, rater_id: int) -> ShownUnit | Rater:
@@ -179,7 +179,7 @@ class Assignment:
 
     async def end_reason(self, rater: Rater) -> EndReason:
         """Return why a rater has nothing to answer now."""
-        if self._form.next_task(rater.state) is None:
+        if self._course.next_task(rater.state) is None:
             return EndReason.OUT
         may_answer = await self._data.database.run(lambda c: self._may_answer(c, rater))
         return EndReason.RESERVED if may_answer else EndReason.THROUGH
@@ -215,7 +215,7 @@ class Assignment:
             serve = serve._replace(phase=phase, served_at=now)
             c.execute(_SERVE_AGAIN, {"serve_key": serve.key, "new_phase": phase, "now": now})
         items = tuple(unit.items[k] for k in serve.order)
-        seconds_left = max(0.0, serve.served_at + self._form.wait - now)
+        seconds_left = max(0.0, serve.served_at + self._course.wait - now)
         previous = tuple(state.values[item.id] for item in items if state.values)
         return ShownUnit(serve.key, serve.phase, unit, items, seconds_left, rater, previous)
 
@@ -229,14 +229,14 @@ class Assignment:
         row = {**serve._asdict(), "rater": rater.id, "attempt": task.attempt}
         serve_id = c.execute(insert(serves).values(row).returning(serves.c.id)).scalar_one()
         c.execute(_UPDATE_LAST_SERVED, {"unit_id": unit_id, "serve_id": serve_id})
-        state = self._form.start_unit(rater.state, task, serve.key, now)
+        state = self._course.start_unit(rater.state, task, serve.key, now)
         if state != rater.state:
             c.execute(UPDATE_RATER, {"rater_id": rater.id, "state": state})
         return serve
 
     def _choose(self, c: Connection, rater: Rater) -> tuple[int, NextUnit] | None:
         """Return a unit for a rater and its task; None if there is nothing for them now."""
-        task = self._form.next_task(rater.state)
+        task = self._course.next_task(rater.state)
         if task is None:
             return None
         if task.pool != "main":

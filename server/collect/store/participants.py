@@ -66,7 +66,7 @@ class Participants:
                     worker=worker_hash,
                     joined_at=now,
                     consented=study.consent,
-                    state=study.form.initial_state(),
+                    state=study.form.course.begin().state,
                     points=0,
                     given=0,
                 )

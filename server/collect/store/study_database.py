@@ -16,7 +16,7 @@ from sqlalchemy import Connection, Row, bindparam, func, insert, select, update
 
 from ....datasets.errors import InputError
 from ...storage.database import Clock, Database, is_sqlite, sqlite_path
-from ..forms.form import RaterProgress
+from ..forms.course import RaterProgress
 from ..items.units import StudyItem, StudyUnit
 from ..study import Study
 from .tables import answers, events, invitations, items, raters, serves, site_settings, units

@@ -17,7 +17,7 @@ from ...web.errors import NotFoundError, RefusedError
 from ...web.site import visible_origin
 from ...web.visitors import RowNumber, field_value, form_schema
 from ..export import export_files
-from ..forms.form import RaterProgress
+from ..forms.course import RaterProgress
 from ..rater_figures import compute_rater_figures
 from .site import CurrentSite
 
@@ -33,7 +33,7 @@ router = APIRouter(prefix="/admin", default_response_class=Response)
 async def show_dashboard(request: Request, site: CurrentSite) -> Response:
     """Show how the study goes."""
     session = site.require_admin(request)
-    store, ratings = site.store, site.study.ratings
+    store, ratings, course = site.store, site.study.ratings, site.study.form.course
     rows = await store.load_all_rows()
     agreement = await site.agreement.get(store, rows)
     figures = await asyncio.to_thread(compute_rater_figures, store, rows)
@@ -54,10 +54,10 @@ async def show_dashboard(request: Request, site: CurrentSite) -> Response:
         raters=rows["raters"],
         figures=figures,
         form_cells={
-            row["id"]: store.form.rater_cells(RaterProgress(row["state"], row["points"]))
+            row["id"]: course.describe(RaterProgress(row["state"], row["points"]))
             for row in rows["raters"]
         },
-        form_columns=list(store.form.rater_cells(store.form.initial_progress)),
+        form_columns=list(course.describe(course.begin())),
         rater_code=store.rater_code,
         starts_with_ratings=store.starts_with_ratings,
         excluded={row["id"] for row in rows["raters"] if row["excluded_at"] is not None},

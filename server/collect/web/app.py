@@ -8,7 +8,8 @@ from contextlib import asynccontextmanager
 from fastapi import FastAPI
 
 from ...web.application import build_application, message_handler
-from ..forms.form import FormError, OutOfTurnError
+from ..forms.course import OutOfTurnError
+from ..forms.form import FormError
 from . import admin_pages, rater_pages
 from .site import StudySite
 

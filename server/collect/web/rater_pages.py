@@ -13,7 +13,8 @@ from ...texts import NAME_RULE, collapse_blanks, is_valid_name
 from ...web.errors import NotFoundError, RefusedError, TooManyRequestsError
 from ...web.sessions import Session
 from ...web.visitors import client_address, field_value, form_schema
-from ..forms.form import FormError, OutOfTurnError, TooEarlyError
+from ..forms.course import OutOfTurnError, TooEarlyError
+from ..forms.form import FormError
 from ..items.item_pool import MEDIA_TYPES
 from ..store.assignment import RESERVATION_SECONDS
 from ..store.study_database import EndReason, Rater, ShownUnit
@@ -154,7 +155,7 @@ async def answer(request: Request, site: CurrentSite) -> Response:
             fault = form.translate(TooEarlyError.MESSAGE, seconds=error.seconds_left)
             return _unit_page(site, session, shown_unit, 425, fault)
         return _unit_page(site, session, shown_unit, 400, str(error))
-    if site.study.form.feedback_columns or recorded.differs:
+    if site.study.form.course.feedback_columns or recorded.differs:
         return site.redirect(f"/told/{key}{'?other=yes' if recorded.differs else ''}")
     return site.redirect("/rate")
 
@@ -177,7 +178,7 @@ async def show_feedback(request: Request, key: Key, site: CurrentSite, other: st
     """Show the feedback on an answer; `other` says that a different one was sent later."""
     session, rater_id = site.require_rater(request)
     recorded = await site.store.answers.find(rater_id, key)
-    template = site.study.form.feedback_template
+    template = site.study.form.course.feedback_template
     return site.render(template, session, recorded=recorded, is_changed=bool(other))
 
 

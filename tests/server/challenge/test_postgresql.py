@@ -24,14 +24,14 @@ from tests.server.challenge.conftest import (
     write_challenge,
 )
 from tests.server.challenge.visitors import PASSWORD, Visitor, submission_key
-from tests.server.postgresql import PROGRAM_FOLDERS, create_database, postgresql_url
+from tests.server.postgresql import PROGRAM_FOLDERS, create_database, postgresql, postgresql_url
 
 pytestmark = [
     pytest.mark.database,
     pytest.mark.skipif(not PROGRAM_FOLDERS, reason="no PostgreSQL server is installed"),
 ]
 
-__all__ = ["postgresql_url"]  # the fixture of the other sites
+__all__ = ["postgresql", "postgresql_url"]  # the fixtures
 
 
 def test_postgresql_holds_the_site_and_its_queue(postgresql_url, tmp_path):

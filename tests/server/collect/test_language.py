@@ -14,7 +14,7 @@ from jinja2.ext import extract_from_ast
 import captau.server.collect
 import captau.server.web
 from captau.server.collect.export import export_files
-from captau.server.collect.forms.form import TooEarlyError
+from captau.server.collect.forms.course import TooEarlyError
 from captau.server.collect.simulated_browser import Browser, join_study
 from captau.server.collect.study import load_catalogue, read_study
 from captau.server.texts import NAME_RULE

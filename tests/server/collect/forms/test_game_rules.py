@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from captau.server.collect.forms.form import OutOfTurnError, TooEarlyError
+from captau.server.collect.forms.course import OutOfTurnError, TooEarlyError
 from captau.server.collect.forms.game_rules import (
     LEVELS,
     GameState,

@@ -10,7 +10,7 @@ from collections import Counter
 
 import pytest
 
-from captau.server.collect.forms.form import OutOfTurnError
+from captau.server.collect.forms.course import OutOfTurnError
 from captau.server.collect.store.study_database import Rater
 from captau.server.web.errors import NotFoundError
 from tests.server.collect.conftest import make_site

@@ -16,10 +16,10 @@ from captau.benchmarks.options.collect import CollectOptions
 from captau.server.collect.simulated_browser import Browser, join_study
 from captau.server.collect.simulation import StudyServer
 from captau.server.collect.store.tables import answers, serves, units
-from tests.server.collect.conftest import make_site, write_study
-from tests.server.postgresql import PROGRAM_FOLDERS, postgresql_url
+from tests.server.collect.conftest import make_site, serve_site, write_study
+from tests.server.postgresql import PROGRAM_FOLDERS, create_database, postgresql, postgresql_url
 
-__all__ = ["postgresql_url"]  # the fixture
+__all__ = ["postgresql", "postgresql_url"]  # the fixtures
 pytestmark = pytest.mark.kill
 
 KILLS, RATERS = 20, 6
@@ -33,6 +33,68 @@ def test_killed_servers_lose_no_acknowledged_answer_and_count_none_twice(tmp_pat
 @pytest.mark.skipif(not PROGRAM_FOLDERS, reason="no PostgreSQL server is installed")
 def test_killed_servers_lose_no_acknowledged_answer_on_postgresql(postgresql_url, tmp_path):
     check_kills(tmp_path, postgresql_url, KILLS // 2)
+
+
+@pytest.mark.database
+@pytest.mark.skipif(not PROGRAM_FOLDERS, reason="no PostgreSQL server is installed")
+def test_ten_crashes_of_postgresql_lose_no_acknowledged_answer(postgresql, tmp_path):
+    """The site goes on by itself when the database is back; what was refused meanwhile is sent again."""
+    database = create_database(postgresql.url, "crashes")
+    write_study(tmp_path, "good_bad", ratings=3)
+    rows = [{"image": "p0.png", "caption": f"caption {k}"} for k in range(1500)]
+    (tmp_path / "captions.jsonl").write_text("".join(f"{json.dumps(r)}\n" for r in rows))
+    site = make_site(tmp_path, database=database)
+    rng = random.Random(11)
+    acknowledged: dict[str, str] = {}
+    is_over = threading.Event()
+
+    def rate(browser, k):
+        pending = {}
+        for number in range(100_000):
+            if is_over.is_set():
+                return
+            if not pending:
+                page = browser.get("/rate")
+                if page.status != 200 or "key" not in page.hidden:
+                    time.sleep(0.05)
+                    continue
+                pending = {**page.hidden, "answer": ("good", "bad")[(k + number) % 2]}
+            page = browser.post("/rate", pending, follow=False)
+            if page.status == 303:
+                acknowledged[pending["key"]] = pending["answer"]
+                pending = {}
+            else:
+                assert page.status == 507, page.text
+                time.sleep(0.05)
+
+    with serve_site(site) as url:
+        browsers = [join_study(url) for _ in range(RATERS)]
+        threads = [
+            threading.Thread(target=rate, args=(browser, k), daemon=True)
+            for k, browser in enumerate(browsers)
+        ]
+        for thread in threads:
+            thread.start()
+        for _ in range(10):
+            n_answers = len(acknowledged) + rng.randrange(6, 30)
+            while len(acknowledged) < n_answers:
+                assert any(thread.is_alive() for thread in threads)
+                time.sleep(0.001)
+            postgresql.kill()
+            postgresql.start()
+        n_answers = len(acknowledged) + RATERS
+        while len(acknowledged) < n_answers:  # it goes on
+            assert any(thread.is_alive() for thread in threads)
+            time.sleep(0.01)
+        is_over.set()
+        for thread in threads:
+            thread.join()
+        query = select(serves.c.key, answers.c.value).join(answers, answers.c.serve == serves.c.id)
+        rows = site.store.database.run_blocking(lambda c: c.execute(query).all())
+    stored = {row.key: row.value["answer"] for row in rows}
+    assert len(stored) == len(rows)
+    assert {key: stored.get(key) for key in acknowledged} == acknowledged
+    assert len(stored) - len(acknowledged) <= RATERS
 
 
 def check_kills(tmp_path, database, n_kills):

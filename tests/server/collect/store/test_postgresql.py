@@ -16,11 +16,11 @@ from captau.server.storage.database import Database, StoreError, parse_database_
 from tests.conftest import says
 from tests.server.collect.conftest import make_site, serve_site
 from tests.server.collect.first_tables import create_first_tables
-from tests.server.collect.test_concurrent_raters import check_same_play
+from tests.server.collect.store.test_assignment import check_same_play
 from tests.server.collect.visitors import load_rows
-from tests.server.postgresql import PROGRAM_FOLDERS, create_database, postgresql_url
+from tests.server.postgresql import PROGRAM_FOLDERS, create_database, postgresql, postgresql_url
 
-__all__ = ["postgresql_url"]  # the fixture
+__all__ = ["postgresql", "postgresql_url"]  # the fixtures
 pytestmark = [
     pytest.mark.database,
     pytest.mark.skipif(not PROGRAM_FOLDERS, reason="no PostgreSQL server is installed"),
