@@ -74,67 +74,6 @@ def measure_row_group(row_group: Any, columns: Collection[str]) -> tuple[int, in
     return row_group.num_rows, n_bytes
 
 
-def count_rows_at_a_time(path: Path, most_rows: int, most_bytes: int) -> int:
-    """Return how many rows of a Parquet file can be read at a time, a power of two, so that memory holds them.
-
-    Rows are taken to be of the mean length that is stored, or, if that is more, to repeat the longest text of each
-    column's dictionary.
-
-    Args:
-        path: the file.
-        most_rows, most_bytes: what may be read at a time; a single row may be longer.
-    """
-    n_rows = most_rows
-    with open_parquet(path, nested=True) as file:
-        for group in range(file.num_row_groups):
-            metadata = file.metadata.row_group(group)
-            if not metadata.num_rows:
-                continue
-            n_bytes = 0
-            for number in range(metadata.num_columns):
-                chunk = metadata.column(number)
-                width = max(8, file.metadata.schema.column(number).length)
-                n_longest = max(width, _measure_longest_text(file, group, chunk))
-                n_bytes += max(chunk.total_uncompressed_size, n_longest * chunk.num_values)
-            n_rows = min(n_rows, most_bytes * metadata.num_rows // max(1, n_bytes))
-    return 1 << max(0, n_rows.bit_length() - 1)
-
-
-def _measure_longest_text(file: Any, group: int, chunk: Any) -> int:
-    """Return how many bytes the longest text of a column's dictionary has; 0 where it has none."""
-    if chunk.physical_type != "BYTE_ARRAY" or not any("DICT" in name for name in chunk.encodings):
-        return 0
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    # A batch has the dictionary unless all its rows are null.
-    for batch in file.iter_batches(1, row_groups=[group], columns=[chunk.path_in_schema]):
-        for leaf in _find_leaves(batch.column(0)):
-            if not pa.types.is_dictionary(leaf.type):
-                return 0
-            lengths = pc.call_function("binary_length", [leaf.dictionary])
-            if len(lengths):
-                return pc.call_function("max", [lengths]).as_py()
-    return 0
-
-
-def _find_leaves(array: Any) -> Iterator[Any]:
-    """Yield the arrays inside a nested one, or the array itself."""
-    import pyarrow as pa
-
-    if pa.types.is_struct(array.type):
-        parts = array.flatten()
-    elif pa.types.is_map(array.type):
-        parts = [array.keys, array.items]
-    elif pa.types.is_nested(array.type):
-        parts = [array.flatten()]
-    else:
-        yield array
-        return
-    for part in parts:
-        yield from _find_leaves(part)
-
-
 #: The endings that `read_table` knows.
 ENDINGS = (".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".parquet")
 #: What parts the references in one cell of text.

@@ -37,7 +37,7 @@ from ..reading.json_files import (
     parsed,
     texts,
 )
-from ..reading.table import BUFFER_BYTES, count_rows_at_a_time, measure_row_group, open_parquet
+from ..reading.table import BUFFER_BYTES, measure_row_group, open_parquet
 from ..schema import replace_surrogates
 from .shard_files import PACKINGS, Shard
 
@@ -518,6 +518,8 @@ def _write_image(sample: _Sample, folder: Path, number: int, name: str) -> str:
 
 #: The most rows of a Parquet file that are read for a row group, and the most bytes of them.
 _GROUP_ROWS, _GROUP_BYTES = 1 << 16, 1 << 29
+#: How many of them are read at a time, a divisor of these rows: few, as a small file may repeat a long text in all rows.
+_COPIED_ROWS = 256
 #: The bytes of a sample of a tar that are held in memory; more of them wait in a temporary file.
 _SAMPLE_BYTES = 1 << 26
 
@@ -555,7 +557,6 @@ def copy_kept_rows(path: Path, name: str, kind: str, is_kept: Sequence[bool], ta
 
 def _copy_kept_parquet_rows(path: Path, is_kept: Sequence[bool], stream: IO[bytes]) -> None:
     """Write a row group for every `_GROUP_ROWS` rows that are read, or for fewer where these are long."""
-    batch_rows = count_rows_at_a_time(path, _GROUP_ROWS, _GROUP_BYTES >> 3)
     with (
         pq.ParquetFile(
             path, page_checksum_verification=True, buffer_size=BUFFER_BYTES, pre_buffer=False
@@ -568,7 +569,7 @@ def _copy_kept_parquet_rows(path: Path, is_kept: Sequence[bool], stream: IO[byte
             row_groups = map(file.metadata.row_group, range(file.num_row_groups))
             ends |= set(accumulate(row_group.num_rows for row_group in row_groups))
         end, n_bytes, tables = 0, 0, list[pa.Table]()
-        for batch in file.iter_batches(batch_rows):
+        for batch in file.iter_batches(_COPIED_ROWS):
             batch_bytes = batch.get_total_buffer_size()  # `nbytes` knows no views in PyArrow 21
             if tables and n_bytes + batch_bytes > _GROUP_BYTES:
                 writer.write_table(_take_tables(tables))

@@ -9,7 +9,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from captau.datasets.reading.table import count_rows_at_a_time
 from captau.datasets.shards import shard_rows
 from captau.datasets.shards.shard_rows import copy_kept_rows
 from tests.benchmarks.large.large_sets import put
@@ -50,7 +49,7 @@ def test_the_number_of_rows_that_are_read_at_a_time_changes_no_byte_of_a_copy(
     monkeypatch.setattr(shard_rows, "_GROUP_ROWS", 128)
     contents: set[bytes] = set()
     for n_rows in (128, 32, 1):
-        monkeypatch.setattr(shard_rows, "count_rows_at_a_time", lambda *_, n=n_rows: n)
+        monkeypatch.setattr(shard_rows, "_COPIED_ROWS", n_rows)
         filter_parquet(column, tmp_path)
         contents.add((tmp_path / "kept.parquet").read_bytes())
     assert len(contents) == 1
@@ -63,34 +62,10 @@ def test_row_groups_of_a_copy_have_fewer_rows_where_rows_are_long(
 ) -> None:
     """The columns with texts have more than 50 kB, and a row group of more rows than one has 8 kB at most."""
     monkeypatch.setattr(shard_rows, "_GROUP_BYTES", 1 << 13)
+    monkeypatch.setattr(shard_rows, "_COPIED_ROWS", 4)
     metadata = filter_parquet(column, tmp_path, row_group_size).metadata
     if column != "numbers":
         assert metadata.num_row_groups >= 5
-
-
-@pytest.mark.parametrize(
-    ("values", "n_rows"),
-    [
-        (["a" * 1_000] * 1_000, 32),  # in the file once
-        ([None] * 500 + ["a" * 1_000] * 500, 32),
-        ([f"{i:01000}" for i in range(1_000)], 32),
-        ([[f"{i:0100}" for i in range(10)]] * 1_000, 32),
-        ([{"a": {"b": b"a" * 1_000}}] * 1_000, 32),
-        ([[("a" * 500, "b" * 500)]] * 1_000, 32),
-        ([[1.0] * 125] * 1_000, 32),
-        ([None] * 1_000, 256),
-        (["a" * 100_000] * 1_000, 1),
-        (range(1_000), 256),
-    ],
-)
-def test_so_many_rows_are_read_at_a_time_as_memory_holds(
-    values: list[object], n_rows: int, tmp_path: Path
-) -> None:
-    """Of a bound of 40 kB, 1,000 bytes a row make 32 rows, the greatest power of two below 40; 256 are the most."""
-    path = tmp_path / "a.parquet"
-    kind = pa.map_(pa.string(), pa.string()) if values[0] == [("a" * 500, "b" * 500)] else None
-    pq.write_table(pa.table({"a": pa.array(values, kind)}), path)
-    assert count_rows_at_a_time(path, 256, 40_000) == n_rows
 
 
 @pytest.mark.parametrize("most_bytes", [10, 1 << 26])
