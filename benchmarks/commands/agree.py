@@ -15,8 +15,7 @@ from ...datasets.errors import InputError
 from ...datasets.reading.source_files import sha256
 from ...metrics.base import Metric
 from ..evaluation.evaluation_set import EvaluationSet
-from ..evaluation.held_out_captions import score_held_out_captions
-from ..evaluation.image_captions import ImageCaptions
+from ..evaluation.held_out_captions import ImageCaptions, score_held_out_captions
 from ..evaluation.judged_pairs import PairAnswers
 from ..evaluation.provenance import provenance
 from ..evaluation.rating_distributions import (

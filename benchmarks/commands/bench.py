@@ -11,6 +11,7 @@ import pandas as pd
 from ...datasets.preferences import PREFERENCE_COLUMNS
 from ...datasets.schema import ITEM_COLUMNS, RATING_COLUMNS, CaptionSet
 from ...metrics.base import Metric
+from ..evaluation.correlation_rows import blamed_words
 from ..evaluation.correlation_tables import (
     correlation_table,
     difference_tables,
@@ -21,7 +22,6 @@ from ..evaluation.evaluation_set import EvaluationSet
 from ..evaluation.floors import FLOORS
 from ..evaluation.measured_dataset import MeasuredDataset, correlate_dataset, score_dataset
 from ..evaluation.provenance import provenance
-from ..evaluation.word_detection import blamed_words
 from ..options.bench import BenchOptions, CompareOptions
 from ..options.from_python import measuring_arguments
 from ..reporting.run_results import Results

@@ -13,8 +13,7 @@ from ...datasets.errors import InputError
 from ...datasets.schema import CaptionSet
 from ...metrics.base import Metric
 from ..evaluation.measured_dataset import correlate_dataset, score_dataset
-from ..evaluation.preference_ranking import rank_by_preferences
-from ..evaluation.preference_tables import preference_tables
+from ..evaluation.preference_ranking import preference_tables, rank_by_preferences
 from ..evaluation.study import StudiedDataset, load_studies, study_record
 from ..evaluation.system_ranking import (
     BEST_WORST_COLUMNS,

@@ -21,8 +21,12 @@ from ...datasets.normalisation import normalise_items
 from ...datasets.paths import expand_home
 from ...metrics.base import Metric
 from ..evaluation.caption_ranges import CaptionRange, measure_range
-from ..evaluation.caption_scores import CaptionScores, keep_captions
-from ..evaluation.metric_reliability import MetricReliability, load_evidence
+from ..evaluation.caption_scores import (
+    CaptionScores,
+    MetricReliability,
+    keep_captions,
+    load_evidence,
+)
 from ..options.from_python import Captions, References, captions_from_python
 from ..options.score import DocumentFrequencyOptions, NamedFile, ScoreOptions, threshold_of
 from ..options.shared import statistics_of

@@ -24,10 +24,18 @@ from ..evaluation.measured_dataset import (
     join_scores,
 )
 from ..evaluation.provenance import provenance
-from ..evaluation.rater_card import write_card
-from ..evaluation.rater_leads import lead_table
-from ..evaluation.rater_training import HISTORY_FILE, TrainedRater, lock_folder, train_rater
-from ..evaluation.rating_errors import RatingEstimates, error_rows, error_table, estimate_ratings
+from ..evaluation.rater_training import (
+    HISTORY_FILE,
+    RatingEstimates,
+    TrainedRater,
+    error_rows,
+    error_table,
+    estimate_ratings,
+    lead_table,
+    lock_folder,
+    train_rater,
+    write_card,
+)
 from ..evaluation.training_designs import TrainingCorpus, TrainingJob, TrainingPlan, plan_jobs
 from ..options.train import TrainOptions
 from ..reporting.run_results import Results

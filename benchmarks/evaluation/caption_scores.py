@@ -1,21 +1,335 @@
-"""Scores of a user's captions, as the files and tables of `captau score` show them."""
+"""Scores of a user's captions, and the reliability of metrics beside them, as `captau score` shows both.
+
+Reliability is a metric's correlation with people, as papers print it or a run measured it (`trust=published`,
+`trust=DIR`), where the captions that people judged are of the kind of the user's (`caption_ranges`).
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from ...conf import shipped_names
 from ...datasets.errors import InputError
+from ...datasets.paths import expand_home
 from ...datasets.schema import ITEM_COLUMNS
+from ...metrics.registry import metric
+from ..runs.finished_run import FinishedRun, read_run
+from ..runs.tables import format_coefficient
+from ..scoring.catalog import read_config
 from ..scoring.corpus_scores import SystemScores
 from ..statistics.bootstrap import Interval
-from .metric_reliability import OUTSIDE, MetricReliability
+from ..statistics.coefficients.registry import coefficient_names, find_coefficient
+from .caption_ranges import CaptionRange, find_mismatch, published_range
+from .published_numbers import read_numbers
 from .wording import join_notes
+
+#: The value of the option `trust` that stands for the papers' numbers.
+PUBLISHED = "published"
+#: The cell of a metric without a number.
+UNKNOWN = "not known"
+#: The cell of a metric whose numbers are all of other kinds of captions.
+OUTSIDE = "none for such captions"
+#: The dimensions, under any name, that rate a caption as a whole.
+_OVERALL = ("", "overall", "total", "mean")
+
+
+@dataclass(frozen=True)
+class Reliability:
+    """One metric's correlation with people.
+
+    Attributes:
+        coefficient, value: the correlation in its natural range.
+        judgements: the dataset, and the rated dimension where it has a name of its own.
+        source: where the number stands.
+        citation: BibTeX; empty for a run.
+        low, high: the ends of its interval, NaN where it has none.
+        captions: the range of the captions that people judged.
+        has_range: whether the lengths of these captions are known.
+    """
+
+    coefficient: str
+    value: float
+    judgements: str
+    source: str
+    citation: str = ""
+    low: float = math.nan
+    high: float = math.nan
+    captions: str = ""
+    has_range: bool = True
+
+    def __str__(self) -> str:
+        symbol = find_coefficient(self.coefficient).symbol
+        text = f"{symbol.removesuffix(' %')} {format_coefficient(self.value, self.coefficient)}"
+        if not math.isnan(self.high):
+            width = format_coefficient((self.high - self.low) / 2, self.coefficient)
+            text += f" ± {width}"
+        return f"{text} on {self.judgements}" + ("" if self.has_range else ", range not known")
+
+    def record(self) -> dict[str, Any]:
+        """Return the fields as `run.json` has them."""
+        return {"on" if name == "judgements" else name: v for name, v in vars(self).items()}
+
+
+@dataclass(frozen=True)
+class _ComparableNumbers:
+    """Numbers that can be compared: of one dataset, dimension, coefficient and protocol.
+
+    `is_usual` where captions are rated as a whole, of all systems, against all references together; `captions` is
+    the range of what people judged.
+    """
+
+    is_usual: bool
+    captions: CaptionRange
+    by_spec: dict[str, Reliability] = field(default_factory=dict[str, Reliability])
+
+    @property
+    def has_range(self) -> bool:
+        """Tell whether the lengths of the captions are known."""
+        return self.captions.caption_words is not None
+
+    def find_mismatch(self, captions: Mapping[str, CaptionRange], *, with_references: bool) -> str:
+        """Say which of a user's captions lie outside the column's, and in which way; empty where all lie within."""
+        for name, ranges in captions.items():
+            mismatch = find_mismatch(self.captions, ranges, with_references=with_references)
+            if mismatch:
+                return f"({name}) {mismatch}" if name else mismatch
+        return ""
+
+
+@dataclass(frozen=True)
+class MetricReliability:
+    """Metrics' correlations with people, as far as they apply to a user's captions.
+
+    Attributes:
+        by_spec: the correlations, by metric.
+        outside: of metrics whose correlations are all of other kinds of captions, the dataset of the nearest and the
+            way in which the user's are unlike it.
+    """
+
+    by_spec: Mapping[str, Reliability] = field(default_factory=dict[str, Reliability])
+    outside: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    def select(self, specs: Collection[str]) -> MetricReliability:
+        """Return what there is of some metrics."""
+        return MetricReliability(
+            {spec: r for spec, r in self.by_spec.items() if spec in specs},
+            {spec: reason for spec, reason in self.outside.items() if spec in specs},
+        )
+
+    def cell(self, spec: str) -> str:
+        """Return the text of a metric's cell in a table."""
+        return str(self.by_spec.get(spec, OUTSIDE if spec in self.outside else UNKNOWN))
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """The correlations of some metrics with people, from papers or a run.
+
+    Attributes:
+        specs: the metrics.
+        columns: their numbers.
+    """
+
+    specs: Sequence[str]
+    columns: Sequence[_ComparableNumbers]
+
+    def apply_to(
+        self, captions: Mapping[str, CaptionRange], reference_free: Collection[str] = ()
+    ) -> MetricReliability:
+        """Look up each metric's correlation, as far as possible in one column of numbers.
+
+        A number whose captions are of another kind than the user's is not shown, nor one of an unknown range for a
+        metric whose others are of another kind. Numbers of a known range come first, then those rated as a whole,
+        against all references together.
+
+        Args:
+            captions: the ranges of a user's captions by system and set of references, whose name may be empty
+                where there is one.
+            reference_free: the metrics for which references do not matter.
+        """
+        best = sorted(
+            self.columns,
+            key=lambda c: (
+                not c.has_range,
+                not c.is_usual,
+                -sum(spec in c.by_spec for spec in self.specs),
+            ),
+        )
+        by_spec: dict[str, Reliability] = {}
+        outside: dict[str, str] = {}
+        for column in best:
+            mismatches = {
+                uses_references: column.find_mismatch(captions, with_references=uses_references)
+                for uses_references in (True, False)
+            }
+            for spec, reliability in column.by_spec.items():
+                if mismatch := mismatches[spec not in reference_free]:
+                    outside.setdefault(spec, f"{mismatch} ({reliability.judgements})")
+                elif column.has_range or spec not in outside:
+                    by_spec.setdefault(spec, reliability)
+        return MetricReliability(
+            {spec: by_spec[spec] for spec in self.specs if spec in by_spec},
+            {spec: outside[spec] for spec in self.specs if spec in outside and spec not in by_spec},
+        )
+
+
+def load_evidence(specs: Iterable[str], trust: str | Path) -> Evidence:
+    """Load what papers print of metrics' correlations with people, or what a run measured.
+
+    Args:
+        specs: the metrics.
+        trust: `published`, or the folder of a finished run of `captau bench`.
+
+    Raises:
+        InputError: where the folder holds no such run, or one that has no ranges of its captions.
+    """
+    specs = list(specs)
+    columns = _published_columns(specs) if trust == PUBLISHED else _run_columns(Path(trust))
+    return Evidence(specs, list(columns))
+
+
+def _published_columns(specs: Iterable[str]) -> Iterable[_ComparableNumbers]:
+    """Read the papers' correlations of some metrics, by the choices behind them."""
+    names = {_name_of(spec) for spec in specs}
+    columns: dict[tuple[Any, ...], _ComparableNumbers] = {}
+    for paper in sorted(shipped_names("paper")):
+        for number in read_numbers(paper):
+            if number.spec is None or _name_of(number.spec) not in names:
+                continue
+            protocol = number.protocol
+            key = (number.dataset, number.revision, number.dimension, number.coefficient)
+            key += (protocol.references, protocol.ratings, protocol.systems)
+            if key not in columns:
+                is_usual = protocol.references == "all" and not protocol.systems
+                captions = published_range(number.dataset)
+                captions = captions.with_policy(
+                    protocol.references, protocol.k, protocol.own_references
+                )
+                columns[key] = _ComparableNumbers(
+                    is_usual and number.dimension in _OVERALL, captions
+                )
+            reliability = Reliability(
+                number.coefficient,
+                float(number.text) / find_coefficient(number.coefficient).scale,
+                _describe_judgements(
+                    f"{number.dataset} (revision {number.revision})"
+                    if number.revision
+                    else number.dataset,
+                    number.dimension,
+                ),
+                number.source + _describe_column(number.column, protocol.references),
+                read_config("paper", paper)["citation"],
+                captions=str(columns[key].captions),
+                has_range=columns[key].has_range,
+            )
+            columns[key].by_spec.setdefault(_normalise_spec(number.spec), reliability)
+    return columns.values()
+
+
+def _name_of(spec: str) -> str:
+    return spec.partition("(")[0]
+
+
+def _normalise_spec(spec: str) -> str:
+    """Return a spec with its parameters in captau's order; a bare name stays, without an import."""
+    return metric(spec).spec if "(" in spec else spec
+
+
+def _run_columns(folder: Path) -> Iterable[_ComparableNumbers]:
+    """Read the correlations of a run, by dataset, protocol, dimension and coefficient."""
+    if not expand_home(folder).is_dir():
+        raise InputError(f"trust={folder} is neither '{PUBLISHED}' nor the folder of a run")
+    columns: dict[tuple[Any, ...], _ComparableNumbers] = {}
+    finished = read_run(folder, needs="correlations.csv")
+    for row in finished.correlations.to_dict("records"):
+        if np.isnan(row["value"]) or row["coefficient"] not in coefficient_names():
+            continue
+        key = (row["dataset"], row["protocol"], row["dimension"], row["coefficient"])
+        if key not in columns:
+            captions = _run_range(finished, row["dataset"], row["protocol"])
+            columns[key] = _ComparableNumbers(row["dimension"] in _OVERALL, captions)
+        columns[key].by_spec[row["metric"]] = Reliability(
+            row["coefficient"],
+            row["value"],
+            _describe_judgements(row["dataset"], row["dimension"]),
+            f"run {folder}, protocol {row['protocol']}",
+            low=row["ci_low"],
+            high=row["ci_high"],
+            captions=str(columns[key].captions),
+        )
+    return columns.values()
+
+
+def _run_range(finished: FinishedRun, dataset: str, protocol: str) -> CaptionRange:
+    """Return the range of a run's captions.
+
+    Raises:
+        InputError: where the run has none, being of an earlier version.
+    """
+    data: dict[str, Any] = finished.run["data"]
+    record = data.get(dataset, {}).get("range")
+    if record is None:
+        raise InputError(
+            f"{finished.folder}: run.json has no range of {dataset}'s captions, so that its numbers cannot be "
+            f"applied to others; run captau {finished.command} again"
+        )
+    protocols: dict[str, Any] = finished.run["protocols"]
+    choices = protocols.get(dataset) or protocols.get(protocol) or {}
+    captions = CaptionRange.from_record(record, f"{finished.folder}/run.json: {dataset}")
+    return captions.with_policy(
+        choices.get("references", "all"), choices.get("k"), choices.get("own_references", "keep")
+    )
+
+
+def _describe_judgements(dataset: str, dimension: str) -> str:
+    return dataset if dimension in ("", "overall") else f"{dataset} ({dimension})"
+
+
+def _describe_column(column: str, references: str) -> str:
+    """Name the column of a table with several, and a use of references unlike that of `captau score`."""
+    parts = [] if column in coefficient_names() else [f"column {column}"]
+    parts += [] if references == "all" else [f"protocol.references={references}"]
+    return f" ({', '.join(parts)})" if parts else ""
+
+
+def reliability_notes(
+    trust: str, reliability: MetricReliability, labels: Mapping[str, str]
+) -> Iterator[str]:
+    """Yield the lines below a column of correlations: their sources, their captions, and what is missing.
+
+    Args:
+        trust: as typed.
+        reliability: of the metrics.
+        labels: each metric's name in the table.
+    """
+    is_published = trust == PUBLISHED
+    by_source: dict[str, list[str]] = {}
+    by_dataset: dict[str, str] = {}
+    for spec, number in reliability.by_spec.items():
+        by_source.setdefault(number.source, []).append(labels[spec])
+        by_dataset[number.judgements] = number.captions
+    sources = "; ".join(f"{', '.join(names)}: {source}" for source, names in by_source.items())
+    if sources:
+        yield (
+            f"agreement with people: caption by caption, coefficients ×100, on other captions than these, "
+            f"as {'published' if is_published else 'measured'} ({sources})."
+        )
+    yield from (f"{dataset}: {captions}." for dataset, captions in by_dataset.items())
+    by_mismatch: dict[str, list[str]] = {}
+    for spec, mismatch in reliability.outside.items():
+        by_mismatch.setdefault(mismatch, []).append(labels[spec])
+    remedy = "captau bench dataset=… output_dir=DIR measures it, trust=DIR shows it"
+    for mismatch, names in by_mismatch.items():
+        yield f"{OUTSIDE}, {', '.join(names)}: your captions {mismatch}; on captions like yours, {remedy}."
+    if len(reliability.by_spec) + len(reliability.outside) < len(labels):
+        yield f"{UNKNOWN}: {remedy if is_published else f'not in the run {trust}'}."
 
 
 @dataclass(frozen=True)

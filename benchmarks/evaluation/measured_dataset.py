@@ -46,14 +46,15 @@ from ..statistics.rating_table import RatingTable
 from .correlation_rows import (
     Ceilings,
     Row,
+    build_word_panels,
     ceiling_rows,
     metric_rows,
     pair_ceiling_rows,
     pair_floor_rows,
+    word_rows,
 )
 from .evaluation_set import EvaluationSet
 from .floors import FLOOR_NOTES, floor_scores
-from .word_detection import build_word_panels, word_rows
 from .wording import join_notes
 
 #: Point estimates alone, without intervals or ranks.

@@ -1,29 +1,164 @@
-"""Training of one learned rater in a folder, and its predictions; `captau train` calls these for each job."""
+"""Training of one learned rater in a folder, its card, its errors, and its lead over other metrics.
+
+`captau train` calls these for each job. `rater.json` is read by programs (`metrics/learned/rater.py`); `README.md`
+says the same to people. `rating_errors.csv` has the columns of Levinboim et al. 2021, Table 3.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import importlib.util
 import json
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import pandas as pd
 from filelock import FileLock, Timeout
 
+from ...datasets.cache import replacing
 from ...datasets.errors import InputError
 from ...metrics.base import Floats, Metric
-from ...metrics.learned.common.recipe import Examples, RaterModel
+from ...metrics.learned.common.recipe import Examples, RaterModel, Recipe
 from ...metrics.learned.common.training import HISTORY_COLUMNS, TrainingSession
-from ...metrics.learned.rater import CARD_FILE, RaterCard
+from ...metrics.learned.rater import CARD_FILE, PAGE_FILE, RaterCard
 from ...metrics.rows import Rows
 from ..runs.results import describe_environment, to_csv
-from .rater_card import make_card, write_card
+from ..runs.tables import ResultTable, format_number
+from ..scoring.catalog import metric_style
+from ..statistics.coefficients.registry import correlate, find_coefficient
+from .measured_dataset import MeasuredDataset
 from .training_designs import TrainingCorpus, TrainingJob, TrainingPlan
+
+#: Shares of the captions that are no longer than the lengths on the card.
+_QUANTILES = (0.0, 0.05, 0.5, 0.95, 1.0)
+
+
+def make_card(
+    plan: TrainingPlan,
+    job: TrainingJob,
+    corpora: Mapping[str, TrainingCorpus],
+    session: TrainingSession,
+    fingerprint: str,
+) -> RaterCard:
+    """Describe a rater that was just trained, without figures."""
+    caption_sets = {name: corpus.selection.caption_set for name, corpus in corpora.items()}
+    train_images, validation_images = (
+        {*map(str, examples.image_ids)} for examples in (job.train, job.validation)
+    )
+    return RaterCard(
+        rater=plan.recipe.name,
+        options=plan.recipe.options,
+        seed=job.seed,
+        images=tuple(sorted(train_images | validation_images | {*session.extra_image_ids})),
+        fingerprint=fingerprint,
+        about={
+            "design": plan.design,
+            "shuffled": plan.shuffled,
+            "data": {
+                name: {
+                    "title": c.card.title,
+                    "revision": c.card.revision,
+                    "digest": c.digest,
+                    "licence": c.card.licence,
+                    "ranges": _describe_ranges(job, name),
+                }
+                for name, c in caption_sets.items()
+                if name in {*job.train.rows.frame["dataset"], *job.validation.rows.frame["dataset"]}
+            },
+            "train": _count_examples(job.train),
+            "validation": _count_examples(job.validation),
+            "dropped": job.n_dropped,
+            "validation_images": sorted(validation_images),
+            "test_images": sorted(job.test_image_ids),
+            "features": plan.recipe.signature,
+            **describe_environment(),
+        },
+    )
+
+
+def _count_examples(examples: Examples) -> dict[str, dict[str, int]]:
+    grouped = examples.rows.frame.groupby("dataset", sort=False)["image_id"]
+    return {
+        str(name): {"captions": len(images), "images": int(images.nunique())}
+        for name, images in grouped
+    }
+
+
+def _describe_ranges(job: TrainingJob, name: str) -> dict[str, list[int]]:
+    """Return quantiles of words a caption, and the least and greatest number of references, of a dataset."""
+    parts = [part.rows.frame for part in (job.train, job.validation)]
+    captions = [c for frame in parts for c in frame.loc[frame["dataset"] == name, "caption"]]
+    references = [r for frame in parts for r in frame.loc[frame["dataset"] == name, "references"]]
+    words = [len(caption.split()) for caption in captions]
+    counts = [len(texts) for texts in references]
+    return {
+        "caption_words": np.quantile(words, _QUANTILES, method="nearest").astype(int).tolist(),
+        "references": [min(counts), max(counts)],
+    }
+
+
+def write_card(card: RaterCard, folder: Path) -> None:
+    """Write the page for people and then the card, whose presence says that the rater is complete."""
+    with replacing(folder / PAGE_FILE) as stream:
+        stream.write(_describe_rater(card).encode())
+    card.write(folder)
+
+
+def _describe_rater(card: RaterCard) -> str:
+    """Return the card as a page in Markdown."""
+    about = card.about
+    lines = [
+        f"# A rater of captau: {card.rater}",
+        "",
+        f"Trained with design={about['design']}, seed {card.seed}. As a metric: `rater(path=FOLDER)`.",
+    ]
+    if about["shuffled"]:
+        lines.append("CONTROL: it was trained on shuffled ratings.")
+    if about["design"] == "all":
+        lines.append(
+            "It was trained on every caption of the datasets below, so none of their images can test it; "
+            "`captau train design=leave_one_out` measures raters that were made alike."
+        )
+    lines += ["", "| learned from | captions | images | words a caption | references | licence |"]
+    lines.append("|:--|--:|--:|:--|:--|:--|")
+    for name, data in about["data"].items():
+        counts = [about[side].get(name, {}) for side in ("train", "validation")]
+        captions, images = (sum(c.get(k, 0) for c in counts) for k in ("captions", "images"))
+        low, _, middle, _, high = data["ranges"]["caption_words"]
+        low_count, high_count = data["ranges"]["references"]
+        cells = [f"{data['title']} ({data['revision']})", f"{captions:,}", f"{images:,}"]
+        cells += [
+            f"{low} to {high}, median {middle}",
+            f"{low_count} to {high_count}",
+            data["licence"],
+        ]
+        lines.append(f"| {' | '.join(cells)} |")
+    lines += [
+        "",
+        "The ratings and captions remain under the licences above, which bind the use of this rater.",
+    ]
+    lines += ["", *_describe_figures(about), ""]
+    return "\n".join(lines)
+
+
+def _describe_figures(about: Mapping[str, Any]) -> list[str]:
+    """Return a table of how the rater agrees with people on the rows that it was tested on."""
+    if not about.get("test"):
+        return [
+            "No figures: nothing was left to test it on, or its figures are of several raters together."
+        ]
+    lines = ["| tested on | dimension | coefficient ×100 | captions |", "|:--|:--|--:|--:|"]
+    for row in about["test"]:
+        value = format_number(row["value"], 100, 1)
+        lines.append(
+            f"| {row['dataset']} | {row['dimension']} | {row['coefficient']} {value} | {row['n_items']:,} |"
+        )
+    return lines
+
 
 #: The file in a rater's folder with a row an epoch.
 HISTORY_FILE = "training.csv"
@@ -180,3 +315,122 @@ def shuffle_labels(examples: Examples, seed: int) -> Examples:
     is_turned = rng.random(len(examples.preferences)) < 0.5
     pairs = np.where(is_turned[:, None], examples.preferences[:, ::-1], examples.preferences)
     return Examples(examples.rows, tuple(examples.ratings[i] for i in order), pairs)
+
+
+#: `mse` is in squared units of the predictions; `n_items` counts captions with a rating.
+ERROR_COLUMNS = ("dataset", "rater", "split", "spearman", "mse", "n_items")
+
+
+@dataclass(frozen=True)
+class RatingEstimates:
+    """A rater's predictions beside mean ratings on the same scale, both of shape (n_items,)."""
+
+    dataset: str
+    rater: str
+    split: str
+    predictions: Floats
+    mean_ratings: Floats
+
+
+def estimate_ratings(
+    recipe: Recipe,
+    job: TrainingJob,
+    model: RaterModel,
+    test_predictions: Mapping[str, Floats],
+    corpora: Mapping[str, TrainingCorpus],
+) -> Iterator[RatingEstimates]:
+    """Yield a job's estimates of each dataset's validation and test rows; none of a recipe that only orders.
+
+    Args:
+        test_predictions: by dataset, for the rows of `job.test`.
+    """
+    if recipe.rating_scale is None:
+        return
+    low, high = recipe.rating_scale
+
+    def pair(dataset: str, split: str, predictions: Floats, examples: Examples) -> RatingEstimates:
+        has_rating = examples.has_rating
+        means = low + (high - low) * examples.mean_ratings[has_rating]
+        return RatingEstimates(dataset, job.label, split, predictions[has_rating], means)
+
+    datasets = job.validation.rows.frame["dataset"]
+    for dataset in datasets.unique():
+        examples = job.validation.take(np.flatnonzero(datasets == dataset))
+        yield pair(str(dataset), "validation", model.predict(examples.rows), examples)
+    for dataset, rows in job.test.items():
+        examples = corpora[dataset].examples.take(rows)
+        yield pair(dataset, "test", test_predictions[dataset], examples)
+
+
+def error_rows(estimates: Sequence[RatingEstimates]) -> pd.DataFrame:
+    """Return columns `ERROR_COLUMNS`; the folds of one rater are pooled, rows without ratings left out."""
+    grouped: dict[tuple[str, str, str], list[RatingEstimates]] = {}
+    for part in estimates:
+        if len(part.predictions):
+            grouped.setdefault((part.dataset, part.rater, part.split), []).append(part)
+    rows: list[tuple[str | float, ...]] = []
+    for key, parts in grouped.items():
+        predictions = np.concatenate([part.predictions for part in parts])
+        means = np.concatenate([part.mean_ratings for part in parts])
+        spearman = correlate(predictions, means, "spearman").value
+        mse = float(np.mean((predictions - means) ** 2))
+        rows.append((*key, spearman, mse, len(means)))
+    return pd.DataFrame(rows, columns=pd.Index(ERROR_COLUMNS))
+
+
+def error_table(errors: pd.DataFrame) -> ResultTable:
+    """Return the rows as a table."""
+    rows: list[tuple[str, list[str]]] = []
+    for dataset, rater, split, spearman, mse, n_items in errors.to_numpy().tolist():
+        numbers = [format_number(float(value), 1, 3) for value in (spearman, mse)]
+        rows.append((f"{rater}: {dataset}, {split}", [*numbers, f"{n_items:,}"]))
+    title = "Predictions and mean ratings"
+    return ResultTable(title, "rater: dataset, rows", ["Spearman", "MSE", "captions"], rows)
+
+
+LEAD_COLUMNS = ("coefficient", "rater", "best other", "its value", "lead", "interval")
+
+
+def lead_table(measured: Sequence[MeasuredDataset], metrics: Sequence[Metric]) -> ResultTable:
+    """Return the table of leads: the rater's coefficient less the greatest of the metrics' coefficients.
+
+    Each dataset's first coefficient counts, and of preferences the mean accuracy of the dimensions.
+
+    Args:
+        measured: with differences, of raters and `metrics`.
+        metrics: the others.
+    """
+    labels = {metric.spec: metric_style(metric).label for metric in metrics}
+    rows: list[tuple[str, list[str]]] = []
+    for dataset in measured:
+        differences = dataset.differences
+        if differences is None:
+            continue
+        is_rater = ~differences["metric_a"].isin(list(labels)) & differences["metric_b"].isin(
+            list(labels)
+        )
+        grouped: Any = differences[is_rater].groupby(
+            ["dimension", "coefficient", "metric_a"], sort=False
+        )
+        first = dataset.protocol.coefficients[0]
+        for (dimension, coefficient, rater), group in grouped:
+            if coefficient == first and find_coefficient(first).is_summary(dimension):
+                label = f"{rater}: {dataset.selection.name}, {dimension}"
+                rows.append((label, _lead_cells(group, coefficient, labels)))
+    return ResultTable(
+        "Lead over the best of the other metrics",
+        "rater: dataset, dimension",
+        list(LEAD_COLUMNS),
+        rows,
+        notes=[
+            "×100. The interval is the paired bootstrap's over images; significance.csv has every two."
+        ],
+    )
+
+
+def _lead_cells(group: pd.DataFrame, coefficient: str, labels: dict[str, str]) -> list[str]:
+    best = group.sort_values("value_b", kind="stable").iloc[-1]
+    numbers = [format_number(float(best[c]), 100, 2) for c in ("value_a", "value_b", "difference")]
+    ends = [format_number(float(best[c]), 100, 2) for c in ("ci_low", "ci_high")]
+    value, other_value, lead = numbers
+    return [coefficient, value, labels[best["metric_b"]], other_value, lead, " to ".join(ends)]

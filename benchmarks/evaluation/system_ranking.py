@@ -16,7 +16,7 @@ from ...datasets.errors import InputError, unknown
 from ...datasets.schema import Card
 from ..scoring.corpus_scores import SystemPanel, compare_on_images
 from ..statistics.bootstrap import Interval, StatisticsOptions, number_images
-from ..statistics.multiple_tests import correct_p_values, rank_clusters
+from ..statistics.intervals import correct_p_values, rank_clusters
 from ..statistics.significance import MetricDifference
 from ..statistics.weighted_pairs import Floats, Statistic
 from .evaluation_set import EvaluationSet

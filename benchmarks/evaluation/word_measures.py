@@ -1,10 +1,10 @@
-"""The measures of `captau agree kind=words`: rows of `words.csv` and `agreement.csv`, and their tables."""
+"""The measures of `captau agree kind=words`: rows of `words.csv` and `agreement.csv`, by part of speech too, and their tables."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,10 +14,11 @@ import pandas as pd
 
 from ...datasets.errors import InputError
 from ...metrics.base import Floats
+from ...metrics.text.tokens.ptb import tag_parts, tokenize
 from ..runs.progress_bar import StepProgress
 from ..runs.tables import ResultTable, format_number
 from ..statistics.bootstrap import StatisticsOptions, resample, resampling_interval
-from .image_captions import ImageCaptions
+from .held_out_captions import ImageCaptions
 from .word_agreement import (
     ExpectedCounts,
     SystemWordScores,
@@ -27,8 +28,57 @@ from .word_agreement import (
     precision_at_human_recall,
     safe_ratio,
 )
-from .word_parts import find_parts, part_rows
 from .wording import join_notes, synthetic_note
+
+#: First letters of Penn Treebank's tags, and the parts of speech that they are; all others are `other`.
+_PART_BY_LETTER = {"N": "noun", "V": "verb", "J": "adjective"}
+#: In the order of the tables.
+PARTS = (*_PART_BY_LETTER.values(), "other")
+
+
+def find_parts(captions: Iterable[str], words: Sequence[str]) -> list[str]:
+    """Return the part of speech that each word has most often in the captions, one of `PARTS`.
+
+    Equal counts go by the order of `PARTS`; a word that no caption has is `other`.
+
+    Raises:
+        UnavailableError: if the tagger is not installed.
+    """
+    counts: dict[str, Counter[str]] = {word: Counter() for word in words}
+    for text in tokenize(captions):
+        for word, tag in tag_parts(text.split()):
+            if word in counts:
+                counts[word][_PART_BY_LETTER.get(tag[:1], "other")] += 1
+    return [
+        max(PARTS, key=lambda part: (of_word[part], -PARTS.index(part))) if of_word else "other"
+        for of_word in counts.values()
+    ]
+
+
+def part_rows(frame: pd.DataFrame) -> Iterator[tuple[str, float, float, str]]:
+    """Yield measure, mean, standard deviation and note for each part of speech that words have.
+
+    Args:
+        frame: a row a word, columns `word_measures.WORD_COLUMNS`; without parts of speech there are no rows.
+    """
+    measures = {
+        "human_recall": "recall",
+        "human_precision": "precision",
+        "precision_at_human_recall": "precision_at_human_recall",
+    }
+    for part in PARTS:
+        of_part = frame[frame["part"] == part]
+        for measure, column in measures.items():
+            values = of_part[column].dropna()
+            if values.empty:
+                continue
+            note = f"mean over {len(values)} words; std over words"
+            if measure == "precision_at_human_recall":
+                of_people = float(of_part.loc[values.index, "precision"].mean())
+                note = f"{note}; people's precision on these is {of_people:.4f}"
+            std = float(values.std()) if len(values) > 1 else float("nan")
+            yield f"{measure}_{part}", float(values.mean()), std, note
+
 
 WORD_COLUMNS = (
     "dataset",

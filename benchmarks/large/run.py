@@ -22,7 +22,7 @@ from ...metrics.rows import Rows
 from ...metrics.text import frequency_table
 from ...metrics.text.cider import Cider
 from ..evaluation.caption_ranges import measure_range
-from ..evaluation.metric_reliability import Evidence, load_evidence
+from ..evaluation.caption_scores import Evidence, load_evidence
 from ..options.large import ROWS, LargeOptions
 from ..runs.progress_bar import RowProgress
 from ..runs.results import (

@@ -13,7 +13,7 @@ import pandas as pd
 
 from ...metrics.base import Metric, Unavailability
 from ..evaluation.caption_ranges import CaptionRange
-from ..evaluation.metric_reliability import Evidence, MetricReliability, reliability_notes
+from ..evaluation.caption_scores import Evidence, MetricReliability, reliability_notes
 from ..options.large import LargeOptions
 from ..reporting.corpus_score_tables import scale_note
 from ..runs.tables import ResultTable, format_number

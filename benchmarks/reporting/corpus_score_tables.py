@@ -9,15 +9,14 @@ import pandas as pd
 
 from ...datasets.own_references import find_own_references
 from ...metrics.base import Metric
-from ..evaluation.caption_scores import CaptionScores
-from ..evaluation.metric_reliability import reliability_notes
+from ..evaluation.caption_scores import CaptionScores, reliability_notes
 from ..evaluation.wording import CORRECTION_LABELS, interval_words
 from ..runs.tables import MISSING, ResultTable, format_number
 from ..scoring.catalog import MetricStyle, metric_style
 from ..scoring.corpus_scores import SystemScores
 from ..scoring.unavailable_metrics import UnavailableMetrics, add_unavailable_rows
 from ..statistics.bootstrap import StatisticsOptions
-from ..statistics.multiple_tests import p_value_column
+from ..statistics.intervals import p_value_column
 
 #: The mark of a significant difference.
 STAR = "*"

@@ -18,7 +18,7 @@ from ..runs.finished_run import FinishedRun
 from ..runs.tables import format_coefficient, format_number
 from ..statistics.bootstrap import StatisticsOptions
 from ..statistics.coefficients.registry import find_coefficient
-from ..statistics.multiple_tests import p_value_column, rank_clusters
+from ..statistics.intervals import p_value_column, rank_clusters
 from .run_dataset import CHART_TITLES, RunDataset, RunPart, run_datasets
 
 _CHART_TITLES = {

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from ...metrics.base import Unavailability
-from ..statistics.multiple_tests import fill_corrected_p_values
+from ..statistics.intervals import fill_corrected_p_values
 from ..statistics.significance import MetricDifference
 from .tables import ResultTable, csv_of, latex_of, markdown_of
 

@@ -20,7 +20,7 @@ from ...datasets.schema import make_items
 from ...metrics.base import CorpusResampler, Metric
 from ..runs.progress_bar import StepProgress
 from ..statistics.bootstrap import Interval, StatisticsOptions, resample, statistic_intervals
-from ..statistics.multiple_tests import fill_corrected_p_values
+from ..statistics.intervals import fill_corrected_p_values
 from ..statistics.panels import Panel
 from ..statistics.remarks import Note, Undefined, remark
 from ..statistics.significance import MetricDifference, PreparedMetric, compare_metrics

@@ -6,7 +6,7 @@
 - `williams`: Williams 1959, for Pearson's r; it takes data points for independent.
 - `mcnemar`: McNemar 1947, for the accuracy of preferences; it takes pairs of captions for independent.
 
-`compare_metrics` runs them on every two metrics of a `panels.Panel`; `multiple_tests` corrects their p-values.
+`compare_metrics` runs them on every two metrics of a `panels.Panel`; `intervals` corrects their p-values.
 """
 
 from __future__ import annotations

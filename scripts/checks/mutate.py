@@ -65,7 +65,7 @@ TESTS = {
     "models": "../../../benchmarks/commands/spice",
     "meteor/index": "jar_process",
     "meteor/words": "index metric",
-    "multiple_tests panels remarks": "significance",
+    "panels remarks": "significance",
     "kendall pairwise_accuracy pearson": "coefficient ../levels ../weighted_pairs",
     "rater_agreement rating_table virtual_raters": "agreement_measures ../commands/agree",
     "weighted_pairs": "coefficients/pearson",

@@ -14,7 +14,7 @@ from typing import Literal, TypeVar
 
 import numpy as np
 
-from ....benchmarks.statistics.multiple_tests import cluster_ranks, correct_p_values
+from ....benchmarks.statistics.intervals import cluster_ranks, correct_p_values
 from ....benchmarks.statistics.significance import pairwise_p_values
 from ....benchmarks.statistics.weighted_pairs import Floats
 from ..definition import Challenge

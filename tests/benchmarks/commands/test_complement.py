@@ -9,8 +9,12 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from captau.benchmarks.commands.complement import COMPLEMENT_COLUMNS, run
-from captau.benchmarks.evaluation.metric_selection import CrossValidation, partial_correlation
+from captau.benchmarks.commands.complement import (
+    COMPLEMENT_COLUMNS,
+    CrossValidation,
+    partial_correlation,
+    run,
+)
 from captau.benchmarks.options.complement import ComplementOptions
 from captau.benchmarks.scoring.catalog import resolve_metrics, usual_protocol
 from captau.benchmarks.scoring.protocol import Protocol

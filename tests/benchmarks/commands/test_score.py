@@ -20,7 +20,7 @@ import pytest
 
 from captau.benchmarks.commands.score import ScoreResults, run
 from captau.benchmarks.evaluation.caption_ranges import CaptionRange, Spread
-from captau.benchmarks.evaluation.metric_reliability import (
+from captau.benchmarks.evaluation.caption_scores import (
     OUTSIDE,
     MetricReliability,
     Reliability,
@@ -438,7 +438,7 @@ def test_a_note_counts_the_captions_of_all_systems_that_are_among_their_referenc
 def test_reliability_of_one_metric_imports_no_other() -> None:
     code = """
         import sys
-        from captau.benchmarks.evaluation.metric_reliability import load_evidence
+        from captau.benchmarks.evaluation.caption_scores import load_evidence
         assert list(load_evidence(["rouge_l"], "published").apply_to({}).by_spec) == ["rouge_l"]
         sys.exit("captau.metrics.text.cider" in sys.modules)
     """

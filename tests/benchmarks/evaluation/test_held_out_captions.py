@@ -10,11 +10,11 @@ import pytest
 
 from captau.benchmarks.evaluation.held_out_captions import (
     HUMAN_COLUMNS,
+    ImageCaptions,
     hold_out,
     random_group_interval,
     score_held_out_captions,
 )
-from captau.benchmarks.evaluation.image_captions import ImageCaptions
 from captau.benchmarks.options.agree import AgreeOptions
 from captau.benchmarks.runs.results import AGREEMENT_COLUMNS
 from captau.benchmarks.scoring.catalog import resolve_metrics

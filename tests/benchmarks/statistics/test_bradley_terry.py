@@ -1,4 +1,4 @@
-"""Bradley–Terry with ties: worked by hand, against statsmodels and SciPy, and Elo's dependence on order."""
+"""Bradley–Terry with ties: worked by hand, against statsmodels and SciPy; Elo's dependence on order; orders of systems."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ import scipy
 
 from captau.benchmarks.statistics.bradley_terry import (
     TIE_MODELS,
+    compare_orders,
+    draw_systems,
     elo_ratings,
     find_groups,
     fit_strengths,
@@ -147,3 +149,25 @@ def test_elo_by_hand_depends_on_the_order():
     assert ratings[:, 0] == pytest.approx([1016 - 32 * expected, 984 + 32 * expected])
     assert ratings[:, 1] == pytest.approx(ratings[::-1, 0])
     assert ratings[0, 0] < 1000 < ratings[0, 1]
+
+
+def test_weights_are_systems_that_stand_there_as_often():
+    rng = np.random.default_rng(0)
+    x, y = (rng.integers(4, size=(7, 20)).astype(float) for _ in range(2))
+    weights = draw_systems(7, 20, seed=1)
+    assert (weights.sum(axis=0) == 7).all()
+    orders = compare_orders(x, y, weights)
+    for sample in range(20):
+        index = np.repeat(np.arange(7), weights[:, sample].astype(int))
+        a, b = x[index, sample], y[index, sample]
+        assert orders["tau_b"][sample] == pytest.approx(scipy.stats.kendalltau(a, b).statistic)
+        assert orders["spearman"][sample] == pytest.approx(scipy.stats.spearmanr(a, b).statistic)
+
+
+def test_an_undefined_value_counts_only_where_it_is_drawn():
+    x = np.array([[1.0, 1], [2, 2], [3, 3], [np.nan, np.nan]])
+    y = np.array([[1.0, 1], [3, 3], [2, 2], [0, 0]])
+    orders = compare_orders(x, y, np.array([[1.0, 1], [1, 1], [1, 1], [0, 1]]))
+    assert orders["tau_b"][0] == pytest.approx(1 / 3)
+    assert orders["pairwise_accuracy"][0] == pytest.approx(2 / 3)
+    assert all(np.isnan(values[1]) for values in orders.values())

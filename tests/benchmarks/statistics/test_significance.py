@@ -23,8 +23,12 @@ from captau.benchmarks.statistics.bootstrap import (
     resampling_interval,
 )
 from captau.benchmarks.statistics.disattenuation import disattenuate, reliability_statistic
-from captau.benchmarks.statistics.intervals import Uncertainty, measure_uncertainty
-from captau.benchmarks.statistics.multiple_tests import correct_p_values, rank_clusters
+from captau.benchmarks.statistics.intervals import (
+    Uncertainty,
+    correct_p_values,
+    measure_uncertainty,
+    rank_clusters,
+)
 from captau.benchmarks.statistics.panels import PreferencePanel, RatingPanel, make_rating_panel
 from captau.benchmarks.statistics.rater_agreement import intraclass
 from captau.benchmarks.statistics.rating_table import RatingTable

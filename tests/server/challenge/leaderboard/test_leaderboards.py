@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from captau.benchmarks.scoring.corpus_scores import SystemPanel
 from captau.benchmarks.statistics.bootstrap import StatisticsOptions, resample
-from captau.benchmarks.statistics.multiple_tests import correct_p_values, rank_clusters
+from captau.benchmarks.statistics.intervals import correct_p_values, rank_clusters
 from captau.benchmarks.statistics.significance import PreparedMetric, compare_metrics
 from captau.server.challenge.leaderboard.board import (
     Board,

@@ -9,9 +9,9 @@ import pandas as pd
 import pytest
 
 from captau.benchmarks.commands.agree import run
-from captau.benchmarks.evaluation import word_parts
+from captau.benchmarks.evaluation import word_measures
 from captau.benchmarks.evaluation.word_agreement import WordUses
-from captau.benchmarks.evaluation.word_parts import find_parts
+from captau.benchmarks.evaluation.word_measures import find_parts
 from captau.metrics.text.tokens import ptb
 from tests.benchmarks.evaluation.test_word_agreement import CAPTIONS, config
 from tests.conftest import run_captau, says
@@ -61,7 +61,7 @@ def test_a_word_has_the_part_of_speech_that_it_has_most_often(monkeypatch):
     def tag(words):
         return list(zip(words, tags[" ".join(words)], strict=True))
 
-    monkeypatch.setattr(word_parts, "tag_parts", tag)
+    monkeypatch.setattr(word_measures, "tag_parts", tag)
     assert find_parts(tags, ["wave", "run", "a", "zebra"]) == ["noun", "verb", "other", "other"]
 
 

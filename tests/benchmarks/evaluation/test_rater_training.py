@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from captau.benchmarks.evaluation.rating_errors import RatingEstimates, error_rows
+from captau.benchmarks.evaluation.rater_training import RatingEstimates, error_rows
 from tests.conftest import run_captau
 
 
