@@ -12,7 +12,7 @@ from sqlalchemy import ColumnElement, Connection, Select, insert, select, update
 
 from ...benchmarks.commands.validate import Verdict
 from .members import Account
-from .submissions import StoreUser, Submission, SubmissionState, select_submissions
+from .submissions import FINAL_STATES, StoreUser, Submission, SubmissionState, select_submissions
 from .tables import results, submissions
 from .transactions import blocking_transaction
 
@@ -49,6 +49,14 @@ class SubmissionLifecycle(StoreUser):
         """Begin to check or to evaluate the submission that has waited longest; return None if none waits."""
         number = connection.execute(self._select_waiting(state).limit(1)).scalar()
         return None if number is None else self._claim(connection, number, worker, state)
+
+    @blocking_transaction
+    def has_unfinished(self, connection: Connection) -> bool:
+        """Return whether a submission waits, or is being checked or evaluated."""
+        is_unfinished = submissions.c.state.not_in(FINAL_STATES)
+        is_of_site = submissions.c.challenge.in_(self.store.challenges)
+        query = select(submissions.c.id).where(is_unfinished, is_of_site).limit(1)
+        return connection.execute(query).first() is not None
 
     def _select_waiting(self, state: str) -> Select[int]:
         """Select the numbers of the submissions that wait in a state, to the challenges that the site has."""

@@ -36,6 +36,8 @@ _log = logging.getLogger("captau.server.challenge.worker")
 
 #: The seconds between looks for work, and the least seconds between two records of progress.
 _LOOK_INTERVAL, _REPORT_INTERVAL = 0.2, 0.5
+#: The seconds without work after which a worker ends, so that an idle site needs no memory for it.
+_IDLE_SECONDS = 300.0
 #: The process priority (`nice`) by kind of work; pages go first.
 _NICENESS = {WorkKind.CHECK: 10, WorkKind.EVALUATE: 15}
 
@@ -58,11 +60,14 @@ class Worker:
         self._memory = max(c.limits.memory for c in challenges) << 20
 
     def run(self) -> None:
-        """Work until the process ends, within the challenges' limit of memory."""
+        """Work until nothing has come for a while, within the challenges' limit of memory."""
         _limit_resources(self._memory, _NICENESS[self._kind])
         self.warm_up()
-        while True:
-            if not self.work():
+        last_work = time.monotonic()
+        while time.monotonic() - last_work < _IDLE_SECONDS:
+            if self.work():
+                last_work = time.monotonic()
+            else:
                 time.sleep(_LOOK_INTERVAL)
 
     def warm_up(self) -> None:

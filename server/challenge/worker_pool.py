@@ -42,7 +42,7 @@ _ACTIVITY = {WorkKind.CHECK: "checking", WorkKind.EVALUATE: "evaluating"}
 
 
 class WorkerPool:
-    """The worker processes of a site; they start when the first submission waits, and find their work themselves.
+    """The worker processes of a site; they start when a submission waits, find their work, and end when none is left.
 
     Args:
         lifecycle: of the site's submissions.
@@ -59,7 +59,7 @@ class WorkerPool:
         *,
         starts_at_once: bool = False,
     ) -> None:
-        self._lifecycle, self._is_needed = lifecycle, starts_at_once
+        self._lifecycle, self._starts_at_once = lifecycle, starts_at_once
         kinds = [WorkKind.CHECK, *([WorkKind.EVALUATE] * n_evaluating)]
         self._workers = [WorkerProcess(kind, setup) for kind in kinds]
         self._stopping = threading.Event()
@@ -80,24 +80,24 @@ class WorkerPool:
         last_error = ""
         while not self._stopping.wait(_LOOK_INTERVAL):
             try:
-                self._is_needed = self._is_needed or any(self._lifecycle.list_waiting().values())
-                for worker in self._workers if self._is_needed else ():
-                    self._look_after(worker)
-                last_error = ""
+                is_needed = self._starts_at_once or self._lifecycle.has_unfinished()
+                for worker in self._workers:
+                    self._look_after(worker, is_needed=is_needed)
+                self._starts_at_once, last_error = False, ""
             except (StoreError, OSError) as error:  # no database, process or file: tried again
                 if last_error != str(error):  # once, for a log on the same full disk
                     _log.warning("workers: %s", error)
                 last_error = str(error)
 
-    def _look_after(self, worker: WorkerProcess) -> None:
-        """Start a worker that is not running; end one that exceeds the time for a submission."""
+    def _look_after(self, worker: WorkerProcess, *, is_needed: bool) -> None:
+        """Start a worker that is needed and not running; end one that exceeds the time for a submission."""
         if worker.is_alive:
             if self._lifecycle.is_overdue(worker.name):
                 worker.kill()
                 self._release(worker, f"{_ACTIVITY[worker.kind]} it took too long")
         elif worker.is_started:
             self._release(worker, f"the process that was at work on it ended ({worker.exit_text})")
-        if not worker.is_alive and worker.may_restart:
+        if is_needed and not worker.is_alive and worker.may_restart:
             worker.start()
 
     def _release(self, worker: WorkerProcess, reason: str) -> None:

@@ -31,16 +31,9 @@ from ..items.item_source import pair_items
 from ..items.units import StudyItem, StudyUnit, shown_caption
 from .counted_answers import CountedAnswer, CountedAnswers, csv_bytes
 from .form import Form, FormError, FormFields
-from .wording import Dimension, Level, Wording
+from .wording import Dimension, Level, Wording, load_wording
 
 _MAX_STRENGTH = 5
-#: The level of neither caption, and those in favour of a caption, whose letter takes the place of `{}`.
-_LEVELS = (Level(1, "", "{} is better"), Level(0, "", "Equally good"))
-_WORDING = Wording(
-    "Compare two captions of the picture",
-    dimensions=(Dimension("overall", "Which caption describes the picture better?", _LEVELS),),
-    has_free_dimensions=True,
-)
 #: The signs of known answers, by the winner that `attention` names.
 _SIGNS = {"a": 1, "b": -1, "tie": 0}
 
@@ -59,7 +52,7 @@ class AbForm(Form):
     study_fields = ("ab",)
     unit_noun = "pairs"
 
-    wording: Wording = field(default=_WORDING, kw_only=True)
+    wording: Wording = field(default=load_wording("ab", has_free_dimensions=True), kw_only=True)
 
     @classmethod
     def from_study(cls, study: YamlFields, participants: str, language: Language) -> Self:

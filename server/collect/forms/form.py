@@ -78,7 +78,7 @@ class Form(ABC):
         name: the name as a study's `protocol`.
         template: the page that shows a unit.
         wording: the question, the instructions and the dimensions, none where captions are written; a subclass
-            has its paper's, in English, as the default.
+            has its paper's, in English, as the default (`wordings.yaml`).
         totals: dimensions that are sums of others.
         study_fields: the fields of a study's file that only this form has.
         default_ratings: the answers that an item gets if the study does not say.

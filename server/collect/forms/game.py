@@ -26,7 +26,7 @@ from .counted_answers import CountedAnswers, csv_bytes
 from .course import Course, NextUnit, RaterProgress, SubmittedAnswer
 from .form import Form, FormFields
 from .game_rules import LEVELS, GameState, OpenPair, Rules
-from .wording import Dimension, Level, Wording, check_same_levels
+from .wording import Dimension, Level, Wording, check_same_levels, load_wording
 
 #: The computed ratings of a pair; people's ratings take their places.
 N_COMPUTED = 2
@@ -171,55 +171,6 @@ def _fifths(scores: Floats) -> Floats:
     return np.clip(1 + np.floor(share * 5), 1, 5).astype(int)
 
 
-#: The question, and each level's name, which the paper has none of, and its meaning as in Table 2.
-_WORDING = Wording(
-    "How good is this caption of the picture?",
-    dimensions=(
-        Dimension(
-            "overall",
-            "Your rating",
-            (
-                Level(
-                    5,
-                    "Complete",
-                    "Objects, a general scene, and actions are correctly identified if present in the "
-                    "image. The caption describes what is seen and where things are in space. "
-                    "Interpretation of overall setting and/or event is included.",
-                ),
-                Level(
-                    4,
-                    "Good",
-                    "Objects and/or a general scene and/or an action are correctly identified but not "
-                    "every element is completely identified. The caption describes what is seen and where"
-                    " things are in space. There is no interpretation of an event.",
-                ),
-                Level(
-                    3,
-                    "Fair",
-                    "Relevant objects are correctly identified. The caption describes what is seen but "
-                    "not where objects are in space. There is no description of the overall setting and "
-                    "no interpretation of an event.",
-                ),
-                Level(
-                    2,
-                    "Flawed",
-                    "Objects are partially correctly identified with some errors, but the caption is "
-                    "accurate enough to give an idea of what is happening in the image. The caption "
-                    "identifies most of the objects but might not identify everything. There is no "
-                    "interpretation of what anything means.",
-                ),
-                Level(
-                    1,
-                    "Wrong",
-                    "Objects are incorrectly identified. The caption gives the wrong idea about what is "
-                    "happening in the image.",
-                ),
-            ),
-        ),
-    ),
-)
-
-
 class GameCourse(Course):
     """A player's way through the game: tutorial, trial, perhaps practice, and the game, with points for each answer."""
 
@@ -286,7 +237,7 @@ class GameForm(Form):
 
     rules: Rules = field(default_factory=Rules)
     cold_start: ColdStart = field(default_factory=lambda: ColdStart(()))
-    wording: Wording = field(default=_WORDING, kw_only=True)
+    wording: Wording = field(default=load_wording("game"), kw_only=True)
 
     @classmethod
     def from_study(cls, study: YamlFields, participants: str, language: Language) -> Self:

@@ -14,13 +14,9 @@ from ....datasets.sources.caption_quality import FEWEST, MOST_SKIPS, p_hat
 from ...web.visitors import field_value
 from .counted_answers import CountedAnswers
 from .form import Form, FormError, FormFields, StabilityRule
-from .wording import Dimension, Level, Wording, check_same_levels
+from .wording import Dimension, Level, Wording, check_same_levels, load_wording
 
 _RATINGS = {"good": 1.0, "bad": 0.0}
-_WORDING = Wording(
-    "Is this a good caption for the image?",
-    dimensions=(Dimension("good", "Your answer", (Level(1, "Good"), Level(0, "Bad"))),),
-)
 #: Caption-Quality's words for answers, and its folds by our names of splits.
 _PAPER_ANSWERS = {"good": "YES", "bad": "NO"}
 _FOLDS = {"train": "train", "validation": "dev", "test": "test"}
@@ -41,7 +37,7 @@ class GoodBadForm(Form):
         estimate=p_hat,
     )
 
-    wording: Wording = field(default=_WORDING, kw_only=True)
+    wording: Wording = field(default=load_wording("good_bad"), kw_only=True)
 
     @classmethod
     def check_levels(

@@ -12,7 +12,7 @@ import numpy as np
 from ..items.units import StudyItem, StudyUnit, units_of_images
 from .counted_answers import CountedAnswer, CountedAnswers, csv_bytes
 from .form import Form, FormFields
-from .wording import NUMBERED_LEVELS, Dimension, Level, Wording
+from .wording import Dimension, Wording, load_wording
 
 
 @dataclass(frozen=True)
@@ -54,42 +54,6 @@ class LevelsForm(Form):
         }
 
 
-_EXTRINSIC_WORDING = Wording(
-    "Would this caption help somebody who cannot see the picture?",
-    "Answer each question by itself: a caption may be right and of no use, or useful and partly wrong.\n\n"
-    "Right but of no use: “a person at an event”, or “what I saw from my seat”, which tells more about the camera than "
-    "about the picture.",
-    (
-        Dimension(
-            "correct",
-            "Is what the caption says correct?",
-            (
-                Level(3, "Correct", "All of it is right."),
-                Level(2, "Partially correct", "Some of it is right, some wrong."),
-                Level(1, "Incorrect", "It is wrong in what matters."),
-            ),
-        ),
-        Dimension(
-            "helpful",
-            "Is it a helpful description for a person who cannot see the picture?",
-            (
-                Level(3, "Useful", "They would know what the picture shows."),
-                Level(2, "Somewhat useful", "They would have an idea of it."),
-                Level(1, "Not useful", "They would know no more than before."),
-            ),
-        ),
-        Dimension(
-            "fluent",
-            "Does it read fluently?",
-            (
-                Level(3, "Fluent", "It reads as a person would write it."),
-                Level(2, "Somewhat fluent", "It can be understood, with faults."),
-                Level(1, "Not fluent", "It is hard to understand."),
-            ),
-        ),
-    ),
-    has_free_dimensions=True,
-)
 #: The dimensions of which a caption that is extrinsically good needs a majority above the lowest level.
 _EXT_GOOD_DIMENSIONS = ("correct", "helpful")
 
@@ -100,7 +64,9 @@ class ExtrinsicForm(LevelsForm):
 
     name = "extrinsic"
 
-    wording: Wording = field(default=_EXTRINSIC_WORDING, kw_only=True)
+    wording: Wording = field(
+        default=load_wording("extrinsic", has_free_dimensions=True), kw_only=True
+    )
 
     def paper_files(self, answers: CountedAnswers) -> dict[str, bytes]:
         """Return which captions are Ext-Good (section 6.2), with the shares of raters behind it.
@@ -132,20 +98,6 @@ def _share_above_lowest(answers: list[CountedAnswer], dimension: Dimension) -> f
 
 
 _CAPTIONS_PER_UNIT = 4
-#: The instructions of Figure 7 in our own words, with examples of our own.
-_FOUR_WORDING = Wording(
-    "Rate each caption of the picture",
-    "Look at the picture, read its captions and the captions that others wrote, then give each caption one rating. "
-    "Keep three things in mind.\n\n"
-    "Fluency: it reads naturally and its grammar is right. Grammatical and still strange: “a bench and a bench”.\n\n"
-    "Relevance: it tells what the picture shows. Right but for a small part: “a man with a blue umbrella”, whose "
-    "umbrella is green.\n\n"
-    "Descriptiveness: it is precise and tells the details that matter. Too general: “a man outdoors”.\n\n"
-    "The captions that others wrote are for comparison. They are not always perfect: do not take off points for "
-    "what only they say, or for other words.",
-    (Dimension("overall", "Overall, from 1 (worst) to 5 (best)", NUMBERED_LEVELS),),
-    has_free_dimensions=True,
-)
 
 
 @dataclass(frozen=True)
@@ -156,7 +108,7 @@ class FourForm(LevelsForm):
     unit_noun = "images"
     shows_references = True
 
-    wording: Wording = field(default=_FOUR_WORDING, kw_only=True)
+    wording: Wording = field(default=load_wording("four", has_free_dimensions=True), kw_only=True)
 
     def group_items(self, items: Sequence[StudyItem]) -> list[StudyUnit]:
         """Return units of up to four captions of an image."""

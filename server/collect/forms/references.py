@@ -21,7 +21,7 @@ from ..items.item_source import caption_items
 from ..items.units import StudyItem, StudyUnit, unit_of_item
 from .counted_answers import CountedAnswers
 from .form import Form, FormError, FormFields
-from .wording import Wording
+from .wording import Wording, load_wording
 
 MAX_LENGTH = 500
 #: Most of the instructions are for the writer's eye; these expressions check the others.
@@ -32,15 +32,6 @@ _ABBREVIATIONS = frozenset(
     ["st", "mr", "mrs", "ms", "dr", "prof", "jr", "sr", "mt", "ft", "no", "vs", "ave", "rd", "blvd"]
 )
 _THERE_IS = re.compile(r"\W*there\s+(is|are|was|were)\b|\W*there['’]s\b", re.IGNORECASE)
-
-#: The instructions in our own words; the page adds the fewest words.
-_WORDING = Wording(
-    "Describe the picture in one sentence",
-    "Say all that matters, and leave out what does not.\n\n"
-    "Do not begin with “There is”.\n\n"
-    "Do not guess what happened before, what may happen next, or what somebody might say.\n\n"
-    "Do not name people.",
-)
 
 
 @dataclass(frozen=True)
@@ -53,7 +44,7 @@ class ReferencesForm(Form):
     unit_noun = "images"
 
     min_words: int = 8
-    wording: Wording = field(default=_WORDING, kw_only=True)
+    wording: Wording = field(default=load_wording("references"), kw_only=True)
 
     @classmethod
     def from_study(cls, study: YamlFields, participants: str, language: Language) -> Self:

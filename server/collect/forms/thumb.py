@@ -23,7 +23,7 @@ from ...web.visitors import field_value
 from ..items.units import Stage, StudyItem, StudyUnit, units_of_images
 from .counted_answers import CountedAnswers
 from .form import Form, FormError, FormFields
-from .wording import NUMBERED_LEVELS, Dimension, Wording
+from .wording import Wording, load_wording
 
 #: The fields of a group by turn, and the phase of each; the last two may be missing.
 _PHASES = {"first": "main", "second": "check", "third": "check", "fluency": "fluency"}
@@ -142,36 +142,6 @@ _MAX_FLUENCY_PENALTY = 50
 FLUENCY_PHASE = "fluency"
 
 _RELEASE_SCALES = card("thumb").scales
-#: The rules of sections 2.2.1 to 2.2.3 in our own words, with examples of our own.
-_WORDING = Wording(
-    "Judge each caption by the rubric",
-    "Precision, from 1 to 5: is what the caption says right? Things count, and their attributes, places, occasions and "
-    "relations. 4 is for a small slip, or for what the picture does not settle. Example: of a woman in an orange coat on a "
-    "bench, “a woman in a red coat on a bench” gets 4, “a man on a bench” less.\n\n"
-    "Recall, from 1 to 5: does it say what matters in the picture? Ask which picture the caption makes you imagine: where "
-    "many others would fit as well, recall is low. What the words imply need not be said. Example: of a boy who flies a "
-    "kite at the sea, “a child outdoors” is precise, but has low recall; a fire engine need not be called red.\n\n"
-    "No double penalties: mend what precision has taken off, then judge recall. Example: of two cats asleep on a car, "
-    "recall of “two dogs asleep on a car” is judged as if it said cats. What is made up altogether cannot be mended: “by a "
-    "tree”, where there is none, adds nothing to recall.\n\n"
-    "Counts are attributes: a wrong count is a fault of precision. Example: of two boats, “a boat” and “three boats” lose "
-    "precision; “some boats” loses recall, if two are plain to see.\n\n"
-    "Black and white: it does not matter whether a caption says that a photo has no colours. Example: “a tram in a street” "
-    "and “a black and white photo of a tram in a street” get the same.\n\n"
-    "Fluency: judge the English alone, without the picture. What a grammar checker would mend takes off 0.1, what stops "
-    "the reader 0.5 or more. Example: “a apple on a plate” 0.1; “a plate of cake and cake” 0.5; “a tall tower people "
-    "below” 0.5 or more.\n\n"
-    "Conciseness: a caption that lists every detail loses 0.5. Example: “a man with brown hair and a blue shirt with white "
-    "buttons, who sits on a chair with four legs, on a floor, under a ceiling”.\n\n"
-    "Inclusive language: an opinion on how somebody looks takes off 0.5, worse remarks 2. Example: “a handsome waiter” "
-    "0.5.\n\n"
-    "Typing: captions are shown with a capital first letter and a period; how they were typed does not matter. Example: “a "
-    "bus stops .” is shown as “A bus stops.”",
-    (
-        Dimension("precision", "Precision: is what it says right?", NUMBERED_LEVELS),
-        Dimension("recall", "Recall: does it say what matters?", NUMBERED_LEVELS),
-    ),
-)
 
 
 @dataclass(frozen=True)
@@ -194,7 +164,7 @@ class ThumbForm(Form):
     groups: tuple[AnnotatorGroup, ...] = ()
     n_annotators: int = 2
     has_fluency_check: bool = False
-    wording: Wording = field(default=_WORDING, kw_only=True)
+    wording: Wording = field(default=load_wording("thumb"), kw_only=True)
 
     @classmethod
     def from_study(cls, study: YamlFields, participants: str, language: Language) -> Self:

@@ -1,12 +1,17 @@
 """The wording of a form: its question, instructions, and the dimensions and levels that raters choose.
 
-Each form has its paper's wording, translated; a study's file may replace any of it.
+Each form has its paper's wording, in `wordings.yaml`, translated; a study's file may replace any of it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
+from importlib import resources
+from typing import Any
+
+import yaml
 
 from ....datasets.errors import unknown
 from ....datasets.reading.yaml_fields import YamlFields
@@ -21,10 +26,6 @@ class Level:
     value: int
     name: str = ""
     text: str = ""
-
-
-#: Levels from 1 to 5 without texts.
-NUMBERED_LEVELS = tuple(map(Level, range(1, 6)))
 
 
 @dataclass(frozen=True)
@@ -104,6 +105,29 @@ class Wording:
             ),
             language=language,
         )
+
+
+@cache
+def _own_texts() -> dict[str, Any]:
+    text = (resources.files("captau.server.collect") / "forms" / "wordings.yaml").read_text("utf-8")
+    return yaml.safe_load(text)
+
+
+def load_wording(form_name: str, *, has_free_dimensions: bool = False) -> Wording:
+    """Return a form's own wording, in English, from `wordings.yaml`."""
+    texts = _own_texts()[form_name]
+    dimensions = (
+        Dimension(
+            entry["name"], entry["question"], tuple(Level(**each) for each in entry["levels"])
+        )
+        for entry in texts.get("dimensions", ())
+    )
+    return Wording(
+        texts["question"],
+        "\n\n".join(texts.get("instructions", ())),
+        tuple(dimensions),
+        has_free_dimensions=has_free_dimensions,
+    )
 
 
 def read_wording(

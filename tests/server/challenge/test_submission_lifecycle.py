@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import func, select, update
 
 from captau.benchmarks.commands.validate import Verdict
-from captau.server.challenge import worker_pool
+from captau.server.challenge import worker, worker_pool
 from captau.server.challenge.submission_files import store_upload, submit_upload
 from captau.server.challenge.submission_lifecycle import SubmissionLifecycle
 from captau.server.challenge.submissions import Allowance, select_submissions
@@ -20,6 +20,7 @@ from tests.server.challenge.conftest import (
     create_account,
     make_manual_worker,
     make_site,
+    serve_options,
     write_challenge,
 )
 
@@ -235,10 +236,23 @@ def test_a_worker_ends_if_the_database_takes_nothing(tmp_path, site, monkeypatch
     assert load(site, number).state == "received"
 
 
+def test_a_worker_without_work_ends(tmp_path, site, monkeypatch):
+    """And does what waits before."""
+    monkeypatch.setattr(worker, "_limit_resources", lambda memory, niceness: None)
+    monkeypatch.setattr(worker, "_IDLE_SECONDS", 0.5)
+    number = submit(site, account_of(site))
+    assert SubmissionLifecycle(site.store).has_unfinished()
+    for kind in worker_pool.WorkKind:
+        setup = {**vars(serve_options(tmp_path)), "kind": kind, "name": kind}
+        worker.Worker(setup).run()
+    assert load(site, number).state == "scored"
+    assert not SubmissionLifecycle(site.store).has_unfinished()
+
+
 def test_the_pool_survives_errors_and_logs_a_repeated_one_once(site, monkeypatch, caplog):
     n_looks = 0
 
-    def fail(*_):
+    def fail(*_, **__):
         nonlocal n_looks
         n_looks += 1
         if n_looks > 5:
@@ -247,7 +261,6 @@ def test_the_pool_survives_errors_and_logs_a_repeated_one_once(site, monkeypatch
 
     monkeypatch.setattr(worker_pool, "_LOOK_INTERVAL", 0.001)
     monkeypatch.setattr(site.workers, "_look_after", fail)
-    site.workers._is_needed = True
     site.workers._supervise()
     assert n_looks == 6
     assert caplog.messages == ["workers: [Errno 24] Too many open files"]

@@ -14,6 +14,7 @@ from jinja2.ext import extract_from_ast
 import captau.server.collect
 import captau.server.web
 from captau.server.collect.export import export_files
+from captau.server.collect.forms import FORMS
 from captau.server.collect.forms.course import TooEarlyError
 from captau.server.collect.simulated_browser import Browser, join_study
 from captau.server.collect.study import load_catalogue, read_study
@@ -44,6 +45,12 @@ def texts_of_forms():
     """Return the texts that forms and their errors show."""
     folder = package_folder(captau.server.collect)
     texts = {TooEarlyError.MESSAGE}
+    for wording in (form.wording for form in FORMS.values()):
+        texts |= {wording.question, *wording.instructions.split("\n\n")}
+        for dimension in wording.dimensions:
+            texts.add(dimension.question)
+            texts |= {text for level in dimension.levels for text in (level.name, level.text)}
+    texts.discard("")
     stores = [folder / "store" / name for name in ("participants.py", "answer_log.py")]
     for path in [*(folder / "forms").glob("*.py"), *stores]:
         for node in ast.walk(ast.parse(path.read_text())):
