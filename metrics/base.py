@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -147,7 +147,7 @@ class Metric(ABC):
 
         @property
         def name(self) -> str:
-            """The registered name, such as `bleu_4`; a property or a field of every subclass."""
+            """The registered name, such as `bleu_4`, unless the class has a property or a field of its own."""
             ...
 
     @abstractmethod
@@ -472,3 +472,31 @@ class WordMetric(Metric):
                     f"{len(caption.split())}; one number for each word is expected"
                 )
         return [np.asarray(blame[index], dtype=np.float64) for index in inverse.tolist()]
+
+
+@dataclasses.dataclass(frozen=True)
+class PooledMetric(Metric):
+    """A metric whose corpus score follows from sums of statistics over all items, not from the items' scores.
+
+    A subclass implements `corpus_summands` and `pool`.
+    """
+
+    @abstractmethod
+    def pool(self, sums: NDArray[Any]) -> Floats:
+        """Compute corpus scores, shape (n,), from sums of `corpus_summands`, shape (n, k)."""
+
+    def corpus_score(self, items: Items, scores: Floats | None = None) -> float:
+        """Compute the score of the statistics that are summed over all items."""
+        rows = Rows.from_items(items).require_any()
+        self.check_rows(rows)
+        summands = self.corpus_summands(rows, np.empty(0) if scores is None else scores)
+        return self.corpus_score_from_sums(rows.weights @ cast("NDArray[Any]", summands))
+
+    def corpus_resampler(self, items: Items, scores: Floats) -> CorpusResampler | None:
+        """Return the score of summed statistics as a function of the items' weights."""
+        summands = self.corpus_summands(items, scores)
+        return None if summands is None else lambda weights: self.pool(weights.T @ summands)
+
+    def corpus_score_from_sums(self, sums: Sequence[float] | NDArray[Any]) -> float:
+        """Compute the corpus score from the sums of `corpus_summands` over all items."""
+        return float(self.pool(np.asarray(sums)[None])[0])

@@ -29,12 +29,17 @@ _SPEC = re.compile(r"\s*([A-Za-z_][A-Za-z0-9_-]*)\s*(?:\((.*)\))?\s*", re.DOTALL
 
 
 def register(name: str, **fixed: Any) -> Callable[[MetricClass], MetricClass]:
-    """Register a metric class under a name, with the fields that the name fixes."""
+    """Register a metric class under a name, with the fields that the name fixes.
+
+    The class gets a property `name` with it, unless it has a property or a field of that name.
+    """
 
     def decorate(cls: MetricClass) -> MetricClass:
         if name in _METRICS or _own_modules().get(name, cls.__module__) != cls.__module__:
             raise ValueError(f"metric {name} is registered twice")
         _METRICS[name] = (cls, fixed)
+        if not hasattr(cls, "name") and "name" not in cls.__dataclass_fields__:
+            setattr(cls, "name", property(_find_own_name))  # noqa: B010 - a property is no str
         return cls
 
     return decorate
@@ -87,10 +92,20 @@ def metric_class(name: str) -> tuple[type[Metric], dict[str, Any]]:
 
 def registered_name(metric: Metric) -> str | None:
     """Return the name that a metric's class is registered under; None for a class from elsewhere."""
-    for name, (cls, fixed) in _METRICS.items():
-        if type(metric) is cls and all(getattr(metric, k) == v for k, v in fixed.items()):
+    return _find_name(type(metric), metric)
+
+
+def _find_name(cls: type, metric: Metric) -> str | None:
+    for name, (registered, fixed) in _METRICS.items():
+        if registered is cls and all(getattr(metric, k) == v for k, v in fixed.items()):
             return name
     return None
+
+
+def _find_own_name(metric: Metric) -> str:
+    """Return the name that a metric's class, or a class that it extends, is registered under."""
+    names = (_find_name(cls, metric) for cls in type(metric).__mro__)
+    return next(filter(None, names), type(metric).__name__)
 
 
 def metric(spec: str) -> Metric:

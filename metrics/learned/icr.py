@@ -14,7 +14,7 @@ from ...datasets.errors import InputError
 from ..base import Floats
 from ..neural.models import need_extra
 from ..rows import Rows
-from .common.features import FeatureSource, check_vectors, make_source
+from .common.features import check_vectors
 from .common.network_rater import NetworkModel, NetworkRecipe
 from .common.recipe import Examples, RaterModel, Selection, register_recipe
 from .common.training import TrainingSession
@@ -74,17 +74,9 @@ class Icr(NetworkRecipe):
     def rating_scale(self) -> tuple[float, float]:
         return self.scale[0], self.scale[1]
 
-    @property
-    def signature(self) -> str:
-        return "|".join(source.signature for source in self._sources())
-
-    def _sources(self) -> tuple[FeatureSource, FeatureSource]:
-        images, texts = self.images, self.texts
-        return make_source("images", images, self.name), make_source("texts", texts, self.name)
-
     def load_inputs(self, rows: Rows, widths: Sequence[int | None]) -> tuple[Floats, ...]:
         """Load the embeddings of images and of captions, shape (len(rows), width) each."""
-        pairs = zip(self._sources(), widths, strict=True)
+        pairs = zip(self.sources(), widths, strict=True)
         return tuple(check_vectors(source.vectors(rows), width, source) for source, width in pairs)
 
     def compute_widths(self, inputs: Sequence[Floats]) -> tuple[int, ...]:

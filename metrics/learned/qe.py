@@ -18,7 +18,7 @@ from ...datasets.errors import InputError
 from ..base import Floats
 from ..neural.models import need_extra
 from ..rows import Rows
-from .common.features import FeatureSource, check_vectors, make_source
+from .common.features import check_vectors
 from .common.network_rater import NetworkModel, NetworkRecipe, to_tensors
 from .common.recipe import (
     CaptionedImages,
@@ -93,17 +93,6 @@ class Qe(NetworkRecipe):
                 "rater.pretrain=FILE"
             )
 
-    @property
-    def signature(self) -> str:
-        return "|".join(source.signature for source in self._sources() if source is not None)
-
-    def _sources(self) -> tuple[FeatureSource, FeatureSource, FeatureSource | None]:
-        return (
-            make_source("images", self.images, self.name),
-            make_source("texts", self.texts, self.name),
-            make_source("labels", self.labels, self.name) if self.labels else None,
-        )
-
     def load_inputs(self, rows: Rows, widths: Sequence[int | None]) -> tuple[Floats, ...]:
         """Load the embeddings of n rows.
 
@@ -114,18 +103,18 @@ class Qe(NetworkRecipe):
             images, shape (n, width); texts, shape (n, width); labels, shape (n, n_labels, width), padded
             with zeros; and 1 for labels and 0 for padding, shape (n, n_labels).
         """
-        image_source, text_source, label_source = self._sources()
+        image_source, text_source, *label_sources = self.sources()
         image_width, text_width, label_width, n_labels = widths
         images = check_vectors(image_source.vectors(rows), image_width, image_source)
         texts = check_vectors(text_source.vectors(rows), text_width, text_source)
-        if label_source is None or not n_labels:
+        if not label_sources or not n_labels:
             return images, texts, np.zeros((len(rows), 0, 0)), np.zeros((len(rows), 0))
-        sequences = [s[:n_labels] for s in label_source.sequences(rows)]
+        sequences = [s[:n_labels] for s in label_sources[0].sequences(rows)]
         label_width = label_width or sequences[0].shape[1]
         labels = np.zeros((len(rows), n_labels, label_width))
         label_mask = np.zeros((len(rows), n_labels))
         for i, sequence in enumerate(sequences):
-            labels[i, : len(sequence)] = check_vectors(sequence, label_width, label_source)
+            labels[i, : len(sequence)] = check_vectors(sequence, label_width, label_sources[0])
             label_mask[i, : len(sequence)] = 1
         return images, texts, labels, label_mask
 

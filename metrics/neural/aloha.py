@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
@@ -15,16 +14,10 @@ from ..registry import register
 from ..rows import Rows
 from ..text.tokens.ptb import tag_words
 from .models import (
-    MODEL_LOCK,
     Device,
-    model_programs,
-    need_extra,
-    random_note,
-    resolve,
-    transformers_folder,
 )
 from .sentence_cosine import sentence_embeddings
-from .text import TextModel
+from .text import TextModelMetric
 
 #: Places of each noun of a caption among the words that blanks part.
 NounPositions = Mapping[str, list[int]]
@@ -32,7 +25,7 @@ NounPositions = Mapping[str, list[int]]
 
 @register("aloha")
 @dataclass(frozen=True)
-class Aloha(WordMetric):
+class Aloha(TextModelMetric, WordMetric):
     """Similarity of a caption's least supported noun to a noun of the references.
 
     Each noun of the caption is assigned to another noun of the references so that the sum of the cosines of their
@@ -55,23 +48,10 @@ class Aloha(WordMetric):
     backend: Literal["transformers"] = "transformers"
 
     bounds: ClassVar[tuple[float | None, float | None]] = (-1.0, 1.0)
-    lock: ClassVar[AbstractContextManager[Any]] = MODEL_LOCK
+    modules: ClassVar[tuple[str, ...]] = ("textblob", "torch", "transformers")
     distributions: ClassVar[tuple[str, ...]] = (
         *("captau", "scipy", "textblob", "torch", "transformers", "tokenizers"),
     )
-
-    @property
-    def name(self) -> str:
-        return "aloha"
-
-    def check_rows(self, rows: Rows) -> None:
-        super().check_rows(rows)
-        need_extra(self.spec, ("textblob", "torch", "transformers"))
-        transformers_folder(self.spec, self.model)
-
-    @property
-    def programs(self) -> tuple[str, ...]:
-        return model_programs(self.spec, self.model, self.device)
 
     def compute(self, rows: Rows) -> Floats:
         aggregate = np.min if self.aggregate == "min" else np.mean
@@ -98,19 +78,17 @@ class Aloha(WordMetric):
         )
 
     def _assign_nouns(self, rows: Rows) -> list[tuple[NounPositions, dict[str, float]]]:
-        folder = transformers_folder(self.spec, self.model)
         texts = dict.fromkeys([*rows.captions, *(r for texts in rows.references for r in texts)])
         nouns_by_text = {text: find_nouns(text) for text in texts}
         vocabulary = list(dict.fromkeys(noun for nouns in nouns_by_text.values() for noun in nouns))
         index = {noun: position for position, noun in enumerate(vocabulary)}
-        model = TextModel(self.spec, folder, resolve(self.device), self.batch_size)
+        model = self.find_model()
         vectors = np.zeros((0, 1))
         if vocabulary:
             vectors = sentence_embeddings(
                 model, vocabulary, lambda text: rows.add_remark(self.spec, text)
             )
-        if note := random_note(folder):
-            rows.add_remark(self.spec, note)
+        self.note_random_weights(rows, model)
         assigned: list[tuple[NounPositions, dict[str, float]]] = []
         for caption, references in zip(rows.captions, rows.references, strict=True):
             positions = nouns_by_text[caption]

@@ -18,8 +18,7 @@ from __future__ import annotations
 import csv
 import math
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.util import find_spec
@@ -32,27 +31,21 @@ from numpy.typing import NDArray
 from ...datasets.errors import InputError
 from ...datasets.paths import expand_home
 from ...datasets.reading.json_files import read_text
-from ..base import Floats, Metric
+from ..base import Floats
 from ..progress import progress_counter
 from ..registry import register
 from ..rows import Rows
 from .embeddings import FromFiles
 from .models import (
-    MODEL_LOCK,
     Device,
-    model_programs,
-    need_extra,
-    random_note,
-    resolve,
-    transformers_folder,
 )
 from .store import Array, Features
-from .text import TextModel, load_model, load_tokenizer, quiet
+from .text import TextModel, TextModelMetric, load_model, load_tokenizer, quiet
 
 
 @register("bertscore")
 @dataclass(frozen=True)
-class BertScore(Metric):
+class BertScore(TextModelMetric):
     """Precision, recall or F of BERTScore, of the best of several references, as bert-score has it.
 
     With x the tokens of a reference and y those of a candidate, both without the special ones where
@@ -86,12 +79,8 @@ class BertScore(Metric):
     backend: Literal["bert_score"] = "bert_score"
 
     bounds: ClassVar[tuple[float | None, float | None]] = (None, None)
-    lock: ClassVar[AbstractContextManager[Any]] = MODEL_LOCK
+    modules: ClassVar[tuple[str, ...]] = ("torch", "transformers", "bert_score")
     distributions: ClassVar[tuple[str, ...]] = ("captau", "bert-score", "torch", "transformers")
-
-    @property
-    def name(self) -> str:
-        return "bertscore"
 
     @property
     def depends_on_corpus(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -101,22 +90,8 @@ class BertScore(Metric):
     def depends_only_on_content(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
         return self.padding == "ignore"
 
-    def check_rows(self, rows: Rows) -> None:
-        super().check_rows(rows)
-        need_extra(self.spec, ("torch", "transformers", "bert_score"))
-        transformers_folder(self.spec, self.model)
-
-    @property
-    def programs(self) -> tuple[str, ...]:
-        return model_programs(self.spec, self.model, self.device)
-
-    @cached_property
-    def _text_model(self) -> TextModel:
-        folder = transformers_folder(self.spec, self.model)
-        return TextModel(self.spec, folder, resolve(self.device), self.batch_size)
-
     def compute(self, rows: Rows) -> Floats:
-        model = self._text_model
+        model = self.find_model()
         layer = self._layer(model)
         baseline = self._baseline(layer) if self.rescale else None
         encoder = TokenEncoder(model, layer)
@@ -125,10 +100,11 @@ class BertScore(Metric):
             rows.add_remark(
                 self.spec, f"{full:,} texts reach the model's {model.limit} tokens, where they end"
             )
-        if note := random_note(model.folder):
-            rows.add_remark(self.spec, note)
+        self.note_random_weights(rows, model)
         ends = encoder.special
-        weigh = _ReferenceIdf(rows, position, features, ends) if self.idf else _Plain(ends)
+        weigh = _Plain(ends)
+        if self.idf:
+            weigh = TokenIdf(rows, position, features, has_candidates=False)
         lengths = features.lengths
         of_rows = lengths[[position[c] for c in rows.captions]]
         of_references = [lengths[[position[r] for r in rs]] for rs in rows.references]
@@ -272,22 +248,28 @@ class _Plain:
         return (~np.isin(ids, self.special)).astype(np.float64)
 
 
-class _ReferenceIdf:
-    """log((n + 1)/(c + 1)), c of the n references of all rows having the token; special ones too."""
+class TokenIdf:
+    """log((n + 1)/(c + 1)), c of n texts having the token; special ones too.
+
+    Args:
+        rows: a text counts as often as it is among them.
+        position, features: the place of each text, and the features of `TokenEncoder`.
+        has_candidates: whether candidates are among the texts; else they are the references alone.
+    """
 
     def __init__(
-        self, rows: Rows, position: dict[str, int], features: Features, special: frozenset[int]
+        self, rows: Rows, position: dict[str, int], features: Features, *, has_candidates: bool
     ) -> None:
         times = Counter[str]()
-        for references, weight in zip(rows.references, rows.weights.tolist(), strict=True):
-            for reference in references:
-                times[reference] += weight
-        counts = Counter[int]()
+        texts = zip(rows.captions, rows.references, rows.weights.tolist(), strict=True)
+        for candidate, references, weight in texts:
+            for text in (*([candidate] if has_candidates else []), *references):
+                times[text] += weight
+        self.counts = Counter[int]()
         for text, n in times.items():
             for token in set(features[[position[text]]][0][:, -1].astype(np.int64).tolist()):
-                counts[token] += n
+                self.counts[token] += n
         self.total = times.total()
-        self.counts = counts
 
     def __call__(self, ids: NDArray[np.int64]) -> Floats:
         return np.array([math.log((self.total + 1) / (self.counts[i] + 1)) for i in ids.tolist()])
@@ -296,7 +278,7 @@ class _ReferenceIdf:
 class _Side:
     """Texts of one row side by side: all their tokens, and where each text begins."""
 
-    def __init__(self, features: list[Array], weigh: _Plain | _ReferenceIdf) -> None:
+    def __init__(self, features: list[Array], weigh: _Plain | TokenIdf) -> None:
         table = np.concatenate(features)
         vectors = table[:, :-1]
         self.vectors = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
@@ -357,7 +339,7 @@ class Tokens:
 
 @register("bert_tbr")
 @dataclass(frozen=True)
-class BertTbr(FromFiles):
+class BertTbr(TextModelMetric, FromFiles):
     """Recall of references that were completed by each other, with and without stop words.
 
     A token t is matched by a text where its best cosine with the text's tokens, b(t), is above the
@@ -396,23 +378,10 @@ class BertTbr(FromFiles):
 
     depends_only_on_content: ClassVar[bool] = True
     depends_on_corpus: ClassVar[bool] = True
-    lock: ClassVar[AbstractContextManager[Any]] = MODEL_LOCK
+    modules: ClassVar[tuple[str, ...]] = ("torch", "transformers", "bert_score")
     distributions: ClassVar[tuple[str, ...]] = ("captau", "bert-score", "torch", "transformers")
     file_fields: ClassVar[tuple[str, ...]] = ("stop_words",)
     endings: ClassVar[Mapping[str, tuple[str, ...]]] = {"stop_words": (".txt",)}
-
-    @property
-    def name(self) -> str:
-        return "bert_tbr"
-
-    @property
-    def programs(self) -> tuple[str, ...]:
-        return (*super().programs, *model_programs(self.spec, self.model, self.device))
-
-    def check_rows(self, rows: Rows) -> None:
-        super().check_rows(rows)
-        need_extra(self.spec, ("torch", "transformers", "bert_score"))
-        transformers_folder(self.spec, self.model)
 
     def compute(self, rows: Rows) -> Floats:
         """Scores of shape (len(rows),).
@@ -421,8 +390,7 @@ class BertTbr(FromFiles):
             InputError: where the model or the stop words cannot be read.
         """
         stop_words = frozenset(read_text(self.file("stop_words")).split())
-        folder = transformers_folder(self.spec, self.model)
-        model = TextModel(self.spec, folder, resolve(self.device), self.batch_size)
+        model = self.find_model()
         layers = int(model.config["num_hidden_layers"])
         if not 0 < self.layer <= layers:
             raise InputError(
@@ -430,12 +398,9 @@ class BertTbr(FromFiles):
             )
         encoder = TokenEncoder(model, self.layer)
         position, features = model.of_rows(rows, f"bert-score tokens|layer {self.layer}", encoder)
-        if note := random_note(folder):
-            rows.add_remark(self.spec, note)
-        tokenizer = load_tokenizer(folder, model.limit)
-        weigh = AllTextsIdf(
-            rows, lambda text: features[[position[text]]][0][:, -1].astype(np.int64)
-        )
+        self.note_random_weights(rows, model)
+        tokenizer = load_tokenizer(model.folder, model.limit)
+        weigh = TokenIdf(rows, position, features, has_candidates=True)
 
         def of(text: str) -> Tokens:
             table = features[[position[text]]][0]
@@ -460,25 +425,6 @@ class BertTbr(FromFiles):
                 )
                 advance(1)
         return scores
-
-
-class AllTextsIdf:
-    """log((n + 1) / (c + 1)), c of the n references and candidates of all rows having the token."""
-
-    def __init__(self, rows: Rows, ids: Callable[[str], NDArray[np.int64]]) -> None:
-        times = Counter[str]()
-        texts = zip(rows.captions, rows.references, rows.weights.tolist(), strict=True)
-        for candidate, references, weight in texts:
-            for text in (candidate, *references):
-                times[text] += weight
-        self.counts = Counter[int]()
-        for text, n in times.items():
-            for token in set(ids(text).tolist()):
-                self.counts[token] += n
-        self.total = times.total()
-
-    def __call__(self, ids: NDArray[np.int64]) -> Floats:
-        return np.array([math.log((self.total + 1) / (self.counts[i] + 1)) for i in ids.tolist()])
 
 
 def recall(

@@ -161,10 +161,6 @@ class ClipScore(_ClipMetric):
     needs: ClassVar[frozenset[str]] = frozenset({"images"})
     bounds: ClassVar[tuple[float | None, float | None]] = (0.0, 2.5)
 
-    @property
-    def name(self) -> str:
-        return "clipscore"
-
 
 @register("refclipscore")
 @dataclass(frozen=True)
@@ -174,10 +170,6 @@ class RefClipScore(_ClipMetric):
     needs: ClassVar[frozenset[str]] = frozenset({"images", "references"})
     bounds: ClassVar[tuple[float | None, float | None]] = (0.0, 10 / 7)
 
-    @property
-    def name(self) -> str:
-        return "refclipscore"
-
 
 @register("refonlyclipscore")
 @dataclass(frozen=True)
@@ -186,10 +178,6 @@ class RefOnlyClipScore(_ClipMetric):
 
     needs: ClassVar[frozenset[str]] = frozenset({"references"})
     bounds: ClassVar[tuple[float | None, float | None]] = (0.0, 1.0)
-
-    @property
-    def name(self) -> str:
-        return "refonlyclipscore"
 
 
 @register("pac_s")
@@ -207,10 +195,6 @@ class PacS(_ClipMetric):
     weight: ClassVar[float] = 2.0
     half: ClassVar[bool] = False
 
-    @property
-    def name(self) -> str:
-        return "pac_s"
-
 
 @register("refpac_s")
 @dataclass(frozen=True)
@@ -219,7 +203,3 @@ class RefPacS(PacS):
 
     needs: ClassVar[frozenset[str]] = frozenset({"images", "references"})
     bounds: ClassVar[tuple[float | None, float | None]] = (0.0, 4 / 3)
-
-    @property
-    def name(self) -> str:
-        return "refpac_s"

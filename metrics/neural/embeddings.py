@@ -361,10 +361,6 @@ class VseCosine(FromFiles):
     file_fields: ClassVar[tuple[str, ...]] = ("images", "texts")
     endings: ClassVar[Mapping[str, tuple[str, ...]]] = {"images": ENDINGS, "texts": ENDINGS}
 
-    @property
-    def name(self) -> str:
-        return "vse_cosine"
-
     def compute(self, rows: Rows) -> Floats:
         """Cosines of shape (len(rows),).
 
@@ -417,10 +413,6 @@ class ViLBERTScore(FromFiles):
     is_cacheable: ClassVar[bool] = False
     file_fields: ClassVar[tuple[str, ...]] = ("embeddings",)
     endings: ClassVar[Mapping[str, tuple[str, ...]]] = {"embeddings": ENDINGS}
-
-    @property
-    def name(self) -> str:
-        return "vilbertscore"
 
     def compute(self, rows: Rows) -> Floats:
         """Scores of shape (len(rows),).

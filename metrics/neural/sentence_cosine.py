@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal
@@ -12,17 +10,12 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from ...datasets.errors import InputError
-from ..base import Floats, Metric
+from ...datasets.reading.json_files import read_json
+from ..base import Floats
 from ..registry import register
 from ..rows import Rows
 from .models import (
-    MODEL_LOCK,
     Device,
-    model_programs,
-    need_extra,
-    random_note,
-    resolve,
-    transformers_folder,
 )
 from .store import Array
 from .text import (
@@ -30,6 +23,7 @@ from .text import (
     TextEncoder,
     TextGroup,
     TextModel,
+    TextModelMetric,
     find_positions,
     measure_texts,
     normalise_features,
@@ -41,7 +35,7 @@ CHUNK = 4096
 
 @register("sentence_cosine")
 @dataclass(frozen=True)
-class SentenceCosine(Metric):
+class SentenceCosine(TextModelMetric):
     """cos(e(candidate), e(reference)), e being the mean (or the first) of the last layer's tokens.
 
     Equal to sentence-transformers' (tests/parity/test_sentence_cosine.py), whose settings it reads
@@ -68,34 +62,21 @@ class SentenceCosine(Metric):
     backend: Literal["transformers"] = "transformers"
 
     bounds: ClassVar[tuple[float | None, float | None]] = (-1.0, 1.0)
-    lock: ClassVar[AbstractContextManager[Any]] = MODEL_LOCK
     later_fields: ClassVar[tuple[str, ...]] = ("long",)
     distributions: ClassVar[tuple[str, ...]] = ("captau", "torch", "transformers", "tokenizers")
 
-    @property
-    def name(self) -> str:
-        return "sentence_cosine"
-
     def check_rows(self, rows: Rows) -> None:
         super().check_rows(rows)
-        need_extra(self.spec, ("torch", "transformers"))
-        transformers_folder(self.spec, self.model)
         if self.references == "centroid" and self.long == "split_max":
             raise InputError(
                 f"metric {self.spec}: a centroid is a mean; take long=split_mean, or references=max"
             )
 
-    @property
-    def programs(self) -> tuple[str, ...]:
-        return model_programs(self.spec, self.model, self.device)
-
     def compute(self, rows: Rows) -> Floats:
-        folder = transformers_folder(self.spec, self.model)
-        model = TextModel(self.spec, folder, resolve(self.device), self.batch_size)
-        encoder = _SentenceEncoder(model, *_settings(folder, model.limit, self.pooling))
+        model = self.find_model()
+        encoder = _SentenceEncoder(model, *_settings(model.folder, model.limit, self.pooling))
         position, features = model.of_rows(rows, encoder.what, encoder)
-        if note := random_note(folder):
-            rows.add_remark(self.spec, note)
+        self.note_random_weights(rows, model)
         texts = list(position)
         at_limit = find_positions(features, encoder.limit)
         texts_of = measure_texts(
@@ -175,12 +156,7 @@ def _settings(folder: Path, limit: int, pooling: str) -> tuple[str, int]:
 
 
 def _read(path: Path) -> Any:
-    if not path.is_file():
-        return None
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise InputError(f"{path}: not JSON ({error})") from error
+    return read_json(path) if path.is_file() else None
 
 
 class _SentenceEncoder(TextEncoder):

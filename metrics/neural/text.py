@@ -8,23 +8,34 @@ over all pairs of pieces. A copy of a text has a cosine of 1 with it under every
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...datasets.errors import InputError
-from ..base import Floats, version_of
+from ...datasets.reading.json_files import read_json
+from ..base import Floats, Metric, version_of
 from ..progress import progress_counter
 from ..rows import Rows
-from .models import batches, check_keys, transformers_hash
+from .models import (
+    MODEL_LOCK,
+    batches,
+    check_keys,
+    model_programs,
+    need_extra,
+    random_note,
+    resolve,
+    transformers_folder,
+    transformers_hash,
+)
 from .store import Array, Features, FeatureStore, key_of
 
 #: Parameters that a masked language model has no use for, and a checkpoint of one lacks.
@@ -55,7 +66,7 @@ class TextModel:
 
     @property
     def config(self) -> dict[str, Any]:
-        return _json(self.folder / "config.json")
+        return read_json(self.folder / "config.json")
 
     @property
     def layers(self) -> int:
@@ -66,7 +77,7 @@ class TextModel:
     def limit(self) -> int:
         """The most tokens that it reads of a text, special ones included."""
         path = self.folder / "tokenizer_config.json"
-        length_limit = _json(path).get("model_max_length") if path.is_file() else None
+        length_limit = read_json(path).get("model_max_length") if path.is_file() else None
         if isinstance(length_limit, int | float) and 0 < length_limit < 1e6:
             return int(length_limit)
         positions = int(self.config.get("max_position_embeddings") or 512)
@@ -127,16 +138,38 @@ class TextModel:
         return {text: i for i, text in enumerate(texts)}, features
 
 
-@lru_cache(maxsize=64)
-def _read_json(path: Path, _modified: int) -> dict[str, Any]:
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise InputError(f"{path}: not JSON ({error})") from error
+@dataclass(frozen=True)
+class TextModelMetric(Metric):
+    """A metric that runs a transformers text model, which its fields `model`, `batch_size` and `device` name."""
 
+    lock: ClassVar[AbstractContextManager[Any]] = MODEL_LOCK
+    #: What it imports.
+    modules: ClassVar[tuple[str, ...]] = ("torch", "transformers")
 
-def _json(path: Path) -> dict[str, Any]:
-    return _read_json(path, path.stat().st_mtime_ns)
+    def check_rows(self, rows: Rows) -> None:
+        super().check_rows(rows)
+        need_extra(self.spec, self.modules)
+        transformers_folder(self.spec, self.parameters["model"])
+
+    @property
+    def programs(self) -> tuple[str, ...]:
+        parameters = self.parameters
+        return (
+            *super().programs,
+            *model_programs(self.spec, parameters["model"], parameters["device"]),
+        )
+
+    def find_model(self) -> TextModel:
+        """Find the model on this machine; see `transformers_folder` for what it raises."""
+        parameters = self.parameters
+        folder = transformers_folder(self.spec, parameters["model"])
+        device = resolve(parameters["device"])
+        return TextModel(self.spec, folder, device, parameters["batch_size"])
+
+    def note_random_weights(self, rows: Rows, model: TextModel) -> None:
+        """Add a remark where the model's weights are random."""
+        if note := random_note(model.folder):
+            rows.add_remark(self.spec, note)
 
 
 class TextEncoder:

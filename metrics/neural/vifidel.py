@@ -66,10 +66,6 @@ class Vifidel(FromFiles):
     }
 
     @property
-    def name(self) -> str:
-        return "vifidel"
-
-    @property
     def needs(self) -> frozenset[str]:  # pyright: ignore[reportIncompatibleVariableOverride]
         return frozenset({"references"} if self.importance == "references" else ())
 

@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ..base import CorpusResampler, Floats, Metric
+from ..base import Floats, PooledMetric
 from ..registry import register
 from ..rows import Items, Rows
 from .tokens.corpus import Corpus, Ints, sum_by_place
@@ -35,7 +35,7 @@ TINY = 1e-15
 @register("bleu_3", n=3)
 @register("bleu_4", n=4)
 @dataclass(frozen=True)
-class Bleu(SegmentedMetric):
+class Bleu(PooledMetric, SegmentedMetric):
     """BLEU of n-grams up to length `n`, on PTB tokens or those that `tokenize` names.
 
     Example:
@@ -48,10 +48,6 @@ class Bleu(SegmentedMetric):
 
     name_fields: ClassVar[tuple[str, ...]] = ("n",)
 
-    @property
-    def name(self) -> str:
-        return f"bleu_{self.n}"
-
     def compute(self, rows: Rows) -> Floats:
         if self.backend == "pycocoevalcap":
             return np.asarray(_pycocoevalcap_scores(rows, self.tokenizer)[1][self.n - 1])
@@ -59,23 +55,11 @@ class Bleu(SegmentedMetric):
 
     def corpus_score(self, items: Items, scores: Floats | None = None) -> float:
         """Compute BLEU of the summed n-gram counts, which is not the mean of the sentence scores."""
-        rows = Rows.from_items(items).require_any()
+        if self.backend == "captau":
+            return super().corpus_score(items, scores)
+        rows = Rows.from_items(items).repeat_by_weight()
         self.check_rows(rows)
-        if self.backend == "pycocoevalcap":
-            repeated_rows = rows.repeat_by_weight()
-            return float(_pycocoevalcap_scores(repeated_rows, self.tokenizer)[0][self.n - 1])
-        return bleu((rows.weights @ _statistics(rows, self.tokenizer)).tolist())[self.n - 1]
-
-    def corpus_resampler(self, items: Items, scores: Floats) -> CorpusResampler | None:
-        """Return BLEU of the summed n-gram counts as a function of the rows' weights."""
-        if self.backend == "pycocoevalcap":
-            return None
-        statistics = _statistics(Rows.from_items(items), self.tokenizer)
-
-        def corpus_scores(weights: Floats) -> Floats:
-            return np.array([bleu(row)[self.n - 1] for row in (weights.T @ statistics).tolist()])
-
-        return corpus_scores
+        return float(_pycocoevalcap_scores(rows, self.tokenizer)[0][self.n - 1])
 
     def corpus_summands(self, items: Items, scores: Floats) -> Ints | None:
         """Return the counts of n-grams and words."""
@@ -83,9 +67,8 @@ class Bleu(SegmentedMetric):
             return None
         return _statistics(Rows.from_items(items), self.tokenizer)
 
-    def corpus_score_from_sums(self, sums: Sequence[float]) -> float:
-        """Compute BLEU of the summed counts."""
-        return bleu(sums)[self.n - 1]
+    def pool(self, sums: NDArray[Any]) -> Floats:
+        return np.array([bleu(row)[self.n - 1] for row in sums.tolist()])
 
 
 def bleu(statistics: Sequence[float]) -> list[float]:
@@ -168,7 +151,7 @@ def _pycocoevalcap_scores(
 
 @register("sacrebleu")
 @dataclass(frozen=True)
-class SacreBleu(Metric):
+class SacreBleu(PooledMetric):
     """sacreBLEU's `sentence_bleu`, 0 to 100.
 
     Args:
@@ -202,10 +185,6 @@ class SacreBleu(Metric):
         super().check_rows(rows)
         require_mecab(f"metric {self.spec}", self.tokenize)
 
-    @property
-    def name(self) -> str:
-        return "sacrebleu"
-
     def _scorer(self, effective_order: bool) -> Any:
         from sacrebleu.metrics.bleu import BLEU
 
@@ -237,16 +216,6 @@ class SacreBleu(Metric):
         ]
         return float(self._scorer(False).corpus_score(rows.captions, streams).score)
 
-    def corpus_resampler(self, items: Items, scores: Floats) -> CorpusResampler | None:
-        """Return sacreBLEU of the summed n-gram counts as a function of the rows' weights."""
-        counts = self.corpus_summands(items, scores)
-
-        def corpus_scores(weights: Floats) -> Floats:
-            sums = (weights.T @ counts).tolist()
-            return np.array([self.corpus_score_from_sums(row) for row in sums])
-
-        return corpus_scores
-
     def corpus_summands(self, items: Items, scores: Floats) -> NDArray[np.int64]:
         """Return matching n-grams and all n-grams, by length, and the words of both sides."""
         # Smoothing would change the counts.
@@ -254,8 +223,10 @@ class SacreBleu(Metric):
         sentences = unsmoothed._sentence_scores(Rows.from_items(items), True)
         return np.array([[*s.counts, *s.totals, s.sys_len, s.ref_len] for s in sentences])
 
-    def corpus_score_from_sums(self, sums: Sequence[float]) -> float:
-        """Compute sacreBLEU of the summed counts."""
+    def pool(self, sums: NDArray[Any]) -> Floats:
+        return np.array([self._pool_row(row) for row in sums.tolist()])
+
+    def _pool_row(self, sums: Sequence[float]) -> float:
         *ngrams, candidate_words, reference_words = (round(value) for value in sums)
         half = len(ngrams) // 2
         bleu = self._scorer(False).compute_bleu(

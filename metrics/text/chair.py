@@ -7,17 +7,18 @@ or by the plural of either. An image has the objects that its references mention
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, ClassVar, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ...datasets.errors import InputError
 from ...datasets.paths import expand_home
 from ...datasets.reading.json_files import read_json, read_text
-from ..base import CorpusResampler, Floats, WordMetric
+from ..base import Floats, PooledMetric, WordMetric
 from ..registry import register
 from ..rows import Items, Rows
 
@@ -145,53 +146,30 @@ class _Chair(WordMetric):
 class ChairSentence(_Chair):
     """Score 1 for a caption that mentions an object that its image does not have, else 0 (CHAIRs)."""
 
-    @property
-    def name(self) -> str:
-        return "chair_s"
-
     def compute(self, rows: Rows) -> Floats:
         return (self._counts(rows)[:, 0] > 0).astype(np.float64)
 
 
 @register("chair_i")
 @dataclass(frozen=True)
-class ChairInstance(_Chair):
+class ChairInstance(PooledMetric, _Chair):
     """The share of a caption's mentions of objects that its image does not have (CHAIRi).
 
     As in the authors' code it is 0 for a caption that mentions no object: nothing is made up. The corpus score is the
     share of all mentions.
     """
 
-    @property
-    def name(self) -> str:
-        return "chair_i"
-
     def compute(self, rows: Rows) -> Floats:
-        wrong, mentions = self._counts(rows).T
-        return wrong / np.maximum(mentions, 1)
-
-    def corpus_score(self, items: Items, scores: Floats | None = None) -> float:
-        """Return the share of all mentions, or 0 without any."""
-        rows = Rows.from_items(items).require_any()
-        return self.corpus_score_from_sums((rows.weights @ self._counts(rows)).tolist())
-
-    def corpus_resampler(self, items: Items, scores: Floats) -> CorpusResampler | None:
-        """Return the share of all mentions as a function of the rows' weights."""
-        counts = self._counts(Rows.from_items(items))
-
-        def share(weights: Floats) -> Floats:
-            wrong, mentions = counts.T @ weights
-            return wrong / np.maximum(mentions, 1)
-
-        return share
+        return self.pool(self._counts(rows))
 
     def corpus_summands(self, items: Items, scores: Floats) -> Floats:
         """Return the counts of wrong and of all mentions."""
         return self._counts(Rows.from_items(items))
 
-    def corpus_score_from_sums(self, sums: Sequence[float]) -> float:
-        """Compute the share from the two counts."""
-        return float(sums[0] / max(sums[1], 1))
+    def pool(self, sums: NDArray[Any]) -> Floats:
+        """Return the shares of all mentions, or 0 without any."""
+        wrong, mentions = sums.T
+        return wrong / np.maximum(mentions, 1)
 
 
 #: From a phrase of one word or more, singular or plural, to the object that it mentions; empty for none.

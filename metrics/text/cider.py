@@ -175,10 +175,6 @@ class Cider(SegmentedMetric):
         if not self.sigma > 0:
             raise InputError(f"metric cider: sigma is {self.sigma:g}, not above 0")
 
-    @property
-    def name(self) -> str:
-        return "cider"
-
     def compute(self, rows: Rows) -> Floats:
         if self.backend == "pycocoevalcap":
             return self._compute_by_pycocoevalcap(rows)

@@ -47,10 +47,6 @@ class RougeL(SegmentedMetric):
 
     distributions: ClassVar[tuple[str, ...]] = ("captau", "rapidfuzz")
 
-    @property
-    def name(self) -> str:
-        return "rouge_l"
-
     def compute(self, rows: Rows) -> Floats:
         if self.backend == "pycocoevalcap":
             from pycocoevalcap.rouge.rouge import Rouge
@@ -171,10 +167,6 @@ class RougeS(SegmentedMetric):
         if self.distance < 1:
             raise InputError(f"metric rouge_s: distance is {self.distance}; at least 1 is expected")
 
-    @property
-    def name(self) -> str:
-        return "rouge_s"
-
     def compute(self, rows: Rows) -> Floats:
         return _score_each(
             rows,
@@ -245,10 +237,6 @@ class RougeScore(Metric):
     distributions: ClassVar[tuple[str, ...]] = ("captau", "rouge_score", "nltk")
     name_fields: ClassVar[tuple[str, ...]] = ("kind",)
     unsegmented_remedy: ClassVar[str] = "rouge-score reads the letters a–z alone; take rouge_l"
-
-    @property
-    def name(self) -> str:
-        return f"rouge_score_{self.kind.removeprefix('rouge').lower()}"
 
     def cannot_segment(self, text: str) -> bool:
         # Its tokeniser drops all letters but a–z.

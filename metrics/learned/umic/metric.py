@@ -365,10 +365,6 @@ class Umic(Metric):
     distributions: ClassVar[tuple[str, ...]] = ("captau", "torch", "tokenizers")
     name_fields: ClassVar[tuple[str, ...]] = ("head",)
 
-    @property
-    def name(self) -> str:
-        return {"rank": "umic", "itm": "umic_c"}[self.head]
-
     def _checkpoint(self) -> Path:
         if self.checkpoint is not None:
             path = local(self.checkpoint)

@@ -202,10 +202,6 @@ class MllmJudge(Metric):
             )
 
     @property
-    def name(self) -> str:
-        return "mllm_judge"
-
-    @property
     def needs(self) -> frozenset[str]:  # pyright: ignore[reportIncompatibleVariableOverride]
         preset = load_preset(self.preset)
         columns = {"images": preset.shows_image, "references": preset.shows_references}

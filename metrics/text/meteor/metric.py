@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from ....datasets.errors import InputError
 from ....datasets.paths import expand_home
-from ...base import CorpusResampler, Floats, PreparedScorer, need_modules, version_of
+from ...base import Floats, PooledMetric, PreparedScorer, need_modules, version_of
 from ...registry import register
 from ...rows import Items, Rows
 from ..tokens.ptb import SegmentedMetric, tokenize, tokenize_rows
@@ -36,7 +36,7 @@ _CHUNKS, _MATCHED, _MATCHED_REFERENCE = 20, 21, 22
 
 @register("meteor")
 @dataclass(frozen=True)
-class Meteor(SegmentedMetric):
+class Meteor(PooledMetric, SegmentedMetric):
     """METEOR with its English defaults and `-norm`, on PTB tokens; other tokens are taken as they are.
 
     Args:
@@ -61,10 +61,6 @@ class Meteor(SegmentedMetric):
             raise InputError(
                 f"metric {self.spec}: tokenize=ptb cuts English words alone; add tokenize=intl, or another tokeniser"
             )
-
-    @property
-    def name(self) -> str:
-        return "meteor"
 
     def check_rows(self, rows: Rows) -> None:
         super().check_rows(rows)
@@ -108,25 +104,14 @@ class Meteor(SegmentedMetric):
 
     def corpus_score(self, items: Items, scores: Floats | None = None) -> float:
         """Compute METEOR of the summed statistics, which is not the mean of the sentence scores."""
-        if self.backend == "pycocoevalcap":
-            rows = Rows.from_items(items).repeat_by_weight()
-            self.check_rows(rows)
-            unique, inverse = rows.unique
-            lines = self._jar_statistics(unique)
-            process = jar_process.running_process(self.setting)
-            return process.evaluate([lines[i] for i in inverse])[1]
-        rows = Rows.from_items(items).require_any()
+        if self.backend == "captau":
+            return super().corpus_score(items, scores)
+        rows = Rows.from_items(items).repeat_by_weight()
         self.check_rows(rows)
-        unique = rows.unique[0]
-        sums = unique.weights[None] @ self._score_rows(unique)[1]
-        return float(meteor_scores(sums, self.setting.language)[0])
-
-    def corpus_resampler(self, items: Items, scores: Floats) -> CorpusResampler | None:
-        """Return METEOR of the summed statistics as a function of the rows' weights."""
-        statistics = self.corpus_summands(items, scores)
-        if statistics is None:
-            return None
-        return lambda weights: meteor_scores(weights.T @ statistics, self.setting.language)
+        unique, inverse = rows.unique
+        lines = self._jar_statistics(unique)
+        process = jar_process.running_process(self.setting)
+        return process.evaluate([lines[i] for i in inverse])[1]
 
     def corpus_summands(self, items: Items, scores: Floats) -> Ints | None:
         """Return the statistics of matches."""
@@ -135,9 +120,8 @@ class Meteor(SegmentedMetric):
         unique, inverse = Rows.from_items(items).unique
         return self._score_rows(unique)[1][inverse]
 
-    def corpus_score_from_sums(self, sums: Sequence[float]) -> float:
-        """Compute METEOR of the summed statistics."""
-        return float(meteor_scores(np.array([sums]), self.setting.language)[0])
+    def pool(self, sums: NDArray[Any]) -> Floats:
+        return meteor_scores(sums, self.setting.language)
 
     def _jar_statistics(self, rows: Rows) -> list[str]:
         """Return the Java program's statistics of each row."""

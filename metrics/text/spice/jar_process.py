@@ -18,7 +18,8 @@ import sqlite3
 import subprocess
 import tempfile
 import threading
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -327,28 +328,40 @@ def parse(captions: Sequence[str]) -> Generator[tuple[str, Scene]]:
     Raises:
         InputError: if Java does not start, or dies twice over one caption.
     """
-    queue_of_captions = iter(captions)
-    queue_lock = threading.Lock()
-    results: queue.Queue[tuple[str, Scene] | BaseException | None] = queue.Queue()
-    workers = [
-        _ParserThread(queue_of_captions, queue_lock, results)
-        for _ in range(_count_parsers(len(captions)))
-    ]
-    for worker in workers:
-        worker.start()
+    clients = [_JarClient(can_parse=True) for _ in range(_count_parsers(len(captions)))]
+    free_clients = queue.SimpleQueue[_JarClient]()
+    for client in clients:
+        free_clients.put(client)
+
+    def parse_caption(caption: str) -> tuple[str, Scene]:
+        client = free_clients.get()
+        try:
+            return caption, _parse_caption(client, caption)
+        finally:
+            free_clients.put(client)
+
+    with ThreadPoolExecutor(len(clients)) as pool:
+        try:
+            for parsed in as_completed([pool.submit(parse_caption, c) for c in captions]):
+                yield parsed.result()
+            for client in clients:
+                client.finish()
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+            for client in clients:
+                client.stop()
+
+
+def _parse_caption(client: _JarClient, caption: str) -> Scene:
     try:
-        n_running = len(workers)
-        while n_running:
-            result = results.get()
-            if isinstance(result, BaseException):
-                raise result
-            if result is None:
-                n_running -= 1
-            else:
-                yield result
-    finally:
-        for worker in workers:
-            worker.stop()
+        answer = client.ask(caption, SECONDS)
+    except StalledError:
+        return _failure(f"it took longer than {SECONDS:g} s")
+    except DiedError as error:
+        if error.status == _OUT_OF_MEMORY:
+            return _failure(f"it needs more than {HEAP_GB} GB")
+        raise InputError(f"SPICE's parser died twice over one caption: {error}") from error
+    return _failure(answer["error"]) if isinstance(answer, dict) else answer
 
 
 def _count_parsers(n_captions: int) -> int:
@@ -367,57 +380,6 @@ def _memory_gb() -> float:
         return min(memory, int(_CONTAINER_MEMORY.read_text(encoding="ascii")) / 2**30)
     except (OSError, ValueError):  # no container, or "max"
         return memory
-
-
-class _ParserThread(threading.Thread):
-    """A thread that parses one caption after the other, with a process of its own.
-
-    Args:
-        captions: shared by all threads.
-        lock: held while a caption is taken.
-        results: receives each caption with its scene, then an error if there was one, then None.
-    """
-
-    def __init__(
-        self,
-        captions: Iterator[str],
-        lock: threading.Lock,
-        results: queue.Queue[tuple[str, Scene] | BaseException | None],
-    ) -> None:
-        super().__init__(daemon=True)
-        self._captions = captions
-        self._lock = lock
-        self._results = results
-        self._client = _JarClient(can_parse=True)
-
-    def run(self) -> None:
-        try:
-            while not self._client.is_stopped:
-                with self._lock:
-                    caption = next(self._captions, None)
-                if caption is None:
-                    self._client.finish()
-                    break
-                self._results.put((caption, self._parse(caption)))
-        except BaseException as error:
-            self._results.put(error)
-        finally:
-            self.stop()
-            self._results.put(None)
-
-    def stop(self) -> None:
-        self._client.stop()
-
-    def _parse(self, caption: str) -> Scene:
-        try:
-            answer = self._client.ask(caption, SECONDS)
-        except StalledError:
-            return _failure(f"it took longer than {SECONDS:g} s")
-        except DiedError as error:
-            if error.status == _OUT_OF_MEMORY:
-                return _failure(f"it needs more than {HEAP_GB} GB")
-            raise InputError(f"SPICE's parser died twice over one caption: {error}") from error
-        return _failure(answer["error"]) if isinstance(answer, dict) else answer
 
 
 class _JarClient:

@@ -74,10 +74,6 @@ class Spice(TokenMetric):
     name_fields: ClassVar[tuple[str, ...]] = ("part",)
 
     @property
-    def name(self) -> str:
-        return "spice" if self.part == "f" else f"spice_{self.part}"
-
-    @property
     def programs(self) -> tuple[str, ...]:
         return (*super().programs, f"corenlp:{CORENLP}")
 
