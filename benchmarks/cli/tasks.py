@@ -194,8 +194,7 @@ def validate_submission(_: Command, options: Any) -> int:
 
 def check_baseline(_: Command, options: Any) -> int:
     """Run `captau check`; the status is 1 where something moved."""
-    from ..regression.check import run
-    from ..regression.check_plan import CheckChoices
+    from ..regression.check import CheckChoices, run
 
     names = CheckChoices.__dataclass_fields__
     choices = CheckChoices(**{name: getattr(options, name) for name in names})
@@ -212,8 +211,7 @@ def print_table(_: Command, options: Any) -> int:
     """Run `captau table`; the status is 1 where a job of a sweep is not done."""
     from ..options.table import SweepTableOptions
     from ..reporting.joined_table import join, written_table
-    from ..reporting.printed_table import TableChoices
-    from ..reporting.table_layouts import LAYOUTS, appendix
+    from ..reporting.printed_table import LAYOUTS, TableChoices, appendix
     from ..runs.finished_run import read_runs
     from ..sweeps.gather import run
 

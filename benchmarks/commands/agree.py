@@ -33,9 +33,9 @@ from ..evaluation.word_measures import (
 )
 from ..evaluation.wording import MEASURE_LABELS, missing_splits_note, synthetic_note
 from ..options.agree import AgreeOptions
-from ..reporting.distribution_figure import difference_figure, distribution_figure
+from ..reporting.rating_charts import difference_figure, distribution_figure
 from ..reporting.run_results import Results
-from ..reporting.word_figure import word_figure
+from ..reporting.word_charts import word_figure
 from ..runs.progress_bar import StepProgress
 from ..runs.results import AGREEMENT_COLUMNS, RunClock
 from ..runs.tables import ResultTable, format_number

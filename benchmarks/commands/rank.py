@@ -30,7 +30,7 @@ from ..evaluation.system_ranking import (
 from ..options.from_python import measuring_arguments
 from ..options.rank import RankOptions, rank_all_dimensions
 from ..reporting.run_results import Results
-from ..reporting.system_figure import system_figure, win_figures
+from ..reporting.system_charts import system_figure, win_figures
 from ..runs.output_folder import run_into
 from ..runs.progress_bar import StepProgress
 from ..runs.results import RunClock

@@ -20,8 +20,8 @@ from ..evaluation.sensitivity_analysis import (
 from ..evaluation.study import load_studies, study_record
 from ..evaluation.wording import copies_note
 from ..options.sensitivity import SensitivityOptions
+from ..reporting.coefficient_charts import sensitivity_figure
 from ..reporting.run_results import Results
-from ..reporting.sensitivity_figure import sensitivity_figure
 from ..runs.progress_bar import StepProgress
 from ..runs.results import RunClock
 from ..runs.tables import MISSING, ResultTable, format_number

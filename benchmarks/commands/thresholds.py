@@ -20,7 +20,7 @@ from ..evaluation.threshold_curves import (
 from ..evaluation.wording import copies_note, join_notes
 from ..options.thresholds import ThresholdsOptions
 from ..reporting.run_results import Results
-from ..reporting.threshold_figure import threshold_figure
+from ..reporting.score_charts import threshold_figure
 from ..runs.progress_bar import StepProgress
 from ..runs.results import RunClock
 from ..runs.tables import ResultTable, format_number

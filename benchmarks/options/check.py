@@ -1,4 +1,4 @@
-"""Options of `captau check`, and the values that a baseline file may have of them."""
+"""Options of `captau check`; `regression.check.CheckChoices` checks their values."""
 
 from __future__ import annotations
 
@@ -19,31 +19,18 @@ from .shared import (
     FILE,
     NAMED_PROTOCOL,
     PROTOCOL,
-    at_least,
     dataset_options,
     locations_of,
     metrics_option,
     names_of,
-    one_of,
     words_of,
 )
 
-#: Which changed versions fail by themselves.
-POLICIES = ("all", "signatures", "none")
-#: The least and the greatest tolerance.
-TOLERANCES = (1e-12, 1.0)
 _CACHE_ROOT = replace(
     CACHE_ROOT,
     help="where METEOR's tables are stored (default: $CAPTAU_CACHE, else the user's cache folder); scores are "
     "neither stored nor read back",
 )
-
-
-def tolerance_fault(tolerance: float) -> str:
-    """Return the message on a tolerance that makes no sense; empty for one that does."""
-    if TOLERANCES[0] <= tolerance <= TOLERANCES[1]:
-        return ""
-    return f"tolerance is {tolerance:g}; a number from {TOLERANCES[0]:g} to {TOLERANCES[1]:g} is expected"
 
 
 def _dataset_of(composed: Composed) -> str | None:
@@ -118,11 +105,8 @@ input. docs/ci_gate.md shows how other projects use it.
     sample: int | None = option(
         None,
         "the number of items whose scores the file shows (default: 25); means are over all items",
-        check=at_least(1),
     )
-    seed: int | None = option(
-        None, "the seed that draws these items (default: 0)", check=at_least(0)
-    )
+    seed: int | None = option(None, "the seed that draws these items (default: 0)")
     tolerance: float | None = option(
         None,
         "how far a score may move (default: 1e-9); a correlation may move by half of the last "
@@ -133,7 +117,6 @@ input. docs/ci_gate.md shows how other projects use it.
         "which changed versions are failures; all fails for every recorded one, signatures (the "
         "default) for those in a checked metric's signature, none for no version. Other changes "
         "are listed, and suspected where a score moved",
-        check=one_of(POLICIES, "value of versions"),
     )
     packages: tuple[str, ...] = option(
         [], "more Python packages whose versions are recorded", takes="[A,B]", read=words_of
@@ -148,8 +131,3 @@ input. docs/ci_gate.md shows how other projects use it.
     locations: Locations = part(
         locations_of, *FILE, DATA_ROOT, _CACHE_ROOT, default_factory=Locations
     )
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.tolerance is not None and (fault := tolerance_fault(self.tolerance)):
-            raise InputError(fault)

@@ -25,8 +25,7 @@ from ..runs.tables import markdown_of
 from ..scoring.catalog import changes_of, optional_specs, resolve_metrics
 from ..scoring.score_store import Locations
 from .baseline_file import read
-from .check import run
-from .check_plan import CheckChoices
+from .check import CheckChoices, run
 
 __all__ = ["assert_scores"]
 

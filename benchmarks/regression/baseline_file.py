@@ -86,7 +86,7 @@ class Baseline:
         packages: distribution → version, of what may move a score; and `python`.
         metrics: by spec.
         sample: item id → metric → score.
-        lines: path of keys → line, of a baseline that was read.
+        path, lines: the file, and path of keys → line, of a baseline that was read.
     """
 
     dataset: str
@@ -99,7 +99,12 @@ class Baseline:
     packages: Mapping[str, str]
     metrics: Mapping[str, MetricBaseline]
     sample: Mapping[str, Mapping[str, float]]
+    path: Path = Path()
     lines: Mapping[tuple[str, ...], int] = field(default_factory=dict[tuple[str, ...], int])
+
+    def error_at(self, keys: tuple[str, ...], error: InputError | str) -> InputError:
+        """Return an error with the file and the line of these keys."""
+        return InputError(f"{self.path}:{self.lines[keys]}: {error}")
 
 
 def decimals_of(tolerance: float) -> int:
@@ -326,6 +331,7 @@ def read(path: Path) -> Baseline:
         packages={k: tree.get("packages", k, kind=str) for k in tree.keys("packages")},
         metrics=metrics,
         sample=_read_sample(tree, list(metrics)),
+        path=path,
         lines=tree.lines,
     )
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
+from ...metrics.base import Metric
 from ...metrics.external import PythonFunction, ScoreFile
 from ..evaluation.measured_dataset import MeasuredDataset
 from ..runs.tables import ResultTable
@@ -25,7 +25,6 @@ from .baseline_file import (
     number,
     unit_of,
 )
-from .check_plan import CheckPlan, error_at
 
 OUR_CODE = "no version, parameter or data changed: the code of captau"
 
@@ -69,10 +68,15 @@ def difference_in_one(
 
 
 def compare_baselines(
-    before: Baseline, now: Baseline, measured: MeasuredDataset, plan: CheckPlan
+    before: Baseline,
+    now: Baseline,
+    measured: MeasuredDataset,
+    metrics: Sequence[Metric],
+    versions: str,
 ) -> list[Difference]:
+    """List what differs between a baseline and its recomputation; `versions` is one of `POLICIES`."""
     data = _data(before, now)
-    by_spec = {m.spec: m for m in plan.metrics}
+    by_spec = {m.spec: m for m in metrics}
     names = [name for name in now.metrics if name in before.metrics]
     signature_changes = {
         name: signature_changes_of(before.metrics[name].signature, now.metrics[name].signature)
@@ -101,14 +105,14 @@ def compare_baselines(
                 # A file of scores is made anew for every check; what counts is what is in it.
                 fails = not (isinstance(by_spec[name], ScoreFile) and key == "path")
                 parameters.setdefault((key, old, new, fails), []).append(name)
-        scores += _scores(before, now, measured, name, cause, plan.path)
+        scores += _scores(before, now, measured, name, cause)
         correlations += correlation_differences(
             before.metrics[name].correlations, now.metrics[name].correlations, name, cause
         )
     moving = {d.metrics[0] for d in (*scores, *correlations)}
     return [
         *data,
-        *version_differences(changed, signature_changes, plan.versions, moving),
+        *version_differences(changed, signature_changes, versions, moving),
         *(
             Difference("parameters", tuple(metric_names), key, old, new, fails=fails)
             for (key, old, new, fails), metric_names in parameters.items()
@@ -185,7 +189,7 @@ def cause_of(
 
 
 def _scores(
-    before: Baseline, now: Baseline, measured: MeasuredDataset, name: str, cause: str, path: Path
+    before: Baseline, now: Baseline, measured: MeasuredDataset, name: str, cause: str
 ) -> list[Difference]:
     """List a line for the sampled items of a metric that moved, and one for all of its items."""
     reach, digits = before.tolerance, decimals_of(before.tolerance)
@@ -195,9 +199,7 @@ def _scores(
         if item in current.index:
             pairs.append((item, scores[name], float(current.loc[item])))
         elif before.data == now.data:
-            raise error_at(
-                path,
-                before,
+            raise before.error_at(
                 ("sample", item),
                 f"item '{item}' is not in dataset {before.dataset}; mend the line, or take the file anew "
                 f"from version control",

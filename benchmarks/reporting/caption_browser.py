@@ -16,7 +16,7 @@ import pandas as pd
 
 from ...datasets.reading.source_files import find_image
 from ..runs.results import PEOPLE_SOURCE
-from .run_dataset import RunPart
+from .run_parts import RunPart
 
 #: The longer side of a picture, in pixels.
 SIDE = 128

@@ -11,12 +11,11 @@ from ..evaluation.threshold_curves import Conjunction
 from ..runs.finished_run import FinishedRun, read_run
 from ..runs.progress_bar import StepProgress
 from . import figure_files
-from .chart import Chart, UnavailableChart
 from .coefficient_charts import category_charts, forest_charts, significance_charts
+from .figure_files import Chart, UnavailableChart
 from .rating_charts import agreement_charts, rating_charts
-from .run_dataset import CHART_TITLES, RunDataset, RunPart
+from .run_parts import CHART_TITLES, RunDataset, RunPart, ScoredCaptions, run_parts
 from .score_charts import metric_correlation_charts, precision_recall_charts, violin_charts
-from .scored_captions import ScoredCaptions, run_parts
 from .system_charts import corpus_charts, difference_charts, system_violin_charts
 
 

@@ -30,8 +30,8 @@ from .named_run import (
     shorten_hashes,
     style_of,
 )
-from .scored_captions import scored_parts
-from .table_layouts import breaking
+from .printed_table import breaking
+from .run_parts import scored_parts
 
 #: The distributions that compute coefficients and intervals; metrics name theirs in signatures.
 COMPUTING = ("numpy", "scipy", "numba")

@@ -1,4 +1,4 @@
-"""Charts of coefficients: forests with intervals, and significance of differences."""
+"""Charts of coefficients: forests with intervals, significance of differences, and the figure of `captau sensitivity`."""
 
 from __future__ import annotations
 
@@ -14,19 +14,27 @@ from ..scoring.catalog import METRIC_KINDS
 from ..statistics.coefficients.registry import are_of_preferences, find_coefficient
 from ..statistics.intervals import p_value_column
 from ..statistics.preferences import MEAN_DIMENSION
-from .chart import (
+from .figure_files import (
+    GRID,
+    MUTED,
+    NEUTRAL,
+    SERIES,
     Chart,
     Square,
     UnavailableChart,
+    can_draw,
     draw_squares,
+    files_of,
     label_square,
+    legend,
+    make_panels,
     make_row_figure,
     make_square_figure,
     slug,
+    style,
     with_factor,
 )
-from .figure_files import GRID, MUTED, NEUTRAL, SERIES
-from .run_dataset import FLOORS_AND_CEILINGS, RunDataset
+from .run_parts import FLOORS_AND_CEILINGS, RunDataset
 
 #: Up to this a corrected p-value counts as significant, where the run says nothing else.
 LEVEL = 0.95
@@ -269,3 +277,44 @@ _ENDS = ("difference", "ci_low", "ci_high")
 
 #: Where the column is better, where nobody knows, where the row is better.
 _DIFFER = {-1: "#f4c9a8", 0: NEUTRAL, 1: "#a9cfee"}
+
+
+#: By kind of curve, the name of its horizontal axis.
+_X_LABELS = {
+    "images": "number of images",
+    "raters": "number of raters",
+    "references": "number of references",
+    "length": "words of the longest caption in the band",
+}
+
+
+def sensitivity_figure(rows: pd.DataFrame, labels: Mapping[str, str]) -> dict[str, bytes]:
+    """Draw the curves, a panel a dataset, dimension, coefficient and kind.
+
+    Args:
+        rows: those of `sensitivity.csv`.
+        labels: the metrics' names.
+
+    Returns:
+        the figure as files by name; none where there is no curve, or no matplotlib.
+    """
+    curves = rows[rows["kind"].isin(list(_X_LABELS)) & rows["value"].notna()]
+    if curves.empty or not can_draw():
+        return {}
+    panels = list(curves.groupby(["dataset", "dimension", "coefficient", "kind"], sort=False))
+    with style():
+        figure, axes = make_panels(len(panels), 2, 6, 4)
+        for axis, (names, panel) in zip(axes, panels, strict=True):
+            dataset, dimension, coefficient, kind = map(str, names)
+            lines: dict[str, Any] = {}
+            for metric, curve in panel.groupby("metric", sort=False):
+                sizes = curve["size"]
+                (lines[str(metric)],) = axis.plot(sizes, 100 * curve["value"], marker="o")
+                axis.fill_between(sizes, 100 * curve["low"], 100 * curve["high"], alpha=0.15)
+            axis.set_title(f"{dataset}, {dimension}")
+            axis.set_xlabel(_X_LABELS[kind])
+            axis.set_ylabel(f"{find_coefficient(coefficient).symbol} × 100")
+            if kind == "images":
+                axis.set_xscale("log")
+            legend(axis, list(lines.values()), [labels[metric] for metric in lines])
+        return files_of(figure, "sensitivity")

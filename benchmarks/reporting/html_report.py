@@ -23,12 +23,10 @@ from ..runs.progress_bar import StepProgress
 from ..runs.tables import MISSING, ResultTable, format_p_value
 from . import figure_files as figures
 from .caption_browser import Embedded, embed
-from .chart import format_short
 from .charts import make_charts
-from .overview import Overview
-from .run_dataset import RunDataset
-from .score_overview import ScoreOverview
-from .scored_captions import ScoredCaptions, run_parts
+from .figure_files import format_short
+from .overview import Overview, ScoreOverview
+from .run_parts import RunDataset, ScoredCaptions, run_parts
 
 _PACKAGE = "captau.benchmarks.reporting"
 #: The file's name in the run's folder.
@@ -269,18 +267,10 @@ def _part_data(
 
 def _comparison(finished: FinishedRun) -> ResultTable | None:
     """A reproduced paper's cells beside the printed ones."""
-    path = finished.folder / "comparison.csv"
-    if not path.is_file():
+    if not finished.has_file("comparison.csv"):
         return None
-    return _listing("Cells of the paper, and what captau finds", _csv(path))
-
-
-def _csv(path: Path) -> pd.DataFrame:
-    try:
-        return pd.read_csv(path, dtype=str, keep_default_na=False)
-    except (OSError, ValueError) as error:
-        reason = str(error).strip().splitlines()[0]
-        raise InputError(f"{path} cannot be read ({reason}); run it again") from error
+    frame = finished.read_texts("comparison.csv")
+    return _listing("Cells of the paper, and what captau finds", frame)
 
 
 def _listing(title: str, frame: pd.DataFrame) -> ResultTable:

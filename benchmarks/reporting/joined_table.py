@@ -1,7 +1,7 @@
 """`captau table`: finished runs and published numbers as one table, for a paper.
 
 A pure function of files: nothing is scored, and no dataset is read. `join` makes a `JoinedTable`,
-which `table_layouts` prints; `written_table` is that of a run without correlations.
+which `printed_table` writes in each format; `written_table` is that of a run without correlations.
 """
 
 from __future__ import annotations
@@ -38,9 +38,18 @@ from .printed_table import (
     TableChoices,
     TableRow,
 )
-from .row_drafts import RowDraft, computed_rows, published_rows, refusal_notes
-from .row_selection import agreement_notes, choose_rows, fold_published_rows, name_rows, sort_rows
 from .systems_table import join_systems
+from .table_rows import (
+    RowDraft,
+    agreement_notes,
+    choose_rows,
+    computed_rows,
+    fold_published_rows,
+    name_rows,
+    published_rows,
+    refusal_notes,
+    sort_rows,
+)
 
 
 def written_table(

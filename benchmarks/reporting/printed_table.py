@@ -1,10 +1,18 @@
-"""The table that `captau table` prints, as data: columns, rows and numbers as they are printed."""
+"""The table that `captau table` prints, as data and as LaTeX, Markdown, HTML, CSV and JSON; the same table gives the same bytes."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import csv
+import html
+import io
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from itertools import accumulate, pairwise
+from typing import Any
 
+from ..runs.results import to_json
+from ..runs.tables import MISSING, latex_escape
 from ..scoring.catalog import METRIC_KINDS
 from ..scoring.protocol import Protocol
 
@@ -167,3 +175,312 @@ class JoinedTable:
             else:
                 spans.append((column.over, 1))
         return spans
+
+
+def _legend(table: JoinedTable, printed: str) -> list[str]:
+    """Explain the letters' shapes; `printed` is the look of published numbers."""
+    lines: list[str] = []
+    if not table.has_legend:
+        return lines
+    if any(cell.emphasis for cell in table.cells):
+        are_systems = all(group.kind == "systems" for group in table.groups)
+        competition = "" if are_systems else "; floors and ceilings do not compete"
+        lines.append(
+            f"Bold and underlined: the best and the second best of a column, as printed{competition}."
+        )
+    if any(row.source for group in table.groups for row in group.rows):
+        lines.append(
+            f"{printed}: as published, not computed by captau; out of competition where the protocol "
+            "is another or captau computed the metric."
+        )
+    return lines
+
+
+def _label(row: TableRow) -> str:
+    return f"{row.label} ({row.source})" if row.source else row.label
+
+
+def _above(cell: PrintedNumber) -> list[str]:
+    return [*([str(cell.rank)] if cell.rank is not None else []), *cell.marks]
+
+
+def latex(table: JoinedTable) -> str:
+    """A booktabs table that compiles as it stands with the packages that its first lines name.
+
+    A number and what stands above, below and behind it are in columns of their own, so that numbers
+    stand under one another.
+    """
+    width = 2 * len(table.columns) + 1
+    packages = ["booktabs", "graphicx"]
+    if any(row.source for group in table.groups for row in group.rows):
+        packages.append("xcolor")
+    ends = list(accumulate((2 * n for _, n in table.spans), initial=1))
+    has_spans = any(over for over, _ in table.spans)
+    spans = [rf"\multicolumn{{{2 * n}}}{{c}}{{{latex_escape(over)}}}" for over, n in table.spans]
+    rules = [rf"\cmidrule(lr){{{start + 1}-{end}}}" for start, end in pairwise(ends)]
+    heads = [rf"\multicolumn{{2}}{{c}}{{{column.latex}}}" for column in table.columns]
+    lines = [
+        *(rf"% \usepackage{{{name}}}" for name in packages),
+        r"\begin{table}",
+        r"  \centering",
+        rf"  \caption{{{latex_escape(table.title)}}}",
+        *([rf"  \label{{{table.label}}}"] if table.label else []),
+        # As wide as it is, or as the text where that is less.
+        r"  \resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%",
+        rf"  \begin{{tabular}}{{l{'r@{}l' * len(table.columns)}}}",
+        r"    \toprule",
+        *(
+            ["    " + " & ".join(["", *spans]) + r" \\", "    " + " ".join(rules)]
+            if has_spans
+            else []
+        ),
+        "    " + " & ".join([table.corner, *heads]) + r" \\",
+    ]
+    for group in table.groups:
+        heading = latex_escape(group.heading)
+        lines.append(r"    \midrule")
+        if heading:
+            lines.append(rf"    \multicolumn{{{width}}}{{l}}{{\emph{{{heading}}}}} \\")
+        for row in group.rows:
+            cells = [latex_escape(_label(row))]
+            for cell in row.cells:
+                cells += ["", ""] if cell is None else _latex_cell(cell, table)
+            if row.source:
+                cells = [rf"\textcolor{{black!60}}{{{cell}}}" if cell else "" for cell in cells]
+            lines.append("    " + " & ".join(cells) + r" \\")
+    lines += [r"    \bottomrule", r"  \end{tabular}}"]
+    below = [" ".join(latex_escape(n) for n in [*_legend(table, "Grey"), *table.notes])]
+    marks = [rf"$^{{\mathrm{{{mark}}}}}${latex_escape(text)}." for mark, text in table.marks]
+    below += [" ".join(marks)] if marks else []
+    if table.signatures:
+        signature_lines = [
+            f"{latex_escape(label)}: {breaking(sign)}" for label, sign in table.signatures
+        ]
+        below.append(f"Signatures: {'; '.join(signature_lines)}.")
+    if below := [line for line in below if line]:
+        lines += [r"  \par\smallskip", r"  \begin{minipage}{\linewidth}\scriptsize\raggedright"]
+        lines += [*(rf"    {line}\par" for line in below), r"  \end{minipage}"]
+    return "\n".join([*lines, r"\end{table}"]) + "\n"
+
+
+def appendix(table: JoinedTable, *, is_latex: bool) -> str:
+    """Return the notes and signatures of a table for a paper's appendix, as LaTeX or Markdown."""
+    title = f"Details of the table: {table.title}"
+    if is_latex:
+        signatures = [
+            rf"  \item {latex_escape(label)}: {breaking(signature)}"
+            for label, signature in table.signatures
+        ]
+        lines = [rf"\paragraph{{{latex_escape(title)}}}", *map(latex_escape, table.notes)]
+        lines += [r"\begin{itemize}\raggedright", *signatures, r"\end{itemize}"]
+        return "\n".join(lines) + "\n"
+    signatures = [f"- {_plain(label)}: `{signature}`" for label, signature in table.signatures]
+    return "\n\n".join([f"## {title}", *map(_plain, table.notes), "\n".join(signatures)]) + "\n"
+
+
+def _latex_cell(cell: PrintedNumber, table: JoinedTable) -> list[str]:
+    """A number, and what goes with it."""
+    text = re.sub(r"^-(?=\d)", "$-$", cell.text.replace(MISSING, "--"))
+    how = {"best": r"\textbf", "second": r"\underline"}.get(cell.emphasis)
+    above = ",".join(rf"\mathrm{{{word}}}" for word in _above(cell))
+    tail = f"$^{{{above}}}$" if above else ""
+    if table.intervals == "subscript" and cell.low:
+        tail += f"{{}}$_{{{cell.low},\\,{cell.high}}}$"
+    elif table.intervals == "plusminus" and cell.reach:
+        tail = rf"\,{{\scriptsize$\pm$\,{cell.reach}}}" + tail
+    return [f"{how}{{{text}}}" if how else text, tail]
+
+
+def breaking(signature: str) -> str:
+    """A signature, which is long, with places to break it."""
+    escaped = latex_escape(signature).replace(r"\textbar{}", r"\textbar\allowbreak{}")
+    return escaped.replace(":", r":\allowbreak{}")
+
+
+def markdown(table: JoinedTable) -> str:
+    """GitHub's pipe table; what Markdown has no sign for is in HTML's."""
+    heads = [table.corner, *(f"{column.over} {column.head}".strip() for column in table.columns)]
+    lines = [
+        f"**{_plain(table.title)}**",
+        "",
+        "| " + " | ".join(_plain(head) for head in heads) + " |",
+        "|:--|" + "--:|" * len(table.columns),
+    ]
+    for group in table.groups:
+        if group.heading:
+            lines.append(f"| *{_plain(group.heading)}* |" + " |" * len(table.columns))
+        for row in group.rows:
+            cells = [_plain(_label(row)), *(_marked(c, table, _IN_MARKDOWN) for c in row.cells)]
+            text = [f"*{cell}*" if row.source and cell else cell for cell in cells]
+            lines.append("| " + " | ".join(text) + " |")
+    notes = [*_legend(table, "In italics"), *table.notes]
+    below = [_plain(note) for note in notes]
+    below += [f"<sup>{mark}</sup> {_plain(text)}." for mark, text in table.marks]
+    if table.signatures:
+        signature_lines = [f"{_plain(label)}: {_plain(sign)}" for label, sign in table.signatures]
+        below.append(f"Signatures: {'; '.join(signature_lines)}.")
+    return "\n".join(lines) + "".join(f"\n\n{line}" for line in below) + "\n"
+
+
+#: How a number is shown, by its emphasis.
+_IN_MARKDOWN = {"": "{}", "best": "**{}**", "second": "<ins>{}</ins>"}
+_IN_HTML = {
+    "": '<span class="number">{}</span>',
+    "best": '<span class="number"><strong>{}</strong></span>',
+    "second": '<span class="number"><u>{}</u></span>',
+}
+
+
+def _marked(cell: PrintedNumber | None, table: JoinedTable, signs: Mapping[str, str]) -> str:
+    """A cell with HTML's signs, which Markdown takes as well."""
+    if cell is None:
+        return ""
+    above = ",".join(_above(cell))
+    text = signs[cell.emphasis].format(cell.text)
+    if table.intervals == "plusminus" and cell.reach:
+        text += f" ± {cell.reach}"
+    text += f"<sup>{above}</sup>" if above else ""
+    if table.intervals == "subscript" and cell.low:
+        text += f"<sub>{cell.low}, {cell.high}</sub>"
+    return text
+
+
+def _plain(text: str) -> str:
+    """Text that Markdown shows as it is."""
+    return re.sub(r"([\\`*<|])", r"\\\1", text)
+
+
+_CSS = """\
+.captau-table { font: 0.9rem/1.4 system-ui, sans-serif; color: #1f2328; margin: 1em 0; }
+.captau-table .wide { overflow-x: auto; }
+.captau-table table { border-collapse: collapse; border-block: 2px solid; }
+.captau-table caption { text-align: left; font-weight: 600; padding-bottom: 0.5em; }
+.captau-table th, .captau-table td { padding: 0.15em 0.7em; font-weight: normal; white-space: nowrap; }
+.captau-table td { font-variant-numeric: tabular-nums; }
+.captau-table .number { display: inline-block; min-width: 2.7em; text-align: right; }
+.captau-table tbody th, .captau-table th[rowspan] { text-align: left; vertical-align: bottom; }
+.captau-table thead tr:last-child th, .captau-table thead th[rowspan] { border-bottom: 1px solid; }
+.captau-table tbody + tbody { border-top: 1px solid #8c959f; }
+.captau-table .kind { font-style: italic; }
+.captau-table .published { color: #59636e; }
+.captau-table sub, .captau-table sup { font-size: 0.7em; line-height: 0; }
+.captau-table figcaption { font-size: 0.85em; max-width: 60em; overflow-wrap: anywhere; }
+.captau-table figcaption p { margin: 0.4em 0; }
+@media (prefers-color-scheme: dark) {
+  .captau-table { color: #e6edf3; }
+  .captau-table .published { color: #9198a1; }
+}"""
+
+
+def html_of(table: JoinedTable) -> str:
+    """A fragment that carries its style, for light pages and dark."""
+    escape = html.escape
+    spans = "".join(
+        f'<th colspan="{n}" scope="colgroup">{escape(over)}</th>' for over, n in table.spans
+    )
+    heads = "".join(f'<th scope="col">{escape(column.head)}</th>' for column in table.columns)
+    lines = [
+        '<figure class="captau-table">',
+        f"<style>\n{_CSS}\n</style>",
+        f'<div class="wide" role="region" tabindex="0" aria-label="{escape(table.title)}">',
+        "<table>",
+        f"<caption>{escape(table.title)}</caption>",
+        f'<thead>\n<tr><th rowspan="2" scope="col">{table.corner}</th>{spans}</tr>\n<tr>{heads}</tr>\n</thead>'
+        if any(over for over, _ in table.spans)
+        else f'<thead>\n<tr><th scope="col">{table.corner}</th>{heads}</tr>\n</thead>',
+    ]
+    for group in table.groups:
+        lines.append("<tbody>")
+        if group.heading:
+            lines.append(
+                f'<tr class="kind"><th colspan="{len(table.columns) + 1}" scope="rowgroup">'
+                f"{escape(group.heading)}</th></tr>"
+            )
+        for row in group.rows:
+            cells = "".join(f"<td>{_marked(c, table, _IN_HTML)}</td>" for c in row.cells)
+            kind = ' class="published"' if row.source else ""
+            lines.append(f'<tr{kind}><th scope="row">{escape(_label(row))}</th>{cells}</tr>')
+        lines.append("</tbody>")
+    below = [escape(note) for note in (*_legend(table, "Grey"), *table.notes)]
+    below += [f"<sup>{mark}</sup> {escape(text)}." for mark, text in table.marks]
+    if table.signatures:
+        signature_lines = [
+            f"{escape(label)}: <code>{escape(sign)}</code>" for label, sign in table.signatures
+        ]
+        below.append(f"Signatures: {'; '.join(signature_lines)}.")
+    lines += ["</table>\n</div>", "<figcaption>", *(f"<p>{line}</p>" for line in below)]
+    return "\n".join([*lines, "</figcaption>", "</figure>"]) + "\n"
+
+
+def csv_of(table: JoinedTable) -> str:
+    """The printed numbers, one a field: a row a metric, and footnotes in full in the last column."""
+    parts: dict[str, Callable[[PrintedNumber], str]] = {"": lambda c: c.text.replace(MISSING, "")}
+    if table.intervals == "subscript":
+        parts |= {" low": lambda c: c.low, " high": lambda c: c.high}
+    elif table.intervals == "plusminus":
+        parts |= {" ±": lambda c: c.reach}
+    parts |= {" rank": lambda c: "" if c.rank is None else str(c.rank)}
+    picked_cells = [
+        (index, name, part)
+        for index, _ in enumerate(table.columns)
+        for name, part in parts.items()
+        # A part that no metric has in a column is left out, a column without any number is not.
+        if not name or any(part(c) for c in _down(table, index) if c is not None)
+    ]
+    heads = [f"{column.over} {column.head}".strip() for column in table.columns]
+    texts = dict(table.marks)
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    writer.writerow(
+        [
+            "kind",
+            table.corner,
+            "published by",
+            *(heads[i] + name for i, name, _ in picked_cells),
+            "notes",
+        ]
+    )
+    for group in table.groups:
+        for row in group.rows:
+            fields = ["" if (c := row.cells[i]) is None else part(c) for i, _, part in picked_cells]
+            marks = dict.fromkeys(m for c in row.cells if c is not None for m in c.marks)
+            notes = "; ".join(texts[mark] for mark in marks)
+            writer.writerow([group.kind, row.label, row.source, *fields, notes])
+    return buffer.getvalue()
+
+
+def _down(table: JoinedTable, index: int) -> list[PrintedNumber | None]:
+    return [row.cells[index] for group in table.groups for row in group.rows]
+
+
+def json_of(table: JoinedTable) -> str:
+    """All of it: values in full, printed texts, ranks, emphasis, footnotes, protocols."""
+    marks = dict(table.marks)
+
+    def cell_of(cell: PrintedNumber | None) -> dict[str, Any] | None:
+        if cell is None:
+            return None
+        return {**vars(cell), "marks": [marks[mark] for mark in cell.marks]}
+
+    plain = {
+        "title": table.title,
+        "columns": [{**vars(c), "protocol": vars(c.protocol)} for c in table.columns],
+        "groups": [
+            {
+                "kind": group.kind,
+                "rows": [{**vars(r), "cells": [cell_of(c) for c in r.cells]} for r in group.rows],
+            }
+            for group in table.groups
+        ],
+        "notes": table.notes,
+    }
+    return to_json(plain).decode()
+
+
+LAYOUTS: dict[str, Callable[[JoinedTable], str]] = {
+    "markdown": markdown,
+    "latex": latex,
+    "html": html_of,
+    "csv": csv_of,
+    "json": json_of,
+}

@@ -1,4 +1,4 @@
-"""Charts of a user's own captions: corpus scores with intervals, differences, and captions' scores by system."""
+"""Charts of systems: a user's own captions by corpus scores, differences and captions' scores; the figures of `captau rank`."""
 
 from __future__ import annotations
 
@@ -6,13 +6,24 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
+from ..evaluation.system_battles import BattleSet
 from ..runs.tables import ResultTable
-from .chart import Chart, UnavailableChart, make_row_figure, slug
 from .coefficient_charts import make_difference_chart
-from .figure_files import SERIES
+from .figure_files import (
+    SERIES,
+    Chart,
+    UnavailableChart,
+    can_draw,
+    files_of,
+    make_panels,
+    make_row_figure,
+    slug,
+    style,
+)
+from .run_parts import ScoredCaptions
 from .score_charts import make_violin_chart
-from .scored_captions import ScoredCaptions
 
 
 def corpus_charts(part: ScoredCaptions) -> Iterator[Chart]:
@@ -97,3 +108,57 @@ def system_violin_charts(part: ScoredCaptions) -> Iterator[Chart]:
             corner="system",
             n_lost=len(scores) - len(finite),
         )
+
+
+def system_figure(systems: pd.DataFrame) -> dict[str, bytes]:
+    """Draw mean ratings, or strengths, with intervals, a panel a dataset and dimension, the best system on top.
+
+    Args:
+        systems: the rows of `systems.csv`.
+
+    Returns:
+        the figure as files by name; none without matplotlib.
+    """
+    if not can_draw():
+        return {}
+    panels = list(systems.groupby(["dataset", "dimension"], sort=False))
+    tallest = max(len(panel) for _, panel in panels)
+    with style():
+        figure, axes = make_panels(len(panels), 2, 5, 0.35 * tallest + 1)
+        for axis, (names, panel) in zip(axes, panels, strict=True):
+            heights = range(len(panel))
+            axis.hlines(heights, panel["ci_low"], panel["ci_high"])
+            axis.plot(panel["value"], heights, "o")
+            axis.set_yticks(heights, panel["system"])
+            axis.invert_yaxis()
+            axis.locator_params(axis="x", nbins=5)
+            axis.set_title(", ".join(map(str, names)))
+            axis.set_xlabel("mean rating or log strength")
+        return files_of(figure, "systems")
+
+
+def win_figures(battles: BattleSet, dataset: str) -> dict[str, bytes]:
+    """Draw how often the system of a row beats that of a column, ties counting half, a panel a dimension.
+
+    Returns:
+        the figure as files by name; none without matplotlib.
+    """
+    if not can_draw():
+        return {}
+    panels = battles.by_dimension
+    size = 0.35 * len(battles.systems) + 1.5
+    with style():
+        figure, axes = make_panels(len(panels), len(panels), 1.3 * size, size)
+        for axis, part in zip(axes, panels, strict=True):
+            wins, ties = part.totals
+            order = np.argsort(-part.win_shares, kind="stable")
+            with np.errstate(invalid="ignore"):
+                shares = ((wins + ties / 2) / (wins + wins.T + ties))[np.ix_(order, order)]
+            axis.imshow(shares, vmin=0, vmax=1, cmap="RdBu_r")
+            names = [battles.systems[i] for i in order]
+            axis.set_xticks(range(len(names)), names, rotation=90)
+            axis.set_yticks(range(len(names)), names)
+            axis.set_title(f"{dataset}, {part.dimension}")
+            axis.grid(visible=False)
+        figure.colorbar(figure.axes[0].images[0], ax=figure.axes, label="row beats column")
+        return files_of(figure, f"wins-{dataset}")

@@ -24,8 +24,8 @@ from .printed_table import (
     TableChoices,
     TableRow,
 )
-from .row_selection import OWN_MARK, check_labels
-from .scored_captions import ScoredCaptions, scored_parts
+from .run_parts import ScoredCaptions, scored_parts
+from .table_rows import OWN_MARK, check_labels
 
 #: The digest of images and references, the metric and its signature.
 ColumnKey = tuple[str, str, str]

@@ -5,8 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
-from types import TracebackType
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any, Self
 
 from ...metrics.progress import LoggedBar, make_bar, show_bar
@@ -15,23 +14,14 @@ if TYPE_CHECKING:
     from rich.progress import Progress, ProgressColumn
 
 
-class _VisibleBar:
+class _VisibleBar(ExitStack):
     """Base of bars that are visible as long as their context lasts."""
 
     _bar: Progress | LoggedBar
 
     def __enter__(self) -> Self:
-        self._bar_context = show_bar(self._bar)
-        self._bar_context.__enter__()
+        self.enter_context(show_bar(self._bar))
         return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._bar_context.__exit__(kind, error, trace)
 
 
 class StepProgress(_VisibleBar):
@@ -42,6 +32,7 @@ class StepProgress(_VisibleBar):
     """
 
     def __init__(self, total: int | None) -> None:
+        super().__init__()
         self._bar = make_bar(self._make_columns)
         self._task: Any = self._bar.add_task("", total=total)
 
@@ -73,6 +64,7 @@ class RowProgress(_VisibleBar):
     """Counter of the rows of one stage after another, with their rate and the remaining time."""
 
     def __init__(self) -> None:
+        super().__init__()
         self._bar = make_bar(self._make_columns)
 
     @staticmethod
@@ -117,6 +109,7 @@ class DownloadProgress(_VisibleBar):
     """
 
     def __init__(self) -> None:
+        super().__init__()
         self._bar = make_bar(
             self._make_columns,
             # What is printed meanwhile stands above the bar; into a pipe it goes as ever.

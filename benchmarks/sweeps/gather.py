@@ -22,9 +22,9 @@ from ..evaluation.wording import interval_words
 from ..options.table import SweepTableOptions
 from ..reporting.joined_table import join
 from ..reporting.named_run import NamedRun, describe_statistics
-from ..reporting.printed_table import JoinedTable
-from ..reporting.table_layouts import LAYOUTS
+from ..reporting.printed_table import LAYOUTS, JoinedTable
 from ..runs.finished_run import FinishedRun, read_run
+from ..runs.output_folder import RUN_FILE
 from ..runs.results import to_csv, to_json
 from ..runs.tables import (
     ResultTable,
@@ -211,7 +211,7 @@ def gather(folder: Path) -> GatheredRuns:
     """Gather the results that the jobs of a sweep have so far.
 
     Raises:
-        InputError: see `run`.
+        InputError: where there is no sweep, or no job that is done wrote a run.
     """
     sweep = read_sweep(folder)
     outcomes: list[JobOutcome] = []
@@ -233,6 +233,10 @@ def gather(folder: Path) -> GatheredRuns:
                 part.insert(1, "overrides", " ".join(sweep.distinct_overrides[n]))
                 parts.append(part)
         outcomes.append(outcome)
+    if damaged and not any((sweep.job_folder(n) / RUN_FILE).is_file() for n in (*runs, *damaged)):
+        raise InputError(
+            f"{folder} is a sweep of captau {sweep.command}, which has no numbers to join"
+        )
     rows = pd.concat(parts, ignore_index=True).fillna("") if parts else pd.DataFrame()
     return GatheredRuns(sweep, outcomes, runs, rows, damaged)
 

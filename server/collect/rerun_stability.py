@@ -13,7 +13,7 @@ from typing import Any
 
 import pandas as pd
 
-from ...benchmarks.reporting.distribution_figure import difference_figure
+from ...benchmarks.reporting.rating_charts import difference_figure
 from ...benchmarks.runs.results import add_run_file, table_files, to_csv
 from ...benchmarks.runs.tables import ResultTable, format_number
 from ...benchmarks.statistics.coefficients.registry import correlate

@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 import captau
 from captau.benchmarks.reporting import figure_files as figures
 from captau.benchmarks.reporting import score_charts
-from captau.benchmarks.reporting.chart import slug
 from captau.benchmarks.reporting.charts import draw_charts, make_charts
-from captau.benchmarks.reporting.run_dataset import CHART_TITLES, run_datasets
+from captau.benchmarks.reporting.figure_files import slug
+from captau.benchmarks.reporting.run_parts import CHART_TITLES, run_datasets
 from captau.benchmarks.runs.finished_run import read_run
 from captau.benchmarks.runs.output_folder import OutputFolder, write_file
 from captau.datasets.errors import InputError

@@ -24,7 +24,7 @@ from captau.benchmarks.reporting import figure_files as figures
 from captau.benchmarks.reporting.caption_browser import STEPS, UNDEFINED, percentiles, script_json
 from captau.benchmarks.reporting.html_report import build
 from captau.benchmarks.reporting.overview import Overview
-from captau.benchmarks.reporting.run_dataset import run_datasets
+from captau.benchmarks.reporting.run_parts import run_datasets
 from captau.benchmarks.runs.finished_run import read_run
 from tests.benchmarks.reporting.made_runs import ROWS, made_run, rewrite
 from tests.benchmarks.reporting.report_pages import data_of, texts

@@ -27,8 +27,7 @@ from hypothesis import strategies as st
 from captau.benchmarks.evaluation.published_numbers import protocol_differences, select_numbers
 from captau.benchmarks.options.table import STYLES
 from captau.benchmarks.reporting.joined_table import join
-from captau.benchmarks.reporting.printed_table import JoinedTable, TableChoices
-from captau.benchmarks.reporting.table_layouts import LAYOUTS
+from captau.benchmarks.reporting.printed_table import LAYOUTS, JoinedTable, TableChoices
 from captau.benchmarks.runs.finished_run import read_runs
 from captau.benchmarks.runs.tables import MISSING
 from captau.benchmarks.scoring.catalog import usual_protocol

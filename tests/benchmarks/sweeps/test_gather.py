@@ -147,6 +147,8 @@ def test_a_folder_without_a_readable_sweep_is_one_line(captau, tmp_path):
 def test_a_sweep_of_a_command_without_numbers_is_not_gathered(captau, tmp_path):
     path = tmp_path / "sweep" / "sweep.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), "command": "table"}))
+    for record in (tmp_path / "sweep").glob("*/run.json"):
+        record.unlink()
     assert "a sweep of captau table, which has no numbers" in captau("table", "sweep=sweep")[2]
     assert read_sweep(tmp_path / "sweep").command == "table"
 

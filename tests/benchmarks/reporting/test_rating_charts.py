@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from captau.benchmarks.evaluation.rating_distributions import rating_distributions
-from captau.benchmarks.reporting.distribution_figure import difference_figure
+from captau.benchmarks.reporting.rating_charts import difference_figure
 from captau.datasets.schema import Scale
 from tests.conftest import run_captau
 
