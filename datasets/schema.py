@@ -143,12 +143,22 @@ class SourceFile:
     optional: bool = False
 
 
-def github(repository: str, commit: str, path: str) -> tuple[str, ...]:
-    """Return direct addresses of a file in a GitHub repository: GitHub's own, then a mirror's."""
-    return (
-        f"https://raw.githubusercontent.com/{repository}/{commit}/{path}",
-        f"https://cdn.jsdelivr.net/gh/{repository}@{commit}/{path}",
+def github_file(
+    path: str, repository: str, commit: str, name: str, sha256: str = "", **attributes: Any
+) -> SourceFile:
+    """Return a file of a GitHub repository, downloaded from GitHub or else from a mirror.
+
+    Args:
+        path: where it lies in the data folder.
+        repository, commit, name: which file it is.
+        sha256, attributes: as of a `SourceFile`.
+    """
+    downloads = (
+        f"https://raw.githubusercontent.com/{repository}/{commit}/{name}",
+        f"https://cdn.jsdelivr.net/gh/{repository}@{commit}/{name}",
     )
+    url = f"https://github.com/{repository}/blob/{commit}/{name}"
+    return SourceFile(path, attributes.pop("url", url), sha256, downloads=downloads, **attributes)
 
 
 @cache

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -89,16 +90,37 @@ class ScoreReader:
         n_best = math.ceil(Fraction(str(share)) * n_scored)  # 0.1 of 30 are 3
         percentile = Fraction(100 * (n_scored - n_best), max(1, n_scored - 1))
 
+        value = self.compute_percentiles(
+            {"all": n_scored}, [percentile], lambda scores: {"all": scores}
+        )
+        return n_best, value["all"][0]
+
+    def compute_percentiles(
+        self,
+        sizes: Mapping[str, int],
+        shares: Sequence[float | Fraction],
+        split: Callable[[Floats], Mapping[str, Floats]],
+    ) -> dict[str, list[float]]:
+        """Compute percentiles of the groups into which a function splits the scores of a part.
+
+        Args:
+            sizes: how many scores each group has.
+            shares: 0 to 100.
+            split: returns the scores of each group.
+        """
+
         def count_pass(
             position: int, prefixes: Mapping[str, Sequence[int]]
         ) -> Mapping[str, DigitCounts]:
-            counts: DigitCounts = {}
+            counts: defaultdict[str, DigitCounts] = defaultdict(dict)
             for _, _, scores in self:
-                add_digit_counts(counts, count_digits(scores, position, prefixes[self.metric]))
-            return {self.metric: counts}
+                for name, group in split(scores).items():
+                    if name in prefixes:
+                        digits = count_digits(group, position, prefixes[name])
+                        add_digit_counts(counts[name], digits)
+            return counts
 
-        value = compute_percentiles({self.metric: n_scored}, [percentile], count_pass)
-        return n_best, value[self.metric][0]
+        return compute_percentiles(sizes, shares, count_pass)
 
 
 @dataclass(frozen=True)
@@ -158,7 +180,7 @@ def scan_scores(stored: ScoreReader, threshold: float) -> ScoreScan:
         for side, side_scores in _split(scores, threshold).items():
             sizes[side] += len(side_scores)
         _add_examples(examples, shard, first_row, scores, threshold)
-    percentiles = _compute_percentiles(sizes, stored, threshold)
+    percentiles = stored.compute_percentiles(sizes, SHARES, partial(_split, threshold=threshold))
     return ScoreScan(n_rows, sizes["kept"], n_undefined, n_tied, examples, percentiles)
 
 
@@ -185,22 +207,3 @@ def _add_examples(
         added = [(float(scores[i]), shard, first_row + int(i)) for i in first]
         ordered = sorted([*examples[name], *added], key=lambda e, sign=sign: (sign * e[0], e[1:]))
         examples[name] = ordered[:EXAMPLES]
-
-
-def _compute_percentiles(
-    sizes: Mapping[str, int],
-    stored: ScoreReader,
-    threshold: float,
-) -> dict[str, list[float]]:
-    def count_pass(
-        position: int, prefixes: Mapping[str, Sequence[int]]
-    ) -> Mapping[str, DigitCounts]:
-        counts: defaultdict[str, DigitCounts] = defaultdict(dict)
-        for _, _, scores in stored:
-            for side, side_scores in _split(scores, threshold).items():
-                if side in prefixes:
-                    digits = count_digits(side_scores, position, prefixes[side])
-                    add_digit_counts(counts[side], digits)
-        return counts
-
-    return compute_percentiles(sizes, SHARES, count_pass)

@@ -21,7 +21,7 @@ from ..schema import (
     SourceFile,
     bibtex,
     find_mismatch,
-    github,
+    github_file,
 )
 from .coco_captions import coco_id
 
@@ -33,12 +33,7 @@ RATER = "release"
 
 def _file(path: str, name: str, *, sha256: str = "") -> SourceFile:
     """Return a file of the release of ALOHa, which has no licence file, so that nothing of it may be passed on."""
-    return SourceFile(
-        path,
-        f"https://github.com/DavidMChan/aloha/blob/{_COMMIT}/data/{name}",
-        sha256,
-        downloads=github("DavidMChan/aloha", _COMMIT, f"data/{name}"),
-    )
+    return github_file(path, "DavidMChan/aloha", _COMMIT, f"data/{name}", sha256)
 
 
 CAPTIONS = _file(

@@ -8,21 +8,17 @@ from pathlib import Path
 from ..errors import InputError
 from ..reading.json_files import field, read_json, texts
 from ..reading.source_files import find, locate
-from ..schema import Card, SourceFile, github
+from ..schema import Card, SourceFile, github_file
 
 _COMMIT = "21722d93c6d3d38ead5b4a3848c85ab2e85963ec"
 
 #: Of the 5,000 images of the Karpathy test split.
-COCO_REFERENCES = SourceFile(
+COCO_REFERENCES = github_file(
     "coco/karpathy_test_references.json",
-    "https://github.com/aimagelab/awesome-captioning-evaluation/blob/"
-    f"{_COMMIT}/test_captions/reference_captions.json",
+    "aimagelab/awesome-captioning-evaluation",
+    _COMMIT,
+    "test_captions/reference_captions.json",
     "2cc44f8e50d5aa420eeb7e6558b30af36754732704833d2b135ff8dde2b598b3",
-    downloads=github(
-        "aimagelab/awesome-captioning-evaluation",
-        _COMMIT,
-        "test_captions/reference_captions.json",
-    ),
 )
 #: Of all 40,504 validation images; not downloaded for want of a hash.
 COCO_CAPTIONS = SourceFile(

@@ -20,7 +20,7 @@ from ..schema import (
     Scale,
     SourceFile,
     bibtex,
-    github,
+    github_file,
 )
 
 COMMIT = "b9cd6c9c086113b9ad3d040522a85c776aff1225"
@@ -42,13 +42,14 @@ def fleur(
         folder: the release's, that it is in.
     """
     name = f"{folder}/{path.rpartition('/')[2]}"
-    return SourceFile(
+    return github_file(
         path,
-        f"https://github.com/Yebin46/FLEUR/blob/{COMMIT}/{name}",
+        "Yebin46/FLEUR",
+        COMMIT,
+        name,
         sha256,
-        alternative,
-        github("Yebin46/FLEUR", COMMIT, name),
-        git_blob,
+        alternative=alternative,
+        git_blob=git_blob,
     )
 
 

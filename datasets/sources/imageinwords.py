@@ -16,7 +16,7 @@ from ..errors import InputError
 from ..reading.json_files import field, read_json_lines
 from ..reading.source_files import find
 from ..registry import dataset
-from ..schema import CaptionSet, CaptionSetBuilder, Card, SourceFile, bibtex, github
+from ..schema import CaptionSet, CaptionSetBuilder, Card, SourceFile, bibtex, github_file
 
 _COMMIT = "96d393777e2528becd8a7afa1389eb4b65084793"
 DIMENSIONS = {
@@ -33,12 +33,7 @@ _CITATION = bibtex("garg2024imageinwords")
 
 def _source(path: str, folder: str, sha256: str) -> SourceFile:
     name = f"datasets/{folder}/data.jsonl"
-    return SourceFile(
-        path,
-        f"https://github.com/google/imageinwords/blob/{_COMMIT}/{name}",
-        sha256,
-        downloads=github("google/imageinwords", _COMMIT, name),
-    )
+    return github_file(path, "google/imageinwords", _COMMIT, name, sha256)
 
 
 def _card(name: str, title: str, source: SourceFile) -> Card:

@@ -6,22 +6,23 @@ The test split is downloaded as EXPERT publishes it. Papers after it print numbe
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 from ..registry import dataset
-from ..schema import CaptionSet, Card, Scale, bibtex, github
+from ..schema import CaptionSet, Card, Scale, bibtex, github_file
 from .polaris import read_hub, sources_of
 
 _PAGE = "https://huggingface.co/datasets/Ka2ukiMatsuda/Nebula"
 _EXPERT = "74bbef41209fce20551f2d707bc7642400d7eddf"
 _TRAIN, _VALIDATION, _TEST = sources_of("nebula", _PAGE)
-TEST = replace(
-    _TEST,
-    path="nebula/nebula_test.json",
-    url=f"https://github.com/hjkim811/EXPERT/blob/{_EXPERT}/annotations/nebula_test.json",
-    sha256="ac70204016a35ccc3a81603a7c1c9c836152ab8d7d3fea6a33e84eafe937df39",
-    downloads=github("hjkim811/EXPERT", _EXPERT, "annotations/nebula_test.json"),
+TEST = github_file(
+    "nebula/nebula_test.json",
+    "hjkim811/EXPERT",
+    _EXPERT,
+    "annotations/nebula_test.json",
+    "ac70204016a35ccc3a81603a7c1c9c836152ab8d7d3fea6a33e84eafe937df39",
+    also=_TEST.also,
+    split=_TEST.split,
 )
 
 CARD = Card(

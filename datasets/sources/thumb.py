@@ -13,23 +13,23 @@ from ..errors import InputError
 from ..reading.json_files import field, rating, read_json_lines, texts
 from ..reading.source_files import find
 from ..registry import dataset
-from ..schema import CaptionSet, CaptionSetBuilder, Card, Scale, SourceFile, bibtex, github
+from ..schema import CaptionSet, CaptionSetBuilder, Card, Scale, bibtex, github_file
 
 _COMMIT = "fd099b4f311d9c4fd24e6c58ef0df038ec1615f3"
-_RELEASE = f"https://github.com/jungokasai/THumB/blob/{_COMMIT}/mscoco"
-
-JUDGEMENTS = SourceFile(
+JUDGEMENTS = github_file(
     "thumb/mscoco_THumB-1.0.jsonl",
-    f"{_RELEASE}/mscoco_THumB-1.0.jsonl",
+    "jungokasai/THumB",
+    _COMMIT,
+    "mscoco/mscoco_THumB-1.0.jsonl",
     "463ebf947c793a541922ead33eb10a885e77c19e9c7d27cf89e034bfff643efa",
-    downloads=github("jungokasai/THumB", _COMMIT, "mscoco/mscoco_THumB-1.0.jsonl"),
 )
 # JSON lines, whatever its ending says.
-REFERENCES = SourceFile(
+REFERENCES = github_file(
     "thumb/mscoco_references.json",
-    f"{_RELEASE}/mscoco_references.json",
+    "jungokasai/THumB",
+    _COMMIT,
+    "mscoco/mscoco_references.json",
     "897672f1f53ed33a376237c33fabc89ebbd04b40e9ced82691c2e9c9324d8fdf",
-    downloads=github("jungokasai/THumB", _COMMIT, "mscoco/mscoco_references.json"),
 )
 
 # The release's key → our dimension.

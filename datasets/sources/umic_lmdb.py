@@ -26,13 +26,12 @@ from ..reading.json_files import field, rating, read_json, read_text, texts
 from ..reading.source_files import find, locate, sha256
 from ..reading.table import read_table
 from ..registry import dataset
-from ..schema import CaptionSet, Card, Scale, SourceFile, bibtex, github, make_items
+from ..schema import CaptionSet, Card, Scale, SourceFile, bibtex, github_file, make_items
 from .coco_captions import COCO_REFERENCES, coco_id, coco_references
 from .fleur import fleur
 from .flickr8k import TOKENS, flickr8k_references, read_token_file, references_of
 
 _COMMIT = "9d897ee575d754dada84e00da426bbceabffc450"
-_UMIC = f"https://github.com/hwanheelee1993/UMIC/tree/{_COMMIT}/txt_db"
 
 VOCABULARY = SourceFile(
     "capeval1k/bert-base-cased-vocab.txt",
@@ -84,17 +83,36 @@ def _card(
         homepage="https://github.com/hwanheelee1993/UMIC",
         scales={"overall": scale},
         sources=(
-            SourceFile(
+            github_file(
                 f"{name}/data.mdb",
-                f"{_UMIC}/{name}",
+                "hwanheelee1993/UMIC",
+                _COMMIT,
+                f"txt_db/{name}/data.mdb",
                 sha256,
-                downloads=github("hwanheelee1993/UMIC", _COMMIT, f"txt_db/{name}/data.mdb"),
+                url=f"https://github.com/hwanheelee1993/UMIC/tree/{_COMMIT}/txt_db/{name}",
             ),
             VOCABULARY,
             references,
             *stand_ins,
         ),
         expected=expected,
+    )
+
+
+def _composite_card(
+    name: str, part: str, references: SourceFile, sha256: str, n_images: int
+) -> Card:
+    """Return the card of a part of Composite, which has three captions an image, each with one rating."""
+    n_items = 3 * n_images
+    return _card(
+        f"composite_{name}",
+        f"Composite ({part})",
+        _ADITYA,
+        Scale(1, 5, 1),
+        references,
+        sha256,
+        {"images": n_images, "items": n_items, "ratings": n_items},
+        COMPOSITE_JSON,
     )
 
 
@@ -109,35 +127,26 @@ CAPEVAL1K = _card(
     {"images": 250, "items": 1000, "ratings": 1000},
     CAPEVAL_TABLE,
 )
-COMPOSITE_8K = _card(
-    "composite_8k",
-    "Composite (Flickr8k)",
-    _ADITYA,
-    Scale(1, 5, 1),
+COMPOSITE_8K = _composite_card(
+    "8k",
+    "Flickr8k",
     FLICKR8K_TOKENS,
     "149481ba1e1b78773383656a925b990c6e621eb934a6999d025638e619078568",
-    {"images": 997, "items": 2991, "ratings": 2991},
-    COMPOSITE_JSON,
+    997,
 )
-COMPOSITE_30K = _card(
-    "composite_30k",
-    "Composite (Flickr30k)",
-    _ADITYA,
-    Scale(1, 5, 1),
+COMPOSITE_30K = _composite_card(
+    "30k",
+    "Flickr30k",
     FLICKR30K_TOKENS,
     "06964aba2343f7c186bcaba4350b24137e9a6cb1d5d2775018eec67d5957fa78",
-    {"images": 991, "items": 2973, "ratings": 2973},
-    COMPOSITE_JSON,
+    991,
 )
-COMPOSITE_COCO = _card(
-    "composite_coco",
-    "Composite (COCO)",
-    _ADITYA,
-    Scale(1, 5, 1),
+COMPOSITE_COCO = _composite_card(
+    "coco",
+    "COCO",
     COCO_REFERENCES,
     "8a2ad8771818afe2736e393911c64863ff655734f889f43288775d616145e830",
-    {"images": 2007, "items": 6021, "ratings": 6021},
-    COMPOSITE_JSON,
+    2007,
 )
 _PARTS = (COMPOSITE_8K, COMPOSITE_30K, COMPOSITE_COCO)
 COMPOSITE = replace(
