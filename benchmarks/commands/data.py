@@ -13,11 +13,11 @@ from pathlib import Path
 from rich.filesize import decimal
 
 from ...datasets import registry
+from ...datasets.caption_texts import find_own_references
 from ...datasets.download import fetch as download
 from ...datasets.download import imports
 from ...datasets.download.fetch import silent
 from ...datasets.errors import InputError
-from ...datasets.own_references import find_own_references
 from ...datasets.reading.source_files import find_image, missing, partly, size, state, used
 from ...datasets.schema import CaptionSet, Card
 from ...metrics.text.spice import models as spice_models

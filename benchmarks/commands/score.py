@@ -16,8 +16,8 @@ from typing import Any
 
 import pandas as pd
 
+from ...datasets.caption_texts import normalise_items
 from ...datasets.errors import InputError
-from ...datasets.normalisation import normalise_items
 from ...datasets.paths import expand_home
 from ...metrics.base import Metric
 from ..evaluation.caption_ranges import CaptionRange, measure_range

@@ -20,9 +20,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from ...datasets.caption_texts import find_own_references, find_script
 from ...datasets.errors import InputError
-from ...datasets.own_references import find_own_references
-from ...datasets.writing_systems import find_script
 
 #: The quantiles between which a range lies, and its middle.
 QUANTILES = (0.05, 0.5, 0.95)

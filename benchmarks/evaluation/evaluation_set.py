@@ -12,8 +12,8 @@ from functools import cached_property
 import numpy as np
 import pandas as pd
 
+from ...datasets.caption_texts import OwnReferences, find_own_references
 from ...datasets.errors import InputError
-from ...datasets.own_references import OwnReferences, find_own_references
 from ...datasets.schema import CaptionSet
 from ...metrics.base import Floats
 from ..scoring.protocol import Protocol

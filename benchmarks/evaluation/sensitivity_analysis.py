@@ -14,8 +14,8 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
+from ...datasets.caption_texts import comparison_form, find_own_references
 from ...datasets.errors import InputError
-from ...datasets.own_references import comparison_form, find_own_references
 from ...metrics.base import Floats
 from ..scoring.protocol import CHOICES, Protocol
 from ..statistics.bootstrap import BLOCK
@@ -485,7 +485,7 @@ def draw_references(items: pd.DataFrame, size: int, rng: np.random.Generator) ->
 def find_duplicates(items: pd.DataFrame) -> pd.Series:
     """Mark the items that repeat a reference of theirs, or an earlier caption of the image.
 
-    Captions are compared as `datasets.own_references` compares them with references.
+    Captions are compared as `datasets.caption_texts` compares them with references.
     """
     forms = items["caption"].map(comparison_form)
     pairs = pd.DataFrame({"image": items["image_id"], "caption": forms})

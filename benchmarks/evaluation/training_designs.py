@@ -19,8 +19,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import pandas as pd
 
+from ...datasets.caption_texts import comparison_form
 from ...datasets.errors import InputError
-from ...datasets.own_references import comparison_form
 from ...datasets.reading.source_files import way_to_get_split
 from ...datasets.schema import CaptionSet, split_of
 from ...metrics.learned.common.recipe import Examples, Ints, Recipe

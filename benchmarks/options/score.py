@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
+from ...datasets.caption_texts import NORMALISATIONS
 from ...datasets.errors import InputError, unknown
-from ...datasets.normalisation import NORMALISATIONS
 from ...datasets.paths import expand_home
 from ...datasets.reading.json_files import STDIN
 from ...metrics.base import Metric

@@ -15,9 +15,13 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import pandas as pd
 
+from ...datasets.caption_texts import (
+    NORMALISATIONS,
+    find_own_references,
+    leave_out_copies,
+    normalise_items,
+)
 from ...datasets.errors import InputError, unknown
-from ...datasets.normalisation import NORMALISATIONS, normalise_items
-from ...datasets.own_references import find_own_references, leave_out_copies
 from ...datasets.reading.source_files import way_to_get_split
 from ...datasets.schema import CaptionSet
 from ...metrics.base import Metric
@@ -118,10 +122,10 @@ class Protocol:
             left out and counted (`drop`), or the run stops (`error`).
         level: which data points are correlated: all (`pooled`), those of each image or system, with the mean over
             these (`by_image`, `by_system`), or the systems' means (`system`).
-        own_references: what happens to captions that are among their own references (`datasets.own_references` has
+        own_references: what happens to captions that are among their own references (`datasets.caption_texts` has
             the rule): they stay (`keep`), are left out with their preferences (`drop`), or are scored without that
             reference (`leave_out`).
-        normalise: the text rule of `datasets.normalisation` for captions and references, or `none`.
+        normalise: the text rule of `datasets.caption_texts` for captions and references, or `none`.
         ties: how ties of preferences count: `half`, `drop` or `calibrated`
             (`statistics.preferences.judge_differences`).
     """

@@ -24,8 +24,8 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import linalg
 
+from ...datasets.caption_texts import comparison_form
 from ...datasets.errors import InputError
-from ...datasets.own_references import comparison_form
 from ..base import Floats, Metric
 from ..neural.models import resolve
 from ..neural.store import Array

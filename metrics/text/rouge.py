@@ -19,8 +19,8 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from ...datasets.caption_texts import find_script
 from ...datasets.errors import InputError
-from ...datasets.writing_systems import find_script
 from ..base import Floats, Metric
 from ..registry import register
 from ..rows import Rows

@@ -21,8 +21,8 @@ import numpy as np
 from ...benchmarks.options.collect import CollectOptions, SimulateOptions
 from ...benchmarks.runs.output_folder import OutputFolder
 from ...benchmarks.runs.tables import ResultTable, markdown_of
+from ...datasets.caption_texts import normalise_thumb
 from ...datasets.errors import InputError, unknown
-from ...datasets.normalisation import normalise_thumb
 from ..web.listener import listen, serve
 from .simulated_browser import Page, join_study
 from .study import Study, read_study

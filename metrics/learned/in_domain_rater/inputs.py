@@ -22,7 +22,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ....datasets.own_references import comparison_form
+from ....datasets.caption_texts import comparison_form
 from ...base import Floats
 from ...neural.store import Array, FeatureStore, key_of
 from ...progress import progress_counter

@@ -18,8 +18,8 @@ from functools import cache
 from importlib.util import find_spec
 from typing import Any, ClassVar, Literal
 
+from ....datasets.caption_texts import find_script, is_unsegmented
 from ....datasets.errors import InputError, unknown
-from ....datasets.writing_systems import find_script, is_unsegmented
 from ...base import Metric, PreparedScorer, UnavailableError, need_modules, version_of
 from ...rows import Rows
 from ..java import java_identity, java_program, pycocoevalcap_file, run_java

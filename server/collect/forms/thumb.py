@@ -13,8 +13,8 @@ from typing import Any, Self
 
 import numpy as np
 
+from ....datasets.caption_texts import normalise_thumb
 from ....datasets.errors import unknown
-from ....datasets.normalisation import normalise_thumb
 from ....datasets.reading.yaml_fields import YamlFields
 from ....datasets.registry import card
 from ....datasets.schema import Scale

@@ -16,7 +16,7 @@ from captau.benchmarks.evaluation.wording import copies_note
 from captau.benchmarks.reporting.run_results import Results
 from captau.benchmarks.scoring.catalog import usual_protocol
 from captau.benchmarks.scoring.protocol import Protocol
-from captau.datasets.own_references import OwnReferences
+from captau.datasets.caption_texts import OwnReferences
 from captau.datasets.schema import CaptionSet
 
 #: Shaped like Composite: people's own captions among those of models, and rated far better. BLEU-1's precision of the

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from captau.benchmarks.scoring.protocol import Protocol
-from captau.datasets.own_references import find_own_references
+from captau.datasets.caption_texts import find_own_references
 from captau.datasets.preferences import make_preferences
 from captau.datasets.schema import CaptionSet, Card, Scale, make_items
 from tests.conftest import says

@@ -1,0 +1,207 @@
+"""The texts of captions: their writing systems, their normalised forms, and copies of references among them.
+
+A caption that is one of its image's references scores as well as can be with every metric that compares words, and
+people rate it well for another reason: a person wrote it. `find_own_references` is the rule by which
+`protocol.own_references`, `captau data verify` and `captau sensitivity` recognise them. `NORMALISATIONS` are the rules
+that make the form of captions alike before they are scored (`protocol.normalise`).
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+#: How long words are, in letters, in scripts that set no blanks between them: at most, on average over a text. Chinese
+#: and Japanese words have one to three letters, those of the other scripts three to seven.
+_WORD_LENGTHS = {"han": 3, "kana": 4, "thai": 8, "lao": 8, "khmer": 8, "myanmar": 8}
+#: Scripts by the first words of Unicode's names of letters, where these differ.
+_SCRIPTS = {
+    "cjk": "han",
+    "ideographic": "han",
+    "hiragana": "kana",
+    "katakana": "kana",
+    "halfwidth": "kana",
+    "fullwidth": "latin",
+}
+#: Signs that stand with letters of any script.
+_SIGNS = ("combining", "variation")
+
+
+@lru_cache(maxsize=65536)
+def letter_script(character: str) -> str:
+    """Return the script of a letter or vowel sign, such as `latin`, by Unicode's name of it; else empty."""
+    if character.isascii():
+        return "latin" if character.isalpha() else ""
+    if unicodedata.category(character)[0] not in "LM":
+        return ""
+    script = re.split(r"[ -]", unicodedata.name(character, "").lower())[0]
+    return "" if script in _SIGNS else _SCRIPTS.get(script, script)
+
+
+def find_script(texts: Iterable[str]) -> str:
+    """Return the script of most letters, such as `latin`; empty where there are no letters.
+
+    Where a tenth of the Chinese characters and kana are kana, the script is `kana`: Japanese is written in both.
+    """
+    counts: Counter[str] = Counter()
+    for text in texts:
+        if text.isascii():
+            counts["latin"] += sum(map(str.isalpha, text))
+        else:
+            counts.update(map(letter_script, text))
+    del counts[""]
+    if 10 * counts["kana"] >= counts["han"] + counts["kana"]:
+        counts["kana"] += counts.pop("han", 0)
+    return max(counts, key=counts.__getitem__) if counts.total() else ""
+
+
+def is_unsegmented(text: str) -> bool:
+    """Return whether a text has no blanks between its words (Chinese, Japanese, Thai, Lao, Khmer, Burmese).
+
+    A text that was cut into words beforehand, or is one short word, counts as segmented.
+    """
+    if text.isascii():
+        return False
+    # Vowel signs are no word characters to `re`, and would end a run of letters.
+    letters = "".join(c for c in text if unicodedata.category(c)[0] != "M")
+    runs = [(len(run), find_script([run])) for run in re.findall(r"[^\W\d_]+", letters)]
+    lengths = [(length, _WORD_LENGTHS[s]) for length, s in runs if s in _WORD_LENGTHS]
+    return sum(length for length, _ in lengths) > sum(longest for _, longest in lengths)
+
+
+Booleans = NDArray[np.bool_]
+
+#: Of ASCII, the capitals in lower case, and a blank for all that is no letter or digit.
+_ASCII_FORM = bytes(ord(chr(code).lower()) if chr(code).isalnum() else 32 for code in range(256))
+
+
+@lru_cache(maxsize=65536)
+def comparison_form(text: str) -> str:
+    """Return the form in which a caption and a reference are compared.
+
+    The text is lower-cased, and every run of characters other than a–z and 0–9 becomes one blank, none at the ends:
+    texts that were cut into word pieces and joined again are equal to their originals. Letters and digits of other
+    scripts than the Latin follow as they are; the rule alone would make all Chinese texts equal. So do texts without
+    any, such as emoji. Composed and decomposed accents are equal.
+    """
+    if text.isascii():
+        return b" ".join(text.encode().translate(_ASCII_FORM).split()).decode()
+    lowered = unicodedata.normalize("NFC", text.lower())
+    form = re.sub(r"[^a-z0-9]+", " ", lowered).strip()
+    if lowered.isascii():
+        return form
+    letters = "".join(c for c in lowered if _is_foreign(c))
+    return f"{form}\0{letters}" if letters else form or lowered
+
+
+def _is_foreign(character: str) -> bool:
+    is_digit = not character.isascii() and unicodedata.category(character) == "Nd"
+    return is_digit or letter_script(character) not in ("", "latin")
+
+
+@dataclass(frozen=True)
+class OwnReferences:
+    """Marks of the items whose caption is one of their references.
+
+    Attributes:
+        is_copy: whether an item's caption is one of its references, in their `comparison_form`; shape (n_items,).
+        is_exact: whether it is, letter by letter; shape (n_items,).
+        is_single: whether an item has no references but copies; shape (n_items,).
+    """
+
+    is_copy: Booleans
+    is_exact: Booleans
+    is_single: Booleans
+
+    @property
+    def n_copies(self) -> int:
+        """The number of copies."""
+        return int(self.is_copy.sum())
+
+    def count(self) -> str:
+        """Return "12 of 360 captions are one of their image's references"."""
+        share = f"{self.n_copies:,} of {len(self.is_copy):,} captions"
+        is_one = self.n_copies == 1
+        return f"{share} {'is' if is_one else 'are'} one of {'its' if is_one else 'their'} image's references"
+
+    @property
+    def n_exact(self) -> int:
+        """The number of copies letter by letter."""
+        return int(self.is_exact.sum())
+
+
+def find_own_references(items: pd.DataFrame) -> OwnReferences:
+    """Mark the items whose caption is one of their references.
+
+    Args:
+        items: of a `CaptionSet`; its columns `caption` and `references` count.
+    """
+    marks = [
+        (len(rest) < len(references), caption in references, bool(references) and not rest)
+        for (caption, references), rest in zip(_texts(items), leave_out_copies(items), strict=True)
+    ]
+    table = np.array(marks, dtype=bool).reshape(-1, 3)
+    return OwnReferences(table[:, 0], table[:, 1], table[:, 2])
+
+
+def leave_out_copies(items: pd.DataFrame) -> list[tuple[str, ...]]:
+    """Return each item's references without those that its caption is a copy of."""
+    return [
+        tuple(r for r in references if comparison_form(r) != form)
+        for caption, references in _texts(items)
+        for form in (comparison_form(caption),)
+    ]
+
+
+def _texts(items: pd.DataFrame) -> Iterator[tuple[str, tuple[str, ...]]]:
+    return zip(items["caption"].tolist(), items["references"].tolist(), strict=True)
+
+
+#: What ends a sentence; and what may stand behind that.
+_FINAL_MARKS = tuple(".!?…。！？")
+_CLOSING = "\"'”’»)]"
+_TAIL = re.compile(rf"[\s{re.escape(''.join(_FINAL_MARKS))}]+\Z")
+
+
+def normalise_thumb(caption: str) -> str:
+    """Return a caption by the rule of Kasai et al. 2022, section 2.2.3, "Text Processing".
+
+    Spaces at the ends are removed, the first letter becomes a capital, and a period is added. A caption
+    that ends with another final mark, or with one inside quotation marks or brackets, keeps it and gets
+    no period; a space before the final mark is removed. An empty caption stays empty.
+
+    Example:
+        >>> [normalise_thumb(caption) for caption in ("a dog runs .", "what a dog !")]
+        ['A dog runs.', 'What a dog!']
+    """
+    text = _TAIL.sub(lambda tail: "".join(tail[0].split()), caption.strip())
+    if text and not text.rstrip(_CLOSING).endswith(_FINAL_MARKS):
+        text = f"{text}."
+    return text[:1].upper() + text[1:]
+
+
+#: The rules by name; `none` leaves captions as they are.
+NORMALISATIONS: dict[str, Callable[[str], str] | None] = {"none": None, "thumb": normalise_thumb}
+
+
+def normalise_items(items: pd.DataFrame, rule: str) -> pd.DataFrame:
+    """Return items with their captions and references normalised by one of `NORMALISATIONS`.
+
+    Item ids stay those of the captions as they were.
+    """
+    normalise = NORMALISATIONS[rule]
+    if normalise is None:
+        return items
+    references = [tuple(map(normalise, texts)) for texts in items["references"]]
+    return items.assign(
+        caption=items["caption"].map(normalise),
+        references=pd.Series(references, index=items.index, dtype=object),
+    )
