@@ -1,4 +1,4 @@
-"""Captions that are one of their references: the rule worked by hand, its laws, and counts of the real sets."""
+"""Captions' texts: their scripts, the rule of THumB, and captions that are one of their references, counted on the real sets too."""
 
 from __future__ import annotations
 
