@@ -24,7 +24,7 @@ class Command:
 
     Attributes:
         name: as it is typed, of one or two words.
-        options_path: module and class below `benchmarks.options`.
+        options_path: the module, relative to this package or of another one, and the class of its options.
         task: takes the command and its options, shows what the command returns, and returns an exit status.
         summary: a line for the overview.
         group: the heading of the overview below which it stands.
@@ -42,15 +42,16 @@ class Command:
         return self.name.replace(" ", "_")
 
     @property
-    def module(self) -> str:
-        """The module of its options, and of its work below `benchmarks.commands`."""
-        return self.options_path.partition(":")[0]
-
-    @property
     def options(self) -> type[Options]:
         """The class of its options."""
-        name = self.options_path.partition(":")[2]
-        return getattr(import_module(f"..options.{self.module}", __package__), name)
+        module, _, name = self.options_path.partition(":")
+        return getattr(import_module(module, __package__), name)
+
+    def load_work(self) -> Callable[..., Any]:
+        """Return the function that does its work: `run` of its module, or beside the options of another package."""
+        module = self.options_path.partition(":")[0]
+        own_module = f"..commands.{self.slug}" if module.startswith(".") else module
+        return import_module(own_module, __package__).run
 
     def declared(self) -> list[Option]:
         """List the options that are typed; keys of the schema alone are left out."""

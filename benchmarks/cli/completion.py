@@ -12,7 +12,7 @@ from ...datasets.errors import InputError
 from ..statistics.coefficients.registry import coefficient_names
 from .arguments import OWN_FILES
 from .command import Command
-from .registry import COMMANDS, split_command
+from .registry import COMMANDS, packaged_commands, split_command
 
 #: Hydra's script for zsh uses bash's `complete`, which zsh has to load first.
 _ZSH = """\
@@ -42,7 +42,7 @@ def complete(arguments: list[str]) -> str:
     typed, last_word = (words[1:-1], words[-1]) if is_word_open else (words[1:], "")
     command = _command_of(typed)
     if command is None:
-        rows = [name.split() for name in COMMANDS]
+        rows = [name.split() for name in (*COMMANDS, *packaged_commands())]
         nexts = [row[len(typed)] for row in rows if row[: len(typed)] == typed != row]
         return "\n".join(dict.fromkeys(word for word in nexts if word.startswith(last_word)))
     # Hydra knows one program with options, so the command's words are taken out of its view.

@@ -35,7 +35,7 @@ from ...datasets.errors import InputError, unknown
 from ..options.declaration import Composed, Option
 from ..scoring.catalog import choices_of, dataset_names, read_config, usual_protocol
 from .command import Command
-from .registry import COMMANDS
+from .registry import find_command
 from .tasks import JOB_FOLDER
 
 _NODES: dict[Any, Callable[..., Any]] = {
@@ -140,7 +140,7 @@ def run_composed(name: str, config: DictConfig) -> int:
     is_job = hydra_config.mode == RunMode.MULTIRUN
     token = JOB_FOLDER.set(hydra_config.runtime.output_dir if is_job else None)
     try:
-        return COMMANDS[name].run(composed_of(config))
+        return find_command(name).run(composed_of(config))
     finally:
         JOB_FOLDER.reset(token)
 

@@ -13,14 +13,13 @@ import logging
 import os
 import sys
 import textwrap
-from importlib.metadata import version
 from pathlib import Path
 
 from ...conf import CONFIG_DIR, group
 from ...datasets.errors import InputError, one_line
 from .arguments import OWN_FILES, split_flags, use_config_dir
 from .command import Command
-from .registry import COMMANDS, split_command
+from .registry import COMMANDS, packaged_commands, split_command
 
 #: The width of a terminal.
 _WIDTH = 80
@@ -108,6 +107,8 @@ def _run(words: list[str]) -> int:
         print(overview())
         return 0
     if words[0] in ("--version", "-V"):
+        from importlib.metadata import version
+
         print(f"captau {version('captau')}")
         return 0
     return _run_command(*split_command(words))
@@ -174,6 +175,7 @@ def known_names() -> str:
         "suites": group("suite"),
         "papers": [*group("paper"), "all"],
         "experiments": group("experiment"),
+        "commands of other packages": list(packaged_commands()),
     }
     return "\n".join(
         textwrap.fill(

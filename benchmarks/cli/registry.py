@@ -1,12 +1,14 @@
 """The commands by the group of the overview, a row each: name, options, task and summary.
 
-To add a command, write its options in `benchmarks/options/`, its module in `benchmarks/commands/`, and a row here.
+To add a command, write its options in `benchmarks/options/`, its module in `benchmarks/commands/`, and a row here; or a
+package with an entry point (`packaged_commands`).
 Nothing heavy is imported until a command is asked for, so that `captau --help` answers at once.
 """
 
 from __future__ import annotations
 
 import difflib
+from functools import cache
 
 from ...datasets.errors import InputError, unknown
 from . import tasks
@@ -15,26 +17,26 @@ from .command import Command
 # fmt: off
 _GROUPS = {
     "Measure metrics": (
-        ("bench", "bench:BenchOptions", tasks.run_in_folder, "correlate metrics' scores with people's judgements"),
+        ("bench", "bench:BenchOptions", tasks.run_by_dataset, "correlate metrics' scores with people's judgements"),
         ("compare", "bench:CompareOptions", tasks.compare_metrics, "test which metrics differ; show what moved between two runs"),
-        ("rank", "rank:RankOptions", tasks.run_with_figures, "rank captioning systems by people and by metrics"),
-        ("agree", "agree:AgreeOptions", tasks.measure_agreement, "measure how well people agree with each other"),
-        ("sensitivity", "sensitivity:SensitivityOptions", tasks.run_with_figures, "show how far numbers move with images, raters and choices"),
-        ("complement", "complement:ComplementOptions", tasks.run_in_folder, "show which metrics say the same, and which add something"),
-        ("thresholds", "thresholds:ThresholdsOptions", tasks.run_with_figures, "show what a metric's threshold keeps, and how good it is"),
+        ("rank", "rank:RankOptions", tasks.rank_systems, "rank captioning systems by people and by metrics"),
+        ("agree", "studies:AgreeOptions", tasks.measure_agreement, "measure how well people agree with each other"),
+        ("sensitivity", "studies:SensitivityOptions", tasks.run_with_figures, "show how far numbers move with images, raters and choices"),
+        ("complement", "studies:ComplementOptions", tasks.run_in_folder, "show which metrics say the same, and which add something"),
+        ("thresholds", "studies:ThresholdsOptions", tasks.run_with_figures, "show what a metric's threshold keeps, and how good it is"),
         ("train", "train:TrainOptions", tasks.train_rater, "train a learned rater, and test it on unseen images"),
     ),
     "Your own captions": (
         ("score", "score:ScoreOptions", tasks.score_captions, "score your own captions"),
         ("validate", "validate:ValidateOptions", tasks.validate_submission, "check a submission, and list its faults"),
-        ("submit", "serve:SubmitOptions", tasks.run_web_command, "send captions or scores to a challenge"),
+        ("submit", "sites:SubmitOptions", tasks.run_web_command, "send captions or scores to a challenge"),
     ),
     "Papers": (
         ("reproduce", "reproduce:ReproduceOptions", tasks.run_in_folder, "rebuild a paper's tables, and compare them cell by cell"),
-        ("table", "table:TableOptions", tasks.print_table, "join finished runs, a sweep's runs and published numbers"),
-        ("cite", "table:CiteOptions", tasks.print_citations, "print BibTeX and a methods sentence for a run"),
-        ("report", "report:ReportOptions", tasks.write_report, "write a finished run as one HTML page"),
-        ("plot", "report:PlotOptions", tasks.draw_figures, "draw a finished run's figures"),
+        ("table", "finished_runs:TableOptions", tasks.print_table, "join finished runs, a sweep's runs and published numbers"),
+        ("cite", "finished_runs:CiteOptions", tasks.print_citations, "print BibTeX and a methods sentence for a run"),
+        ("report", "finished_runs:ReportOptions", tasks.write_report, "write a finished run as one HTML page"),
+        ("plot", "finished_runs:PlotOptions", tasks.draw_figures, "draw a finished run's figures"),
     ),
     "Guard": (
         ("check", "check:CheckOptions", tasks.check_baseline, "fail when a score moved from a baseline"),
@@ -47,18 +49,52 @@ _GROUPS = {
         ("data overlap", "data:OverlapOptions", tasks.compare_datasets, "show which images and captions datasets share"),
     ),
     "Web": (
-        ("collect", "collect:CollectOptions", tasks.run_web_command, "serve a study in which people judge captions"),
-        ("collect export", "collect:ExportOptions", tasks.run_web_command, "write a study's answers as files"),
-        ("collect stability", "collect:StabilityOptions", tasks.run_web_command, "compare a study with its re-run"),
-        ("collect simulate", "collect:SimulateOptions", tasks.run_web_command, "play raters of given skill through a study"),
-        ("serve", "serve:ServeOptions", tasks.run_web_command, "serve a challenge with private references and a leaderboard"),
+        ("collect", "sites:CollectOptions", tasks.run_web_command, "serve a study in which people judge captions"),
+        ("collect export", "sites:ExportOptions", tasks.run_web_command, "write a study's answers as files"),
+        ("collect stability", "sites:StabilityOptions", tasks.run_web_command, "compare a study with its re-run"),
+        ("collect simulate", "sites:SimulateOptions", tasks.run_web_command, "play raters of given skill through a study"),
+        ("serve", "sites:ServeOptions", tasks.run_web_command, "serve a challenge with private references and a leaderboard"),
     ),
 }
 # fmt: on
 
 COMMANDS: dict[str, Command] = {
-    row[0]: Command(*row, group) for group, rows in _GROUPS.items() for row in rows
+    name: Command(name, f"..options.{options_path}", task, summary, group)
+    for group, rows in _GROUPS.items()
+    for name, options_path, task, summary in rows
 }
+
+
+@cache
+def packaged_commands() -> dict[str, Command]:
+    """Return the commands of other packages by name; to read what is installed takes longer than `captau --help`.
+
+    An entry point of the group `captau.commands` names a command and the class of its options, beside which a function
+    `run` does its work.
+    """
+    from importlib.metadata import entry_points
+
+    own_slugs = {command.slug for command in COMMANDS.values()}
+    return {
+        entry.name: Command(
+            entry.name, entry.value, tasks.run_in_folder, f"a command of {entry.module}", "Packages"
+        )
+        for entry in entry_points(group="captau.commands")
+        if entry.name not in own_slugs
+    }
+
+
+def find_command(name: str) -> Command:
+    """Return a command of captau or of another package.
+
+    Raises:
+        InputError: where there is none of this name.
+    """
+    if name in COMMANDS:
+        return COMMANDS[name]
+    if name in packaged_commands():
+        return packaged_commands()[name]
+    raise unknown("command", name, [*COMMANDS, *packaged_commands()])
 
 
 #: Words that were commands, and what is typed instead.
@@ -96,4 +132,4 @@ def split_command(arguments: list[str]) -> tuple[Command, list[str]]:
     typed = " ".join(arguments[:2]) if arguments[0] == "data" else arguments[0]
     if typed in _MOVED:
         raise InputError(f"captau {typed} is now {_MOVED[typed]}")
-    raise unknown("command", typed, COMMANDS)
+    return find_command(typed), arguments[1:]

@@ -9,10 +9,10 @@ from __future__ import annotations
 import gc
 import shutil
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextvars import ContextVar
 from dataclasses import replace
-from importlib import import_module
+from functools import partial
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any
 
@@ -79,26 +79,45 @@ def _open_folder(output_dir: str | Path | None, command: Command) -> OutputFolde
     return OutputFolder(JOB_FOLDER.get() or output_dir, command.name)
 
 
-_WRITTEN_BY_DATASET = ("bench", "rank")
+def run_in_folder(
+    command: Command,
+    options: Any,
+    *,
+    work: Callable[..., Any] | None = None,
+    by_dataset: bool = False,
+    has_figures: bool = False,
+) -> None:
+    """Do a command's work, write its files into the run's folder, and show its tables.
 
-
-def run_in_folder(command: Command, options: Any) -> None:
-    """Run a command's module, write its files into the run's folder, and show its tables.
-
-    Modules of `_WRITTEN_BY_DATASET` write the results so far when a dataset is done, so that a killed run keeps them.
+    Args:
+        command: the command.
+        options: its options.
+        work: does the work; None for the function of the command's module.
+        by_dataset: whether the work also takes a function that writes the results so far, when a dataset is done,
+            so that a killed run keeps them.
+        has_figures: whether to say, where matplotlib is missing, that figures are.
     """
-    run = import_module(f"..commands.{command.module}", __package__).run
+    from ..reporting.figure_files import NO_FIGURES, can_draw
+
+    work = work or command.load_work()
     with _open_folder(options.locations.output_dir, command) as folder:
-        if command.module in _WRITTEN_BY_DATASET:
-            result = run(options, lambda done: folder.write(done.files()))
-        else:
-            result = run(options)
+        writers = [lambda done: folder.write(done.files())] if by_dataset else []
+        result = work(options, *writers)
         folder.write(result.files())
     _show_result(result, folder.path)
+    if has_figures and not can_draw():
+        print(NO_FIGURES)
+
+
+#: Tasks of commands that write the results of each dataset, and of those with figures.
+run_by_dataset = partial(run_in_folder, by_dataset=True)
+run_with_figures = partial(run_in_folder, has_figures=True)
+rank_systems = partial(run_in_folder, by_dataset=True, has_figures=True)
 
 
 def compare_metrics(command: Command, options: Any) -> None:
     """Run `captau compare` of metrics, or of two finished runs, of which it writes nothing."""
+    from ..commands.bench import run
     from ..options.bench import RunComparisonOptions
     from ..regression.run_comparison import compare_runs
 
@@ -107,21 +126,12 @@ def compare_metrics(command: Command, options: Any) -> None:
         show_tables(comparison.tables)
         print(f"\n{comparison.summary}")
         return
-    run_in_folder(command, options)
-
-
-def run_with_figures(command: Command, options: Any) -> None:
-    """Run a command as `run_in_folder` does; where matplotlib is missing, say that figures are."""
-    from ..reporting.figure_files import NO_FIGURES, can_draw
-
-    run_in_folder(command, options)
-    if not can_draw():
-        print(NO_FIGURES)
+    run_by_dataset(command, options, work=run)
 
 
 def measure_agreement(command: Command, options: Any) -> None:
     """Run `captau agree` of ratings, captions or words, of which words have figures."""
-    (run_with_figures if options.kind == "words" else run_in_folder)(command, options)
+    run_in_folder(command, options, has_figures=options.kind == "words")
 
 
 def train_rater(command: Command, options: Any) -> None:
@@ -209,7 +219,7 @@ def check_baseline(_: Command, options: Any) -> int:
 
 def print_table(_: Command, options: Any) -> int:
     """Run `captau table`; the status is 1 where a job of a sweep is not done."""
-    from ..options.table import SweepTableOptions
+    from ..options.finished_runs import SweepTableOptions
     from ..reporting.joined_table import join, written_table
     from ..reporting.printed_table import LAYOUTS, TableChoices, appendix
     from ..runs.finished_run import read_runs

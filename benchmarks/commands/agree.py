@@ -32,7 +32,7 @@ from ..evaluation.word_measures import (
     word_table,
 )
 from ..evaluation.wording import MEASURE_LABELS, missing_splits_note, synthetic_note
-from ..options.agree import AgreeOptions
+from ..options.studies import AgreeOptions
 from ..reporting.rating_charts import difference_figure, distribution_figure
 from ..reporting.run_results import Results
 from ..reporting.word_charts import word_figure

@@ -20,7 +20,7 @@ from ...datasets.errors import InputError
 from ...metrics.base import Floats
 from ..evaluation.study import StudiedDataset, load_studies, study_record
 from ..evaluation.wording import copies_note, join_notes
-from ..options.complement import ComplementOptions
+from ..options.studies import ComplementOptions
 from ..reporting.run_results import Results
 from ..runs.progress_bar import StepProgress
 from ..runs.results import RunClock

@@ -19,7 +19,7 @@ from ..evaluation.sensitivity_analysis import (
 )
 from ..evaluation.study import load_studies, study_record
 from ..evaluation.wording import copies_note
-from ..options.sensitivity import SensitivityOptions
+from ..options.studies import SensitivityOptions
 from ..reporting.coefficient_charts import sensitivity_figure
 from ..reporting.run_results import Results
 from ..runs.progress_bar import StepProgress

@@ -18,7 +18,7 @@ from ..evaluation.threshold_curves import (
     metric_curve,
 )
 from ..evaluation.wording import copies_note, join_notes
-from ..options.thresholds import ThresholdsOptions
+from ..options.studies import ThresholdsOptions
 from ..reporting.run_results import Results
 from ..reporting.score_charts import threshold_figure
 from ..runs.progress_bar import StepProgress

@@ -19,7 +19,7 @@ import pandas as pd
 
 from ...datasets.errors import InputError
 from ..evaluation.wording import interval_words
-from ..options.table import SweepTableOptions
+from ..options.finished_runs import SweepTableOptions
 from ..reporting.joined_table import join
 from ..reporting.named_run import NamedRun, describe_statistics
 from ..reporting.printed_table import LAYOUTS, JoinedTable

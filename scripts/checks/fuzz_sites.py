@@ -25,8 +25,7 @@ import uvicorn
 import yaml
 from fastapi import FastAPI
 
-from captau.benchmarks.options.collect import CollectOptions
-from captau.benchmarks.options.serve import ServeOptions
+from captau.benchmarks.options.sites import CollectOptions, ServeOptions
 from captau.server.challenge.site_opening import open_site as open_challenges
 from captau.server.challenge.web.app import make_app as make_challenges_app
 from captau.server.collect.simulated_browser import Browser, join_study

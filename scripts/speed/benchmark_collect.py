@@ -16,7 +16,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from captau.benchmarks.options.collect import CollectOptions
+from captau.benchmarks.options.sites import CollectOptions
 from captau.server.collect.simulation import PlayRecord, StudyServer, play_all
 from captau.server.collect.study import read_study
 

@@ -17,7 +17,7 @@ import time
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from captau.benchmarks.options.collect import CollectOptions
+from captau.benchmarks.options.sites import CollectOptions
 from captau.server.collect.simulation import StudyServer
 
 HEAD = b"POST /join HTTP/1.1\r\nhost: x\r\n"

@@ -6,7 +6,7 @@ import asyncio
 import os
 import sys
 
-from ...benchmarks.options.serve import ServeOptions, SubmitOptions
+from ...benchmarks.options.sites import ServeOptions, SubmitOptions
 from ...datasets.errors import InputError
 
 

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ...benchmarks.options.serve import ServeOptions
+from ...benchmarks.options.sites import ServeOptions
 from ...datasets.errors import InputError
 from ...datasets.paths import expand_home
 from ...datasets.registry import load

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from ...datasets.errors import InputError
 
 if TYPE_CHECKING:
-    from ...benchmarks.options.collect import (
+    from ...benchmarks.options.sites import (
         CollectOptions,
         ExportOptions,
         SimulateOptions,

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from ...benchmarks.options.collect import CollectOptions, SimulateOptions
+from ...benchmarks.options.sites import CollectOptions, SimulateOptions
 from ...benchmarks.runs.output_folder import OutputFolder
 from ...benchmarks.runs.tables import ResultTable, markdown_of
 from ...datasets.caption_texts import normalise_thumb

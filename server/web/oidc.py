@@ -21,7 +21,7 @@ from urllib.parse import urlsplit
 
 import requests
 
-from ...benchmarks.options.oidc import OidcOptions
+from ...benchmarks.options.sites import OidcOptions
 from ...datasets.errors import InputError
 from ..texts import collapse_blanks, is_valid_name
 from .errors import ProviderDownError, RefusedError

@@ -13,7 +13,7 @@ import requests
 from fastapi import FastAPI, Request, Response
 from fastapi.responses import JSONResponse, RedirectResponse
 
-from captau.benchmarks.options.oidc import OidcOptions
+from captau.benchmarks.options.sites import OidcOptions
 from captau.server.web.oidc import OidcProvider
 from tests.conftest import serving
 

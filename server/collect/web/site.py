@@ -11,7 +11,7 @@ from typing import Annotated
 from fastapi import Depends, Request, Response
 from fastapi import Path as PathParameter
 
-from ....benchmarks.options.collect import CollectOptions
+from ....benchmarks.options.sites import CollectOptions
 from ....datasets.errors import InputError
 from ....datasets.paths import expand_home
 from ...storage.database import Database, OutdatedTablesError

@@ -15,7 +15,7 @@ from captau.benchmarks.commands.complement import (
     partial_correlation,
     run,
 )
-from captau.benchmarks.options.complement import ComplementOptions
+from captau.benchmarks.options.studies import ComplementOptions
 from captau.benchmarks.scoring.catalog import resolve_metrics, usual_protocol
 from captau.benchmarks.scoring.protocol import Protocol
 from captau.benchmarks.scoring.score_store import Locations

@@ -14,7 +14,7 @@ from scipy import stats
 import captau
 from captau.benchmarks.commands.sensitivity import run
 from captau.benchmarks.evaluation.sensitivity_analysis import SENSITIVITY_COLUMNS, find_duplicates
-from captau.benchmarks.options.sensitivity import SensitivityOptions
+from captau.benchmarks.options.studies import SensitivityOptions
 from captau.benchmarks.reporting import figure_files as figures
 from captau.benchmarks.reporting.coefficient_charts import sensitivity_figure
 from captau.benchmarks.scoring.catalog import resolve_metrics, usual_protocol

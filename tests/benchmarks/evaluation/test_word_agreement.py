@@ -22,7 +22,7 @@ from captau.benchmarks.evaluation.word_agreement import (
     precision_at,
 )
 from captau.benchmarks.evaluation.word_measures import WORD_COLUMNS
-from captau.benchmarks.options.agree import AgreeOptions
+from captau.benchmarks.options.studies import AgreeOptions
 from captau.benchmarks.scoring.score_store import Locations
 from tests.conftest import AWKWARD, run_captau, says
 

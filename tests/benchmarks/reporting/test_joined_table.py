@@ -25,7 +25,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from captau.benchmarks.evaluation.published_numbers import protocol_differences, select_numbers
-from captau.benchmarks.options.table import STYLES
+from captau.benchmarks.options.finished_runs import STYLES
 from captau.benchmarks.reporting.joined_table import join
 from captau.benchmarks.reporting.printed_table import LAYOUTS, JoinedTable, TableChoices
 from captau.benchmarks.runs.finished_run import read_runs

@@ -16,7 +16,7 @@ import pytest
 import yaml
 from sqlalchemy import insert
 
-from captau.benchmarks.options.serve import ServeOptions
+from captau.benchmarks.options.sites import ServeOptions
 from captau.server.challenge.members import hash_token
 from captau.server.challenge.site_opening import open_site
 from captau.server.challenge.tables import accounts, teams, tokens

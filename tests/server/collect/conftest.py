@@ -66,7 +66,7 @@ def write_study(folder, protocol="game", **changes):
 
 def make_site(folder, protocol="game", database=None, url="", oidc=None, **changes):
     """Open the site of a small study, its database beside it."""
-    from captau.benchmarks.options.collect import CollectOptions
+    from captau.benchmarks.options.sites import CollectOptions
     from captau.server.collect.web.site import open_site
 
     path = folder / "study.yaml"

@@ -7,7 +7,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from captau.benchmarks.options.oidc import OidcOptions
+from captau.benchmarks.options.sites import OidcOptions
 from captau.server.challenge import tables
 from captau.server.web import oidc as module
 from captau.server.web.oidc import open_provider

@@ -12,7 +12,7 @@ from collections import Counter
 import pytest
 from sqlalchemy import func, select
 
-from captau.benchmarks.options.collect import CollectOptions
+from captau.benchmarks.options.sites import CollectOptions
 from captau.server.collect.simulated_browser import Browser, join_study
 from captau.server.collect.simulation import StudyServer
 from captau.server.collect.store.tables import answers, serves, units

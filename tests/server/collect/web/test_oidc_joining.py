@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from captau.benchmarks.options.oidc import OidcOptions
+from captau.benchmarks.options.sites import OidcOptions
 from captau.server.collect.simulated_browser import Browser, join_study
 from captau.server.web.oidc import SECRET_VARIABLE
 from tests.conftest import says

@@ -1,25 +1,28 @@
-"""Options of `captau agree`."""
+"""Options of the studies of datasets: `captau agree`, `sensitivity`, `complement` and `thresholds`."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from ...datasets.errors import InputError
 from ...metrics.base import Metric
+from ..evaluation.threshold_curves import Conjunction
 from ..scoring.catalog import resolve_metrics
 from ..scoring.protocol import Protocol
-from .declaration import Composed, option, part
+from .declaration import Composed, Options, option, part
 from .shared import (
     DATASETS,
     FILE,
     MAX_DRAWS,
     PROTOCOL,
+    MeasuringOptions,
     ScoringOptions,
     at_least,
     check_choice,
+    check_share,
     metrics_option,
     one_of,
     protocols_of,
@@ -27,13 +30,13 @@ from .shared import (
 )
 
 #: What `captau agree` measures: ratings, captions, or the words that people use.
-KINDS = ("ratings", "captions", "words")
+AGREEMENT_KINDS = ("ratings", "captions", "words")
 #: Which caption of an image is held out.
 HELD_OUT = ("each", "last", "draw")
 #: Which items each distribution of ratings is of.
 GROUPINGS = ("dataset", "system", "split", "human")
 #: Options that not all kinds have, with the kinds that have them.
-_KINDS_OF = {
+_KINDS_BY_OPTION = {
     "by": ("ratings",),
     "references": ("captions", "words"),
     "held_out": ("captions", "words"),
@@ -48,7 +51,7 @@ _KINDS_OF = {
     "protocol.split": ("ratings",),
 }
 #: The options of a protocol that bear on raters alone.
-_PROTOCOL = [o for o in PROTOCOL if o.key in _KINDS_OF]
+_PROTOCOL = [o for o in PROTOCOL if o.key in _KINDS_BY_OPTION]
 
 
 def _datasets_of(composed: Composed) -> dict[str, Protocol]:
@@ -176,9 +179,126 @@ word_agreement.svg and .png.
             InputError: on an unknown kind, an option of another one, or a value that makes no sense.
         """
         kind = composed["kind"]
-        check_choice("kind", kind, KINDS)
-        for key in cls.changed_keys(composed, _KINDS_OF):
-            if kind not in _KINDS_OF[key]:
-                kinds = " or ".join(f"kind={name}" for name in _KINDS_OF[key])
+        check_choice("kind", kind, AGREEMENT_KINDS)
+        for key in cls.changed_keys(composed, _KINDS_BY_OPTION):
+            if kind not in _KINDS_BY_OPTION[key]:
+                kinds = " or ".join(f"kind={name}" for name in _KINDS_BY_OPTION[key])
                 raise InputError(f"{key}=… belongs to {kinds}")
         return super().read(composed)
+
+
+#: What `captau sensitivity` varies.
+SENSITIVITY_KINDS = ("images", "raters", "references", "power", "protocols", "length")
+
+
+@dataclass(frozen=True, kw_only=True)
+class SensitivityOptions(MeasuringOptions):
+    """Options of `captau sensitivity`."""
+
+    examples: ClassVar[str] = """
+captau sensitivity                                     the embedded demo, by number of images
+captau sensitivity dataset=flickr8k_expert kind=protocols
+captau sensitivity dataset=flickr8k_expert kind=images,raters,power metrics=bleu_4,cider
+captau sensitivity dataset=thumb kind=references metrics=cider draws=20
+"""
+    writes: ClassVar[str] = """
+Writes sensitivity.csv, table.md, table.tex, run.json; curves also as sensitivity.svg and sensitivity.png where
+matplotlib is installed (pip install 'captau[report]'). docs/sensitivity.md explains each kind.
+"""
+
+    kinds: tuple[str, ...] = option(
+        "images",
+        "which studies to run; images: a curve over the number of images, up to twice as many; "
+        "raters: a curve over the number of ratings an item; references: a curve over the number "
+        "of references, for which every metric scores again; power: the least difference between "
+        "two metrics that the dataset can show; protocols: every combination of ratings, "
+        "references, coefficient, copies of references and duplicates, and how far values and "
+        "ranks move; length: coefficients within bands of captions of similar length",
+        key="kind",
+        takes="KIND|[A,B]",
+        read=words_of,
+        check=one_of(SENSITIVITY_KINDS),
+    )
+    draws: int | None = option(
+        None,
+        "the number of random draws (default: 1000 for images, power and length, 50 for raters, 5 "
+        "for references)",
+        check=at_least(2, MAX_DRAWS),
+    )
+    seed: int = option(0, "the seed of all random draws", check=at_least(0))
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.kinds:
+            raise InputError(f"kind is empty; name at least one: {', '.join(SENSITIVITY_KINDS)}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ComplementOptions(MeasuringOptions):
+    """Options of `captau complement`."""
+
+    examples: ClassVar[str] = """
+captau complement                                      the embedded demo
+captau complement dataset=flickr8k_expert
+captau complement dataset=thumb metrics=sacrebleu,rouge_score_l,cider draws=1000
+"""
+    writes: ClassVar[str] = """
+Writes complementarity.csv, table.md, table.tex, run.json. docs/sensitivity.md explains what they hold.
+"""
+
+    draws: int = option(
+        100,
+        "the number of resampled datasets; inclusion of a metric is counted in them",
+        check=at_least(1, MAX_DRAWS),
+    )
+    seed: int = option(0, "the seed of the folds and of all random draws", check=at_least(0))
+
+
+def _good_of(value: Any, key: str) -> float | Conjunction:
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return Conjunction.parse(str(value), key)
+
+
+def _check_good(value: float | Conjunction, key: str) -> None:
+    if not isinstance(value, Conjunction):
+        check_share(value, key)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CurveOptions(Options):
+    """Options of precision-recall curves."""
+
+    good: float | Conjunction = option(
+        0.5,
+        "when a caption is good; SHARE means that most of its ratings are at least this share of "
+        "the scale, and 0.5 is the middle. Or conditions on dimensions, each met by most ratings: "
+        "'correct>=2 and helpful>=2'",
+        takes="SHARE|CONDITIONS",
+        read=_good_of,
+        check=_check_good,
+        is_literal=True,
+    )
+    precision: float = option(
+        0.8,
+        "the share of kept captions that should be good",
+        takes="SHARE",
+        check=check_share,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ThresholdsOptions(CurveOptions, MeasuringOptions):
+    """Options of `captau thresholds`."""
+
+    examples: ClassVar[str] = """
+captau thresholds                                      the embedded demo
+captau thresholds dataset=caption_quality 'metrics=rater(path=DIR),clipscore' precision=0.8
+captau thresholds dataset=flickr8k_expert metrics=cider,spice good=0.66
+captau thresholds dataset=thumb metrics=text 'good=precision>=4 and recall>=4'
+"""
+    writes: ClassVar[str] = """
+Writes thresholds.csv (the curves), recall.csv, precision_recall.svg and .png, table.md, table.tex, run.json.
+captau score keep.metric=… keep.above=… then filters your own captions.
+"""
