@@ -173,9 +173,7 @@ class Accounts:
         now = self.clock()
         is_code = (recoveries.c.account == member.id, recoveries.c.hash == hash_code(code))
         statement = update(recoveries).where(*is_code, recoveries.c.used_at.is_(None))
-        # PostgreSQL counts the changed rows only if they are fetched.
-        used = connection.execute(statement.values(used_at=now).returning(recoveries.c.id))
-        if used.first() is None:
+        if not connection.execute(statement.values(used_at=now)).rowcount:
             return member.id, None
         write_audit(connection, now, member.id, "recover", f"account {member.id}")
         return member.id, _set_password(connection, member.id, hashed)
@@ -319,8 +317,7 @@ class ApiTokens:
         now = self.clock()
         is_own = (tokens.c.id == token_id, tokens.c.account == account.id)
         statement = update(tokens).where(*is_own, tokens.c.revoked_at.is_(None))
-        revoked = statement.values(revoked_at=now).returning(tokens.c.id)
-        if connection.execute(revoked).first() is None:
+        if not connection.execute(statement.values(revoked_at=now)).rowcount:
             raise NotFoundError
         write_audit(connection, now, account.id, "revoke token", f"token {token_id}")
 

@@ -94,8 +94,7 @@ class Moderation(StoreUser):
         """Block an account with its sessions and tokens, or unblock it; its submissions stay."""
         blocked_at = self.store.clock() if is_blocked else None
         statement = update(accounts).where(accounts.c.id == account_id)
-        changed = statement.values(blocked_at=blocked_at).returning(accounts.c.id)
-        if connection.execute(changed).first() is None:
+        if not connection.execute(statement.values(blocked_at=blocked_at)).rowcount:
             raise NotFoundError
         end_sessions(connection, account_id)
         self._log(connection, "block" if is_blocked else "unblock", f"account {account_id}", why)

@@ -211,5 +211,4 @@ def _change(
 ) -> bool:
     """Change the submissions that meet all conditions and return whether there are any."""
     statement = update(submissions).where(*conditions).values(changes)
-    # PostgreSQL counts the changed rows only if they are fetched.
-    return connection.execute(statement.returning(submissions.c.id)).first() is not None
+    return connection.execute(statement).rowcount > 0

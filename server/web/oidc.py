@@ -1,7 +1,9 @@
 """Signing in by a provider of OpenID Connect: the authorisation-code flow with PKCE, state and nonce.
 
-`oidc_pages` has the two addresses that a visitor's browser opens; Authlib and joserfc do what the standards say
-(OpenID Connect Core 1.0, sections 3.1.2 and 3.1.3; RFC 7636; RFC 9207).
+`sign_in_pages` has the two addresses that a visitor's browser opens; Authlib and joserfc do what the standards say
+(OpenID Connect Core 1.0, sections 3.1.2 and 3.1.3; RFC 7636; RFC 9207). Authlib's client for Starlette would lose checks
+that sites rely on (of the issuer, of RFC 9207's `iss`, of the userinfo's subject, of fixed algorithms), and would need
+httpx and a second session cookie.
 """
 
 from __future__ import annotations

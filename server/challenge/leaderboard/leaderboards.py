@@ -187,9 +187,7 @@ class Leaderboards:
             entries = [replace(e, scores=round_scores(e.scores, columns)) for e in entries]
             decimals = request.column.shown_decimals
         standing = select_entries(entries, request.column, request.selection)
-        ranks = await asyncio.to_thread(
-            self._ranks.rank, challenge, request.column, standing, decimals
-        )
+        ranks = await asyncio.to_thread(self._ranks.rank, request.column, standing, decimals)
         rows = rank_entries(standing, request.column, ranks, is_reversed=request.is_reversed)
         signatures = [s.result.run.get("signatures", {}) for s in submissions if s.result]
         board = Board(

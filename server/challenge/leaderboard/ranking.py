@@ -7,17 +7,15 @@ them. So two submissions are compared as `captau score` compares systems, withou
 from __future__ import annotations
 
 import math
-import threading
-from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterable, Mapping
-from typing import Literal, TypeVar
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from typing import Literal
 
 import numpy as np
 
 from ....benchmarks.statistics.intervals import cluster_ranks, correct_p_values
 from ....benchmarks.statistics.significance import pairwise_p_values
 from ....benchmarks.statistics.weighted_pairs import Floats
-from ..definition import Challenge
 from ..submission_files import read_replicates
 from ..submissions import SubmissionStore
 from .board import ALPHA, CORRECTION, BoardEntry, BoardRow, ScoreColumn
@@ -112,9 +110,6 @@ def rank_submissions(
     return dict(zip(numbers, ranks, strict=True))
 
 
-K = TypeVar("K", bound=Hashable)
-V = TypeVar("V")
-
 #: The cached leaderboards, and submissions' replicates of one column (8 kB each).
 _MAX_BOARDS, _MAX_REPLICATES = 200, 5_000
 
@@ -124,62 +119,45 @@ class RankCache:
 
     def __init__(self, store: SubmissionStore) -> None:
         self._store = store
-        self._lock = threading.Lock()
-        self._ranks: OrderedDict[tuple[str, ...], dict[int, int]] = OrderedDict()
-        self._replicates: OrderedDict[tuple[str, ...], Floats | None] = OrderedDict()
+        self._rank = lru_cache(_MAX_BOARDS)(self._compute_ranks)
+        self._load_replicates = lru_cache(_MAX_REPLICATES)(self._read_replicates)
 
     def rank(
-        self,
-        challenge: Challenge,
-        column: ScoreColumn,
-        entries: Iterable[BoardEntry],
-        decimals: int | None = None,
+        self, column: ScoreColumn, entries: Iterable[BoardEntry], decimals: int | None = None
     ) -> dict[int, int]:
         """Return ranks by submission number; reads files, so not for the event loop's thread.
 
         Args:
-            challenge: the challenge.
             column: the score to rank by.
             entries: the ones that are compared.
             decimals: the decimals that visitors see of the score; None for all.
         """
-        scored = {e.number: e for e in entries if e.number is not None and column.key in e.scores}
-        # The digest changes with references and metrics, and replicates with it.
-        source = (challenge.name, self._store.digests[challenge.name], column.key)
+        scores = {
+            (entry.number, entry.key): entry.scores[column.key].value
+            for entry in entries
+            if entry.number is not None and column.key in entry.scores
+        }
+        return self._rank(column, decimals, tuple(sorted(scores.items())))
 
-        def compute_ranks() -> dict[int, int]:
-            replicates = {
-                number: values if decimals is None else values.round(decimals)
-                for number, entry in scored.items()
-                if (values := self._load_replicates(source, entry.key, column)) is not None
-            }
-            scores = {number: entry.scores[column.key].value for number, entry in scored.items()}
-            return rank_submissions(scores, replicates, higher_is_better=column.higher_is_better)
+    def _compute_ranks(
+        self,
+        column: ScoreColumn,
+        decimals: int | None,
+        scores: tuple[tuple[tuple[int, str], float], ...],
+    ) -> dict[int, int]:
+        """Return ranks from scores by submission number and key."""
+        replicates = {
+            number: values if decimals is None else values.round(decimals)
+            for (number, key), _ in scores
+            if (values := self._load_replicates(key, column)) is not None
+        }
+        by_number = {number: score for (number, _), score in scores}
+        return rank_submissions(by_number, replicates, higher_is_better=column.higher_is_better)
 
-        with self._lock:
-            key = (*source, str(decimals), *sorted(entry.key for entry in scored.values()))
-            return _get_or_compute(self._ranks, key, _MAX_BOARDS, compute_ranks)
-
-    def _load_replicates(
-        self, source: tuple[str, ...], submission_key: str, column: ScoreColumn
-    ) -> Floats | None:
+    def _read_replicates(self, submission_key: str, column: ScoreColumn) -> Floats | None:
         references = column.key.rpartition("@")[2] if "@" in column.key else ""
-
-        def read() -> Floats | None:
-            try:
-                replicates = read_replicates(self._store.file_of(submission_key, "drawn.parquet"))
-            except OSError:  # of a challenge without intervals
-                return None
-            return replicates.get((references, column.metric))
-
-        return _get_or_compute(self._replicates, (*source, submission_key), _MAX_REPLICATES, read)
-
-
-def _get_or_compute(cache: OrderedDict[K, V], key: K, max_size: int, compute: Callable[[], V]) -> V:
-    """Return a cached value, or compute it and drop the least recently used one of too many."""
-    if key not in cache:
-        cache[key] = compute()
-    cache.move_to_end(key)
-    if len(cache) > max_size:
-        cache.popitem(last=False)
-    return cache[key]
+        try:
+            replicates = read_replicates(self._store.file_of(submission_key, "drawn.parquet"))
+        except OSError:  # of a challenge without intervals
+            return None
+        return replicates.get((references, column.metric))
