@@ -17,7 +17,7 @@ MODULE = '''
 """Somers' D of scores given ratings: surplus / pairs that are not tied in the ratings (Somers 1962)."""
 
 from captau.benchmarks.statistics.coefficients.kendall import KendallCoefficient
-from captau.benchmarks.statistics.coefficients.registry import register
+from captau.benchmarks.statistics.coefficients.coefficient import register
 
 
 @register

@@ -9,7 +9,7 @@ import re
 
 from ...conf import CONFIG_DIR, group
 from ...datasets.errors import InputError
-from ..statistics.coefficients.registry import coefficient_names
+from ..statistics.coefficients.coefficient import coefficient_names
 from .arguments import OWN_FILES
 from .command import Command
 from .registry import COMMANDS, packaged_commands, split_command

@@ -17,13 +17,13 @@ from ...metrics.base import Metric
 from ..evaluation.evaluation_set import EvaluationSet
 from ..evaluation.held_out_captions import ImageCaptions, score_held_out_captions
 from ..evaluation.judged_pairs import PairAnswers
-from ..evaluation.provenance import provenance
 from ..evaluation.rating_distributions import (
     DISTRIBUTION_COLUMNS,
     RatingDistribution,
     group_items,
     rating_distributions,
 )
+from ..evaluation.study import provenance
 from ..evaluation.word_measures import (
     WordMeasures,
     measure_words,

@@ -19,9 +19,9 @@ from ..evaluation.correlation_tables import (
     significance_frames,
 )
 from ..evaluation.evaluation_set import EvaluationSet
-from ..evaluation.floors import FLOORS
+from ..evaluation.judged_pairs import FLOORS
 from ..evaluation.measured_dataset import MeasuredDataset, correlate_dataset, score_dataset
-from ..evaluation.provenance import provenance
+from ..evaluation.study import provenance
 from ..options.bench import BenchOptions, CompareOptions
 from ..options.from_python import measuring_arguments
 from ..reporting.run_results import Results
@@ -40,7 +40,7 @@ from ..scoring.unavailable_metrics import (
     warn_unavailable,
 )
 from ..statistics.bootstrap import TESTS
-from ..statistics.virtual_raters import CEILINGS
+from ..statistics.rating_table import CEILINGS
 
 
 def bench(

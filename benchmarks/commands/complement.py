@@ -28,9 +28,8 @@ from ..runs.tables import MISSING, ResultTable, format_number
 from ..scoring.catalog import metric_style
 from ..scoring.unavailable_metrics import warn_unavailable
 from ..statistics.bootstrap import number_images
-from ..statistics.coefficients.coefficient import CoefficientValue, undefined_reason
+from ..statistics.coefficients.coefficient import CoefficientValue, correlate, undefined_reason
 from ..statistics.coefficients.kendall import TauB
-from ..statistics.coefficients.registry import correlate
 from ..statistics.remarks import Remark, Undefined, remark
 from ..statistics.weighted_pairs import Ints, RankedPairs
 

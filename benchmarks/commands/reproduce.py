@@ -10,9 +10,9 @@ import numpy as np
 import pandas as pd
 
 from ...datasets.errors import InputError
-from ..evaluation.provenance import provenance
 from ..evaluation.published_numbers import PaperTable, paper_files, read_published
 from ..evaluation.published_tables import Cells, TableRebuilder
+from ..evaluation.study import provenance
 from ..evaluation.wording import copies_note, join_notes
 from ..options.reproduce import ReproduceOptions
 from ..reporting.run_results import Results

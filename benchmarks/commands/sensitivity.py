@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ..evaluation.floors import FLOORS
+from ..evaluation.judged_pairs import FLOORS
 from ..evaluation.sensitivity_analysis import (
     BAND,
     POWER,
@@ -27,7 +27,7 @@ from ..runs.results import RunClock
 from ..runs.tables import MISSING, ResultTable, format_number
 from ..scoring.catalog import metric_style
 from ..scoring.unavailable_metrics import warn_unavailable
-from ..statistics.coefficients.registry import are_of_preferences, find_coefficient
+from ..statistics.coefficients.coefficient import are_of_preferences, find_coefficient
 
 _DRAWN_FROM = {
     "images": "drawn with replacement",

@@ -23,7 +23,6 @@ from ..evaluation.measured_dataset import (
     correlate_dataset,
     join_scores,
 )
-from ..evaluation.provenance import provenance
 from ..evaluation.rater_training import (
     HISTORY_FILE,
     RatingEstimates,
@@ -36,6 +35,7 @@ from ..evaluation.rater_training import (
     train_rater,
     write_card,
 )
+from ..evaluation.study import provenance
 from ..evaluation.training_designs import TrainingCorpus, TrainingJob, TrainingPlan, plan_jobs
 from ..options.train import TrainOptions
 from ..reporting.run_results import Results

@@ -25,7 +25,7 @@ from ..runs.tables import format_coefficient
 from ..scoring.catalog import read_config
 from ..scoring.corpus_scores import SystemScores
 from ..statistics.bootstrap import Interval
-from ..statistics.coefficients.registry import coefficient_names, find_coefficient
+from ..statistics.coefficients.coefficient import coefficient_names, find_coefficient
 from .caption_ranges import CaptionRange, find_mismatch, published_range
 from .published_numbers import read_numbers
 from .wording import join_notes

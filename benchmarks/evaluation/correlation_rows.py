@@ -17,14 +17,17 @@ import pandas as pd
 from ...metrics.base import Floats
 from ..runs.results import PEOPLE_SOURCE
 from ..statistics.coefficients.accuracy import Accuracy
-from ..statistics.coefficients.coefficient import CoefficientValue, PreferenceCoefficient
-from ..statistics.coefficients.registry import correlate, find_coefficient
+from ..statistics.coefficients.coefficient import (
+    CoefficientValue,
+    PreferenceCoefficient,
+    correlate,
+    find_coefficient,
+)
 from ..statistics.intervals import ExtraRow
 from ..statistics.panels import RatingPanel, make_rating_panel
 from ..statistics.preferences import MEAN_DIMENSION
-from ..statistics.rating_table import RatingTable
+from ..statistics.rating_table import CEILINGS, RatingTable, compute_ceilings
 from ..statistics.remarks import Note, Remark, Undefined, remark
-from ..statistics.virtual_raters import CEILINGS, compute_ceilings
 from .evaluation_set import EvaluationSet
 from .judged_pairs import both_orders
 from .wording import join_notes

@@ -12,11 +12,11 @@ import pandas as pd
 from ...metrics.base import Metric
 from ..runs.tables import ResultTable, format_coefficient, format_number, format_p_value
 from ..scoring.catalog import MetricStyle, metric_style
-from ..statistics.coefficients.registry import are_of_preferences, find_coefficient
+from ..statistics.coefficients.coefficient import are_of_preferences, find_coefficient
 from ..statistics.intervals import p_value_column
-from ..statistics.virtual_raters import CEILINGS
+from ..statistics.rating_table import CEILINGS
 from .correlation_rows import word_dimension
-from .floors import FLOOR_NOTES, FLOORS
+from .judged_pairs import FLOOR_NOTES, FLOORS
 from .measured_dataset import MeasuredDataset, row_key
 from .wording import (
     CORRECTION_LABELS,

@@ -21,10 +21,10 @@ from ..statistics.bootstrap import number_images
 from ..statistics.coefficients.coefficient import (
     CoefficientValue,
     RatingCoefficient,
+    find_coefficient,
     undefined_reason,
 )
 from ..statistics.coefficients.detection import DetectionCoefficient
-from ..statistics.coefficients.registry import find_coefficient
 from ..statistics.levels import correlate_at_level
 from ..statistics.preferences import PairOutcomes
 from ..statistics.remarks import Remark

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ...datasets.errors import InputError
 from ...metrics.neural.judge.pairs import ORDERS, PairJudgements
 from ..statistics.preferences import wilson_interval
-from .floors import count_words
+from .judged_pairs import count_words
 
 #: A judge's biases: `value` is the judge's share with its interval, `people` that of people on the same pairs.
 AUDIT_COLUMNS = ("bias", "value", "ci_low", "ci_high", "people", "n_pairs", "note")

@@ -1,4 +1,4 @@
-"""Comparisons of two captions as data points: outcomes for a metric, floors, and what people reach.
+"""Floors, which every metric has to beat; and comparisons of two captions as data points, with what people reach.
 
 `EvaluationSet.judged_pairs` makes them; `correlation_rows` and `measured_dataset` measure metrics on them.
 """
@@ -22,7 +22,35 @@ from ..statistics.preferences import (
     pair_differences,
 )
 from ..statistics.weighted_pairs import Floats, Ints
-from .floors import count_words
+
+#: The floors, as tables call them.
+FLOORS = {
+    "floor_random": "random scores",
+    "floor_length": "longer caption",
+    "floor_position": "first caption",
+}
+#: The floors that every table of preferences has.
+PAIR_FLOORS = ("floor_length", "floor_position")
+FLOOR_NOTES = {
+    "floor_random": "each score is a random number",
+    "floor_length": "the number of words in the caption",
+    "floor_position": "prefers the first caption of each pair",
+}
+
+
+def count_words(items: pd.DataFrame) -> pd.Series:
+    """Return the number of words of each caption, by item id."""
+    words = [float(len(caption.split())) for caption in items["caption"]]
+    return pd.Series(words, index=items["item_id"], dtype=np.float64)
+
+
+def floor_scores(items: pd.DataFrame) -> dict[str, pd.Series]:
+    """Return the scores of each floor of captions by item id; the random ones are the same in every run."""
+    random = np.random.default_rng(0).random(len(items))
+    return {
+        "floor_random": pd.Series(random, index=items["item_id"]),
+        "floor_length": count_words(items),
+    }
 
 
 @dataclass(frozen=True)
@@ -99,7 +127,7 @@ class JudgedPairs:
         ]
 
     def floors(self, items: pd.DataFrame) -> dict[str, Floats]:
-        """Return the differences of the floors of `floors.PAIR_FLOORS`.
+        """Return the differences of the floors of `PAIR_FLOORS`.
 
         Args:
             items: columns `item_id, caption`.

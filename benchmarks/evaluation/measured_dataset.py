@@ -32,7 +32,7 @@ from ..scoring.protocol import Protocol
 from ..scoring.score_store import ScoreStore
 from ..scoring.scorer import Scorer, metric_caveats, score_all
 from ..statistics.bootstrap import Interval, StatisticsOptions, count_blocks
-from ..statistics.coefficients.registry import find_coefficient, list_coefficients
+from ..statistics.coefficients.coefficient import find_coefficient, list_coefficients
 from ..statistics.disattenuation import disattenuate
 from ..statistics.intervals import (
     RowKey,
@@ -54,7 +54,7 @@ from .correlation_rows import (
     word_rows,
 )
 from .evaluation_set import EvaluationSet
-from .floors import FLOOR_NOTES, floor_scores
+from .judged_pairs import FLOOR_NOTES, floor_scores
 from .wording import join_notes
 
 #: Point estimates alone, without intervals or ranks.
@@ -215,9 +215,9 @@ def correlate_dataset(
     Args:
         scored: the scores.
         progress: advanced by each block of replicates and pair of metrics.
-        ceilings: whether to add rows of `virtual_raters.CEILINGS`.
-        floors: whether to add rows of `floors.FLOORS`.
-        pair_floors: whether to add rows of `floors.PAIR_FLOORS` to coefficients of preferences.
+        ceilings: whether to add rows of `rating_table.CEILINGS`.
+        floors: whether to add rows of `judged_pairs.FLOORS`.
+        pair_floors: whether to add rows of `judged_pairs.PAIR_FLOORS` to coefficients of preferences.
         compares: whether every two metrics are compared, for rank clusters and tests.
         statistics: the kind of intervals and ranks.
         tests: of differences, beside the bootstrap, on which rank clusters rest.

@@ -34,7 +34,7 @@ from ..statistics.bradley_terry import (
 from ..statistics.significance import MetricDifference, PairedTest, two_sided_p_value
 from ..statistics.weighted_pairs import Floats, Statistic
 from .evaluation_set import EvaluationSet
-from .floors import FLOORS, PAIR_FLOORS
+from .judged_pairs import FLOORS, PAIR_FLOORS
 from .system_battles import Battles, BattleSet
 from .system_ranking import (
     ORDER_COLUMNS,

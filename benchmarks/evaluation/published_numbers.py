@@ -19,7 +19,7 @@ from ...datasets.errors import InputError
 from ..runs.results import parse_missing_note
 from ..scoring.catalog import dataset_names, read_config, usual_protocol
 from ..scoring.protocol import CHOICES, Protocol
-from ..statistics.coefficients.registry import find_coefficient
+from ..statistics.coefficients.coefficient import find_coefficient
 from .wording import join_notes
 
 #: The choices of a protocol that decide whether two numbers can be compared.

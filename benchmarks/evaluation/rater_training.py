@@ -29,7 +29,7 @@ from ...metrics.rows import Rows
 from ..runs.results import describe_environment, to_csv
 from ..runs.tables import ResultTable, format_number
 from ..scoring.catalog import metric_style
-from ..statistics.coefficients.registry import correlate, find_coefficient
+from ..statistics.coefficients.coefficient import correlate, find_coefficient
 from .measured_dataset import MeasuredDataset
 from .training_designs import TrainingCorpus, TrainingJob, TrainingPlan
 

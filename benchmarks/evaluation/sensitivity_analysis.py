@@ -23,7 +23,7 @@ from ..statistics.coefficients.coefficient import CoefficientValue
 from ..statistics.levels import prepare_at_level
 from ..statistics.remarks import Undefined, remark
 from .evaluation_set import EvaluationSet
-from .floors import count_words
+from .judged_pairs import count_words
 from .length_bands import compute_band_accuracies, cut_bands
 from .study import StudiedDataset
 from .wording import join_notes

@@ -18,7 +18,7 @@ from ...datasets.errors import InputError
 from ..statistics.bradley_terry import elo_ratings, find_groups
 from ..statistics.weighted_pairs import Floats, Ints, Statistic
 from .evaluation_set import EvaluationSet
-from .floors import count_words
+from .judged_pairs import count_words
 
 WIN_COLUMNS = ("dataset", "dimension", "system_a", "system_b", "wins_a", "wins_b", "ties")
 ELO_COLUMNS = ("dataset", "dimension", "system", "elo", "lowest", "highest", "n_orders")

@@ -10,7 +10,7 @@ import pandas as pd
 from ...datasets.schema import CaptionSet
 from ..scoring.protocol import Protocol
 from ..statistics.bootstrap import StatisticsOptions
-from ..statistics.coefficients.registry import find_coefficient
+from ..statistics.coefficients.coefficient import find_coefficient
 
 if TYPE_CHECKING:
     from .evaluation_set import EvaluationSet

@@ -25,7 +25,7 @@ from ..runs.results import parse_missing_note
 from ..scoring.catalog import dataset_names, resolve_metrics, usual_protocol
 from ..scoring.protocol import Protocol
 from ..scoring.score_store import OWN
-from ..statistics.coefficients.registry import coefficient_names
+from ..statistics.coefficients.coefficient import coefficient_names
 from .reproduce import PaperSchema
 from .shared import FILE
 

@@ -22,7 +22,7 @@ from ...datasets.errors import InputError
 from ...metrics.base import Floats, later_options
 from ..scoring.catalog import dataset_names
 from ..scoring.protocol import Protocol
-from ..statistics.coefficients.registry import coefficient_names, find_coefficient
+from ..statistics.coefficients.coefficient import coefficient_names, find_coefficient
 from .yaml_tree import YamlTree, describe_value, parse_scalar
 
 FORMAT = 1

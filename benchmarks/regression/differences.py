@@ -15,7 +15,7 @@ from ...metrics.external import PythonFunction, ScoreFile
 from ..evaluation.measured_dataset import MeasuredDataset
 from ..runs.tables import ResultTable
 from ..runs.tables import format_number as printed
-from ..statistics.coefficients.registry import find_coefficient
+from ..statistics.coefficients.coefficient import find_coefficient
 from .baseline_file import (
     PARTS,
     Baseline,

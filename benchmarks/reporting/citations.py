@@ -21,7 +21,7 @@ from ..runs.tables import latex_escape
 from ..scoring.catalog import MetricStyle, read_config
 from ..scoring.protocol import Judged, Protocol
 from ..statistics.bootstrap import StatisticsOptions
-from ..statistics.coefficients.registry import are_of_preferences, find_coefficient
+from ..statistics.coefficients.coefficient import are_of_preferences, find_coefficient
 from .named_run import (
     NamedRun,
     describe_statistics,

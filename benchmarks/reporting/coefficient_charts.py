@@ -11,7 +11,7 @@ import pandas as pd
 from ...metrics.base import Floats
 from ..runs.tables import MISSING, ResultTable, format_coefficient, format_number, format_p_value
 from ..scoring.catalog import METRIC_KINDS
-from ..statistics.coefficients.registry import are_of_preferences, find_coefficient
+from ..statistics.coefficients.coefficient import are_of_preferences, find_coefficient
 from ..statistics.intervals import p_value_column
 from ..statistics.preferences import MEAN_DIMENSION
 from .figure_files import (

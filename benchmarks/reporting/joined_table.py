@@ -17,7 +17,7 @@ import pandas as pd
 
 from ...datasets.errors import InputError, unknown
 from ...datasets.reading.json_files import read_text
-from ..evaluation.floors import FLOOR_NOTES
+from ..evaluation.judged_pairs import FLOOR_NOTES
 from ..evaluation.published_numbers import (
     COMPARED_CHOICES,
     describe_choice,
@@ -27,7 +27,7 @@ from ..runs.finished_run import FinishedRun
 from ..runs.tables import MISSING
 from ..scoring.catalog import METRIC_KINDS
 from ..scoring.protocol import Protocol
-from ..statistics.coefficients.registry import are_of_preferences, find_coefficient
+from ..statistics.coefficients.coefficient import are_of_preferences, find_coefficient
 from .named_run import ColumnKey, NamedRun, describe_statistics, name_runs, shorten_hashes
 from .printed_table import (
     USUAL_CHOICES,

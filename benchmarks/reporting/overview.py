@@ -14,9 +14,9 @@ from ..evaluation.wording import CORRECTION_LABELS, interval_words
 from ..runs.tables import MISSING, ResultTable, format_coefficient
 from ..scoring.protocol import Protocol
 from ..statistics.bootstrap import StatisticsOptions
-from ..statistics.coefficients.registry import are_of_preferences, find_coefficient
+from ..statistics.coefficients.coefficient import are_of_preferences, find_coefficient
 from ..statistics.preferences import MEAN_DIMENSION
-from ..statistics.virtual_raters import CEILINGS
+from ..statistics.rating_table import CEILINGS
 from .run_parts import RunDataset, ScoredCaptions
 
 #: Metric, dimension and coefficient.

@@ -14,13 +14,13 @@ from ..evaluation.wording import MEASURE_LABELS
 from ..runs.tables import ResultTable
 from ..statistics.rater_agreement import compute_measures
 from ..statistics.rating_table import (
+    CEILINGS,
     AgreementMeasure,
     RatingTable,
     count_by_level,
     nearest_level,
     scale_levels,
 )
-from ..statistics.virtual_raters import CEILINGS
 from .figure_files import (
     MUTED,
     SERIES,

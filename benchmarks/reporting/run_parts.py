@@ -16,15 +16,15 @@ import pandas as pd
 from ...datasets.errors import InputError
 from ...datasets.preferences import PREFERENCE_COLUMNS
 from ...datasets.schema import RATING_COLUMNS, Scale
-from ..evaluation.floors import FLOORS
+from ..evaluation.judged_pairs import FLOORS
 from ..evaluation.threshold_curves import Conjunction
 from ..runs.finished_run import FinishedRun
 from ..runs.results import BLAME_COLUMNS
 from ..runs.tables import format_coefficient, format_number
 from ..statistics.bootstrap import StatisticsOptions
-from ..statistics.coefficients.registry import find_coefficient
+from ..statistics.coefficients.coefficient import find_coefficient
 from ..statistics.intervals import p_value_column, rank_clusters
-from ..statistics.virtual_raters import CEILINGS
+from ..statistics.rating_table import CEILINGS
 
 #: The kinds of charts of datasets, with their titles.
 CHART_TITLES = {

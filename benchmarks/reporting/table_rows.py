@@ -20,7 +20,7 @@ from ..evaluation.published_numbers import (
 from ..runs.results import parse_missing_note
 from ..runs.tables import format_coefficient, format_number
 from ..scoring.catalog import METRIC_KINDS
-from ..statistics.coefficients.registry import find_coefficient
+from ..statistics.coefficients.coefficient import find_coefficient
 from .named_run import ColumnKey, NamedRun, style_of
 from .printed_table import GROUPS, CoefficientColumn, PrintedNumber
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from ..statistics.coefficients.registry import find_coefficient
+from ..statistics.coefficients.coefficient import find_coefficient
 
 if TYPE_CHECKING:
     from rich.table import Table as RichTable

@@ -25,8 +25,11 @@ from ...datasets.errors import InputError, unknown
 from ...datasets.reading.source_files import way_to_get_split
 from ...datasets.schema import CaptionSet
 from ...metrics.base import Metric
-from ..statistics.coefficients.coefficient import SystemCoefficient
-from ..statistics.coefficients.registry import coefficient_names, find_coefficient
+from ..statistics.coefficients.coefficient import (
+    SystemCoefficient,
+    coefficient_names,
+    find_coefficient,
+)
 from ..statistics.levels import LEVELS, level_column
 from ..statistics.preferences import TIE_POLICIES
 
@@ -117,7 +120,7 @@ class Protocol:
             `dataset`, or each system alone (`per_system`).
         systems: the systems whose rows are used; None for all.
         split: the split whose rows are used; None for all.
-        coefficients: any of `coefficients.registry.coefficient_names()`.
+        coefficients: any of `coefficient.coefficient_names()`.
         undefined: what happens if a score is undefined: the coefficient is NaN (`nan`), the data point or pair is
             left out and counted (`drop`), or the run stops (`error`).
         level: which data points are correlated: all (`pooled`), those of each image or system, with the mean over

@@ -16,7 +16,7 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from .bootstrap import Interval, StatisticsOptions, fisher_interval, resample, statistic_intervals
-from .coefficients.registry import find_coefficient
+from .coefficients.coefficient import find_coefficient
 from .levels import prepare_at_level
 from .panels import Panel, RatingPanel
 from .preferences import MEAN_DIMENSION, mean_interval, wilson_interval

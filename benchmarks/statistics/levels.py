@@ -24,9 +24,10 @@ from .coefficients.coefficient import (
     SystemCoefficient,
     SystemMeans,
     TieCoefficient,
+    correlate,
+    find_coefficient,
     undefined_reason,
 )
-from .coefficients.registry import correlate, find_coefficient
 from .remarks import Note, Remark, Undefined, remark
 from .weighted_pairs import Floats, Ints, Statistic, check_weights
 

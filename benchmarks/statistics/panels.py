@@ -14,8 +14,7 @@ import numpy as np
 import pandas as pd
 
 from .bootstrap import number_images
-from .coefficients.coefficient import Coefficient, PreferenceCoefficient
-from .coefficients.registry import find_coefficient
+from .coefficients.coefficient import Coefficient, PreferenceCoefficient, find_coefficient
 from .levels import prepare_at_level
 from .remarks import Undefined
 from .weighted_pairs import Floats, Ints, Mask, Statistic

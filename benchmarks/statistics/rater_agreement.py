@@ -15,11 +15,18 @@ import scipy
 from numpy.typing import NDArray
 
 from ...datasets.schema import Scale
-from .coefficients.coefficient import CoefficientValue
-from .coefficients.registry import correlate
-from .rating_table import AgreementMeasure, Floats, Ints, RatingTable, average_draws
+from .coefficients.coefficient import CoefficientValue, correlate
+from .rating_table import (
+    AgreementMeasure,
+    Floats,
+    Ints,
+    RatingTable,
+    average_draws,
+    compute_ceilings,
+    count_equal_pairs,
+    measure_virtual_raters,
+)
 from .remarks import Note, Remark, Undefined, remark
-from .virtual_raters import compute_ceilings, count_equal_pairs, measure_virtual_raters
 
 #: Two raters with fewer items in common than this make no κ of their own.
 MIN_COMMON_ITEMS = 10

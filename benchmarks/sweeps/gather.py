@@ -33,7 +33,7 @@ from ..runs.tables import (
     latex_of,
     markdown_of,
 )
-from ..statistics.coefficients.registry import find_coefficient
+from ..statistics.coefficients.coefficient import find_coefficient
 from .sweep import JOB_FILE, JobOutcome, Sweep, count_states, read_sweep
 
 

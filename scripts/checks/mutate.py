@@ -67,7 +67,7 @@ TESTS = {
     "meteor/words": "index metric",
     "panels remarks": "significance",
     "kendall pairwise_accuracy pearson": "coefficient ../levels ../weighted_pairs",
-    "rater_agreement rating_table virtual_raters": "agreement_measures ../commands/agree",
+    "rater_agreement rating_table": "agreement_measures ../commands/agree",
     "weighted_pairs": "coefficients/pearson",
     "meteor/_kernel": "index metric",
     "meteor/jar_process": "../java",

@@ -25,7 +25,7 @@ from captau.benchmarks.evaluation.published_numbers import (
 )
 from captau.benchmarks.scoring.catalog import dataset_names, usual_protocol
 from captau.benchmarks.scoring.protocol import Protocol
-from captau.benchmarks.statistics.coefficients.registry import find_coefficient
+from captau.benchmarks.statistics.coefficients.coefficient import find_coefficient
 from captau.conf import group
 from captau.datasets import registry
 

@@ -16,7 +16,7 @@ import pandas as pd
 from ...benchmarks.reporting.rating_charts import difference_figure
 from ...benchmarks.runs.results import add_run_file, table_files, to_csv
 from ...benchmarks.runs.tables import ResultTable, format_number
-from ...benchmarks.statistics.coefficients.registry import correlate
+from ...benchmarks.statistics.coefficients.coefficient import correlate
 from ...benchmarks.statistics.rater_agreement import difference_histogram, stability
 from ...benchmarks.statistics.rating_table import AgreementMeasure
 from ...datasets.errors import InputError

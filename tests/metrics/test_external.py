@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from captau.benchmarks.statistics.virtual_raters import CEILINGS
+from captau.benchmarks.statistics.rating_table import CEILINGS
 from captau.datasets.errors import InputError
 from captau.metrics.external import PythonFunction, ScoreFile
 from captau.metrics.registry import metric

@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from captau.benchmarks.statistics.virtual_raters import fleiss_kappa
+from captau.benchmarks.statistics.rating_table import fleiss_kappa
 from captau.datasets.sources.caption_quality import CARD
 from tests.conftest import run_captau
 

@@ -11,8 +11,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from captau.benchmarks.statistics.coefficients.coefficient import correlate
 from captau.benchmarks.statistics.coefficients.pairwise_accuracy import calibrate_ties
-from captau.benchmarks.statistics.coefficients.registry import correlate
 from captau.benchmarks.statistics.levels import correlate_at_level
 from captau.benchmarks.statistics.weighted_pairs import RankedPairs
 

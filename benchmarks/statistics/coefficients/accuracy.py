@@ -8,8 +8,13 @@ from numpy.typing import ArrayLike, NDArray
 from ..preferences import PairOutcomes, mcnemar
 from ..remarks import Note, Undefined, remark
 from ..weighted_pairs import Floats, Ints, Statistic, check_units, check_weights
-from .coefficient import RESAMPLING_TESTS, CoefficientValue, PreferenceCoefficient, threshold_note
-from .registry import register
+from .coefficient import (
+    RESAMPLING_TESTS,
+    CoefficientValue,
+    PreferenceCoefficient,
+    register,
+    threshold_note,
+)
 
 # The number of pairs from which on SciPy's binomial test is faster than whole numbers.
 _MANY_PAIRS = 2000

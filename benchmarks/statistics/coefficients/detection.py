@@ -19,9 +19,9 @@ from .coefficient import (
     RatedPoints,
     RatingCoefficient,
     SystemMeans,
+    register,
 )
 from .kendall import kendall_p_value
-from .registry import register
 
 #: Scores × replicates that are laid out at once.
 MAX_CELLS = 4_000_000

@@ -10,8 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..weighted_pairs import Floats, WeightedPairs
-from .coefficient import PairCoefficient, RatedPoints
-from .registry import register
+from .coefficient import PairCoefficient, RatedPoints, register
 
 # SciPy's limits: the sizes of samples without ties for which it takes the exact test.
 _EXACT_POINTS, _EXACT_DISCORDANT = 33, 1

@@ -21,9 +21,9 @@ from .coefficient import (
     RatedPoints,
     SystemCoefficient,
     TieCoefficient,
+    register,
     threshold_note,
 )
-from .registry import register
 
 #: Distinct scores × distinct ratings up to which thresholds are searched: 240 MB of counts.
 MAX_CELLS = 10_000_000

@@ -20,8 +20,8 @@ from .coefficient import (
     RatedPoints,
     RatingCoefficient,
     SystemMeans,
+    register,
 )
-from .registry import register
 
 #: From here on the squares of scores overflow; Pearson's r of scaled scores is the same.
 LARGE = 1e150

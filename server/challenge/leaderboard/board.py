@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from ....benchmarks.scoring.catalog import metric_style
-from ....benchmarks.statistics.coefficients.registry import find_coefficient
+from ....benchmarks.statistics.coefficients.coefficient import find_coefficient
 from ....benchmarks.statistics.preferences import MEAN_DIMENSION
 from ..definition import Challenge
 from ..submissions import finite_or_none

@@ -9,13 +9,13 @@ import pandas as pd
 import pytest
 
 import captau
-from captau.benchmarks.evaluation.floors import PAIR_FLOORS
+from captau.benchmarks.evaluation.judged_pairs import PAIR_FLOORS
 from captau.benchmarks.runs.results import AGREEMENT_COLUMNS
 from captau.benchmarks.statistics.rater_agreement import (
     HALF_MEASURES,
     compute_measures,
 )
-from captau.benchmarks.statistics.virtual_raters import (
+from captau.benchmarks.statistics.rating_table import (
     CEILINGS,
 )
 from captau.datasets.schema import CaptionSet, Card, Scale, make_items

@@ -10,11 +10,11 @@ import pandas as pd
 import pytest
 
 import captau
-from captau.benchmarks.evaluation.floors import PAIR_FLOORS
+from captau.benchmarks.evaluation.judged_pairs import PAIR_FLOORS
 from captau.benchmarks.runs.output_folder import OutputFolder
 from captau.benchmarks.runs.results import CORRELATION_COLUMNS, SCORE_COLUMNS, to_json
 from captau.benchmarks.scoring.catalog import resolve_metrics
-from captau.benchmarks.statistics.virtual_raters import CEILINGS
+from captau.benchmarks.statistics.rating_table import CEILINGS
 from captau.datasets.errors import InputError
 from tests.conftest import run_captau
 

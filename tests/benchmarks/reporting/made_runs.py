@@ -10,7 +10,7 @@ from typing import Any
 
 import pandas as pd
 
-from captau.benchmarks.evaluation.floors import FLOORS
+from captau.benchmarks.evaluation.judged_pairs import FLOORS
 from captau.benchmarks.reporting.run_results import Results
 from captau.benchmarks.runs.results import (
     FORMAT,
@@ -22,7 +22,7 @@ from captau.benchmarks.runs.results import (
 )
 from captau.benchmarks.scoring.catalog import MetricStyle, metric_style, usual_protocol
 from captau.benchmarks.scoring.protocol import Protocol
-from captau.benchmarks.statistics.virtual_raters import CEILINGS
+from captau.benchmarks.statistics.rating_table import CEILINGS
 from captau.datasets.registry import card
 from captau.metrics.registry import metric
 

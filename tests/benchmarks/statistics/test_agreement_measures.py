@@ -27,12 +27,14 @@ from captau.benchmarks.statistics.rater_agreement import (
     split_half_reliability,
     stability,
 )
-from captau.benchmarks.statistics.rating_table import RatingTable, count_by_level, scale_levels
-from captau.benchmarks.statistics.virtual_raters import (
+from captau.benchmarks.statistics.rating_table import (
     CEILINGS,
+    RatingTable,
     compute_ceilings,
+    count_by_level,
     fleiss_kappa,
     measure_virtual_raters,
+    scale_levels,
 )
 from captau.datasets.schema import Scale
 from tests.benchmarks.statistics.rating_matrices import table_of_matrix

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from captau.benchmarks.statistics.rating_table import count_by_level
-from captau.benchmarks.statistics.virtual_raters import (
+from captau.benchmarks.statistics.rating_table import (
     correlate_with_others,
+    count_by_level,
     fleiss_kappa,
     kendall_w,
     make_virtual_raters,

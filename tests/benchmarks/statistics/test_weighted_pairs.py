@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from captau.benchmarks.statistics import weighted_pairs
+from captau.benchmarks.statistics.coefficients.coefficient import correlate
 from captau.benchmarks.statistics.coefficients.kendall import TauB
 from captau.benchmarks.statistics.coefficients.pearson import Moments
-from captau.benchmarks.statistics.coefficients.registry import correlate
 from captau.benchmarks.statistics.weighted_pairs import RankedPairs
 from captau.datasets.errors import InputError
 from tests.benchmarks.statistics.weighted_samples import prepare_pooled

@@ -14,7 +14,7 @@ import pytest
 
 import captau
 from captau.benchmarks.cli.main import main
-from captau.benchmarks.evaluation.floors import PAIR_FLOORS
+from captau.benchmarks.evaluation.judged_pairs import PAIR_FLOORS
 from captau.datasets.registry import load
 from captau.server.challenge.client import ChallengeClient
 from captau.server.challenge.submission_files import read_replicates

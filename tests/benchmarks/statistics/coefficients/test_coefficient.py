@@ -4,14 +4,24 @@ from __future__ import annotations
 
 import math
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from captau.benchmarks.statistics.coefficients.coefficient import CoefficientValue
-from captau.benchmarks.statistics.coefficients.registry import correlate
+from captau.benchmarks.statistics.bootstrap import TESTS
+from captau.benchmarks.statistics.coefficients.coefficient import (
+    CoefficientValue,
+    are_of_preferences,
+    coefficient_names,
+    correlate,
+    find_coefficient,
+    list_coefficients,
+    register,
+)
+from tests.conftest import says
 
 OF_RATINGS = ("tau_c", "tau_b", "spearman", "pearson")
 OF_PAIRS = ("tau_a", "gamma", "pairwise_accuracy", "acc_eq")
@@ -193,3 +203,44 @@ def test_the_taus_count_pairs(points: list[tuple[int, int]]) -> None:
     assert correlate(x, y, "tau_b").value == pytest.approx(tau_b, abs=1e-12)
     tau_c = 2 * surplus * m / (n**2 * (m - 1))
     assert correlate(x, y, "tau_c").value == pytest.approx(tau_c, abs=1e-12)
+
+
+def test_coefficients_stand_in_the_fields_order() -> None:
+    assert coefficient_names() == [
+        *("tau_c", "tau_b", "tau_a", "gamma", "spearman", "pearson"),
+        *("pairwise_accuracy", "acc_eq", "soft_pairwise_accuracy"),
+        *("average_precision", "auroc", "accuracy"),
+    ]
+
+
+def test_each_says_how_it_is_printed_and_tested() -> None:
+    for coefficient in list_coefficients():
+        assert coefficient.symbol
+        assert coefficient.latex
+        assert coefficient.words
+        assert set(coefficient.tests) <= set(TESTS)
+        assert coefficient.bounds[1] == 1
+        assert coefficient.is_signed == (coefficient.bounds == (-1, 1))
+    assert find_coefficient("pearson").tests == ("bootstrap", "permutation", "williams")
+    assert find_coefficient("accuracy").tests == ("bootstrap", "permutation", "mcnemar")
+
+
+def test_docs_name_every_coefficient() -> None:
+    text = (Path(__file__).parents[4] / "docs" / "kinds.md").read_text(encoding="utf-8")
+    assert [name for name in coefficient_names() if f"`{name}`" not in text] == []
+
+
+def test_accuracy_alone_is_of_preferences() -> None:
+    names = coefficient_names()
+    marked = [n for n, is_marked in zip(names, are_of_preferences(names), strict=True) if is_marked]
+    assert marked == ["accuracy"]
+    accuracy, tau = find_coefficient("accuracy"), find_coefficient("tau_b")
+    assert [accuracy.is_summary(d) for d in ("mean", "style")] == [True, False]
+    assert tau.is_summary("style")
+
+
+def test_an_unknown_name_and_one_that_is_taken() -> None:
+    with says("unknown coefficient 'tau_d'", "tau_"):
+        find_coefficient("tau_d")
+    with pytest.raises(ValueError, match="accuracy is registered twice"):
+        register(type(find_coefficient("accuracy")))

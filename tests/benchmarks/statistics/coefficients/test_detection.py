@@ -11,7 +11,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from captau.benchmarks.statistics.coefficients import detection
-from captau.benchmarks.statistics.coefficients.registry import correlate
+from captau.benchmarks.statistics.coefficients.coefficient import correlate
 from captau.benchmarks.statistics.levels import LEVELS, correlate_at_level, prepare_at_level
 
 BOTH = ["average_precision", "auroc"]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from captau.benchmarks.statistics.coefficients.registry import correlate
+from captau.benchmarks.statistics.coefficients.coefficient import correlate
 
 
 @pytest.mark.parametrize("levels", [2, 5, None])

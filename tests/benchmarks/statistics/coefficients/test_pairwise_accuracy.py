@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from captau.benchmarks.statistics.coefficients import pairwise_accuracy as pairs
+from captau.benchmarks.statistics.coefficients.coefficient import correlate
 from captau.benchmarks.statistics.coefficients.pairwise_accuracy import (
     TieCalibration,
     calibrate_ties,
 )
-from captau.benchmarks.statistics.coefficients.registry import correlate
 from captau.benchmarks.statistics.weighted_pairs import RankedPairs
 
 laws = settings(max_examples=100)
