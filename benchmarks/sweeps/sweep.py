@@ -43,10 +43,10 @@ from omegaconf import DictConfig, OmegaConf
 from ...datasets.cores import count_cores
 from ...datasets.errors import InputError
 from ...datasets.paths import expand_home
-from ..runs.folder_claim import FolderClaim, FolderInUseError, claim_holder
 from ..runs.output_folder import write_file
 from ..runs.progress_bar import StepProgress
 from ..runs.results import to_json
+from .folder_claim import FolderClaim, FolderInUseError, claim_holder
 
 SWEEP_FILE = "sweep.json"
 JOB_FILE = "job.json"

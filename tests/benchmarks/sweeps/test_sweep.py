@@ -16,9 +16,9 @@ from pathlib import Path
 
 import pytest
 
-from captau.benchmarks.runs import folder_claim as claim
-from captau.benchmarks.runs.folder_claim import FolderClaim, FolderInUseError, claim_holder
+from captau.benchmarks.sweeps import folder_claim as claim
 from captau.benchmarks.sweeps import sweep as sweeps
+from captau.benchmarks.sweeps.folder_claim import FolderClaim, FolderInUseError, claim_holder
 from captau.benchmarks.sweeps.sweep import read_sweep
 from tests.benchmarks.sweeps.slurm import stand_in
 

@@ -1,7 +1,8 @@
 """Claims on folders: one worker at a time, on this machine or another that shares the file system.
 
 A claim is a file that its holder touches now and then: where the touching stopped, the holder is gone.
-No locks of the operating system: those of a network file system cannot be relied on.
+No locks of the operating system: those of a network file system cannot be relied on. And not filelock's soft locks,
+which stay for good where their holder died on another machine.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import time
 from pathlib import Path
 
 from ...datasets.errors import InputError
-from .output_folder import is_process_alive
+from ..runs.output_folder import is_process_alive
 
 #: How often a holder touches its claim, and after how long without it the holder is gone, in seconds.
 BEAT = 10.0
