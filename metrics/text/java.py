@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import hashlib
 import os
+import queue
 import subprocess
+import tempfile
 import threading
-import time
+from collections.abc import Sequence
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 from ...datasets.errors import InputError
 from ...datasets.paths import expand_home
@@ -29,6 +31,8 @@ OPTIONS = (
 
 #: Seconds without output after which a Java program counts as hung. METEOR loads in about 5.
 SILENCE = 300.0
+# Seconds that a process has to exit before it is killed.
+_EXIT_SECONDS = 5.0
 
 
 def java_program() -> str:
@@ -130,39 +134,83 @@ def _communicate(
             size_before, stdin = size, None
 
 
-class Watchdog:
-    """A thread that kills a process unless `reset` is called every `SILENCE` seconds.
+class StalledError(Exception):
+    """A process gave no answer within the time limit, and was stopped."""
 
-    Attributes:
-        has_killed: whether it killed the process.
+
+class JavaProcess:
+    """A Java program that reads requests from its standard input, and answers in lines.
+
+    Args:
+        arguments: behind the program's name.
+        folder: where it runs.
+
+    Raises:
+        InputError: if it does not start.
     """
 
-    def __init__(self, process: subprocess.Popen[bytes]) -> None:
-        self.has_killed = False
-        self._process = process
-        self._done = threading.Event()
-        self._thread = threading.Thread(target=self._watch, daemon=True)
-        self._last_output = time.monotonic()
+    def __init__(self, arguments: Sequence[str], folder: Path) -> None:
+        self.program = java_program()
+        # A file and not a pipe: nobody reads it meanwhile, and a full pipe would block Java.
+        self.errors = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the process
+        pipe = subprocess.PIPE
+        try:
+            self.process = subprocess.Popen(
+                [self.program, *arguments], stdin=pipe, stdout=pipe, stderr=self.errors, cwd=folder
+            )
+        except OSError as error:
+            raise InputError(f"Java did not start: {self.program} ({error.strerror})") from error
+        self._lines = queue.SimpleQueue[bytes]()
+        threading.Thread(target=self._read, daemon=True).start()
 
-    def __enter__(self) -> Watchdog:
-        self._thread.start()
-        return self
+    @property
+    def is_alive(self) -> bool:
+        return self.process.poll() is None
 
-    def __exit__(self, *_: Any) -> None:
-        self._done.set()
-        self._thread.join()
+    @property
+    def is_usable(self) -> bool:
+        """Return whether it still runs, and is the configured Java."""
+        return self.is_alive and self.program == java_program()
 
-    def reset(self) -> None:
-        self._last_output = time.monotonic()
+    def _read(self) -> None:
+        assert self.process.stdout is not None
+        with suppress(ValueError):  # closed by `stop`
+            for line in self.process.stdout:
+                self._lines.put(line)
+        self._lines.put(b"")
 
-    def _watch(self) -> None:
-        seconds = SILENCE
-        while not self._done.wait(seconds):
-            seconds = self._last_output + SILENCE - time.monotonic()
-            if seconds <= 0:
-                self.has_killed = True
-                self._process.kill()
-                return
+    def read_line(self, seconds: float | None = None) -> bytes:
+        """Return the next line of the answer; empty where the process has ended.
+
+        Raises:
+            StalledError: if it takes longer than `seconds`, by default `SILENCE`.
+        """
+        try:
+            return self._lines.get(timeout=SILENCE if seconds is None else seconds)
+        except queue.Empty as error:
+            self.stop()
+            raise StalledError from error
+
+    def end(self, output: bytes = b"") -> tuple[int, str]:
+        """Wait for the process to end, or stop it; return its exit status and one line about it.
+
+        Args:
+            output: what stands for its errors where it wrote none.
+        """
+        with suppress(subprocess.TimeoutExpired):
+            self.process.wait(_EXIT_SECONDS)
+        self.process.kill()
+        status = self.process.wait()
+        self.errors.seek(0)
+        return status, exit_message(self.program, status, self.errors.read() or output)
+
+    def stop(self) -> None:
+        self.process.kill()
+        self.process.wait()
+        for stream in (self.process.stdin, self.process.stdout, self.errors):
+            with suppress(OSError):  # unwritten requests have no reader any more
+                if stream is not None:
+                    stream.close()
 
 
 def silence_message(program: str) -> str:

@@ -10,6 +10,8 @@ import pytest
 
 from captau.benchmarks.scoring.catalog import metric_style
 from captau.datasets.errors import InputError
+from captau.metrics import registry
+from captau.metrics.base import Metric
 from captau.metrics.registry import metric, metric_names, register, registered_name
 from tests.metrics.metric_samples import (
     REQUIRED,
@@ -139,3 +141,24 @@ def test_a_wrong_spec_is_an_error_in_one_line(spec, message):
 def test_a_name_is_registered_once():
     with pytest.raises(ValueError, match="bleu_4 is registered twice"):
         register("bleu_4")(Words)
+
+
+def test_a_registered_class_has_the_name_that_it_is_registered_under(monkeypatch):
+    """Fields that a name fixes tell several names apart; a class that extends another keeps its name."""
+    monkeypatch.setattr(registry, "_METRICS", dict(registry._METRICS))
+
+    @register("counted_words", least=1)
+    @register("counted_long_words", least=7)
+    @dataclass(frozen=True)
+    class Counted(Metric):
+        least: int = 1
+
+        def compute(self, rows):
+            return [float(sum(len(w) >= self.least for w in c.split())) for c in rows.captions]
+
+    class Extended(Counted):
+        pass
+
+    assert [Counted(n).name for n in (1, 7)] == ["counted_words", "counted_long_words"]
+    assert Extended(7).name == "counted_long_words"
+    assert metric("counted_long_words").spec == "counted_long_words(least=7)"

@@ -11,7 +11,6 @@ parameters for any language: equal words count, and all words alike.
 from __future__ import annotations
 
 import atexit
-import subprocess
 import tempfile
 import threading
 from contextlib import suppress
@@ -20,14 +19,7 @@ from pathlib import Path
 from typing import IO, Literal
 
 from ....datasets.errors import InputError
-from ..java import (
-    OPTIONS,
-    Watchdog,
-    exit_message,
-    java_program,
-    pycocoevalcap_file,
-    silence_message,
-)
+from ..java import OPTIONS, JavaProcess, StalledError, pycocoevalcap_file, silence_message
 from .index import read_function_words
 
 Code = Literal["auto", "en", "cs", "de", "es", "fr", "ru", "other"]
@@ -102,59 +94,35 @@ _running: dict[Setting, MeteorProcess] = {}
 def running_process(setting: Setting = ENGLISH) -> MeteorProcess:
     """Return the running process of a setting; start one if there is none, without waiting for it."""
     process = _running.get(setting)
-    if process is not None and process.program != java_program():
+    if process is not None and not process.is_usable:
         process.stop()
-    if process is None or not process.is_alive:
+        process = None
+    if process is None:
         process = _running[setting] = MeteorProcess(setting)
         atexit.register(process.stop)
     return process
 
 
-class MeteorProcess:
+class MeteorProcess(JavaProcess):
     """The Java program and its line protocol: SCORE returns statistics, EVAL returns scores."""
 
     def __init__(self, setting: Setting) -> None:
-        self.program = java_program()
         self.lock = threading.Lock()
-        # A file and not a pipe: nobody reads it meanwhile, and a full pipe would block Java.
-        self.errors = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the process
         jar = pycocoevalcap_file("meteor", "meteor-1.5.jar")
         # A fixed heap: by default Java takes a gigabyte more for the same speed.
-        command = [self.program, "-Xms1200m", "-Xmx1200m", "-XX:+UseParallelGC", *OPTIONS]
-        command += ["-jar", str(jar), "-", "-", "-stdio", *setting.jar_options]
+        arguments = ["-Xms1200m", "-Xmx1200m", "-XX:+UseParallelGC", *OPTIONS]
+        arguments += ["-jar", str(jar), "-", "-", "-stdio", *setting.jar_options]
         # Unless it is told so, the jar takes the English function words for every language.
         self.function_words = tempfile.NamedTemporaryFile()  # noqa: SIM115 - read when the process starts
         if setting.language.name != "english":
             self.function_words.write(read_function_words(jar, setting.language.name))
             self.function_words.flush()
-            command += ["-s", self.function_words.name]
-        try:
-            self.process = subprocess.Popen(
-                command,
-                cwd=jar.parent,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=self.errors,
-            )
-        except OSError as error:
-            raise InputError(f"Java did not start: {self.program} ({error.strerror})") from error
-
-    @property
-    def is_alive(self) -> bool:
-        return self.process.poll() is None
+            arguments += ["-s", self.function_words.name]
+        super().__init__(arguments, jar.parent)
 
     def stop(self) -> None:
-        self.process.kill()
-        self.process.wait()
-        for stream in (
-            self.process.stdin,
-            self.process.stdout,
-            self.errors,
-            self.function_words,
-        ):
-            with suppress(BrokenPipeError):  # unwritten requests have no reader any more
-                if stream is not None:
-                    stream.close()
+        super().stop()
+        self.function_words.close()
 
     def compute_statistics(
         self, candidates: list[str], references: list[tuple[str, ...]]
@@ -173,15 +141,14 @@ class MeteorProcess:
 
     def _exchange(self, lines: list[str], n_answers: int) -> list[str]:
         """Write lines and read as many answers as are expected; one thread at a time."""
-        stdin, stdout = self.process.stdin, self.process.stdout
+        stdin = self.process.stdin
         assert stdin is not None
-        assert stdout is not None
         with self.lock:
             # A thread writes, since either pipe may fill up.
             writer = threading.Thread(target=_write, args=(stdin, lines), daemon=True)
             writer.start()
             try:
-                answers = self._read(stdout, n_answers)
+                answers = self._read_answers(n_answers)
             except BaseException:
                 # Answers that are still unread (after Ctrl-C, say) would become those of the next rows.
                 self.process.kill()
@@ -191,26 +158,20 @@ class MeteorProcess:
             writer.join()
         return answers
 
-    def _read(self, stdout: IO[bytes], n_answers: int) -> list[str]:
+    def _read_answers(self, n_answers: int) -> list[str]:
         answers: list[str] = []
-        with Watchdog(self.process) as watchdog:
-            for _ in range(n_answers):
-                line = stdout.readline()
-                watchdog.reset()
-                if not line:
-                    raise InputError(
-                        f"METEOR stopped after {len(answers)} of {n_answers} rows. "
-                        f"{self._exit_message(watchdog.has_killed)}"
-                    )
-                answers.append(line.decode("utf-8").strip())
+        for _ in range(n_answers):
+            reason = ""
+            try:
+                line = self.read_line()
+            except StalledError:
+                line, reason = b"", silence_message(self.program)
+            if not line:
+                raise InputError(
+                    f"METEOR stopped after {len(answers)} of {n_answers} rows. {reason or self.end()[1]}"
+                )
+            answers.append(line.decode("utf-8").strip())
         return answers
-
-    def _exit_message(self, was_silent: bool) -> str:
-        status = self.process.wait()
-        self.errors.seek(0)
-        if was_silent:
-            return silence_message(self.program)
-        return exit_message(self.program, status, self.errors.read())
 
 
 def _write(stdin: IO[bytes], lines: list[str]) -> None:

@@ -15,8 +15,6 @@ import logging
 import os
 import queue
 import sqlite3
-import subprocess
-import tempfile
 import threading
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
@@ -27,7 +25,15 @@ from typing import Any
 
 from ....datasets.cores import count_cores
 from ....datasets.errors import InputError
-from ..java import OPTIONS, SILENCE, exit_message, java_program, pycocoevalcap_file, silence_message
+from ..java import (
+    OPTIONS,
+    SILENCE,
+    JavaProcess,
+    StalledError,
+    java_program,
+    pycocoevalcap_file,
+    silence_message,
+)
 from .models import load_jars
 
 #: A caption's scene graph: objects `[dog]`, attributes `[dog, brown]`, relations `[dog, grass, run on]`.
@@ -139,14 +145,8 @@ _CAPTIONS_PER_PARSER = 200
 _CONTAINER_MEMORY = Path("/sys/fs/cgroup/memory.max")
 # Java's exit status if it runs out of memory and was told to exit then.
 _OUT_OF_MEMORY = 3
-# Seconds that a process has to exit before it is killed.
-_EXIT_SECONDS = 5.0
 # Seconds that an idle process waits for more work.
 _IDLE_SECONDS = 15.0
-
-
-class StalledError(Exception):
-    """A process gave no answer within the time limit, and was stopped."""
 
 
 class DiedError(Exception):
@@ -161,7 +161,7 @@ class DiedError(Exception):
         self.status = status
 
 
-class SpiceProcess:
+class SpiceProcess(JavaProcess):
     """A Java that runs `spice.js`; `acquire` one, and `release` it.
 
     Args:
@@ -173,15 +173,13 @@ class SpiceProcess:
 
     def __init__(self, *, can_parse: bool) -> None:
         self.can_parse = can_parse
-        self._java = java_program()
-        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the process
         folder = pycocoevalcap_file("spice", "spice-1.0.jar").parent
         library = sorted((folder / "lib").glob("*.jar"))
         path = [folder / "spice-1.0.jar", *load_jars(), *library]
         # Scene graphs merge nodes in the order of a hash table whose hashes are random. With equal
         # hashes the order is that of insertion, and equal rows get equal scores.
         equal_hashes = ["-XX:+UnlockExperimentalVMOptions", "-XX:hashCode=2"]
-        command = [self._java, *OPTIONS, f"-Xmx{HEAP_GB}g", "-Xss64m", "-XX:+UseSerialGC"]
+        command = [*OPTIONS, f"-Xmx{HEAP_GB}g", "-Xss64m", "-XX:+UseSerialGC"]
         command += ["-XX:+ExitOnOutOfMemoryError", *([] if can_parse else equal_hashes)]
         command += [
             "-cp",
@@ -190,19 +188,11 @@ class SpiceProcess:
         ]
         command += ["-opt", "-1", str(Path(__file__).with_name("spice.js"))]
         command += ["parse"] if can_parse else []
-        pipe = subprocess.PIPE
-        try:
-            self.process = subprocess.Popen(
-                command, stdin=pipe, stdout=pipe, stderr=self._errors, cwd=folder
-            )
-        except OSError as error:
-            raise InputError(f"Java did not start: {self._java} ({error.strerror})") from error
-        self._answers: queue.Queue[bytes] = queue.Queue()
-        threading.Thread(target=self._read, daemon=True).start()
+        super().__init__(command, folder)
         try:
             self._answer(SILENCE)
         except StalledError as error:
-            raise InputError(silence_message(self._java)) from error
+            raise InputError(silence_message(self.program)) from error
         except DiedError as error:
             raise InputError(str(error)) from error
         except BaseException:
@@ -222,48 +212,15 @@ class SpiceProcess:
             self.process.stdin.flush()
         return self._answer(seconds)
 
-    @property
-    def is_usable(self) -> bool:
-        """Return whether it still runs, and is the configured Java."""
-        return self.process.poll() is None and self._java == java_program()
-
-    def stop(self) -> None:
-        self.process.kill()
-        self.process.wait()
-        for stream in (self.process.stdin, self.process.stdout, self._errors):
-            with suppress(OSError):
-                if stream is not None:
-                    stream.close()
-
-    def _read(self) -> None:
-        assert self.process.stdout is not None
-        with suppress(ValueError):  # closed by `stop`
-            for line in self.process.stdout:
-                self._answers.put(line)
-        self._answers.put(b"")
-
     def _answer(self, seconds: float) -> Any:
-        try:
-            line = self._answers.get(timeout=seconds)
-        except queue.Empty as error:
-            self.stop()
-            raise StalledError from error
+        line = self.read_line(seconds)
         try:
             return json.loads(line)
         except ValueError:
-            raise self._exit_error(line) from None
-
-    def _exit_error(self, output: bytes) -> DiedError:
-        """Describe how the process ended; one whose output is no answer is stopped."""
-        with suppress(subprocess.TimeoutExpired):
-            self.process.wait(_EXIT_SECONDS)
-        self.process.kill()
-        status = self.process.wait()
-        self._errors.seek(0)
-        # Java complains about too large a heap on its standard output.
-        error = DiedError(status, exit_message(self._java, status, self._errors.read() or output))
-        self.stop()
-        return error
+            # Java complains about too large a heap on its standard output.
+            error = DiedError(*self.end(line))
+            self.stop()
+            raise error from None
 
 
 # Idle processes. A reference at a time (`mean_over_single`) makes several passes over the rows, and

@@ -248,14 +248,10 @@ def test_meteor_interrupted_between_two_answers(no_process, monkeypatch):
     metric(METEOR).start()
     process = running()
 
-    class Interrupted:
-        def readline(self) -> bytes:
-            raise KeyboardInterrupt
+    def interrupt(*_: object) -> bytes:
+        raise KeyboardInterrupt
 
-        def close(self) -> None:
-            return
-
-    monkeypatch.setattr(process.process, "stdout", Interrupted())
+    monkeypatch.setattr(process, "read_line", interrupt)
     with pytest.raises(KeyboardInterrupt):
         metric(METEOR).score([DOG])
     assert not process.is_alive

@@ -36,7 +36,7 @@ def script(tmp_path, monkeypatch):
     monkeypatch.setattr(spice_java, "load_jars", list)
     monkeypatch.setattr(spice_models, "JARS", ())
     monkeypatch.setattr(spice, "tokenize_rows", lambda rows: (rows.captions, rows.references))
-    monkeypatch.setattr(spice_java, "_EXIT_SECONDS", 2.0)
+    monkeypatch.setattr(java_module, "_EXIT_SECONDS", 2.0)
     monkeypatch.setenv("CAPTAU_CACHE", str(tmp_path / "cache"))
     spice_java.stop_idle()
 
@@ -161,7 +161,7 @@ def test_a_process_that_was_stopped_leaves_no_file_open(parser):
     process = spice_java.acquire(can_parse=True)
     process.stop()
     pipes = process.process
-    assert all(file.closed for file in (pipes.stdin, pipes.stdout, process._errors))
+    assert all(file.closed for file in (pipes.stdin, pipes.stdout, process.errors))
 
 
 def test_a_process_that_starts_while_its_client_is_stopped_is_stopped(parser):
