@@ -89,7 +89,7 @@ def _show_log() -> None:
 
 def _run(words: list[str]) -> int:
     if words and words[0] in ("-sc", "--shell-completion"):
-        from .completion import complete
+        from .help import complete
 
         print(complete(words))
         return 0
@@ -133,11 +133,11 @@ def _run_command(command: Command, words: list[str]) -> int:
 def _read_own_files(command: Command, words: list[str]) -> list[str]:
     """Check the files of `--config-dir`, and put stored options in their places."""
     if folder := os.environ.get(CONFIG_DIR):
-        from ..options.config_dir import check_config_dir
+        from .own_files import check_config_dir
 
         check_config_dir(Path(folder))
     if any(word.startswith(("experiment=", "run=")) for word in words):
-        from .stored_options import expand_stored_options
+        from .own_files import expand_stored_options
 
         return expand_stored_options(command, words)
     return words

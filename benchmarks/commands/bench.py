@@ -23,7 +23,7 @@ from ..evaluation.judged_pairs import FLOORS
 from ..evaluation.measured_dataset import MeasuredDataset, correlate_dataset, score_dataset
 from ..evaluation.study import provenance
 from ..options.bench import BenchOptions, CompareOptions
-from ..options.from_python import measuring_arguments
+from ..options.shared import measuring_arguments
 from ..reporting.run_results import Results
 from ..runs.output_folder import run_into
 from ..runs.progress_bar import StepProgress

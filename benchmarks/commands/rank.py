@@ -27,8 +27,8 @@ from ..evaluation.system_ranking import (
     rank_systems,
     weigh_dimensions,
 )
-from ..options.from_python import measuring_arguments
 from ..options.rank import RankOptions, rank_all_dimensions
+from ..options.shared import measuring_arguments
 from ..reporting.run_results import Results
 from ..reporting.system_charts import system_figure, win_figures
 from ..runs.output_folder import run_into

@@ -27,8 +27,15 @@ from ..evaluation.caption_scores import (
     keep_captions,
     load_evidence,
 )
-from ..options.from_python import Captions, References, captions_from_python
-from ..options.score import DocumentFrequencyOptions, NamedFile, ScoreOptions, threshold_of
+from ..options.score import (
+    Captions,
+    DocumentFrequencyOptions,
+    NamedFile,
+    References,
+    ScoreOptions,
+    captions_from_python,
+    threshold_of,
+)
 from ..options.shared import statistics_of
 from ..reporting.corpus_score_tables import ScoreChoices, make_score_tables
 from ..reporting.run_results import Results

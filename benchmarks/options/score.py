@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias, TypeGuard
+
+import pandas as pd
 
 from ...datasets.caption_texts import NORMALISATIONS
 from ...datasets.errors import InputError, unknown
@@ -16,7 +19,15 @@ from ...metrics.text.tokens.ptb import Tokenize
 from ..scoring.catalog import resolve_metrics
 from ..statistics.bootstrap import StatisticsOptions
 from .declaration import Composed, Option, Options, option, part
-from .large import LARGE_ONLY, SMALL_ONLY, TRUST, FilterOptions, LargeOptions, is_large
+from .large import (
+    LARGE_ONLY,
+    SMALL_ONLY,
+    TRUST,
+    FilterOptions,
+    LargeOptions,
+    is_large,
+    is_large_path,
+)
 from .shared import (
     METRICS,
     ScoringOptions,
@@ -81,6 +92,115 @@ def _stem(path: Path) -> str:
     if path == STDIN:
         return "stdin"
     return path.with_suffix("").stem if path.suffix == ".gz" else path.stem
+
+
+#: Captions of one system, and a set of references: a file, or what its JSON would hold, or a DataFrame.
+Captions: TypeAlias = str | Path | Mapping[Any, str] | Sequence[Mapping[str, Any]] | pd.DataFrame
+References: TypeAlias = (
+    str
+    | Path
+    | Mapping[Any, Sequence[str]]
+    | Sequence[Mapping[str, Any]]
+    | Mapping[str, Any]
+    | pd.DataFrame
+)
+
+
+def captions_from_python(value: Any, key: str) -> tuple[NamedFile, ...]:
+    """Return candidates or references, `key`, of one set or several, as `captau.score` takes them.
+
+    What is in memory becomes the JSON of a file, so that it is read and checked as a file is.
+
+    Raises:
+        InputError: where there is none, it is a large set, or it cannot be JSON.
+    """
+    if value is None:
+        return ()
+    paths = [value] if isinstance(value, str | Path) else value
+    if isinstance(paths, list | tuple) and all(isinstance(path, str | Path) for path in paths):
+        files = files_of([str(path) for path in paths], key)
+    elif (
+        isinstance(value, pd.DataFrame)
+        and value.columns.is_unique
+        and "system" in value.columns
+        and key == "candidates"
+    ):
+        if value["system"].isna().any():
+            raise InputError(
+                f"{key}: some rows have no value in the column 'system'; name their system"
+            )
+        by_system = value.groupby("system", sort=False, observed=True)
+        files = tuple(_in_memory(rows, key, str(name)) for name, rows in by_system)
+    elif _has_sets(value):
+        files = tuple(
+            NamedFile(str(name), expand_home(captions))
+            if isinstance(captions, Path)
+            else _in_memory(captions, key, str(name))
+            for name, captions in value.items()
+        )
+    else:
+        files = (_in_memory(value, key),)
+    for file in files:
+        if file.content is None and is_large_path(str(file.path)):
+            raise InputError(
+                f"{key}: {file.path} is a large set, in shards; the command captau score takes it (docs/large_sets.md)"
+            )
+    return files
+
+
+def _has_sets(value: Any) -> TypeGuard[Mapping[str, Any]]:
+    """Say whether a value is a mapping of sets by name, and not one set."""
+    sets = (Path, pd.DataFrame, Mapping)
+    return (
+        isinstance(value, Mapping)
+        and "annotations" not in value  # COCO's form of one set
+        and any(isinstance(v, sets) or _is_list_of_rows(v) for v in value.values())
+    )
+
+
+def _is_list_of_rows(value: Any) -> bool:
+    return isinstance(value, list | tuple) and any(isinstance(row, Mapping) for row in value)
+
+
+def _in_memory(value: Any, key: str, name: str = "") -> NamedFile:
+    """Return captions in memory as a file's content.
+
+    Raises:
+        InputError: where they are of another kind.
+    """
+    where = f"{key} {name}".strip()
+    if not isinstance(value, Mapping | list | tuple | pd.DataFrame):
+        raise InputError(
+            f"{where}: a path, a dict, a list of dicts or a DataFrame is expected, and not {type(value).__name__}"
+        )
+    if isinstance(value, pd.DataFrame):
+        if not value.columns.is_unique:
+            raise InputError(f"{where}: two columns have one name; keep one")
+        value = value.to_dict("records")
+    elif isinstance(value, Mapping):
+        n_keys = len(value)
+        value = {str(k): v for k, v in value.items()}
+        if len(value) < n_keys:
+            raise InputError(
+                f"{where}: an image id is there twice, as a number and as text; keep one"
+            )
+    if key == "references" and isinstance(value, list | tuple):
+        is_row_per_image = any(isinstance(row, Mapping) and "references" in row for row in value)
+        values = value if is_row_per_image else [{"annotations": value}]
+    else:
+        values = [value]
+    try:
+        content = "\n".join(json.dumps(value, default=_plain) for value in values).encode()
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{where}: {error}; image ids and texts are expected") from error
+    return NamedFile(name or key, Path(where), content)
+
+
+def _plain(value: Any) -> Any:
+    """Return NumPy's numbers and arrays as Python's, for JSON."""
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    raise TypeError(f"a {type(value).__name__} is in it")
 
 
 def _keep_of(composed: Composed) -> tuple[str, float] | None:

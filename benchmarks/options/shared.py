@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, make_dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -16,10 +16,11 @@ from typing import Any, ClassVar
 from ...datasets.cache import keep
 from ...datasets.errors import InputError, unknown
 from ...datasets.paths import expand_home
+from ...datasets.schema import CaptionSet
 from ...datasets.shards.shard_rows import Columns
 from ...metrics.base import Metric
 from ...metrics.text.java import java_program
-from ..scoring.catalog import resolve_metrics
+from ..scoring.catalog import changes_of, resolve_metrics, usual_protocol
 from ..scoring.protocol import CHOICES, Choice, Protocol
 from ..scoring.score_store import OWN, Locations
 from ..statistics.bootstrap import StatisticsOptions
@@ -133,7 +134,7 @@ WEIGHTS_DOWNLOAD = Option(
 PLACES = (DATA_ROOT, OUTPUT_DIR, CACHE_ROOT, CACHE_SCORES, CACHE_USE)
 #: What a command has that reads data and serves it.
 SERVED = (DATA_ROOT, CACHE_ROOT, CACHE_USE)
-#: Options that stand for stored ones, which `cli.stored_options` puts in their place.
+#: Options that stand for stored ones, which `cli.own_files` puts in their place.
 STORED = (
     Option(
         "experiment",
@@ -449,6 +450,59 @@ class MeasuringOptions(ScoringOptions):
 
     datasets: dict[str, Protocol] = part(protocols_of, *DATASETS, NAMED_PROTOCOL, *PROTOCOL, *FILE)
     metrics: tuple[Metric, ...] = metrics_part(METRICS)
+
+
+def measuring_arguments(
+    dataset: str | CaptionSet | Sequence[str | CaptionSet],
+    metrics: str | Metric | Sequence[str | Metric],
+    *,
+    protocol: str | Mapping[str, Any] | None,
+    statistics: Mapping[str, Any] | None,
+    data_root: str | Path | None,
+    cache_root: str | Path | None,
+    output_dir: str | Path | None,
+    file: Mapping[str, Any] | None,
+) -> dict[str, Any]:
+    """Return the fields of `MeasuringOptions`, and `statistics`, for the arguments that `captau.bench` explains.
+
+    Raises:
+        InputError: on an unknown name, or an argument of another kind.
+    """
+    entries = list(dataset) if isinstance(dataset, list | tuple) else [dataset]
+    loaded = {entry.card.name: entry for entry in entries if isinstance(entry, CaptionSet)}
+    named = [e.card.name if isinstance(e, CaptionSet) else e for e in entries]
+    datasets = names_of(named if loaded else dataset)
+    changes = changes_of(protocol)
+    chosen_metrics = resolve_metrics(metrics)
+    statistics_options = statistics_of(statistics)
+    if file is not None and not isinstance(file, Mapping):
+        raise InputError(f"file is {file!r}; a dict of options is expected")
+    return {
+        "datasets": {
+            name: Protocol.resolve(name, usual_protocol(OWN if name in loaded else name), changes)
+            for name in datasets
+        },
+        "metrics": chosen_metrics,
+        "statistics": statistics_options,
+        "locations": Locations(
+            data_root=Path(data_root) if data_root else None,
+            cache_root=Path(cache_root) if cache_root else None,
+            output_dir=Path(output_dir) if output_dir else None,
+            file_options=dict(file or {}),
+            loaded=loaded,
+        ),
+        "configuration": {
+            "dataset": datasets,
+            **({"in_memory": ["dataset"]} if loaded else {}),
+            "metrics": [m.spec for m in chosen_metrics],
+            "protocol": changes,
+            "statistics": vars(statistics_options),
+            "data": {"root": data_root},
+            "cache": {"root": cache_root},
+            "output_dir": output_dir,
+            "file": dict(file or {}),
+        },
+    }
 
 
 COLUMNS = tuple(
