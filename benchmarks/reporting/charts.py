@@ -79,9 +79,13 @@ def _select_figures(
         for name in names
         if name.endswith(tuple(formats)) and name.startswith(tuple(kinds or [""]))
     ]
+    if not names:
+        raise InputError(
+            f"nothing to draw: {run.folder}, a run of captau {run.command}, has no figures; a command draws its own "
+            "where matplotlib is"
+        )
     if not chosen:
-        listed = ", ".join(names) or "none; captau draws figures where matplotlib is"
-        raise InputError(f"no figure of this kind and format; {run.folder} has {listed}")
+        raise InputError(f"no figure of this kind and format; {run.folder} has {', '.join(names)}")
     return figure_files.Figures({name: run.path_of(name).read_bytes() for name in chosen})
 
 
