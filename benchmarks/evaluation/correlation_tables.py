@@ -105,14 +105,14 @@ def _columns(measured: MeasuredDataset) -> list[_PrintedColumn]:
     columns: list[_PrintedColumn] = []
     grouped: Any = frame.groupby(["dimension", "coefficient"], sort=False)
     for (dimension, coefficient), rows in grouped:
-        found = find_coefficient(coefficient)
-        head, latex_head = found.symbol, found.latex
+        coefficient_object = find_coefficient(coefficient)
+        head, latex_head = coefficient_object.symbol, coefficient_object.latex
         if has_dimensions or dimension not in measured.protocol.dimension:
             label = measured.caption_set.card.label(dimension)
             head = f"{label} {head}"
             latex_head = f"{label.replace('_', ' ')} {latex_head}"
         contents = [("value", head, latex_head)]
-        if found.is_summary(dimension):
+        if coefficient_object.is_summary(dimension):
             if rows["ci_low"].notna().any():
                 contents.append(("width", "±", r"$\pm$"))
             if (dimension, coefficient) in ranked:
@@ -208,8 +208,8 @@ def difference_tables(
     tables: list[ResultTable] = []
     grouped: Any = measured.differences.groupby(["dimension", "coefficient"], sort=False)
     for (dimension, coefficient), differences in grouped:
-        found = find_coefficient(coefficient)
-        if not found.is_summary(dimension):
+        coefficient_object = find_coefficient(coefficient)
+        if not coefficient_object.is_summary(dimension):
             continue
         available_tests = [test for test in tests if test in set(differences["test"])]
         pairs = differences.groupby(["metric_a", "metric_b"], sort=False)
@@ -222,7 +222,7 @@ def difference_tables(
             )
             for _, pair in pairs
         ]
-        title = f"{measured.caption_set.card.title}, {dimension}: differences of {found.symbol}"
+        title = f"{measured.caption_set.card.title}, {dimension}: differences of {coefficient_object.symbol}"
         columns = ["difference", "from", "to", *(_TEST_LABELS[test] for test in available_tests)]
         notes = [
             f"from, to: {100 * statistics.level:g} % interval by resampling images; p is corrected for "

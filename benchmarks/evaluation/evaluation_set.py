@@ -120,7 +120,8 @@ class EvaluationSet:
         return [
             c
             for c in self.protocol.coefficients
-            if isinstance(found := find_coefficient(c), RatingCoefficient) and found.is_signed
+            if isinstance(coefficient_object := find_coefficient(c), RatingCoefficient)
+            and coefficient_object.is_signed
         ]
 
     @property

@@ -1,6 +1,7 @@
-"""Captioning systems compared by people's preferences: Bradley–Terry strengths with intervals and tests, and their tables.
+"""Captioning systems compared by people's preferences: Bradley–Terry strengths with intervals, tests and tables.
 
-`captau rank` calls `rank_by_preferences` and `preference_tables`; `statistics.bradley_terry` has the models, `system_battles` the counts.
+`captau rank` calls `rank_by_preferences` and `preference_tables`; `statistics.bradley_terry` has the models,
+`system_battles` the counts.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ VALIDATION_SHARE = 0.2
 
 @dataclass(frozen=True)
 class TrainingPlan:
-    """What is trained, and on which images.
+    """The rater to train, and the images that it learns from, is chosen by and is tested on.
 
     Attributes:
         recipe: of the rater.

@@ -186,43 +186,49 @@ def measure_words(
         by_k[fewer] = _points(ExpectedCounts.compute(uses, fewer, held_out), ones)
     expected = ExpectedCounts.compute(uses, uses.k, held_out)
     by_k[uses.k] = _points(expected, ones)
-    precision, recall = (by_k[uses.k][c].to_numpy() for c in ("precision", "recall"))
-    intervals = _intervals(expected, precision, recall, n_images, seed, progress)
-    # E[cw] = k p q an image, and the recall is p.
+    people_points = by_k[uses.k]
+    intervals = _intervals(expected, people_points, n_images, seed, progress)
+    parts = _find_parts(people, uses.words) if has_parts else [""] * len(uses.words)
     weight = np.asarray(expected.cw.sum(axis=0), dtype=float)
-    q = safe_ratio(weight, n_images * uses.k * recall)
-    at_recall, notes = np.full(len(uses.words), np.nan), [""] * len(uses.words)
+    frame = _make_frame(people, uses, people_points.assign(**intervals, part=parts), weight)
     if scores is not None:
-        at_recall, notes = precision_at_human_recall(scores, uses, held_out, recall)
-    notes = [
-        join_notes(note, _Q_ABOVE_ONE if share > 1 else "")
-        for note, share in zip(notes, q.tolist(), strict=True)
-    ]
-    frame = pd.DataFrame(
-        {
-            "dataset": people.name,
-            "word": uses.words,
-            "part": _find_parts(people, uses.words) if has_parts else [""] * len(uses.words),
-            "n_captions": np.asarray(uses.counts.sum(axis=0), dtype=np.int64),
-            "n_images": np.asarray((uses.counts > 0).sum(axis=0), dtype=np.int64),
-            "precision": precision,
-            "recall": recall,
-            **intervals,
-            "p": recall,
-            "q": q,
-            "k": uses.k,
-            "model_precision": model_precision(recall, uses.k),
-            "precision_at_human_recall": at_recall,
-            "note": notes,
-        },
-        columns=pd.Index(WORD_COLUMNS),
-    )
+        recall = people_points["recall"].to_numpy()
+        values, notes = precision_at_human_recall(scores, uses, held_out, recall)
+        frame["precision_at_human_recall"] = values
+        frame["note"] = list(map(join_notes, notes, frame["note"]))
     unused = [w for w in system_words if w not in uses.words]
     noun = "word" if len(unused) == 1 else "words"
     note = f"{len(unused)} {noun} of the scores that nobody uses left out" if unused else ""
-    return WordMeasures(
-        people, frame, by_k, fit_k(precision, recall), held_out, scores is not None, note
-    )
+    fitted_k = fit_k(*(people_points[c].to_numpy() for c in ("precision", "recall")))
+    return WordMeasures(people, frame, by_k, fitted_k, held_out, scores is not None, note)
+
+
+def _make_frame(
+    people: ImageCaptions, uses: WordUses, points: pd.DataFrame, weight: Floats
+) -> pd.DataFrame:
+    """Return the rows of `words.csv`, without a system's precision.
+
+    Args:
+        people, uses: the captions, and the uses of words in them.
+        points: a row a word, columns `part`, `precision`, `recall` and their intervals.
+        weight: the number of possible positives of each word, shape (n_words,).
+    """
+    recall = points["recall"].to_numpy()
+    # E[cw] = k p q an image, and the recall is p.
+    q = safe_ratio(weight, len(uses.image_ids) * uses.k * recall)
+    columns = {
+        "dataset": people.name,
+        "word": uses.words,
+        "n_captions": np.asarray(uses.counts.sum(axis=0), dtype=np.int64),
+        "n_images": np.asarray((uses.counts > 0).sum(axis=0), dtype=np.int64),
+        "p": recall,
+        "q": q,
+        "k": uses.k,
+        "model_precision": model_precision(recall, uses.k),
+        "precision_at_human_recall": np.nan,
+        "note": np.where(q > 1, _Q_ABOVE_ONE, "").tolist(),
+    }
+    return points.assign(**columns)[list(WORD_COLUMNS)]
 
 
 def _find_parts(people: ImageCaptions, words: Sequence[str]) -> list[str]:
@@ -244,8 +250,7 @@ def _usual_k(source: ImageCaptions) -> int:
 
 def _intervals(
     expected: ExpectedCounts,
-    precision: Floats,
-    recall: Floats,
+    points: pd.DataFrame,
     n_images: int,
     seed: int,
     progress: StepProgress,
@@ -253,7 +258,7 @@ def _intervals(
     """Compute percentile intervals over images, columns of `words.csv`."""
     names = ("precision", "recall")
     if n_images < 2:
-        undefined = np.full(len(precision), np.nan)
+        undefined = np.full(len(points), np.nan)
         return {f"{name}_{end}": undefined for name in names for end in ("low", "high")}
     options = StatisticsOptions(seed=seed)
     statistics = [expected.precision, expected.recall]
@@ -261,10 +266,10 @@ def _intervals(
         statistics, n_images, options.replicates, options.seed, advance=progress.advance
     )
     columns: dict[str, Floats] = {}
-    for name, values, drawn in zip(names, (precision, recall), replicates, strict=True):
+    for name, drawn in zip(names, replicates, strict=True):
         intervals = [
             resampling_interval(value, row, options)
-            for value, row in zip(values.tolist(), drawn, strict=True)
+            for value, row in zip(points[name].tolist(), drawn, strict=True)
         ]
         columns[f"{name}_low"] = np.array([interval.low for interval in intervals])
         columns[f"{name}_high"] = np.array([interval.high for interval in intervals])

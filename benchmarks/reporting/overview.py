@@ -98,9 +98,9 @@ class Overview:
     def head(self, column: tuple[str, str]) -> str:
         """Return the head of a column."""
         dimension, coefficient = column
-        found = find_coefficient(coefficient)
-        is_named = self.has_several_dimensions or found.is_of_preferences
-        return f"{dimension} {found.symbol}" if is_named else found.symbol
+        coefficient_object = find_coefficient(coefficient)
+        is_named = self.has_several_dimensions or coefficient_object.is_of_preferences
+        return f"{dimension} {coefficient_object.symbol}" if is_named else coefficient_object.symbol
 
     def format_value(self, metric: str, column: tuple[str, str]) -> str:
         """Return a coefficient as tables print it; empty where the run has no such row."""

@@ -87,8 +87,8 @@ def format_number(value: float, scale: float, decimals: int) -> str:
 
 def format_coefficient(value: float, coefficient: str) -> str:
     """Format a value as tables print the coefficient of a name."""
-    found = find_coefficient(coefficient)
-    return format_number(value, found.scale, found.decimals)
+    coefficient_object = find_coefficient(coefficient)
+    return format_number(value, coefficient_object.scale, coefficient_object.decimals)
 
 
 def format_p_value(value: float) -> str:

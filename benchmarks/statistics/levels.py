@@ -75,13 +75,13 @@ def correlate_at_level(
         return correlate(scores, ratings, coefficient)
     if reason := undefined_reason(scores, ratings):
         return CoefficientValue.undefined(reason)
-    found = find_coefficient(coefficient)
+    coefficient_object = find_coefficient(coefficient)
     groups = group_indices(keys[column])
     if level == "system":
-        return _correlate_systems(scores, ratings, keys, groups, found)
+        return _correlate_systems(scores, ratings, keys, groups, coefficient_object)
     name = column.removesuffix("_id")
-    if isinstance(found, TieCoefficient):
-        return _average_with_ties(scores, ratings, groups, found, name)
+    if isinstance(coefficient_object, TieCoefficient):
+        return _average_with_ties(scores, ratings, groups, coefficient_object, name)
     return average_over_groups(scores, ratings, groups, coefficient, name)
 
 
@@ -201,21 +201,17 @@ def prepare_at_level(
     Raises:
         ValueError: on unequal lengths or NaN.
     """
-    found = [find_coefficient(name) for name in coefficients]
-    places = [index for index, c in enumerate(found) if isinstance(c, RatingCoefficient)]
-    statistic = _prepare(
-        level,
-        RatedPoints(scores, ratings, unit),
-        keys,
-        [c for c in found if isinstance(c, RatingCoefficient)],
-    )
+    coefficient_objects = [find_coefficient(name) for name in coefficients]
+    of_ratings = [c for c in coefficient_objects if isinstance(c, RatingCoefficient)]
+    rated_rows = [coefficient_objects.index(coefficient) for coefficient in of_ratings]
+    statistic = _prepare(level, RatedPoints(scores, ratings, unit), keys, of_ratings)
 
     def with_gaps(weights: Floats) -> Floats:
-        values = np.full((len(found), weights.shape[1]), np.nan)
-        values[places] = statistic(weights)
+        values = np.full((len(coefficient_objects), weights.shape[1]), np.nan)
+        values[rated_rows] = statistic(weights)
         return values
 
-    return statistic if len(places) == len(found) else with_gaps
+    return statistic if len(rated_rows) == len(coefficient_objects) else with_gaps
 
 
 def _prepare(

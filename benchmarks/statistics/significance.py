@@ -168,8 +168,8 @@ def compare_metrics(
         for test in tests:
             results = _run_test(pair, test, replicates, options, len(panel.keys))
             for index, (dimension, coefficient) in enumerate(panel.keys):
-                found = panel.find_coefficient(coefficient)
-                if found is None or test in found.tests:
+                coefficient_object = panel.find_coefficient(coefficient)
+                if coefficient_object is None or test in coefficient_object.tests:
                     differences.append(
                         MetricDifference(
                             dimension=dimension,
@@ -352,9 +352,9 @@ def permutation_test(pair: MetricPair, options: StatisticsOptions) -> list[Paire
     for (_, coefficient), differences, value in zip(
         panel.keys, permuted, np.abs(pair.difference), strict=True
     ):
-        found = panel.find_coefficient(coefficient)
-        if found is not None and found.permutation_reason is not None:
-            results.append(PairedTest(remarks=(remark(found.permutation_reason),)))
+        coefficient_object = panel.find_coefficient(coefficient)
+        if coefficient_object is not None and coefficient_object.permutation_reason is not None:
+            results.append(PairedTest(remarks=(remark(coefficient_object.permutation_reason),)))
             continue
         lost = int(np.isnan(differences).sum())
         note = remark(Note.UNDEFINED_PERMUTATIONS, n_undefined=lost, permutations=n)
@@ -391,8 +391,8 @@ def _williams_test(pair: MetricPair) -> list[PairedTest]:
     if not isinstance(panel, RatingPanel):
         return results
     for index, (_, coefficient) in enumerate(panel.keys):
-        found = panel.find_coefficient(coefficient)
-        if found is None or "williams" not in found.tests:
+        coefficient_object = panel.find_coefficient(coefficient)
+        if coefficient_object is None or "williams" not in coefficient_object.tests:
             continue
         if panel.level != "pooled":
             results[index] = PairedTest(remarks=(remark(Undefined.WILLIAMS_AT_LEVEL),))

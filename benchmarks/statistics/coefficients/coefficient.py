@@ -422,7 +422,7 @@ def correlate(scores: Floats, ratings: Floats, coefficient: str) -> CoefficientV
         ValueError: on a coefficient of something else, or on unequal lengths.
         InputError: on an unknown coefficient.
     """
-    found = find_coefficient(coefficient)
-    if not isinstance(found, RatingCoefficient):
+    coefficient_object = find_coefficient(coefficient)
+    if not isinstance(coefficient_object, RatingCoefficient):
         raise ValueError(f"coefficient {coefficient} is not of scores and ratings")
-    return found.value(scores, ratings)
+    return coefficient_object.value(scores, ratings)

@@ -90,7 +90,7 @@ def rank_entries(
 def rank_submissions(
     scores: Mapping[int, float], replicates: Mapping[int, Floats], *, higher_is_better: bool = True
 ) -> dict[int, int]:
-    """Return the rank of each submission by one score (`significance.rank_clusters`).
+    """Return the rank of each submission by one score (`intervals.rank_clusters`).
 
     Args:
         scores: by submission number; undefined ones get no rank.
