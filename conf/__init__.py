@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 from functools import cache
 from importlib import resources
-from importlib.metadata import entry_points
 from pathlib import Path
 
 #: The entry-point group of packages that bring metrics; each entry is named as what it brings.
@@ -44,4 +43,6 @@ def own_files(name: str) -> dict[str, Path]:
 @cache
 def _packaged_metrics() -> frozenset[str]:
     """Return the names of other packages' metrics; installed packages are read once."""
+    from importlib.metadata import entry_points  # slow to import, and seldom needed
+
     return frozenset(entry_points(group=METRIC_PLUGINS).names)

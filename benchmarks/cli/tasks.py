@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterable, Sequence
 from contextvars import ContextVar
 from dataclasses import replace
 from functools import partial
-from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any
 
 from ...datasets.errors import InputError, escape_controls
@@ -97,16 +96,17 @@ def run_in_folder(
             so that a killed run keeps them.
         has_figures: whether to say, where matplotlib is missing, that figures are.
     """
-    from ..reporting.figure_files import NO_FIGURES, can_draw
-
     work = work or command.load_work()
     with _open_folder(options.locations.output_dir, command) as folder:
         writers = [lambda done: folder.write(done.files())] if by_dataset else []
         result = work(options, *writers)
         folder.write(result.files())
     _show_result(result, folder.path)
-    if has_figures and not can_draw():
-        print(NO_FIGURES)
+    if has_figures:
+        from ..reporting.figure_files import NO_FIGURES, can_draw
+
+        if not can_draw():
+            print(NO_FIGURES)
 
 
 #: Tasks of commands that write the results of each dataset, and of those with figures.
@@ -331,6 +331,8 @@ def compare_datasets(_: Command, options: Any) -> None:
 def run_web_command(command: Command, options: Any) -> int | None:
     """Run a command of the web side, which an entry point names: nothing here imports it."""
     gc.set_threshold(50_000, 20, 100)  # a server runs long, unlike other commands
+    from importlib.metadata import entry_points
+
     (entry,) = entry_points(group="captau.commands", name=command.slug)
     try:
         return entry.load()(options)

@@ -16,7 +16,6 @@ from ...metrics.base import Metric
 from ..scoring.catalog import resolve_metrics
 from .declaration import Composed, Option, Options, option, part, path_of
 from .shared import (
-    COLUMNS,
     check_choice,
     check_share,
     configuration_part,
@@ -29,6 +28,15 @@ ROWS = 4_000
 #: Options of `captau score` that only large sets have, and those that only small sets have.
 LARGE_ONLY = ("workers", "rows", "skip_corrupt", "work")
 SMALL_ONLY = ("partial", "stdout", "protocol.normalise")
+
+COLUMNS = tuple(
+    Option(f"columns.{name}", getattr(Columns, name), text, str, is_literal=True)
+    for name, text in {
+        "image_id": "the column of image ids",
+        "caption": "the column of captions",
+        "references": "the column of references",
+    }.items()
+)
 
 TRUST = Option(
     "trust",

@@ -17,7 +17,6 @@ from ...datasets.cache import keep
 from ...datasets.errors import InputError, unknown
 from ...datasets.paths import expand_home
 from ...datasets.schema import CaptionSet
-from ...datasets.shards.shard_rows import Columns
 from ...metrics.base import Metric
 from ...metrics.text.java import java_program
 from ..scoring.catalog import changes_of, resolve_metrics, usual_protocol
@@ -503,13 +502,3 @@ def measuring_arguments(
             "file": dict(file or {}),
         },
     }
-
-
-COLUMNS = tuple(
-    Option(f"columns.{name}", getattr(Columns, name), text, str, is_literal=True)
-    for name, text in {
-        "image_id": "the column of image ids",
-        "caption": "the column of captions",
-        "references": "the column of references",
-    }.items()
-)

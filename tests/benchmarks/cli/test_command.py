@@ -4,6 +4,33 @@ from __future__ import annotations
 
 from tests.terminal import run_in_terminal
 
+CAPTIONS = '{"1": "a dog runs", "2": "a cat sits"}'
+REFERENCES = '{"1": ["a dog runs fast"], "2": ["a cat sits down"]}'
+
+
+def test_each_command_runs_on_a_terminal(tmp_path):
+    """The simplest form of each command that needs no network, no optional package and no real data."""
+    (tmp_path / "c.json").write_text(CAPTIONS)
+    (tmp_path / "r.json").write_text(REFERENCES)
+    fast = ("metrics=rouge_1,rouge_2", "statistics.replicates=50")
+    for words in (
+        ("--help",),
+        ("bench", "--help"),
+        ("bench", *fast, "output_dir=run"),
+        ("rank", *fast),
+        ("agree", "draws=2"),
+        ("sensitivity", fast[0], "draws=10"),
+        ("complement", fast[0], "draws=2"),
+        ("score", "candidates=c.json", "references=r.json", fast[0]),
+        ("validate", "c.json"),
+        ("table", "run=run"),
+        ("cite", "run=run"),
+        ("data", "list"),
+    ):
+        status, shown = run_in_terminal(*words, folder=tmp_path)
+        assert status == 0, (words, shown)
+        assert "Traceback" not in shown
+
 
 def test_a_baseline_is_checked_and_two_runs_are_compared_on_a_terminal(tmp_path):
     baseline = ("check", "baseline=mine.yaml")
