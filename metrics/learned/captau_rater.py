@@ -16,6 +16,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 from typing import Any, ClassVar, cast
 
@@ -321,21 +322,15 @@ def compute_similarities(texts: TextStates, same_image: SameImage) -> Floats:
     """Compare each row's candidate with its references; columns `SIMILARITIES`, shape (n_rows, 6)."""
     similarities = np.empty((len(texts.candidates), len(SIMILARITIES)))
     # Rows with the same references stand together, so that these are read once.
-    order = sorted(range(len(similarities)), key=lambda row: texts.references[row])
-    previous: list[int] | None = None
-    references: list[_Texts] = []
+    order = sorted(range(len(similarities)), key=texts.references.__getitem__)
     with progress_counter("similarities, rows", len(order)) as advance:
-        for row in order:
-            if texts.references[row] != previous:
-                previous = texts.references[row]
-                references = _project_texts(texts, previous, same_image)
-            candidates = _project_texts(texts, [texts.candidates[row]], same_image)
-            similarities[row] = [
-                value
-                for pair in zip(candidates, references, strict=True)
-                for value in _compare(*pair)
-            ]
-            advance(1)
+        for own_references, rows in groupby(order, key=texts.references.__getitem__):
+            references = _project_texts(texts, own_references, same_image)
+            for row in rows:
+                candidates = _project_texts(texts, [texts.candidates[row]], same_image)
+                pairs = zip(candidates, references, strict=True)
+                similarities[row] = [value for pair in pairs for value in _compare(*pair)]
+                advance(1)
     return similarities
 
 

@@ -22,6 +22,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.util import find_spec
+from itertools import groupby
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -112,15 +113,12 @@ class BertScore(TextModelMetric):
         combine = np.max if self.references == "max" else np.mean
         scores = np.empty((len(rows), 3))
         # Rows of the same references stand together, so that these are read and normalised once.
-        order = sorted(range(len(rows)), key=lambda i: rows.references[i])
-        last: tuple[str, ...] | None = None
-        references: _Side | None = None
-        for i in order:
-            if rows.references[i] != last or references is None:
-                last = rows.references[i]
-                references = _Side(features[[position[r] for r in last]], weigh)
-            candidate = _Side(features[[position[rows.captions[i]]]], weigh)
-            scores[i] = combine(_matched(candidate, references, *padded[i]), axis=1)
+        order = sorted(range(len(rows)), key=rows.references.__getitem__)
+        for texts, same_rows in groupby(order, key=rows.references.__getitem__):
+            references = _Side(features[[position[r] for r in texts]], weigh)
+            for i in same_rows:
+                candidate = _Side(features[[position[rows.captions[i]]]], weigh)
+                scores[i] = combine(_matched(candidate, references, *padded[i]), axis=1)
         if baseline is not None:
             scores = (scores - baseline) / (1 - baseline)
         return scores[:, ("precision", "recall", "f").index(self.measure)]

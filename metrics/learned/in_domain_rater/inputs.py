@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import ClassVar
 
 import numpy as np
@@ -77,17 +78,14 @@ def compute_similarities(
 
     def compare_states(missing: list[int]) -> Iterator[tuple[list[int], list[Array]]]:
         # Rows with the same references stand together, so that these are read once.
-        order = sorted(missing, key=lambda i: texts.references[i])
-        previous: list[int] | None = None
-        references: _ReferenceStates | None = None
+        order = sorted(missing, key=texts.references.__getitem__)
         with progress_counter("similarities, rows", len(order)) as advance:
-            for i in order:
-                if texts.references[i] != previous or references is None:
-                    previous = texts.references[i]
-                    references = _ReferenceStates(texts.states(previous))
-                similarities = references.compare(texts.states([texts.candidates[i]])[0])
-                yield [i], [np.array(list(similarities.values()))]
-                advance(1)
+            for own_references, same_rows in groupby(order, key=texts.references.__getitem__):
+                references = _ReferenceStates(texts.states(own_references))
+                for i in same_rows:
+                    similarities = references.compare(texts.states([texts.candidates[i]])[0])
+                    yield [i], [np.array(list(similarities.values()))]
+                    advance(1)
 
     def compute_metrics(missing: list[int]) -> Iterator[tuple[list[int], list[Array]]]:
         yield missing, list(_compute_metrics(Rows(rows.frame.iloc[missing]), metrics))
