@@ -4,9 +4,7 @@ A metric is a frozen dataclass that says what it is: its parameters are its fiel
 `spec` (what a person types) and its `signature` (the key of stored scores). Who computes the scores is one
 of these fields, `backend`; subclasses do the work in `compute`, and everyone else calls `score`.
 
-A `WordMetric` says besides of each word of a caption how surely it is made up: `metrics.text.chair` and
-`metrics.neural.aloha` are such metrics; `evaluation.correlation_rows` holds their blame against the words that people mark, and
-the report page marks both.
+A `WordMetric` says besides of each word of a caption how surely it is made up, as `text/chair.py` does.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ from ..progress import progress_counter
 from ..registry import metric as make_metric
 from ..rows import Rows
 from .combination import ScoredExamples, learn_weights
-from .common.features import EncoderRecipe, TextStates, normalise, weigh_tokens
+from .common.encoder_recipe import EncoderRecipe, TextStates, normalise, weigh_tokens
 from .common.recipe import (
     Examples,
     RaterModel,

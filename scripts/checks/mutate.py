@@ -50,7 +50,7 @@ ROOT = Path(__file__).resolve().parents[2]
 TESTS = {
     "_kernels": "weighted_pairs",
     "alignment": "metric",
-    "penn_rules": "penn ../../../parity/penn",
+    "automaton penn_rules": "penn ../../../parity/penn",
     "bleu rouge": "../registry ../../parity/n_grams",
     "cider": "frequency_table ../registry ../../parity/n_grams",
     "chair": "../registry",

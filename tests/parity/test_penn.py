@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from captau.metrics.text.java import pycocoevalcap_file
-from captau.metrics.text.tokens import penn, penn_rules, ptb
+from captau.metrics.text.tokens import automaton, penn, penn_rules, ptb
 from tests.conftest import AWKWARD
 
 LEXER = "edu/stanford/nlp/process/PTBLexer.class"
@@ -126,10 +126,10 @@ def alphabet(jar) -> list[str]:
 
 
 def walk(
-    begin: penn.State, jar: JarAutomaton, start: int, alphabet: list[str]
-) -> Iterator[tuple[str, penn.State | None, int]]:
+    begin: automaton.State, jar: JarAutomaton, start: int, alphabet: list[str]
+) -> Iterator[tuple[str, automaton.State | None, int]]:
     """Yield each pair of states that a text leads to, with such a text, of one character and of more."""
-    pending: list[tuple[str, penn.State | None, int]] = [("", begin, start)]
+    pending: list[tuple[str, automaton.State | None, int]] = [("", begin, start)]
     visited = set[tuple[int, int, bool]]()
     for text, state, jar_state in pending:
         yield text, state, jar_state

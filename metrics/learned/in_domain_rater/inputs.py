@@ -31,7 +31,7 @@ from ...registry import metric as make_metric
 from ...rows import Rows
 from ...text.spice import models as spice_models
 from ..captau_rater import analyse_discriminants
-from ..common.features import TextStates, normalise, normalise_states, weigh_tokens
+from ..common.encoder_recipe import TextStates, normalise, normalise_states, weigh_tokens
 
 SPICE_METRICS = (
     *("spice", "spice_precision", "spice_recall", "spice_object", "spice_relation"),

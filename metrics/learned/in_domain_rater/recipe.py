@@ -30,7 +30,7 @@ from ...base import Floats
 from ...neural.models import resolve
 from ...neural.store import Array
 from ...rows import Rows
-from ..common.features import EncoderRecipe, TextStates
+from ..common.encoder_recipe import EncoderRecipe, TextStates
 from ..common.recipe import (
     Examples,
     RaterModel,

@@ -10,7 +10,8 @@ from typing import Any
 
 from ....datasets.errors import InputError
 from ..models import check_keys, transformers_hash
-from .endpoint import Answer, AnswerStore, Question
+from .answers import Answer, AnswerStore
+from .endpoint import Question
 
 
 @dataclass

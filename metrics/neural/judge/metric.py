@@ -20,7 +20,8 @@ from ...progress import advance_to, progress_counter
 from ...registry import register
 from ...rows import Rows
 from ..models import MODEL_LOCK, need_extra, resolve, transformers_folder, transformers_hash
-from .endpoint import Answer, AnswerFile, Answers, AnswerStore, Endpoint, Question, SpendingLimits
+from .answers import Answer, AnswerFile, Answers, AnswerStore
+from .endpoint import Endpoint, Question, SpendingLimits
 from .local_chat import LocalChat
 from .presets import Preset, UnusableError, load_preset, read_prompt, score_of
 

@@ -22,7 +22,7 @@ import yaml
 from ....datasets.errors import InputError
 from ....datasets.paths import expand_home
 from ....datasets.reading.json_files import read_text
-from .endpoint import Answer
+from .answers import Answer
 
 Inputs = Literal["image", "image_and_references", "references"]
 Reading = Literal["number", "json", "dollars", "choice"]

@@ -2,8 +2,8 @@
 
 Sources: the Treebank's tokenisation rules (Marcus et al. 1993; MacIntyre 1995), and the behaviour of
 Stanford's PTBTokenizer of CoreNLP 3.4.1, whose word lists and character sets these are.
-`tests/parity/test_penn.py` shows state by state that both have the same matches. `penn` parses the
-patterns and carries out the actions.
+`tests/parity/test_penn.py` shows state by state that both have the same matches. `automaton` parses the
+patterns, `penn` carries out the actions.
 
 A pattern is a regular expression: literals match in both cases, character classes as they are
 written, `{name}` stands for a pattern of `PARTS`, within a class for a set of `SETS`. At each place

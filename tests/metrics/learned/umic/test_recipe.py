@@ -12,7 +12,8 @@ from captau.datasets.sources import demo
 from captau.metrics.learned.common.recipe import Examples, make_recipe
 from captau.metrics.learned.common.training import TrainingSession
 from captau.metrics.learned.umic.metric import load_uniter, save_uniter
-from captau.metrics.learned.umic.recipe import PairTable, Schedule, UmicRecipe
+from captau.metrics.learned.umic.negatives import PairTable
+from captau.metrics.learned.umic.recipe import Schedule, UmicRecipe
 from captau.metrics.rows import Rows
 from tests.conftest import says
 

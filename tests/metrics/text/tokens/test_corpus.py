@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 
 from captau.metrics.registry import metric
 from captau.metrics.rows import Rows
+from captau.metrics.text.cider import ReferenceCorpus
 from captau.metrics.text.tokens import corpus as corpus_module
 from captau.metrics.text.tokens import ptb
-from captau.metrics.text.tokens.corpus import Corpus, ReferenceCorpus, spread
+from captau.metrics.text.tokens.corpus import Corpus, spread
 
 POOL = ["", "a dog", "a dog runs a dog", "runs a", "the cat", "it weighs 1 1/2 pounds", "dog " * 9]
 ROWS = st.lists(
