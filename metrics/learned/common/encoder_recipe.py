@@ -98,7 +98,7 @@ class EncoderRecipe(Recipe):
 
     @property
     def file_card(self) -> dict[str, str]:
-        """What the card of every file says."""
+        """The card of every file."""
         return {"encoder": transformers_hash(self.encoder_folder), "format": self.file_format}
 
     def _sign(self, *inputs: str) -> str:

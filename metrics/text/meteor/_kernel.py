@@ -53,7 +53,7 @@ def _compile(signature: Any) -> Callable[[Any], Any]:
     return decorate
 
 
-class _Texts(NamedTuple):
+class _WordedTexts(NamedTuple):
     """Texts, and the properties of their words; see `align`."""
 
     starts: Any
@@ -99,7 +99,7 @@ class _Matches(NamedTuple):
     cover: Any
 
 
-class _Pair(NamedTuple):
+class _TextPair(NamedTuple):
     """A candidate (1) and a reference (2): the number of each text, its first word, and its number of words."""
 
     text1: Any
@@ -212,7 +212,7 @@ def _add_match(
 
 
 @_inner
-def _share_synset(texts: _Texts, word1: Any, word2: Any) -> bool:
+def _share_synset(texts: _WordedTexts, word1: Any, word2: Any) -> bool:
     """Return whether two words share a synset; the synsets of each word are sorted."""
     set_first, sets = texts.set_first, texts.sets
     a, b = set_first[word1], set_first[word2]
@@ -379,7 +379,7 @@ def _search(
 
 
 @_inner
-def _match_words(matches: _Matches, texts: _Texts, pair: _Pair) -> int:
+def _match_words(matches: _Matches, texts: _WordedTexts, pair: _TextPair) -> int:
     """Add the matches of single words; return their number, negative if the texts are equal."""
     key, stem, mask = texts.key, texts.stem, texts.mask
     words1 = texts.words[pair.begin1 : pair.begin1 + pair.n1]
@@ -406,7 +406,7 @@ def _match_words(matches: _Matches, texts: _Texts, pair: _Pair) -> int:
 
 @_inner
 def _match_paraphrases(
-    matches: _Matches, n: Any, phrases: _Phrases, pair: _Pair, is_reference: Any, number: Any
+    matches: _Matches, n: Any, phrases: _Phrases, pair: _TextPair, is_reference: Any, number: Any
 ) -> int:
     """Add the matches of a text's phrases with their paraphrases in the other text.
 
@@ -457,7 +457,7 @@ def _align_uncontested(alignment: Any, matches: _Matches, n2: Any) -> int:
 
 
 @_inner
-def _summarise(row: Any, alignment: Any, table: Any, texts: _Texts, pair: _Pair) -> None:
+def _summarise(row: Any, alignment: Any, table: Any, texts: _WordedTexts, pair: _TextPair) -> None:
     """Write the statistics of an alignment."""
     words, function, begin1, begin2 = texts.words, texts.function, pair.begin1, pair.begin2
     row[:] = 0
@@ -528,7 +528,7 @@ def align(
         to_first, to: the paraphrases of each phrase (`select_paraphrases`).
         max_matches: the most matches of a pair.
     """
-    texts = _Texts(starts, words, key, stem, function, mask, set_first, sets)
+    texts = _WordedTexts(starts, words, key, stem, function, mask, set_first, sets)
     head, chain = np.empty(len(to_first), np.int32), np.empty(len(phrase), np.int32)
     stamp = np.full(len(to_first), -1, np.int64)
     phrases = _Phrases(occurrence_first, position, length, phrase, to_first, to, head, chain, stamp)
@@ -547,7 +547,7 @@ def align(
         text1, text2 = candidates[row], references[row]
         begin1, begin2 = starts[text1], starts[text2]
         n1, n2 = starts[text1 + 1] - begin1, starts[text2 + 1] - begin2
-        pair = _Pair(text1, begin1, n1, text2, begin2, n2)
+        pair = _TextPair(text1, begin1, n1, text2, begin2, n2)
         matches.cover[0, :n1] = 0
         matches.cover[1, :n2] = 0
         matches.lists[COUNT, :n2] = 0
