@@ -19,6 +19,14 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+
+def replace_surrogates(text: str) -> str:
+    """Return a text whose unpaired surrogates, which no encoding can hold, are U+FFFD."""
+    if text.isascii():
+        return text
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
 #: How long words are, in letters, in scripts that set no blanks between them: at most, on average over a text. Chinese
 #: and Japanese words have one to three letters, those of the other scripts three to seven.
 _WORD_LENGTHS = {"han": 3, "kana": 4, "thai": 8, "lao": 8, "khmer": 8, "myanmar": 8}

@@ -8,21 +8,26 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property, lru_cache
 from html import escape
-from importlib import resources
 from numbers import Real
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from .caption_texts import replace_surrogates
 from .errors import InputError
-from .preferences import PEOPLE, PREFERENCE_COLUMNS, check_preferences, make_preferences
+from .preferences import (
+    PEOPLE,
+    PREFERENCE_COLUMNS,
+    WORD_COLUMNS,
+    check_preferences,
+    check_words,
+    make_preferences,
+)
 
 #: Split and its upper bound on the unit interval, in order.
 SPLIT_BOUNDS = (("train", 0.64), ("validation", 0.80), ("test", 1.0))
-
-# Another number is another split; results would not be comparable any more.
-_SPLIT_SEED = "captau split 1"
+_SPLIT_SEED = "captau split 1"  # with another number, results would not be comparable any more
 
 
 @cache
@@ -37,46 +42,6 @@ def split_of(image_id: str) -> str:
     digest = hashlib.sha256(f"{_SPLIT_SEED}\0{image_id}".encode("utf-8", "surrogatepass")).digest()
     position = int.from_bytes(digest[:8], "big") / 2**64
     return next(name for name, bound in SPLIT_BOUNDS if position < bound)
-
-
-#: A row a word of a marked item (what blanks part): its place from 0, and 1 where people call it the fault, else 0.
-WORD_COLUMNS = ("item_id", "position", "word", "dimension", "value")
-
-
-def find_mismatch(words: Sequence[Any], caption: str) -> str:
-    """Say which of marked words is not the caption's, in their order; empty where all are and none is missing."""
-    expected = caption.split()
-    for index, word in enumerate(words):
-        if index >= len(expected) or word != expected[index]:
-            return f"the word {word!r} is not word {index + 1} of the caption"
-    if len(words) < len(expected):
-        return f"the word {expected[len(words)]!r} of the caption is not among them"
-    return ""
-
-
-def check_words(words: pd.DataFrame, captions: Mapping[str, str], where: str) -> None:
-    """Check marked words.
-
-    Args:
-        words: columns `WORD_COLUMNS`, an item's in their order.
-        captions: by item id.
-        where: the dataset, as messages begin with it.
-
-    Raises:
-        InputError: on a word of an item that is not there or that is not in its caption, on an item of which words
-            are missing, and on a mark other than 0 and 1.
-    """
-    for keys, marked in words.groupby(["item_id", "dimension"], sort=False):
-        item_id, dimension = map(str, keys if isinstance(keys, tuple) else (keys, ""))
-        if item_id not in captions:
-            raise InputError(f"{where}: a marked word is about '{item_id}', which is not an item")
-        reason = find_mismatch(marked["word"].tolist(), captions[item_id])
-        if not reason and marked["position"].tolist() != list(range(len(marked))):
-            reason = "their positions do not count up from 0"
-        if not reason and not marked["value"].isin((0, 1)).all():
-            reason = "a mark is neither 0 nor 1"
-        if reason:
-            raise InputError(f"{where}: item '{item_id}', marked words of {dimension}: {reason}")
 
 
 ITEM_COLUMNS = ("item_id", "image_id", "image", "caption", "references", "system", "split")
@@ -141,37 +106,6 @@ class SourceFile:
     also: tuple[str, ...] = ()
     split: str = ""
     optional: bool = False
-
-
-def github_file(
-    path: str, repository: str, commit: str, name: str, sha256: str = "", **attributes: Any
-) -> SourceFile:
-    """Return a file of a GitHub repository, downloaded from GitHub or else from a mirror.
-
-    Args:
-        path: where it lies in the data folder.
-        repository, commit, name: which file it is.
-        sha256, attributes: as of a `SourceFile`.
-    """
-    downloads = (
-        f"https://raw.githubusercontent.com/{repository}/{commit}/{name}",
-        f"https://cdn.jsdelivr.net/gh/{repository}@{commit}/{name}",
-    )
-    url = f"https://github.com/{repository}/blob/{commit}/{name}"
-    return SourceFile(path, attributes.pop("url", url), sha256, downloads=downloads, **attributes)
-
-
-@cache
-def bibliography() -> dict[str, str]:
-    """Return the entries of `citations.bib` by key; blank lines part them."""
-    text = (resources.files(__package__ or "") / "citations.bib").read_text(encoding="utf-8")
-    entries = text.rstrip("\n").split("\n\n")
-    return {entry.partition("{")[2].partition(",")[0]: entry for entry in entries}
-
-
-def bibtex(key: str) -> str:
-    """Return the entry of `citations.bib` with a key, for a card's `citation`."""
-    return bibliography()[key]
 
 
 @dataclass(frozen=True)
@@ -244,13 +178,6 @@ def item_ids(
         counts[key] = counts.get(key, 0) + 1
         out.append(key if counts[key] == 1 else f"{key}-{counts[key]}")
     return out
-
-
-def replace_surrogates(text: str) -> str:
-    """Return a text whose unpaired surrogates, which no encoding can hold, are U+FFFD."""
-    if text.isascii():
-        return text
-    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 def make_items(
@@ -467,9 +394,14 @@ class CaptionSet:
 
 
 class CaptionSetBuilder:
-    """The items, ratings and preferences of a dataset, added one by one; an item is called by its number from 0."""
+    """The items, ratings and preferences of a dataset, added one by one; an item is called by its number from 0.
 
-    def __init__(self) -> None:
+    Args:
+        joins_equal: whether equal items are one.
+    """
+
+    def __init__(self, joins_equal: bool = False) -> None:
+        self._joins_equal = joins_equal
         self._items: list[tuple[str, str, tuple[str, ...], str | None]] = []
         self._numbers: dict[tuple[str, str, tuple[str, ...], str | None], int] = {}
         self._ratings: list[tuple[int, str, str, float]] = []
@@ -482,22 +414,12 @@ class CaptionSetBuilder:
         references: tuple[str, ...] = (),
         system: str | None = None,
     ) -> int:
-        """Add an item, and return its number."""
-        self._items.append((image_id, caption, references, system))
-        return len(self._items) - 1
-
-    def find_item(
-        self,
-        image_id: str,
-        caption: str,
-        references: tuple[str, ...] = (),
-        system: str | None = None,
-    ) -> int:
-        """Return the number of the item with these values, which is added if it is new."""
-        key = (image_id, caption, references, system)
-        if key not in self._numbers:
-            self._numbers[key] = self.add_item(*key)
-        return self._numbers[key]
+        """Add an item, if it is new or equal ones are not joined, and return its number."""
+        item = (image_id, caption, references, system)
+        if not self._joins_equal or item not in self._numbers:
+            self._numbers[item] = len(self._items)
+            self._items.append(item)
+        return self._numbers[item]
 
     def rate(self, item: int, dimension: str, rater: str, value: float) -> None:
         """Add a rating of an item."""

@@ -21,6 +21,7 @@ import pyarrow.parquet as pq
 from ...datasets.cache import replacing
 from ...datasets.errors import InputError
 from ...datasets.reading.source_files import sha256
+from ...datasets.shards.kept_rows import copy_kept_rows
 from ...datasets.shards.shard_files import (
     Shard,
     find_shards,
@@ -34,7 +35,6 @@ from ...datasets.shards.shard_rows import (
     Columns,
     batch_rows,
     check_size,
-    copy_kept_rows,
     count_text_bytes,
     read_rows,
 )

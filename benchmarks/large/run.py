@@ -41,7 +41,6 @@ from ..scoring.unavailable_metrics import (
 )
 from .engines import open_engine
 from .part_rows import read_first_row, read_part
-from .part_scores import check_parts_suffice
 from .plan import RunPlan, describe_metric
 from .run_folder import FORMAT, MANIFEST, RECORD, RunFolder
 from .score_report import (
@@ -54,7 +53,7 @@ from .score_report import (
     report_scores,
 )
 from .stage_runner import Parts, StageRunner, choose_piece_rows, read_parts
-from .stages import STAGES, describe_file_error
+from .stages import STAGES, check_parts_suffice, describe_file_error
 
 
 def run(config: LargeOptions) -> LargeScores:

@@ -20,8 +20,8 @@ from ..runs.tables import ResultTable, format_number
 from ..scoring.catalog import metric_style
 from ..scoring.unavailable_metrics import add_unavailable_rows
 from .exact import DigitCounts, add_digit_counts, add_sums, compute_percentiles, sum_to_float
-from .part_scores import add_counts
 from .stage_runner import StageRunner
+from .stages import add_counts
 
 #: The percentiles that are reported.
 SHARES = (0.0, 1.0, 5.0, 10.0, 25.0, 50.0, 75.0, 90.0, 95.0, 99.0, 100.0)

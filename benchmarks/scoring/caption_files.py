@@ -8,10 +8,10 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
+from ...datasets.caption_texts import replace_surrogates
 from ...datasets.errors import InputError
 from ...datasets.reading.json_files import JsonSource, field, texts
 from ...datasets.reading.table import read_table
-from ...datasets.schema import replace_surrogates
 
 
 @dataclass(frozen=True)

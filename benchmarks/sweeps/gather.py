@@ -34,7 +34,8 @@ from ..runs.tables import (
     markdown_of,
 )
 from ..statistics.coefficients.coefficient import find_coefficient
-from .sweep import JOB_FILE, JobOutcome, Sweep, count_states, read_sweep
+from .jobs import JOB_FILE, JobOutcome, Sweep, read_sweep
+from .sweep import count_states
 
 
 @dataclass(frozen=True)

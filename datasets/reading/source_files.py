@@ -3,11 +3,36 @@
 from __future__ import annotations
 
 import hashlib
+from importlib import resources
 from pathlib import Path
 from typing import Any, Literal
 
 from ..errors import InputError, MissingFileError
 from ..schema import Card, SourceFile
+
+
+def github_file(
+    path: str, repository: str, commit: str, name: str, sha256: str = "", **attributes: Any
+) -> SourceFile:
+    """Return a file of a GitHub repository, downloaded from GitHub or else from a mirror.
+
+    Args:
+        path: where it lies in the data folder.
+        repository, commit, name: which file it is.
+        sha256, attributes: as of a `SourceFile`.
+    """
+    downloads = (
+        f"https://raw.githubusercontent.com/{repository}/{commit}/{name}",
+        f"https://cdn.jsdelivr.net/gh/{repository}@{commit}/{name}",
+    )
+    url = f"https://github.com/{repository}/blob/{commit}/{name}"
+    return SourceFile(path, attributes.pop("url", url), sha256, downloads=downloads, **attributes)
+
+
+def bibtex(key: str) -> str:
+    """Return the entry of `citations.bib` with a key, for a card's `citation`."""
+    text = (resources.files("captau.datasets") / "citations.bib").read_text(encoding="utf-8")
+    return next(entry for entry in text.strip().split("\n\n") if f"{{{key},\n" in entry)
 
 
 def find(root: Path, card: Card, source: SourceFile) -> Path:

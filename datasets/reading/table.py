@@ -20,8 +20,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from ..caption_texts import replace_surrogates
 from ..errors import InputError
-from ..schema import RATING_COLUMNS, CaptionSet, Card, Scale, make_items, replace_surrogates
+from ..schema import RATING_COLUMNS, CaptionSet, Card, Scale, make_items
 from .json_files import read_json, read_json_lines, read_text
 
 #: The bytes of a column that are read ahead; without a buffer Arrow reads the column of a row group whole.

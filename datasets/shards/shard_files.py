@@ -5,8 +5,13 @@ Object stores and other file systems behind a URL are opened by fsspec, with a t
 
 from __future__ import annotations
 
+import bz2
+import contextlib
 import glob
+import gzip
 import hashlib
+import io
+import lzma
 import os
 import re
 import threading
@@ -17,7 +22,7 @@ from copy import copy
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import IO, Any, TypeVar, cast
 
 from ..errors import InputError
 from ..paths import expand_home
@@ -333,6 +338,33 @@ def local_copy(shard: Shard, folder: Path) -> Generator[Path]:
     finally:
         if is_url(shard.path):
             path.unlink(missing_ok=True)
+
+
+@contextmanager
+def open_unpacked(path: Path, name: str) -> Generator[IO[bytes]]:
+    """Open a file's bytes, unpacked as its name says.
+
+    Raises:
+        EOFError: where a packed file is cut short.
+    """
+    with contextlib.ExitStack() as stack:
+        packed = "." + name.lower().rpartition(".")[2]
+        if packed in PACKINGS and not path.stat().st_size:
+            raise EOFError("it is empty")  # which not every library minds
+        if packed == ".gz":
+            yield cast("IO[bytes]", stack.enter_context(gzip.GzipFile(path)))
+        elif packed == ".bz2":
+            yield stack.enter_context(bz2.open(path))
+        elif packed == ".xz":
+            yield stack.enter_context(lzma.open(path))
+        elif packed in (".zst", ".lz4"):
+            codec = {".zst": "zstd", ".lz4": "lz4"}[packed]
+            import pyarrow as pa
+
+            source = stack.enter_context(pa.CompressedInputStream(pa.OSFile(str(path)), codec))
+            yield stack.enter_context(io.BufferedReader(source, 1 << 20))
+        else:
+            yield stack.enter_context(path.open("rb"))
 
 
 def check_unchanged(shard: Shard) -> None:

@@ -1,32 +1,25 @@
-"""The rows of a shard: read batch by batch into Arrow tables with `SCHEMA`, and copied into a new shard of its format.
+"""Reading the rows of a shard, batch by batch, into Arrow tables with `SCHEMA`.
 
 The samples of a WebDataset's tar are neighbouring members with one name up to the first dot.
 """
 
 from __future__ import annotations
 
-import bz2
-import contextlib
 import gzip
-import io
 import lzma
-import shutil
 import tarfile
-import tempfile
 import zlib
-from collections.abc import Collection, Generator, Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
 from pathlib import Path
 from tarfile import HeaderError, ReadError
-from typing import IO, Any, Self, cast
+from typing import IO, Any, Self
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from ..cache import replacing
+from ..caption_texts import replace_surrogates
 from ..download.archives import BoundedHeader
 from ..errors import InputError
 from ..reading.json_files import (
@@ -37,9 +30,8 @@ from ..reading.json_files import (
     parsed,
     texts,
 )
-from ..reading.table import BUFFER_BYTES, measure_row_group, open_parquet
-from ..schema import replace_surrogates
-from .shard_files import PACKINGS, Shard
+from ..reading.table import measure_row_group, open_parquet
+from .shard_files import Shard, open_unpacked
 
 #: The endings under which a sample may hold its caption, as a text or in JSON, and its image.
 TEXT_ENDINGS = ("txt", "caption")
@@ -403,31 +395,6 @@ def batch_rows(
         yield make_table()
 
 
-@contextmanager
-def open_unpacked(path: Path, name: str) -> Generator[IO[bytes]]:
-    """Open a file's bytes, unpacked as its name says.
-
-    Raises:
-        EOFError: where a packed file is cut short.
-    """
-    with contextlib.ExitStack() as stack:
-        packed = "." + name.lower().rpartition(".")[2]
-        if packed in PACKINGS and not path.stat().st_size:
-            raise EOFError("it is empty")  # which not every library minds
-        if packed == ".gz":
-            yield cast("IO[bytes]", stack.enter_context(gzip.GzipFile(path)))
-        elif packed == ".bz2":
-            yield stack.enter_context(bz2.open(path))
-        elif packed == ".xz":
-            yield stack.enter_context(lzma.open(path))
-        elif packed in (".zst", ".lz4"):
-            codec = {".zst": "zstd", ".lz4": "lz4"}[packed]
-            source = stack.enter_context(pa.CompressedInputStream(pa.OSFile(str(path)), codec))
-            yield stack.enter_context(io.BufferedReader(source, 1 << 20))
-        else:
-            yield stack.enter_context(path.open("rb"))
-
-
 @dataclass
 class _Sample:
     """The members of a WebDataset's tar under one key: their endings, and the content of those that are read."""
@@ -514,126 +481,3 @@ def _write_image(sample: _Sample, folder: Path, number: int, name: str) -> str:
     path = folder / f"{number}.{ending}"
     path.write_bytes(sample.parts[ending])
     return str(path)
-
-
-#: The most rows of a Parquet file that are read for a row group, and the most bytes of them.
-_GROUP_ROWS, _GROUP_BYTES = 1 << 16, 1 << 29
-#: How many of them are read at a time, a divisor of these rows: few, as a small file may repeat a long text in all rows.
-_COPIED_ROWS = 256
-#: The bytes of a sample of a tar that are held in memory; more of them wait in a temporary file.
-_SAMPLE_BYTES = 1 << 26
-
-
-def copy_kept_rows(path: Path, name: str, kind: str, is_kept: Sequence[bool], target: Path) -> None:
-    """Copy the rows of a shard that are kept, as they are and in its own format.
-
-    Args:
-        path: its file.
-        name: its path or URL, whose ending says how it is packed.
-        kind: of `ENDINGS`.
-        is_kept: whether each row is kept, in order.
-        target: the file to write; JSON lines and tar are packed by gzip where their name ends so, and
-            not at all else.
-    """
-    with ExitStack() as stack:
-        stream: Any = stack.enter_context(replacing(target))
-        if kind == "parquet":
-            _copy_kept_parquet_rows(path, is_kept, stream)
-            return
-        if name.lower().endswith(".gz"):
-            packed_stream = gzip.GzipFile(filename="", fileobj=stream, mode="wb", mtime=0)
-            stream = stack.enter_context(packed_stream)
-        if kind == "lines":
-            with open_unpacked(path, name) as lines:
-                rows = (line for line in lines if line.strip())
-                stream.writelines(
-                    line if line.endswith(b"\n") else line + b"\n"
-                    for line, row_is_kept in zip(rows, is_kept, strict=True)
-                    if row_is_kept
-                )
-        else:
-            _copy_kept_samples(path, name, is_kept, stream, target.parent)
-
-
-def _copy_kept_parquet_rows(path: Path, is_kept: Sequence[bool], stream: IO[bytes]) -> None:
-    """Write a row group for every `_GROUP_ROWS` rows that are read, or for fewer where these are long."""
-    with (
-        pq.ParquetFile(
-            path, page_checksum_verification=True, buffer_size=BUFFER_BYTES, pre_buffer=False
-        ) as file,
-        pq.ParquetWriter(stream, file.schema_arrow) as writer,
-    ):
-        ends = {file.metadata.num_rows}
-        if any(pa.types.is_dictionary(column.type) for column in file.schema_arrow):
-            # Each row group has categories of its own.
-            row_groups = map(file.metadata.row_group, range(file.num_row_groups))
-            ends |= set(accumulate(row_group.num_rows for row_group in row_groups))
-        end, n_bytes, tables = 0, 0, list[pa.Table]()
-        for batch in file.iter_batches(_COPIED_ROWS):
-            batch_bytes = batch.get_total_buffer_size()  # `nbytes` knows no views in PyArrow 21
-            if tables and n_bytes + batch_bytes > _GROUP_BYTES:
-                writer.write_table(_take_tables(tables))
-                n_bytes = 0
-            start, end = end, end + len(batch)
-            tables.append(_kept_rows(batch, is_kept[start:end]))
-            n_bytes += batch_bytes
-            if end in ends or end % _GROUP_ROWS == 0:
-                writer.write_table(_take_tables(tables))
-                n_bytes = 0
-
-
-def _take_tables(tables: list[pa.Table]) -> pa.Table:
-    """Empty a list of tables, so that memory holds them once, and return them as one."""
-    table = pa.concat_tables(tables)
-    has_slices = any(table.column(0).num_chunks > 1 for table in tables)
-    tables.clear()
-    return table if has_slices else table.combine_chunks()
-
-
-def _kept_rows(batch: pa.RecordBatch, is_kept: Sequence[bool]) -> pa.Table:
-    try:
-        return pa.table(batch.filter(pa.array(is_kept, pa.bool_())))
-    except pa.ArrowNotImplementedError:  # of views, which polars writes, pyarrow takes slices alone
-        slices = [batch.slice(i, 1) for i, row_is_kept in enumerate(is_kept) if row_is_kept]
-        return pa.Table.from_batches(slices, batch.schema)
-
-
-def _copy_kept_samples(
-    path: Path, name: str, is_kept: Sequence[bool], stream: Any, work: Path
-) -> None:
-    number, last_key = -1, ""
-    with (
-        open_unpacked(path, name) as source,
-        open_tar(source) as archive,
-        tarfile.open(fileobj=stream, mode="w|") as filtered,
-        tempfile.SpooledTemporaryFile(_SAMPLE_BYTES, dir=str(work)) as contents,
-    ):
-        members: list[tarfile.TarInfo] = []
-        endings: set[str] = set()
-
-        def flush() -> None:
-            nonlocal number
-            contents.seek(0)
-            if not endings.isdisjoint(CAPTION_ENDINGS):
-                number += 1
-                if is_kept[number]:
-                    for member in members:
-                        filtered.addfile(member, contents)
-                        # As in `list_members`.
-                        filtered.members.clear()  # pyright: ignore[reportAttributeAccessIssue]
-            contents.seek(0)
-            contents.truncate()
-            members.clear()
-            endings.clear()
-
-        for member, key, ending in list_members(archive, name, (*CAPTION_ENDINGS, *IMAGES)):
-            if key != last_key:
-                flush()
-                last_key = key
-            endings.add(ending)
-            members.append(member)
-            if content := archive.extractfile(member):
-                shutil.copyfileobj(content, contents)
-        flush()
-    if number + 1 != len(is_kept):
-        raise InputError(f"{name}: {number + 1:,} samples, where {len(is_kept):,} were scored")

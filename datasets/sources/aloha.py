@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import InputError
+from ..preferences import find_mismatch
 from ..reading.json_files import field, read_json_entries, texts
-from ..reading.source_files import find
+from ..reading.source_files import bibtex, find, github_file
 from ..registry import dataset
 from ..schema import (
     CaptionSet,
@@ -19,9 +20,6 @@ from ..schema import (
     Card,
     Scale,
     SourceFile,
-    bibtex,
-    find_mismatch,
-    github_file,
 )
 from .coco_captions import coco_id
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 from ..errors import InputError
 from ..reading.json_files import field, read_json_entries
-from ..reading.source_files import find
+from ..reading.source_files import bibtex, find
 from ..registry import dataset
-from ..schema import CaptionSet, CaptionSetBuilder, Card, SourceFile, bibtex
+from ..schema import CaptionSet, CaptionSetBuilder, Card, SourceFile
 
 DIMENSION = "overall"
 BATTLES = SourceFile(
@@ -39,7 +39,7 @@ def load_caparena(root: Path) -> CaptionSet:
         InputError: where the file is missing or malformed, a winner is neither system, or a system meets itself.
     """
     path = find(root, CARD, BATTLES)
-    builder = CaptionSetBuilder()
+    builder = CaptionSetBuilder(joins_equal=True)
     for number, (where, row) in enumerate(read_json_entries(path)):
         image = field(row, "img", str, where)
         systems = [field(row, f"source{side}", str, where) for side in (1, 2)]
@@ -52,7 +52,7 @@ def load_caparena(root: Path) -> CaptionSet:
                 f"{where}: 'winner' is '{winner}', neither '{systems[0]}' nor '{systems[1]}' nor equal"
             )
         a, b = (
-            builder.find_item(image, caption, system=system)
+            builder.add_item(image, caption, system=system)
             for caption, system in zip(captions, systems, strict=True)
         )
         side = "tie" if winner == "equal" else "ab"[systems.index(winner)]

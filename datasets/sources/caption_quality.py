@@ -20,10 +20,10 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from ..errors import InputError
-from ..reading.source_files import find, locate
+from ..reading.source_files import bibtex, find, locate
 from ..reading.table import Table, read_table
 from ..registry import dataset
-from ..schema import CaptionSet, Card, Scale, SourceFile, bibtex, make_items
+from ..schema import CaptionSet, Card, Scale, SourceFile, make_items
 
 _PAGE = "https://github.com/google-research-datasets/Image-Caption-Quality-Dataset"
 #: A pair of fewer answers than this, or of more skips than that, is dropped (section 3.2).

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from ..errors import InputError
 from ..reading.json_files import field, read_json, texts
-from ..reading.source_files import find, locate
-from ..schema import Card, SourceFile, github_file
+from ..reading.source_files import find, github_file, locate
+from ..schema import Card, SourceFile
 
 _COMMIT = "21722d93c6d3d38ead5b4a3848c85ab2e85963ec"
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ..errors import InputError
 from ..reading.json_files import read_text
-from ..reading.source_files import find
+from ..reading.source_files import bibtex, find, github_file
 from ..registry import dataset
 from ..schema import (
     CaptionSet,
@@ -19,8 +19,6 @@ from ..schema import (
     Card,
     Scale,
     SourceFile,
-    bibtex,
-    github_file,
 )
 
 COMMIT = "b9cd6c9c086113b9ad3d040522a85c776aff1225"

@@ -17,7 +17,7 @@ from typing import Any
 
 from ..errors import InputError
 from ..reading.json_files import field, rating, read_json, read_text, texts
-from ..reading.source_files import find, locate
+from ..reading.source_files import bibtex, find, locate
 from ..registry import dataset
 from ..schema import (
     CaptionSet,
@@ -25,7 +25,6 @@ from ..schema import (
     Card,
     Scale,
     SourceFile,
-    bibtex,
     format_rating,
     on_scale,
 )

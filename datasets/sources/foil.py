@@ -16,9 +16,9 @@ from typing import Any
 
 from ..errors import InputError
 from ..reading.json_files import field, read_json, texts
-from ..reading.source_files import find, locate
+from ..reading.source_files import bibtex, find, locate
 from ..registry import dataset
-from ..schema import CaptionSet, CaptionSetBuilder, Card, SourceFile, bibtex
+from ..schema import CaptionSet, CaptionSetBuilder, Card, SourceFile
 from .coco_captions import COCO_CAPTIONS, coco_id, read_captions
 from .fleur import COMMIT, fleur
 
@@ -124,11 +124,11 @@ def _from_original(path: Path, captions: Path) -> Iterator[Pair]:
 
 
 def _caption_set(pairs: Iterator[Pair]) -> CaptionSet:
-    builder = CaptionSetBuilder()
+    builder = CaptionSetBuilder(joins_equal=True)
     for pair_id, image_id, right, foiled, references, category in pairs:
         # Blanks alike, so that none of two captions is told by them.
         a, b = (
-            builder.find_item(image_id, " ".join(caption.split()), references)
+            builder.add_item(image_id, " ".join(caption.split()), references)
             for caption in (right, foiled)
         )
         builder.prefer(pair_id, a, b, category, "a")

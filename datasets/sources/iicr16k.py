@@ -15,10 +15,10 @@ from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 from ..errors import InputError
-from ..reading.source_files import find
+from ..reading.source_files import bibtex, find
 from ..reading.table import JudgementColumns, read_table
 from ..registry import dataset
-from ..schema import CaptionSet, Card, Scale, SourceFile, bibtex
+from ..schema import CaptionSet, Card, Scale, SourceFile
 from .coco_captions import all_coco_references, coco_id
 from .flickr8k import EXPERT_JSON, flickr8k_references, load_flickr8k_expert
 

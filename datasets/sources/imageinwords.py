@@ -14,9 +14,9 @@ from typing import Any
 
 from ..errors import InputError
 from ..reading.json_files import field, read_json_lines
-from ..reading.source_files import find
+from ..reading.source_files import bibtex, find, github_file
 from ..registry import dataset
-from ..schema import CaptionSet, CaptionSetBuilder, Card, SourceFile, bibtex, github_file
+from ..schema import CaptionSet, CaptionSetBuilder, Card, SourceFile
 
 _COMMIT = "96d393777e2528becd8a7afa1389eb4b65084793"
 DIMENSIONS = {

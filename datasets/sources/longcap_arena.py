@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from ..reading.source_files import bibtex
 from ..registry import dataset
-from ..schema import CaptionSet, Card, Scale, SourceFile, bibtex
+from ..schema import CaptionSet, Card, Scale, SourceFile
 from .polaris import read_hub
 
 _PAGE = "https://huggingface.co/datasets/Ka2ukiMatsuda/LongCap-Arena"

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from ..reading.source_files import bibtex, github_file
 from ..registry import dataset
-from ..schema import CaptionSet, Card, Scale, bibtex, github_file
+from ..schema import CaptionSet, Card, Scale
 from .polaris import read_hub, sources_of
 
 _PAGE = "https://huggingface.co/datasets/Ka2ukiMatsuda/Nebula"

@@ -11,9 +11,9 @@ from pathlib import Path
 
 from ..errors import InputError
 from ..reading.json_files import field, read_json, texts
-from ..reading.source_files import find
+from ..reading.source_files import bibtex, find
 from ..registry import dataset
-from ..schema import CaptionSet, CaptionSetBuilder, Card, bibtex
+from ..schema import CaptionSet, CaptionSetBuilder, Card
 from .fleur import COMMIT, fleur
 
 CATEGORIES = ("HC", "HI", "HM", "MM")
@@ -40,7 +40,7 @@ def load_pascal50s(root: Path) -> CaptionSet:
     """PASCAL-50S as preferences; a caption that stands in several pairs of an image is one item."""
     path = find(root, CARD, PAIRS)
     table = read_json(path)
-    builder = CaptionSetBuilder()
+    builder = CaptionSetBuilder(joins_equal=True)
     for category in CATEGORIES:
         for number, pair in enumerate(field(table, category, list, str(path))):
             where = f"{path}: {category}[{number}]"
@@ -49,6 +49,6 @@ def load_pascal50s(root: Path) -> CaptionSet:
             label = field(pair, "label", int, where)
             if len(captions) != 2 or label not in (0, 1):
                 raise InputError(f"{where}: two captions and a label of 0 or 1 are expected")
-            a, b = (builder.find_item(image_id, caption, references) for caption in captions)
+            a, b = (builder.add_item(image_id, caption, references) for caption in captions)
             builder.prefer(f"{category}-{number:04d}", a, b, category, "ab"[label])
     return builder.build(CARD)

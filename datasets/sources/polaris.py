@@ -14,10 +14,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePosixPath
 
 from ..errors import InputError
-from ..reading.source_files import find, locate_all
+from ..reading.source_files import bibtex, find, locate_all
 from ..reading.table import JudgementColumns, Table, read_table
 from ..registry import dataset
-from ..schema import CaptionSet, Card, Scale, SourceFile, bibtex
+from ..schema import CaptionSet, Card, Scale, SourceFile
 
 #: How splits are called in file names, and what they are called here.
 SPLITS = {"train": "train", "val": "validation", "test": "test"}

@@ -11,9 +11,9 @@ from pathlib import Path
 
 from ..errors import InputError
 from ..reading.json_files import field, rating, read_json_lines, texts
-from ..reading.source_files import find
+from ..reading.source_files import bibtex, find, github_file
 from ..registry import dataset
-from ..schema import CaptionSet, CaptionSetBuilder, Card, Scale, bibtex, github_file
+from ..schema import CaptionSet, CaptionSetBuilder, Card, Scale
 
 _COMMIT = "fd099b4f311d9c4fd24e6c58ef0df038ec1615f3"
 JUDGEMENTS = github_file(

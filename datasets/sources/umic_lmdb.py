@@ -23,10 +23,10 @@ import pandas as pd
 
 from ..errors import InputError
 from ..reading.json_files import field, rating, read_json, read_text, texts
-from ..reading.source_files import find, locate, sha256
+from ..reading.source_files import bibtex, find, github_file, locate, sha256
 from ..reading.table import read_table
 from ..registry import dataset
-from ..schema import CaptionSet, Card, Scale, SourceFile, bibtex, github_file, make_items
+from ..schema import CaptionSet, Card, Scale, SourceFile, make_items
 from .coco_captions import COCO_REFERENCES, coco_id, coco_references
 from .fleur import fleur
 from .flickr8k import TOKENS, flickr8k_references, read_token_file, references_of

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from captau.benchmarks.large import part_scores
+from captau.benchmarks.large import stages
 from captau.metrics.base import Metric
 from captau.metrics.neural import text
 from captau.metrics.registry import metric
@@ -99,7 +99,7 @@ COSTS: dict[int, float] = {}
 def test_the_batch_size_is_found_by_trial(costs, expected, monkeypatch):
     COSTS.clear()
     COSTS.update(costs)
-    monkeypatch.setattr(part_scores.time, "perf_counter", lambda: clock[0])
+    monkeypatch.setattr(stages.time, "perf_counter", lambda: clock[0])
     captions = [str(i) for i in range(600)]
     frame = pd.DataFrame({"caption": captions, "references": [()] * 600})
-    assert part_scores.fit_batch_size(Slow(), frame).parameters["batch_size"] == expected
+    assert stages.fit_batch_size(Slow(), frame).parameters["batch_size"] == expected

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from captau.benchmarks.cli.main import main
-from captau.benchmarks.sweeps.sweep import read_sweep
+from captau.benchmarks.sweeps.jobs import read_sweep
 
 CHEAP = ("statistics.replicates=50", "protocol.coefficients=[tau_c,pearson]")
 

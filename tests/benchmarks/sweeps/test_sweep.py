@@ -16,10 +16,10 @@ from pathlib import Path
 
 import pytest
 
-from captau.benchmarks.sweeps import folder_claim as claim
-from captau.benchmarks.sweeps import sweep as sweeps
+from captau.benchmarks.runs import folder_claim as claim
+from captau.benchmarks.sweeps import jobs
 from captau.benchmarks.sweeps.folder_claim import FolderClaim, FolderInUseError, claim_holder
-from captau.benchmarks.sweeps.sweep import read_sweep
+from captau.benchmarks.sweeps.jobs import read_sweep
 from tests.benchmarks.sweeps.slurm import stand_in
 
 pytestmark = pytest.mark.cluster
@@ -144,7 +144,7 @@ def test_a_sweep_that_cannot_start_leaves_nothing(captau, tmp_path, words, messa
     ("launcher", "extra"), [("joblib", "sweeps"), ("slurm", "sweeps"), ("ray", "ray")]
 )
 def test_a_missing_extra_is_one_line(captau, monkeypatch, launcher, extra):
-    monkeypatch.setattr(sweeps, "find_spec", lambda _: None)
+    monkeypatch.setattr(jobs, "find_spec", lambda _: None)
     status, _, err = captau("bench", "-m", f"hydra/launcher={launcher}", "metrics=[rouge_1]")
     assert status == 2
     assert err.startswith(f"captau: hydra/launcher={launcher} needs ")
@@ -248,7 +248,7 @@ def test_the_arguments_of_a_sweep_run_the_same_jobs():
 
 
 def read_sweep_of(jobs):
-    from captau.benchmarks.sweeps.sweep import Sweep
+    from captau.benchmarks.sweeps.jobs import Sweep
 
     return Sweep(Path("sweep"), "bench", tuple(jobs), (), ".")
 

@@ -13,10 +13,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from captau.datasets.caption_texts import replace_surrogates
 from captau.datasets.reading import json_files
 from captau.datasets.reading.json_files import STDIN, JsonSource, rating, read_json, read_json_lines
 from captau.datasets.reading.source_files import sha256
-from captau.datasets.schema import Scale, make_items, replace_surrogates
+from captau.datasets.schema import Scale, make_items
 from tests.conftest import AWKWARD, says
 
 ANY_TEXT = st.text(st.characters(exclude_categories=()), max_size=8)

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from captau.datasets.shards import shard_rows
-from captau.datasets.shards.shard_rows import copy_kept_rows
+from captau.datasets.shards import kept_rows
+from captau.datasets.shards.kept_rows import copy_kept_rows
 from tests.benchmarks.large.large_sets import put
 
 N_ROWS = 300
@@ -46,10 +46,10 @@ def filter_parquet(column: str, folder: Path, row_group_size: int = 70) -> pq.Pa
 def test_the_number_of_rows_that_are_read_at_a_time_changes_no_byte_of_a_copy(
     column: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(shard_rows, "_GROUP_ROWS", 128)
+    monkeypatch.setattr(kept_rows, "_GROUP_ROWS", 128)
     contents: set[bytes] = set()
     for n_rows in (128, 32, 1):
-        monkeypatch.setattr(shard_rows, "_COPIED_ROWS", n_rows)
+        monkeypatch.setattr(kept_rows, "_COPIED_ROWS", n_rows)
         filter_parquet(column, tmp_path)
         contents.add((tmp_path / "kept.parquet").read_bytes())
     assert len(contents) == 1
@@ -61,8 +61,8 @@ def test_row_groups_of_a_copy_have_fewer_rows_where_rows_are_long(
     column: str, row_group_size: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The columns with texts have more than 50 kB, and a row group of more rows than one has 8 kB at most."""
-    monkeypatch.setattr(shard_rows, "_GROUP_BYTES", 1 << 13)
-    monkeypatch.setattr(shard_rows, "_COPIED_ROWS", 4)
+    monkeypatch.setattr(kept_rows, "_GROUP_BYTES", 1 << 13)
+    monkeypatch.setattr(kept_rows, "_COPIED_ROWS", 4)
     metadata = filter_parquet(column, tmp_path, row_group_size).metadata
     if column != "numbers":
         assert metadata.num_row_groups >= 5
@@ -72,7 +72,7 @@ def test_row_groups_of_a_copy_have_fewer_rows_where_rows_are_long(
 def test_a_long_sample_of_a_tar_waits_in_a_file_and_is_copied_as_it_is(
     most_bytes: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(shard_rows, "_SAMPLE_BYTES", most_bytes)
+    monkeypatch.setattr(kept_rows, "_SAMPLE_BYTES", most_bytes)
     with tarfile.open(tmp_path / "a.tar", "w") as archive:
         for key, content in (("a", b"a" * 20), ("b", b"b"), ("no caption", b"c"), ("d", b"d" * 9)):
             put(archive, f"{key}.mp4", content)
