@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from captau.benchmarks.runs import folder_claim as claim
+from captau.benchmarks.sweeps import folder_claim as claim
 from captau.benchmarks.sweeps import jobs
 from captau.benchmarks.sweeps.folder_claim import FolderClaim, FolderInUseError, claim_holder
 from captau.benchmarks.sweeps.jobs import read_sweep
