@@ -42,6 +42,7 @@ from ..reporting.run_results import Results
 from ..runs.output_folder import run_into
 from ..runs.progress_bar import StepProgress
 from ..runs.results import FORMAT, RunClock, describe_environment, to_json
+from ..runs.tables import ResultTable
 from ..scoring.caption_files import CandidateFile, ReferenceFile, read_references, read_systems
 from ..scoring.catalog import metric_style, resolve_metrics
 from ..scoring.corpus_scores import (
@@ -70,6 +71,23 @@ class ScoreResults(Results):
     """
 
     caption_scores: CaptionScores
+
+    @classmethod
+    def make(
+        cls, scores: CaptionScores, run: dict[str, Any], tables: list[ResultTable]
+    ) -> ScoreResults:
+        """Make the results of these scores, with the files that they become."""
+        frames = {
+            "corpus.csv": scores.corpus_rows,
+            "scores.csv": scores.frame,
+            "items.parquet": scores.items,
+        }
+        if scores.differences is not None:
+            frames["differences.csv"] = scores.differences
+        files = {"corpus.json": to_json(scores.corpus)}  # null where the table's notes say why
+        if scores.kept_captions is not None:
+            files["kept.json"] = to_json(scores.kept_captions)
+        return cls(frames=frames, run=run, tables=tables, other_files=files, caption_scores=scores)
 
     @property
     def corpus(self) -> pd.DataFrame:
@@ -230,19 +248,9 @@ def run(config: ScoreOptions) -> ScoreResults:
     n_images = {name: sum(map(bool, file.texts.values())) for name, file in references.items()}
     choices = ScoreChoices(config.statistics, config.normalise, config.trust, config.keep)
     tables = make_score_tables(choices, metrics, missing, scores, n_images)
-    frames = {
-        "corpus.csv": scores.corpus_rows,
-        "scores.csv": scores.frame,
-        "items.parquet": scores.items,
-    }
-    if scores.differences is not None:
-        frames["differences.csv"] = scores.differences
-    other_files = {"corpus.json": to_json(scores.corpus)}  # null where the table's notes say why
-    if scores.kept_captions is not None:
-        other_files["kept.json"] = to_json(scores.kept_captions)
-    return ScoreResults(
-        frames=frames,
-        run={
+    return ScoreResults.make(
+        scores,
+        {
             **_record(config, scores, [*systems.values(), *references.values()]),
             "signatures": {m.spec: sign(m, [config.normalise]) for m in metrics},
             "metrics": {m.spec: vars(metric_style(m)) for m in metrics},
@@ -253,9 +261,7 @@ def run(config: ScoreOptions) -> ScoreResults:
             "scores_read_back": store.hits,
             **clock.record(),
         },
-        tables=tables,
-        other_files=other_files,
-        caption_scores=scores,
+        tables,
     )
 
 

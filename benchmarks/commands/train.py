@@ -119,10 +119,6 @@ def run(options: TrainOptions, folder: Path) -> TrainResults:
         if options.design != "folds":  # a fold's figures are of all folds
             _add_scores(jobs, trainings.cards, correlations, folder)
     means = _seed_means(correlations, options)
-    tables = [correlation_table(m, m.scored.metrics) for m in measured]
-    significance = None
-    if measured and options.metrics and options.statistics.uses_resampling:
-        significance = pd.concat([m.differences for m in measured], ignore_index=True)
     errors = error_rows(trainings.estimates)
     notes = design_notes(options, jobs, corpora)
     frames = {
@@ -132,13 +128,14 @@ def run(options: TrainOptions, folder: Path) -> TrainResults:
             ["rater", *HISTORY_COLUMNS]
         ],
     }
+    tables = [correlation_table(m, m.scored.metrics) for m in measured]
     tables = [replace(table, notes=[*table.notes, *notes]) for table in tables]
     tables += _mean_tables(means, options)
     if len(errors):
         frames["rating_errors.csv"] = errors
         tables.append(error_table(errors))
-    if significance is not None:
-        frames["significance.csv"] = significance
+    if measured and options.metrics and options.statistics.uses_resampling:
+        frames["significance.csv"] = pd.concat([m.differences for m in measured], ignore_index=True)
         tables.append(lead_table(measured, options.metrics))
     return TrainResults(
         frames,

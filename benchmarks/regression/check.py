@@ -52,7 +52,7 @@ SAMPLE, SEED, TOLERANCE, VERSIONS = 25, 0, 1e-9, "signatures"
 
 @dataclass(frozen=True)
 class CheckChoices:
-    """What a caller says of a check; None where the baseline, or its default, decides.
+    """Choices of a caller for a check; None where the baseline, or its default, decides.
 
     Attributes:
         dataset: its name.

@@ -193,9 +193,8 @@ def _columns(
             if len(set(values)) > 1
         )
         style = find_coefficient(coefficient)
-        rated = {
-            k[2] for k in keys if k[:2] == key[:2] and not find_coefficient(k[3]).is_of_preferences
-        }
+        same = [k for k in keys if k[:2] == key[:2]]
+        rated = {k[2] for k in same if not find_coefficient(k[3]).is_of_preferences}
         prefix = (
             f"{dimension.replace('_', ' ')} " if len(rated) > 1 or style.is_of_preferences else ""
         )

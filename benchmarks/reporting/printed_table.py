@@ -101,7 +101,7 @@ class RowGroup:
 
 @dataclass(frozen=True)
 class TableChoices:
-    """What of finished runs a joined table shows, and how.
+    """Choices of what a joined table shows of finished runs, and how.
 
     Attributes:
         intervals: `subscript` (both ends), `plusminus` (half the width) or `none`.
