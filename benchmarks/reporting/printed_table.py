@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-import csv
-import html
-import io
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from html import escape
 from itertools import accumulate, pairwise
 from typing import Any
 
 from ..runs.results import to_json
-from ..runs.tables import MISSING, latex_escape
+from ..runs.tables import (
+    MISSING,
+    ResultTable,
+    booktabs_table,
+    csv_lines,
+    latex_escape,
+    latex_row,
+    markdown_of,
+)
 from ..scoring.catalog import METRIC_KINDS
 from ..scoring.protocol import Protocol
 
@@ -45,6 +51,11 @@ class CoefficientColumn:
     over: str
     head: str
     latex: str
+
+    @property
+    def whole_head(self) -> str:
+        """The head where it cannot share a part with its neighbours."""
+        return f"{self.over} {self.head}".strip()
 
 
 @dataclass(frozen=True)
@@ -84,6 +95,11 @@ class TableRow:
     spec: str
     signature: str
     cells: tuple[PrintedNumber | None, ...]
+
+    @property
+    def sourced_label(self) -> str:
+        """The label, and who printed the numbers."""
+        return f"{self.label} ({self.source})" if self.source else self.label
 
 
 @dataclass(frozen=True)
@@ -160,10 +176,19 @@ class JoinedTable:
     corner: str = "metric"
 
     @property
+    def rows(self) -> list[TableRow]:
+        """Those of all groups."""
+        return [row for group in self.groups for row in group.rows]
+
+    @property
     def cells(self) -> list[PrintedNumber]:
         """All that there are, row by row."""
-        rows = [row for group in self.groups for row in group.rows]
-        return [cell for row in rows for cell in row.cells if cell is not None]
+        return [cell for row in self.rows for cell in row.cells if cell is not None]
+
+    @property
+    def has_published_rows(self) -> bool:
+        """Tell whether a row has numbers that captau did not compute."""
+        return any(row.source for row in self.rows)
 
     @property
     def spans(self) -> list[tuple[str, int]]:
@@ -188,16 +213,12 @@ def _legend(table: JoinedTable, printed: str) -> list[str]:
         lines.append(
             f"Bold and underlined: the best and the second best of a column, as printed{competition}."
         )
-    if any(row.source for group in table.groups for row in group.rows):
+    if table.has_published_rows:
         lines.append(
             f"{printed}: as published, not computed by captau; out of competition where the protocol "
             "is another or captau computed the metric."
         )
     return lines
-
-
-def _label(row: TableRow) -> str:
-    return f"{row.label} ({row.source})" if row.source else row.label
 
 
 def _above(cell: PrintedNumber) -> list[str]:
@@ -211,56 +232,51 @@ def latex(table: JoinedTable) -> str:
     stand under one another.
     """
     width = 2 * len(table.columns) + 1
-    packages = ["booktabs", "graphicx"]
-    if any(row.source for group in table.groups for row in group.rows):
-        packages.append("xcolor")
+    packages = ["booktabs", "graphicx", *(["xcolor"] if table.has_published_rows else [])]
     ends = list(accumulate((2 * n for _, n in table.spans), initial=1))
-    has_spans = any(over for over, _ in table.spans)
-    spans = [rf"\multicolumn{{{2 * n}}}{{c}}{{{latex_escape(over)}}}" for over, n in table.spans]
-    rules = [rf"\cmidrule(lr){{{start + 1}-{end}}}" for start, end in pairwise(ends)]
+    lines: list[str] = []
+    if any(over for over, _ in table.spans):
+        spans = [
+            rf"\multicolumn{{{2 * n}}}{{c}}{{{latex_escape(over)}}}" for over, n in table.spans
+        ]
+        rules = [rf"\cmidrule(lr){{{start + 1}-{end}}}" for start, end in pairwise(ends)]
+        lines += [latex_row(["", *spans]), "    " + " ".join(rules)]
     heads = [rf"\multicolumn{{2}}{{c}}{{{column.latex}}}" for column in table.columns]
-    lines = [
-        *(rf"% \usepackage{{{name}}}" for name in packages),
-        r"\begin{table}",
-        r"  \centering",
-        rf"  \caption{{{latex_escape(table.title)}}}",
-        *([rf"  \label{{{table.label}}}"] if table.label else []),
-        # As wide as it is, or as the text where that is less.
-        r"  \resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%",
-        rf"  \begin{{tabular}}{{l{'r@{}l' * len(table.columns)}}}",
-        r"    \toprule",
-        *(
-            ["    " + " & ".join(["", *spans]) + r" \\", "    " + " ".join(rules)]
-            if has_spans
-            else []
-        ),
-        "    " + " & ".join([table.corner, *heads]) + r" \\",
-    ]
+    lines.append(latex_row([table.corner, *heads]))
     for group in table.groups:
         heading = latex_escape(group.heading)
         lines.append(r"    \midrule")
         if heading:
             lines.append(rf"    \multicolumn{{{width}}}{{l}}{{\emph{{{heading}}}}} \\")
         for row in group.rows:
-            cells = [latex_escape(_label(row))]
+            cells = [latex_escape(row.sourced_label)]
             for cell in row.cells:
                 cells += ["", ""] if cell is None else _latex_cell(cell, table)
             if row.source:
                 cells = [rf"\textcolor{{black!60}}{{{cell}}}" if cell else "" for cell in cells]
-            lines.append("    " + " & ".join(cells) + r" \\")
-    lines += [r"    \bottomrule", r"  \end{tabular}}"]
+            lines.append(latex_row(cells))
     below = [" ".join(latex_escape(n) for n in [*_legend(table, "Grey"), *table.notes])]
-    marks = [rf"$^{{\mathrm{{{mark}}}}}${latex_escape(text)}." for mark, text in table.marks]
-    below += [" ".join(marks)] if marks else []
-    if table.signatures:
-        signature_lines = [
-            f"{latex_escape(label)}: {breaking(sign)}" for label, sign in table.signatures
-        ]
-        below.append(f"Signatures: {'; '.join(signature_lines)}.")
-    if below := [line for line in below if line]:
-        lines += [r"  \par\smallskip", r"  \begin{minipage}{\linewidth}\scriptsize\raggedright"]
-        lines += [*(rf"    {line}\par" for line in below), r"  \end{minipage}"]
-    return "\n".join([*lines, r"\end{table}"]) + "\n"
+    below.append(
+        " ".join(rf"$^{{\mathrm{{{mark}}}}}${latex_escape(text)}." for mark, text in table.marks)
+    )
+    below += _signatures(table, latex_escape, breaking)
+    if below := [rf"    {line}\par" for line in below if line]:
+        begin = r"  \begin{minipage}{\linewidth}\scriptsize\raggedright"
+        below = [r"  \par\smallskip", begin, *below, r"  \end{minipage}"]
+    columns = "l" + "r@{}l" * len(table.columns)
+    text = booktabs_table(table.title, columns, lines, below, label=table.label, is_fitted=True)
+    return "\n".join([*(rf"% \usepackage{{{name}}}" for name in packages), text]) + "\n"
+
+
+def _signatures(
+    table: JoinedTable, write_text: Callable[[str], str], write_signature: Callable[[str], str]
+) -> list[str]:
+    """Return the line of the metrics' signatures; none where there are none."""
+    signatures = [
+        f"{write_text(label)}: {write_signature(signature)}"
+        for label, signature in table.signatures
+    ]
+    return [f"Signatures: {'; '.join(signatures)}."] if signatures else []
 
 
 def appendix(table: JoinedTable, *, is_latex: bool) -> str:
@@ -299,27 +315,35 @@ def breaking(signature: str) -> str:
 
 def markdown(table: JoinedTable) -> str:
     """GitHub's pipe table; what Markdown has no sign for is in HTML's."""
-    heads = [table.corner, *(f"{column.over} {column.head}".strip() for column in table.columns)]
-    lines = [
-        f"**{_plain(table.title)}**",
-        "",
-        "| " + " | ".join(_plain(head) for head in heads) + " |",
-        "|:--|" + "--:|" * len(table.columns),
-    ]
+    rows: list[tuple[str, list[str]]] = []
     for group in table.groups:
         if group.heading:
-            lines.append(f"| *{_plain(group.heading)}* |" + " |" * len(table.columns))
+            rows.append((f"*{_plain(group.heading)}*", []))
         for row in group.rows:
-            cells = [_plain(_label(row)), *(_marked(c, table, _IN_MARKDOWN) for c in row.cells)]
-            text = [f"*{cell}*" if row.source and cell else cell for cell in cells]
-            lines.append("| " + " | ".join(text) + " |")
-    notes = [*_legend(table, "In italics"), *table.notes]
-    below = [_plain(note) for note in notes]
-    below += [f"<sup>{mark}</sup> {_plain(text)}." for mark, text in table.marks]
-    if table.signatures:
-        signature_lines = [f"{_plain(label)}: {_plain(sign)}" for label, sign in table.signatures]
-        below.append(f"Signatures: {'; '.join(signature_lines)}.")
-    return "\n".join(lines) + "".join(f"\n\n{line}" for line in below) + "\n"
+            texts = [
+                _plain(row.sourced_label),
+                *(_marked(c, table, _IN_MARKDOWN) for c in row.cells),
+            ]
+            label, *cells = [f"*{text}*" if row.source and text else text for text in texts]
+            rows.append((label, cells))
+    heads = [_plain(column.whole_head) for column in table.columns]
+    notes = _below(table, "In italics", _plain, _plain)
+    printed = ResultTable(_plain(table.title), _plain(table.corner), heads, rows, notes=notes)
+    return markdown_of(printed, is_escaped=True) + "\n"
+
+
+def _below(
+    table: JoinedTable,
+    printed: str,
+    write_text: Callable[[str], str],
+    write_signature: Callable[[str], str],
+) -> list[str]:
+    """Return the lines below a table whose signs are HTML's; `printed` is the look of published numbers."""
+    return [
+        *(write_text(note) for note in (*_legend(table, printed), *table.notes)),
+        *(f"<sup>{mark}</sup> {write_text(text)}." for mark, text in table.marks),
+        *_signatures(table, write_text, write_signature),
+    ]
 
 
 #: How a number is shown, by its emphasis.
@@ -374,7 +398,6 @@ _CSS = """\
 
 def html_of(table: JoinedTable) -> str:
     """A fragment that carries its style, for light pages and dark."""
-    escape = html.escape
     spans = "".join(
         f'<th colspan="{n}" scope="colgroup">{escape(over)}</th>' for over, n in table.spans
     )
@@ -399,15 +422,9 @@ def html_of(table: JoinedTable) -> str:
         for row in group.rows:
             cells = "".join(f"<td>{_marked(c, table, _IN_HTML)}</td>" for c in row.cells)
             kind = ' class="published"' if row.source else ""
-            lines.append(f'<tr{kind}><th scope="row">{escape(_label(row))}</th>{cells}</tr>')
+            lines.append(f'<tr{kind}><th scope="row">{escape(row.sourced_label)}</th>{cells}</tr>')
         lines.append("</tbody>")
-    below = [escape(note) for note in (*_legend(table, "Grey"), *table.notes)]
-    below += [f"<sup>{mark}</sup> {escape(text)}." for mark, text in table.marks]
-    if table.signatures:
-        signature_lines = [
-            f"{escape(label)}: <code>{escape(sign)}</code>" for label, sign in table.signatures
-        ]
-        below.append(f"Signatures: {'; '.join(signature_lines)}.")
+    below = _below(table, "Grey", escape, lambda sign: f"<code>{escape(sign)}</code>")
     lines += ["</table>\n</div>", "<figcaption>", *(f"<p>{line}</p>" for line in below)]
     return "\n".join([*lines, "</figcaption>", "</figure>"]) + "\n"
 
@@ -425,32 +442,18 @@ def csv_of(table: JoinedTable) -> str:
         for index, _ in enumerate(table.columns)
         for name, part in parts.items()
         # A part that no metric has in a column is left out, a column without any number is not.
-        if not name or any(part(c) for c in _down(table, index) if c is not None)
+        if not name or any(part(c) for row in table.rows if (c := row.cells[index]) is not None)
     ]
-    heads = [f"{column.over} {column.head}".strip() for column in table.columns]
+    heads = [table.columns[index].whole_head + name for index, name, _ in picked_cells]
     texts = dict(table.marks)
-    buffer = io.StringIO()
-    writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow(
-        [
-            "kind",
-            table.corner,
-            "published by",
-            *(heads[i] + name for i, name, _ in picked_cells),
-            "notes",
-        ]
-    )
+    lines = [["kind", table.corner, "published by", *heads, "notes"]]
     for group in table.groups:
         for row in group.rows:
             fields = ["" if (c := row.cells[i]) is None else part(c) for i, _, part in picked_cells]
             marks = dict.fromkeys(m for c in row.cells if c is not None for m in c.marks)
             notes = "; ".join(texts[mark] for mark in marks)
-            writer.writerow([group.kind, row.label, row.source, *fields, notes])
-    return buffer.getvalue()
-
-
-def _down(table: JoinedTable, index: int) -> list[PrintedNumber | None]:
-    return [row.cells[index] for group in table.groups for row in group.rows]
+            lines.append([group.kind, row.label, row.source, *fields, notes])
+    return csv_lines(lines)
 
 
 def json_of(table: JoinedTable) -> str:

@@ -1,4 +1,8 @@
-"""Tables for people: Markdown, LaTeX (booktabs), CSV and the terminal, all from one `Table`."""
+"""Tables for people: Markdown, LaTeX (booktabs), HTML, CSV and the terminal, all from one `ResultTable`.
+
+Those of `captau table`, whose numbers have more to them than a text, are written in Markdown, LaTeX and CSV by the
+same functions.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,7 @@ import csv
 import io
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from html import escape
 from typing import TYPE_CHECKING
@@ -96,15 +100,22 @@ def format_p_value(value: float) -> str:
     return "<0.001" if value < 0.001 else format_number(value, 1, 3)
 
 
-def markdown_of(table: ResultTable) -> str:
-    """Return GitHub's pipe table."""
+def markdown_of(table: ResultTable, *, is_escaped: bool = False) -> str:
+    """Return GitHub's pipe table.
+
+    Args:
+        table: the table; a row without cells is a heading of those below it.
+        is_escaped: whether its texts are Markdown already.
+    """
     table = table.with_marks()
-    head = [_pipe(c) for c in (table.corner, *table.columns)]
-    lines = [f"**{table.title}**", "", "| " + " | ".join(head) + " |"]
+    escape_text: Callable[[str], str] = str if is_escaped else _pipe
+    heads = map(escape_text, (table.corner, *table.columns))
+    lines = [f"**{table.title}**", "", f"| {' | '.join(heads)} |"]
     lines.append("|:--|" + ("--:|" if table.numeric else ":--|") * len(table.columns))
     for label, cells in table.rows:
-        lines.append("| " + " | ".join(_pipe(c) for c in (label, *cells)) + " |")
-    lines += [f"\n{_pipe(note)}" for note in table.notes]
+        text = " | ".join(map(escape_text, (label, *cells)))
+        lines.append(f"| {text} |" + " |" * (len(table.columns) - len(cells)))
+    lines += [f"\n{escape_text(note)}" for note in table.notes]
     return "\n".join(lines)
 
 
@@ -112,23 +123,59 @@ def latex_of(table: ResultTable) -> str:
     """Return a booktabs table that compiles as it stands after `\\usepackage{booktabs}`."""
     table = table.with_marks()
     heads = table.latex_columns or [latex_escape(c) for c in table.columns]
-    align = "r" if table.numeric else "l"
-    lines = [
-        r"\begin{table}",
-        r"  \centering",
-        rf"  \caption{{{latex_escape(table.title)}}}",
-        rf"  \begin{{tabular}}{{l{align * len(heads)}}}",
-        r"    \toprule",
-        "    " + " & ".join([latex_escape(table.corner), *heads]) + r" \\",
-        r"    \midrule",
+    rows = [
+        latex_row([latex_escape(label), *(latex_escape(c).replace(MISSING, "--") for c in cells)])
+        for label, cells in table.rows
     ]
-    for label, cells in table.rows:
-        escaped = [latex_escape(c).replace(MISSING, "--") for c in cells]
-        lines.append("    " + " & ".join([latex_escape(label), *escaped]) + r" \\")
-    lines += [r"    \bottomrule", r"  \end{tabular}"]
-    lines += [rf"  \par\footnotesize {latex_escape(note)}" for note in table.notes]
-    lines.append(r"\end{table}")
-    return "\n".join(lines)
+    return booktabs_table(
+        table.title,
+        "l" + ("r" if table.numeric else "l") * len(heads),
+        [latex_row([latex_escape(table.corner), *heads]), r"    \midrule", *rows],
+        [rf"  \par\footnotesize {latex_escape(note)}" for note in table.notes],
+    )
+
+
+def booktabs_table(
+    title: str,
+    columns: str,
+    lines: Iterable[str],
+    below: Iterable[str],
+    *,
+    label: str = "",
+    is_fitted: bool = False,
+) -> str:
+    """Return a LaTeX table whose rows and notes are escaped already.
+
+    Args:
+        title: the caption, not escaped.
+        columns: their sides, as `tabular` takes them.
+        lines: the head, the rules within and the rows, see `latex_row`.
+        below: lines below the columns.
+        label: for `\\ref`; empty for none.
+        is_fitted: whether a table that is wider than the text is made as narrow.
+    """
+    fit = r"  \resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%"
+    return "\n".join(
+        [
+            r"\begin{table}",
+            r"  \centering",
+            rf"  \caption{{{latex_escape(title)}}}",
+            *([rf"  \label{{{label}}}"] if label else []),
+            *([fit] if is_fitted else []),
+            rf"  \begin{{tabular}}{{{columns}}}",
+            r"    \toprule",
+            *lines,
+            r"    \bottomrule",
+            r"  \end{tabular}" + "}" * is_fitted,
+            *below,
+            r"\end{table}",
+        ]
+    )
+
+
+def latex_row(cells: Iterable[str]) -> str:
+    """Return a row of a LaTeX table."""
+    return f"    {' & '.join(cells)} " + r"\\"
 
 
 def html_of(table: ResultTable) -> str:
@@ -171,12 +218,14 @@ def frame_of(table: ResultTable) -> pd.DataFrame:
 
 def csv_of(table: ResultTable) -> str:
     """Return the table's printed cells as CSV; the first line is its title, as a comment."""
+    rows = [[label, *("" if c == MISSING else c for c in cells)] for label, cells in table.rows]
+    return f"# {table.title}\n" + csv_lines([[table.corner, *table.columns], *rows])
+
+
+def csv_lines(rows: Iterable[Sequence[str]]) -> str:
+    """Return rows as lines of CSV."""
     buffer = io.StringIO()
-    buffer.write(f"# {table.title}\n")
-    writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow([table.corner, *table.columns])
-    for label, cells in table.rows:
-        writer.writerow([label, *("" if c == MISSING else c for c in cells)])
+    csv.writer(buffer, lineterminator="\n").writerows(rows)
     return buffer.getvalue()
 
 

@@ -81,6 +81,13 @@ def test_no_tag_begins_in_markdown() -> None:
     assert r"| c | \<b> |" in markdown_of(table)
 
 
+def test_markdown_of_texts_that_are_markdown_already() -> None:
+    rows = [("*learned*", []), ("a", ["**1**", r"x\|y"])]
+    table = ResultTable("t", "c", ["x", "y"], rows, notes=[r"\<i>"])
+    lines = markdown_of(table, is_escaped=True).splitlines()
+    assert lines[4:] == ["| *learned* | | |", r"| a | **1** | x\|y |", "", r"\<i>"]
+
+
 def test_latex() -> None:
     assert latex_of(TABLE) == LATEX
 
