@@ -59,13 +59,12 @@ def export(options: ExportOptions) -> None:
 def stability(options: StabilityOptions) -> None:
     """Compare a study with its re-run."""
     from ...benchmarks.runs.output_folder import OutputFolder
-    from ...benchmarks.runs.tables import markdown_of
     from .rerun_stability import compare_runs
 
     with OutputFolder(options.output_dir, "collect-stability") as folder:
         comparison = compare_runs(options.runs, options.least)
         folder.write(comparison.files())
-    print("\n\n".join(map(markdown_of, comparison.tables)))
+    print(comparison.to_markdown())
     print(f"\nwritten to {folder.path}")
 
 

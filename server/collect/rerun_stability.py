@@ -14,7 +14,8 @@ from typing import Any
 import pandas as pd
 
 from ...benchmarks.reporting.rating_charts import difference_figure
-from ...benchmarks.runs.results import add_run_file, table_files, to_csv
+from ...benchmarks.reporting.run_results import Results
+from ...benchmarks.runs.results import RunClock, describe_environment
 from ...benchmarks.runs.tables import ResultTable, format_number
 from ...benchmarks.statistics.coefficients.coefficient import correlate
 from ...benchmarks.statistics.rater_agreement import difference_histogram, stability
@@ -26,79 +27,9 @@ from ...datasets.schema import Scale
 from .forms import FORMS
 from .forms.form import Form
 
+#: What the command measures, as reports and citations say it.
+MEASURES = "how stable a study is when other raters repeat it"
 COLUMNS = ("dimension", "measure", "value", "published", "n_items", "note")
-
-
-@dataclass(frozen=True)
-class StabilityComparison:
-    """The agreement of two runs on the items that they share.
-
-    Attributes:
-        measures: a row for each dimension and measure, columns `COLUMNS`; differences in parts of the
-            scale's width, first run less second.
-        histograms: by dimension, the share of the differences at each step, see `difference_histogram`.
-        run: the record of the comparison, as `run.json` has it.
-        source: the publication of the `published` column; empty if there is none.
-    """
-
-    measures: pd.DataFrame
-    histograms: dict[str, dict[float, float]]
-    run: dict[str, Any]
-    source: str
-
-    @property
-    def tables(self) -> list[ResultTable]:
-        """The measures, and the distribution of the differences."""
-        rows = [
-            (
-                f"{row['dimension']}: {row['measure']}",
-                [
-                    format_number(row["value"], 1, 3),
-                    format_number(row["published"], 1, 3),
-                    f"{row['n_items']:,}",
-                ],
-            )
-            for row in self.measures.to_dict("records")
-        ]
-        notes = ["Differences in parts of the scale's width, first run less second."]
-        if self.source:
-            notes.append(f"Published: {self.source}.")
-        notes += sorted({str(note) for note in self.measures["note"] if note})
-        steps = sorted({step for shares in self.histograms.values() for step in shares})
-        shares = [
-            (
-                f"{step:+.3g}" if step else "0",
-                [
-                    format_number(shares[step], 100, 1) if step in shares else ""
-                    for shares in self.histograms.values()
-                ],
-            )
-            for step in steps
-        ]
-        return [
-            ResultTable(
-                "A study and its re-run",
-                "measure",
-                ["value", "published", "items"],
-                rows,
-                notes=notes,
-            ),
-            ResultTable(
-                "Differences of the items' means: shares in %",
-                "difference",
-                list(self.histograms),
-                shares,
-            ),
-        ]
-
-    def files(self) -> dict[str, bytes]:
-        """Return the files of the comparison, by name; the figure where matplotlib is."""
-        files = {
-            "stability.csv": to_csv(self.measures),
-            **table_files(self.tables),
-            **difference_figure(self.histograms),
-        }
-        return add_run_file(files, self.run)
 
 
 @dataclass(frozen=True)
@@ -138,16 +69,22 @@ class _Judgements:
         return by_item.loc[by_item["size"] >= min_ratings, "mean"]
 
 
-def compare_runs(folders: Sequence[Path], min_ratings: int | None = None) -> StabilityComparison:
+def compare_runs(folders: Sequence[Path], min_ratings: int | None = None) -> Results:
     """Compare two exports (`captau collect export`) of a study's two runs.
 
     Args:
         folders: the two, each with `run.json` and `ratings.csv`, or `preferences.csv` of pairs.
         min_ratings: the ratings that an item needs in either run; None for the form's own number.
 
+    Returns:
+        `stability.csv`, a row for each dimension and measure, columns `COLUMNS`, whose differences are in parts of the
+        scale's width, first run less second; in the record, by dimension, the share of the differences at each step,
+        see `difference_histogram`.
+
     Raises:
         InputError: if they are not two exports of one protocol, or have no item in common.
     """
+    clock = RunClock()
     if len(folders) != 2:
         raise InputError(f"run has {len(folders)} folders; two are compared: run=[FIRST,AGAIN]")
     records = [_load_record(folder) for folder in folders]
@@ -172,17 +109,70 @@ def compare_runs(folders: Sequence[Path], min_ratings: int | None = None) -> Sta
             )
         dimension_rows, histograms[dimension] = _compare_means(form, dimension, scale, means)
         rows += dimension_rows
-    run = {
-        "command": "collect stability",
-        "runs": [str(folder) for folder in folders],
-        "studies": [record["study"] for record in records],
-        "protocol": form_name,
-        "least": min_ratings,
-        "items": [run.frame["item_id"].nunique() for run in runs],
-        "stability_histogram": histograms,
-    }
     measures = pd.DataFrame(rows, columns=pd.Index(COLUMNS))
-    return StabilityComparison(measures, histograms, run, form.stability.source)
+    folder_names = [str(folder) for folder in folders]
+    return Results(
+        {"stability.csv": measures},
+        {
+            "command": "collect stability",
+            "config": {"run": folder_names, "least": min_ratings},
+            "runs": folder_names,
+            "studies": [record["study"] for record in records],
+            "protocol": form_name,
+            "least": min_ratings,
+            "items": [run.frame["item_id"].nunique() for run in runs],
+            "stability_histogram": histograms,
+            **describe_environment(),
+            **clock.record(),
+            "measures": MEASURES,
+        },
+        _tables(measures, histograms, form.stability.source),
+        difference_figure(histograms),
+    )
+
+
+def _tables(
+    measures: pd.DataFrame, histograms: Mapping[str, Mapping[float, float]], source: str
+) -> list[ResultTable]:
+    """Return the measures, and the distribution of the differences.
+
+    Args:
+        measures: columns `COLUMNS`.
+        histograms: by dimension, the share of the differences at each step.
+        source: the publication of the `published` column; empty if there is none.
+    """
+    rows = [
+        (
+            f"{row['dimension']}: {row['measure']}",
+            [
+                format_number(row["value"], 1, 3),
+                format_number(row["published"], 1, 3),
+                f"{row['n_items']:,}",
+            ],
+        )
+        for row in measures.to_dict("records")
+    ]
+    notes = ["Differences in parts of the scale's width, first run less second."]
+    notes += [f"Published: {source}."] if source else []
+    notes += sorted({str(note) for note in measures["note"] if note})
+    steps = sorted({step for shares in histograms.values() for step in shares})
+    shares = [
+        (
+            f"{step:+.3g}" if step else "0",
+            [
+                format_number(shares[step], 100, 1) if step in shares else ""
+                for shares in histograms.values()
+            ],
+        )
+        for step in steps
+    ]
+    title = "Differences of the items' means: shares in %"
+    return [
+        ResultTable(
+            "A study and its re-run", "measure", ["value", "published", "items"], rows, notes=notes
+        ),
+        ResultTable(title, "difference", list(histograms), shares),
+    ]
 
 
 def _compare_means(

@@ -9,6 +9,12 @@ import pandas as pd
 import pytest
 
 from captau.benchmarks.cli.main import main
+from captau.benchmarks.reporting.charts import draw_charts
+from captau.benchmarks.reporting.citations import cite
+from captau.benchmarks.reporting.html_report import build
+from captau.benchmarks.reporting.joined_table import written_table
+from captau.benchmarks.reporting.printed_table import USUAL_CHOICES
+from captau.benchmarks.runs.finished_run import read_runs
 from captau.datasets.sources.caption_quality import p_hat
 from captau.server.collect.rerun_stability import compare_runs
 from tests.conftest import says
@@ -57,7 +63,8 @@ def test_differences_of_p_hat_match_those_worked_by_hand(tmp_path):
         },
     )
     comparison = compare_runs([first, second])
-    values = comparison.measures.set_index("measure")["value"]
+    measures = comparison.frames["stability.csv"]
+    values = measures.set_index("measure")["value"]
     differences = [0.25, 0, -0.125, -1]  # mean -.21875
     assert values["mean"] == pytest.approx(-0.21875)
     # Squares .0625, 0, .015625, 1: their mean less the mean's square is .26953125 - .0478515625.
@@ -68,16 +75,17 @@ def test_differences_of_p_hat_match_those_worked_by_hand(tmp_path):
     assert values["pearson"] == pytest.approx(
         np.corrcoef([1, 0.5, 0.25, 0], [0.75, 0.5, 0.375, 1])[0, 1]
     )
-    assert set(comparison.measures["n_items"]) == {4}
+    assert set(measures["n_items"]) == {4}
     # p̂ is in eighths (section 3.2), so that the row of 0 holds equal ones alone.
-    assert comparison.histograms["good"] == {
+    assert comparison.run["stability_histogram"]["good"] == {
         step / 8: differences.count(step / 8) / 4 for step in range(-8, 9)
     }
     # The paper's own (section 3.3 and Figure 3) stand beside.
-    published = comparison.measures.set_index("measure")["published"].dropna()
+    published = measures.set_index("measure")["published"].dropna()
     assert dict(published) == {"mean": 0.015, "std": 0.212, "within_0.25": 0.85}
     assert "| good: std | 0.471 | 0.212 | 4 |" in comparison.files()["table.md"].decode()
-    assert set(compare_runs([first, second], min_ratings=1).measures["n_items"]) == {5}
+    measures = compare_runs([first, second], min_ratings=1).frames["stability.csv"]
+    assert set(measures["n_items"]) == {5}
 
 
 def test_differences_are_in_parts_of_the_scale_s_width(tmp_path):
@@ -89,10 +97,32 @@ def test_differences_are_in_parts_of_the_scale_s_width(tmp_path):
         )
     ]
     comparison = compare_runs(runs)
-    values = comparison.measures.set_index("measure")["value"]
+    measures = comparison.frames["stability.csv"]
+    values = measures.set_index("measure")["value"]
     assert values["mean"] == pytest.approx((0.5 - 1) / 2 / 4)
     assert values["std"] == pytest.approx(0.75 / 4)
-    assert comparison.measures["published"].isna().all()
+    assert measures["published"].isna().all()
+
+
+def test_table_cite_report_and_plot_open_a_comparison(tmp_path):
+    """Its run.json has a format, versions and digests, as every run's has; an edited table is refused."""
+    folders = [
+        write_export(tmp_path / name, {"c1": good_bad_answers(8, 0), "c2": answers})
+        for name, answers in (("a", good_bad_answers(4, 4)), ("b", good_bad_answers(2, 6)))
+    ]
+    out = tmp_path / "out"
+    out.mkdir()
+    for name, content in compare_runs(folders).files().items():
+        (out / name).write_bytes(content)
+    printed = (out / "table.md").read_text()
+    assert written_table(read_runs([out]), USUAL_CHOICES, "markdown", has_appendix=False) == printed
+    assert "we measure how stable a study is when other raters repeat it." in cite([out])
+    page = build(out, tmp_path / "page.html", None, None).content.decode()
+    assert "A study and its re-run" in page
+    assert set(draw_charts(out, (), ("svg",)).files) == {"stability.svg"}
+    (out / "stability.csv").write_text("dimension,measure,value\n")
+    with says("stability.csv is not as the run wrote it", "captau collect stability"):
+        read_runs([out])
 
 
 def test_folders_without_an_export_are_reported(tmp_path):

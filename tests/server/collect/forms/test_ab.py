@@ -282,9 +282,10 @@ def test_a_re_run_of_pairs_is_compared_by_mean_strengths(tmp_path):
         record = {"command": "collect export", "form": "captau", "protocol": "ab", "study": "s"}
         (folder / "run.json").write_text(json.dumps(record))
     comparison = compare_runs([tmp_path / "first", tmp_path / "again"])
-    values = comparison.measures.set_index("measure")["value"]
+    measures = comparison.frames["stability.csv"]
+    values = measures.set_index("measure")["value"]
     assert values["mean"] == pytest.approx((1 / 8 - 1 / 4) / 2)
-    assert set(comparison.measures["n_items"]) == {2}
+    assert set(measures["n_items"]) == {2}
 
 
 def test_a_dimension_that_stands_twice_is_reported(tmp_path):
