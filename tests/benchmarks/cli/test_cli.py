@@ -283,7 +283,7 @@ UNKNOWN_HOMES = (
         (["table", f"run={'x' * 300}"], "xxx: File name too long"),
         (["check", f"baseline={'x' * 300}.yaml"], "xxx.yaml: File name too long"),
         (["bench", f"cache.root={'x' * 300}", "metrics=bleu_1"], ".parquet: File name too long"),
-        (["serve", f"challenge={'x' * 300}.yaml"], "xxx.yaml: File name too long"),
+        (["serve", "port=0", f"challenge={'x' * 300}.yaml"], "xxx.yaml: File name too long"),
         (
             ["bench", "dataset=file", "file.path=x", "file.high=inf"],
             "file.high is inf; a number is",
