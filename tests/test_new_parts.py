@@ -1,0 +1,187 @@
+"""A package that brings a metric, a dataset, a coefficient and a command: all commands know all four.
+
+`test_new_coefficient` holds the coefficient's values against SciPy's; here they meet a dataset of the package.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+METRIC = '''
+from dataclasses import dataclass
+import captau
+
+
+@captau.register("words")
+@dataclass(frozen=True)
+class Words(captau.Metric):
+    """Count the words of a caption."""
+
+    def compute(self, rows):
+        return [float(len(caption.split())) for caption in rows.captions]
+'''
+DATASET = """
+import pandas as pd
+from captau.datasets.registry import dataset
+from captau.datasets.schema import CaptionSet, Card, Scale, make_items
+
+CARD = Card("mini", "Mini ratings", "1", "CC0-1.0", "", "", scales={"overall": Scale(1, 5, 1)})
+CAPTIONS = ("a dog", "a dog runs", "a black dog runs fast", "a cat")
+
+
+@dataset(CARD)
+def load_mini(root):
+    rows = [(str(i), "ab"[j % 2], c) for i in range(6) for j, c in enumerate(CAPTIONS)]
+    images, systems, captions = map(list, zip(*rows))
+    items = make_items(images, captions, [["a black dog runs", "a dog"]] * len(rows), systems=systems)
+    value = [float(1 + (len(c.split()) + int(i)) % 5) for i, _, c in rows]
+    ratings = pd.DataFrame({"item_id": items["item_id"], "dimension": "overall", "rater": "me", "value": value})
+    return CaptionSet(items, ratings, card=CARD)
+"""
+COEFFICIENT = '''
+from captau.benchmarks.statistics.coefficients.coefficient import register
+from captau.benchmarks.statistics.coefficients.kendall import KendallCoefficient
+
+
+@register
+class SomersD(KendallCoefficient):
+    """Pairs in people's order less pairs against it, over the pairs that people tell apart."""
+
+    name = "somers_d"
+    symbol = "D"
+    latex = "$D$"
+    words = "Somers' $D$"
+    source = "Somers 1962"
+
+    def compute(self, pairs):
+        return pairs.surplus / (pairs.total - pairs.tied_y)
+'''
+COMMAND = '''
+from __future__ import annotations
+from dataclasses import dataclass
+import pandas as pd
+from captau.benchmarks.options.shared import MeasuringOptions
+from captau.benchmarks.reporting.run_results import Results
+from captau.benchmarks.runs.results import RunClock, describe_environment
+from captau.benchmarks.runs.tables import ResultTable
+
+
+@dataclass(frozen=True, kw_only=True)
+class CountOptions(MeasuringOptions):
+    """Options of captau count."""
+
+
+def run(options):
+    clock = RunClock()
+    counts = {name: len(options.locations.load(name).items) for name in options.datasets}
+    record = {"command": "count", "config": dict(options.configuration), **describe_environment()}
+    frame = pd.DataFrame({"dataset": list(counts), "n": list(counts.values())})
+    table = ResultTable("Items", "dataset", ["n"], [(name, [str(n)]) for name, n in counts.items()])
+    return Results({"counts.csv": frame}, record | clock.record(), [table])
+'''
+ENTRY_POINTS = """
+[captau.metrics]
+words = mini_metric
+[captau.datasets]
+mini = mini_dataset
+[captau.coefficients]
+somers_d = mini_coefficient
+[captau.commands]
+count = mini_command:CountOptions
+"""
+MINI = ("dataset=mini", "metrics=words,bleu_1", "protocol.coefficients=somers_d,tau_b")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the package installed, in which commands write their runs."""
+    folder = tmp_path_factory.mktemp("installed")
+    modules = {"metric": METRIC, "dataset": DATASET, "coefficient": COEFFICIENT, "command": COMMAND}
+    for name, text in modules.items():
+        (folder / f"mini_{name}.py").write_text(text, encoding="utf-8")
+    about = folder / "mini-1.0.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: mini\nVersion: 1.0\n")
+    (about / "entry_points.txt").write_text(ENTRY_POINTS)
+    run(folder, "bench", *MINI, "statistics.replicates=50", "output_dir=bench")
+    return folder
+
+
+def run(folder: Path, *words: str, **variables: str) -> str:
+    """Run captau beside the package, and return what it prints."""
+    code = "import sys; from captau.benchmarks.cli.main import main; main(sys.argv[1:])"
+    environment = {"PYTHONPATH": str(folder), "CAPTAU_CACHE": str(folder / "cache"), **variables}
+    done = subprocess.run(
+        [sys.executable, "-c", code, *words],
+        cwd=folder,
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_bench_measures_them_with_intervals(folder: Path) -> None:
+    """By hand: all six images have captions of 2, 3, 5 and 2 words."""
+    rows = pd.read_csv(folder / "bench" / "correlations.csv").set_index(["metric", "coefficient"])
+    assert set(rows["dataset"]) == {"mini"}
+    assert {("words", "somers_d"), ("words", "tau_b"), ("bleu_1", "somers_d")} <= set(rows.index)
+    row = rows.loc[("words", "somers_d")]
+    assert row["n_items"] == 24
+    assert row["ci_low"] < row["value"] < row["ci_high"]
+    scores = pd.read_parquet(folder / "bench" / "scores.parquet")
+    counts = scores.loc[scores["metric"] == "words", "score"]
+    assert counts.tolist() == [2, 3, 5, 2] * 6
+
+
+def test_compare_and_rank_take_them(folder: Path) -> None:
+    run(folder, "compare", *MINI, "statistics.replicates=50", "output_dir=compare")
+    differences = pd.read_csv(folder / "compare" / "significance.csv")
+    assert set(differences["coefficient"]) == {"somers_d", "tau_b"}
+    assert set(differences["metric_a"]) | set(differences["metric_b"]) == {"words", "bleu_1"}
+    run(folder, "rank", *MINI, "statistics.replicates=50", "output_dir=rank")
+    systems = pd.read_csv(folder / "rank" / "systems.csv")
+    assert set(systems["system"]) == {"a", "b"}
+
+
+@pytest.mark.parametrize("name", ["bench", "compare", "rank", "count"])
+def test_every_reader_opens_every_run(folder: Path, name: str) -> None:
+    if name == "count":
+        out = run(folder, "count", "dataset=mini", "output_dir=count")
+        assert "| mini | 24 |" in out
+        assert (folder / "count" / "counts.csv").read_text() == "dataset,n\nmini,24\n"
+    table = run(folder, "table", f"run={name}")
+    assert {"bench": "words", "compare": "words", "rank": "| a |", "count": "| mini | 24 |"}[
+        name
+    ] in table
+    cited = " ".join(run(folder, "cite", f"run={name}").split())
+    assert ("we run its command count" if name == "count" else "Mini ratings") in cited
+    run(folder, "report", f"run={name}", f"output={name}.html")
+    assert "mini" in (folder / f"{name}.html").read_text(encoding="utf-8")
+    run(folder, "plot", f"run={name}", f"output_dir=plots-{name}")
+
+
+def test_help_and_completion_name_them(folder: Path) -> None:
+    names = " ".join(run(folder, "--help", "all").split())
+    assert "mini" in names
+    assert "words" in names
+    assert "commands of other packages: count" in names
+    assert "somers_d" in " ".join(run(folder, "bench", "--help", "all").split())
+    assert "dataset=" in run(folder, "count", "--help")
+    for typed, complete in (
+        ("bench dataset=mi", "dataset=mini"),
+        ("bench metrics=wor", "metrics=words"),
+        ("bench protocol.coefficients=som", "protocol.coefficients=somers_d"),
+    ):
+        line = f"captau {typed}"
+        words = run(folder, "-sc", "query=bash", COMP_LINE=line, COMP_POINT=str(len(line)))
+        assert complete in words.split()
