@@ -96,15 +96,15 @@ class ScoreFile(Metric):
     def _entries(self, table: Table, key_columns: list[str]) -> Iterator[tuple[str, Key, float]]:
         """Yield place, key and score of each row of this metric."""
         keys = zip(*(table.column(k) for k in key_columns), strict=True)
-        for place, metric, cells, score in zip(
+        for location, metric, cells, score in zip(
             table.places, self._metric_column(table), keys, table.column("score"), strict=True
         ):
             if metric != self._name_in_file:
                 continue
             key, number = tuple(map(str, cells)), _finite_number(score)
             if number is None:
-                raise InputError(f"{place}: the score of {' '.join(key)} is not a number")
-            yield place, key, number
+                raise InputError(f"{location}: the score of {' '.join(key)} is not a number")
+            yield location, key, number
 
     @property
     def _name_in_file(self) -> str:

@@ -79,11 +79,11 @@ class WordUses:
         words = list(frequent | dict.fromkeys(w for w in extra_words if w in counts))
         column = {w: j for j, w in enumerate(words)}
         by_place: list[Any] = []
-        for place in range(len(word_sets[0])):
+        for position in range(len(word_sets[0])):
             pairs = [
                 (i, column[w])
                 for i, sets in enumerate(word_sets)
-                for w in sets[place]
+                for w in sets[position]
                 if w in column
             ]
             index = np.array(pairs, dtype=np.int64).reshape(-1, 2)

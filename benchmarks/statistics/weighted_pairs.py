@@ -276,10 +276,10 @@ class PairSums:
     def _digits(self) -> list[_Digit]:
         levels, runs = self.level[self._first_cells] - 1, self._run[self._first_cells]
         digits: list[_Digit] = []
-        for place in range((self.n_levels - 1).bit_length()):
-            groups = levels >> (place + 1)
+        for bit in range((self.n_levels - 1).bit_length()):
+            groups = levels >> (bit + 1)
             keys = groups * len(self.start) + runs
-            has_digit = (levels >> place) & 1 == 1
+            has_digit = (levels >> bit) & 1 == 1
             low, high = np.flatnonzero(~has_digit), np.flatnonzero(has_digit)
             low = low[np.argsort(keys[low], kind="stable")]
             digits.append(

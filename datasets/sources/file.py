@@ -57,10 +57,12 @@ class PairColumns:
             InputError: where a pair is of one caption, rows of one item differ in references or split, or a rater
                 judges a pair twice on a dimension.
         """
-        for place, *captions in zip(self.places, self.captions_a, self.captions_b, strict=True):
+        for location, *captions in zip(self.places, self.captions_a, self.captions_b, strict=True):
             first, second = (" ".join(caption.split()) for caption in captions)
             if first == second:
-                raise InputError(f"{place}: both captions are '{first}'; a pair is of two captions")
+                raise InputError(
+                    f"{location}: both captions are '{first}'; a pair is of two captions"
+                )
         both = None if self.systems_a is None else [*self.systems_a, *(self.systems_b or ())]
         items, item_of = JudgementColumns(
             [*self.places] * 2,
@@ -98,20 +100,20 @@ def read_strengths(table: Table, winner: str, strength: str | None) -> list[floa
     winners = None
     if winner in table or strength is None:
         winners = [text.strip() for text in table.filled(winner, "; name it with file.winner=")]
-        for place, text in zip(table.places, winners, strict=True):
+        for location, text in zip(table.places, winners, strict=True):
             if text not in STRENGTHS:
                 raise InputError(
-                    f"{place}: {winner} is '{text}', not one of {', '.join(STRENGTHS)}"
+                    f"{location}: {winner} is '{text}', not one of {', '.join(STRENGTHS)}"
                 )
     if strength is None:
         return [STRENGTHS[text] for text in winners or ()]
     strengths = table.floats(strength, None, "; name it with file.strength=")
-    for place, text, derived in zip(
+    for location, text, derived in zip(
         table.places, winners or (), derive_winners(strengths), strict=False
     ):
         if text != derived:
             raise InputError(
-                f"{place}: {winner} is {text}, and {strength} prefers {derived}; a positive strength prefers a, a "
+                f"{location}: {winner} is {text}, and {strength} prefers {derived}; a positive strength prefers a, a "
                 "negative b"
             )
     return strengths
@@ -317,10 +319,10 @@ def _check_scales(
     Raises:
         InputError: at the first that is not on it.
     """
-    for place, number, scale in zip(table.places, values, scales, strict=True):
+    for location, number, scale in zip(table.places, values, scales, strict=True):
         if not on_scale(scale, number):
             raise InputError(
-                f"{place}: {column} is {format_rating(number)}, not on the scale {scale}"
+                f"{location}: {column} is {format_rating(number)}, not on the scale {scale}"
             )
 
 

@@ -151,9 +151,9 @@ def _flickrg(root: Path, card: Card) -> list[IicrRating]:
     for item in experts.items.to_dict("records"):
         key = item["image_id"], item["caption"]
         if best[item["item_id"]] == 1.0 and key not in rated:
-            place = f"Flickr8k-Expert, {item['item_id']}"
+            location = f"Flickr8k-Expert, {item['item_id']}"
             rows += [
-                IicrRating(place, *key, f"expert_{k}", 1.0, item["references"], None)
+                IicrRating(location, *key, f"expert_{k}", 1.0, item["references"], None)
                 for k in (1, 2, 3)
             ]
     return rows
@@ -163,8 +163,8 @@ def _read(path: Path) -> list[IicrRating]:
     table = read_table(path)
     hint = "; image, caption, rater and value are needed"
     return [
-        IicrRating(place, image, " ".join(caption.split()), rater, value, (), system or None)
-        for place, image, caption, rater, value, system in zip(
+        IicrRating(location, image, " ".join(caption.split()), rater, value, (), system or None)
+        for location, image, caption, rater, value, system in zip(
             table.places,
             table.filled("image", hint),
             table.texts("caption", hint),
