@@ -53,7 +53,7 @@ from ..scoring.corpus_scores import (
     score_system,
     select_images,
 )
-from ..scoring.protocol import sign
+from ..scoring.protocol import Protocol, sign
 from ..scoring.score_store import Locations, ScoreStore
 from ..scoring.unavailable_metrics import describe_reasons, find_unavailable, warn_unavailable
 from ..statistics.bootstrap import count_blocks
@@ -252,7 +252,9 @@ def run(config: ScoreOptions) -> ScoreResults:
         scores,
         {
             **_record(config, scores, [*systems.values(), *references.values()]),
-            "signatures": {m.spec: sign(m, [config.normalise]) for m in metrics},
+            "signatures": {
+                m.spec: sign(m, [Protocol(normalise=config.normalise)]) for m in metrics
+            },
             "metrics": {m.spec: vars(metric_style(m)) for m in metrics},
             "notes": tables[0].notes,
             "missing": describe_reasons(missing),

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,7 +34,7 @@ def provenance(
     metrics: Sequence[Metric],
     caption_sets: Sequence[CaptionSet],
     locations: Locations,
-    protocols: Iterable[Protocol] = (),
+    protocols: Collection[Protocol] = (),
 ) -> dict[str, Any]:
     """Return the data, metrics and versions that numbers rest on, for `run.json`.
 
@@ -46,7 +46,6 @@ def provenance(
         locations: its `data_root` says where the datasets' files lie.
         protocols: those by which the metrics were computed.
     """
-    rules = [protocol.normalise for protocol in protocols]
     root = registry.data_root(locations.data_root)
     data: dict[str, Any] = {}
     for caption_set in {c.name: c for c in caption_sets}.values():
@@ -78,7 +77,7 @@ def provenance(
             "files": files,
         }
     return {
-        "signatures": {m.spec: sign(m, rules) for m in metrics},
+        "signatures": {m.spec: sign(m, protocols) for m in metrics},
         "data": data,
         **describe_environment(),
     }

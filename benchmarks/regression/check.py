@@ -421,7 +421,7 @@ def _current_baseline(
         defined = scores[~np.isnan(scores)].tolist()
         metric_baselines[metric.spec] = MetricBaseline(
             recipe=_recipe(metric),
-            signature=sign(metric, [plan.protocol.normalise]),
+            signature=sign(metric, [plan.protocol]),
             correlations={
                 f"{r['dimension']} {r['coefficient']}": float(r["value"])
                 for r in records

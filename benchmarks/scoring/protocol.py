@@ -56,7 +56,8 @@ class Choice:
         type: that of its option; Any takes a name or a list of names.
         takes: the placeholder of its option in help texts.
         is_compared: whether numbers that differ in it cannot be compared.
-        is_later: whether older files and digests lack it; see `metrics.base.later_options`.
+        is_later: whether older files and digests lack it, which is so of every new choice; see `metrics.base.later_options`.
+        is_signed: whether it changes the texts that are scored, and so belongs to the signatures of scores.
     """
 
     usual: Any
@@ -69,6 +70,7 @@ class Choice:
     takes: str = ""
     is_compared: bool = True
     is_later: bool = False
+    is_signed: bool = False
 
     def allowed(self) -> tuple[str, ...]:
         """List the values that it may have; none where any text is one."""
@@ -246,6 +248,7 @@ class Protocol:
         values=tuple(NORMALISATIONS),
         words="captions and references are normalised by the rule {value}",
         is_later=True,
+        is_signed=True,
     )
     ties: str = choice(
         "half",
@@ -544,10 +547,15 @@ CHOICES: dict[str, Choice] = {f.name: f.metadata["choice"] for f in dataclasses.
 Protocol.later_fields = tuple(name for name, declared in CHOICES.items() if declared.is_later)
 
 
-def sign(metric: Metric, normalisations: Iterable[str]) -> str:
-    """Return a metric's signature, with the text rules by which its captions were normalised."""
-    rules = sorted(set(normalisations) - {"none"})
-    return "|".join([metric.signature, *(f"normalise:{rule}" for rule in rules)])
+def sign(metric: Metric, protocols: Iterable[Protocol]) -> str:
+    """Return a metric's signature, with the unusual choices of protocols that change the texts it scores."""
+    changes = {
+        f"{name}:{value}"
+        for protocol in protocols
+        for name, declared in CHOICES.items()
+        if declared.is_signed and (value := getattr(protocol, name)) != declared.usual
+    }
+    return "|".join([metric.signature, *sorted(changes)])
 
 
 def _normal(value: Any) -> Any:

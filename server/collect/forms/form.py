@@ -1,7 +1,7 @@
 """The base class of forms: everything in which one way of judging differs from another.
 
 A new form is a module beside this one with a subclass of `Form`, a page in `templates/forms/`, and its line in
-`FORMS` (`forms/__init__.py`). No other module asks which form a study has. `levels.LevelsForm` is a short example;
+`FORMS` (`forms/__init__.py`); CONTRIBUTING, "Add a form", lists all its files. No other module asks which form a study has. `levels.LevelsForm` is a short example;
 `tests/server/collect/forms/test_form.py` has the shortest.
 
 What every form has:

@@ -14,7 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from captau.benchmarks.scoring.protocol import Protocol
+from captau.benchmarks.scoring.catalog import resolve_metrics
+from captau.benchmarks.scoring.protocol import Protocol, sign
 from captau.datasets.caption_texts import find_own_references
 from captau.datasets.preferences import make_preferences
 from captau.datasets.schema import CaptionSet, Card, Scale, make_items
@@ -433,3 +434,11 @@ def test_a_choice_is_declared_once(tmp_path) -> None:
     assert record["protocols"]["demo"]["rater_scale"] == "z"
     cited = " ".join(run("cite", "run=run").stdout.split())
     assert "each rater's ratings are standardised; an undefined score" in cited
+
+
+def test_signatures_name_the_unusual_choices_that_change_texts() -> None:
+    """Of the choices, `normalise` alone changes texts; two protocols of one run are both named."""
+    metric = resolve_metrics("bleu_4")[0]
+    usual, thumb = Protocol(k=None, own_references="drop"), Protocol(normalise="thumb")
+    assert sign(metric, [usual]) == metric.signature
+    assert sign(metric, [usual, thumb, thumb]) == f"{metric.signature}|normalise:thumb"
