@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import http.client
-import json
 import multiprocessing
 import tempfile
 import threading
@@ -19,8 +18,10 @@ from typing import Any
 import numpy as np
 
 from ...benchmarks.options.sites import CollectOptions, SimulateOptions
+from ...benchmarks.reporting.run_results import Results
 from ...benchmarks.runs.output_folder import OutputFolder
-from ...benchmarks.runs.tables import ResultTable, markdown_of
+from ...benchmarks.runs.results import RunClock, describe_environment
+from ...benchmarks.runs.tables import ResultTable
 from ...datasets.caption_texts import normalise_thumb
 from ...datasets.errors import InputError, unknown
 from ..web.listener import listen, serve
@@ -222,6 +223,8 @@ def _serve(options: CollectOptions, wait: float, sender: Connection) -> None:
 
 
 #: The players by default.
+#: What the command measures, as reports and citations say it.
+MEASURES = "what players of given skill make of a study"
 DEFAULT_PLAYERS = {"honest": 12, "careless": 4, "random": 4, "constant": 4, "majority": 4}
 
 
@@ -252,6 +255,7 @@ def run_simulation(options: SimulateOptions) -> SimulationReport:
         raise InputError(
             f"study {study.name}: participants is {study.participants}; simulated participants need open"
         )
+    clock = RunClock()
     with (
         OutputFolder(options.output_dir, "collect-simulate") as folder,
         tempfile.TemporaryDirectory() as scratch,
@@ -265,22 +269,26 @@ def run_simulation(options: SimulateOptions) -> SimulationReport:
         tables = [_points_table(records), _speed_table(records, seconds)]
         run = {
             "command": "collect simulate",
+            "config": {
+                "study": options.study,
+                "players": dict(Counter(kinds)),
+                "answers": options.answers,
+            },
             "study": study.name,
             "players": dict(Counter(kinds)),
             "answers": options.answers,
             "wait": options.wait,
             "seed": options.seed,
             "noise": NOISE,
-            "seconds": round(seconds, 3),
             "played": [{k: v for k, v in asdict(r).items() if k != "took"} for r in records],
+            "measures": MEASURES,
+            **describe_environment(),
+            **clock.record(),
+            "seconds": round(seconds, 3),
         }
-        folder.write(
-            {
-                "table.md": "\n\n".join(map(markdown_of, tables)).encode() + b"\n",
-                "run.json": json.dumps(run, indent=1).encode() + b"\n",
-            }
-        )
-    lines = ["\n\n".join(map(markdown_of, tables)), f"\nwritten to {folder.path}"]
+        results = Results({}, run, tables)
+        folder.write(results.files())
+    lines = [results.to_markdown(), f"\nwritten to {folder.path}"]
     if options.database:
         lines.append(f"the answers are in {options.database}")
     faults = [record.fault for record in records if record.fault]

@@ -33,6 +33,18 @@ def test_honest_players_win_the_most_points(captau, tmp_path):
     assert mean_points["honest"] > 0.7
     assert max(mean_points[kind] for kind in ("random", "constant", "majority")) < 0.4
     assert "| honest | 4 | 160 |" in output
+    # The run is one like every command's: readers open it, and notice an edit.
+    status, table, fault = captau("table", "run=out")
+    assert status == 0, fault
+    assert "| honest | 4 | 160 |" in table
+    status, cited, fault = captau("cite", "run=out")
+    assert status == 0, fault
+    assert "what players of given skill make of a study" in " ".join(cited.split())
+    printed = tmp_path / "out" / "table.md"
+    printed.write_text(printed.read_text().replace("160", "161"))
+    status, _, fault = captau("table", "run=out")
+    assert (status, fault.count("\n")) == (2, 1)
+    assert "table.md" in fault
     # What was played is a dataset.
     status, _, fault = captau(
         "collect", "export", "study=demo_game", "database=played.sqlite3", "output_dir=gathered"
