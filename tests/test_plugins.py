@@ -76,6 +76,21 @@ def test_an_entry_point_that_cannot_be_loaded_is_one_line(tmp_path: Path) -> Non
     )
 
 
+def test_a_broken_coefficient_stops_only_the_commands_that_need_coefficients(
+    tmp_path: Path,
+) -> None:
+    info = tmp_path / "broken-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: broken\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[captau.coefficients]\nmine = no_such_module\n")
+    for words in (("data", "list"), ("collect", "--help"), ("--help",)):
+        done = run_with(tmp_path, *words)
+        assert (done.returncode, done.stderr) == (0, ""), words
+    done = run_with(tmp_path, "bench", "metrics=bleu_1")
+    assert done.returncode == 2
+    assert done.stderr.startswith("captau: broken: its entry point mine of captau.coefficients")
+
+
 def test_bench_takes_a_caption_set_in_memory() -> None:
     demo = captau.load("demo")
     own = CaptionSet(demo.items, demo.ratings, card=demo.card)

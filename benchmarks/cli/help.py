@@ -49,7 +49,7 @@ def short_help(command: Command) -> str:
     lines += ["", "Options:"]
     for option in single:
         head = f"{option.key}={_placeholder(option)}"
-        text = option.help.removeprefix(f"{_placeholder(option)} ")
+        text = option.help_text.removeprefix(f"{_placeholder(option)} ")
         clause = re.split(r"; |\. ", text)[0] + _default_remark(option)
         # A default that does not fit is left to `--help all`.
         lines += _fit(
@@ -102,7 +102,7 @@ def _option_lines(option: Option) -> str:
     placeholder = _placeholder(option)
     head = f"  {option.key}={placeholder}"
     text = textwrap.wrap(
-        f"{option.help.removeprefix(f'{placeholder} ')}{_default_remark(option)}",
+        f"{option.help_text.removeprefix(f'{placeholder} ')}{_default_remark(option)}",
         _WIDTH,
         initial_indent=" " * _COLUMN,
         subsequent_indent=" " * _COLUMN,

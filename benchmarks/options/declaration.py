@@ -35,13 +35,15 @@ class Option:
     Attributes:
         key: dotted, `protocol.k`.
         default: as YAML has it; `NEEDED` where there is none.
-        help: a text without a full stop; empty for a key of the schema that nobody types.
+        help: a text without a full stop, in which `{values}` stands for all values; empty for a key of the schema that
+            nobody types.
         type: a class that OmegaConf checks; Any takes lists as well.
         takes: a placeholder of the value in the help text; empty for one that follows from the type.
         heading: the section of the help text; empty for the first one.
         config_group: the folder of `conf/` whose files it chooses from.
         is_literal: whether the value is a path or free text, taken as it is typed.
         has_several: whether a literal value may be a list, `[A,B]`.
+        values: lists the values that `help` names; not before they are asked for, since packages may bring some.
     """
 
     key: str
@@ -53,6 +55,12 @@ class Option:
     config_group: str = ""
     is_literal: bool = False
     has_several: bool = False
+    values: Callable[[], Iterable[str]] = tuple
+
+    @property
+    def help_text(self) -> str:
+        """The help text with all values."""
+        return self.help.replace("{values}", ", ".join(self.values()))
 
 
 @dataclass(frozen=True)

@@ -290,9 +290,10 @@ PROTOCOL = tuple(
     Option(
         f"protocol.{name}",
         None,
-        choice.help_text,
+        choice.help,
         choice.type,
         takes=choice.takes,
+        values=choice.allowed,
     )
     for name, choice in CHOICES.items()
 )

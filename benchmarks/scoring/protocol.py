@@ -76,11 +76,6 @@ class Choice:
         """List the values that it may have; none where any text is one."""
         return tuple(self.values() if callable(self.values) else self.values)
 
-    @property
-    def help_text(self) -> str:
-        """The help text of its option."""
-        return self.help.replace("{values}", ", ".join(self.allowed()))
-
     def clause(self, value: Any) -> str:
         """Return the clause of a value for a methods section; empty where it has none."""
         if not isinstance(self.words, str):

@@ -53,7 +53,7 @@ def command_page(name: str) -> str:
         parts.append(code("\n".join(map(example, examples.splitlines()))))
     parts += [linked(escaped(text)) for text in paragraphs(command.options.notes)]
     rows = [
-        (f"`{option.key}`", default_of(name, option), linked(escaped(option.help)))
+        (f"`{option.key}`", default_of(name, option), linked(escaped(option.help_text)))
         for option in command.declared()
     ]
     parts.append("## Options\n\n" + table(("option", "default", "meaning"), rows))

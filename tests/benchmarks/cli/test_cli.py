@@ -320,7 +320,7 @@ def test_help_fits_a_terminal_of_80_columns_and_names_every_option(captau, comma
     assert full.startswith(f"captau {command}: ")
     for option in declared:
         assert f"  {option.key}=" in full
-        assert option.help.split()[-1] in full
+        assert option.help_text.split()[-1] in full
 
 
 def test_the_overview_fits_a_terminal_of_80_columns(captau):
