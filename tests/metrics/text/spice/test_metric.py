@@ -154,6 +154,6 @@ def test_a_parser_ends_in_the_midst_of_a_caption_where_nobody_waits_for_it(spice
         process.process.stdin.write(json.dumps(" ".join(["dog"] * 100)).encode() + b"\n")
         process.process.stdin.close()
         assert process.process.wait(120) == 0
-        assert process._answers.get(timeout=20) == b"", "not because it had parsed it"
+        assert process.read_line(20) == b"", "not because it had parsed it"
     finally:
         process.stop()
