@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pandas as pd
@@ -12,6 +9,7 @@ import pytest
 from scipy import stats
 
 import captau
+from tests.installed import run_beside
 
 MODULE = '''
 """Somers' D of scores given ratings: surplus / pairs that are not tied in the ratings (Somers 1962)."""
@@ -45,25 +43,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: somers\nVersion: 1.0\n")
     (info / "entry_points.txt").write_text("[captau.coefficients]\nsomers_d = somers\n")
-    run(folder, "bench", *DEMO, "statistics.replicates=50", "output_dir=bench")
+    run_beside(folder, "bench", *DEMO, "statistics.replicates=50", "output_dir=bench")
     return folder
-
-
-def run(folder: Path, *words: str, **variables: str) -> str:
-    """Run captau beside the package, and return what it prints."""
-    code = "import sys; from captau.benchmarks.cli.main import main; main(sys.argv[1:])"
-    environment = {"PYTHONPATH": str(folder), "CAPTAU_CACHE": str(folder / "cache"), **variables}
-    done = subprocess.run(
-        [sys.executable, "-c", code, *words],
-        cwd=folder,
-        env={**os.environ, **environment},
-        capture_output=True,
-        text=True,
-        encoding="utf-8",
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
 
 
 def test_bench_measures_it_with_intervals_and_ranks(folder: Path) -> None:
@@ -86,7 +67,7 @@ def test_bench_measures_it_with_intervals_and_ranks(folder: Path) -> None:
 @pytest.mark.parametrize("level", ["by_image", "by_system", "system"])
 def test_it_has_every_level(folder: Path, level: str) -> None:
     words = [f"protocol.level={level}", "statistics.replicates=20", f"output_dir={level}"]
-    run(folder, "bench", *DEMO, *words)
+    run_beside(folder, "bench", *DEMO, *words)
     rows = pd.read_csv(folder / level / "correlations.csv")
     values = rows[(rows["coefficient"] == "somers_d") & rows["metric"].isin(["bleu_1", "rouge_l"])]
     assert values[["value", "ci_low", "ci_high"]].notna().all(axis=None)
@@ -94,7 +75,7 @@ def test_it_has_every_level(folder: Path, level: str) -> None:
 
 def test_compare_tests_it(folder: Path) -> None:
     words = ["tests=bootstrap,permutation,williams", "statistics.replicates=50"]
-    out = run(folder, "compare", *DEMO, *words, "output_dir=compare")
+    out = run_beside(folder, "compare", *DEMO, *words, "output_dir=compare")
     rows = pd.read_csv(folder / "compare" / "significance.csv")
     tests = rows[rows["coefficient"] == "somers_d"].set_index("test")["p_value"]
     assert set(tests.index) == {"bootstrap", "permutation"}
@@ -104,28 +85,30 @@ def test_compare_tests_it(folder: Path) -> None:
 
 def test_rank_takes_a_protocol_that_names_it(folder: Path) -> None:
     words = ["statistics.replicates=20", "output_dir=rank"]
-    run(folder, "rank", *DEMO, *words)
+    run_beside(folder, "rank", *DEMO, *words)
     assert (folder / "rank" / "systems.csv").is_file()
 
 
 def test_table_and_cite_print_it(folder: Path) -> None:
-    assert "$D$" in run(folder, "table", "run=bench", "style=latex")
-    cited = " ".join(run(folder, "cite", "run=bench").split())
+    assert "$D$" in run_beside(folder, "table", "run=bench", "style=latex")
+    cited = " ".join(run_beside(folder, "cite", "run=bench").split())
     assert r"we report Somers' $D$ and Kendall's $\tau_b$" in cited
 
 
 def test_report_and_plot_draw_it(folder: Path) -> None:
-    run(folder, "report", "run=bench", "output=page.html")
+    run_beside(folder, "report", "run=bench", "output=page.html")
     assert "agrees best with people (D " in (folder / "page.html").read_text(encoding="utf-8")
-    run(folder, "plot", "run=bench", "kind=forest", "output_dir=charts")
+    run_beside(folder, "plot", "run=bench", "kind=forest", "output_dir=charts")
     charts = [path.name for path in (folder / "charts").iterdir()]
     assert [name for name in charts if "somers_d" in name]
 
 
 def test_help_and_completion_name_it(folder: Path) -> None:
-    assert "somers_d" in " ".join(run(folder, "bench", "--help", "all").split())
+    assert "somers_d" in " ".join(run_beside(folder, "bench", "--help", "all").split())
     line = "captau bench protocol.coefficients=so"
-    words = run(folder, "-sc", "query=bash", COMP_LINE=line, COMP_POINT=str(len(line))).split()
+    words = run_beside(
+        folder, "-sc", "query=bash", COMP_LINE=line, COMP_POINT=str(len(line))
+    ).split()
     assert words == [
         "protocol.coefficients=soft_pairwise_accuracy",
         "protocol.coefficients=somers_d",

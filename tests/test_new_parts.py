@@ -5,13 +5,12 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pandas as pd
 import pytest
+
+from tests.installed import run_beside
 
 METRIC = '''
 from dataclasses import dataclass
@@ -111,25 +110,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (about / "METADATA").write_text("Metadata-Version: 2.1\nName: mini\nVersion: 1.0\n")
     (about / "entry_points.txt").write_text(ENTRY_POINTS)
     for name in ("bench", "compare", "rank"):
-        run(folder, name, *MINI, "statistics.replicates=50", f"output_dir={name}")
+        run_beside(folder, name, *MINI, "statistics.replicates=50", f"output_dir={name}")
     return folder
-
-
-def run(folder: Path, *words: str, **variables: str) -> str:
-    """Run captau beside the package, and return what it prints."""
-    code = "import sys; from captau.benchmarks.cli.main import main; main(sys.argv[1:])"
-    environment = {"PYTHONPATH": str(folder), "CAPTAU_CACHE": str(folder / "cache"), **variables}
-    done = subprocess.run(
-        [sys.executable, "-c", code, *words],
-        cwd=folder,
-        env={**os.environ, **environment},
-        capture_output=True,
-        text=True,
-        encoding="utf-8",
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
 
 
 def test_bench_measures_them_with_intervals(folder: Path) -> None:
@@ -156,34 +138,34 @@ def test_compare_and_rank_take_them(folder: Path) -> None:
 @pytest.mark.parametrize("name", ["bench", "compare", "rank", "count"])
 def test_every_reader_opens_every_run(folder: Path, name: str) -> None:
     if name == "count":
-        out = run(folder, "count", "dataset=mini", "output_dir=count")
+        out = run_beside(folder, "count", "dataset=mini", "output_dir=count")
         assert "| mini | 24 |" in out
         assert (folder / "count" / "counts.csv").read_text() == "dataset,n\nmini,24\n"
-    table = run(folder, "table", f"run={name}")
+    table = run_beside(folder, "table", f"run={name}")
     assert {"bench": "words", "compare": "words", "rank": "| a |", "count": "| mini | 24 |"}[
         name
     ] in table
-    cited = " ".join(run(folder, "cite", f"run={name}").split())
+    cited = " ".join(run_beside(folder, "cite", f"run={name}").split())
     assert ("we run its command count" if name == "count" else "Mini ratings") in cited
-    run(folder, "report", f"run={name}", f"output={name}.html")
+    run_beside(folder, "report", f"run={name}", f"output={name}.html")
     assert "mini" in (folder / f"{name}.html").read_text(encoding="utf-8")
     if name != "count":  # which draws nothing
-        run(folder, "plot", f"run={name}", f"output_dir=plots-{name}")
+        run_beside(folder, "plot", f"run={name}", f"output_dir=plots-{name}")
         assert any((folder / f"plots-{name}").glob("*.svg"))
 
 
 def test_help_and_completion_name_them(folder: Path) -> None:
-    names = " ".join(run(folder, "--help", "all").split())
+    names = " ".join(run_beside(folder, "--help", "all").split())
     assert "mini" in names
     assert "words" in names
     assert "commands of other packages: count" in names
-    assert "somers_d" in " ".join(run(folder, "bench", "--help", "all").split())
-    assert "dataset=" in run(folder, "count", "--help")
+    assert "somers_d" in " ".join(run_beside(folder, "bench", "--help", "all").split())
+    assert "dataset=" in run_beside(folder, "count", "--help")
     for typed, complete in (
         ("bench dataset=mi", "dataset=mini"),
         ("bench metrics=wor", "metrics=words"),
         ("bench protocol.coefficients=som", "protocol.coefficients=somers_d"),
     ):
         line = f"captau {typed}"
-        words = run(folder, "-sc", "query=bash", COMP_LINE=line, COMP_POINT=str(len(line)))
+        words = run_beside(folder, "-sc", "query=bash", COMP_LINE=line, COMP_POINT=str(len(line)))
         assert complete in words.split()
