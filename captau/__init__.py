@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from captau.datasets.registry import load
     from captau.datasets.schema import CaptionSet
     from captau.metrics.base import Metric
-    from captau.metrics.registry import metric, register
+    from captau.metrics.external import metric
+    from captau.metrics.registry import register
     from captau.metrics.reward import reward
 
 __version__ = "0.2.0"
@@ -53,7 +54,7 @@ _MODULES = {
     "bench": "captau.benchmarks.commands.bench",
     "compare": "captau.benchmarks.commands.bench",
     "load": "captau.datasets.registry",
-    "metric": "captau.metrics.registry",
+    "metric": "captau.metrics.external",
     "rank": "captau.benchmarks.commands.rank",
     "register": "captau.metrics.registry",
     "reward": "captau.metrics.reward",

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -87,23 +87,23 @@ def is_unsegmented(text: str) -> bool:
 
 Booleans = NDArray[np.bool_]
 
-#: Of ASCII, the capitals in lower case, and a blank for all that is no letter or digit.
-_ASCII_FORM = bytes(ord(chr(code).lower()) if chr(code).isalnum() else 32 for code in range(256))
+#: What of ASCII is no letter or digit.
+_ASCII_SIGNS = bytes(code for code in range(128) if not chr(code).isalnum())
 
 
 @lru_cache(maxsize=65536)
 def comparison_form(text: str) -> str:
-    """Return the form in which a caption and a reference are compared.
+    """Return the form in which a caption and a reference are compared: its letters and digits, lower-cased.
 
-    The text is lower-cased, and every run of characters other than a–z and 0–9 becomes one blank, none at the ends:
-    texts that were cut into word pieces and joined again are equal to their originals. Letters and digits of other
-    scripts than the Latin follow as they are; the rule alone would make all Chinese texts equal. So do texts without
-    any, such as emoji. Composed and decomposed accents are equal.
+    Blanks do not count either: texts that were cut into word pieces and joined again, or whose hyphens became blanks,
+    are equal to their originals. Letters and digits of other scripts than the Latin follow as they are; a–z and 0–9
+    alone would make all Chinese texts equal. So do texts without any, such as emoji. Composed and decomposed accents
+    are equal.
     """
     if text.isascii():
-        return b" ".join(text.encode().translate(_ASCII_FORM).split()).decode()
+        return text.encode().translate(None, _ASCII_SIGNS).decode().lower()
     lowered = unicodedata.normalize("NFC", text.lower())
-    form = re.sub(r"[^a-z0-9]+", " ", lowered).strip()
+    form = re.sub(r"[^a-z0-9]+", "", lowered)
     if lowered.isascii():
         return form
     letters = "".join(c for c in lowered if _is_foreign(c))
@@ -122,12 +122,14 @@ class OwnReferences:
     Attributes:
         is_copy: whether an item's caption is one of its references, in their `comparison_form`; shape (n_items,).
         is_exact: whether it is, letter by letter; shape (n_items,).
-        is_single: whether an item has no references but copies; shape (n_items,).
+        is_single: whether an item has no `other_references`, but has references; shape (n_items,).
+        other_references: each item's references without those that are copied.
     """
 
     is_copy: Booleans
     is_exact: Booleans
     is_single: Booleans
+    other_references: list[tuple[str, ...]]
 
     @property
     def n_copies(self) -> int:
@@ -135,10 +137,11 @@ class OwnReferences:
         return int(self.is_copy.sum())
 
     def count(self) -> str:
-        """Return "12 of 360 captions are one of their image's references"."""
+        """Return "12 of 360 captions repeat one of their image's references, 3 of them exactly"."""
         share = f"{self.n_copies:,} of {len(self.is_copy):,} captions"
         is_one = self.n_copies == 1
-        return f"{share} {'is' if is_one else 'are'} one of {'its' if is_one else 'their'} image's references"
+        words = f"repeat{'s' * is_one} one of {'its' if is_one else 'their'} image's references"
+        return f"{share} {words}, {self.n_exact:,} of them exactly"
 
     @property
     def n_exact(self) -> int:
@@ -146,31 +149,35 @@ class OwnReferences:
         return int(self.is_exact.sum())
 
 
-def find_own_references(items: pd.DataFrame) -> OwnReferences:
+def find_own_references(items: pd.DataFrame, *, of_image: bool = False) -> OwnReferences:
     """Mark the items whose caption is one of their references.
 
     Args:
-        items: of a `CaptionSet`; its columns `caption` and `references` count.
+        items: of a `CaptionSet`; its columns `image_id`, `caption` and `references` count.
+        of_image: whether `other_references` lack what any caption of the image copies, and not the item's own alone.
     """
-    marks = [
-        (len(rest) < len(references), caption in references, bool(references) and not rest)
-        for (caption, references), rest in zip(_texts(items), leave_out_copies(items), strict=True)
+    captions, references = items["caption"].tolist(), items["references"].tolist()
+    forms = pd.Series([comparison_form(caption) for caption in captions], dtype=object)
+    copied = [{form} for form in forms]
+    if of_image:
+        by_image = forms.groupby(items["image_id"].to_numpy()).agg(set)
+        copied = by_image[items["image_id"]].tolist()
+    other_references = [
+        tuple(text for text in texts if comparison_form(text) not in left_out)
+        for texts, left_out in zip(references, copied, strict=True)
     ]
-    table = np.array(marks, dtype=bool).reshape(-1, 3)
-    return OwnReferences(table[:, 0], table[:, 1], table[:, 2])
-
-
-def leave_out_copies(items: pd.DataFrame) -> list[tuple[str, ...]]:
-    """Return each item's references without those that its caption is a copy of."""
-    return [
-        tuple(r for r in references if comparison_form(r) != form)
-        for caption, references in _texts(items)
-        for form in (comparison_form(caption),)
-    ]
-
-
-def _texts(items: pd.DataFrame) -> Iterator[tuple[str, tuple[str, ...]]]:
-    return zip(items["caption"].tolist(), items["references"].tolist(), strict=True)
+    return OwnReferences(
+        np.array(
+            [f in map(comparison_form, r) for f, r in zip(forms, references, strict=True)],
+            dtype=bool,
+        ),
+        np.array([c in r for c, r in zip(captions, references, strict=True)], dtype=bool),
+        np.array(
+            [bool(r) and not o for r, o in zip(references, other_references, strict=True)],
+            dtype=bool,
+        ),
+        other_references,
+    )
 
 
 #: What ends a sentence; and what may stand behind that.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterable
+from enum import StrEnum
 
 #: Beside a name that is close, longer lists of known names are left out.
 _MOST_LISTED = 12
@@ -45,6 +46,31 @@ class InputError(Exception):
 
 class MissingFileError(InputError):
     """A dataset's file is not in the data folder; the message says how to get it."""
+
+
+class Lack(StrEnum):
+    """Parts that a dataset may lack."""
+
+    SYSTEM = "system"
+    SPLIT = "split"
+    DIMENSION = "dimension"
+    JUDGEMENTS = "judgements"
+    METRICS = "metrics"
+    TESTS = "tests"
+    VARIATION = "variation"
+
+
+class LackingError(InputError):
+    """A dataset lacks what is asked of it; a run of several datasets goes on without it.
+
+    Args:
+        lack: what it lacks.
+        message: see `InputError`.
+    """
+
+    def __init__(self, lack: Lack, message: str) -> None:
+        self.lack = lack
+        super().__init__(message)
 
 
 def unknown(kind: str, name: str, known_names: Iterable[str], *, listed_by: str = "") -> InputError:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property, lru_cache
@@ -116,6 +115,7 @@ class Card:
     that are made of the ratings of another dimension, by name, with that dimension; `totals` names those
     that are sums of several others. `faults` names those on which more is worse, such as whether a caption tells
     what the image does not show. `labels` has the names that tables print for dimensions, where they differ.
+    `headline` is the dimension that papers quote where there are several; empty for the first.
     """
 
     name: str
@@ -136,6 +136,7 @@ class Card:
     totals: tuple[str, ...] = ()
     faults: tuple[str, ...] = ()
     labels: Mapping[str, str] = field(default_factory=dict[str, str])
+    headline: str = ""
 
     def label(self, dimension: str) -> str:
         """Return a dimension's name in tables."""
@@ -494,6 +495,4 @@ def _html_rows(rows: Mapping[str, str]) -> str:
 
 def format_rating(value: Any) -> str:
     """Format a rating for a message."""
-    if not isinstance(value, Real):
-        return repr(value)
-    return "NaN" if math.isnan(value) else f"{value:g}"
+    return f"{value:g}".replace("nan", "NaN") if isinstance(value, Real) else repr(value)

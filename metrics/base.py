@@ -11,14 +11,12 @@ from __future__ import annotations
 
 import dataclasses
 import logging
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
 
 import numpy as np
@@ -29,6 +27,8 @@ from ..datasets.errors import InputError
 from ..datasets.paths import expand_home
 from ..datasets.reading.source_files import sha256
 from .rows import Items, Rows
+from .spec_text import format_value, quote_value
+from .user_code import run_user_code
 
 logger = logging.getLogger(__name__)
 
@@ -111,20 +111,20 @@ def need_modules(subject: str, modules: Sequence[str], extra: str) -> None:
 class Metric(ABC):
     """A metric: its fields are its parameters, and together they make its signature.
 
-    To write a metric, make a frozen dataclass with a field `backend` (the package that computes it), register it
-    under its name (`registry.register`), and implement `compute`.
+    To write a metric, make a frozen dataclass, register it under its name (`registry.register`), and implement
+    `compute`; nothing else is needed (docs/new_metric.md).
     """
 
     #: Columns that rows must have: "references", "images", or neither.
-    needs: ClassVar[frozenset[str]] = frozenset({"references"})
+    needs: ClassVar[frozenset[str]] = frozenset()
     #: Least and greatest value; None stands for unbounded.
-    bounds: ClassVar[tuple[float | None, float | None]] = (0.0, 1.0)
+    bounds: ClassVar[tuple[float | None, float | None]] = (None, None)
     higher_is_better: ClassVar[bool] = True
     #: Whether scores depend on the other rows (CIDEr's document frequencies).
     depends_on_corpus: ClassVar[bool] = False
     #: Whether equal rows have equal scores, so that each distinct row is scored once.
     depends_only_on_content: ClassVar[bool] = True
-    #: Whether scores may be stored for later runs.
+    #: Whether scores may be stored for later runs; those of other packages only if these name `distributions`.
     is_cacheable: ClassVar[bool] = True
     #: Python distributions whose versions are part of the signature.
     distributions: ClassVar[tuple[str, ...]] = ("captau",)
@@ -141,12 +141,22 @@ class Metric(ABC):
     #: Held while the metric scores; metrics that cannot run side by side share a lock.
     lock: ClassVar[AbstractContextManager[Any]] = nullcontext()
 
+    #: What `external.metric` made it of, `mine.py:Words`, where the class is in the user's file.
+    origin: ClassVar[str] = ""
+
     if TYPE_CHECKING:
 
         @property
         def name(self) -> str:
             """The registered name, such as `bleu_4`, unless the class has a property or a field of its own."""
             ...
+    else:
+
+        def __getattr__(self, attribute: str) -> str:
+            """Return the class's name as the name of a metric that is not registered."""
+            if attribute != "name":
+                raise AttributeError(f"{type(self).__name__} has no attribute {attribute!r}")
+            return type(self).__name__
 
     @abstractmethod
     def compute(self, rows: Rows) -> Floats:
@@ -178,7 +188,7 @@ class Metric(ABC):
                 rows.unique if self.depends_only_on_content else (rows, np.arange(len(rows)))
             )
             unique.remarks.pop(self.spec, None)
-            scores = np.asarray(self.compute(unique), dtype=np.float64)
+            scores = np.asarray(self._compute(unique), dtype=np.float64)
         if scores.shape != (len(unique),):
             raise InputError(
                 f"metric {self.spec} returned scores of shape {scores.shape} for {len(unique)} items"
@@ -188,6 +198,12 @@ class Metric(ABC):
         if not isinstance(items, Rows) and (text := self.unsegmented_remark(rows)):
             logger.warning("metric %s: %s", self.spec, text)  # others print it below a table
         return scores[inverse]
+
+    def _compute(self, rows: Rows) -> Floats:
+        """Compute scores; of a class of the user's, an exception becomes an InputError with its line."""
+        if type(self).__module__.partition(".")[0] == __name__.partition(".")[0]:
+            return self.compute(rows)
+        return run_user_code(f"metric {self.spec}", lambda: self.compute(rows))
 
     def cannot_segment(self, text: str) -> bool:
         """Return whether the metric compares words, and its tokeniser cannot find a text's words."""
@@ -241,14 +257,32 @@ class Metric(ABC):
                         "docs/neural.md says where they are looked for",
                     )
 
-    def find_unavailability(self, items: Items) -> Unavailability | None:
+    def check_dataset(self, rows: Rows) -> None:  # noqa: B027
+        """Check that these rows can test the metric, which other rows may do even where they cannot.
+
+        A run of several datasets asks this and goes on; a run of one fails where it scores or correlates.
+
+        Raises:
+            UnavailableError: where it was trained on these images, or its files lack these captions.
+        """
+
+    def find_unavailability(
+        self, items: Items, *, is_one_of_several: bool = False
+    ) -> Unavailability | None:
         """Return the reason why the metric cannot be computed here, or None if it can be tried.
+
+        Args:
+            items: as for `score`.
+            is_one_of_several: whether other items are scored too, so that `check_dataset` counts as well.
 
         Raises:
             InputError: if the items are wrong rather than lacking what the metric needs.
         """
+        rows = Rows.from_items(items)
         try:
-            self.check_rows(Rows.from_items(items))
+            self.check_rows(rows)
+            if is_one_of_several:
+                self.check_dataset(rows)
         except UnavailableError as error:
             return error.unavailability
         return None
@@ -352,7 +386,7 @@ class Metric(ABC):
             for f in dataclasses.fields(self)
             if getattr(self, f.name) != f.default and f.name not in self.name_fields
         }
-        inside = ",".join(f"{k}={_quote(v)}" for k, v in changed.items())
+        inside = ",".join(f"{k}={quote_value(v)}" for k, v in changed.items())
         return f"{self.name}({inside})" if inside else self.name
 
     @property
@@ -378,19 +412,16 @@ class Metric(ABC):
             if key in later and value == later[key]:
                 continue
             if key in self.file_fields and value is not None:
-                value = f"sha256-{_hash_file(expand_home(str(value)))}"
-            parts.append(f"{key}:{_plain(value)}")
+                try:
+                    value = f"sha256-{sha256(expand_home(str(value)))}"
+                except OSError as error:
+                    raise InputError(f"{value}: cannot be read ({error.strerror})") from error
+            parts.append(f"{key}:{format_value(value)}")
         parts += [f"{d}:{version_of(d)}" for d in self.distributions]
         return "|".join([*parts, *self.programs])
 
 
 MetricClass = TypeVar("MetricClass", bound=type[Metric])
-
-
-def start_programs(metrics: Sequence[Metric]) -> None:
-    """Start the programs that are slow to start (METEOR's Java) before scores are requested."""
-    for metric in metrics:
-        metric.start()
 
 
 def version_of(distribution: str) -> str:
@@ -399,35 +430,6 @@ def version_of(distribution: str) -> str:
         return version(distribution)
     except PackageNotFoundError:
         return "unknown"
-
-
-def _plain(value: Any) -> str:
-    if value is None:
-        return "none"
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, float):
-        short = f"{value:g}"
-        return short if float(short) == value else repr(value)
-    return str(value)
-
-
-def _quote(value: Any) -> str:
-    """Write a value as in a spec, quoting texts that would otherwise be read as something else."""
-    text = _plain(value)
-    if not isinstance(value, str) or not re.search(
-        r"[,()\[\]{}'\"]|^\s|\s$|^(none|null)?$", text, re.IGNORECASE
-    ):
-        return text
-    quote = '"' if "'" in text else "'"
-    return f"{quote}{text}{quote}"
-
-
-def _hash_file(path: Path) -> str:
-    try:
-        return sha256(path)
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror})") from error
 
 
 @dataclass(frozen=True)

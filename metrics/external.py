@@ -1,19 +1,23 @@
-"""Metrics whose code is elsewhere: a file of scores, or a Python function.
+"""Metrics from outside: a file of scores, a Python function, and a metric class that is not registered.
 
-A person types `file(path=fleur.csv,name=FLEUR)` or `python(module:function)`.
+A person types `fleur.csv` or `file(path=fleur.csv,name=FLEUR)`, and `mine.py:overlap` or `python(module:function)`;
+in Python a function, a class and an object are metrics as they are. `metric` takes all of them.
 """
 
 from __future__ import annotations
 
+import functools
 import importlib
 import inspect
+import itertools
 import math
 import operator
 import sys
-import traceback
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from abc import abstractmethod
+from collections.abc import Callable, Container, Iterator
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import ModuleType
 from typing import Any, ClassVar
 
 import numpy as np
@@ -21,10 +25,13 @@ import pandas as pd
 
 from ..datasets.errors import InputError, unknown
 from ..datasets.paths import expand_home
+from ..datasets.reading.cells import parse_number
 from ..datasets.reading.table import Table, read_table
 from .base import Floats, Metric
+from .registry import metric as parse_metric
 from .registry import metric_names, register
 from .rows import Key, Rows, index_by_key, look_up_all, row_keys
+from .user_code import run_user_code
 
 #: Names that results use for something else: their own columns, and the ceilings.
 RESERVED = frozenset(
@@ -39,17 +46,112 @@ RESERVED = frozenset(
 )
 
 
-def _check_name(name: str, label: str) -> None:
-    """Raise an InputError if a metric's name is empty, or means something else in results."""
-    if not name.strip():
-        raise InputError(f"metric {label}: its name is empty; give it one with name=…")
-    if name in RESERVED or name in metric_names():
-        raise InputError(f"metric {label}: the name '{name}' is taken; give it another with name=…")
+#: Whatever `metric` makes a metric of.
+MetricSource = str | Metric | type[Metric] | Callable[..., Any]
+
+
+def metric(source: MetricSource, name: str = "") -> Metric:
+    """Make a metric.
+
+    Args:
+        source: a metric's name, with parameters in brackets (`cider(variant=plain)`); `mine.py:overlap` or
+            `module:overlap`, a function, metric class or metric in Python code; `mine.csv`, a file of scores; or
+            a function, class or metric itself (docs/new_metric.md).
+        name: what results call a function; by default its own name.
+
+    Raises:
+        InputError: if a name, file or function is unknown, a parameter is wrong, or Python code raises an exception.
+
+    Example:
+        >>> metric(lambda caption: len(caption.split())).score([{"caption": "a dog runs"}]).tolist()
+        [3.0]
+    """
+    if callable(source) and not isinstance(source, Metric | type):
+        return GivenFunction.wrap(source, name)
+    if name:
+        raise InputError(f"name={name} is for a function, not for {source!r}")
+    if isinstance(source, str):
+        return load_metric(parse_metric(source))
+    if isinstance(source, type):
+        return _make_instance(source, f"metric {source.__name__}")
+    if not isinstance(source, Metric):
+        raise InputError(f"metric {source!r}: a name is expected, such as 'cider', or a function")
+    return source
+
+
+def load_metric(metric: Metric) -> Metric:
+    """Return a metric with the user's code loaded: of a class or metric that a spec names in Python code, that metric.
+
+    Raises:
+        InputError: if the code cannot be loaded, or names nothing that is a metric.
+    """
+    return metric.load_metric() if isinstance(metric, PythonFunction) else metric
+
+
+def user_code_of(metric: Metric) -> str:
+    """Return the function or class of the user's that a metric runs, as `mine.py:overlap`; empty for other metrics."""
+    return metric.function if isinstance(metric, PythonFunction) else metric.origin
+
+
+def tell_apart(metric: Metric, taken_names: Container[str]) -> Metric:
+    """Return a metric under a name that is free: `mine_2`, where `mine` is what it is called by default.
+
+    Raises:
+        InputError: if the name is not one that captau chose.
+    """
+    if not isinstance(metric, OutsideMetric) or metric.name != metric.default_name:
+        raise InputError(f"metrics: two different metrics are called '{metric.spec}'")
+    names = (f"{metric.name}_{number}" for number in itertools.count(2))
+    return replace(metric, **{"name": next(name for name in names if name not in taken_names)})
+
+
+def _make_instance(cls: type, label: str) -> Metric:
+    """Return the metric that a class makes without parameters."""
+    if not issubclass(cls, Metric):
+        raise InputError(f"{label}: the class {cls.__name__} does not extend captau.Metric")
+    try:
+        return cls()
+    except TypeError as error:
+        raise InputError(
+            f"{label}: the class cannot be made without parameters ({error}); give the metric itself instead"
+        ) from error
+
+
+@dataclass(frozen=True)
+class OutsideMetric(Metric):
+    """A metric whose scores captau cannot know to be the same tomorrow; it has a field `name`, empty for the default."""
+
+    depends_only_on_content: ClassVar[bool] = False
+    is_cacheable: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        if not self.name:
+            object.__setattr__(self, "name", self.default_name)
+        if not self.name.strip():
+            raise InputError(f"{self.label}: its name is empty; give it one with name=…")
+        if self.name in RESERVED or self.name in metric_names():
+            raise InputError(
+                f"{self.label}: the name '{self.name}' is taken; give it another with name=…"
+            )
+
+    @property
+    @abstractmethod
+    def default_name(self) -> str:
+        """The name where the user chose none."""
+
+    @property
+    @abstractmethod
+    def label(self) -> str:
+        """The metric as messages call it."""
+
+    @property
+    def spec(self) -> str:
+        return self.name
 
 
 @register("file")
 @dataclass(frozen=True)
-class ScoreFile(Metric):
+class ScoreFile(OutsideMetric):
     """Scores read from CSV, JSON lines or Parquet.
 
     The file has `score` and either `item_id` or `image_id` and `caption`. If it also has `metric`
@@ -57,26 +159,24 @@ class ScoreFile(Metric):
 
     Args:
         path: the file, of the format that its ending (.csv, .jsonl, .parquet) names.
-        name: the metric's name in results.
-        metric: the metric's name in the file's column `metric`; by default `name`.
+        name: the metric's name in results; by default the file's name without its ending.
+        metric: the metric's name in the file's column `metric`; by default `name`, or the only one there.
     """
 
     path: str
-    name: str  # pyright: ignore[reportIncompatibleMethodOverride, reportIncompatibleVariableOverride]
+    name: str = ""  # pyright: ignore[reportIncompatibleMethodOverride, reportIncompatibleVariableOverride]
     metric: str | None = None
 
     needs: ClassVar[frozenset[str]] = frozenset()
-    bounds: ClassVar[tuple[float | None, float | None]] = (None, None)
-    depends_only_on_content: ClassVar[bool] = False
-    is_cacheable: ClassVar[bool] = False
     file_fields: ClassVar[tuple[str, ...]] = ("path",)
 
-    def __post_init__(self) -> None:
-        _check_name(self.name, f"file(path={self.path})")
+    @property
+    def default_name(self) -> str:
+        return Path(self.path).stem
 
     @property
-    def spec(self) -> str:
-        return self.name
+    def label(self) -> str:
+        return f"metric file(path={self.path})"
 
     def compute(self, rows: Rows) -> Floats:
         table = self._read()
@@ -90,34 +190,45 @@ class ScoreFile(Metric):
         keys = row_keys(rows, key_columns, self.path)
         scores = index_by_key(self._entries(table, key_columns), "score", operator.eq)
         if rows.allows_gaps and any(key in scores for key in keys):
-            return np.array([scores.get(key, np.nan) for key in keys])
-        return np.array(look_up_all(scores, keys, "score", self.path))
+            values = [scores.get(key, np.nan) for key in keys]
+        else:
+            values = look_up_all(scores, keys, "score", self.path)
+        if n_others := len(scores.keys() - set(keys)):
+            rows.add_remark(
+                self.spec,
+                f"{n_others:,} of {len(scores):,} scores in {self.path} are of no item that is scored here",
+            )
+        return np.array(values)
 
     def _entries(self, table: Table, key_columns: list[str]) -> Iterator[tuple[str, Key, float]]:
         """Yield place, key and score of each row of this metric."""
         keys = zip(*(table.column(k) for k in key_columns), strict=True)
-        for location, metric, cells, score in zip(
-            table.places, self._metric_column(table), keys, table.column("score"), strict=True
+        of_metric = self._is_of_metric(table)
+        for location, counts, cells, score in zip(
+            table.places, of_metric, keys, table.column("score"), strict=True
         ):
-            if metric != self._name_in_file:
+            if not counts:
                 continue
-            key, number = tuple(map(str, cells)), _finite_number(score)
-            if number is None:
+            key, number = tuple(map(str, cells)), parse_number(score)
+            if not math.isfinite(number):
                 raise InputError(f"{location}: the score of {' '.join(key)} is not a number")
             yield location, key, number
 
-    @property
-    def _name_in_file(self) -> str:
-        return self.name if self.metric is None else self.metric
-
-    def _metric_column(self, table: Table) -> list[str]:
-        """Return the metric of each row: this one if the file has no such column."""
+    def _is_of_metric(self, table: Table) -> list[bool]:
+        """Tell of each row whether it is of this metric: all are if the file has no column `metric`."""
         if "metric" not in table:
-            return [self._name_in_file] * len(table)
+            return [True] * len(table)
         metrics = list(map(str, table.column("metric")))
-        if self._name_in_file not in metrics:
-            raise InputError(f"{self.path}: no row is of metric '{self._name_in_file}'")
-        return metrics
+        metric_name = self.name if self.metric is None else self.metric
+        if metric_name not in metrics:
+            names = sorted(set(metrics))
+            if self.metric is not None or len(names) != 1:
+                raise InputError(
+                    f"{self.path}: no row is of metric '{metric_name}', but of {', '.join(names)}; choose one "
+                    f"with metric=…"
+                )
+            (metric_name,) = names
+        return [metric == metric_name for metric in metrics]
 
     def _read(self) -> Table:
         path = expand_home(self.path)
@@ -129,117 +240,221 @@ class ScoreFile(Metric):
         return read_table(path)
 
 
-def _finite_number(cell: Any) -> float | None:
-    """Return a cell as a finite number, or None."""
-    try:
-        number = math.nan if isinstance(cell, bool) else float(cell)
-    except (TypeError, ValueError, OverflowError):
-        return None
-    return number if math.isfinite(number) else None
+#: The parameters of a function that is called for each caption, in their order where they have other names.
+PARAMETERS = ("caption", "references", "image")
 
 
 @register("python")
 @dataclass(frozen=True)
-class PythonFunction(Metric):
-    """Scores by a Python function that takes the items as a DataFrame and returns a number for each.
+class PythonFunction(OutsideMetric):
+    """Scores by a Python function.
 
-    A Series that comes back is matched to the items by its index, anything else by its order.
+    A function of `caption`, of `caption, references` or of `caption, references, image` (the image's path) is called
+    for each caption and returns a number; two or three parameters may have other names. A function of one parameter of
+    another name is called once, with the items as a DataFrame, and returns a number for each. A Series that comes back
+    is matched to the items by its index, anything else by its order.
 
     Args:
-        function: `module:function`; the module is imported from the path or the working folder.
+        function: `module:function`, of a module on Python's path or in the working folder, or `mine.py:function`.
         name: the metric's name in results; by default the function's name.
     """
 
     function: str
     name: str = ""  # pyright: ignore[reportIncompatibleMethodOverride, reportIncompatibleVariableOverride]
 
-    needs: ClassVar[frozenset[str]] = frozenset()
-    bounds: ClassVar[tuple[float | None, float | None]] = (None, None)
-    depends_only_on_content: ClassVar[bool] = False
-    #: A change of the function's code cannot be noticed.
-    is_cacheable: ClassVar[bool] = False
-
     def __post_init__(self) -> None:
-        module, _, attribute = self.function.partition(":")
-        if not module or module.startswith(".") or not attribute:
-            raise InputError(f"{self._label}: module:function is expected")
-        if not self.name:
-            object.__setattr__(self, "name", attribute)
-        _check_name(self.name, f"python({self.function})")
+        module, _, attribute = self.function.rpartition(":")
+        if not module or not attribute or module.startswith(".") > module.endswith(".py"):
+            raise InputError(f"{self.label}: module:function or FILE.py:function is expected")
+        super().__post_init__()
 
     @property
-    def spec(self) -> str:
-        return self.name
+    def default_name(self) -> str:
+        return self.function.rpartition(":")[2]
 
     @property
-    def _label(self) -> str:
+    def label(self) -> str:
         return f"metric python({self.function})"
+
+    @property
+    def needs(self) -> frozenset[str]:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """The columns that the function's parameters ask for."""
+        columns = {column for _, column in self._find_parameters(self._load())}
+        return frozenset(
+            {"references": "references", "image": "images"}[c] for c in columns - {"caption"}
+        )
+
+    @property
+    def takes_items(self) -> bool:
+        """Tell whether the function gets all items at once."""
+        return not self._find_parameters(self._load())
+
+    def load_metric(self) -> Metric:
+        """Return this metric if it names a function, and otherwise the metric that it names.
+
+        Raises:
+            InputError: if the code cannot be loaded, or names nothing that is a metric.
+        """
+        loaded = self._load()
+        if not isinstance(loaded, Metric | type):
+            self._find_parameters(loaded)
+            return self
+        instance = _make_instance(loaded, self.label) if isinstance(loaded, type) else loaded
+        object.__setattr__(instance, "origin", self.function)
+        return instance
 
     def compute(self, rows: Rows) -> Floats:
         function = self._load()
-        self._check_signature(function)
+        parameters = self._find_parameters(function)
+        if not parameters:
+            return self._score_together(function, rows)
+        columns = {
+            "caption": rows.captions,
+            "references": [list(references) for references in rows.references],
+            "image": rows.images,
+        }
+        by_place = [columns[c] for p, c in parameters if p.kind is p.POSITIONAL_ONLY]
+        by_name = {p.name: columns[c] for p, c in parameters if p.kind is not p.POSITIONAL_ONLY}
+        scores = np.empty(len(rows))
+        for index in range(len(rows)):
+            placed = [cells[index] for cells in by_place]
+            named = {name: cells[index] for name, cells in by_name.items()}
+            score = run_user_code(self.label, functools.partial(function, *placed, **named))
+            try:
+                if isinstance(score, str | bytes) or np.ndim(score):
+                    raise TypeError
+                scores[index] = float(score)
+            except (TypeError, ValueError, OverflowError) as error:
+                raise InputError(
+                    f"{self.label}: it returned {score!r} for {rows.label(index)}; a number is expected"
+                ) from error
+        return scores
+
+    def _score_together(self, function: Callable[..., Any], rows: Rows) -> Floats:
+        """Call a function once, with the items as a DataFrame."""
         items = rows.frame.reset_index(drop=True)
-        scores = self._run_user_code(lambda: function(items.copy(deep=False)))
+        scores = run_user_code(
+            self.label, lambda: function(items.copy(deep=False)), advice=f"; {_ONE_PARAMETER}"
+        )
         if isinstance(scores, pd.Series) and not scores.index.equals(items.index):
             if len(scores) == len(items) and not set(items.index) - set(scores.index):
                 scores = scores.reindex(items.index)
             else:
                 raise InputError(
-                    f"{self._label}: a Series came back whose index is not that of the items; "
+                    f"{self.label}: a Series came back whose index is not that of the items; "
                     f"return .to_numpy() in the order of the items"
                 )
         try:
-            return np.asarray(scores, dtype=np.float64)
+            numbers = np.asarray(scores, dtype=np.float64)
         except (TypeError, ValueError, OverflowError) as error:
-            raise InputError(f"{self._label}: no numbers came back ({error})") from error
+            raise InputError(f"{self.label}: no numbers came back ({error})") from error
+        if numbers.shape != (len(items),):
+            raise InputError(
+                f"{self.label}: scores of shape {numbers.shape} for {len(items)} items came back; {_ONE_PARAMETER}"
+            )
+        return numbers
 
     def _load(self) -> Any:
-        module_name, _, attribute = self.function.partition(":")
-        if str(Path.cwd()) not in sys.path:
-            sys.path.append(str(Path.cwd()))
-        module = self._run_user_code(lambda: importlib.import_module(module_name))
-        if not callable(getattr(module, attribute, None)):
-            functions = [n for n, v in vars(module).items() if callable(v)]
-            raise unknown(f"function of {module_name}", attribute, functions)
-        return getattr(module, attribute)
+        module_name, _, attribute = self.function.rpartition(":")
+        if module_name.endswith(".py"):
+            path = expand_home(module_name)
+            if not path.is_file():
+                raise InputError(f"{self.label}: no file {path}")
+            module = run_user_code(self.label, lambda: _import_file(path))
+        else:
+            _find_modules_in(Path.cwd())
+            module = run_user_code(self.label, lambda: importlib.import_module(module_name))
+        loaded = getattr(module, attribute, None)
+        if not callable(loaded) and not isinstance(loaded, Metric):
+            public = {n: f for n, f in vars(module).items() if callable(f) and n[0] != "_"}
+            own_names = [n for n, f in public.items() if f.__module__ == module.__name__]
+            raise unknown(f"function of {module_name}", attribute, own_names or public)
+        return loaded
 
-    def _check_signature(self, function: Callable[..., Any]) -> None:
-        """Check that a function takes one argument, if its signature is known."""
+    def _find_parameters(self, function: Callable[..., Any]) -> list[tuple[inspect.Parameter, str]]:
+        """Return the function's parameters, each with what of `PARAMETERS` it gets; none of a function of the items."""
         try:
             signature = inspect.signature(function)
         except ValueError:  # of a function in C
-            return
-        try:
-            signature.bind(None)
-        except TypeError as error:
+            return []
+        named = [
+            p
+            for p in signature.parameters.values()
+            if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
+        ]
+        required = [p for p in named if p.default is p.empty]
+        recognised = [p for p in named if p.name in PARAMETERS]
+        if recognised and all(p in recognised for p in required):
+            return [(p, p.name) for p in recognised]
+        if len(required) == 1:
+            return []
+        if len(required) not in (2, 3):
             raise InputError(
-                f"{self._label}: it is called with one argument, a DataFrame of the items, and returns "
-                f"a number for each; its own arguments are {signature}"
-            ) from error
+                f"{self.label}: its parameters are {signature}; (caption), (caption, references), "
+                f"(caption, references, image) or (items) are expected"
+            )
+        return list(zip(required, PARAMETERS, strict=False))
 
-    def _run_user_code(self, run: Callable[[], Any]) -> Any:
-        """Return the result of `run`; whatever it raises becomes an InputError with its line."""
+
+_ONE_PARAMETER = "a parameter called caption gets one caption, a single one of another name the DataFrame of all items"
+
+
+@dataclass(frozen=True)
+class GivenFunction(PythonFunction):
+    """A function that Python code gives; its `function` says where it was made, but does not bring it back."""
+
+    call: Any = field(default=None, hash=False)
+
+    @classmethod
+    def wrap(cls, call: Callable[..., Any], name: str = "") -> Metric:
+        """Return a function as a metric.
+
+        Raises:
+            InputError: if it has other parameters, or no name is left for it.
+        """
+        inner = call
+        while isinstance(inner, functools.partial):
+            inner = inner.func
+        own_name = getattr(inner, "__name__", type(inner).__name__).strip("<>")
+        instance = cls(f"{inner.__module__}:{own_name}", name, call)
+        return instance.load_metric()
+
+    @property
+    def label(self) -> str:
+        return f"metric {self.default_name}"
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        # Of the function itself there is nothing to write down that would be the same tomorrow.
+        return {"function": self.function, "name": self.name}
+
+    def _load(self) -> Any:
+        return self.call
+
+
+def _find_modules_in(folder: Path) -> None:
+    """Let Python find modules in a folder, after all others."""
+    if str(folder) not in sys.path:
+        sys.path.append(str(folder))
+
+
+def _import_file(path: Path) -> ModuleType:
+    """Import a Python file, and the modules beside it; it is imported again if its text has changed since.
+
+    The module goes by the file's path, so that it never stands for a module of another file.
+    """
+    path = path.resolve()
+    text = path.read_bytes()
+    module = sys.modules.get(str(path))
+    if module is None or vars(module)["__text__"] != text:
+        _find_modules_in(path.parent)
+        module = ModuleType(str(path))
+        vars(module).update(__file__=str(path), __text__=text)
+        # A dataclass looks its module up while it is made.
+        sys.modules[str(path)] = module
         try:
-            return run()
-        except InputError:
+            exec(compile(text, str(path), "exec"), vars(module))
+        except BaseException:
+            del sys.modules[str(path)]
             raise
-        except (Exception, SystemExit) as error:
-            text = f"{type(error).__name__}: {error}".removesuffix(": ")
-            raise InputError(f"{self._label}: {text}{_source_line(error)}") from error
-
-
-def _source_line(error: BaseException) -> str:
-    """Name file and line in the user's code that an exception comes from, for the end of a message."""
-    if isinstance(error, SyntaxError):
-        return ""  # its text names file and line
-    own_files = (__file__, importlib.__file__)
-    frames = [
-        f
-        for f in traceback.extract_tb(error.__traceback__)
-        if f.filename not in own_files and not f.filename.startswith("<frozen")
-    ]
-    if not frames:
-        return ""
-    # The deepest line in the file that came first: the libraries that it calls say less.
-    last = [f for f in frames if f.filename == frames[0].filename][-1]
-    return f" ({last.filename}, line {last.lineno})"
+    return module

@@ -21,7 +21,7 @@ from typing import Any
 from ..datasets.errors import InputError, unknown
 from ..datasets.plugins import import_plugins
 from .base import Metric, MetricClass
-from .spec_text import plain_name, split_at_commas
+from .spec_text import plain_name, spell_out, split_at_commas
 
 _METRICS: dict[str, tuple[type[Metric], dict[str, Any]]] = {}
 _REGISTRATION = re.compile(r'^@register\("(\w+)"', re.MULTILINE)
@@ -31,11 +31,14 @@ _SPEC = re.compile(r"\s*([A-Za-z_][A-Za-z0-9_-]*)\s*(?:\((.*)\))?\s*", re.DOTALL
 def register(name: str, **fixed: Any) -> Callable[[MetricClass], MetricClass]:
     """Register a metric class under a name, with the fields that the name fixes.
 
-    The class gets a property `name` with it, unless it has a property or a field of that name.
+    The class gets a property `name` with it, unless it has a property or a field of that name. A class that is
+    defined again, as in a notebook, takes the place of the one before.
     """
 
     def decorate(cls: MetricClass) -> MetricClass:
-        if name in _METRICS or _own_modules().get(name, cls.__module__) != cls.__module__:
+        before = _METRICS[name][0] if name in _METRICS else cls
+        is_same = (before.__module__, before.__qualname__) == (cls.__module__, cls.__qualname__)
+        if not is_same or _own_modules().get(name, cls.__module__) != cls.__module__:
             raise ValueError(f"metric {name} is registered twice")
         _METRICS[name] = (cls, fixed)
         if not hasattr(cls, "name") and "name" not in cls.__dataclass_fields__:
@@ -95,6 +98,16 @@ def registered_name(metric: Metric) -> str | None:
     return _find_name(type(metric), metric)
 
 
+def recipe_of(metric: Metric) -> str | None:
+    """Return the spec that makes a metric, whatever results call it; None for one that Python code gave."""
+    name = registered_name(metric)
+    if metric.origin or name is None:
+        return metric.origin or None
+    # A metric that goes by a name of its own still has the spec that any metric has.
+    spec: Any = Metric.spec.fget  # pyright: ignore[reportAttributeAccessIssue]
+    return f"{name}{spec(metric).removeprefix(metric.name)}"
+
+
 def _find_name(cls: type, metric: Metric) -> str | None:
     for name, (registered, fixed) in _METRICS.items():
         if registered is cls and all(getattr(metric, k) == v for k, v in fixed.items()):
@@ -109,10 +122,10 @@ def _find_own_name(metric: Metric) -> str:
 
 
 def metric(spec: str) -> Metric:
-    """Make a metric.
+    """Make a metric of what is typed; Python code that it names is not loaded, as `external.metric` does.
 
     Args:
-        spec: the metric's name (`bleu_4`, or `BLEU-4`), and parameters in brackets.
+        spec: the metric's name (`bleu_4`, or `BLEU-4`), and parameters in brackets; or what `spell_out` takes.
 
     Raises:
         InputError: if a name or parameter is unknown, a parameter has the wrong type, or brackets do not match.
@@ -126,7 +139,7 @@ def metric(spec: str) -> Metric:
     """
     if not isinstance(spec, str):
         raise InputError(f"metric {spec!r}: a name is expected, such as 'cider'")
-    match = _SPEC.fullmatch(spec)
+    match = _SPEC.fullmatch(spell_out(spec))
     if match is None:
         raise InputError(f"metric '{spec}': a name is expected, or name(parameter=value,…)")
     name, inside = find_metric_name(match.group(1)), match.group(2)

@@ -14,8 +14,10 @@ import numpy as np
 import pandas as pd
 
 from ..datasets.errors import InputError
+from ..datasets.reading.cells import parse_references
 from .base import Metric
-from .registry import metric as make_metric
+from .external import MetricSource
+from .external import metric as make_metric
 from .rows import Rows
 
 
@@ -42,7 +44,7 @@ class Reward:
         self.__name__ = metric.spec
         self._image_paths = {image: str(path) for image, path in image_paths.items()}
         self._references = {
-            image: _check_texts(image, texts) for image, texts in references.items()
+            image: _check_references(image, texts) for image, texts in references.items()
         }
         for need, images in (("references", self._references), ("images", self._image_paths)):
             if need in metric.needs and not images:
@@ -62,8 +64,8 @@ class Reward:
                 come as often as it has captions.
 
         Returns:
-            the score of each caption, in their order and in the metric's own range; NaN where it is
-            undefined.
+            the score of each caption, in their order and in the metric's own range; negated where less of the
+            metric is better; NaN where it is undefined.
 
         Raises:
             InputError: where the two differ in number, an image is unknown, or a caption is not a text.
@@ -80,12 +82,14 @@ class Reward:
         try:
             if self._score is not None:
                 numbers = np.array([self._numbers[image] for image in images])
-                return self._score(captions, numbers).tolist()
-            return self.metric.score(self._make_rows(captions, images)).tolist()
+                scores = self._score(captions, numbers)
+            else:
+                scores = self.metric.score(self._make_rows(captions, images))
         except KeyError as error:
             raise InputError(
                 f"reward {self.metric.spec}: it was not prepared for image {error.args[0]!r}"
             ) from error
+        return (scores if self.metric.higher_is_better else -scores).tolist()
 
     def for_trl(self, image_column: str) -> Callable[..., list[float]]:
         """Return a function that TRL's trainers take among their `reward_funcs`.
@@ -105,16 +109,20 @@ class Reward:
         return score_completions
 
     def _make_rows(self, captions: Sequence[str], images: Sequence[Any]) -> Rows:
-        columns: dict[str, list[Any]] = {"caption": list(captions)}
-        if "references" in self.metric.needs:
+        columns: dict[str, list[Any]] = {
+            "caption": list(captions),
+            "image_id": list(map(str, images)),
+        }
+        # A metric that needs no references may use those that there are.
+        if "references" in self.metric.needs or all(i in self._references for i in images):
             columns["references"] = [self._references[image] for image in images]
-        if "images" in self.metric.needs:
+        if "images" in self.metric.needs or all(i in self._image_paths for i in images):
             columns["image"] = [self._image_paths[image] for image in images]
         return Rows(pd.DataFrame(columns))
 
 
 def reward(
-    metric: str | Metric,
+    metric: MetricSource,
     references: Mapping[Any, Sequence[str]] | None = None,
     *,
     df: str | PathLike[str] | None = None,
@@ -123,7 +131,7 @@ def reward(
     """Make a reward of a metric.
 
     Args:
-        metric: a metric, or its name, with parameters in brackets.
+        metric: a metric, its name with parameters in brackets, or a function (docs/new_metric.md).
         references: image → its references.
         df: for CIDEr, a file that `captau score save_df=` wrote. By default each image of `references` is a
             document; a batch is never counted.
@@ -137,7 +145,7 @@ def reward(
         >>> [round(value, 4) for value in score(["a dog runs", "a dog"], ["1", "2"])]
         [5.7696, 0.0]
     """
-    instance = make_metric(metric) if isinstance(metric, str) else metric
+    instance = make_metric(metric)
     if df is not None:
         if "df" not in instance.parameters:
             raise InputError(f"metric {instance.spec}: it has no document frequencies (df)")
@@ -145,9 +153,9 @@ def reward(
     return Reward(instance, references or {}, image_paths or {})
 
 
-def _check_texts(image: Any, texts: Sequence[str]) -> tuple[str, ...]:
-    if isinstance(texts, str):
-        return (texts,)
-    if not texts or not all(isinstance(cast(object, text), str) for text in texts):
-        raise InputError(f"references of image {image!r} are {texts!r}, not texts")
-    return tuple(texts)
+def _check_references(image: Any, texts: Sequence[str]) -> tuple[str, ...]:
+    where = f"image {image!r}"
+    references = parse_references(texts, where)
+    if not references:
+        raise InputError(f"{where} has no references; give at least one")
+    return references

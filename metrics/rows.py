@@ -13,13 +13,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from ..datasets.errors import InputError
+from ..datasets.reading.cells import parse_references
 from ..datasets.schema import CaptionSet
 
 Result = TypeVar("Result")
@@ -108,13 +109,9 @@ class Rows(SharedResults):
         return is_text and all(self.references)
 
     def _reference_tuple(self, index: int, cell: Any) -> tuple[str, ...]:
-        if isinstance(cell, str):
-            return (cell,)
-        if _is_absent(cell):
-            return ()
-        if not isinstance(cell, list | tuple | np.ndarray | pd.Series):
-            raise InputError(f"{self.label(index)}: the references are {cell!r}, not texts")
-        return tuple(cell)
+        if isinstance(cell, tuple):  # of a `CaptionSet`
+            return cast("tuple[str, ...]", cell)
+        return () if _is_absent(cell) else parse_references(cell, self.label(index))
 
     @cached_property
     def is_ascii(self) -> bool:
@@ -247,9 +244,9 @@ def index_by_key(
         InputError: if two contents of one key differ.
     """
     contents: dict[Key, Content] = {}
-    for place, key, content in entries:
+    for location, key, content in entries:
         if key in contents and not is_same(contents[key], content):
-            raise InputError(f"{place}: two {label}s for {' '.join(key)}; keep one")
+            raise InputError(f"{location}: two {label}s for {' '.join(key)}; keep one")
         contents.setdefault(key, content)
     return contents
 

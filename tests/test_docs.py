@@ -412,13 +412,19 @@ class Scratch:
         """The files that metrics name."""
         for name in re.findall(r"\bfile\(path=([^,)]+)", word):
             self.lacking(name, self.scores(self.chosen))
-        for name, function in re.findall(r"\bpython\((\w+):(\w+)", word):
+        for name, function in re.findall(r"(?:\bpython\(|metrics=)(\w+):(\w+)", word):
             there = str(getattr(sys.modules.get(name), "__file__", ""))
             if not there.startswith(str(self.folder)):  # another test's, of the same name
                 sys.modules.pop(name, None)
             self.lacking(
                 f"{name}.py", f"def {function}(items): return items['caption'].str.len()\n"
             )
+        for name, function in re.findall(r"(\w+)\.py:(\w+)", word):
+            source = f"def {function}(caption, references): return len(caption)\n"
+            self.lacking(f"{name}.py", source)
+        if word.startswith("metrics="):
+            for name in re.findall(r"[=,](\w+\.csv)", word):
+                self.lacking(name, self.scores(self.chosen))
         for name in re.findall(r"\bcider\(df=([^,)]+)", word):
             if not (self.folder / name).exists():
                 self.lacking("df_references.json", ANNOTATIONS)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, get_origin
 
@@ -59,20 +59,77 @@ def use_config_dir(words: list[str]) -> Generator[list[str]]:
         os.environ.update({} if before is None else {CONFIG_DIR: before})
 
 
+def spell_out(command: Command, words: Sequence[str]) -> list[str]:
+    """Return words with options spelt in full: `--dataset demo`, `seed=3` and `protocol=spearman` say the same as
+    `dataset=demo`, `statistics.seed=3` and `protocol.coefficients=spearman`.
+
+    Raises:
+        InputError: where a word may mean several options, or a flag is none.
+    """
+    options = {option.key: option for option in command.declared()}
+    spelt: list[str] = []
+    rest = list(words)
+    while rest:
+        word = rest.pop(0)
+        key, equals, value = word.lstrip("-").partition("=")
+        if word.startswith("-") and word.partition("=")[0] not in FLAGS:
+            key = _full_key(key.replace("-", "_"), options)
+            if key not in options:
+                flags = [flag for flag in FLAGS if flag.startswith("--")]
+                raise unknown(f"flag of captau {command.name}", word, flags)
+            if not equals and options[key].type is bool and (not rest or rest[0] not in _BOOLEANS):
+                value = "true"
+            elif not equals and (not rest or rest[0].startswith("--")):
+                raise InputError(f"{word}: a value is expected, as {key}=VALUE")
+            spelt.append(f"{key}={value if equals or value else rest.pop(0)}")
+        elif equals and not word.startswith("-"):
+            spelt.append(f"{_full_key(key, options)}={value}")
+        else:
+            spelt.append(word)
+    return [_protocol_choice(word) if word.startswith("protocol=") else word for word in spelt]
+
+
+_BOOLEANS = ("true", "false")
+
+
+def _full_key(key: str, options: Mapping[str, Option]) -> str:
+    """Return the one option whose key ends in a word, `statistics.seed` for `seed`; other words as they are."""
+    full_keys = [name for name in options if name.endswith(f".{key}")]
+    if key in options or not full_keys:
+        return key
+    if len(full_keys) > 1:
+        raise InputError(f"{key}= may be {' or '.join(full_keys)}; write one of them")
+    return full_keys[0]
+
+
+def _protocol_choice(word: str) -> str:
+    """Return `protocol.coefficients=spearman` for `protocol=spearman`; the names of protocols stay as they are."""
+    from ..scoring.catalog import choices_of
+    from ..scoring.protocol import CHOICES
+
+    value = word.partition("=")[2]
+    names = set(re.findall(r"[^\[\],\s'\"]+", value))
+    if not names or names & set(choices_of("protocol")):
+        return word
+    keys = [f"protocol.{k}" for k, choice in CHOICES.items() if names <= set(choice.allowed())]
+    if len(keys) > 1:
+        meanings = " or ".join(f"{key}={value}" for key in keys)
+        raise InputError(f"{word} may be {meanings}; write one of them")
+    return f"{keys[0]}={value}" if keys else word
+
+
 def split_flags(command: Command, words: Sequence[str]) -> tuple[list[str], list[str]]:
     """Return overrides and Hydra's flags; its own parser takes overrides only together.
 
     Raises:
-        InputError: on another flag, or a word that is no key=value of an option of the command.
+        InputError: on a flag without its word, or a word that is no key=value of an option of the command.
     """
     overrides: list[str] = []
     flags: list[str] = []
     is_sweep = not {"-m", "--multirun"}.isdisjoint(words)
-    for word, next_word in pairwise([*words, ""]):
+    for word in words:
         flag, equals, value = word.partition("=")
         if word.startswith("-"):
-            if flag not in FLAGS:
-                raise _unknown_flag(command, word, next_word)
             if equals and value not in FLAGS[flag]:
                 raise InputError(f"{word}: {_expected_words(flag)}")
             flags += [flag, value] if equals else [flag]
@@ -94,17 +151,6 @@ def split_flags(command: Command, words: Sequence[str]) -> tuple[list[str], list
     return overrides, flags
 
 
-def _unknown_flag(command: Command, word: str, next_word: str) -> InputError:
-    """Return the error for a flag that there is not, or for an option with dashes before it."""
-    key, equals, value = word.lstrip("-").partition("=")
-    if key in {option.key for option in command.declared()}:
-        is_value = next_word and not next_word.startswith("-") and "=" not in next_word
-        value = value if equals else next_word if is_value else "VALUE"
-        return InputError(f"{word}: options have no dashes; write {key}={value}")
-    flags = [flag for flag in FLAGS if flag.startswith("--")]
-    return unknown(f"flag of captau {command.name}", word, flags)
-
-
 def _unexpected_word(command: Command, word: str, overrides: Sequence[str]) -> InputError:
     """Return the error for a word without a key."""
     if word in ("help", "?"):
@@ -114,7 +160,10 @@ def _unexpected_word(command: Command, word: str, overrides: Sequence[str]) -> I
 
     groups = {option.key: option.config_group for option in command.declared()}
     named = [key for key, name in groups.items() if name and word in choices_of(name)]
-    if overrides:
+    files = [key for key in ("candidates", "references") if key in groups]
+    if files and expand_home(word).is_file():
+        advice = f"write {' '.join(f'{key}=FILE' for key in files)}; {advice}"
+    elif overrides:
         last_key, _, value = overrides[-1].partition("=")
         value = value.strip("[]").replace('"', "")
         advice = f"a list has commas and no blanks, as in {last_key}={value},{word}; {advice}"
@@ -180,20 +229,24 @@ def _quote_spec(spec: str) -> str:
 
 def _read_names(command: Command, key: str, value: str, *, is_sweep: bool) -> list[str]:
     """Return the overrides for files of a config group."""
-    from ..scoring.catalog import choices_of
+    from ..scoring.catalog import SET_NAMES, choices_of, expand_sets
 
     options = command.options
     known_names = choices_of(key)
     models = options.model_names if key == "dataset" else ()
-    choices = [*known_names, *models, *(["all"] if key == options.takes_all else [])]
+    sets = SET_NAMES if key == "dataset" and options.takes_sets else ()
+    choices = [*known_names, *models, *sets, *(["all"] if key == options.takes_all else [])]
     if value == "all" and "all" in choices:
         return [f"{key}=[{','.join(known_names)}]"]
     names = re.findall(r"[^\[\],\s'\"]+", value)
     if not names:
         raise InputError(f"{key}= is empty; known: {', '.join(choices)}")
     for name in names:
-        if name not in (*known_names, *models):
+        if name not in (*known_names, *models, *sets):
             raise unknown(key, name, choices)
+    if not set(names).isdisjoint(sets):
+        names, optional = expand_sets(names)
+        return [f"{key}=[{','.join(names)}]", f"optional_datasets=[{','.join(optional)}]"]
     if not (named_models := [name for name in names if name in models]):
         is_list = len(names) > 1 and value[0] != "[" and not is_sweep
         return [f"{key}=[{value}]" if is_list else f"{key}={value}"]

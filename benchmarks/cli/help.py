@@ -14,9 +14,11 @@ from typing import Any
 
 from ...conf import CONFIG_DIR, group
 from ...datasets.errors import InputError
+from ...datasets.paths import expand_home
 from ..options.declaration import NEEDED, Option
 from ..options.shared import SCORING
-from ..statistics.coefficients.coefficient import coefficient_names
+from ..runs.output_folder import list_runs
+from ..scoring.catalog import choices_of
 from .arguments import OWN_FILES
 from .command import Command
 from .registry import COMMANDS, packaged_commands, split_command
@@ -29,7 +31,7 @@ _N_EXAMPLES = 3
 _FLAGS = (
     "Flags (Hydra's): --cfg job shows the resolved options, --multirun runs every combination of "
     "comma-separated values (each into its own folder), 'eval \"$(captau -sc install=bash)\"' "
-    "turns on completion in bash; install=zsh and install=fish exist too. "
+    "turns on completion of options, names, files and run folders in bash; install=zsh and install=fish exist too. "
     "--config-dir DIR adds your own datasets, protocols, suites, papers and experiments (docs/own_files.md)."
 )
 
@@ -133,7 +135,7 @@ def _default_remark(option: Option) -> str:
 def default_text(value: Any) -> str:
     """Return a default as it would be typed."""
     if isinstance(value, list):
-        return f"[{','.join(map(default_text, value))}]"
+        return ",".join(map(default_text, value))
     return str(value).lower() if isinstance(value, bool) else f"{value}"
 
 
@@ -179,7 +181,8 @@ def complete(arguments: list[str]) -> str:
     last_word = line.split(" ")[-1]
     if last_word[:2] == "--" and OWN_FILES.startswith(last_word):
         fitting.append(OWN_FILES)
-    return "\n".join([*fitting, *_metric_words(command, last_word)])
+    # Hydra offers any file where a value begins like a path.
+    return "\n".join(_value_words(command, last_word) or fitting)
 
 
 def _command_of(words: list[str]) -> Command | None:
@@ -199,14 +202,51 @@ def _ask_hydra(command: Command, arguments: list[str]) -> str:
     return printed.getvalue()
 
 
-def _metric_words(command: Command, last_word: str) -> list[str]:
-    """Return completions of metrics, coefficients and `experiment=`, which are no config groups to Hydra."""
-    key = last_word.partition("=")[0]
-    names = {
-        "metrics": [*group("suite"), *group("metric")],
-        "experiment": group("experiment"),
-        "protocol.coefficients": coefficient_names(),
-    }
-    if key not in names or all(option.key != key for option in command.declared()):
+def _value_words(command: Command, last_word: str) -> list[str]:
+    """Return completions of an option's value, also behind a comma: names, runs and files, which Hydra does not know."""
+    key, equals, value = last_word.partition("=")
+    option = next((o for o in command.declared() if o.key == key), None)
+    if option is None or not equals:
         return []
-    return [word for name in names[key] if (word := f"{key}={name}").startswith(last_word)]
+    before, comma, part = value.rpartition(",")
+    names = list(option.values())
+    if option.config_group:
+        names = choices_of(option.config_group)
+    elif key == "experiment":
+        names = group("experiment")
+    elif key == "metrics":
+        names = [
+            *group("suite"),
+            *group("metric"),
+            *(_paths(part, _CODE_OR_SCORES) if part else ()),
+        ]
+    elif key == "run":
+        names = ["last", *map(str, list_runs()), *_paths(part, ())]
+    elif option.is_literal:
+        label, named, path = part.rpartition("=")  # candidates=mine=FILE
+        names = [f"{label}{named}{name}" for name in _paths(path)]
+    parts_before = before.split(",")
+    return [
+        f"{key}={before}{comma}{name}"
+        for name in dict.fromkeys(names)
+        if name.startswith(part) and name not in parts_before and not re.search(r"\s", name)
+    ]
+
+
+#: Endings of the files that `metrics=` takes.
+_CODE_OR_SCORES = (".py", ".csv", ".jsonl", ".parquet")
+
+
+def _paths(typed: str, endings: tuple[str, ...] = ("",)) -> list[str]:
+    """Return the files and folders whose path begins as typed: files of some endings, and folders with a slash."""
+    folder, slash, name = typed.rpartition("/")
+    with contextlib.suppress(OSError, InputError):
+        entries = sorted(expand_home(folder + slash or ".").iterdir())
+        return [
+            f"{folder}{slash}{entry.name}{'/' * entry.is_dir()}"
+            for entry in entries
+            if entry.name.startswith(name)
+            and (name or entry.name[0] != ".")
+            and (entry.is_dir() or entry.name.endswith(endings))
+        ]
+    return []

@@ -253,7 +253,7 @@ def explain(error: Exception, command: Command) -> InputError:
         override = getattr(error, "override", "")
         return InputError(
             f"'{override}' is not of the form key=value ({first_line}); quote what has brackets or blanks: "
-            f"'metrics=[\"cider(df=FILE)\"]'"
+            "'metrics=cider(df=FILE)'"
         )
     # The reason stands at the end of the chain: "Value 'abc' … could not be converted to Integer".
     cause = error

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from ...conf import CONFIG_DIR, group
 from ...datasets.errors import InputError, one_line
-from .arguments import OWN_FILES, split_flags, use_config_dir
+from .arguments import OWN_FILES, spell_out, split_flags, use_config_dir
 from .command import Command
 from .registry import COMMANDS, packaged_commands, split_command
 
@@ -115,6 +115,7 @@ def _run(words: list[str]) -> int:
 
 
 def _run_command(command: Command, words: list[str]) -> int:
+    words = spell_out(command, words)
     if not {"-h", "--help"} & set(words):
         words = _read_own_files(command, words)
     overrides, flags = split_flags(command, words)

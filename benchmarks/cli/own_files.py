@@ -26,6 +26,7 @@ from ..options.declaration import Option
 from ..options.reproduce import PaperSchema
 from ..options.shared import FILE, STORED
 from ..runs.finished_run import read_run
+from ..runs.output_folder import find_run
 from ..runs.results import parse_missing_note
 from ..scoring.catalog import dataset_names, resolve_metrics, usual_protocol
 from ..scoring.protocol import CHOICES, Protocol
@@ -55,12 +56,14 @@ def expand_stored_options(command: Command, words: Sequence[str]) -> list[str]:
         key, _, value = word.partition("=")
         if key == "experiment":
             stored |= _read_experiment(command, options, value)
-        elif key == "run" and (folders := split_folders(value))[1:]:
-            if command.name != "compare":
-                raise InputError(f"{word}: one folder is expected; captau compare takes two")
-            typed.append(f"run=[{','.join(map(quoted, folders))}]")
         elif key == "run":
-            stored |= _read_run_options(command, options, value, typed)
+            folders = [str(find_run(f)) for f in split_folders(value)]
+            if len(folders) == 1:
+                stored |= _read_run_options(command, options, folders[0], typed)
+            elif command.name == "compare":
+                typed.append(f"run=[{','.join(map(quoted, folders))}]")
+            else:
+                raise InputError(f"{word}: one folder is expected; captau compare takes two")
     typed_keys = {word.partition("=")[0] for word in typed}
     if "dataset" in typed_keys:
         typed_keys.add("file")  # its options belong to the stored dataset
@@ -252,7 +255,7 @@ def _check_protocol(fields: YamlFields, _: Path) -> None:
 
 def _check_suite(fields: YamlFields, _: Path) -> None:
     try:
-        resolve_metrics(fields.texts("metrics"))
+        resolve_metrics(fields.texts("metrics"), loads_code=False)
     except InputError as error:
         raise fields.error("metrics", str(error)) from error
 
@@ -276,7 +279,8 @@ def _check_table(table: YamlFields, path: Path) -> None:
     rows = table.section("rows")
     for row, spec in _check_keys(rows).items():
         try:
-            _ = () if spec is None or parse_missing_note(str(spec)) else resolve_metrics(spec)
+            if spec is not None and not parse_missing_note(str(spec)):
+                resolve_metrics(spec, loads_code=False)
         except InputError as error:
             raise rows.error(row, str(error)) from error
     columns = table.section("columns")

@@ -47,10 +47,15 @@ def _escape_lines(text: str) -> str:
     return "\n".join(map(escape_controls, text.split("\n")))
 
 
-def _show_result(result: Any, folder: Path) -> None:
-    """Print the tables of a run, its folder and its summary, if any."""
-    show_tables(result.tables)
+def _show_result(result: Any, folder: Path, *, has_details: bool = True) -> None:
+    """Print the tables of a run, without what is a detail unless they are asked for, its folder and its summary."""
+    tables = result.tables
+    if not has_details:
+        tables = [t.without_columns(t.details) for t in tables if not t.is_detail]
+    show_tables(tables)
     print(f"\nwritten to {folder}")
+    if tables != result.tables:
+        print("details=true prints the other columns and tables, which table.md has as well")
     if summary := getattr(result, "summary", ""):
         print(_escape_lines(summary))
 
@@ -101,7 +106,7 @@ def run_in_folder(
         writers = [lambda done: folder.write(done.files())] if by_dataset else []
         result = work(options, *writers)
         folder.write(result.files())
-    _show_result(result, folder.path)
+    _show_result(result, folder.path, has_details=getattr(options, "details", True))
     if has_figures:
         from ..reporting.figure_files import NO_FIGURES, can_draw
 
@@ -281,7 +286,8 @@ def draw_figures(_: Command, options: Any) -> None:
         write_file(folder / name, content)
     for line in charts.undrawn:
         print(_escape_lines(line))
-    print(f"{folder}: {len(charts.files)} files")
+    for name in charts.files:
+        print(folder / name)
 
 
 def list_datasets(_: Command, options: Any) -> None:

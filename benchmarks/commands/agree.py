@@ -6,7 +6,7 @@ Agreement of raters gives ceilings for metrics.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pandas as pd
@@ -31,7 +31,13 @@ from ..evaluation.word_measures import (
     summary_table,
     word_table,
 )
-from ..evaluation.wording import MEASURE_LABELS, missing_splits_note, synthetic_note
+from ..evaluation.wording import (
+    MEASURE_LABELS,
+    NO_AGREEMENT,
+    agreement_verdict,
+    missing_splits_note,
+    synthetic_note,
+)
 from ..options.studies import AgreeOptions
 from ..reporting.rating_charts import difference_figure, distribution_figure
 from ..reporting.run_results import Results
@@ -44,6 +50,11 @@ from ..statistics.bootstrap import StatisticsOptions, count_blocks
 from ..statistics.rater_agreement import compute_measures
 from ..statistics.rating_table import AgreementMeasure, RatingTable
 
+#: The measures that are printed without `details=true`, the one to report first on top.
+_FIRST_MEASURES = (
+    *("krippendorff_alpha_ordinal", "percent_agreement", "split_half"),
+    "ceiling_one_vs_rest",
+)
 #: What run.json says that the runs measure.
 MEASURES = "how well people agree with each other"
 
@@ -188,6 +199,7 @@ def _measure_raters(config: AgreeOptions) -> Results:
     caption_sets = [of_dataset.selection.caption_set for of_dataset in measured]
     histograms = {k: v for of_dataset in measured for k, v in of_dataset.histograms.items()}
     distributions = {k: v for of_dataset in measured for k, v in of_dataset.distributions.items()}
+    agreement_tables = _agreement_tables(measured)
     return Results(
         {
             "agreement.csv": agreement,
@@ -209,15 +221,12 @@ def _measure_raters(config: AgreeOptions) -> Results:
             "measures": MEASURES,
         },
         [
-            *_agreement_tables(measured),
-            *(
-                _distribution_table(name, distribution.counts, name in of_dataset.unrepeated)
-                for of_dataset in measured
-                for name, distribution in of_dataset.distributions.items()
-            ),
+            *agreement_tables,
+            *(_distribution_table(name, d.counts) for name, d in distributions.items()),
             *([_histogram_table(histograms)] if histograms else []),
         ],
         distribution_figure(list(distributions.values())) | difference_figure(histograms),
+        summary="" if agreement_tables else NO_AGREEMENT,
     )
 
 
@@ -254,11 +263,14 @@ def _measure_dataset(selection: EvaluationSet, config: AgreeOptions) -> RaterAgr
         if not table.n_items:
             unrepeated.add(subject(dimension))
         measures, histogram = compute_measures(table, scales[dimension], config.seed, config.draws)
-        named_dimension = dimension if len(dimensions) > 1 else ""
+        prefix = f"{dimension}:" if len(dimensions) > 1 else ""
         rows += [
             {
                 "dataset": selection.name,
-                **_name_measure(name, named_dimension),
+                "measure": f"{prefix}{name}",
+                "name": name,
+                "label": MEASURE_LABELS[name],
+                "subject": subject(dimension),
                 **_agreement_cells(measure, table, is_of_pairs),
             }
             for name, measure in measures.items()
@@ -273,14 +285,6 @@ def _measure_dataset(selection: EvaluationSet, config: AgreeOptions) -> RaterAgr
     }
     notes = _source_notes(selection, sources, is_of_pairs)
     return RaterAgreement(selection, rows, histograms, distributions, unrepeated, notes)
-
-
-def _name_measure(name: str, dimension: str) -> dict[str, str]:
-    """Return a measure's name in `agreement.csv` and its label in tables, after the dimension if there is one."""
-    label = MEASURE_LABELS[name]
-    if not dimension:
-        return {"measure": name, "label": label}
-    return {"measure": f"{dimension}:{name}", "label": f"{dimension}: {label}"}
 
 
 def _agreement_cells(
@@ -320,61 +324,80 @@ def _source_notes(
 
 
 def _agreement_tables(measured: Sequence[RaterAgreement]) -> list[ResultTable]:
-    """Return measures as rows, datasets as columns; ×100, with the standard deviation over draws.
+    """Return two tables with a row a measure and a column a dimension of a dataset: the first four, and all others.
 
-    Dimensions in which no item has two ratings are left out; without any other there is no table.
+    Values are ×100, with the standard deviation over draws. Dimensions in which no item has two ratings are left out;
+    without any other there is no table.
     """
     agreement = pd.DataFrame([row for of_dataset in measured for row in of_dataset.rows])
     agreement = agreement[agreement["has_pairs"]]
     if agreement.empty:
         return []
-    datasets = list(dict.fromkeys(agreement["dataset"]))
-    cells: dict[tuple[str, str], str] = {}
-    measures: list[str] = []
-    previous = ""
-    for row in agreement.to_dict("records"):
-        dataset, measure = row["dataset"], row["label"]
-        text = format_number(float(row["value"]), 100, 1)
-        if not pd.isna(row["std"]):
-            text += f" ± {format_number(float(row['std']), 100, 1)}"
-        if measure not in measures:  # one that another dataset lacks: after the one before it
-            measures.insert(measures.index(previous) + 1 if previous in measures else 0, measure)
-        previous = measure
-        cells[measure, dataset] = text
-    rows = [(m, [cells.get((m, d), "") for d in datasets]) for m in measures]
-    counts = agreement.groupby("dataset", sort=False)["n_items"].max()
-    caption_sets = [of_dataset.selection.caption_set for of_dataset in measured]
-    notes = [f"{c.name}: {synthetic_note('raters')}" for c in caption_sets if c.card.synthetic]
+    counts = agreement.groupby("subject", sort=False)["n_items"].max()
+    sets = [of_dataset.selection.caption_set for of_dataset in measured]
+    notes = [f"{s.name}: {synthetic_note('raters')}" for s in sets if s.card.synthetic]
     notes.append(
         "Measures ×100; ± is the standard deviation over draws. Items with two ratings or more: "
         + ", ".join(f"{name} {int(n):,}" for name, n in counts.items())
         + "."
     )
     notes += [note for of_dataset in measured for note in of_dataset.notes]
-    notes += _measure_notes(agreement, len(datasets))
-    return [ResultTable("How well the raters agree", "measure", datasets, rows, notes=notes)]
+    unrepeated = [subject for of_dataset in measured for subject in sorted(of_dataset.unrepeated)]
+    notes += [f"{', '.join(unrepeated)}: {NO_AGREEMENT}"] if unrepeated else []
+    is_first = agreement["name"].isin(_FIRST_MEASURES)
+    alphas = agreement[agreement["name"] == _FIRST_MEASURES[0]].set_index("subject")["value"]
+    first = _measure_table("How well the raters agree", agreement[is_first], notes)
+    other_measures = _measure_table(
+        "Other measures of the raters' agreement", agreement[~is_first], []
+    )
+    verdict = agreement_verdict({str(subject): float(alpha) for subject, alpha in alphas.items()})
+    return [replace(first, verdict=verdict), replace(other_measures, is_detail=True)]
 
 
-def _measure_notes(agreement: pd.DataFrame, n_datasets: int) -> list[str]:
-    """Return each note once, with the measures and datasets that it belongs to."""
-    datasets_of: dict[tuple[str, str], list[str]] = {}
+def _measure_table(title: str, agreement: pd.DataFrame, notes: Sequence[str]) -> ResultTable:
+    subjects = list(dict.fromkeys(agreement["subject"]))
+    cells: dict[tuple[str, str], str] = {}
+    measures: list[str] = []
+    previous = ""
+    for row in agreement.to_dict("records"):
+        measure = row["label"]
+        text = format_number(float(row["value"]), 100, 1)
+        if not pd.isna(row["std"]):
+            text += f" ± {format_number(float(row['std']), 100, 1)}"
+        if measure not in measures:  # one that another dataset lacks: after the one before it
+            measures.insert(measures.index(previous) + 1 if previous in measures else 0, measure)
+        previous = measure
+        cells[measure, row["subject"]] = text
+    return ResultTable(
+        title,
+        "measure",
+        subjects,
+        [(m, [cells.get((m, subject), "") for subject in subjects]) for m in measures],
+        notes=[*notes, *_measure_notes(agreement, len(subjects))],
+        spare=tuple((index,) for index in reversed(range(1, len(subjects)))),
+    )
+
+
+def _measure_notes(agreement: pd.DataFrame, n_subjects: int) -> list[str]:
+    """Return each note once, with the measures and the dimensions or datasets that it belongs to."""
+    subjects_of: dict[tuple[str, str], list[str]] = {}
     for row in agreement.to_dict("records"):
         if row["note"]:
-            datasets_of.setdefault((row["note"], row["label"]), []).append(row["dataset"])
+            subjects_of.setdefault((row["note"], row["label"]), []).append(row["subject"])
     measures_of: dict[tuple[str, tuple[str, ...]], list[str]] = {}
-    for (note, measure), datasets in datasets_of.items():
-        measures_of.setdefault((note, tuple(datasets)), []).append(measure)
+    for (note, measure), subjects in subjects_of.items():
+        measures_of.setdefault((note, tuple(subjects)), []).append(measure)
     notes: list[str] = []
-    for (note, datasets), measures in measures_of.items():
+    for (note, subjects), measures in measures_of.items():
         quoted = [f"“{measure}”" for measure in measures]
         subject = ", ".join(quoted) if len(measures) <= 6 else f"{len(measures)} measures"
-        if len(datasets) < n_datasets:
-            subject += f" of {', '.join(datasets)}"
+        if len(subjects) < n_subjects:
+            subject += f" of {', '.join(subjects)}"
         notes.append(f"{subject}: {note}.")
     return notes
 
 
-def _distribution_table(name: str, counts: Mapping[float, int], is_unrepeated: bool) -> ResultTable:
+def _distribution_table(name: str, counts: Mapping[float, int]) -> ResultTable:
     """Return the distribution of the items' mean ratings, with bars."""
     total, largest = sum(counts.values()), max(counts.values())
     rows = [
@@ -385,12 +408,14 @@ def _distribution_table(name: str, counts: Mapping[float, int], is_unrepeated: b
         for level, n in counts.items()
     ]
     title = f"{name}: mean ratings of the items, to the nearest level"
-    notes = (
-        ["No item has two ratings, so that there is no agreement to measure."]
-        if is_unrepeated
-        else []
+    return ResultTable(
+        title,
+        "rating",
+        ["items", "%", ""],
+        rows,
+        numeric=False,
+        is_detail=True,
     )
-    return ResultTable(title, "rating", ["items", "%", ""], rows, notes=notes, numeric=False)
 
 
 def _histogram_table(histograms: Mapping[str, Mapping[float, float]]) -> ResultTable:
@@ -408,4 +433,4 @@ def _histogram_table(histograms: Mapping[str, Mapping[float, float]]) -> ResultT
         "Differences in parts of the scale's width; to the nearest eighth where they have no common step of "
         "1/12 or more. Shares in %."
     ]
-    return ResultTable(title, "difference", list(histograms), rows, notes=notes)
+    return ResultTable(title, "difference", list(histograms), rows, notes=notes, is_detail=True)

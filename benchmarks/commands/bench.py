@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
+from ...datasets import registry
 from ...datasets.preferences import PREFERENCE_COLUMNS
 from ...datasets.schema import ITEM_COLUMNS, RATING_COLUMNS, CaptionSet
-from ...metrics.base import Metric
+from ...metrics.external import MetricSource
 from ..evaluation.correlation_rows import blamed_words
 from ..evaluation.correlation_tables import (
     correlation_table,
@@ -21,7 +23,8 @@ from ..evaluation.correlation_tables import (
 from ..evaluation.evaluation_set import EvaluationSet
 from ..evaluation.judged_pairs import FLOORS
 from ..evaluation.measured_dataset import MeasuredDataset, correlate_dataset, score_dataset
-from ..evaluation.study import provenance
+from ..evaluation.overview import DatasetsOverview, OverviewColumn, compute_joint_mean
+from ..evaluation.study import LeftOutDatasets, provenance
 from ..options.bench import BenchOptions, CompareOptions
 from ..options.shared import measuring_arguments
 from ..reporting.run_results import Results
@@ -45,7 +48,7 @@ from ..statistics.rating_table import CEILINGS
 
 def bench(
     dataset: str | CaptionSet | Sequence[str | CaptionSet] = "demo",
-    metrics: str | Metric | Sequence[str | Metric] = "text",
+    metrics: MetricSource | Sequence[MetricSource] = "text",
     *,
     protocol: str | Mapping[str, Any] | None = None,
     ceilings: bool = True,
@@ -61,7 +64,8 @@ def bench(
     Args:
         dataset: the names of datasets, or your own `CaptionSet` objects, which have the usual protocol of
             `dataset=file`.
-        metrics: suites, metric specs (`"cider(variant=plain)"`) or `Metric` objects.
+        metrics: suites, metric specs (`"cider(variant=plain)"`, `"mine.py:overlap"`, `"mine.csv"`), functions, or
+            `Metric` objects and classes (docs/new_metric.md).
         protocol: the differences from each dataset's usual protocol, such as
             `{"dimension": "recall", "coefficients": ["tau_c"]}` (see `Protocol`), or the name of a protocol, such as
             `"umic_2021"`.
@@ -97,7 +101,7 @@ def bench(
 
 def compare(
     dataset: str | CaptionSet | Sequence[str | CaptionSet] = "demo",
-    metrics: str | Metric | Sequence[str | Metric] = "text",
+    metrics: MetricSource | Sequence[MetricSource] = "text",
     *,
     tests: Sequence[str] = TESTS,
     protocol: str | Mapping[str, Any] | None = None,
@@ -134,6 +138,14 @@ def compare(
     return run_into(output_dir, "compare", lambda: run(config))
 
 
+@dataclass(frozen=True)
+class _BenchedDataset:
+    """A measured dataset, and the metrics that cannot be computed on it."""
+
+    measured: MeasuredDataset
+    missing: UnavailableMetrics
+
+
 def run(config: BenchOptions, write: Callable[[Results], None] | None = None) -> Results:
     """Run `captau bench`, or `captau compare` where there are tests.
 
@@ -146,54 +158,120 @@ def run(config: BenchOptions, write: Callable[[Results], None] | None = None) ->
     """
     clock = RunClock()
     store = config.locations.store()
-    measured: list[MeasuredDataset] = []
-    missing: list[UnavailableMetrics] = []
+    benched: list[_BenchedDataset] = []
+    left_out = LeftOutDatasets()
     with StepProgress(len(config.datasets) * len(config.metrics)) as progress:
-        for name, protocol in config.datasets.items():
-            selection = EvaluationSet.select(config.locations.load(name), protocol)
-            # Of preferences alone the floors stand without any metric, but there is nothing to compare.
-            has_floors = not selection.protocol.dimension and len(selection.preferences) > 0
-            unavailable = find_unavailable(
-                config.metrics,
-                selection.items,
-                needs_one=bool(config.tests) or not has_floors,
+        for number, name in enumerate(config.datasets, start=1):
+            with left_out.leave_out(name):
+                benched.append(_bench_dataset(config, name, store, progress))
+            if write is not None and benched and number < len(config.datasets):
+                write(_join(config, benched, left_out, store, clock))
+        left_out.check(len(config.datasets))
+        if all(part.measured.correlations["metric"].isin(CEILINGS).all() for part in benched):
+            find_unavailable(  # raises, since no dataset has a metric
+                config.metrics, benched[0].measured.items, is_one_of_several=True
             )
-            metrics = [m for m in config.metrics if m not in unavailable]
-            if config.tests and len(metrics) < 2:
-                warn_unavailable([unavailable])  # the error below names the one that is left
-            missing.append(unavailable)
-            measured.append(
-                correlate_dataset(
-                    score_dataset(selection, metrics, store, progress),
-                    progress,
-                    ceilings=config.ceilings,
-                    floors=config.floors,
-                    pair_floors=True,
-                    statistics=config.statistics,
-                    tests=config.tests,
-                )
-            )
-            if write is not None and len(measured) < len(config.datasets):
-                write(_join(config, measured, missing, store, clock))
-    warn_unavailable(missing)
-    return _join(config, measured, missing, store, clock)
+        overview = None
+        if len(config.datasets) > 1 and not config.tests:
+            overview = _survey(config, benched, left_out, progress)
+    warn_unavailable([part.missing for part in benched])
+    return _join(config, benched, left_out, store, clock, overview)
+
+
+def _survey(
+    config: BenchOptions,
+    benched: Sequence[_BenchedDataset],
+    left_out: LeftOutDatasets,
+    progress: StepProgress,
+) -> DatasetsOverview:
+    """Return the overview of all datasets, those among them that lack what was asked."""
+    specs = [metric.spec for metric in config.metrics]
+    measured = [part.measured for part in benched]
+    columns = {
+        part.measured.caption_set.name: OverviewColumn.of_dataset(
+            part.measured, describe_reasons(part.missing)
+        )
+        for part in benched
+    }
+    for name, error in left_out.items():
+        title = registry.card(name).title if name in registry.names() else name
+        coefficient = config.datasets[name].coefficients[0]
+        reasons = dict.fromkeys(specs, str(error))
+        columns[name] = OverviewColumn(name, title, "", coefficient, reasons=reasons)
+    ordered = [columns[name] for name in config.datasets]
+    joint = compute_joint_mean(
+        measured,
+        [columns[m.caption_set.name] for m in measured],
+        specs,
+        config.statistics,
+        progress,
+    )
+    styles = {metric.spec: metric_style(metric) for metric in config.metrics}
+    absent = config.configuration.get("absent", ())
+    return DatasetsOverview(ordered, joint, styles, config.statistics, absent)
+
+
+def _bench_dataset(
+    config: BenchOptions, name: str, store: ScoreStore, progress: StepProgress
+) -> _BenchedDataset:
+    """Score one dataset and correlate.
+
+    Raises:
+        LackingError: where it lacks what is asked of it.
+    """
+    selection = EvaluationSet.select(config.locations.load(name), config.datasets[name])
+    selection.require_coefficients()
+    # Of preferences alone the floors stand without any metric, but there is nothing to compare.
+    has_floors = not selection.protocol.dimension and len(selection.preferences) > 0
+    is_one_of_several = len(config.datasets) > 1
+    missing = find_unavailable(
+        config.metrics,
+        selection.items,
+        needs_one=bool(config.tests) or not (has_floors or is_one_of_several),
+        is_one_of_several=is_one_of_several,
+    )
+    metrics = [m for m in config.metrics if m not in missing]
+    if config.tests and len(metrics) < 2:
+        warn_unavailable([missing])  # the error below names the one that is left
+    measured = correlate_dataset(
+        score_dataset(selection, metrics, store, progress),
+        progress,
+        ceilings=config.ceilings,
+        floors=config.floors,
+        pair_floors=True,
+        statistics=config.statistics,
+        tests=config.tests,
+    )
+    return _BenchedDataset(measured, missing)
 
 
 def _join(
     config: BenchOptions,
-    measured: Sequence[MeasuredDataset],
-    missing: Sequence[UnavailableMetrics],
+    benched: Sequence[_BenchedDataset],
+    left_out: LeftOutDatasets,
     store: ScoreStore,
     clock: RunClock,
+    overview: DatasetsOverview | None = None,
 ) -> Results:
     """Return the results of the datasets that are done; run.json names the others as unfinished."""
     specs = [m.spec for m in config.metrics]
-    unfinished = list(config.datasets)[len(measured) :]
+    measured = [part.measured for part in benched]
+    unfinished = list(config.datasets)[len(measured) + len(left_out) :]
     frames = {
         "correlations.csv": pd.concat(
             [
-                pd.concat([m.correlations, make_unavailable_rows(m.correlations, unavailable)])
-                for m, unavailable in zip(measured, missing, strict=True)
+                pd.concat(
+                    [
+                        p.measured.correlations,
+                        make_unavailable_rows(
+                            p.measured.caption_set.name,
+                            p.measured.protocol.name,
+                            p.measured.columns,
+                            p.missing,
+                        ),
+                    ]
+                )
+                for p in benched
             ],
             ignore_index=True,
         ),
@@ -216,14 +294,13 @@ def _join(
         frames["disattenuated.csv"] = disattenuated
     if (words := _words(measured)) is not None:
         frames["words.parquet"] = words
-    tables = [
-        table
-        for m, unavailable in zip(measured, missing, strict=True)
-        for table in _tables(m, unavailable, config)
-    ]
+    tables = [table for part in benched for table in _tables(part, config)]
+    if overview is not None:
+        frames["overview.csv"] = overview.frame()
+        tables = [overview.table(), *(replace(table, is_detail=True) for table in tables)]
     return Results(
         frames,
-        _record(config, measured, missing, store)
+        _record(config, benched, left_out, store)
         | clock.record()
         | ({"unfinished": unfinished} if unfinished else {}),
         tables,
@@ -233,16 +310,18 @@ def _join(
 
 def _record(
     config: BenchOptions,
-    measured: Sequence[MeasuredDataset],
-    missing: Sequence[UnavailableMetrics],
+    benched: Sequence[_BenchedDataset],
+    left_out: LeftOutDatasets,
     store: ScoreStore,
 ) -> dict[str, Any]:
     """Return what `run.json` says of the run, but for its time."""
-    computed = [m for m in config.metrics if any(m not in lack for lack in missing)]
+    computed = [m for m in config.metrics if any(m not in part.missing for part in benched)]
+    measured = [part.measured for part in benched]
     return {
         "command": "compare" if config.tests else "bench",
         "config": dict(config.configuration),
         "protocols": {m.caption_set.name: vars(m.protocol) for m in measured},
+        "n_images": {m.caption_set.name: m.selection.n_images for m in measured},
         **provenance(
             computed,
             [m.caption_set for m in measured],
@@ -252,24 +331,23 @@ def _record(
         "metrics": {m.spec: vars(metric_style(m)) for m in config.metrics},
         "floors": FLOORS,
         "ceilings": CEILINGS,
-        "missing": {
-            m.caption_set.name: describe_reasons(unavailable)
-            for m, unavailable in zip(measured, missing, strict=True)
-        },
+        "missing": {p.measured.caption_set.name: describe_reasons(p.missing) for p in benched},
+        "left_out": left_out.record(),
         "scores_computed": store.misses,
         "scores_read_back": store.hits,
     }
 
 
-def _tables(
-    measured: MeasuredDataset, unavailable: UnavailableMetrics, config: BenchOptions
-) -> list[ResultTable]:
+def _tables(part: _BenchedDataset, config: BenchOptions) -> list[ResultTable]:
     """Return the correlations, with a row for each missing metric, and the tables that were asked for."""
+    measured = part.measured
+    if measured.correlations.empty:  # the overview has the reasons
+        return []
     metrics = measured.scored.metrics
     labels = {m.spec: metric_style(m).label for m in config.metrics}
     correlations = correlation_table(measured, metrics)
     return [
-        add_unavailable_rows(correlations, metrics, measured.scored.remarks, unavailable),
+        add_unavailable_rows(correlations, metrics, measured.scored.remarks, part.missing),
         *difference_tables(measured, config.tests, labels),
         *disattenuated_tables(measured, labels),
     ]

@@ -252,8 +252,8 @@ def verify(
     columns += ["image files missing", "verdict"] if images else ["verdict"]
     notes.insert(0, f"Data folder: {folder}" + ("" if folder.is_dir() else " (not there)"))
     notes.append(
-        "own references: captions that are one of their image's references, case and punctuation aside; exact: "
-        "letter by letter; protocol.own_references=drop leaves them out."
+        "own references: captions that repeat one of their image's references but for case and punctuation; exact: "
+        "those that repeat it exactly; protocol.own_references=drop leaves them out."
     )
     return ResultTable("Verified", "dataset", columns, rows, notes=notes, numeric=False), is_good
 
@@ -353,7 +353,7 @@ def overlap(datasets: Sequence[str], root: Path | None) -> ResultTable:
     """
     names = list(dict.fromkeys(datasets))
     if len(names) < 2:
-        raise InputError("two datasets are needed, such as dataset=[capeval1k,composite_coco]")
+        raise InputError("two datasets are needed, such as dataset=capeval1k,composite_coco")
     sets = [registry.load(name, root) for name in names]
     rows = [_compare(a, b) for a, b in combinations(sets, 2)]
     notes = [
@@ -391,4 +391,4 @@ def _compare(a: CaptionSet, b: CaptionSet) -> tuple[str, list[str]]:
 def _count_own_references(caption_set: CaptionSet) -> str:
     """Return a note on the captions of a dataset that are one of their image's references."""
     copies = find_own_references(caption_set.items)
-    return f"{caption_set.name}: {copies.count()}, {copies.n_exact:,} letter by letter."
+    return f"{caption_set.name}: {copies.count()}."

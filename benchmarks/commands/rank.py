@@ -11,13 +11,14 @@ import pandas as pd
 
 from ...datasets.errors import InputError
 from ...datasets.schema import CaptionSet
-from ...metrics.base import Metric
+from ...metrics.external import MetricSource
 from ..evaluation.measured_dataset import correlate_dataset, score_dataset
 from ..evaluation.preference_ranking import preference_tables, rank_by_preferences
 from ..evaluation.study import StudiedDataset, load_studies, study_record
 from ..evaluation.system_ranking import (
     BEST_WORST_COLUMNS,
     ORDER_COLUMNS,
+    SAME_ORDER,
     WEIGHTED,
     SystemRanking,
     check_systems,
@@ -25,8 +26,11 @@ from ..evaluation.system_ranking import (
     leading_dimension,
     places_of,
     rank_systems,
+    same_order_note,
+    system_verdict,
     weigh_dimensions,
 )
+from ..evaluation.wording import list_words, order_verdict
 from ..options.rank import RankOptions, rank_all_dimensions
 from ..options.shared import measuring_arguments
 from ..reporting.run_results import Results
@@ -70,10 +74,22 @@ class _DatasetRanking:
     orders: pd.DataFrame
     metric_means: Mapping[str, pd.Series]
 
+    @property
+    def leading_dimension(self) -> str:
+        """The dimension by which tables order the systems."""
+        dimensions = list(dict.fromkeys(self.people.systems["dimension"]))
+        return leading_dimension(dimensions, self.study.selection.caption_set.card)
+
+    @property
+    def systems(self) -> list[str]:
+        """The systems, best first by the leading dimension."""
+        systems = self.people.systems
+        return list(systems.loc[systems["dimension"] == self.leading_dimension, "system"])
+
 
 def rank(
     dataset: str | CaptionSet | Sequence[str | CaptionSet] = "demo",
-    metrics: str | Metric | Sequence[str | Metric] = "text",
+    metrics: MetricSource | Sequence[MetricSource] = "text",
     *,
     by: str | None = None,
     ties: str = "davidson",
@@ -266,7 +282,7 @@ def _rank_dataset(study: StudiedDataset, options: RankOptions) -> _DatasetRankin
         study.progress,
         compares=False,
         statistics=statistics,
-    ).correlations
+    ).printed_correlations
     systems = selection.keys["system"]
     means = {spec: scores.groupby(systems).mean() for spec, scores in scored.oriented.items()}
     orders = correlations.assign(n_systems=systems.nunique())[list(ORDER_COLUMNS)]
@@ -296,97 +312,98 @@ def _tables(ranking: _DatasetRanking, options: RankOptions) -> list[ResultTable]
 
 
 def _means_table(ranking: _DatasetRanking, options: RankOptions) -> ResultTable:
-    """Return the systems' mean ratings, a dimension after the other."""
+    """Return the systems' mean ratings, the leading dimension first; intervals and ranks of the others are details."""
     card = ranking.study.selection.caption_set.card
-    scales = card.scales
-    by_dimension = dict(tuple(ranking.people.systems.groupby("dimension", sort=False)))
+    leading = ranking.leading_dimension
+    groups = ranking.people.systems.groupby("dimension", sort=False)
+    by_dimension = {str(dimension): rows for dimension, rows in groups}
+    other_dimensions = [dimension for dimension in by_dimension if dimension != leading]
+    penalties = [d for d in by_dimension if (scale := card.scales.get(d)) and scale.high <= 0]
     columns: list[str] = []
-    cells: dict[str, list[str]] = {system: [] for system in _systems_by_people(ranking)}
-    spare: list[int] = []
-    penalties: list[str] = []
-    for dimension, rows in by_dimension.items():
-        scale = scales.get(str(dimension))
-        is_penalty = scale is not None and scale.high <= 0
-        penalties += [str(dimension)] if is_penalty else []
-        sign = -1.0 if is_penalty else 1.0
-        spare += range(len(columns) + 1, len(columns) + 4)
-        columns += [str(dimension), "low", "high", "rank"]
-        for row in rows.to_dict("records"):
+    cells: dict[str, list[str]] = {system: [] for system in ranking.systems}
+    for dimension in (leading, *other_dimensions):
+        sign = -1.0 if dimension in penalties else 1.0
+        columns += [dimension, "low", "high", "rank"]
+        for row in by_dimension[dimension].to_dict("records"):
             low, high = sorted((sign * row["ci_low"], sign * row["ci_high"]))
-            numbers = (sign * row["value"], low, high)
             rank = "" if pd.isna(row["rank"]) else str(row["rank"])
+            numbers = (sign * row["value"], low, high)
             cells[row["system"]] += [*(format_number(n, 1, 3) for n in numbers), rank]
-    statistics = options.statistics
-    notes = [
-        f"Means over captions; low, high: {100 * statistics.level:g} % intervals by resampling images. Systems of equal "
-        f"rank do not differ significantly (system_tests.csv)."
-        if statistics.uses_resampling
-        else "Means over captions."
+    details = tuple(index for index in range(4, len(columns)) if index % 4)
+    column_by_dimension = {
+        dimension: 4 * number for number, dimension in enumerate(other_dimensions, 1)
+    }
+    of_penalties = tuple(
+        column_by_dimension[dimension] for dimension in other_dimensions if dimension in penalties
+    )
+    of_others = [
+        (column_by_dimension[d],) for d in reversed(other_dimensions) if d not in penalties
     ]
-    if penalties:
+    statistics = options.statistics
+    notes = ["Means over captions."]
+    if statistics.uses_resampling:
         notes.append(
-            f"Of {', '.join(penalties)} the size of the penalty is printed: less is better."
+            f"low, high: {100 * statistics.level:g} % intervals by resampling images; systems that share a rank do "
+            "not differ significantly (system_tests.csv)."
         )
-    if faults := [str(d) for d in by_dimension if d in card.faults]:
-        notes.append(f"Of {', '.join(faults)} less is better.")
+    if penalties:
+        notes.append(f"{list_words(penalties, 9)}: the size of the penalty; less is better.")
+    if faults := [d for d in by_dimension if d in card.faults]:
+        notes.append(f"{list_words(faults, 9)}: faults; less is better.")
     if options.weights:
         total = " + ".join(f"{weight:g}·{d}" for d, weight in options.weights.items())
         notes.append(f"{WEIGHTED} = {total}.")
     notes += [f"{note}." for note in dict.fromkeys(ranking.people.systems["note"]) if note]
     n_images = ranking.study.selection.items["image_id"].nunique()
-    title = f"{ranking.study.name}: mean ratings of {len(cells)} systems, {n_images:,} images"
     return ResultTable(
-        title, "system", columns, list(cells.items()), notes=notes, spare=tuple(spare)
+        f"{ranking.study.name}: mean ratings of {len(cells)} systems, {n_images:,} images",
+        "system",
+        columns,
+        list(cells.items()),
+        notes=notes,
+        spare=(details, of_penalties, *of_others),
+        verdict=system_verdict(
+            ranking.people.systems, leading, f"mean {leading}", is_of_penalties=leading in penalties
+        ),
+        details=details,
     )
-
-
-def _systems_by_people(ranking: _DatasetRanking) -> list[str]:
-    """List the systems, best first by `leading_dimension`."""
-    systems = ranking.people.systems
-    card = ranking.study.selection.caption_set.card
-    dimension = leading_dimension(list(dict.fromkeys(systems["dimension"])), card)
-    return list(systems.loc[systems["dimension"] == dimension, "system"])
 
 
 def _best_worst_table(ranking: _DatasetRanking) -> ResultTable:
-    counts = ranking.best_worst.set_index("system")
-    rows = [
-        (system, [str(counts.at[system, "best"]), str(counts.at[system, "worst"])])
-        for system in _systems_by_people(ranking)
-    ]
+    counts = ranking.best_worst.set_index("system")[["best", "worst"]]
+    rows = [(s, [str(n) for n in counts.loc[s]]) for s in ranking.systems]
     dimensions = ranking.best_worst["dimensions"].iloc[0].replace("+", " and ")
-    title = (
-        f"{ranking.study.name}: how often a system is best, or worst, of its image in {dimensions}"
+    return ResultTable(
+        f"{ranking.study.name}: how often a system's caption is the best, or the worst, of its image in {dimensions}",
+        "system",
+        ["best", "worst"],
+        rows,
+        notes=["A system that shares the first or the last place of an image counts as well."],
+        is_detail=True,
     )
-    return ResultTable(title, "system", ["best", "worst"], rows, notes=["Ties count."])
 
 
 def _orders_table(ranking: _DatasetRanking) -> ResultTable:
     """Return each system's place by people and by each metric, and how far a metric's order is people's."""
-    systems = _systems_by_people(ranking)
-    people = ranking.people.systems
+    systems, dimension = ranking.systems, ranking.leading_dimension
     card = ranking.study.selection.caption_set.card
-    dimensions = list(dict.fromkeys(people["dimension"]))
-    rows: list[tuple[str, list[str]]] = []
-    for dimension, table in people.groupby("dimension", sort=False):
-        means = table.set_index("system")["value"] * (-1 if dimension in card.faults else 1)
-        rows.append((f"people: {dimension}", [*places_of(means, systems), ""]))
-    dimension = leading_dimension(dimensions, card)
+    people = ranking.people.systems
+    means = people[people["dimension"] == dimension].set_index("system")["value"]
+    means *= -1 if dimension in card.faults else 1
+    rows = [("people", [*places_of(means, systems), ""])]
     orders = ranking.orders[ranking.orders["dimension"] == dimension]
     shares = orders[orders["coefficient"] == "pairwise_accuracy"].set_index("metric")["value"]
+    shares_by_label: dict[str, float] = {}
     for metric in ranking.study.metrics:
+        label, share = metric_style(metric).label, float(shares[metric.spec])
         places = places_of(ranking.metric_means[metric.spec], systems)
-        share = format_number(float(shares[metric.spec]), 100, 0)
-        rows.append((metric_style(metric).label, [*places, share]))
-    remark = "metric_orders.csv has the others"
-    remark += "" if dimension == WEIGHTED else "; protocol.dimension= chooses"
+        rows.append((label, [*places, format_number(share, 100, 0)]))
+        shares_by_label[label] = share
     return ResultTable(
         f"{ranking.study.name}: how people and metrics order the systems",
-        "place by",
-        [*systems, "pairs alike %"],
+        "order by",
+        [*systems, SAME_ORDER],
         rows,
-        notes=[
-            f"Pairs alike: pairs of systems whose mean scores are in the order of {dimension}"
-            + (f" ({remark})." if len(dimensions) > 1 else ".")
-        ],
+        notes=[same_order_note(dimension, people["dimension"].nunique())],
+        verdict=order_verdict(shares_by_label),
     )

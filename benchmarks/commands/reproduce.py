@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from ...datasets.errors import InputError
-from ..evaluation.published_numbers import PaperTable, paper_files, read_published
+from ..evaluation.published_numbers import PaperTable, mark_printed, paper_files, read_published
 from ..evaluation.published_tables import Cells, TableRebuilder
 from ..evaluation.study import provenance
 from ..evaluation.wording import copies_note, join_notes
@@ -144,7 +144,12 @@ def matches(value: float, published: float, decimals: int) -> bool:
 
 
 def summarise(comparison: pd.DataFrame) -> str:
-    """Count the cells that match, those that differ by paper and dataset, and those not recomputed."""
+    """Count the cells that match, those that differ by paper and dataset, and those not recomputed.
+
+    Numbers that no paper prints, but that were made with its authors' files, are counted apart.
+    """
+    is_printed = mark_printed(comparison)
+    measured, comparison = comparison[~is_printed], comparison[is_printed]
     computed = comparison[comparison["match"] != ""]
     different = computed[computed["match"] == "false"]
     n_matches, n_missing = len(computed) - len(different), len(comparison) - len(computed)
@@ -155,7 +160,12 @@ def summarise(comparison: pd.DataFrame) -> str:
         line += f"; {len(different)} differ: {places}"
     if n_missing:
         line += f"; {n_missing} of {len(comparison)} printed cells are not recomputed"
-    return f"{line} (comparison.csv says why of each)" if n_missing or len(different) else line
+    if n_missing or len(different):
+        line += " (comparison.csv says why of each)"
+    if len(measured):
+        n_same = (measured["match"] == "true").sum()
+        line += f"; of {len(measured)} numbers made with authors' files, which no paper prints, {n_same} match"
+    return line
 
 
 def _check_complete(paper: str, tables: tuple[PaperTable, ...], published: pd.DataFrame) -> None:

@@ -20,6 +20,8 @@ from ...datasets.caption_texts import normalise_items
 from ...datasets.errors import InputError
 from ...datasets.paths import expand_home
 from ...metrics.base import Metric
+from ...metrics.external import MetricSource
+from ...metrics.registry import recipe_of
 from ..evaluation.caption_ranges import CaptionRange, measure_range
 from ..evaluation.caption_scores import (
     CaptionScores,
@@ -126,7 +128,7 @@ class ScoreResults(Results):
 def score(
     candidates: Captions | Mapping[str, Captions] | Sequence[str | Path],
     references: References | Mapping[str, References] | Sequence[str | Path] | None = None,
-    metrics: str | Metric | Sequence[str | Metric] = "text",
+    metrics: MetricSource | Sequence[MetricSource] = "text",
     *,
     images: str | Path | None = None,
     partial: bool = False,
@@ -147,7 +149,7 @@ def score(
         references: a file, a dict image id → captions, a list of `{"image_id": …, "references": […]}`, COCO's
             annotations, or a DataFrame with the columns `image_id` and `references`, or `image_id` and `caption`.
             Several sets are a list of files, or a dict from names to any of these except a text.
-        metrics: suites, metric specs or `Metric` objects, as in `captau.bench`.
+        metrics: suites, metric specs, functions or `Metric` objects, as in `captau.bench`.
         images: the folder of the images, for metrics that look at them.
         partial: whether to score only the images that every system has captioned.
         normalise: the text rule for captions and references: `none` or `thumb` (docs/protocols.md).
@@ -176,6 +178,8 @@ def score(
         "references": captions_from_python(references, "references"),
     }
     in_memory = [k for k, sources in files.items() if any(s.content is not None for s in sources)]
+    recipes = {m.spec: recipe_of(m) for m in chosen_metrics}
+    in_memory += ["metrics"] if None in recipes.values() else []
     config = ScoreOptions(
         **files,
         **options,
@@ -193,7 +197,7 @@ def score(
                 if sources
             },
             **({"in_memory": in_memory} if in_memory else {}),
-            "metrics": [m.spec for m in chosen_metrics],
+            "metrics": [recipe or spec for spec, recipe in recipes.items()],
             **options,
             "statistics": vars(options["statistics"]),
             "protocol": {"normalise": normalise},
@@ -211,9 +215,7 @@ def run(config: ScoreOptions) -> ScoreResults:
             without references, or an image without a caption.
     """
     clock = RunClock()
-    evidence = None
-    if config.trust is not None:
-        evidence = load_evidence([m.spec for m in config.metrics], config.trust)
+    evidence = load_evidence([m.spec for m in config.metrics], config.trust)
     systems = _read_all_systems(config)
     references = {file.name: read_references(file.path, file.content) for file in config.references}
     if not references and all("references" in m.needs for m in config.metrics):

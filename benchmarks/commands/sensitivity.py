@@ -17,7 +17,7 @@ from ..evaluation.sensitivity_analysis import (
     TEST_LEVEL,
     SensitivityAnalysis,
 )
-from ..evaluation.study import load_studies, study_record
+from ..evaluation.study import LeftOutDatasets, load_studies, study_record
 from ..evaluation.wording import copies_note
 from ..options.studies import SensitivityOptions
 from ..reporting.coefficient_charts import sensitivity_figure
@@ -57,12 +57,18 @@ def run(config: SensitivityOptions) -> Results:
             progress,
             needs_ratings=set(config.kinds) != {"length"},
         )
-        for study, kind in product(studies, config.kinds):
-            with progress.step(f"{study.name}: {kind}"):
+        left_out_datasets = LeftOutDatasets()
+        parts = list(product(studies, config.kinds))
+        for study, kind in parts:
+            with (
+                left_out_datasets.leave_out(f"{study.name}, {kind}"),
+                progress.step(f"{study.name}: {kind}"),
+            ):
                 of_kind = SensitivityAnalysis(study, config.seed, config.draws).rows(kind)
-            rows += of_kind
-            tables += _tables(_frame(of_kind), kind, study.name, labels)
-            tables[-1] = tables[-1].with_note(copies_note(study.selection))
+                rows += of_kind
+                tables += _tables(_frame(of_kind), kind, study.name, labels)
+                tables[-1] = tables[-1].with_note(copies_note(study.selection))
+        left_out_datasets.check(len(parts))
     frame = _frame(rows)
     warn_unavailable([s.missing for s in studies])
     return Results(

@@ -106,7 +106,11 @@ def run(options: TrainOptions, folder: Path) -> TrainResults:
             raise InputError(f"metrics: two different metrics are called '{metric.spec}'")
     store = options.locations.store()
     with lock_folder(folder), StepProgress(len(jobs)) as progress:
-        logger.info("training in %s; if stopped, output_dir=%s goes on", folder, folder)
+        logger.info(
+            "training in %s; if it is stopped, the same command with output_dir=%s continues it",
+            folder,
+            folder,
+        )
         trainings = _train(options, jobs, corpora, folder, store, progress)
         measured = [
             _measure(name, corpora[name], jobs, columns, options, store, progress)
@@ -362,10 +366,10 @@ def _usage(options: TrainOptions, jobs: Sequence[TrainingJob], folder: Path) -> 
     if options.design == "all":
         return (
             f"trained on every row: no image of these datasets can test it; for captions of your own: "
-            f"captau score candidates=FILE references=FILE 'metrics=[\"rater(path={path})\"]'"
+            f"captau score candidates=FILE references=FILE 'metrics=rater(path={path})'"
         )
     data = {
         "leave_one_out": f" dataset={next(iter(jobs[0].test), '')}",
         "folds": "",
     }.get(options.design, " protocol.split=test")
-    return f"as a metric: 'metrics=[\"rater(path={path})\"]'{data}"
+    return f"as a metric: 'metrics=rater(path={path})'{data}"

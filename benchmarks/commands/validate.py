@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...datasets.errors import InputError
+from ...datasets.reading.cells import parse_number
 from ...datasets.reading.json_files import has_too_many_containers, too_many_containers
 from ...datasets.reading.table import Table, read_table
 from ...datasets.registry import load
@@ -387,7 +388,7 @@ def _check_rows(
         elif expected is not None and key not in expected:
             faults.add(f"{location}: unknown item {item}")
         first_locations.setdefault((metric, key), location)
-        if not _is_finite_number(score):
+        if not math.isfinite(parse_number(score)):
             faults.add(f"{location}: the score of {item} is {quote(score)}, not a finite number")
     if not first_locations:
         faults.add(f"{table.path}: no scores in it")
@@ -402,10 +403,3 @@ def _describe_item(key: tuple[str, ...], metric: str) -> str:
     """Quote the columns that identify an item, and the metric, if any."""
     words = " ".join(map(quote, key))
     return f"{words} of metric {quote(metric)}" if metric else words
-
-
-def _is_finite_number(value: Any) -> bool:
-    try:
-        return not isinstance(value, bool) and math.isfinite(float(value))
-    except (TypeError, ValueError, OverflowError):
-        return False

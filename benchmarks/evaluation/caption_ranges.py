@@ -34,6 +34,9 @@ LANGUAGE_FACTOR = 1 / 3
 FEWEST_WORDS = 50
 #: Evidence with five references speaks of captions with half as many to twice as many.
 REFERENCES_FACTOR = 2
+#: Of captions that systems wrote, up to 2 % are copies of a reference in the judged sets (THumB). Evidence speaks of
+#: captions with a share of copies that is greater than its own by this much at most.
+COPIES_MARGIN = 0.05
 _RANGES = "ranges.json"
 #: The fields of a dataset that was not at hand.
 _UNKNOWN_LENGTHS: dict[str, Any] = {
@@ -87,6 +90,11 @@ class CaptionRange:
     language: str = ""
     systems: str = ""
     n_copies: int = 0
+
+    @property
+    def share_of_copies(self) -> float:
+        """The share of captions that are one of their references."""
+        return self.n_copies / max(1, self.n_captions)
 
     def record(self) -> dict[str, Any]:
         """Return the fields as plain data."""
@@ -145,7 +153,7 @@ class CaptionRange:
         sentences = [", ".join(parts), *filter(None, [self.systems])]
         if self.n_copies:
             sentences.append(
-                f"{self.n_copies:,} of {self.n_captions:,} are one of their references"
+                f"{self.n_copies:,} of {self.n_captions:,} repeat{'s' * (self.n_copies == 1)} one of their references"
             )
         return "; ".join(sentences)
 
@@ -181,8 +189,8 @@ def measure_range(items: pd.DataFrame) -> CaptionRange:
 def find_mismatch(evidence: CaptionRange, captions: CaptionRange, *, with_references: bool) -> str:
     """Say in which way captions lie outside the range of evidence; empty where they lie within.
 
-    They do where another script or other words are usual, or where the median length of captions or references, or the
-    median number of references, is outside what is usual there.
+    They do where another script or other words are usual, where more captions are copies of a reference, or where the
+    median length of captions or references, or the median number of references, is outside what is usual there.
 
     Args:
         evidence: what people judged.
@@ -199,13 +207,18 @@ def find_mismatch(evidence: CaptionRange, captions: CaptionRange, *, with_refere
         if share < LANGUAGE_FACTOR * expected:
             language = evidence.language or "the judged ones' language"
             return (
-                f"are not in {language}: its {len(evidence.frequent_words)} most frequent words are "
-                f"{100 * share:.0f} % of yours, {100 * expected:.0f} % of the judged ones'"
+                f"do not look like {language}: the {len(evidence.frequent_words)} words that are the most frequent in "
+                f"the judged captions make up {100 * expected:.0f} % of those and {100 * share:.0f} % of yours"
             )
     if not _lies_within(captions.caption_words, evidence.caption_words):
         return f"have {captions.caption_words.median:g} words, the judged ones {evidence.caption_words}"
     if not with_references or captions.references is None or evidence.references is None:
         return ""
+    if captions.share_of_copies > evidence.share_of_copies + COPIES_MARGIN:
+        return (
+            f"are one of their references in {100 * captions.share_of_copies:.0f} % of cases, the judged ones in "
+            f"{100 * evidence.share_of_copies:.0f} %"
+        )
     if not _lies_within(captions.references, evidence.references, REFERENCES_FACTOR):
         count = captions.references.median
         noun = "reference" if count == 1 else "references"

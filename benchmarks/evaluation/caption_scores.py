@@ -180,16 +180,18 @@ class Evidence:
         )
 
 
-def load_evidence(specs: Iterable[str], trust: str | Path) -> Evidence:
-    """Load what papers print of metrics' correlations with people, or what a run measured.
+def load_evidence(specs: Iterable[str], trust: str | Path | None) -> Evidence | None:
+    """Load what papers print of metrics' correlations with people, or what a run measured; None loads nothing.
 
     Args:
         specs: the metrics.
-        trust: `published`, or the folder of a finished run of `captau bench`.
+        trust: `published`, or the folder of a finished run of `captau bench`, or None.
 
     Raises:
         InputError: where the folder holds no such run, or one that has no ranges of its captions.
     """
+    if trust is None:
+        return None
     specs = list(specs)
     columns = _published_columns(specs) if trust == PUBLISHED else _run_columns(Path(trust))
     return Evidence(specs, list(columns))
@@ -318,18 +320,24 @@ def reliability_notes(
     sources = "; ".join(f"{', '.join(names)}: {source}" for source, names in by_source.items())
     if sources:
         yield (
-            f"agreement with people: caption by caption, coefficients ×100, on other captions than these, "
-            f"as {'published' if is_published else 'measured'} ({sources})."
+            f"agreement with people: correlations ×100 of captions' scores with people's ratings, not of these "
+            f"captions but as {'published' if is_published else 'measured'} ({sources})."
         )
     yield from (f"{dataset}: {captions}." for dataset, captions in by_dataset.items())
     by_mismatch: dict[str, list[str]] = {}
     for spec, mismatch in reliability.outside.items():
         by_mismatch.setdefault(mismatch, []).append(labels[spec])
-    remedy = "captau bench dataset=… output_dir=DIR measures it, trust=DIR shows it"
+    remedy = "run captau bench dataset=NAME output_dir=DIR on {}, and give trust=DIR here."
     for mismatch, names in by_mismatch.items():
-        yield f"{OUTSIDE}, {', '.join(names)}: your captions {mismatch}; on captions like yours, {remedy}."
+        yield (
+            f"{OUTSIDE}, {', '.join(names)}: your captions {mismatch}. To measure the agreement, "
+            + remedy.format("rated captions that are like yours")
+        )
     if len(reliability.by_spec) + len(reliability.outside) < len(labels):
-        yield f"{UNKNOWN}: {remedy if is_published else f'not in the run {trust}'}."
+        how = "no published number is known. To measure it, " + remedy.format(
+            "a dataset with ratings"
+        )
+        yield f"{UNKNOWN}: {how if is_published else f'not in the run {trust}.'}"
 
 
 @dataclass(frozen=True)

@@ -63,9 +63,6 @@ def metric_rows(selection: EvaluationSet, metric: str, scores: pd.Series, note: 
         metric: the metric's name in the rows.
         scores: by item id, more is better.
         note: added to each row's own.
-
-    Raises:
-        InputError: where the protocol leaves nothing to correlate with.
     """
     rows: list[Row] = []
     for dimension in selection.protocol.dimension:
@@ -75,7 +72,7 @@ def metric_rows(selection: EvaluationSet, metric: str, scores: pd.Series, note: 
         if rated.n_dropped:
             counts = {"n_dropped": rated.n_dropped, "n_points": len(points)}
             dropped.append(remark(Note.DROPPED_POINTS, **counts))
-        for coefficient in selection.rating_coefficients:
+        for coefficient in selection.measured_coefficients:
             correlation = rated.correlate(selection.protocol, coefficient)
             cells = _cells(correlation.with_remarks(*dropped), rated.n_items, len(rated.scores))
             rows.append({"dimension": dimension, "coefficient": coefficient, **cells})
@@ -83,10 +80,6 @@ def metric_rows(selection: EvaluationSet, metric: str, scores: pd.Series, note: 
         rows += _preference_rows(selection, selection.judged_pairs.differences(scores))
     if selection.graded_coefficients:
         rows += _graded_rows(selection, scores)
-    if not rows:
-        selection.require_ratings(
-            "it has preferences and no ratings; set protocol.coefficients=[accuracy]"
-        )
     return _complete(rows, selection, metric, note)
 
 
@@ -169,8 +162,8 @@ def _rows_of_preferences(
     everything = selection.judged_pairs
     for number, outcomes in enumerate(judged.outcomes(differences)):
         dimension = judged.dimensions[number]
-        captions = judged.groups[0][judged.dimension == number]
-        accuracy = coefficient.value(outcomes, judged.ties, captions)
+        images = judged.image[judged.dimension == number]
+        accuracy = coefficient.value(outcomes, judged.ties, images)
         if n_tied := judged.n_tied[dimension]:
             accuracy = accuracy.with_remarks(remark(Note.TIED_PAIRS, n_pairs=n_tied))
         n_pairs = int((everything.dimension == number).sum())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,18 +12,24 @@ import pandas as pd
 
 from ...metrics.base import Metric
 from ..runs.tables import ResultTable, format_coefficient, format_number, format_p_value
-from ..scoring.catalog import MetricStyle, metric_style
+from ..scoring.catalog import MetricStyle, dataset_names, metric_style, usual_protocol
+from ..scoring.protocol import Protocol
+from ..scoring.score_store import OWN
+from ..statistics.bootstrap import MAX_REPLICATES, expand_tail
 from ..statistics.coefficients.coefficient import are_of_preferences, find_coefficient
 from ..statistics.intervals import p_value_column
 from ..statistics.rating_table import CEILINGS
 from .correlation_rows import word_dimension
-from .judged_pairs import FLOOR_NOTES, FLOORS
+from .headline import sort_by_headline
+from .judged_pairs import FLOOR_NOTES, FLOORS, ORDER_NOTE
 from .measured_dataset import MeasuredDataset, row_key
 from .wording import (
     CORRECTION_LABELS,
+    Standing,
     copies_note,
     interval_words,
     level_notes,
+    metric_verdict,
     missing_splits_note,
     rank_words,
     synthetic_note,
@@ -60,21 +67,19 @@ class _PrintedColumn:
 
 
 def correlation_table(measured: MeasuredDataset, metrics: Sequence[Metric]) -> ResultTable:
-    """Return the printed table of one dataset: metrics, the best by the first coefficient on top, floors, ceilings.
+    """Return the printed table of one dataset: metrics, the best by the headline on top, floors, ceilings.
 
     Undefined metrics stand last; equal ones in the field's order.
     """
-    frame = measured.correlations
+    frame = measured.printed_correlations
     styles = {m.spec: metric_style(m) for m in metrics}
     row_by_key = {row_key(row): row for row in _records(frame)}
     columns = _columns(measured)
-
-    def sort_key(spec: str) -> tuple[float, float]:
-        row = row_by_key.get((spec, columns[0].dimension, columns[0].coefficient))
-        value = row["value"] if row is not None else np.nan
-        return np.inf if np.isnan(value) else -value, styles[spec].order
-
-    order = sorted(styles, key=sort_key)
+    values = {
+        spec: row_by_key.get((spec, *measured.headline), {}).get("value", math.nan)
+        for spec in styles
+    }
+    order = sort_by_headline(values, {spec: style.order for spec, style in styles.items()})
     present = set(frame["metric"])
     below = {name: text for name, text in {**FLOORS, **CEILINGS}.items() if name in present}
     labels = {**{spec: label.label for spec, label in styles.items()}, **below}
@@ -92,13 +97,71 @@ def correlation_table(measured: MeasuredDataset, metrics: Sequence[Metric]) -> R
         [(labels[m], [cell(m, column) for column in columns]) for m in (*order, *below)],
         [column.latex_head for column in columns],
         _notes(measured, styles, order, labels, {column.content for column in columns}),
-        spare=tuple(index for index, c in enumerate(columns) if c.content != "value"),
+        spare=_spare_columns(columns, measured.headline),
         own_labels=frozenset(style.label for style in styles.values() if style.kind == "given"),
+        verdict=_verdict(measured, styles, order, labels),
+        details=_details(measured, columns),
     )
 
 
-def _columns(measured: MeasuredDataset) -> list[_PrintedColumn]:
+def _spare_columns(
+    columns: Sequence[_PrintedColumn], headline: tuple[str, str]
+) -> tuple[tuple[int, ...], ...]:
+    """Return the columns beside the headline's: other coefficients, then intervals and ranks, then the last dimension."""
+    other_columns = [i for i, c in enumerate(columns) if (c.dimension, c.coefficient) != headline]
+    of_coefficients = tuple(i for i in other_columns if columns[i].coefficient != headline[1])
+    dimensions = [i for i in other_columns if i not in of_coefficients]
+    of_intervals = tuple(i for i in dimensions if columns[i].content != "value")
+    values = [(i,) for i in reversed(dimensions) if columns[i].content == "value"]
+    return (of_coefficients, of_intervals, *values)
+
+
+def _details(measured: MeasuredDataset, columns: Sequence[_PrintedColumn]) -> tuple[int, ...]:
+    """Return the columns of coefficients other than the headline's; none where the protocol's are not the usual ones."""
+    name = measured.caption_set.name
+    changes = usual_protocol(
+        name if name in dataset_names() else OWN
+    )  # a set made in Python has any name
+    usual = Protocol.resolve("", changes, {}).coefficients
+    if tuple(measured.protocol.coefficients) != tuple(usual):
+        return ()
+    return tuple(i for i, c in enumerate(columns) if c.coefficient != measured.headline[1])
+
+
+def _verdict(
+    measured: MeasuredDataset,
+    styles: Mapping[str, MetricStyle],
+    order: Sequence[str],
+    labels: Mapping[str, str],
+) -> str:
+    """Say where the user's own metrics stand by the headline, or which metric agrees best with people."""
+    dimension, coefficient = measured.headline
+    rows = {
+        row["metric"]: row
+        for row in _records(measured.correlations)
+        if (row["dimension"], row["coefficient"]) == measured.headline
+        and not math.isnan(row["value"])
+    }
+    standings = [
+        Standing(
+            labels[spec],
+            rows[spec]["value"],
+            measured.ranks.get((spec, *measured.headline)),
+            rows[spec]["ci_low"],
+            styles[spec].kind == "given",
+        )
+        for spec in order
+        if spec in rows
+    ]
+    ceilings = {labels[name]: rows[name]["value"] for name in CEILINGS if name in rows}
     frame = measured.correlations
+    is_named = frame.loc[frame["coefficient"] == coefficient, "dimension"].nunique() > 1
+    label = measured.caption_set.card.label(dimension) if is_named else ""
+    return metric_verdict(standings, coefficient, label, ceilings)
+
+
+def _columns(measured: MeasuredDataset) -> list[_PrintedColumn]:
+    frame = measured.printed_correlations
     of_ratings = frame.loc[~are_of_preferences(frame["coefficient"]), "dimension"]
     has_dimensions = len(measured.protocol.dimension) > 1 or of_ratings.nunique() > 1
     ranked = {key[1:] for key in measured.ranks}
@@ -129,16 +192,17 @@ def _notes(
     contents: set[str],
 ) -> list[str]:
     """Return the lines below the table."""
-    frame = measured.correlations
+    frame = measured.printed_correlations
     notes = ["Coefficients ×100."]
     if measured.caption_set.card.synthetic:
         notes.insert(0, synthetic_note("metrics"))
     words = [word_dimension(dimension) for dimension in measured.protocol.dimension]
     of_captions = frame[~frame["dimension"].isin(words)]
     counts = of_captions.groupby("coefficient", sort=False)[["n_items", "n_ratings"]].max()
-    unit = "preference pairs" if are_of_preferences(frame["coefficient"]).all() else "data points"
+    of_pairs = are_of_preferences(frame["coefficient"])
+    unit = "preference pairs" if of_pairs.all() else "data points"
     notes.append(
-        f"{int(counts['n_items'].max()):,} items, {int(counts['n_ratings'].max()):,} {unit}; "
+        f"{int(counts['n_items'].max()):,} items of {measured.selection.n_images:,} images, {int(counts['n_ratings'].max()):,} {unit}; "
         f"protocol {measured.protocol.name}: {measured.protocol.describe()}."
     )
     if len(of_words := frame[frame["dimension"].isin(words)]):
@@ -159,11 +223,14 @@ def _notes(
         notes.append(f"Items with fewer than {k} references, all of which are used: {fewer:,}.")
     notes += [note for note in dict.fromkeys(styles[spec].note for spec in order) if note]
     notes += [f"{FLOORS[name]}: {FLOOR_NOTES[name]}." for name in FLOORS if name in labels]
+    has_pair_floors = {"floor_length"} & set(frame.loc[of_pairs, "metric"])
+    notes += [ORDER_NOTE] if has_pair_floors and measured.selection.order_is_source else []
     of_people = frame[frame["metric"].isin(CEILINGS) & frame["value"].notna()]
     notes += dict.fromkeys(f"{CEILINGS[r['metric']]}: {r['note']}." for r in _records(of_people))
     notes += _statistics_notes(measured, contents)
+    notes += _unranked_notes(measured, order, labels)
     notes += [measured.ceiling_remark] if measured.ceiling_remark else []
-    notes += level_notes(frame[frame["metric"].isin(order)], labels, measured.protocol.level)
+    notes += level_notes(frame[frame["metric"].isin(order)], labels, measured.protocol)
     notes += [
         f"{labels[r['metric']]}, {r['dimension']} {r['coefficient']}: {r['note']}."
         for r in _records(frame[frame["value"].isna()])
@@ -173,21 +240,69 @@ def _notes(
 
 def _statistics_notes(measured: MeasuredDataset, contents: set[str]) -> list[str]:
     """Explain the columns of intervals and ranks."""
-    statistics = measured.statistics
+    statistics, n_images = measured.statistics, measured.selection.n_images
     notes: list[str] = []
     if "width" in contents:
+        coefficients = map(find_coefficient, dict.fromkeys(measured.correlations["coefficient"]))
+        if unsure := [c for c in coefficients if n_images < c.min_images]:
+            symbols = ", ".join(f"{c.symbol} (from {c.min_images:,} on)" for c in unsure)
+            notes.append(
+                f"With {n_images:,} images, intervals and ranks are not reliable: {symbols}."
+            )
         notes.append(
             f"±: half the width of the {interval_words(statistics)}; both ends in correlations.csv."
         )
     if "rank" in contents:
-        notes.append(f"rank: {rank_words(statistics)}.")
+        ranked = [coefficient for _, _, coefficient in measured.ranks]
+        notes.append(f"rank: {rank_words(statistics, ranked)}.")
         n_metrics = len(measured.scored.metrics)
         n_pairs = n_metrics * (n_metrics - 1) // 2
-        min_replicates = int(np.ceil(2 * n_pairs / (1 - statistics.level)))
-        if statistics.correction == "holm" and statistics.replicates < min_replicates:
+        smallest_tail = (1 - statistics.level) / (2 * n_pairs) if n_pairs else 1.0
+        if statistics.interval == "expanded":
+            smallest_tail = float(expand_tail(smallest_tail, n_images))
+        # With so few images that no number of replicates suffices, the note above warns.
+        min_replicates = int(np.ceil(1 / max(smallest_tail, 1 / (MAX_REPLICATES + 1))))
+        if (
+            statistics.correction == "holm"
+            and statistics.replicates < min_replicates <= MAX_REPLICATES
+        ):
             notes.append(
                 f"Holm's correction for {n_pairs} pairs cannot find a difference with so few replicates: set "
                 f"statistics.replicates={min_replicates} or more."
+            )
+    return notes
+
+
+def _unranked_notes(
+    measured: MeasuredDataset, order: Sequence[str], labels: Mapping[str, str]
+) -> list[str]:
+    """Say which metrics have a value and no rank, and why no test compares them."""
+    notes: list[str] = []
+    differences = measured.differences
+    grouped: Any = (
+        () if differences is None else differences.groupby(["dimension", "coefficient"], sort=False)
+    )
+    for (dimension, coefficient), rows in grouped:
+        rows_of_own_test = rows[rows["test"] == find_coefficient(coefficient).tests[0]]
+        values = dict(zip(rows_of_own_test["metric_a"], rows_of_own_test["value_a"], strict=True))
+        values |= dict(zip(rows_of_own_test["metric_b"], rows_of_own_test["value_b"], strict=True))
+        unranked = [
+            metric
+            for metric in order
+            if pd.notna(values.get(metric, np.nan))
+            and (metric, dimension, coefficient) not in measured.ranks
+        ]
+        if unranked and find_coefficient(coefficient).is_summary(dimension):
+            reasons = [
+                n
+                for n in dict.fromkeys(
+                    rows_of_own_test.loc[rows_of_own_test["p_value"].isna(), "note"]
+                )
+                if n
+            ]
+            notes.append(
+                f"No rank in {dimension} {coefficient}, since no test compares them with every other metric: "
+                f"{', '.join(labels[metric] for metric in unranked)} ({'; '.join(reasons)})."
             )
     return notes
 
@@ -235,7 +350,7 @@ def difference_tables(
 def _difference_row(
     by_test: Any, tests: Sequence[str], p_value: str, labels: Mapping[str, str]
 ) -> tuple[str, list[str]]:
-    first = by_test.loc["bootstrap"]
+    first = by_test.iloc[0]
     sign = -1 if first["difference"] < 0 else 1
     ends = sorted((sign * first["ci_low"], sign * first["ci_high"]))
     numbers = (abs(first["difference"]), *ends)

@@ -12,8 +12,8 @@ from functools import cached_property
 import numpy as np
 import pandas as pd
 
-from ...datasets.caption_texts import OwnReferences, find_own_references
-from ...datasets.errors import InputError
+from ...datasets.caption_texts import OwnReferences
+from ...datasets.errors import Lack, LackingError
 from ...datasets.schema import CaptionSet
 from ...metrics.base import Floats
 from ..scoring.protocol import Protocol
@@ -30,6 +30,9 @@ from ..statistics.preferences import PairOutcomes
 from ..statistics.remarks import Remark
 from ..statistics.weighted_pairs import Ints
 from .judged_pairs import JudgedPairs
+
+#: Coefficients that results on ratings always hold, whichever the protocol prints, ranks and tests.
+QUOTED_COEFFICIENTS = ("tau_c", "tau_b", "spearman", "pearson")
 
 
 @dataclass(frozen=True)
@@ -101,6 +104,12 @@ class EvaluationSet:
         return [c for c in self.protocol.coefficients if not find_coefficient(c).is_of_preferences]
 
     @property
+    def measured_coefficients(self) -> tuple[str, ...]:
+        """The names of the coefficients of ratings that results hold: the protocol's, and those that every paper quotes."""
+        chosen = self.rating_coefficients
+        return tuple(dict.fromkeys([*chosen, *QUOTED_COEFFICIENTS])) if chosen else ()
+
+    @property
     def detection_coefficients(self) -> list[str]:
         """The names of the protocol's coefficients of detection."""
         return [
@@ -142,7 +151,7 @@ class EvaluationSet:
     @cached_property
     def copies(self) -> OwnReferences:
         """Marks of the `candidate_rows` whose caption is one of its image's references."""
-        return find_own_references(self.candidate_rows)
+        return self.protocol.find_own_references(self.candidate_rows)
 
     @cached_property
     def ratings(self) -> pd.DataFrame:
@@ -160,6 +169,15 @@ class EvaluationSet:
         return preferences[
             preferences["item_a"].isin(item_ids) & preferences["item_b"].isin(item_ids)
         ]
+
+    @cached_property
+    def n_images(self) -> int:
+        """The number of images with a data point or a comparison, on the dimension that has most of them."""
+        dimensions = self.protocol.dimension if self.rating_coefficients else ()
+        counts = [self.image_of(self.points(dimension)).nunique() for dimension in dimensions]
+        if self.uses_preferences:
+            counts.append(self.judged_pairs.n_images)
+        return max(counts, default=0)
 
     @property
     def has_words(self) -> bool:
@@ -180,6 +198,19 @@ class EvaluationSet:
         protocol = self.protocol
         images = self.keys["image_id"]
         return JudgedPairs.select(self.preferences, protocol.ratings, protocol.ties, images)
+
+    @cached_property
+    def order_is_source(self) -> bool:
+        """Tell whether the order of a pair says whose captions they are, so that it is no floor to compare with.
+
+        It is so where no system's captions stand in both places, or people always prefer the same place.
+        """
+        frame = self.preferences
+        first, second = (
+            set(self.keys.loc[frame[side], "system"].dropna()) for side in ("item_a", "item_b")
+        )
+        has_sides = bool(first) and bool(second) and not first & second
+        return has_sides or frame.loc[frame["strength"] != 0, "strength"].gt(0).nunique() == 1
 
     @cached_property
     def all_pairs(self) -> JudgedPairs:
@@ -245,6 +276,19 @@ class EvaluationSet:
             derived_points={**self.derived_points, dimension: points},
         )
 
+    def require_coefficients(self) -> None:
+        """Check that the dataset has one of the protocol's coefficients.
+
+        Raises:
+            LackingError: where it has none, or no dimension counts.
+        """
+        has_graded = bool(self.graded_coefficients) and bool(self.all_pairs.graded_dimensions)
+        has_ratings = bool(self.protocol.dimension) and bool(self.rating_coefficients)
+        if not (has_ratings or self.uses_preferences or has_graded):
+            self.require_ratings(
+                "it has preferences and no ratings; set protocol.coefficients=accuracy"
+            )
+
     def require_ratings(self, preferences_remedy: str) -> None:
         """Check that a rated dimension counts.
 
@@ -252,11 +296,11 @@ class EvaluationSet:
             preferences_remedy: the message where the dataset has preferences alone.
 
         Raises:
-            InputError: where none does.
+            LackingError: where none does.
         """
         if self.protocol.dimension:
             return
         message = preferences_remedy
         if dimensions := self.caption_set.dimensions:
             message = f"protocol.dimension is empty; name at least one: {', '.join(dimensions)}"
-        raise InputError(f"dataset {self.name}: {message}")
+        raise LackingError(Lack.JUDGEMENTS, f"dataset {self.name}: {message}")

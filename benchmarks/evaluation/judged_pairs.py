@@ -31,6 +31,8 @@ FLOORS = {
 }
 #: The floors that every table of preferences has.
 PAIR_FLOORS = ("floor_length", "floor_position")
+#: The note where the first caption's row is left out, see `EvaluationSet.order_is_source`.
+ORDER_NOTE = "The row of the first caption is left out: in every pair of this dataset the first place says whose caption it is."
 FLOOR_NOTES = {
     "floor_random": "each score is a random number",
     "floor_length": "the number of words in the caption",

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 
-from ...datasets.errors import InputError
+from ...datasets.errors import Lack, LackingError
 from ..statistics.bootstrap import BLOCK, number_images
 from ..statistics.preferences import MEAN_DIMENSION
 from ..statistics.weighted_pairs import Floats, Mask
@@ -42,14 +42,15 @@ def cut_bands(words: Floats, where: str, unit: str = "words") -> list[LengthBand
         unit: of the labels.
 
     Raises:
-        InputError: where nearly all points are of one length.
+        LackingError: where nearly all points are of one length.
     """
     quantiles = np.arange(1, N_LENGTH_BANDS + 1) / N_LENGTH_BANDS
     longest = np.unique(np.quantile(words, quantiles, method="inverted_cdf")) if len(words) else []
     if len(longest) < 2:
         lengths = f"nearly all have {longest[0]:.0f} {unit}" if len(longest) else "there are none"
-        raise InputError(
-            f"dataset {where}: kind=length compares captions of several lengths, and {lengths}"
+        raise LackingError(
+            Lack.VARIATION,
+            f"dataset {where}: kind=length compares captions of several lengths, and {lengths}",
         )
     band_of = np.searchsorted(longest, words)
     bands: list[LengthBand] = []
@@ -86,7 +87,7 @@ def compute_band_accuracies(
     """Yield the accuracies of metrics, and of the longer caption, by how many words longer one caption is.
 
     Raises:
-        InputError: where all pairs differ equally in length.
+        LackingError: where all pairs differ equally in length.
     """
     pairs = selection.judged_pairs
     length = pairs.floors(selection.items)["floor_length"]

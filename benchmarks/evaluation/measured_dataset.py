@@ -13,12 +13,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import product
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from ...datasets.errors import InputError
+from ...datasets.errors import InputError, Lack, LackingError
 from ...datasets.schema import CaptionSet
 from ...metrics.base import Floats, Metric, WordMetric
 from ..runs.progress_bar import StepProgress
@@ -54,6 +55,7 @@ from .correlation_rows import (
     word_rows,
 )
 from .evaluation_set import EvaluationSet
+from .headline import find_headline
 from .judged_pairs import FLOOR_NOTES, floor_scores
 from .wording import join_notes
 
@@ -146,6 +148,27 @@ class MeasuredDataset:
         return self.selection.protocol
 
     @property
+    def printed_correlations(self) -> pd.DataFrame:
+        """The correlations that tables print: those of the protocol's coefficients."""
+        is_printed = self.correlations["coefficient"].isin(self.protocol.coefficients)
+        return self.correlations[is_printed]
+
+    @property
+    def columns(self) -> list[tuple[str, str]]:
+        """The dimensions and coefficients that were measured, or would have been of metrics that need less."""
+        measured = zip(
+            self.correlations["dimension"], self.correlations["coefficient"], strict=True
+        )
+        of_ratings = product(self.protocol.dimension, self.selection.measured_coefficients)
+        return list(dict.fromkeys([*measured, *of_ratings]))
+
+    @property
+    def headline(self) -> tuple[str, str]:
+        """The dimension and coefficient that stand for the dataset."""
+        quoted = self.caption_set.card.headline
+        return find_headline(self.columns, self.protocol.coefficients, quoted)
+
+    @property
     def items(self) -> pd.DataFrame:
         """The items, in the order of the scores."""
         return self.selection.items
@@ -227,6 +250,7 @@ def correlate_dataset(
             there are tests and fewer than two images or metrics.
     """
     selection = scored.selection
+    selection.require_coefficients()
     by_floor = floor_scores(selection.items) if floors else {}
     by_pair_floor = _pair_floors(selection, by_floor) if floors or pair_floors else {}
     word_panels = build_word_panels(selection, scored.blame) if selection.has_words else []
@@ -281,7 +305,8 @@ def _pair_floors(selection: EvaluationSet, by_floor: Mapping[str, pd.Series]) ->
     pairs = selection.judged_pairs
     if not selection.uses_preferences or pairs.frame.empty:
         return {}
-    return {name: d for name, d in pairs.floors(selection.items).items() if name not in by_floor}
+    left_out = {*by_floor, *(["floor_position"] if selection.order_is_source else [])}
+    return {name: d for name, d in pairs.floors(selection.items).items() if name not in left_out}
 
 
 def _with_intervals(
@@ -394,7 +419,7 @@ def _measure_uncertainty(
         if selection.protocol.level != "pooled":
             raise InputError(
                 f"statistics.interval=fisher is of data points; protocol.level="
-                f"{selection.protocol.level} takes statistics.interval=percentile or bca"
+                f"{selection.protocol.level} takes statistics.interval=expanded, percentile or bca"
             )
         return Uncertainty(statistics, fisher_intervals(rows, statistics.level), ())
     if not statistics.uses_resampling:
@@ -406,8 +431,14 @@ def _measure_uncertainty(
     n_blocks = count_blocks(statistics.replicates)
     n_competing = [len(set(competing) & set(panel.metrics)) for panel in all_panels]
     steps = sum(n_blocks + n * (n - 1) // 2 for n in n_competing)
-    progress.add_steps(steps, f"{selection.name}: replicates")
-    return measure_uncertainty(
+    unprinted = set(selection.measured_coefficients) - set(selection.rating_coefficients)
+    unranked_panels = [
+        replace(panel, coefficients=tuple(unprinted))
+        for panel in panels
+        if unprinted and isinstance(panel, RatingPanel)
+    ]
+    progress.add_steps(steps + n_blocks * len(unranked_panels), f"{selection.name}: replicates")
+    uncertainty = measure_uncertainty(
         all_panels,
         competing,
         statistics,
@@ -415,6 +446,8 @@ def _measure_uncertainty(
         extras=ceilings.draws,
         advance=progress.advance,
     )
+    unranked = measure_uncertainty(unranked_panels, [], statistics, advance=progress.advance)
+    return replace(uncertainty, intervals={**unranked.intervals, **uncertainty.intervals})
 
 
 def _check_comparable(
@@ -422,17 +455,19 @@ def _check_comparable(
 ) -> None:
     """
     Raises:
-        InputError: where there is nothing to compare, too little, or no test for it.
+        LackingError: where there is nothing to compare, too little, or no test for it.
     """
     name = selection.name
     if not panels:
-        raise InputError(
+        raise LackingError(
+            Lack.JUDGEMENTS,
             f"dataset {name}: it has no preferences, and protocol.coefficients names accuracy "
-            "alone; name a coefficient of ratings"
+            "alone; name a coefficient of ratings",
         )
     if (fewest := min(panel.n_images for panel in panels)) < 2:
-        raise InputError(
-            f"dataset {name}: too few images with judgements ({fewest}); a comparison needs two"
+        raise LackingError(
+            Lack.TESTS,
+            f"dataset {name}: too few images with judgements ({fewest}); a comparison needs two",
         )
     coefficients = set[str]()
     if any(not isinstance(panel, RatingPanel) for panel in panels):
@@ -441,15 +476,17 @@ def _check_comparable(
         coefficients |= set(selection.rating_coefficients)
     if not any(set(tests) & set(find_coefficient(c).tests) for c in coefficients):
         tested = [", ".join(c.name for c in list_coefficients() if t in c.tests) for t in tests]
-        raise InputError(
-            f"dataset {name}: tests=[{','.join(tests)}] are of {' and '.join(tested)}; here is "
+        raise LackingError(
+            Lack.TESTS,
+            f"dataset {name}: tests={','.join(tests)} are of {' and '.join(tested)}; here is "
             f"{', '.join(sorted(coefficients))}: name another test, or another of "
-            "protocol.coefficients"
+            "protocol.coefficients",
         )
     if len(metrics) < 2:
-        raise InputError(
+        raise LackingError(
+            Lack.METRICS,
             f"dataset {name}: of the metrics {', '.join(metrics)} alone can be computed here; "
-            "a comparison needs two"
+            "a comparison needs two",
         )
 
 

@@ -13,9 +13,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.sparse.csgraph import connected_components
 
-from ...datasets.schema import Card
 from ..runs.tables import MISSING, ResultTable, format_number
 from ..statistics.bootstrap import (
     MAX_UNDEFINED_SHARE,
@@ -24,6 +22,7 @@ from ..statistics.bootstrap import (
     jackknife,
     resample,
     resampling_interval,
+    two_sided_p_value,
 )
 from ..statistics.bradley_terry import (
     ORDER_MEASURES,
@@ -32,21 +31,26 @@ from ..statistics.bradley_terry import (
     draw_systems,
     fit_strengths,
 )
-from ..statistics.significance import MetricDifference, PairedTest, two_sided_p_value
+from ..statistics.significance import MetricDifference, PairedTest
 from ..statistics.weighted_pairs import Floats, Statistic
 from .evaluation_set import EvaluationSet
-from .judged_pairs import FLOORS, PAIR_FLOORS
-from .system_battles import Battles, BattleSet
+from .judged_pairs import FLOORS, ORDER_NOTE, PAIR_FLOORS
+from .system_battles import Battles, BattleSet, unbounded_reason
 from .system_ranking import (
     ORDER_COLUMNS,
+    SAME_ORDER,
     SYSTEM_COLUMNS,
+    UNTESTED,
     SystemRanking,
     check_systems,
     leading_dimension,
     make_tests,
     places_of,
     rank_values,
+    same_order_note,
+    system_verdict,
 )
+from .wording import join_notes, order_verdict
 
 #: The models of ties, as texts name them.
 MODEL_NAMES = {"davidson": "Davidson's", "rao_kupper": "Rao and Kupper's"}
@@ -81,11 +85,13 @@ class _Resampled:
         values: shape (n_values,).
         replicates: shape (n_values, n_replicates); without columns where nothing is resampled.
         left_out: the jackknife's values, for BCa alone.
+        n_images: the number of images that a replicate draws.
     """
 
     values: Floats
     replicates: Floats
     left_out: Floats | None
+    n_images: int
 
     @classmethod
     def draw(
@@ -98,33 +104,43 @@ class _Resampled:
         """Compute the values and, where the options resample, their replicates over images."""
         values = statistic(np.ones((n_images, 1)))[:, 0]
         if not options.uses_resampling or n_images < 2:
-            return cls(values, np.empty((len(values), 0)), None)
+            return cls(values, np.empty((len(values), 0)), None, n_images)
         (replicates,) = resample(
             [statistic], *(n_images, options.replicates, options.seed), advance=advance
         )
         left_out = jackknife(statistic, n_images) if options.interval == "bca" else None
-        return cls(values, replicates, left_out)
+        return cls(values, replicates, left_out, n_images)
 
-    def split(self, n_values: int) -> list[_Resampled]:
-        """Cut the values into parts of equal size, in order."""
+    def split(self, sizes: Sequence[int]) -> list[_Resampled]:
+        """Cut the values into parts of the given sizes, in order."""
         parts: list[_Resampled] = []
-        for start in range(0, len(self.values), n_values):
-            rows = slice(start, start + n_values)
+        for stop, size in zip(np.cumsum(sizes).tolist(), sizes, strict=True):
+            rows = slice(stop - size, stop)
             left_out = None if self.left_out is None else self.left_out[rows]
-            parts.append(_Resampled(self.values[rows], self.replicates[rows], left_out))
+            parts.append(
+                _Resampled(self.values[rows], self.replicates[rows], left_out, self.n_images)
+            )
         return parts
 
-    def interval(self, weights: Floats, options: StatisticsOptions) -> Interval:
-        """Return the interval of a weighted sum of the values."""
+    def interval(self, row: int, options: StatisticsOptions) -> Interval:
+        """Return the interval of a value; an end is infinite where a tail of the replicates is."""
         if not self.replicates.size:
             return Interval()
-        left_out = None if self.left_out is None else weights @ self.left_out
-        return resampling_interval(
-            float(weights @ self.values),
-            weights @ self.replicates,
-            options,
-            left_out,
+        value, replicates = float(self.values[row]), self.replicates[row]
+        # Infinite values have no mean, on which BCa's acceleration rests.
+        left_out = None if self.left_out is None else self.left_out[row]
+        if left_out is not None:
+            left_out = np.where(np.isfinite(left_out), left_out, np.nan)
+        # Quantiles lie between two replicates: a number that is greater than all others stands for infinity.
+        largest = 2 * np.abs(np.append(replicates[np.isfinite(replicates)], 1.0)).max()
+        bounded = np.clip(replicates, -largest, largest)
+        interval = resampling_interval(
+            np.clip(value, -largest, largest), bounded, self.n_images, options, left_out
         )
+        limit = largest / 2
+        low = -np.inf if interval.low < -limit else interval.low
+        high = np.inf if interval.high > limit else interval.high
+        return replace(interval, low=low, high=high)
 
 
 def rank_by_preferences(
@@ -157,22 +173,17 @@ def rank_by_preferences(
     ]
     means = battles.means(selection.items, scores)
 
-    def statistic(weights: Floats) -> Floats:
-        strengths = [
-            fit_strengths(*b.count(weights), tie_model, fit).values
-            for b, fit in zip(battles.by_dimension, fits, strict=True)
-        ]
-        return np.concatenate([*strengths, *(mean(weights) for mean in means.values())])
-
-    # `statistic` returns the systems' strengths in each dimension, then their means by each metric.
+    statistic = _join_statistics(battles, fits, means, tie_model)
     sample = _Resampled.draw(statistic, battles.n_images, statistics, advance)
-    parts = sample.split(len(systems))
     dimensions = [b.dimension for b in battles.by_dimension]
-    strengths_by_dimension = dict(zip(dimensions, parts[: len(dimensions)], strict=True))
-    means_by_metric = dict(zip(means, parts[len(dimensions) :], strict=True))
+    n_values, n_systems = 2 * len(dimensions), len(systems)
+    n_pairs = n_systems * (n_systems - 1) // 2
+    parts = sample.split([n_systems, n_pairs] * len(dimensions) + [n_systems] * len(means))
+    strengths_by_dimension = dict(zip(dimensions, parts[:n_values:2], strict=True))
+    means_by_metric = dict(zip(means, parts[n_values:], strict=True))
     compared = [
-        _compare(dataset, b, strengths_by_dimension[b.dimension], statistics)
-        for b in battles.by_dimension
+        _compare(dataset, b, fit, parts[2 * number], parts[2 * number + 1], statistics)
+        for number, (b, fit) in enumerate(zip(battles.by_dimension, fits, strict=True))
     ]
     return PreferenceRanking(
         systems=_join([rows for rows, _ in compared]).astype({"rank": "Int64"}),
@@ -189,73 +200,84 @@ def rank_by_preferences(
     )
 
 
+def _join_statistics(
+    battles: BattleSet,
+    fits: Sequence[Strengths],
+    means: Mapping[str, Statistic],
+    tie_model: str,
+) -> Statistic:
+    """Return systems' strengths and their differences by dimension, then systems' means by metric, as one statistic."""
+    first, second = np.triu_indices(len(battles.systems), 1)
+
+    def statistic(weights: Floats) -> Floats:
+        values: list[Floats] = []
+        for b, fit in zip(battles.by_dimension, fits, strict=True):
+            strengths = fit_strengths(*b.count(weights), tie_model, fit)
+            values += [strengths.values, strengths.differences[first, second]]
+        return np.concatenate([*values, *(mean(weights) for mean in means.values())])
+
+    return statistic
+
+
 def _join(tables: Sequence[pd.DataFrame]) -> pd.DataFrame:
     return pd.concat(tables, ignore_index=True)
 
 
 def _compare(
-    dataset: str, battles: Battles, sample: _Resampled, statistics: StatisticsOptions
+    dataset: str,
+    battles: Battles,
+    fit: Strengths,
+    strengths: _Resampled,
+    differences: _Resampled,
+    statistics: StatisticsOptions,
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return the rows of `systems.csv`, the best system first, and of `system_tests.csv`, of one dimension."""
     systems = battles.systems
-    unit = np.eye(len(systems))
-    differences = [
+    tested = [
         MetricDifference(
             dimension="",
             coefficient=battles.dimension,  # `make_tests` groups by coefficient
-            metric_a=systems[i],
-            metric_b=systems[j],
+            metric_a=a,
+            metric_b=b,
             test="bootstrap",
-            value_a=float(sample.values[i]),
-            value_b=float(sample.values[j]),
+            value_a=float(differences.values[row]),
+            value_b=0.0,
             result=PairedTest(
-                two_sided_p_value((unit[i] - unit[j]) @ sample.replicates),
-                sample.interval(unit[i] - unit[j], statistics),
+                two_sided_p_value(differences.replicates[row], battles.n_images, statistics),
+                differences.interval(row, statistics),
             ),
             n_points=len(battles.signs),
             n_images=battles.n_images,
         )
-        for i, j in (combinations(range(len(systems)), 2) if sample.replicates.size else ())
+        for row, (a, b) in enumerate(combinations(systems, 2))
+        if differences.replicates.size
     ]
-    tests = make_tests(dataset, [battles.dimension], differences, statistics.correction)
-    strengths = dict(zip(systems, sample.values.tolist(), strict=True))
-    ranks = rank_values(strengths, tests, statistics) if np.isfinite(sample.values).all() else {}
-    reason = unbounded_reason(battles) if not ranks else ""
+    tests = make_tests(dataset, [battles.dimension], tested, statistics.correction)
+    # A system is the better, the more systems it is above without bound.
+    leads = np.clip(np.nan_to_num(fit.differences[:, :, 0], nan=0.0), -1e6, 1e6).sum(axis=1)
+    is_finite = bool(np.isfinite(strengths.values).all())
+    order = dict(zip(systems, leads.tolist(), strict=True))
+    ranks = rank_values(order, tests, statistics) if is_finite or len(tests) else {}
+    reason = "" if is_finite else unbounded_reason(battles)
     rows: list[dict[str, Any]] = []
-    for i in np.argsort(-np.nan_to_num(sample.values, nan=-np.inf), kind="stable"):
-        interval = sample.interval(unit[i], statistics)
+    for i in np.argsort(-leads, kind="stable"):
+        interval = strengths.interval(int(i), statistics)
+        unranked = UNTESTED if len(tests) and systems[i] not in ranks else ""
         rows.append(
             {
                 "dataset": dataset,
                 "dimension": battles.dimension,
                 "system": systems[i],
-                "value": sample.values[i],
+                "value": strengths.values[i],
                 "ci_low": interval.low,
                 "ci_high": interval.high,
                 "rank": ranks.get(systems[i]),
                 "n_items": int(battles.n_items[i]),
                 "n_judgements": int(battles.n_judgements[i]),
-                "note": reason or interval.note,
+                "note": join_notes(reason or interval.note, unranked),
             }
         )
     return pd.DataFrame(rows, columns=pd.Index(SYSTEM_COLUMNS)), tests
-
-
-def unbounded_reason(battles: Battles) -> str:
-    """Say which systems are never beaten nor tied by the others, so that the likelihood has no maximum."""
-    wins, ties = battles.totals
-    beats = wins + ties > 0
-    _, labels = connected_components(beats, directed=True, connection="strong")
-    if not labels.any():
-        return "undefined: too few wins beside the ties to tell strengths from the chance of ties"
-    for group in range(labels.max() + 1):
-        is_own = labels == group
-        if not beats[~is_own][:, is_own].any():
-            names = ", ".join(np.array(battles.systems)[is_own].tolist())
-            return (
-                f"undefined: no other system beats or ties {names}, so that strengths have no bound"
-            )
-    return "undefined: strengths have no bound"
 
 
 def _order_rows(
@@ -266,8 +288,8 @@ def _order_rows(
 ) -> pd.DataFrame:
     """Return how far each metric's means per system are in people's order; intervals over systems and images.
 
-    Intervals are percentile ones even with `statistics.interval=bca`, since BCa's jackknife leaves out images alone,
-    and here systems are resampled as well.
+    Intervals are percentile ones whatever `statistics.interval` is: the others are of resampled images alone, and here
+    systems are resampled as well.
     """
     percentile = replace(statistics, interval="percentile")
     rows: list[dict[str, Any]] = []
@@ -282,7 +304,9 @@ def _order_rows(
                 value = float(values[measure][0])
                 interval = Interval()
                 if n_replicates:
-                    interval = resampling_interval(value, replicates[measure], percentile)
+                    interval = resampling_interval(
+                        value, replicates[measure], people.n_images, percentile
+                    )
                 rows.append(
                     {
                         "dataset": dataset,
@@ -311,13 +335,15 @@ def preference_tables(
         labels: the metrics' names in tables.
         statistics, tie_model: how the ranking was made.
     """
-    name = selection.name
+    card = selection.caption_set.card
+    leading = leading_dimension([b.dimension for b in ranking.battles.by_dimension], card)
     tables: list[ResultTable] = []
     for battles in ranking.battles.by_dimension:
-        title = f"{name}, {selection.caption_set.card.label(battles.dimension)}"
-        tables.append(_strength_table(title, ranking, battles, statistics, tie_model))
+        title = f"{selection.name}, {card.label(battles.dimension)}"
+        table = _strength_table(title, ranking, battles, statistics, tie_model)
+        tables.append(replace(table, is_detail=battles.dimension != leading))
         tables.append(_win_table(title, ranking, battles))
-    return [*tables, _order_table(name, ranking, labels, statistics, selection.caption_set.card)]
+    return [*tables, _order_table(selection.name, ranking, labels, statistics, leading)]
 
 
 def _of_dimension(frame: pd.DataFrame, dimension: str) -> pd.DataFrame:
@@ -344,16 +370,16 @@ def _strength_table(
         cells = [*numbers, rank, format_number(shares[row["system"]], 100, 1)]
         cells += [f"{rating['elo']:.0f}", f"{rating['lowest']:.0f}–{rating['highest']:.0f}"]
         rows.append((row["system"], cells))
-    columns = ["strength", "low", "high", "rank", "wins %", "Elo", "Elo, other orders"]
+    columns = ["strength", "low", "high", "rank", "wins %", "Elo", "Elo, by order"]
     tie = ranking.fits[battles.dimension].tie[0]
     symbol = "ν" if tie_model == "davidson" else "θ"
     tie_text = MISSING if np.isnan(tie) else f"{tie:.3f}"
     notes = [
         f"Strengths: logarithms with mean 0 of {MODEL_NAMES[tie_model]} Bradley–Terry model with ties ({symbol} = "
         f"{tie_text}), {len(battles.signs):,} comparisons, {int((battles.signs == 0).sum()):,} of them tied.",
-        "Wins %: of a system's comparisons, ties counting half. Elo depends on the order of the comparisons: the "
-        f"file's order, and from the least to the greatest of {elo[0]['n_orders']} random orders.",
-        _floor_note(battles),
+        "Wins %: of a system's comparisons, ties counting half. Elo depends on the order of the comparisons: the mean, "
+        f"and from the least to the greatest, of {elo[0]['n_orders']} random orders.",
+        _floor_note(battles, order_is_source=ranking.battles.order_is_source),
     ]
     if statistics.uses_resampling:
         notes.insert(
@@ -365,19 +391,25 @@ def _strength_table(
         notes.append(f"Comparisons left out, of two captions of one system: {n_same:,}.")
     notes += [f"{note}." for note in dict.fromkeys(systems["note"]) if note]
     return ResultTable(
-        f"{title}: strengths of {len(rows)} systems", "system", columns, rows, notes=notes
+        f"{title}: strengths of {len(rows)} systems",
+        "system",
+        columns,
+        rows,
+        notes=notes,
+        spare=((6,), (5,), (4,)),
+        verdict=system_verdict(systems, battles.dimension, "strength"),
     )
 
 
-def _floor_note(battles: Battles) -> str:
+def _floor_note(battles: Battles, *, order_is_source: bool) -> str:
     length, position = battles.floor_shares()
     n_decided = int((battles.signs != 0).sum())
     if not n_decided:
         return "People tied every comparison."
-    return (
-        f"Of the {n_decided:,} decided comparisons the {FLOORS['floor_length']} wins {100 * length:.1f} %, the "
-        f"{FLOORS['floor_position']} {100 * position:.1f} %."
-    )
+    note = f"Of the {n_decided:,} decided comparisons the {FLOORS['floor_length']} wins {100 * length:.1f} %"
+    if order_is_source:
+        return f"{note}. {ORDER_NOTE}"
+    return f"{note}, the {FLOORS['floor_position']} {100 * position:.1f} %."
 
 
 def _win_table(title: str, ranking: PreferenceRanking, battles: Battles) -> ResultTable:
@@ -405,6 +437,7 @@ def _win_table(title: str, ranking: PreferenceRanking, battles: Battles) -> Resu
         [battles.systems[j] for j in order],
         rows,
         notes=["Wins of the row's system over the column's; in brackets their ties."],
+        is_detail=True,
     )
 
 
@@ -423,15 +456,13 @@ def _order_table(
     ranking: PreferenceRanking,
     labels: Mapping[str, str],
     statistics: StatisticsOptions,
-    card: Card,
+    dimension: str,
 ) -> ResultTable:
     """Return each system's place by people and by each metric, and how far a metric's order is people's."""
-    dimension = leading_dimension([b.dimension for b in ranking.battles.by_dimension], card)
-    systems = list(_of_dimension(ranking.systems, dimension)["system"])
-    rows: list[tuple[str, list[str]]] = []
-    for battles in ranking.battles.by_dimension:
-        strengths = _of_dimension(ranking.systems, battles.dimension).set_index("system")["value"]
-        rows.append((f"people: {battles.dimension}", [*places_of(strengths, systems), *[""] * 5]))
+    strengths = _of_dimension(ranking.systems, dimension).set_index("system")["value"]
+    systems = list(strengths.index)
+    rows = [("people", [*places_of(strengths, systems), *[""] * 5])]
+    shares: dict[str, float] = {}
     records: Any = _of_dimension(ranking.orders, dimension).to_dict("records")
     orders = {(row["metric"], row["coefficient"]): row for row in records}
     for metric, means in ranking.means.items():
@@ -442,17 +473,24 @@ def _order_table(
             low, high = (format_number(row[c], 1, 2) for c in ("ci_low", "ci_high"))
             cells.append(f"{low} to {high}" if pd.notna(row["ci_low"]) else MISSING)
         alike = orders[metric, "pairwise_accuracy"]["value"]
-        label = FLOORS[metric] if metric in PAIR_FLOORS else labels[metric]
+        is_floor = metric in PAIR_FLOORS
+        shares |= {} if is_floor else {labels[metric]: alike}
+        label = FLOORS[metric] if is_floor else labels[metric]
         rows.append((label, [*cells, format_number(alike, 100, 0)]))
-    notes = [
-        f"ρ, τ_b and the pairs of systems in the same order are with people's strengths in {dimension}"
-        + (" (metric_orders.csv has the others)." if len(ranking.battles.by_dimension) > 1 else ".")
-    ]
+    notes = [same_order_note(dimension, len(ranking.battles.by_dimension))]
     if statistics.uses_resampling:
-        notes.append(f"{100 * statistics.level:g} % intervals, systems and images resampled.")
+        level = f"{100 * statistics.level:g} %"
+        notes.append(f"Intervals of ρ and τ_b: {level}, systems and images resampled.")
         if any(MISSING in cells for _, cells in rows):
             notes.append(_missing_note(ranking.battles.n_images))
-    columns = [*systems, "ρ", "interval of ρ", "τ_b", "interval of τ_b", "pairs alike %"]
+    columns = [*systems, "ρ", "interval of ρ", "τ_b", "interval of τ_b", SAME_ORDER]
+    of_ranks = tuple(range(len(systems), len(systems) + 4))
     return ResultTable(
-        f"{name}: how people and metrics order the systems", "place by", columns, rows, notes=notes
+        f"{name}: how people and metrics order the systems",
+        "order by",
+        columns,
+        rows,
+        notes=notes,
+        spare=(of_ranks,),
+        verdict=order_verdict(shares),
     )

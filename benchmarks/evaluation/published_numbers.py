@@ -14,12 +14,13 @@ from typing import Any
 
 import pandas as pd
 
-from ...conf import own_files
+from ...conf import group, own_files
 from ...datasets.errors import InputError
 from ..runs.results import parse_missing_note
 from ..scoring.catalog import dataset_names, read_config, usual_protocol
 from ..scoring.protocol import CHOICES, Protocol
 from ..statistics.coefficients.coefficient import find_coefficient
+from .judged_pairs import FLOORS
 from .wording import join_notes
 
 #: The choices of a protocol that decide whether two numbers can be compared.
@@ -49,6 +50,8 @@ class PaperTable:
         scale: the factor of printed numbers.
         protocol: options of a protocol.
         rows, columns: by printed name, what is computed.
+        row_protocols: options of a protocol by row, where one differs from the table's.
+        is_printed: whether the paper prints the numbers; False for those made by running its authors' files.
         note: the reason why cells may differ.
     """
 
@@ -61,6 +64,8 @@ class PaperTable:
     protocol: Any = field(default_factory=dict[str, Any])
     rows: dict[str, Any] = field(default_factory=dict[str, Any])
     columns: dict[str, Any] = field(default_factory=dict[str, Any])
+    row_protocols: dict[str, Any] = field(default_factory=dict[str, Any])
+    is_printed: bool = True
     note: str = ""
 
 
@@ -137,6 +142,22 @@ def read_published(paper: str) -> pd.DataFrame:
     return pd.DataFrame(_read_cells(paper))
 
 
+def mark_printed(comparison: pd.DataFrame) -> pd.Series:
+    """Mark the cells that papers print; others were made with their authors' files (`PaperTable.is_printed`).
+
+    Args:
+        comparison: columns `paper` and `table`.
+    """
+    made = {
+        (paper, table["table"])
+        for paper in {*comparison["paper"]} & {*group("paper"), *own_files("paper")}
+        for table in read_config("paper", paper)["tables"]
+        if not table.get("is_printed", True)
+    }
+    places = zip(comparison["paper"], comparison["table"], strict=True)
+    return pd.Series([place not in made for place in places], index=comparison.index, dtype=bool)
+
+
 def _read_cells(paper: str) -> list[dict[str, str]]:
     """Read the rows of a paper's CSV.
 
@@ -172,27 +193,28 @@ def read_numbers(paper: str) -> Iterator[PublishedNumber]:
     by_cell = {(c["table"], c["dataset"], c["row"], c["column"]): c for c in cells}
     datasets = dataset_names()
     for table in read_config("paper", paper)["tables"]:
-        if table["kind"] not in CORRELATIONS:
+        if table["kind"] not in CORRELATIONS or not table.get("is_printed", True):
             continue
         dataset, is_captaus = table["dataset"], table["kind"] == "correlation"
         for column, options in table["columns"].items():
             if "coefficient" not in options or "bound" in options:
                 continue
-            changes = {**(table.get("protocol") or {}), **(options.get("protocol") or {})}
+            shared = {**(table.get("protocol") or {}), **(options.get("protocol") or {})}
             usual = usual_protocol(dataset) if dataset in datasets else PLAIN_PROTOCOL
-            protocol = Protocol.resolve(dataset, usual, changes)
-            dimension = options.get("dimension") or next(iter(protocol.dimension), "")
             factor = find_coefficient(options["coefficient"]).scale / table.get("scale", 1)
             for row, spec in table["rows"].items():
                 cell = by_cell.get((table["table"], dataset, row, column))
                 if cell is None:
                     continue
+                changes = (table.get("row_protocols") or {}).get(row) or {}
+                protocol = Protocol.resolve(dataset, usual, {**shared, **changes})
+                is_metric = is_captaus and spec and spec not in FLOORS
                 yield PublishedNumber(
                     paper,
                     row,
-                    None if not is_captaus or spec is None or parse_missing_note(spec) else spec,
+                    spec if is_metric and not parse_missing_note(spec) else None,
                     dataset,
-                    dimension,
+                    options.get("dimension") or next(iter(protocol.dimension), ""),
                     options["coefficient"],
                     # Shifted, not multiplied: 0.300 is 30.0, not 30.
                     text=f"{Decimal(cell['published']).scaleb(round(log10(factor))):f}",

@@ -13,7 +13,8 @@ CSV in `results/published/` (the numbers as printed). Kinds of tables:
 - `fold_counts`: how many samples, images, captions or systems (column) a fold of a dataset has (row);
 - `counts`: how many images or captions (column) a file of references has (row).
 
-A column's `bound: high` or `low` asks how far the 90 % interval reaches above or below the value. A row's or a
+A row `floor_length` of a `correlation` table is captau's "longer caption", which prefers the one with more words.
+`row_protocols` changes the protocol of single rows. A column's `bound: high` or `low` asks how far the 90 % interval reaches above or below the value. A row's or a
 column's `missing: REASON` says why its cells cannot be computed.
 
 To add a kind, write a function like `_system_mean_cells` and name it in `TABLE_KINDS`.
@@ -23,6 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +49,7 @@ from ..statistics.rating_table import RatingTable
 from .correlation_rows import metric_rows
 from .evaluation_set import EvaluationSet
 from .held_out_captions import score_trials
+from .judged_pairs import PAIR_FLOORS
 from .measured_dataset import (
     NO_INTERVALS,
     MeasuredDataset,
@@ -154,6 +157,8 @@ class TableRebuilder:
         """Return the reason why a row's metric is not computed on any data; empty where it is."""
         if spec is None:
             return "this metric is not part of captau"
+        if spec in PAIR_FLOORS:
+            return ""
         if spec.partition("(")[0] not in metric_names():
             return f"metric {spec} is not in this version of captau"
         return ""
@@ -161,7 +166,7 @@ class TableRebuilder:
     def unavailable_reason(self, table: PaperTable, spec: str | None) -> str:
         """Return the reason why a row's metric is not computed here; empty where it is."""
         reason = self._metric_reason(spec)
-        if reason or spec is None:
+        if reason or spec is None or spec in PAIR_FLOORS:
             return reason
         name = spec.partition("(")[0]
         if name in self.leave_out:
@@ -197,11 +202,14 @@ class TableRebuilder:
         statistics: StatisticsOptions = NO_INTERVALS,
     ) -> MeasuredDataset:
         """Score a table's dataset with metrics, and correlate."""
-        metrics = [metric(spec) for spec in dict.fromkeys(specs)]
+        metrics = [metric(spec) for spec in dict.fromkeys(specs) if spec not in PAIR_FLOORS]
         self.metrics.update({m.spec: m for m in metrics})
         selection = EvaluationSet.select(self.load(table.dataset), protocol)
         scored = score_dataset(selection, metrics, self.store, self.progress)
-        measured = correlate_dataset(scored, self.progress, statistics=statistics)
+        has_floors = any(spec in PAIR_FLOORS for spec in specs)
+        measured = correlate_dataset(
+            scored, self.progress, statistics=statistics, pair_floors=has_floors
+        )
         self.measured.append(measured)
         return measured
 
@@ -225,15 +233,22 @@ def _correlation_cells(rebuilder: TableRebuilder, table: PaperTable, label: str)
     groups: dict[str, list[str]] = {}
     for column, options in table.columns.items():
         groups.setdefault(repr(options.get("protocol") or {}), []).append(column)
-    for columns in groups.values():
-        changes = dict(table.columns[columns[0]].get("protocol") or {})
+    rows_by_protocol: dict[str, list[str]] = {}
+    for row in specs:
+        rows_by_protocol.setdefault(repr(table.row_protocols.get(row) or {}), []).append(row)
+    for columns, rows in product(groups.values(), rows_by_protocol.values()):
+        row_changes = table.row_protocols.get(rows[0]) or {}
+        changes = {**(table.columns[columns[0]].get("protocol") or {}), **row_changes}
         coefficients = [table.columns[c]["coefficient"] for c in columns]
         changes["coefficients"] = list(dict.fromkeys(coefficients))
-        name = label + (f" {columns[0]}" if len(groups) > 1 else "")
+        name = " ".join([label, *columns[: len(groups) > 1], *(rows[:1] if row_changes else ())])
         protocol = rebuilder.resolve_protocol(table, name, changes)
         has_bounds = any("bound" in table.columns[c] for c in columns)
         measured = rebuilder.measure(
-            table, protocol, list(specs.values()), BOUNDS if has_bounds else NO_INTERVALS
+            table,
+            protocol,
+            [specs[row] for row in rows],
+            BOUNDS if has_bounds else NO_INTERVALS,
         )
         by_key = {
             (r["metric"], r["dimension"], r["coefficient"]): r
@@ -242,8 +257,9 @@ def _correlation_cells(rebuilder: TableRebuilder, table: PaperTable, label: str)
         for column in columns:
             options = table.columns[column]
             dimension = options.get("dimension") or measured.selection.protocol.dimension[0]
-            for row, spec in specs.items():
-                correlation = by_key[metric(spec).spec, dimension, options["coefficient"]]
+            for row in rows:
+                name = specs[row] if specs[row] in PAIR_FLOORS else metric(specs[row]).spec
+                correlation = by_key[name, dimension, options["coefficient"]]
                 ends = correlation["ci_low"], correlation["ci_high"]
                 value = _bound_or_value(options, correlation["value"], *ends)
                 cells[row, column] = TableCell(value * table.scale, str(correlation["note"]))

@@ -49,11 +49,12 @@ def make_card(
     train_images, validation_images = (
         {*map(str, examples.image_ids)} for examples in (job.train, job.validation)
     )
+    example_images = train_images | validation_images if session.reads_examples else set[str]()
     return RaterCard(
         rater=plan.recipe.name,
         options=plan.recipe.options,
         seed=job.seed,
-        images=tuple(sorted(train_images | validation_images | {*session.extra_image_ids})),
+        images=tuple(sorted(example_images | session.extra_image_ids)),
         fingerprint=fingerprint,
         about={
             "design": plan.design,

@@ -15,14 +15,14 @@ import pandas as pd
 from scipy import stats
 
 from ...datasets.caption_texts import comparison_form, find_own_references
-from ...datasets.errors import InputError
+from ...datasets.errors import Lack, LackingError
 from ...metrics.base import Floats
 from ..scoring.protocol import CHOICES, Protocol
 from ..statistics.bootstrap import BLOCK
 from ..statistics.coefficients.coefficient import CoefficientValue
 from ..statistics.levels import prepare_at_level
 from ..statistics.remarks import Undefined, remark
-from .evaluation_set import EvaluationSet
+from .evaluation_set import QUOTED_COEFFICIENTS, EvaluationSet
 from .judged_pairs import count_words
 from .length_bands import compute_band_accuracies, cut_bands
 from .study import StudiedDataset
@@ -52,8 +52,6 @@ SIZE_FACTORS = (1 / 16, 1 / 8, 1 / 4, 1 / 2, 1, 2)
 BAND = 0.95
 #: The level of the tests whose power is computed, and the power that is looked for.
 TEST_LEVEL, POWER = 0.05, 0.8
-#: The coefficients that `kind=protocols` goes through.
-USUAL_COEFFICIENTS = ("tau_c", "tau_b", "spearman", "pearson")
 #: The number of draws of each kind where `draws` does not say; `references` scores anew each time.
 DRAWS = {"images": 1000, "raters": 50, "references": 5}
 
@@ -90,7 +88,7 @@ class SensitivityAnalysis:
         """Return the rows of a kind of variation.
 
         Raises:
-            InputError: where the dataset has too few images, ratings or references, or too few
+            LackingError: where the dataset has too few images, ratings or references, or too few
                 metrics are compared.
         """
         kinds: dict[str, Callable[[], Iterator[Row]]] = {
@@ -132,9 +130,10 @@ class SensitivityAnalysis:
             counts = ratings["item_id"].value_counts()
             usual = int(np.median(counts)) if len(counts) else 0
             if usual < 2:
-                raise InputError(
+                raise LackingError(
+                    Lack.VARIATION,
                     f"dataset {self.study.name}: most items have one rating of {dimension}; "
-                    f"kind=raters needs two"
+                    f"kind=raters needs two",
                 )
             complete = set(counts.index[counts >= usual])
             ratings = ratings[ratings["item_id"].isin(complete)]
@@ -155,12 +154,14 @@ class SensitivityAnalysis:
         """Yield curves over the number of references, drawn anew and scored again each time."""
         metrics = [m for m in self.study.metrics if "references" in m.needs]
         if not metrics:
-            raise InputError("kind=references: none of the metrics uses references")
+            message = "kind=references: none of the metrics uses references"
+            raise LackingError(Lack.VARIATION, f"dataset {self.study.name}: {message}")
         counts = self.selection.items["references"].map(len)
         max_count = int(counts.max())
         if max_count < 2:
-            raise InputError(
-                f"dataset {self.study.name}: no item has two references; kind=references needs them"
+            raise LackingError(
+                Lack.VARIATION,
+                f"dataset {self.study.name}: no item has two references; kind=references needs them",
             )
         rng = np.random.default_rng(self.seed)
         n_fewer = int((counts < max_count).sum())
@@ -185,7 +186,10 @@ class SensitivityAnalysis:
         """
         scores = self.study.scores()
         if len(scores) < 2:
-            raise InputError("kind=power compares metrics; name two at least")
+            raise LackingError(
+                Lack.METRICS,
+                f"dataset {self.study.name}: kind=power compares metrics; name two at least",
+            )
         significant = float(stats.norm.ppf(1 - TEST_LEVEL / 2))
         detectable = significant + float(stats.norm.ppf(POWER))
         protocol, coefficients = self.selection.protocol, self.study.coefficients
@@ -286,9 +290,9 @@ class SensitivityAnalysis:
         for variant, references in product(list(self._variants()), policies):
             k = 1 if references == "first_k" else None
             for dimension in self.selection.protocol.dimension:
-                several = self._has_several_ratings(dimension)
+                has_several = self._has_several_ratings(dimension)
                 for ratings in (
-                    CHOICES["ratings"].allowed() if several else (variant.protocol.ratings,)
+                    CHOICES["ratings"].allowed() if has_several else (variant.protocol.ratings,)
                 ):
                     changes = {"references": references, "k": k, "ratings": ratings}
                     protocol = replace(variant.protocol, dimension=(dimension,), **changes)
@@ -334,7 +338,7 @@ class SensitivityAnalysis:
         rated = {
             m: selection.data_points(s, points) for m, s in self.study.scores(selection).items()
         }
-        for coefficient in dict.fromkeys((*USUAL_COEFFICIENTS, *self.study.coefficients)):
+        for coefficient in dict.fromkeys((*QUOTED_COEFFICIENTS, *self.study.coefficients)):
             values = {
                 m: r.correlate(selection.protocol, coefficient).value for m, r in rated.items()
             }
@@ -359,13 +363,14 @@ class SensitivityAnalysis:
         """Return the sizes of a curve over images.
 
         Raises:
-            InputError: where there is one image alone, of which all samples are alike.
+            LackingError: where there is one image alone, of which all samples are alike.
         """
         n_images = self.selection.image_of(points).nunique()
         if n_images < 2:
-            raise InputError(
+            raise LackingError(
+                Lack.VARIATION,
                 f"dataset {self.study.name}: too few images with judgements ({n_images}); "
-                f"kind={kind} draws images and needs two"
+                f"kind={kind} draws images and needs two",
             )
         return sorted({max(2, round(n_images * factor)) for factor in SIZE_FACTORS})
 

@@ -6,14 +6,15 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
 
 from ...datasets import registry
-from ...datasets.errors import InputError
+from ...datasets.errors import InputError, Lack, LackingError
 from ...datasets.reading.source_files import locate, sha256, used
 from ...datasets.schema import CaptionSet
 from ...metrics.base import Metric
@@ -28,6 +29,33 @@ from .evaluation_set import EvaluationSet
 from .measured_dataset import score_dataset
 
 logger = logging.getLogger(__name__)
+
+
+class LeftOutDatasets(dict[str, LackingError]):
+    """The datasets that lack what a run asks of them, by name, with the reasons."""
+
+    @contextmanager
+    def leave_out(self, dataset: str) -> Generator[None]:
+        """Go on where what is inside finds that a dataset lacks something."""
+        try:
+            yield
+        except LackingError as error:
+            self[dataset] = error
+
+    def check(self, n_datasets: int) -> None:
+        """Log what was left out, once all datasets were tried.
+
+        Raises:
+            InputError: where nothing is left.
+        """
+        if len(self) == n_datasets:
+            raise InputError("; ".join(dict.fromkeys(map(str, self.values()))))
+        for dataset, error in self.items():
+            logger.warning("left out %s: %s", dataset, error)
+
+    def record(self) -> dict[str, dict[str, str]]:
+        """Return the code and message of each reason, for run.json."""
+        return {name: {"lack": e.lack, "message": str(e)} for name, e in self.items()}
 
 
 def provenance(
@@ -67,6 +95,7 @@ def provenance(
             "revision": card.revision,
             "title": card.title,
             "synthetic": card.synthetic,
+            "headline": card.headline,
             "scales": {name: vars(scale) for name, scale in card.scales.items()},
             "faults": list(card.faults),
             "anonymous_raters": card.anonymous_raters,
@@ -132,7 +161,7 @@ def load_studies(
     *,
     needs_ratings: bool = True,
 ) -> list[StudiedDataset]:
-    """Load a command's datasets.
+    """Load a command's datasets, without those that lack what is asked.
 
     Args:
         datasets: the protocol of each.
@@ -142,26 +171,27 @@ def load_studies(
         needs_ratings: whether there is nothing to study without ratings.
 
     Raises:
-        InputError: where ratings are needed, and a dataset has none or the protocol no coefficient of them.
+        InputError: where that leaves none.
     """
     studies: list[StudiedDataset] = []
+    left_out = LeftOutDatasets()
     for name, protocol in datasets.items():
-        selection = EvaluationSet.select(locations.load(name), protocol)
-        if needs_ratings:
-            selection.require_ratings("it has preferences and no ratings to correlate with")
-        missing = find_unavailable(metrics, selection.items, needs_one=needs_ratings)
-        computed = [m for m in metrics if m not in missing]
-        coefficients = selection.rating_coefficients
-        if needs_ratings and not coefficients:
-            raise InputError(
-                f"dataset {selection.name}: protocol.coefficients has none of ratings; name one"
-            )
-        caveats = metric_caveats(computed, selection.items)
-        studies.append(
-            StudiedDataset(
-                selection, computed, missing, caveats, coefficients, locations.store(), progress
-            )
-        )
+        with left_out.leave_out(name):
+            selection = EvaluationSet.select(locations.load(name), protocol)
+            if needs_ratings:
+                selection.require_ratings("it has preferences and no ratings to correlate with")
+            missing = find_unavailable(metrics, selection.items, needs_one=needs_ratings)
+            computed = [m for m in metrics if m not in missing]
+            coefficients = selection.rating_coefficients
+            if needs_ratings and not coefficients:
+                raise LackingError(
+                    Lack.JUDGEMENTS,
+                    f"dataset {selection.name}: protocol.coefficients has none of ratings; name one",
+                )
+            caveats = metric_caveats(computed, selection.items)
+            parts = selection, computed, missing, caveats, coefficients, locations.store(), progress
+            studies.append(StudiedDataset(*parts))
+    left_out.check(len(datasets))
     return studies
 
 

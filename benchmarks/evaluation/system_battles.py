@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from scipy import sparse
+from scipy.sparse.csgraph import connected_components
 
 from ...datasets.errors import InputError
 from ..statistics.bradley_terry import elo_ratings, find_groups
@@ -22,7 +23,7 @@ from .judged_pairs import count_words
 
 WIN_COLUMNS = ("dataset", "dimension", "system_a", "system_b", "wins_a", "wins_b", "ties")
 ELO_COLUMNS = ("dataset", "dimension", "system", "elo", "lowest", "highest", "n_orders")
-#: Random orders of the comparisons in which Elo ratings are computed beside the file's own.
+#: Random orders of the comparisons in which Elo ratings are computed.
 N_ORDERS = 100
 
 
@@ -100,7 +101,7 @@ class Battles:
             largest = ",".join(self.systems[i] for i in max(groups, key=len))
             raise InputError(
                 f"dataset {dataset}, {self.dimension}: {len(groups)} groups of systems never meet, and no strengths "
-                f"compare them: {names}; protocol.systems=[{largest}] ranks the largest"
+                f"compare them: {names}; protocol.systems={largest} ranks the largest"
             )
 
     def win_rows(self, dataset: str) -> pd.DataFrame:
@@ -115,21 +116,18 @@ class Battles:
         return pd.DataFrame(rows, columns=pd.Index(WIN_COLUMNS))
 
     def elo_rows(self, dataset: str, seed: int) -> pd.DataFrame:
-        """Return columns `ELO_COLUMNS`: the rating in the file's order, and the range over random orders."""
+        """Return columns `ELO_COLUMNS`: the mean and the range over random orders of the comparisons."""
         rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(0, 3)))
-        n_battles = len(self.signs)
-        orders = np.stack(
-            [np.arange(n_battles), *(rng.permutation(n_battles) for _ in range(N_ORDERS))]
-        )
+        orders = np.stack([rng.permutation(len(self.signs)) for _ in range(N_ORDERS)])
         ratings = elo_ratings(self.first, self.second, (self.signs + 1) / 2, orders)
         return pd.DataFrame(
             {
                 "dataset": dataset,
                 "dimension": self.dimension,
                 "system": self.systems,
-                "elo": ratings[:, 0],
-                "lowest": ratings[:, 1:].min(axis=1),
-                "highest": ratings[:, 1:].max(axis=1),
+                "elo": ratings.mean(axis=1),
+                "lowest": ratings.min(axis=1),
+                "highest": ratings.max(axis=1),
                 "n_orders": N_ORDERS,
             }
         )[list(ELO_COLUMNS)]
@@ -151,11 +149,13 @@ class BattleSet:
         by_dimension: those of each dimension.
         image_ids: the compared images, as the battles number them.
         n_same_system: how many comparisons are left out, since one system wrote both captions.
+        order_is_source: see `EvaluationSet.order_is_source`.
     """
 
     by_dimension: tuple[Battles, ...]
     image_ids: pd.Index
     n_same_system: int
+    order_is_source: bool
 
     @classmethod
     def make(cls, selection: EvaluationSet) -> BattleSet:
@@ -198,7 +198,8 @@ class BattleSet:
                 )
             )
             battles[-1].check_groups(selection.name)
-        return cls(tuple(battles), pd.Index(names), int((~is_battle).sum()))
+        n_same_system = int((~is_battle).sum())
+        return cls(tuple(battles), pd.Index(names), n_same_system, selection.order_is_source)
 
     @property
     def systems(self) -> tuple[str, ...]:
@@ -219,7 +220,7 @@ class BattleSet:
 
         Returns:
             By metric; and `floor_length`, the mean number of words, and `floor_position`, how often the system
-            stands first.
+            stands first, unless the order says whose captions they are.
         """
         image = self.image_ids.get_indexer(pd.Index(items["image_id"]))
         system = pd.Index(self.systems).get_indexer(pd.Index(items["system"]))
@@ -229,6 +230,8 @@ class BattleSet:
             name: self._mean(cells, series.loc[items["item_id"]].to_numpy(np.float64)[is_counted])
             for name, series in {**scores, "floor_length": count_words(items)}.items()
         }
+        if self.order_is_source:
+            return by_caption
         sides = [
             (b.image + system * self.n_images, np.full(len(b.image), is_first))
             for b in self.by_dimension
@@ -248,3 +251,18 @@ class BattleSet:
                 return (sums @ weights) / (counts @ weights)
 
         return statistic
+
+
+def unbounded_reason(battles: Battles) -> str:
+    """Say which systems are never beaten nor tied by the others, so that their strengths are infinite."""
+    wins, ties = battles.totals
+    beats = wins + ties > 0
+    _, labels = connected_components(beats, directed=True, connection="strong")
+    if not labels.any():
+        return "too few wins beside the ties to tell strengths from the chance of ties, so that strengths have no bound"
+    for group in range(labels.max() + 1):
+        is_own = labels == group
+        if not beats[~is_own][:, is_own].any():
+            names = ", ".join(np.array(battles.systems)[is_own].tolist())
+            return f"no other system beats or ties {names}, so that strengths have no bound"
+    return "strengths have no bound"

@@ -14,12 +14,14 @@ import pandas as pd
 
 from ...datasets.errors import InputError, unknown
 from ...datasets.schema import Card
+from ..runs.tables import format_number
 from ..scoring.corpus_scores import SystemPanel, compare_on_images
 from ..statistics.bootstrap import Interval, StatisticsOptions, number_images
 from ..statistics.intervals import correct_p_values, rank_clusters
 from ..statistics.significance import MetricDifference
 from ..statistics.weighted_pairs import Floats, Statistic
 from .evaluation_set import EvaluationSet
+from .wording import Standing, join_notes, lead_words
 
 SYSTEM_COLUMNS = (
     "dataset",
@@ -55,8 +57,12 @@ ORDER_COLUMNS = (
     "n_systems",
 )
 BEST_WORST_COLUMNS = ("dataset", "dimensions", "system", "best", "worst")
+#: The note of a system that has a value and no rank.
+UNTESTED = "no rank: no test compares it with every other system"
 #: The dimension that `rank.weights` adds.
 WEIGHTED = "weighted"
+#: The head of the column that says how far a metric's order of systems is people's.
+SAME_ORDER = "same order %"
 
 
 @dataclass(frozen=True)
@@ -147,7 +153,9 @@ def rank_systems(
                     "ci_high": interval.high,
                     "rank": ranks.get(system),
                     **ratings.counts(system),
-                    "note": interval.note if system in ranks else "undefined: no ratings",
+                    "note": "undefined: no ratings"
+                    if np.isnan(values[system])
+                    else join_notes(interval.note, UNTESTED if system not in ranks else ""),
                 }
             )
     table = pd.DataFrame(rows, columns=pd.Index(SYSTEM_COLUMNS))
@@ -279,7 +287,7 @@ def rank_values(
     """
     if not len(tests):
         places = pd.Series(values).rank(method="min", ascending=False).dropna()
-        return {str(system): int(place) for system, place in places.items()}
+        return {str(system): int(rank) for system, rank in places.items()}
     p_values = {
         frozenset((row["system_a"], row["system_b"])): row["p_corrected"]
         for row in tests.to_dict("records")
@@ -320,3 +328,36 @@ def places_of(means: pd.Series, systems: Sequence[str]) -> list[str]:
     """Return each system's place by its mean, 1 for the greatest; systems with equal means share one."""
     places = means.rank(method="min", ascending=False)
     return ["" if pd.isna(places[system]) else f"{places[system]:.0f}" for system in systems]
+
+
+def same_order_note(dimension: str, n_dimensions: int) -> str:
+    """Explain the column `SAME_ORDER`, of the dimension that tables show of so many."""
+    remark = " (metric_orders.csv has the other dimensions)" if n_dimensions > 1 else ""
+    return (
+        f"{SAME_ORDER}: the share of pairs of systems that a metric's means put in people's order by "
+        f"{dimension}{remark}."
+    )
+
+
+def system_verdict(
+    systems: pd.DataFrame, dimension: str, head: str, *, is_of_penalties: bool = False
+) -> str:
+    """Say which system people rank first in a dimension, and whether its lead is significant.
+
+    Args:
+        systems: columns `SYSTEM_COLUMNS`, the best first.
+        dimension: the dimension.
+        head: the name of the values.
+        is_of_penalties: whether tables print the values with the other sign.
+    """
+    rows = systems[(systems["dimension"] == dimension) & systems["value"].notna()]
+    standings = [
+        Standing(str(system), float(value), None if pd.isna(rank) else int(rank))
+        for system, value, rank in zip(rows["system"], rows["value"], rows["rank"], strict=True)
+    ]
+    if len(standings) < 2:
+        return "People's judgements put the systems in no order."
+    value = format_number(standings[0].value * (-1 if is_of_penalties else 1), 1, 3)
+    return (
+        f"People put {standings[0].label} first ({head} {value}){lead_words(standings, 'system')}."
+    )

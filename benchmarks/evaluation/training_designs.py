@@ -301,7 +301,7 @@ def _leave_one_out_jobs(
     plan: TrainingPlan, corpora: Mapping[str, TrainingCorpus], seed: int
 ) -> Iterator[TrainingJob]:
     if len(corpora) < 2:
-        raise InputError("design=leave_one_out needs two datasets at least: dataset=[a,b,…]")
+        raise InputError("design=leave_one_out needs two datasets at least: dataset=a,b")
     for name, corpus in corpora.items():
         test_images = np.unique(corpus.examples.image_ids)
         joined: list[Examples] = []

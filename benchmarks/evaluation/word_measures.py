@@ -28,7 +28,7 @@ from .word_agreement import (
     precision_at_human_recall,
     safe_ratio,
 )
-from .wording import join_notes, synthetic_note
+from .wording import INTERVAL_LABELS, join_notes, synthetic_note
 
 #: First letters of Penn Treebank's tags, and the parts of speech that they are; all others are `other`.
 _PART_BY_LETTER = {"N": "noun", "V": "verb", "J": "adjective"}
@@ -255,7 +255,7 @@ def _intervals(
     seed: int,
     progress: StepProgress,
 ) -> dict[str, Floats]:
-    """Compute percentile intervals over images, columns of `words.csv`."""
+    """Compute intervals over images, columns of `words.csv`."""
     names = ("precision", "recall")
     if n_images < 2:
         undefined = np.full(len(points), np.nan)
@@ -268,7 +268,7 @@ def _intervals(
     columns: dict[str, Floats] = {}
     for name, drawn in zip(names, replicates, strict=True):
         intervals = [
-            resampling_interval(value, row, options)
+            resampling_interval(value, row, n_images, options)
             for value, row in zip(points[name].tolist(), drawn, strict=True)
         ]
         columns[f"{name}_low"] = np.array([interval.low for interval in intervals])
@@ -387,7 +387,7 @@ def word_table(measures: WordMeasures, named_words: Sequence[str]) -> ResultTabl
     notes = [synthetic_note("people")] if people.is_synthetic else []
     notes.append(
         f"{len(examples)} of {len(frame):,} words; all are in words.csv. One of {measures.k + 1} "
-        f"captions held out ({measures.held_out}); 95 %: percentile bootstrap over images."
+        f"captions held out ({measures.held_out}); 95 %: {INTERVAL_LABELS[StatisticsOptions().interval]} bootstrap over images."
     )
     return ResultTable(f"{people.name}: people's words", "word", columns, rows, notes=notes)
 

@@ -1,22 +1,26 @@
-"""Protocols, intervals, corrections and ranks in words, for tables, reports and citations."""
+"""Protocols, intervals, corrections, ranks and verdicts in words, for tables, reports and citations."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pandas as pd
 
 from ...datasets.schema import CaptionSet
+from ..runs.tables import format_coefficient, format_number
 from ..scoring.protocol import Protocol
 from ..statistics.bootstrap import StatisticsOptions
 from ..statistics.coefficients.coefficient import find_coefficient
+from ..statistics.preferences import MEAN_DIMENSION
 
 if TYPE_CHECKING:
     from .evaluation_set import EvaluationSet
 
 #: Names of the bootstrap intervals.
-INTERVAL_LABELS = {"percentile": "percentile", "bca": "BCa"}
+INTERVAL_LABELS = {"expanded": "expanded percentile", "percentile": "percentile", "bca": "BCa"}
 #: Names of the corrections of p-values for the number of comparisons.
 CORRECTION_LABELS = {"holm": "Holm", "bh": "Benjamini-Hochberg", "none": "no correction"}
 #: Names of the measures of `captau agree`, as tables and reports print them.
@@ -47,6 +51,8 @@ MEASURE_LABELS = {
     "ceiling_one_vs_rest": "ceiling: one human against the rest, τ_c",
     "ceiling_oracle": "ceiling: oracle (mean rating), τ_c",
 }
+#: What is said where nothing can be said of agreement.
+NO_AGREEMENT = "Agreement needs items with two ratings; there are none."
 
 
 def join_notes(*notes: str) -> str:
@@ -84,27 +90,47 @@ def interval_words(statistics: StatisticsOptions) -> str:
     return f"{100 * statistics.level:g} % interval ({method})"
 
 
-def rank_words(statistics: StatisticsOptions) -> str:
-    """Describe ranks: the test, its level and its correction."""
+def rank_words(statistics: StatisticsOptions, coefficients: Iterable[str] = ()) -> str:
+    """Describe ranks: the test, its level and its correction.
+
+    Args:
+        statistics: how the ranks were made.
+        coefficients: the names of those ranked; without them the test is the bootstrap.
+    """
+    names_by_test: dict[str, list[str]] = {}
+    for name in dict.fromkeys(coefficients):
+        names_by_test.setdefault(find_coefficient(name).tests[0], []).append(name)
+    other_tests = [
+        f"permutation test of {', '.join(names)}"
+        for test, names in names_by_test.items()
+        if test != "bootstrap"
+    ]
+    tests = (
+        ["paired bootstrap over images"] if "bootstrap" in names_by_test or not other_tests else []
+    )
     return (
-        "metrics that share a rank do not differ significantly (paired bootstrap over images, "
+        f"metrics that share a rank do not differ significantly ({', '.join([*tests, *other_tests])}, "
         f"level {100 * (1 - statistics.level):g} %, {CORRECTION_LABELS[statistics.correction]})"
     )
 
 
-def level_notes(correlations: pd.DataFrame, labels: Mapping[str, str], level: str) -> list[str]:
+def level_notes(
+    correlations: pd.DataFrame, labels: Mapping[str, str], protocol: Protocol
+) -> list[str]:
     """Return the notes of defined coefficients on groups, systems and thresholds, and of chance, each once.
 
     Args:
         correlations: rows of `correlations.csv`.
         labels: the metrics' names in tables.
-        level: of the coefficients.
+        protocol: of the coefficients.
     """
     metrics_by_note: dict[tuple[str, str, str], list[str]] = {}
     for row in correlations[correlations["value"].notna()].to_dict("records"):
         coefficient = find_coefficient(row["coefficient"])
-        is_noted = coefficient.has_standing_note or level != "pooled"
-        if is_noted and not coefficient.is_of_preferences and row["note"]:
+        is_noted = coefficient.has_standing_note or protocol.level != "pooled"
+        if coefficient.is_of_preferences:
+            is_noted = protocol.ties == "calibrated" and row["dimension"] != MEAN_DIMENSION
+        if is_noted and row["note"]:
             key = (row["dimension"], row["coefficient"], row["note"])
             metrics_by_note.setdefault(key, []).append(labels[row["metric"]])
     n_metrics = correlations["metric"].nunique()
@@ -112,10 +138,11 @@ def level_notes(correlations: pd.DataFrame, labels: Mapping[str, str], level: st
     for (dimension, coefficient, note), metrics in metrics_by_note.items():
         prefix = "" if len(metrics) == n_metrics else f"{', '.join(metrics)}, "
         coefficients_by_note.setdefault((prefix, note), []).append(f"{dimension} {coefficient}")
-    return [
-        f"{prefix}{', '.join(coefficients)}: {note}."
-        for (prefix, note), coefficients in coefficients_by_note.items()
-    ]
+    notes_by_prefix: dict[str, list[str]] = {}
+    for (prefix, note), coefficients in coefficients_by_note.items():
+        notes_by_prefix.setdefault(prefix, []).append(f"{', '.join(coefficients)}: {note}")
+    common = [f"{note}." for note in notes_by_prefix.pop("", [])]
+    return common + [f"{prefix}{'; '.join(notes)}." for prefix, notes in notes_by_prefix.items()]
 
 
 def copies_note(selection: EvaluationSet) -> str:
@@ -126,15 +153,17 @@ def copies_note(selection: EvaluationSet) -> str:
     copies = selection.copies
     if not copies.n_copies:
         return ""
-    details = "".join(f"; {text}" for text in _judgements_of_copies(selection))
-    counted = f"{copies.count()} ({copies.n_exact:,} letter by letter{details})"
+    details = "; ".join(_judgements_of_copies(selection))
+    counted = copies.count() + (f" ({details})" if details else "")
+    n_single = copies.is_single.sum()
+    but_for = f", but for {n_single:,} left out that have no other" if n_single else ""
+    with_it = f"{but_for}: protocol.own_references=keep scores them with it"
     return {
         "keep": f"{counted}: protocol.own_references=drop leaves them out, leave_out scores "
         "them without that reference",
         "drop": f"{counted}, and left out: protocol.own_references=keep counts them",
-        "leave_out": f"{counted}, and scored without it"
-        + (f", but for {n:,} left out that have no other" if (n := copies.is_single.sum()) else "")
-        + ": protocol.own_references=keep scores them with it",
+        "leave_out": f"{counted}, and scored without it{with_it}",
+        "leave_out_image": f"{counted}, and all captions of these images are scored without it{with_it}",
     }[selection.protocol.own_references] + "."
 
 
@@ -157,4 +186,174 @@ def _judgements_of_copies(selection: EvaluationSet) -> Iterator[str]:
     if selection.uses_preferences and len(decided):
         winners = pairs.loc[decided.index, "winner"]
         n_preferred = int((decided["item_a"] == (winners == "a")).sum())
-        yield f"preferred in {n_preferred:,} of {len(decided):,} pairs with a caption that is none"
+        yield f"preferred in {n_preferred:,} of {len(decided):,} pairs with a caption that repeats none"
+
+
+@dataclass(frozen=True)
+class Standing:
+    """The place of a metric or a system in a table that is sorted from the best to the worst.
+
+    Attributes:
+        label: its name in the table.
+        value: what it is sorted by; more is better.
+        rank: equal ranks are of those that do not differ significantly; None where no test ran.
+        low: the lower end of the value's interval; NaN without one.
+        is_own: whether it is the user's own.
+    """
+
+    label: str
+    value: float
+    rank: int | None = None
+    low: float = math.nan
+    is_own: bool = False
+
+
+def metric_verdict(
+    standings: Sequence[Standing],
+    coefficient: str,
+    dimension: str = "",
+    ceilings: Mapping[str, float] | None = None,
+    *,
+    head: str = "",
+) -> str:
+    """Say in one sentence where the user's own metrics stand, or else which metric agrees best with people.
+
+    Args:
+        standings: of the metrics with a value, the best first.
+        coefficient: the name of the coefficient that they are sorted by.
+        dimension: what tables call its dimension; empty where that goes without saying.
+        ceilings: by label, what people reach.
+        head: what the values are called, where they are no coefficient but a mean of several.
+    """
+    if not standings:
+        return "No metric has a coefficient."
+    coefficient_object = find_coefficient(coefficient)
+    head = head or f"{dimension} {coefficient_object.symbol.removesuffix(' %')}".strip()
+    own_standings = [standing for standing in standings if standing.is_own]
+    if own_standings and len(standings) > 1:
+        return " ".join(
+            _own_verdict(standing, standings, coefficient) for standing in own_standings
+        )
+    best = standings[0]
+    number = f"{head} {format_coefficient(best.value, coefficient)}"
+    if coefficient_object.is_signed and (best.value <= 0 or best.low <= 0):
+        return f"No metric agrees with people beyond chance; the best is {best.label} ({number})."
+    sentence = f"{best.label} reaches {number}"
+    if len(standings) > 1:
+        sentence = f"{best.label} agrees best with people ({number})"
+        sentence += lead_words(standings, "metric")
+    for label, ceiling in (ceilings or {}).items():
+        return f"{sentence}; the human ceiling is {format_coefficient(ceiling, coefficient)} ({label})."
+    return f"{sentence}."
+
+
+def _own_verdict(standing: Standing, standings: Sequence[Standing], coefficient: str) -> str:
+    best, second = standings[:2]
+    parts = [
+        f"{standing.label} is {ordinal(standings.index(standing) + 1)} of {number_word(len(standings))}"
+    ]
+    if standing is best:
+        ahead = format_coefficient(standing.value - second.value, coefficient)
+        parts.append(f"{ahead} above {second.label}")
+        return f"{', '.join(parts)}{lead_words(standings, 'metric')}."
+    level = [
+        s.label for s in standings if s is not standing and s.rank == standing.rank is not None
+    ]
+    parts += [f"level with {list_words(level)}"] if level else []
+    above = "the best" if best.label in level else best.label
+    parts.append(f"{format_coefficient(best.value - standing.value, coefficient)} below {above}")
+    is_tested = standing.rank is not None and best.rank is not None
+    return ", ".join(parts) + ("." if is_tested else "; this difference was not tested.")
+
+
+def lead_words(standings: Sequence[Standing], kind: str) -> str:
+    """Say whether the lead of the first is significant, as the end of a sentence about it.
+
+    Args:
+        standings: two or more, the best first.
+        kind: what they are of, `metric` or `system`.
+    """
+    best, *followers = standings
+    if best.rank is None or any(follower.rank is None for follower in followers):
+        return "; its lead was not tested for significance"
+    level = [follower.label for follower in followers if follower.rank == best.rank]
+    if level:
+        return f", but its lead over {list_words(level)} is not significant"
+    return f", significantly ahead of every other {kind}"
+
+
+def agreement_verdict(alphas: Mapping[str, float]) -> str:
+    """Say how well raters agree, by the limits that Krippendorff (2004, p. 241) sets for α.
+
+    Args:
+        alphas: Krippendorff's ordinal α, by dimension or dataset; NaN where it is undefined.
+    """
+    defined = {name: alpha for name, alpha in alphas.items() if not math.isnan(alpha)}
+    if not defined:
+        return "Krippendorff's α is undefined for these ratings."
+    numbers = {name: f"α {format_number(alpha, 100, 1)}" for name, alpha in defined.items()}
+    best, worst = (choose(defined, key=defined.__getitem__) for choose in (max, min))
+    if len(defined) == 1:
+        grade = "too low for conclusions (below 66.7)"
+        if defined[best] >= 0.8:
+            grade = "reliable (80 or more)"
+        elif defined[best] >= 0.667:
+            grade = "enough for tentative conclusions (66.7 to 80)"
+        return (
+            f"The agreement of single ratings, {numbers[best]}, is {grade}, by Krippendorff's rule."
+        )
+    n_enough = sum(alpha >= 0.667 for alpha in defined.values())
+    return (
+        f"Raters agree best on {best} ({numbers[best]}) and least on {worst} ({numbers[worst]}); "
+        f"{n_enough} of {len(defined)} reach 66.7, which Krippendorff asks for tentative conclusions."
+    )
+
+
+def order_verdict(shares: Mapping[str, float]) -> str:
+    """Say which metrics order systems most as people do.
+
+    Args:
+        shares: by the metrics' labels, the share of pairs of systems in people's order; NaN where it is undefined.
+    """
+    highest_share = max(
+        (share for share in shares.values() if not math.isnan(share)), default=math.nan
+    )
+    closest = [label for label, share in shares.items() if share == highest_share]
+    if not closest:
+        return "No metric's order of the systems can be compared with people's."
+    names, is_one = list_words(closest), len(closest) == 1
+    if highest_share == 1:
+        return f"{names} order{'s' * is_one} the systems as people do."
+    pairs = f"{100 * highest_share:.0f} % of the pairs of systems in the same order"
+    return f"{names} come{'s' * is_one} closest to people's order, with {pairs}."
+
+
+def list_words(words: Sequence[str], n_shown: int = 3) -> str:
+    """Join words with commas and an `and`; of many the first few, and how many others there are."""
+    if len(words) > n_shown + 1:
+        words = [*words[:n_shown], f"{len(words) - n_shown} others"]
+    *first, last = words
+    return f"{', '.join(first)} and {last}" if first else last
+
+
+_NUMBERS = (
+    *("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"),
+    *("eleven", "twelve"),
+)
+_ORDINALS = (
+    *("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth"),
+    *("tenth", "eleventh", "twelfth"),
+)
+
+
+def number_word(number: int) -> str:
+    """Write a number up to twelve as a word."""
+    return _NUMBERS[number] if number < len(_NUMBERS) else str(number)
+
+
+def ordinal(rank: int) -> str:
+    """Write a place from 1, up to twelve as a word."""
+    if rank <= len(_ORDINALS):
+        return _ORDINALS[rank - 1]
+    ending = {1: "st", 2: "nd", 3: "rd"}.get(rank % 10, "th")
+    return f"{rank}{'th' if rank % 100 in (11, 12, 13) else ending}"

@@ -16,6 +16,7 @@ from ...datasets.cache import replacing
 from ...datasets.shards.shard_files import Shard
 from ...datasets.shards.shard_rows import Columns
 from ...metrics.base import Metric
+from ...metrics.external import metric as make_metric
 from ...metrics.text.cider import Cider
 
 #: The bytes that a task reads and the files that it opens, at most.
@@ -195,7 +196,7 @@ class RunPlan:
     @cached_property
     def loaded_metrics(self) -> list[Metric]:
         """The metrics as objects."""
-        return [_build_metric(description) for description in self.metrics]
+        return [build_metric(description) for description in self.metrics]
 
 
 @lru_cache(maxsize=4)
@@ -216,11 +217,15 @@ def read_plan(path: str) -> RunPlan:
 
 def describe_metric(metric: Metric) -> dict[str, Any]:
     """Describe a metric for the plan's file; its spec would not do where the user named it."""
+    if metric.origin:
+        return {"origin": metric.origin}
     kind = type(metric)
     return {"module": kind.__module__, "class": kind.__name__, "parameters": metric.parameters}
 
 
-def _build_metric(description: Mapping[str, Any]) -> Metric:
+def build_metric(description: Mapping[str, Any]) -> Metric:
+    if "origin" in description:
+        return make_metric(description["origin"])
     module = import_module(description["module"])
     return getattr(module, description["class"])(**description["parameters"])
 

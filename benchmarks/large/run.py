@@ -22,7 +22,7 @@ from ...metrics.rows import Rows
 from ...metrics.text import frequency_table
 from ...metrics.text.cider import Cider
 from ..evaluation.caption_ranges import measure_range
-from ..evaluation.caption_scores import Evidence, load_evidence
+from ..evaluation.caption_scores import load_evidence
 from ..options.large import ROWS, LargeOptions
 from ..runs.progress_bar import RowProgress
 from ..runs.results import (
@@ -70,9 +70,7 @@ def run(config: LargeOptions) -> LargeScores:
 
 def _score_large_set(config: LargeOptions) -> LargeScores:
     clock = RunClock()
-    evidence: Evidence | None = None
-    if config.trust is not None:
-        evidence = load_evidence([m.spec for m in config.metrics], config.trust)
+    evidence = load_evidence([m.spec for m in config.metrics], config.trust)
     shards = find_shards(config.candidates)
     _check_schemas(config, shards)
     folder = RunFolder(config, shards)

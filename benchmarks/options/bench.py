@@ -10,7 +10,7 @@ from ...datasets.errors import InputError
 from ...datasets.paths import expand_home
 from ..statistics.bootstrap import TESTS, StatisticsOptions
 from .declaration import Composed, Options, option
-from .shared import MeasuringOptions, one_of, statistics_part
+from .shared import MeasuringOptions, details_option, one_of, statistics_part
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,6 +42,7 @@ hydra/launcher=joblib, submitit_local, slurm or ray spreads them (docs/clusters.
         False,
         "true adds rows that a metric has to beat; these are random scores and caption length",
     )
+    details: bool = details_option()
     statistics: StatisticsOptions = statistics_part(
         "interval", "replicates", "level", "seed", "correction", "disattenuate"
     )
@@ -55,7 +56,7 @@ hydra/launcher=joblib, submitit_local, slurm or ray spreads them (docs/clusters.
         if self.tests and not self.statistics.uses_resampling:
             raise InputError(
                 f"statistics.interval={self.statistics.interval} draws no images, which a comparison "
-                "needs; choose percentile or bca"
+                "needs; choose expanded, percentile or bca"
             )
 
 
@@ -101,7 +102,7 @@ captau bench.
         "williams (Pearson's r) and mcnemar (accuracy) treat data points as independent "
         "(docs/statistics.md)",
         read=_tests_of,
-        takes="[..]",
+        takes="A,B",
         check=one_of(TESTS, "test"),
     )
 
@@ -115,8 +116,8 @@ captau bench.
         folders = composed["run"]
         if folders is None:
             return super().read(composed)
-        if others := sorted(composed.typed - {"run"}):
-            raise InputError(f"run=A,B compares two finished runs; leave out {others[0]}=")
+        if other_keys := sorted(composed.typed - {"run"}):
+            raise InputError(f"run=A,B compares two finished runs; leave out {other_keys[0]}=")
         if len(folders) != 2:
             raise InputError(f"run= names {len(folders)} folders; two runs are compared")
         return RunComparisonOptions(*(expand_home(folder) for folder in folders))

@@ -36,7 +36,7 @@ _CACHE_ROOT = replace(
 def _dataset_of(composed: Composed) -> str | None:
     names = names_of(list(composed["datasets"]))
     if len(names) > 1:
-        raise InputError(f"dataset is [{','.join(names)}]; a baseline is of one dataset")
+        raise InputError(f"dataset is {','.join(names)}; a baseline is of one dataset")
     return names[0] if "dataset" in composed.typed else None
 
 
@@ -60,10 +60,10 @@ class CheckOptions(Options):
     examples: ClassVar[str] = """
 captau check baseline=golden/demo.yaml update=true metrics=text_all   makes the baseline
 captau check baseline=golden/demo.yaml                  recomputes and compares by the file's options
-captau check baseline=golden/demo.yaml metrics=cider  of its metrics, this one
+captau check baseline=golden/demo.yaml metrics=cider  checks one of its metrics
 captau check baseline=golden/demo.yaml update=true      accepts what moved: review the diff
 captau check baseline=golden/demo.yaml junit=captau.xml versions=none
-captau check baseline=mine.yaml update=true dataset=flickr8k_expert 'metrics=python(mine:score)'
+captau check baseline=mine.yaml update=true dataset=flickr8k_expert metrics=mine:score
 captau check baseline=mine.yaml allow=mine:score        runs the function that this baseline names
 """
     notes: ClassVar[str] = """
@@ -119,13 +119,13 @@ input. docs/ci_gate.md shows how other projects use it.
         "are listed, and suspected where a score moved",
     )
     packages: tuple[str, ...] = option(
-        [], "more Python packages whose versions are recorded", takes="[A,B]", read=words_of
+        [], "more Python packages whose versions are recorded", takes="A,B", read=words_of
     )
     allow: tuple[str, ...] = option(
         [],
         "functions that the baseline may run, as MODULE:FUNCTION, and mllm_judge if it may ask a "
         "judge; a baseline that names another is refused. What you name in metrics= may run too",
-        takes="[A,B]",
+        takes="A,B",
         read=words_of,
     )
     locations: Locations = part(

@@ -23,7 +23,7 @@ _TARGET = replace(
     help="where to put the files (default: $CAPTAU_DATA, else the user's cache folder); the other commands need the "
     "same",
 )
-_DATASETS = dataset_options(None, "which datasets (captau data list)", takes="NAME|[A,B]|all")
+_DATASETS = dataset_options(None, "which datasets (captau data list)", takes="NAME|A,B|all")
 #: Files that a metric needs, which are named like datasets; they arrive under a key of their own.
 _MODELS = Option("models", [], "", list[str])
 _SPICE = replace(
@@ -53,9 +53,7 @@ def _is_named(composed: Composed) -> bool:
 
 def _needed_names_of(composed: Composed) -> tuple[str, ...]:
     if not composed["datasets"] and not _models_of(composed):
-        raise InputError(
-            "the option dataset=… is needed: a name, [A,B] or all; see captau data list"
-        )
+        raise InputError("the option dataset=… is needed: a name, A,B or all; see captau data list")
     return _names_of(composed)
 
 

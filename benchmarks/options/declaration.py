@@ -151,6 +151,7 @@ class Options:
         headings: the section of the help text by the field with which it begins.
         positional: the option that a word without a key is the value of.
         takes_all: the config group of which `all` stands for every name.
+        takes_sets: whether `dataset=` takes the names of sets of datasets that are in part not here.
         model_names: names that `dataset=` takes beside datasets.
     """
 
@@ -162,6 +163,7 @@ class Options:
     headings: ClassVar[Mapping[str, str]] = {}
     positional: ClassVar[str] = ""
     takes_all: ClassVar[str] = ""
+    takes_sets: ClassVar[bool] = False
     model_names: ClassVar[tuple[str, ...]] = ()
 
     def __post_init__(self) -> None:
@@ -209,10 +211,10 @@ class Options:
     @classmethod
     def allow_only(cls, composed: Composed, keys: Iterable[str], *, beside: str) -> None:
         """Raise InputError where an option was changed that does not go with another one, which `beside` names."""
-        others = [
+        other_keys = [
             o.key for o in cls.declared() if o.key not in keys and composed.get(o.key) is not None
         ]
-        for key in cls.changed_keys(composed, others):
+        for key in cls.changed_keys(composed, other_keys):
             raise InputError(f"{key}= does not go with {beside}=; leave one of them out")
 
 

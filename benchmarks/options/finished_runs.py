@@ -10,7 +10,8 @@ from typing import Any, ClassVar
 
 from ...conf import group
 from ...datasets.errors import InputError, unknown
-from .declaration import NEEDED, Composed, Options, option, part, path_of
+from ..runs.output_folder import find_run
+from .declaration import Composed, Options, option, part, path_of
 from .shared import one_of, runs_option, words_of
 from .studies import CurveOptions
 
@@ -19,7 +20,10 @@ STYLES = ("markdown", "latex", "html", "csv", "json")
 INTERVALS = ("subscript", "plusminus", "none")
 NOTES = ("brief", "full", "none")
 
-_RUNS = "finished runs; of bench, compare, reproduce or train, or all of score; or "
+_LAST = "last is the newest one in results/runs/"
+_RUNS = (
+    f"finished runs, of which {_LAST}; of bench, compare, reproduce or train, or all of score; or "
+)
 _STUDIES = "of rank, agree, sensitivity, complement or thresholds"
 _OUTPUT = "the output file (default: standard output)"
 
@@ -67,7 +71,7 @@ class TableOptions(Options):
 captau bench dataset=flickr8k_expert output_dir=mine
 captau table run=mine                                  Markdown, onto the terminal
 captau table run=mine style=latex output=table.tex
-captau table run=mine published=all coefficients=[tau_c]   everybody's numbers and mine
+captau table run=mine published=all coefficients=tau_c     everybody's numbers and mine
 captau table run=mine,older intervals=plusminus
 captau table run=mine rows=cider,rouge_1,ceilings names={cider:CIDEr-D} sort=tau_c
 captau table run=mine style=latex output=table.tex appendix=appendix.tex
@@ -76,7 +80,7 @@ captau table sweep=sweep rerun=true                    run a sweep's failed jobs
     notes: ClassVar[str] = "Nothing is scored, and no dataset is read. See docs/tables.md."
     variants: ClassVar[tuple[type[Options], ...]] = (SweepTableOptions,)
 
-    runs: tuple[Path, ...] = runs_option(f"{_RUNS}one {_STUDIES}", default=None)
+    runs: tuple[Path, ...] = runs_option(f"{_RUNS}one {_STUDIES}")
     style: str = option("markdown", "markdown, latex, html, csv, json", check=one_of(STYLES))
     intervals: str = option(
         "subscript",
@@ -89,31 +93,31 @@ captau table sweep=sweep rerun=true                    run a sweep's failed jobs
         None,
         "papers whose numbers stand beside yours; only those of the same datasets and coefficients",
         read=_papers_of,
-        takes="all|[A,B]",
+        takes="all|A,B",
     )
     coefficients: tuple[str, ...] = option(
         None,
-        "only these columns, in this order; of runs of score, these metrics",
-        takes="[..]",
+        "only these columns, in this order (default: those of the protocols), or headline, one a dataset; of runs of score, these metrics",
+        takes="A,B",
         read=words_of,
     )
     dimensions: tuple[str, ...] = option(
         None,
         "only these dimensions or categories, in this order",
-        takes="[..]",
+        takes="A,B",
         read=words_of,
     )
     rows: tuple[str, ...] = option(
         None,
         "only these metrics, in this order; also labels and groups (bleu_4, CIDEr, ceilings), and systems of score",
-        takes="[..]",
+        takes="A,B",
         read=words_of,
     )
     sort: tuple[str, ...] = option(
         None,
         "the column that sorts rows within groups, best first; a coefficient, dataset or "
         "dimension, or several that together name one column",
-        takes="NAME|[A,B]",
+        takes="NAME|A,B",
         read=words_of,
     )
     names: dict[str, str] = option(
@@ -125,7 +129,7 @@ captau table sweep=sweep rerun=true                    run a sweep's failed jobs
     own: tuple[str, ...] = option(
         ["given"],
         "your own rows, marked (ours); metrics, labels or groups",
-        takes="[..]",
+        takes="A,B",
         read=words_of,
     )
     notes_below: str = option(
@@ -165,8 +169,6 @@ captau table sweep=sweep rerun=true                    run a sweep's failed jobs
             InputError: where a value makes no sense, or options do not go together.
         """
         if composed["sweep"] is None:
-            if composed["run"] is None:
-                raise InputError("name finished runs with run=DIR, or a sweep with sweep=DIR")
             if composed["rerun"]:
                 raise InputError("rerun=true needs a sweep: sweep=DIR")
             return super().read(composed)
@@ -209,9 +211,10 @@ Nothing is scored. It needs pip install 'captau[report]' (matplotlib, jinja2). d
 """
 
     run: Path = option(
-        NEEDED,
-        "a finished run; only one of bench, compare or score has items, and so captions on its page",
+        "last",
+        f"a finished run, and {_LAST}; only one of bench, compare or score has items, and so captions on its page",
         takes="DIR",
+        read=lambda folder, _: find_run(folder),
     )
     output: Path | None = option(
         None, "the page (default: report.html in the run's folder)", takes="FILE"
@@ -242,7 +245,7 @@ Nothing is scored. It needs pip install 'captau[report]' (matplotlib, jinja2). d
 def _kinds_of(value: Any, key: str) -> tuple[str, ...]:
     kinds = words_of(value, key)
     if value is not None and not kinds:
-        raise InputError(f"{key} is empty; name a figure, or leave {key}= out for all of them")
+        raise InputError(f"{key} is empty; name a figure, or leave {key}= out for the usual ones")
     return kinds
 
 
@@ -260,19 +263,21 @@ Nothing is scored. It needs pip install 'captau[report]' (matplotlib). Equal res
 """
 
     run: Path = option(
-        NEEDED,
-        "a finished run; one of rank, agree, sensitivity or thresholds has the figures that it drew",
+        "last",
+        f"a finished run, and {_LAST}; one of rank, agree, sensitivity or thresholds has the figures that it drew",
         takes="DIR",
+        read=lambda folder, _: find_run(folder),
     )
     kinds: tuple[str, ...] = option(
         None,
-        "which figures (default: all); forest (coefficients with intervals), categories (accuracy "
-        "on preferences), significance (of captau compare), ratings, agreement, scores (against "
-        "ratings), correlations (between metrics), precision_recall; of a run that drew its own, "
-        "the beginnings of their names",
+        "which figures; forest (coefficients with intervals), categories (accuracy on preferences), "
+        "significance (of captau compare), ratings, agreement, scores (against ratings), correlations "
+        "(between metrics), precision_recall, or all; by default forest and significance of the "
+        "headline, ratings, agreement and correlations. Of a run that drew its own figures, the "
+        "beginnings of their names (default: all)",
         key="kind",
         read=_kinds_of,
-        takes="NAME|[A,B]",
+        takes="NAME|A,B",
     )
     formats: tuple[str, ...] = option(
         ["svg", "png"],
@@ -280,7 +285,7 @@ Nothing is scored. It needs pip install 'captau[report]' (matplotlib). Equal res
         key="format",
         read=words_of,
         check=one_of(FORMATS),
-        takes="NAME|[A,B]",
+        takes="NAME|A,B",
     )
     output_dir: Path | None = option(
         None, "the output folder (default: plots in the run's folder)", takes="DIR"

@@ -109,7 +109,7 @@ class LargeOptions(Options):
     configuration: Mapping[str, Any] = configuration_part()
     engine: str = option(
         None,
-        "how large sets are scored: by a pool of processes on this machine (local, the default) or by Ray",
+        "where large sets are scored; local (the default) is this machine, ray a Ray cluster",
         type=str | None,
         read=lambda value, _: value or "local",
         takes="local|ray",

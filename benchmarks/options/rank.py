@@ -18,6 +18,7 @@ from .shared import (
     PROTOCOL,
     MeasuringOptions,
     check_not_fisher,
+    details_option,
     one_of,
     protocols_of,
     statistics_part,
@@ -100,13 +101,15 @@ docs/rank.md explains what they hold.
         "the dimensions in which a system must be best, or worst, at once (default: all except "
         "penalties and totals)",
         key="rank.best_worst",
-        takes="[..]",
+        takes="A,B",
         read=words_of,
     )
     statistics: StatisticsOptions = statistics_part(
         *("interval", "replicates", "level", "seed", "correction"),
-        interval="percentile or bca, by resampling images; with none, nothing is tested",
+        interval="expanded, percentile or bca, by resampling images; with none, nothing is tested",
     )
+
+    details: bool = details_option()
 
     def __post_init__(self) -> None:
         super().__post_init__()

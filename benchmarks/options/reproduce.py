@@ -61,7 +61,7 @@ one; cells whose metric captau does not have yet are listed as missing.
             "paper",
             None,
             "which papers (captau --help all lists them)",
-            takes="NAME|[A,B]|all",
+            takes="NAME|A,B|all",
             config_group="paper",
         ),
         Option("papers", {}, "", dict[str, PaperSchema]),

@@ -67,7 +67,7 @@ def files_of(value: Any, key: str) -> tuple[NamedFile, ...]:
     """
     entries: Any = [value] if isinstance(value, str) else value
     if not isinstance(entries, list | tuple) or not entries or not all(entries):
-        raise InputError(f"{key} is {value!r}; a file is expected, or several as [A,B]")
+        raise InputError(f"{key} is {value!r}; a file is expected, or several as A,B")
     named_paths: list[tuple[str, Path]] = []
     for entry in map(str, entries):
         name, equals, rest = entry.partition("=")
@@ -84,7 +84,7 @@ def files_of(value: Any, key: str) -> tuple[NamedFile, ...]:
     ]
     names = [file.name for file in files]
     if twice := next((name for name in names if names.count(name) > 1), None):
-        raise InputError(f"two of {key} are called '{twice}'; name them: {key}=[a=FILE,b=FILE]")
+        raise InputError(f"two of {key} are called '{twice}'; name them: {key}=a=FILE,b=FILE")
     return tuple(files)
 
 
@@ -141,7 +141,8 @@ def captions_from_python(value: Any, key: str) -> tuple[NamedFile, ...]:
     else:
         files = (_in_memory(value, key),)
     for file in files:
-        if file.content is None and is_large_path(str(file.path)):
+        is_table = key == "references" and file.path.suffix.lower() == ".parquet"
+        if file.content is None and not is_table and is_large_path(str(file.path)):
             raise InputError(
                 f"{key}: {file.path} is a large set, in shards; the command captau score takes it (docs/large_sets.md)"
             )
@@ -276,8 +277,8 @@ captau score keep.run=scored keep.metric=cider keep.share=0.5
 captau score keep.run=scored keep.metric=rouge_l keep.thresholds=curves keep.precision=0.7
 """
     notes: ClassVar[str] = """
-Large sets (docs/large_sets.md): candidates=PATH|[A,B] are then shards of one set: Parquet, JSON lines (also .gz, .zst),
-WebDataset's tar, here or behind a URL (s3://…). Rows bring their references, or references=PATH|[A,B] has them by
+Large sets (docs/large_sets.md): candidates=PATH|A,B are then shards of one set: Parquet, JSON lines (also .gz, .zst),
+WebDataset's tar, here or behind a URL (s3://…). Rows bring their references, or references=PATH|A,B has them by
 image_id, in shards or a file as below. A folder, a glob, a URL, a Parquet or a tar file is a large set, and so is a
 plain file with engine=.
 """
@@ -303,17 +304,17 @@ examples.csv, table.md, table.tex and run.json.
         "are the names in a CSV column system; NAME=FILE names one. - is standard input; .gz is "
         "unpacked",
         read=files_of,
-        takes="FILE|[A,B]",
+        takes="FILE|A,B",
         is_literal=True,
         has_several=True,
     )
     references: tuple[NamedFile, ...] = option(
         None,
-        "reference captions; COCO annotations, an object image id -> list of captions, JSON lines "
-        "with image_id and references, or CSV with image_id and caption, a row for each reference."
-        " Captions are scored against each of several files",
+        "reference captions; COCO annotations, an object image id -> list of captions, JSON lines, CSV "
+        "or Parquet with image_id and references, or CSV with image_id and caption, a row for each "
+        "reference. Captions are scored against each of several files",
         read=lambda value, key: files_of(value, key) if value else (),
-        takes="FILE|[A,B]",
+        takes="FILE|A,B",
         is_literal=True,
         has_several=True,
     )
@@ -355,7 +356,7 @@ examples.csv, table.md, table.tex and run.json.
     )
     statistics: StatisticsOptions = statistics_part(
         *("interval", "replicates", "level", "seed", "correction"),
-        interval="percentile or bca, by resampling images; with none, systems are not compared",
+        interval="expanded, percentile or bca, by resampling images; with none, systems are not compared",
     )
 
     def __post_init__(self) -> None:

@@ -5,9 +5,10 @@ Each stands here once, with its key, default and help text; the options of a com
 
 from __future__ import annotations
 
+import logging
 import math
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, make_dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -15,15 +16,26 @@ from typing import Any, ClassVar
 
 from ...datasets.cache import keep
 from ...datasets.errors import InputError, unknown
-from ...datasets.paths import expand_home
 from ...datasets.schema import CaptionSet
 from ...metrics.base import Metric
+from ...metrics.external import MetricSource
+from ...metrics.registry import recipe_of
 from ...metrics.text.java import java_program
-from ..scoring.catalog import changes_of, resolve_metrics, usual_protocol
+from ..runs.output_folder import find_run
+from ..scoring.catalog import (
+    changes_of,
+    describe_absent,
+    expand_sets,
+    leave_out_absent,
+    resolve_metrics,
+    usual_protocol,
+)
 from ..scoring.protocol import CHOICES, Choice, Protocol
 from ..scoring.score_store import OWN, Locations
 from ..statistics.bootstrap import StatisticsOptions
-from .declaration import NEEDED, Composed, Option, Options, option, options_of, part, path_of
+from .declaration import Composed, Option, Options, option, options_of, part, path_of
+
+logger = logging.getLogger(__name__)
 
 SCORING = "Options of every command that scores"
 OWN_JUDGEMENTS = "Options of dataset=file, your own judgements (docs/own_judgements.md)"
@@ -78,12 +90,12 @@ def _folders_of(value: Any, key: str) -> tuple[Path, ...]:
     folders = words_of(value, key)
     if not folders or not all(folders):
         raise InputError(
-            f"{key}= is empty; name the folder of a finished run, or several: {key}=[A,B]"
+            f"{key}= is empty; name the folder of a finished run, or several: {key}=A,B"
         )
-    return tuple(expand_home(folder) for folder in folders)
+    return tuple(dict.fromkeys(find_run(folder) for folder in folders))
 
 
-def runs_option(text: str, takes: str = "DIR|[A,B]", default: str | None = NEEDED) -> Any:
+def runs_option(text: str, takes: str = "DIR|A,B", default: str = "last") -> Any:
     """Declare `run=`, the folders of finished runs."""
     attributes: dict[str, Any] = {"takes": takes, "is_literal": True, "has_several": True}
     return option(default, text, key="run", read=_folders_of, **attributes)
@@ -145,7 +157,7 @@ STORED = (
     Option(
         "run",
         None,
-        "repeats a finished run with its options; those that are typed win",
+        "repeats a finished run with its options, or last, the newest one in results/runs/; options that are typed win",
         takes="DIR",
         heading=SCORING,
     ),
@@ -300,15 +312,20 @@ PROTOCOL = tuple(
 FILE = options_of(_FileOptions, "file.", heading=OWN_JUDGEMENTS)
 
 
-def dataset_options(
-    default: str | None, text: str, takes: str = "NAME|[A,B]"
-) -> tuple[Option, ...]:
+def dataset_options(default: str | None, text: str, takes: str = "NAME|A,B") -> tuple[Option, ...]:
     """Return the option `dataset=` and the key of the schema in which its files arrive."""
     typed = Option("dataset", default, text, takes=takes, config_group="dataset")
     return typed, Option("datasets", {}, "", dict[str, DatasetSchema])
 
 
-DATASETS = dataset_options("demo", "which datasets (captau data list)")
+DATASETS = (
+    *dataset_options(
+        "demo",
+        "which datasets (captau data list); or core (the mission's seven), classic (those of which papers print "
+        "numbers) or here (all that are), of which those count that are here",
+    ),
+    Option("optional_datasets", [], "", list[str]),
+)
 NAMED_PROTOCOL = Option(
     "protocol",
     "usual",
@@ -348,7 +365,7 @@ def protocols_of(composed: Composed) -> dict[str, Protocol]:
 def metrics_option(default: Any, text: str = "") -> Option:
     """Return the option `metrics=`."""
     text = text or 'suites and metrics; parameters in brackets: "cider(variant=plain)"'
-    return Option("metrics", default, text, takes="SUITE|[A,B]")
+    return Option("metrics", default, text, takes="SUITE|A,B")
 
 
 METRICS = metrics_option("text")
@@ -357,6 +374,13 @@ METRICS = metrics_option("text")
 def metrics_part(*options: Option) -> Any:
     """Declare the field of the metrics that `metrics=` names."""
     return part(lambda composed: resolve_metrics(composed["metrics"]), *options)
+
+
+def details_option() -> Any:
+    """Declare the field `details`, by which a command prints all that it has to say."""
+    return option(
+        False, "true prints every table and column; table.md and the CSV files always have them"
+    )
 
 
 # Statistics.
@@ -369,8 +393,8 @@ STATISTICS = tuple(
         type(getattr(StatisticsOptions, name)),
     )
     for name, text in {
-        "interval": "percentile or bca (bootstrap over images), fisher (formulas: Fisher's of Pearson's r, "
-        "Wilson's of accuracy), none",
+        "interval": "expanded, percentile or bca (bootstrap over images), fisher (formulas: Fisher's of Pearson's "
+        "r, Wilson's of accuracy), none",
         "replicates": "the number of bootstrap samples",
         "level": "the level of intervals, such as 0.95",
         "seed": "the seed of all random draws",
@@ -412,7 +436,7 @@ def check_not_fisher(statistics: StatisticsOptions) -> None:
     """Raise InputError on Fisher's intervals, for numbers that are no correlations."""
     if statistics.interval == "fisher":
         raise InputError(
-            "statistics.interval=fisher needs correlations; choose percentile, bca or none"
+            "statistics.interval=fisher needs correlations; choose expanded, percentile, bca or none"
         )
 
 
@@ -434,9 +458,37 @@ class ScoringOptions(Options):
     """
 
     environment: ClassVar[tuple[Option, ...]] = (*STORED, *ENVIRONMENT)
+    takes_sets: ClassVar[bool] = True
 
     locations: Locations = part(locations_of, *PLACES, default_factory=Locations)
     configuration: Mapping[str, Any] = configuration_part()
+
+    @classmethod
+    def read(cls, composed: Composed) -> Any:
+        """Make the options of a composed configuration, without the datasets of a set that are not here.
+
+        Raises:
+            InputError: where a dataset that was named itself is not here, or a value makes no sense.
+        """
+        if not composed.get("datasets") or composed.get("references"):
+            return super().read(composed)
+        optional = composed.get("optional_datasets") or ()
+        names, absent = _leave_out_absent(
+            list(composed["datasets"]), optional, data_root_of(composed)
+        )
+        datasets = {name: composed["datasets"][name] for name in names}
+        plain = {**composed.plain, "datasets": datasets, "optional_datasets": [], "absent": absent}
+        return super().read(replace(composed, plain=plain))
+
+
+def _leave_out_absent(
+    names: Sequence[str], optional: Collection[str], root: Path | None
+) -> tuple[list[str], list[str]]:
+    """Leave out what a set names and the data folder lacks, as `leave_out_absent` does, and log it."""
+    present, absent = leave_out_absent(names, optional, root)
+    if absent:
+        logger.warning("left out, not here: %s", describe_absent(absent))
+    return present, absent
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -454,7 +506,7 @@ class MeasuringOptions(ScoringOptions):
 
 def measuring_arguments(
     dataset: str | CaptionSet | Sequence[str | CaptionSet],
-    metrics: str | Metric | Sequence[str | Metric],
+    metrics: MetricSource | Sequence[MetricSource],
     *,
     protocol: str | Mapping[str, Any] | None,
     statistics: Mapping[str, Any] | None,
@@ -471,9 +523,17 @@ def measuring_arguments(
     entries = list(dataset) if isinstance(dataset, list | tuple) else [dataset]
     loaded = {entry.card.name: entry for entry in entries if isinstance(entry, CaptionSet)}
     named = [e.card.name if isinstance(e, CaptionSet) else e for e in entries]
-    datasets = names_of(named if loaded else dataset)
+    datasets, optional = expand_sets(names_of(named if loaded else dataset))
+    root = Path(data_root) if data_root else None
+    present, absent = _leave_out_absent([d for d in datasets if d not in loaded], optional, root)
+    datasets = [name for name in datasets if name in loaded or name in present]
     changes = changes_of(protocol)
     chosen_metrics = resolve_metrics(metrics)
+    recipes = {m.spec: recipe_of(m) for m in chosen_metrics}
+    in_memory = [
+        *(["dataset"] if loaded else []),
+        *(["metrics"] if None in recipes.values() else []),
+    ]
     statistics_options = statistics_of(statistics)
     if file is not None and not isinstance(file, Mapping):
         raise InputError(f"file is {file!r}; a dict of options is expected")
@@ -485,7 +545,7 @@ def measuring_arguments(
         "metrics": chosen_metrics,
         "statistics": statistics_options,
         "locations": Locations(
-            data_root=Path(data_root) if data_root else None,
+            data_root=root,
             cache_root=Path(cache_root) if cache_root else None,
             output_dir=Path(output_dir) if output_dir else None,
             file_options=dict(file or {}),
@@ -493,8 +553,9 @@ def measuring_arguments(
         ),
         "configuration": {
             "dataset": datasets,
-            **({"in_memory": ["dataset"]} if loaded else {}),
-            "metrics": [m.spec for m in chosen_metrics],
+            "absent": absent,
+            **({"in_memory": in_memory} if in_memory else {}),
+            "metrics": [recipe or spec for spec, recipe in recipes.items()],
             "protocol": changes,
             "statistics": vars(statistics_options),
             "data": {"root": data_root},

@@ -43,7 +43,7 @@ class OidcOptions(Options):
         None,
         "who may sign in: domains of verified e-mail addresses, and groups as group:NAME "
         "(default: everybody whom the provider signs in)",
-        takes="[A,B]",
+        takes="A,B",
         read=words_of,
     )
     only: bool = option(
@@ -155,7 +155,7 @@ Raters are named by codes. It only reads the database, so that the site may run;
 class StabilityOptions(Options):
     """Options of `captau collect stability`."""
 
-    examples: ClassVar[str] = "captau collect stability run=[gathered,again]"
+    examples: ClassVar[str] = "captau collect stability run=gathered,again"
     notes: ClassVar[str] = """
 As in Levinboim et al. 2021, section 3.3: the differences of the two runs' values of each item, p̂ of good_bad and the
 mean rating elsewhere. The paper's numbers stand beside those of good_bad.
@@ -163,7 +163,9 @@ mean rating elsewhere. The paper's numbers stand beside those of good_bad.
     writes: ClassVar[str] = "Writes stability.csv, table.md, table.tex, run.json."
 
     runs: tuple[Path, ...] = runs_option(
-        "two folders that captau collect export wrote; both with form=captau", takes="[FIRST,AGAIN]"
+        "two folders that captau collect export wrote; both with form=captau",
+        takes="FIRST,AGAIN",
+        default=NEEDED,
     )
     least: int | None = option(
         None,

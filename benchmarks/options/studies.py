@@ -23,6 +23,7 @@ from .shared import (
     at_least,
     check_choice,
     check_share,
+    details_option,
     metrics_option,
     one_of,
     protocols_of,
@@ -146,7 +147,7 @@ word_agreement.svg and .png.
         [],
         "words to show and to name in the figure",
         key="words.label",
-        takes="[A,B]",
+        takes="A,B",
         read=words_of,
     )
     scores: Path | None = option(
@@ -163,6 +164,8 @@ word_agreement.svg and .png.
         "captau[neural]",
         key="words.parts",
     )
+
+    details: bool = details_option()
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -215,7 +218,7 @@ matplotlib is installed (pip install 'captau[report]'). docs/sensitivity.md expl
         "references, coefficient, copies of references and duplicates, and how far values and "
         "ranks move; length: coefficients within bands of captions of similar length",
         key="kind",
-        takes="KIND|[A,B]",
+        takes="KIND|A,B",
         read=words_of,
         check=one_of(SENSITIVITY_KINDS),
     )

@@ -44,7 +44,7 @@ def _whole_numbers(value: Any, key: str) -> tuple[int, ...]:
     """
     numbers: Any = [value] if isinstance(value, int) else value
     if not isinstance(numbers, list | tuple) or not all(type(n) is int for n in numbers):
-        raise InputError(f"{key} is {value!r}; whole numbers are expected, as {key}=[0,1,2]")
+        raise InputError(f"{key} is {value!r}; whole numbers are expected, as {key}=0,1,2")
     return tuple(numbers)
 
 
@@ -149,7 +149,7 @@ the differences of every two.
         0,
         "the seeds of trainings and folds; with several, results are means and standard deviations",
         read=_whole_numbers,
-        takes="N|[A,B]",
+        takes="N|A,B",
     )
     target: str | None = option(
         None, "the rated dimension to learn; the default is the only one, or overall, or total"

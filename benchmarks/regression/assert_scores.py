@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,8 @@ import pandas as pd
 
 from ...datasets.errors import InputError
 from ...metrics.base import Metric
-from ...metrics.external import PythonFunction, ScoreFile
+from ...metrics.external import GivenFunction, ScoreFile
+from ...metrics.external import metric as make_metric
 from ..runs.tables import markdown_of
 from ..scoring.catalog import changes_of, optional_specs, resolve_metrics
 from ..scoring.score_store import Locations
@@ -51,8 +52,7 @@ def assert_scores(
     """Fail where a metric's scores, its correlations or what they rest on differ from a baseline's.
 
     Args:
-        metric: a function that takes the items as a DataFrame (columns `caption`, `references`, …) and
-            returns one number each; a file of scores, as a `Path`; a spec such as `"cider"`; or a
+        metric: a function, as in docs/new_metric.md; a file of scores, as a `Path`; a spec such as `"cider"`; or a
             `Metric`.
         baseline: the file. It is made by a run with `CAPTAU_UPDATE=1` in the environment.
         name: what the baseline calls a function (default: its own name) or a file (its stem).
@@ -131,23 +131,10 @@ def _metrics(metric: Any, name: str | None) -> tuple[Metric, ...]:
             f"metric is {metric!r}; a function, the Path of a file of scores, a spec or a Metric is "
             f"expected"
         )
-    called = name or getattr(metric, "__name__", type(metric).__name__)
-    return (_Function(function=f"test:{called}", name=called, call=metric),)
-
-
-@dataclass(frozen=True)
-class _Function(PythonFunction):
-    """A function that a test hands over."""
-
-    call: Any = None
-
-    @property
-    def parameters(self) -> dict[str, Any]:
-        # Of the function itself there is nothing to write down that would be the same tomorrow.
-        return {"function": self.function, "name": self.name}
-
-    def _load(self) -> Any:
-        return self.call
+    instance = make_metric(metric, name or "")
+    # A baseline holds whatever the function is called in the code, if it has the same name there.
+    is_function = isinstance(instance, GivenFunction)
+    return (replace(instance, function=f"test:{instance.name}") if is_function else instance,)
 
 
 @dataclass(frozen=True)

@@ -19,9 +19,9 @@ import numpy as np
 from ...datasets.cache import keep, keeps
 from ...datasets.errors import InputError, unknown
 from ...metrics.base import Metric, Unavailability, version_of
-from ...metrics.external import PythonFunction
+from ...metrics.external import load_metric, user_code_of
 from ...metrics.registry import metric as metric_of
-from ...metrics.registry import registered_name
+from ...metrics.registry import recipe_of
 from ..evaluation.measured_dataset import MeasuredDataset, measure
 from ..runs.output_folder import check_writable, write_file
 from ..runs.progress_bar import StepProgress
@@ -84,9 +84,11 @@ class CheckChoices:
     locations: Locations = field(default_factory=Locations)
 
     def __post_init__(self) -> None:
-        for name, value, least in (("sample", self.sample, 1), ("seed", self.seed, 0)):
-            if value is not None and value < least:
-                raise InputError(f"{name} is {value}; a whole number from {least} on is expected")
+        for name, value, smallest in (("sample", self.sample, 1), ("seed", self.seed, 0)):
+            if value is not None and value < smallest:
+                raise InputError(
+                    f"{name} is {value}; a whole number from {smallest} on is expected"
+                )
         if self.tolerance is not None and not TOLERANCES[0] <= self.tolerance <= TOLERANCES[1]:
             raise InputError(tolerance_fault(self.tolerance))
         if self.versions is not None and self.versions not in POLICIES:
@@ -168,12 +170,9 @@ def _make_metric(path: Path, choices: CheckChoices, before: Baseline, name: str)
         metric = metric_of(recipe)
     except InputError as error:
         raise before.error_at(where, error) from error
-    if metric.spec != name:
-        raise before.error_at(where, f"{recipe} makes {metric.spec}, not {name}; mend the line")
-    subject, use = "", ""
-    if isinstance(metric, PythonFunction):
-        subject, use = metric.function, f"code, {metric.function}, which runs"
-    elif metric.name == "mllm_judge":  # however the recipe spells it
+    subject = user_code_of(metric)
+    use = f"code, {subject}, which runs"
+    if metric.name == "mllm_judge":  # however the recipe spells it
         subject = metric.name
         use = "a judge, mllm_judge, which gets the captions and your key"
     if subject and subject not in choices.allow:
@@ -182,6 +181,9 @@ def _make_metric(path: Path, choices: CheckChoices, before: Baseline, name: str)
             f"the baseline names {use} only if the command line names it too; "
             f"if you trust it: allow={subject}",
         )
+    metric = load_metric(metric)
+    if metric.spec != name:
+        raise before.error_at(where, f"{recipe} makes {metric.spec}, not {name}; mend the line")
     return metric
 
 
@@ -414,13 +416,13 @@ def _current_baseline(
     """Make a baseline of the current scores."""
     item_ids = measured.items["item_id"].tolist()
     sampled_ids = draw_sample(item_ids, plan.sample, plan.seed)
-    records: Any = measured.correlations.to_dict("records")
+    records: Any = measured.printed_correlations.to_dict("records")
     metric_baselines: dict[str, MetricBaseline] = {}
     for metric in metrics:
         scores = np.asarray(measured.by_metric[metric.spec], dtype=np.float64)
         defined = scores[~np.isnan(scores)].tolist()
         metric_baselines[metric.spec] = MetricBaseline(
-            recipe=_recipe(metric),
+            recipe=recipe_of(metric),
             signature=sign(metric, [plan.protocol]),
             correlations={
                 f"{r['dimension']} {r['coefficient']}": float(r["value"])
@@ -459,13 +461,3 @@ def _version(package: str) -> str:
     if package == "python":
         return ".".join(platform.python_version_tuple()[:2])
     return version_of(package)
-
-
-def _recipe(metric: Metric) -> str | None:
-    """Return the spec that makes a metric, whatever results call it; None for an unregistered class."""
-    name = registered_name(metric)
-    if name is None:
-        return None
-    # A metric that goes by a name of its own still has the spec that any metric has.
-    spec: Any = Metric.spec.fget  # pyright: ignore[reportAttributeAccessIssue]
-    return f"{name}{spec(metric).removeprefix(metric.name)}"

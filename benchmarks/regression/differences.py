@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...metrics.base import Metric
-from ...metrics.external import PythonFunction, ScoreFile
+from ...metrics.external import ScoreFile, user_code_of
 from ..evaluation.measured_dataset import MeasuredDataset
 from ..runs.tables import ResultTable
 from ..runs.tables import format_number as printed
@@ -93,12 +93,11 @@ def compare_baselines(
     scores: list[Difference] = []
     correlations: list[Difference] = []
     for name in names:
-        is_user_function = isinstance(by_spec[name], PythonFunction)
         cause = cause_of(
             bool(data),
             signature_changes[name],
             changed,
-            USER_CODE if is_user_function else OUR_CODE,
+            USER_CODE if user_code_of(by_spec[name]) else OUR_CODE,
         )
         for key, (old, new) in signature_changes[name].items():
             if key not in changed:

@@ -152,7 +152,7 @@ def _protocol_change(before: FinishedRun, now: FinishedRun, dataset: str) -> str
 def _cells(run: FinishedRun) -> dict[tuple[str, str], dict[str, float]]:
     """Return the correlations by dataset and metric, and in these by `DATASET DIMENSION COEFFICIENT`."""
     cells: dict[tuple[str, str], dict[str, float]] = {}
-    for row in run.correlations.to_dict("records"):
+    for row in run.printed_correlations.to_dict("records"):
         key = " ".join(filter(None, (row["dataset"], row["dimension"], row["coefficient"])))
         cells.setdefault((row["dataset"], row["metric"]), {})[key] = float(row["value"])
     return cells

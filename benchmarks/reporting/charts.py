@@ -13,10 +13,14 @@ from ..runs.progress_bar import StepProgress
 from . import figure_files
 from .coefficient_charts import category_charts, forest_charts, significance_charts
 from .figure_files import Chart, UnavailableChart
+from .overview import Overview
 from .rating_charts import agreement_charts, rating_charts
 from .run_parts import CHART_TITLES, RunDataset, RunPart, ScoredCaptions, run_parts
 from .score_charts import metric_correlation_charts, precision_recall_charts, violin_charts
 from .system_charts import corpus_charts, difference_charts, system_violin_charts
+
+#: The kinds that are drawn where none is named.
+USUAL_KINDS = ("forest", "significance", "ratings", "agreement", "correlations")
 
 
 def draw_charts(
@@ -30,7 +34,9 @@ def draw_charts(
 
     Args:
         folder: the run's.
-        kinds: of charts; of a run that drew its own figures, the beginnings of their names; all if it is empty.
+        kinds: of charts; `all` for all of them, and if it is empty those of `USUAL_KINDS`, of which a dataset's
+            coefficients have their headline alone. Of a run that drew its own figures, the beginnings of their names,
+            and all figures if it is empty.
         formats: `svg`, `png`, `pdf`, or several.
         good, precision: of precision-recall curves, as in `RunDataset`.
 
@@ -45,7 +51,8 @@ def draw_charts(
     if not (run.has_correlations or run.has_corpus_scores):
         return _select_figures(run, kinds, formats)
     figure_files.require_packages("plot", "matplotlib")
-    kinds = kinds or tuple(CHART_TITLES)
+    is_usual = not kinds
+    kinds = tuple(CHART_TITLES) if tuple(kinds) == ("all",) else tuple(kinds) or USUAL_KINDS
     for kind in kinds:
         if kind not in CHART_TITLES:
             raise unknown("kind", kind, CHART_TITLES)
@@ -56,13 +63,22 @@ def draw_charts(
         for part in parts:
             for kind in kinds:
                 charts, reason = make_charts(part, kind)
-                for chart in charts:
+                for chart in _of_headline(part, charts) if is_usual else charts:
                     files |= figure_files.files_of(chart.draw(), chart.name, formats)
                 undrawn += [f"{part.title}: no {kind}: {reason}"] if not charts else []
                 progress.advance()
     if not files:
         raise InputError(f"nothing to draw ({'; '.join(undrawn)})")
-    return figure_files.Figures(files, undrawn)
+    return figure_files.Figures(files, () if is_usual else undrawn)
+
+
+def _of_headline(part: RunPart, charts: Sequence[Chart]) -> list[Chart]:
+    """Return the charts of a dataset's headline among those of coefficients; all of any other kind."""
+    if not isinstance(part, RunDataset):
+        return list(charts)
+    headline = figure_files.slug(*part.file_words, *Overview(part).leading_column)
+    of_coefficients = ("forest", "significance")
+    return [c for c in charts if c.kind not in of_coefficients or c.name == f"{c.kind}_{headline}"]
 
 
 def _select_figures(

@@ -283,7 +283,9 @@ def _on_data(source: NamedRun, works: Bibliography) -> list[str]:
     blocks = dict.fromkeys(key[:2] for key, _ in source.rows)
     for block in blocks:
         rows = [row for key, row in source.rows if key[:2] == block]
-        protocol, frame = source.protocol(rows[0]), pd.DataFrame(rows)
+        protocol = source.protocol(rows[0])
+        rows = [row for row in rows if row["coefficient"] in protocol.coefficients]
+        frame = pd.DataFrame(rows)
         data = source.run.run["data"][rows[0]["dataset"]]
         is_compared = are_of_preferences(frame["coefficient"])
         rated, compared = frame[~is_compared], frame[is_compared]

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import pandas as pd
 
 from ...datasets.caption_texts import find_own_references
 from ...metrics.base import Metric
 from ..evaluation.caption_scores import CaptionScores, reliability_notes
-from ..evaluation.wording import CORRECTION_LABELS, interval_words
-from ..runs.tables import MISSING, ResultTable, format_number
+from ..evaluation.wording import CORRECTION_LABELS, Standing, interval_words, lead_words
+from ..runs.tables import MISSING, ResultTable, format_coefficient, format_number
 from ..scoring.catalog import MetricStyle, metric_style
 from ..scoring.corpus_scores import SystemScores
 from ..scoring.unavailable_metrics import UnavailableMetrics, add_unavailable_rows
 from ..statistics.bootstrap import StatisticsOptions
-from ..statistics.intervals import p_value_column
+from ..statistics.coefficients.coefficient import find_coefficient
+from ..statistics.intervals import p_value_column, rank_clusters
 
 #: The mark of a significant difference.
 STAR = "*"
@@ -64,12 +67,41 @@ def make_score_tables(
     for scored in scores.systems:
         for spec, texts in scored.remarks.items():
             remarks[spec] = list(dict.fromkeys([*remarks.get(spec, []), *texts]))
+    corpus = scores.corpus_rows
+    verdicts: list[str] = []
+    for name, rows in corpus.groupby("references", sort=False) if metrics else ():
+        standings = {
+            spec: _standings(rows, spec, style, scores, choices) for spec, style in by_order
+        }
+        verdict = score_verdict(rows, standings, dict(by_order))
+        verdicts.append(f"{name}: {verdict}" if scores.has_several_references else verdict)
+    table = replace(table, verdict=" ".join(verdicts))
     tables = [add_unavailable_rows(table, metrics, remarks, missing)]
     if scores.differences is not None:
         for name, rows in scores.differences.groupby("references", sort=False):
             title = "Differences" + (f", references {name}" if len(n_images) > 1 else "")
             tables.append(_difference_table(title, by_order, rows, choices))
     return tables
+
+
+def _standings(
+    corpus: pd.DataFrame,
+    spec: str,
+    style: MetricStyle,
+    scores: CaptionScores,
+    choices: ScoreChoices,
+) -> list[Standing]:
+    """Return where the systems stand by a metric, of the rows of one set of references."""
+    differences = scores.differences
+    if differences is not None:
+        is_own = differences["references"].isin(corpus["references"])
+        differences = differences[is_own & (differences["metric"] == spec)]
+    return rank_by_score(
+        corpus[corpus["metric"] == spec],
+        differences,
+        choices.statistics,
+        higher_is_better=style.higher_is_better,
+    )
 
 
 def _score_table(
@@ -100,7 +132,7 @@ def _score_table(
         columns,
         rows,
         notes=list(_notes(choices, metrics, scores, n_images)),
-        spare=tuple(index for index, column in enumerate(columns) if column == "±"),
+        spare=(tuple(index for index, column in enumerate(columns) if column == "±"),),
     )
 
 
@@ -146,14 +178,12 @@ def _notes(
             yield f"partial: {counts[name]:,} of the {total:,} images of {name}."
     copies = {_head(scored, scores): find_own_references(scored.items) for scored in scores.systems}
     counts_of_copies = [
-        f"{head}{': ' * bool(head)}{own.count()} ({own.n_exact:,} letter by letter)"
-        for head, own in copies.items()
-        if own.n_copies
+        f"{head}{': ' * bool(head)}{own.count()}" for head, own in copies.items() if own.n_copies
     ]
     if counts_of_copies:
         yield (
-            f"{'; '.join(counts_of_copies)}. Remove these references from the file of references to score "
-            "the captions as the others are."
+            f"{'; '.join(counts_of_copies)}. These captions are scored against themselves, and too high: remove them from "
+            "the references."
         )
     has_own_idf = any(spec.startswith("cider") and "df=" not in spec for spec, _ in metrics)
     if has_own_idf and fewest < 50:
@@ -206,3 +236,84 @@ def _difference_table(
             f"{CORRECTION_LABELS[statistics.correction]}); intervals in differences.csv."
         ],
     )
+
+
+def rank_by_score(
+    corpus: pd.DataFrame,
+    differences: pd.DataFrame | None,
+    statistics: StatisticsOptions,
+    *,
+    higher_is_better: bool,
+) -> list[Standing]:
+    """Return where systems stand by one metric against one set of references, the best first.
+
+    Args:
+        corpus: a row a system, columns `CORPUS_COLUMNS`; a system without a score has no place.
+        differences: of every two systems, columns `DIFFERENCE_COLUMNS`; None or empty without tests.
+        statistics: the correction of p-values and the level.
+        higher_is_better: whether the metric's greater scores are better.
+    """
+    sign = 1 if higher_is_better else -1
+    scores = corpus.set_index("system")["score"].dropna() * sign
+    values = {str(system): float(score) for system, score in scores.items()}
+    ranks: Mapping[str, int] = {}
+    if differences is not None and len(differences):
+        p_values = differences[p_value_column(statistics.correction)]
+        pairs = zip(differences["system_a"], differences["system_b"], p_values, strict=True)
+        by_pair = {frozenset((a, b)): float(p) for a, b, p in pairs}
+        ranks = rank_clusters(values, by_pair, 1 - statistics.level)
+    order = sorted(values, key=lambda system: -values[system])
+    return [Standing(system, values[system], ranks.get(system)) for system in order]
+
+
+def describe_agreement(row: Mapping[str, Any]) -> str:
+    """Return a metric's agreement with people in a row of corpus.csv in words; empty if it is unknown."""
+    coefficient = row["agreement_coefficient"]
+    if not coefficient:
+        return ""
+    symbol = find_coefficient(coefficient).symbol
+    return f"{symbol} {format_coefficient(row['agreement'], coefficient)} on {row['agreement_on']}"
+
+
+def find_leading_metric(agreement: Mapping[str, float]) -> str:
+    """Return the metric that agrees best with people, or the first where none is known to.
+
+    Args:
+        agreement: by metric, in the order of tables; NaN where it is not known.
+    """
+    rated = {metric: value for metric, value in agreement.items() if not math.isnan(value)}
+    return max(rated, key=rated.__getitem__) if rated else next(iter(agreement))
+
+
+def score_verdict(
+    corpus: pd.DataFrame,
+    standings: Mapping[str, Sequence[Standing]],
+    styles: Mapping[str, MetricStyle],
+) -> str:
+    """Say which system is best by the metric that agrees best with people, and how many metrics put it first.
+
+    Args:
+        corpus: rows of corpus.csv with one set of references.
+        standings: of the systems, by metric in the order of tables.
+        styles: by metric.
+    """
+    records: Any = corpus.drop_duplicates("metric").to_dict("records")
+    row_by_metric = {row["metric"]: row for row in records}
+    metric = find_leading_metric({m: float(row_by_metric[m]["agreement"]) for m in standings})
+    places, style = standings[metric], styles[metric]
+    if not places:
+        return f"{style.label} has no score of these captions."
+    agreement = describe_agreement(row_by_metric[metric])
+    trusted = f", which agrees best with people ({agreement})" if agreement else ""
+    best = places[0].label
+    value = places[0].value if style.higher_is_better else -places[0].value
+    score = format_number(value, style.scale, style.decimals)
+    if len(places) == 1:
+        return (
+            f"{best or 'The captions'} reach{'es' * bool(best)} {score} by {style.label}{trusted}."
+        )
+    sentence = f"By {style.label}{trusted}, {best} is best ({score}){lead_words(places, 'system')}"
+    if len(standings) > 1:
+        n_first = sum(bool(places) and places[0].label == best for places in standings.values())
+        sentence += f"; {n_first} of {len(standings)} metrics put it first"
+    return f"{sentence}."

@@ -17,6 +17,7 @@ import pandas as pd
 
 from ...datasets.errors import InputError, unknown
 from ...datasets.reading.json_files import read_text
+from ..evaluation.headline import HEADLINE, find_headline
 from ..evaluation.judged_pairs import FLOOR_NOTES
 from ..evaluation.published_numbers import (
     COMPARED_CHOICES,
@@ -61,9 +62,9 @@ def written_table(
         InputError: where choices ask for another table, there are several runs, or the table is not as the run
             wrote it.
     """
-    (run, *others) = runs
+    (run, *other_runs) = runs
     name = {"markdown": "table.md", "latex": "table.tex"}.get(style, "")
-    if not name or others or has_appendix or choices != USUAL_CHOICES:
+    if not name or other_runs or has_appendix or choices != USUAL_CHOICES:
         raise InputError(
             f"{run.folder} is a run of captau {run.command}, which has a table of its own: name one such run, "
             "with style=markdown or style=latex, and output= if you like"
@@ -167,9 +168,14 @@ def _columns(
         raise InputError(f"{folder} has no correlations; captau bench makes a run that has")
     blocks = list(dict.fromkeys(key[:2] for key in sources_by_key))
     keys = list(sources_by_key)
+    coefficients = choices.coefficients
+    if coefficients == (HEADLINE,):
+        keys, coefficients = _headlines(sources_by_key), ()
+    elif not coefficients:
+        keys = [key for key in keys if key[3] in sources_by_key[key][1].coefficients]
     for index, option, chosen_names in (
         (2, "dimension", choices.dimensions),
-        (3, "coefficient", choices.coefficients),
+        (3, "coefficient", coefficients),
     ):
         known_names = list(dict.fromkeys(str(key[index]) for key in sources_by_key))
         for name in chosen_names:
@@ -185,13 +191,7 @@ def _columns(
         dataset, _, dimension, coefficient = key
         source, protocol = sources_by_key[key]
         data = source.run.run["data"][dataset]
-        over = data["title"] + (" (synthetic)" if data["synthetic"] else "")
-        other_protocols = [block[1] for block in blocks if block[0] == dataset]
-        over += "".join(
-            f", {name} {describe_choice(getattr(protocol, name))}"
-            for name, *values in zip(COMPARED_CHOICES, *other_protocols, strict=True)
-            if len(set(values)) > 1
-        )
+        protocols = [block[1] for block in blocks if block[0] == dataset]
         style = find_coefficient(coefficient)
         same = [k for k in keys if k[:2] == key[:2]]
         rated = {k[2] for k in same if not find_coefficient(k[3]).is_of_preferences}
@@ -204,11 +204,38 @@ def _columns(
             coefficient,
             protocol,
             data["revision"],
-            over,
+            _describe_dataset(data, protocol, protocols),
             prefix + style.symbol,
             prefix + style.latex,
         )
     return columns
+
+
+def _describe_dataset(
+    data: Mapping[str, Any], protocol: Protocol, protocols: Sequence[Sequence[Any]]
+) -> str:
+    """Return a dataset's title, with the choices of its protocol in which the dataset's protocols differ."""
+    return (
+        data["title"]
+        + " (synthetic)" * bool(data["synthetic"])
+        + "".join(
+            f", {name} {describe_choice(getattr(protocol, name))}"
+            for name, *values in zip(COMPARED_CHOICES, *protocols, strict=True)
+            if len(set(values)) > 1
+        )
+    )
+
+
+def _headlines(sources_by_key: Mapping[ColumnKey, tuple[NamedRun, Protocol]]) -> list[ColumnKey]:
+    """Return the column of each dataset's headline."""
+    keys: list[ColumnKey] = []
+    for block in dict.fromkeys(key[:2] for key in sources_by_key):
+        of_block = [key for key in sources_by_key if key[:2] == block]
+        source, protocol = sources_by_key[of_block[0]]
+        quoted = source.run.run["data"][block[0]].get("headline", "")
+        columns = ((key[2], key[3]) for key in of_block)
+        keys.append((*block, *find_headline(columns, protocol.coefficients, quoted)))
+    return keys
 
 
 def _without_clusters(columns: Iterable[ColumnKey], drafts: Sequence[RowDraft]) -> bool:
@@ -321,10 +348,12 @@ def _on_data(
         unit = (
             "preference pairs" if are_of_preferences(same["coefficient"]).all() else "data points"
         )
+        n_images = source.run.run.get("n_images", {}).get(column.dataset)
+        images = f" of {n_images:,} images" if n_images else ""
         notes.append(
-            f"{column.over}, revision {data['revision'][:12]}: {same['n_items'].max():,} items, "
+            f"{column.over}, revision {data['revision'][:12]}: {same['n_items'].max():,} items{images}, "
             f"{same['n_ratings'].max():,} {unit}; protocol {protocol.name}: {protocol.describe()}."
         )
         ours = same[~same["metric"].isin([*source.below["floors"], *source.below["ceilings"]])]
-        notes += level_notes(ours, labels, protocol.level)
+        notes += level_notes(ours, labels, protocol)
     return notes

@@ -46,10 +46,8 @@ class NamedRun:
         return row["dataset"], decides, row["dimension"], row["coefficient"]
 
     def protocol(self, row: Mapping[str, Any]) -> Protocol:
-        """The protocol of a row; run.json has it by dataset, or by a paper's table."""
-        protocols: dict[str, Any] = self.run.run["protocols"]
-        of_name = (p for p in protocols.values() if p["name"] == row["protocol"])
-        options = protocols.get(row["dataset"]) or next(of_name, None)
+        """The protocol of a row."""
+        options = self.run.find_protocol(row["dataset"], row["protocol"])
         if options is None or row["dataset"] not in self.run.run["data"]:
             raise InputError(
                 f"{self.run.folder}: run.json knows nothing of {row['dataset']}, {row['protocol']} in "

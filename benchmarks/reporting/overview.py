@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import pandas as pd
 
-from ..evaluation.wording import CORRECTION_LABELS, interval_words
+from ..evaluation.headline import find_headline, sort_by_headline
+from ..evaluation.wording import CORRECTION_LABELS, Standing, interval_words, metric_verdict
 from ..runs.tables import MISSING, ResultTable, format_coefficient
+from ..scoring.catalog import MetricStyle
 from ..scoring.protocol import Protocol
 from ..statistics.bootstrap import StatisticsOptions
 from ..statistics.coefficients.coefficient import are_of_preferences, find_coefficient
-from ..statistics.preferences import MEAN_DIMENSION
 from ..statistics.rating_table import CEILINGS
+from .corpus_score_tables import score_verdict
 from .run_parts import RunDataset, ScoredCaptions
 
 #: Metric, dimension and coefficient.
@@ -60,11 +61,11 @@ class Overview:
 
     @cached_property
     def leading_column(self) -> tuple[str, str]:
-        """The column by which metrics are sorted: the first; of accuracies, their mean."""
-        first = self.columns[0]
-        mean = (MEAN_DIMENSION, first[1])
-        is_part = find_coefficient(first[1]).is_of_preferences and mean in self.columns
-        return mean if is_part else first
+        """The column by which metrics are sorted: the dataset's headline."""
+        part = self.part
+        options = part.run.find_protocol(part.dataset, part.protocol) or {}
+        quoted = part.run.run.get("data", {}).get(part.dataset, {}).get("headline", "")
+        return find_headline(self.columns, options.get("coefficients", ()), quoted)
 
     @cached_property
     def has_several_dimensions(self) -> bool:
@@ -89,9 +90,9 @@ class Overview:
     def names(self) -> list[str]:
         """The metrics from the best to the worst, then floors and ceilings."""
         values = {m: self.value(m, self.leading_column) for m in self.part.metrics}
-        metrics = sorted(values, key=lambda m: math.inf if math.isnan(values[m]) else -values[m])
+        order = {metric: index for index, metric in enumerate(self.part.metrics)}
         return [
-            *metrics,
+            *sort_by_headline(values, order),
             *(m for m in dict.fromkeys(r[0] for r in self.row_by_key) if m not in values),
         ]
 
@@ -109,41 +110,23 @@ class Overview:
         return format_coefficient(self.value(metric, column), column[1])
 
     def verdict(self) -> str:
-        """Say in one sentence which metric is best, whether its lead is significant, and what people reach."""
-        column = self.leading_column
-        metrics = [
-            m
+        """Say in one sentence where the user's own metrics stand, or which agrees best with people."""
+        column = dimension, coefficient = self.leading_column
+        is_named = self.has_several_dimensions or find_coefficient(coefficient).is_of_preferences
+        standings = [
+            Standing(
+                self.part.label(m),
+                self.value(m, column),
+                self.ranks.get((m, *column)),
+                float(self.row_by_key[m, *column]["ci_low"]),
+                self.part.metric_kind(m) == "given",
+            )
             for m in self.names
-            if m in self.part.metrics and self.format_value(m, column) not in ("", MISSING)
+            if m in self.part.metrics and not math.isnan(self.value(m, column))
         ]
-        if not metrics:
-            return "No metric has a coefficient."
-        best = metrics[0]
-        interval = self._interval(best, column)
-        number = f"{self.head(column)} {self.format_value(best, column)}"
-        number += f", interval {interval}" if interval != MISSING else ""
-        sentence = f"{self.part.label(best)} agrees best with people ({number})"
-        low = float(self.row_by_key[best, *column]["ci_low"])
-        is_signed = find_coefficient(column[1]).is_signed
-        if is_signed and (self.value(best, column) <= 0 or low <= 0):
-            sentence = f"No metric agrees with people beyond chance; the best is {self.part.label(best)} ({number})"
-        clauses = [sentence]
-        if len(metrics) > 1:
-            second = f"{self.part.label(metrics[1])} ({self.format_value(metrics[1], column)})"
-            ranks = [self.ranks.get((m, *column)) for m in metrics[:2]]
-            result = "is significant" if ranks[0] != ranks[1] else "is not significant"
-            result = "was not tested for significance" if None in ranks else result
-            clauses.append(f"its lead over {second} {result}")
-        ceilings = {m: self.format_value(m, column) for m in CEILINGS}
-        humans = [
-            f"{value} ({self.part.label(m)})"
-            for m, value in ceilings.items()
-            if value not in ("", MISSING)
-        ]
-        clauses.append(
-            f"the human ceiling is {humans[0]}" if humans else "the data give no human ceiling"
-        )
-        return "; ".join(clauses) + "."
+        values = {self.part.label(m): self.value(m, column) for m in CEILINGS}
+        ceilings = {label: value for label, value in values.items() if not math.isnan(value)}
+        return metric_verdict(standings, coefficient, dimension if is_named else "", ceilings)
 
     def _interval(self, metric: str, column: tuple[str, str]) -> str:
         row = self.row_by_key.get((metric, *column))
@@ -230,54 +213,32 @@ class ScoreOverview:
         )
         return f"{n_images:,} captions{systems}{against}."
 
-    def best_systems(self, metric: str) -> list[str]:
-        """Return the system with the best score and those that share its rank, the best first."""
-        part = self.part
-        order = part.sort_systems(metric)
-        ranks = part.ranks.get(metric, {})
-        return [s for s in order if s == order[0] or ranks.get(s) == 1]
-
     def verdict(self) -> str:
         """Say in one sentence which system is best by the metric that agrees best with people."""
-        part = self.part
-        metric = part.leading_metric
-        label = part.label(metric)
-        agreement = part.describe_agreement(metric)
-        trusted = f", which agrees best with people ({agreement})" if agreement else ""
-        best = self.best_systems(metric)
-        if not best:
-            return f"{label} has no score of these captions."
-        score = part.format_score(part.rows[best[0], metric]["score"], metric)
-        if len(part.systems) == 1:
-            return f"{best[0]} scores {score} by {label}{trusted}."
-        sentence = f"By {label}{trusted}, {best[0]} is best ({score})"
-        if metric not in part.ranks:
-            sentence += "; its lead was not tested for significance"
-        elif len(best) == 1:
-            sentence += ", significantly ahead of every other system"
-        else:
-            sentence += f", but its lead over {' and '.join(best[1:])} is not significant"
-        leaders = Counter(names[0] for m in part.metrics if (names := self.best_systems(m)))
-        if len(part.metrics) > 1:
-            sentence += f"; {leaders[best[0]]} of {len(part.metrics)} metrics put it first"
-        return f"{sentence}."
+        styles = {spec: MetricStyle(**style) for spec, style in self.part.styles.items()}
+        return score_verdict(self.part.corpus, self.part.standings, styles)
 
     def table(self) -> tuple[ResultTable, set[tuple[int, int]]]:
         """Return metrics as rows and systems as columns; and which cells are the best or tied with it."""
         part = self.part
-        has_agreement = any(part.describe_agreement(m) for m in part.metrics)
+        has_agreement = any(part.agreement.values())
         rows: list[tuple[str, list[str]]] = []
         best: set[tuple[int, int]] = set()
         for row, metric in enumerate(part.metrics):
             cells = [self._cell(system, metric) for system in part.systems]
-            cells += [part.describe_agreement(metric) or MISSING] if has_agreement else []
+            cells += [part.agreement[metric] or MISSING] if has_agreement else []
             rows.append((part.label(metric), cells))
             if len(part.systems) > 1:
-                best |= {(row, part.systems.index(s)) for s in self.best_systems(metric)}
+                places = part.standings[metric]
+                best |= {
+                    (row, part.systems.index(s.label))
+                    for s in places
+                    if s is places[0] or s.rank == 1
+                }
         notes: list[str] = []
         if best:
             tied = ""
-            if part.ranks:
+            if len(part.differences):
                 correction = CORRECTION_LABELS[part.statistics.correction]
                 tied = (
                     " and those that share its rank: they do not differ significantly (paired bootstrap over images, "

@@ -159,7 +159,7 @@ def agreement_charts(part: RunDataset) -> Iterator[Chart]:
     if all(
         not RatingTable.from_ratings(part.ratings, part.items.index, d).n_items for d in part.scales
     ):
-        raise UnavailableChart("no item has two ratings, which agreement is of")
+        raise UnavailableChart("agreement needs items with two ratings; there are none")
 
 
 def _dots(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,13 +17,14 @@ from ...datasets.preferences import PREFERENCE_COLUMNS
 from ...datasets.schema import RATING_COLUMNS, Scale
 from ..evaluation.judged_pairs import FLOORS
 from ..evaluation.threshold_curves import Conjunction
+from ..evaluation.wording import Standing
 from ..runs.finished_run import FinishedRun
 from ..runs.results import BLAME_COLUMNS
-from ..runs.tables import format_coefficient, format_number
+from ..runs.tables import format_number
 from ..statistics.bootstrap import StatisticsOptions
-from ..statistics.coefficients.coefficient import find_coefficient
-from ..statistics.intervals import p_value_column, rank_clusters
+from ..statistics.intervals import p_value_column
 from ..statistics.rating_table import CEILINGS
+from .corpus_score_tables import describe_agreement, find_leading_metric, rank_by_score
 
 #: The kinds of charts of datasets, with their titles.
 CHART_TITLES = {
@@ -169,8 +169,8 @@ class RunDataset(RunPart):
 
     @cached_property
     def correlations(self) -> pd.DataFrame:
-        """The run's, of this part."""
-        frame = self.run.correlations
+        """The run's that tables print, of this part."""
+        frame = self.run.printed_correlations
         in_part = (frame["dataset"] == self.dataset) & (frame["protocol"] == self.protocol)
         return frame[in_part].reset_index(drop=True)
 
@@ -320,7 +320,8 @@ class ScoredCaptions(RunPart):
 
     @property
     def leading_position(self) -> int:
-        return self.metrics.index(self.leading_metric)
+        agreement = {m: float(self.rows[self.systems[0], m]["agreement"]) for m in self.metrics}
+        return self.metrics.index(find_leading_metric(agreement))
 
     @property
     def file_words(self) -> tuple[str, ...]:
@@ -356,46 +357,27 @@ class ScoredCaptions(RunPart):
         return rows.assign(p=rows[p_value_column(self.statistics.correction)])
 
     @cached_property
-    def ranks(self) -> dict[str, dict[str, int]]:
-        """The rank of each system by metric; systems that share a rank do not differ significantly."""
-        ranks: dict[str, dict[str, int]] = {}
-        for metric, rows in self.differences.groupby("metric", sort=False):
-            pairs = zip(rows["system_a"], rows["system_b"], rows["p"], strict=True)
-            p_values = {frozenset((a, b)): float(p) for a, b, p in pairs}
-            values = {s: self.oriented_score(s, str(metric)) for s in self.systems}
-            ranks[str(metric)] = rank_clusters(values, p_values, 1 - self.statistics.level)
-        return ranks
-
-    def oriented_score(self, system: str, metric: str) -> float:
-        """Return a corpus score whose sign makes more better."""
-        sign = 1 if self.styles[metric]["higher_is_better"] else -1
-        return sign * float(self.rows[system, metric]["score"])
-
-    def sort_systems(self, metric: str) -> list[str]:
-        """Return the systems with a score, the best first."""
-        scores = {s: self.oriented_score(s, metric) for s in self.systems}
-        return sorted((s for s in scores if not math.isnan(scores[s])), key=lambda s: -scores[s])
+    def standings(self) -> dict[str, list[Standing]]:
+        """The systems with a score by metric, the best first; equal ranks do not differ significantly."""
+        return {
+            metric: rank_by_score(
+                self.corpus[self.corpus["metric"] == metric],
+                self.differences[self.differences["metric"] == metric],
+                self.statistics,
+                higher_is_better=self.styles[metric]["higher_is_better"],
+            )
+            for metric in self.metrics
+        }
 
     def format_score(self, value: float, metric: str) -> str:
         """Return a score as tables print it."""
         style = self.styles[metric]
         return format_number(value, style["scale"], style["decimals"])
 
-    def describe_agreement(self, metric: str) -> str:
-        """Return a metric's correlation with people, such as `τ_c 43.9 on flickr8k_expert`; empty if unknown."""
-        row = self.rows[self.systems[0], metric]
-        if not row["agreement_coefficient"]:
-            return ""
-        name = row["agreement_coefficient"]
-        text = f"{find_coefficient(name).symbol} {format_coefficient(row['agreement'], name)}"
-        return f"{text} on {row['agreement_on']}"
-
-    @property
-    def leading_metric(self) -> str:
-        """The metric that agrees best with people, or the first where none is known to."""
-        agreement = {m: float(self.rows[self.systems[0], m]["agreement"]) for m in self.metrics}
-        rated = [m for m in self.metrics if not math.isnan(agreement[m])]
-        return max(rated, key=lambda m: agreement[m]) if rated else self.metrics[0]
+    @cached_property
+    def agreement(self) -> dict[str, str]:
+        """The metrics' agreement with people in words, such as `τ_c 43.9 on flickr8k_expert`; empty if unknown."""
+        return {m: describe_agreement(self.rows[self.systems[0], m]) for m in self.metrics}
 
 
 def run_parts(

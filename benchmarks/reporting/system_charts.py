@@ -29,7 +29,7 @@ from .score_charts import make_violin_chart
 def corpus_charts(part: ScoredCaptions) -> Iterator[Chart]:
     """Make for each metric a chart of the systems' corpus scores, the best system first."""
     for metric in part.metrics:
-        order = part.sort_systems(metric)
+        order = [s.label for s in part.standings[metric]]
         if order:
             yield _corpus_chart(part, metric, order)
 
@@ -82,7 +82,7 @@ def difference_charts(part: ScoredCaptions) -> Iterator[Chart]:
             scale, decimals = style["scale"], style["decimals"]
             yield make_difference_chart(
                 rows.rename(columns={"system_a": "a", "system_b": "b"}),
-                {system: system for system in part.sort_systems(metric)},
+                {s.label: s.label for s in part.standings[metric]},
                 (scale, decimals),
                 1 - part.statistics.level,
                 name=slug("significance", *part.file_words, metric),
@@ -127,8 +127,11 @@ def system_figure(systems: pd.DataFrame) -> dict[str, bytes]:
         figure, axes = make_panels(len(panels), 2, 5, 0.35 * tallest + 1)
         for axis, (names, panel) in zip(axes, panels, strict=True):
             heights = range(len(panel))
-            axis.hlines(heights, panel["ci_low"], panel["ci_high"])
-            axis.plot(panel["value"], heights, "o")
+            low, high, value = (
+                panel[c].where(np.isfinite(panel[c])) for c in ("ci_low", "ci_high", "value")
+            )
+            axis.hlines(heights, low, high)
+            axis.plot(value, heights, "o")
             axis.set_yticks(heights, panel["system"])
             axis.invert_yaxis()
             axis.locator_params(axis="x", nbins=5)

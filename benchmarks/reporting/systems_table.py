@@ -177,7 +177,8 @@ def _cell(
             continue
         score = part.rows[system, metric]
         value, low, high = (float(score[name]) for name in ("score", "ci_low", "ci_high"))
-        rank = part.ranks.get(metric, {}).get(system) if has_ranks else None
+        ranks = {standing.label: standing.rank for standing in part.standings[metric]}
+        rank = ranks.get(system) if has_ranks else None
         cell = PrintedNumber(part.format_score(value, metric), value, rank=rank)
         if intervals == "none" or math.isnan(low):
             return cell

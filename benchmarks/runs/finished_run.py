@@ -57,6 +57,8 @@ _FIELD_TYPES: Mapping[str, tuple[type, ...]] = {
     "protocols.*.systems": (list, *_NONE),
     "protocols.*.systems.*": _TEXT,
     "protocols.*.split": (*_TEXT, *_NONE),
+    "n_images": (dict,),
+    "n_images.*": (int,),
     "signatures": (dict,),
     "signatures.*": _TEXT,
     "data": (dict,),
@@ -65,6 +67,7 @@ _FIELD_TYPES: Mapping[str, tuple[type, ...]] = {
     "data.*.revision!": _TEXT,
     "data.*.title!": _TEXT,
     "data.*.synthetic!": (bool,),
+    "data.*.headline": _TEXT,
     "data.*.files": (dict,),
     "data.*.files.*": _TEXT,
     "data.*.licence": _TEXT,
@@ -96,6 +99,9 @@ _FIELD_TYPES: Mapping[str, tuple[type, ...]] = {
     "missing": (dict,),
     "missing.*": (dict,),
     "missing.*.*": _TEXT,
+    "left_out": (dict,),
+    "left_out.*": (dict,),
+    "left_out.*.message!": _TEXT,
     "measures": _TEXT,
     "unfinished": (list,),
     "unfinished.*": _TEXT,
@@ -159,6 +165,26 @@ class FinishedRun:
     def correlations(self) -> pd.DataFrame:
         """Columns `CORRELATION_COLUMNS`; an empty note is an empty text."""
         return self._table("correlations.csv", CORRELATION_COLUMNS)
+
+    def find_protocol(self, dataset: str, name: str) -> Mapping[str, Any] | None:
+        """Return the options of a protocol, which run.json has by dataset, or by a paper's table; None for an unknown one."""
+        protocols: dict[str, Any] = self.run.get("protocols", {})
+        return protocols.get(dataset) or next(
+            (options for options in protocols.values() if options["name"] == name), None
+        )
+
+    @cached_property
+    def printed_correlations(self) -> pd.DataFrame:
+        """The correlations of the coefficients that the protocols name; others stand in the file alone."""
+        frame = self.correlations
+        is_printed = [
+            (options := self.find_protocol(dataset, protocol)) is None
+            or coefficient in options["coefficients"]
+            for dataset, protocol, coefficient in zip(
+                frame["dataset"], frame["protocol"], frame["coefficient"], strict=True
+            )
+        ]
+        return frame[is_printed].reset_index(drop=True)
 
     @cached_property
     def scores(self) -> pd.DataFrame:
@@ -347,15 +373,15 @@ def read_runs(folders: Sequence[Path]) -> list[FinishedRun]:
     Raises:
         InputError: as `read_run` does, or where a run is not of the first one's kind.
     """
-    first, *others = (read_run(folder) for folder in folders)
-    for run in others:
+    first, *other_runs = (read_run(folder) for folder in folders)
+    for run in other_runs:
         kinds = (first.has_correlations, first.has_corpus_scores)
         if (run.has_correlations, run.has_corpus_scores) != kinds:
             raise InputError(
                 f"{run.folder} is a run of captau {run.command}, which has other results than {first.folder}, one of "
                 f"captau {first.command}; name runs with the same kind of results"
             )
-    return [first, *others]
+    return [first, *other_runs]
 
 
 def check_same_data(runs: Sequence[FinishedRun]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import json
+import logging
 import os
 import re
 from collections.abc import Callable
@@ -14,6 +15,8 @@ from typing import Protocol, TypeVar
 
 from ...datasets.errors import InputError
 from ...datasets.paths import expand_home
+
+logger = logging.getLogger(__name__)
 
 DEFAULT_FOLDER = Path("results") / "runs"
 #: The files of runs whose run.json does not name them, those that sweeps gather first; captau 0.1 wrote such.
@@ -105,6 +108,28 @@ def _sweep(folder: Path, name: str = ".+") -> None:
         match = re.fullmatch(rf"\.{name}\.(\d+)\.tmp", path.name)
         if match and not is_process_alive(int(match.group(1))):
             path.unlink(missing_ok=True)
+
+
+def find_run(text: str) -> Path:
+    """Return the folder of a run; `last` is the newest finished one below the default folder, `./last` a folder of that name.
+
+    Raises:
+        InputError: if no folder is named, or the last one is asked for and there is none.
+    """
+    if not text:
+        raise InputError("the option run=… is needed; see --help")
+    if text != "last":
+        return expand_home(text)
+    if not (folders := list_runs()):
+        raise InputError(f"there is no finished run in {DEFAULT_FOLDER}; name one with run=DIR")
+    logger.info("run=%s", folders[0])
+    return folders[0]
+
+
+def list_runs() -> list[Path]:
+    """List the folders of finished runs below the default folder, the newest first."""
+    files = DEFAULT_FOLDER.glob(f"*/{RUN_FILE}")
+    return [f.parent for f in sorted(files, key=lambda f: (f.stat().st_mtime_ns, f), reverse=True)]
 
 
 class OutputFolder:

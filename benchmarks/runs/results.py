@@ -45,6 +45,10 @@ CORPUS_COLUMNS = (
     *("system", "references", "metric", "score", "ci_low", "ci_high", "n_images"),
     *("agreement", "agreement_coefficient", "agreement_on", "note"),
 )
+OVERVIEW_COLUMNS = (
+    *("metric", "dataset", "dimension", "coefficient"),
+    *("value", "ci_low", "ci_high", "rank", "note"),
+)
 RANK_COLUMNS = ("dataset", "dimension", "coefficient", "metric", "rank")
 SIGNIFICANCE_COLUMNS = (
     "dataset",

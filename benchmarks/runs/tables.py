@@ -10,7 +10,7 @@ import csv
 import io
 import math
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from html import escape
 from typing import TYPE_CHECKING
@@ -20,11 +20,11 @@ import pandas as pd
 from ..statistics.coefficients.coefficient import find_coefficient
 
 if TYPE_CHECKING:
-    from rich.table import Table as RichTable
+    from rich.console import Group
 
 MISSING = "–"
-#: How many cells of a narrow terminal are left to the labels, frame included.
-LABEL_ROOM = 16
+#: How many cells of a narrow terminal are left to the labels.
+LABEL_ROOM = 12
 
 
 @dataclass(frozen=True)
@@ -39,8 +39,11 @@ class ResultTable:
         rows: label and cells; a cell is a formatted text, `MISSING` where there is none.
         notes: lines below it.
         numeric: whether the cells are numbers, which stand to the right.
-        spare: which columns go where a terminal is too narrow for all.
+        spare: groups of columns that go where a terminal is too narrow for all, the first group first.
         own_labels: labels of the user's own metrics.
+        verdict: a sentence that says what the table shows, above the notes.
+        details: columns that commands print only with `details=true`.
+        is_detail: whether that holds for the whole table.
     """
 
     title: str
@@ -50,8 +53,11 @@ class ResultTable:
     latex_columns: list[str] = field(default_factory=list[str])
     notes: list[str] = field(default_factory=list[str])
     numeric: bool = True
-    spare: tuple[int, ...] = ()
+    spare: tuple[tuple[int, ...], ...] = ()
     own_labels: frozenset[str] = frozenset()
+    verdict: str = ""
+    details: tuple[int, ...] = ()
+    is_detail: bool = False
 
     def _repr_html_(self) -> str:
         """Return the table as a notebook shows it."""
@@ -74,6 +80,33 @@ class ResultTable:
             columns=list(map(change, table.columns)),
             rows=[(change(label), list(map(change, cells))) for label, cells in table.rows],
             notes=list(map(change, table.notes)),
+            verdict=change(table.verdict),
+        )
+
+    @property
+    def lines_below(self) -> list[str]:
+        """The verdict, if there is one, and the notes."""
+        return [self.verdict] * bool(self.verdict) + self.notes
+
+    def without_columns(self, hidden: Collection[int]) -> ResultTable:
+        """Return the table without some columns, without rows that have no other cells, and without their notes."""
+        shown = [index for index in range(len(self.columns)) if index not in hidden]
+        heads = {self.columns[index] for index in hidden} - {self.columns[index] for index in shown}
+        rows = [
+            (label, cells) for label, cells in self.rows if any(cells[index] for index in shown)
+        ]
+        heads |= {label for label, _ in self.rows} - {label for label, _ in rows}
+        new_index = {index: number for number, index in enumerate(shown)}
+        return replace(
+            self,
+            columns=[self.columns[index] for index in shown],
+            rows=[(label, [cells[index] for index in shown]) for label, cells in rows],
+            latex_columns=[self.latex_columns[index] for index in shown if self.latex_columns],
+            notes=[note for note in self.notes if note.partition(": ")[0] not in heads],
+            spare=tuple(
+                tuple(new_index[i] for i in group if i in new_index) for group in self.spare
+            ),
+            details=tuple(new_index[index] for index in self.details if index in new_index),
         )
 
     def with_note(self, note: str) -> ResultTable:
@@ -115,7 +148,7 @@ def markdown_of(table: ResultTable, *, is_escaped: bool = False) -> str:
     for label, cells in table.rows:
         text = " | ".join(map(escape_text, (label, *cells)))
         lines.append(f"| {text} |" + " |" * (len(table.columns) - len(cells)))
-    lines += [f"\n{escape_text(note)}" for note in table.notes]
+    lines += [f"\n{escape_text(note)}" for note in table.lines_below]
     return "\n".join(lines)
 
 
@@ -131,7 +164,7 @@ def latex_of(table: ResultTable) -> str:
         table.title,
         "l" + ("r" if table.numeric else "l") * len(heads),
         [latex_row([latex_escape(table.corner), *heads]), r"    \midrule", *rows],
-        [rf"  \par\footnotesize {latex_escape(note)}" for note in table.notes],
+        [rf"  \par\footnotesize {latex_escape(note)}" for note in table.lines_below],
     )
 
 
@@ -189,7 +222,7 @@ def html_of(table: ResultTable) -> str:
 
     head = row("th", table.corner, table.columns)
     body = "".join(row("td", label, cells) for label, cells in table.rows)
-    notes = "<br>".join(map(escape, table.notes))
+    notes = "<br>".join(map(escape, table.lines_below))
     notes = f"<p><small>{notes}</small></p>" if notes else ""
     caption = f'<caption style="text-align:left"><b>{escape(table.title)}</b></caption>'
     return f"<table>{caption}<thead>{head}</thead><tbody>{body}</tbody></table>{notes}"
@@ -229,54 +262,111 @@ def csv_lines(rows: Iterable[Sequence[str]]) -> str:
     return buffer.getvalue()
 
 
-def rich_of(table: ResultTable, width: int | None = None) -> RichTable:
-    """Return the table for the terminal; where it is narrow, labels and heads fold, and numbers stay whole.
+def rich_of(table: ResultTable, width: int | None = None) -> Group:
+    """Return the table for the terminal, with the verdict and the notes below it in the terminal's width.
 
-    Heads fold between words where the words fit. Cells are `Text`, because rich takes brackets within a str for markup.
+    Where it is narrow, labels and heads fold, and numbers stay whole. Cells are `Text`, because rich takes brackets
+    within a str for markup.
 
     Args:
         table: the table.
-        width: of the terminal, in cells; the spare columns, and the notes that explain them, go where the numbers
-            do not fit into it.
+        width: of the terminal, in cells; spare columns, and the notes that explain them, go where the others' numbers
+            and words do not fit into it.
     """
+    from rich.console import Group
     from rich.table import Table as RichTable
     from rich.text import Text
 
     table = table.with_marks()
-    notes = table.notes
-    rich_table = RichTable(title=Text(table.title), title_justify="left", caption_justify="left")
-    widest = [
-        max((Text(cells[index]).cell_len for _, cells in table.rows), default=0)
-        for index in range(len(table.columns))
-    ]
-    visible = range(len(table.columns))
-    # Each column has three cells of frame, and the labels want some room as well.
-    if width is not None and sum(widest) + 3 * len(widest) + LABEL_ROOM > width and table.spare:
-        visible = [index for index in visible if index not in table.spare]
-        hidden = dict.fromkeys(table.columns[index] for index in table.spare)
-        notes = [note for note in notes if note.partition(": ")[0] not in hidden]
-        notes += [f"No room for {', '.join(hidden)}: see table.md, or widen the terminal."]
+    if width is not None:
+        table = _fit_columns(table, width)
+    numbers, words = _widest_cells(table), _widest_words(table)
+    whole_heads = [max(cell, _width(head)) for cell, head in zip(words, table.columns, strict=True)]
     # Fixed widths: rich may widen columns with least widths until the table is wider than the terminal.
-    heads = {index: Text(table.columns[index]) for index in visible}
-    of_heads = {i: max(widest[i], head.cell_len) for i, head in heads.items()}
-    of_words = {i: max([widest[i], *map(len, h.plain.split())]) for i, h in heads.items()}
-    fixed_widths = dict[int, int]()
-    for widths in (of_words, of_heads):
-        if width is not None and sum(widths.values()) + 3 * len(widths) + LABEL_ROOM <= width:
-            fixed_widths = widths if table.numeric else {}
-    rich_table.caption = Text("\n".join(notes)) if notes else None
+    fixed_widths: list[int] = []
+    for widths in (words, whole_heads):
+        if width is not None and _least_width(table, widths) <= width and table.numeric:
+            fixed_widths = widths
+    rich_table = RichTable()
     rich_table.add_column(Text(table.corner), overflow="fold")
-    for index in visible:
+    for index, head in enumerate(table.columns):
         rich_table.add_column(
-            heads[index],
+            Text(_fold_head(head, fixed_widths[index]) if fixed_widths else head),
             justify="right" if table.numeric else "left",
             overflow="fold",
-            width=fixed_widths.get(index),
-            min_width=widest[index] if table.numeric else None,
+            width=fixed_widths[index] if fixed_widths else None,
+            min_width=numbers[index] if table.numeric else None,
         )
     for label, cells in table.rows:
-        rich_table.add_row(Text(label), *(Text(cells[index]) for index in visible))
-    return rich_table
+        rich_table.add_row(Text(label), *map(Text, cells))
+    parts = [Text(table.title, style="italic"), rich_table]
+    parts += [Text(table.verdict, style="bold")] if table.verdict else []
+    return Group(*parts, *map(Text, table.notes))
+
+
+def _fit_columns(table: ResultTable, width: int) -> ResultTable:
+    """Return the table without the spare columns that have no room, and with a note on them."""
+    hidden: list[int] = []
+    fitted = table
+    for group in table.spare:
+        if _least_width(fitted, _widest_words(fitted)) <= width:
+            break
+        hidden += group
+        fitted = table.without_columns(hidden)
+    heads = dict.fromkeys(table.columns[i] for i in sorted(hidden))
+    missing_heads = ", ".join(head for head in heads if head not in fitted.columns)
+    if not missing_heads:
+        return fitted
+    return fitted.with_note(
+        f"The terminal is too narrow for {missing_heads}: widen it, or see table.md."
+    )
+
+
+def _width(text: str) -> int:
+    """Return how many cells of a terminal a text takes."""
+    from rich.cells import cell_len
+
+    return cell_len(text)
+
+
+def _least_width(table: ResultTable, widths: Sequence[int]) -> int:
+    """Return the width of a table whose columns have these; long labels fold."""
+    labels = max(_width(label) for label in (table.corner, *(r[0] for r in table.rows)))
+    # Each column has three cells of frame, and the table one more.
+    return 1 + min(labels, LABEL_ROOM) + 3 + sum(widths) + 3 * len(widths)
+
+
+def _widest_cells(table: ResultTable) -> list[int]:
+    columns = range(len(table.columns))
+    return [max((_width(cells[i]) for _, cells in table.rows), default=0) for i in columns]
+
+
+def _widest_words(table: ResultTable) -> list[int]:
+    """Return the width of each column whose head is folded between words."""
+    return [
+        max([cell, *map(_width, _words(head))])
+        for cell, head in zip(_widest_cells(table), table.columns, strict=True)
+    ]
+
+
+def _words(head: str) -> list[str]:
+    """Split a head where it may be folded: after blanks, hyphens and underscores."""
+    return re.split(r"(?<=[-_])(?=\w\w)|\s+", head)
+
+
+def _fold_head(head: str, width: int) -> str:
+    """Break a head into lines of a width."""
+    lines = [""]
+    end = 0
+    for word in _words(head):
+        start = head.index(word, end)
+        gap = head[end:start]
+        end = start + len(word)
+        if lines[-1] and _width(lines[-1] + gap + word) > width:
+            lines.append(word)
+        else:
+            lines[-1] += gap + word
+    return "\n".join(lines)
 
 
 _LATEX = {

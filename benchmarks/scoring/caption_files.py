@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain, islice
@@ -10,7 +11,8 @@ from typing import Any
 
 from ...datasets.caption_texts import replace_surrogates
 from ...datasets.errors import InputError
-from ...datasets.reading.json_files import JsonSource, field, texts
+from ...datasets.reading.cells import parse_references
+from ...datasets.reading.json_files import JsonSource, field
 from ...datasets.reading.table import read_table
 
 
@@ -22,9 +24,13 @@ class CaptionFileForm:
     description: str
 
 
-RESULTS = CaptionFileForm("entry", "COCO results, an object image id → caption, JSON lines or CSV")
+RESULTS = CaptionFileForm(
+    "entry", "COCO results, an object image id → caption, JSON lines or a table"
+)
 ANNOTATIONS = CaptionFileForm(
-    "annotation", "COCO annotations, an object image id → captions, JSON lines or CSV"
+    "annotation",
+    "COCO annotations, an object image id → captions, a list or JSON lines of objects with image_id and references, "
+    "or a table",
 )
 
 #: Among so many members of an object stand `image_id` and `caption`, where it is a line of JSON lines.
@@ -58,21 +64,23 @@ def read_candidates(path: Path) -> CandidateFile:
     Raises:
         InputError: where `read_systems` does, or there are several systems.
     """
-    candidates, *others = read_systems(path).values()
-    if others:
-        raise InputError(f"{path}: captions of {1 + len(others)} systems, where one is expected")
+    candidates, *other_systems = read_systems(path).values()
+    if other_systems:
+        raise InputError(
+            f"{path}: captions of {1 + len(other_systems)} systems, where one is expected"
+        )
     return candidates
 
 
 def read_systems(path: Path, content: bytes | None = None) -> dict[str, CandidateFile]:
-    """Read COCO results, an object image id → caption, or JSON lines or CSV with `image_id` and `caption`.
+    """Read COCO results, an object image id → caption, or JSON lines or a table with `image_id` and `caption`.
 
     Args:
         path: the file.
-        content: what to read instead, no CSV; the path is then its name.
+        content: what to read instead, no table; the path is then its name.
 
     Returns:
-        The captions by system. Only CSV can have a column `system`; without it, the one key is empty.
+        The captions by system. Only a table can have a column `system`; without it, the one key is empty.
 
     Raises:
         InputError: where it is none of them, or a system has two captions of one image.
@@ -96,16 +104,17 @@ def read_systems(path: Path, content: bytes | None = None) -> dict[str, Candidat
 
 
 def read_references(path: Path, content: bytes | None = None) -> ReferenceFile:
-    """Read COCO caption annotations, an object image id → captions, or JSON lines or CSV with `references`.
+    """Read COCO caption annotations, an object image id → captions, or objects or a table with `references`.
 
-    CSV may have a column `caption` instead, with a row for each reference.
+    A table may have a column `caption` instead, with a row for each reference. An image may come several times if its
+    references are the same, as in the items of a `CaptionSet`.
 
     Args:
         path: the file.
-        content: what to read instead, no CSV; the path is then its name.
+        content: what to read instead, no table; the path is then its name.
 
     Raises:
-        InputError: where it is none of them.
+        InputError: where it is none of them, or an image comes with two lists of references.
     """
     source = JsonSource(path, content)
     annotated: dict[str, list[str]] = {}
@@ -113,12 +122,16 @@ def read_references(path: Path, content: bytes | None = None) -> ReferenceFile:
     for kind, where, _, row in _rows(source, "references", ANNOTATIONS):
         image_id = image_key(row, where)
         if kind == "annotation" or (kind == "cells" and "caption" in row):
-            caption = replace_surrogates(field(row, "caption", str, where))
-            annotated.setdefault(image_id, []).append(caption)
-        elif image_id in references:
-            raise InputError(f"{where}: image '{image_id}' has a line already; keep one")
+            caption = field(row, "caption", str, where)
+            annotated.setdefault(image_id, []).extend(parse_references([caption], where, "caption"))
         else:
-            references[image_id] = tuple(map(replace_surrogates, texts(row, "references", where)))
+            # A text as an object's member would be the caption of a file of candidates.
+            kinds = list if kind == "member" else (list, str)
+            cell = field(row, "references", kinds, where)
+            if references.setdefault(image_id, read := parse_references(cell, where)) != read:
+                raise InputError(
+                    f"{where}: image '{image_id}' has other references in an earlier row; keep one list"
+                )
     references |= {image_id: tuple(captions) for image_id, captions in annotated.items()}
     if not references:
         raise InputError(f"{source.name}: it contains no references")
@@ -140,7 +153,7 @@ def _rows(
     Raises:
         InputError: where the file is of another form.
     """
-    if source.is_file and source.path.suffix.lower() in (".csv", ".tsv"):
+    if source.is_file and source.path.suffix.lower() in (".csv", ".tsv", ".parquet"):
         yield from _table_rows(source.path, content_field)
         return
     pieces = source.read()
@@ -153,7 +166,9 @@ def _rows(
     annotated = False
     number = 0
     for kind, line, value in chain(head, pieces):
-        if kind == form.entry:  # the usual one
+        if kind == form.entry or (
+            kind == "entry" and type(value) is dict and content_field in value
+        ):
             yield kind, f"{source.name}:{line}: {kind} {number}", line, value
             number += 1
         elif kind == "line":
@@ -172,7 +187,7 @@ def _rows(
 
 
 def _table_rows(path: Path, content_field: str) -> Iterator[tuple[str, str, int, Any]]:
-    """Yield the rows of a CSV or TSV file as `_rows` does, of the kind `cells`.
+    """Yield the rows of a CSV, TSV or Parquet file as `_rows` does, of the kind `cells`.
 
     Raises:
         InputError: where it is malformed, or has no column of images or texts.
@@ -188,7 +203,7 @@ def _table_rows(path: Path, content_field: str) -> Iterator[tuple[str, str, int,
         columns["system"] = table.filled("system")
     for row, where in enumerate(table.places):
         cells = {name: column[row] for name, column in columns.items()}
-        yield "cells", where, int(where.rpartition(":")[2]), cells
+        yield "cells", where, int(re.split("[: ]", where)[-1]), cells
 
 
 def _member(source: JsonSource, line: int, member: Any, content_field: str) -> tuple[str, int, Any]:

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
+from pathlib import Path
 from typing import Any
 
 import yaml
 
 from ...conf import group, own_files, shipped_names
 from ...datasets import registry
-from ...datasets.errors import InputError, unknown
+from ...datasets.errors import InputError, MissingFileError, unknown
+from ...datasets.reading.source_files import is_here
 from ...metrics.base import Metric
-from ...metrics.registry import find_metric_name, metric, metric_names, registered_name
+from ...metrics.external import load_metric, tell_apart
+from ...metrics.external import metric as make_metric
+from ...metrics.registry import find_metric_name, metric_names, registered_name
+from ...metrics.registry import metric as parse_metric
+from ...metrics.spec_text import spell_out
 from .protocol import Protocol
 
 _CONF = "captau.conf"
@@ -114,45 +120,64 @@ def metric_style(instance: Metric) -> MetricStyle:
     )
 
 
-def resolve_metrics(selection: Any) -> tuple[Metric, ...]:
-    """Return metrics from names, specs, suites and `Metric` objects, each once, in the given order.
+def resolve_metrics(selection: Any, *, loads_code: bool = True) -> tuple[Metric, ...]:
+    """Return metrics from suites and whatever `external.metric` takes, each once, in the given order.
+
+    Args:
+        selection: one, or several.
+        loads_code: whether Python code that specs name is loaded, without which a class stands as a function.
 
     Raises:
         InputError: on an unknown name, an empty list, or two different metrics of one name.
     """
-    entries: Any = [selection] if isinstance(selection, str | Metric) else selection or []
-    if not isinstance(entries, Iterable) or isinstance(entries, Mapping):
-        raise InputError(
-            f"metrics is {selection!r}; suites or metrics are expected, as metrics=[cider]"
-        )
-    suites = group("suite")
     by_spec: dict[str, Metric] = {}
-    for entry in entries:
-        if isinstance(entry, Metric):
-            instances = [entry]
-        elif not isinstance(entry, str):
-            raise InputError(
-                f"metrics: '{entry}' is not a metric; quote it: metrics=[\"cider(df=F)\"]"
-            )
-        elif entry.strip() in suites:
-            instances = [metric(name) for name in read_config("suite", entry.strip())["metrics"]]
-        elif find_metric_name(entry.partition("(")[0].strip()) is None:
-            raise unknown("metric or suite", entry.partition("(")[0], [*metric_names(), *suites])
-        else:
-            instances = [metric(entry)]
-        for instance in instances:
-            if by_spec.setdefault(instance.spec, instance) != instance:
-                raise InputError(f"metrics: two different metrics are called '{instance.spec}'")
+    instances: list[Metric] = []
+    for entry in _entries_of(selection):
+        for instance in _metrics_of(entry, loads_code=loads_code):
+            if instance in instances:
+                continue
+            instances.append(instance)
+            named = tell_apart(instance, by_spec) if instance.spec in by_spec else instance
+            by_spec[named.spec] = named
     if not by_spec:
-        raise InputError("metrics is empty; name a suite or metrics, such as metrics=[cider]")
+        raise InputError("metrics is empty; name a suite or metrics, such as metrics=cider")
     return tuple(by_spec.values())
+
+
+def _entries_of(selection: Any) -> list[Any]:
+    if isinstance(selection, str | Metric) or callable(selection):
+        return [selection]
+    if not isinstance(selection, Iterable | None) or isinstance(selection, Mapping):
+        raise InputError(
+            f"metrics is {selection!r}; suites or metrics are expected, as metrics=cider"
+        )
+    return list(selection or ())
+
+
+def _metrics_of(entry: Any, *, loads_code: bool) -> list[Metric]:
+    """Return the metrics of a suite, or one metric."""
+    if not isinstance(entry, str):
+        if not isinstance(entry, Metric) and not callable(entry):
+            raise InputError(
+                f"metrics: '{entry}' is not a metric; quote what has brackets: 'metrics=cider(df=FILE)'"
+            )
+        return [make_metric(entry)]
+    suites = group("suite")
+    specs = [entry]
+    if entry.strip() in suites:
+        specs = read_config("suite", entry.strip())["metrics"]
+    elif find_metric_name(name := spell_out(entry).partition("(")[0].strip()) is None:
+        if name.endswith(".py"):
+            raise InputError(f"metrics={name}: name a function or class in it, as {name}:FUNCTION")
+        raise unknown("metric or suite", name, [*metric_names(), *suites])
+    metrics = [parse_metric(spec) for spec in specs]
+    return [load_metric(metric) for metric in metrics] if loads_code else metrics
 
 
 def optional_specs(selection: Any) -> frozenset[str]:
     """Return the specs of metrics that only suites name, of the entries that `resolve_metrics` takes."""
-    entries: Any = [selection] if isinstance(selection, str | Metric) else selection or []
     suites = group("suite")
-    named = [e for e in entries if not isinstance(e, str) or e.strip() not in suites]
+    named = [e for e in _entries_of(selection) if not isinstance(e, str) or e.strip() not in suites]
     by_name = {m.spec for m in resolve_metrics(named)} if named else set[str]()
     return frozenset({m.spec for m in resolve_metrics(selection)} - by_name)
 
@@ -160,6 +185,74 @@ def optional_specs(selection: Any) -> frozenset[str]:
 def dataset_names() -> list[str]:
     """List all datasets, sorted: those of the registry and those of one's own files."""
     return sorted({*registry.names(), *own_files("dataset")})
+
+
+#: Datasets that `dataset=` takes together: the mission's seven, and those of which papers on metrics print numbers.
+DATASET_SETS: dict[str, tuple[str, ...]] = {
+    "core": (
+        *("flickr8k_expert", "cocog", "flickrg", "iicr16k"),
+        *("caption_quality", "capeval1k", "thumb"),
+    ),
+    "classic": (
+        *("flickr8k_expert", "flickr8k_cf", "composite", "pascal50s"),
+        *("thumb", "capeval1k", "nebula"),
+    ),
+}
+#: The name that stands for all datasets that are in the data folder.
+HERE = "here"
+SET_NAMES = (*DATASET_SETS, HERE)
+#: Datasets that are parts of another one, which counts in their stead where it is here.
+_PARTS = {"composite": ("composite_8k", "composite_30k", "composite_coco")}
+#: Scores in place of ratings, which only `captau reproduce` reads.
+_NOT_JUDGED = ("fleur",)
+
+
+def expand_sets(names: Iterable[str]) -> tuple[list[str], list[str]]:
+    """Return datasets' names with those of sets spelt out, each once, and those that a set names alone; `here` is one of these."""
+    names = list(names)
+    with_files = (
+        n for n in dataset_names() if n not in own_files("dataset") and n not in _NOT_JUDGED
+    )
+    sets = DATASET_SETS
+    if HERE in names:
+        sets = sets | {HERE: tuple(n for n in with_files if registry.card(n).sources)}
+    expanded = dict.fromkeys(n for name in names for n in sets.get(name, (name,)))
+    optional = [name for name in expanded if name not in names]
+    return list(expanded), [*optional, *(name for name in names if name == HERE)]
+
+
+def leave_out_absent(
+    names: Sequence[str], optional: Collection[str], root: Path | None
+) -> tuple[list[str], list[str]]:
+    """Return the datasets that can be read, and those of a set that are not here; `here` asks for none.
+
+    Args:
+        names: of datasets.
+        optional: those of them that a set names alone.
+        root: the data folder; None for the usual one.
+
+    Raises:
+        InputError: where another one is not here, or all that a set names are not.
+    """
+    folder = registry.data_root(root)
+    own_names = own_files("dataset")
+    absent = [n for n in names if n not in own_names and not is_here(folder, registry.card(n))]
+    named_absent = [name for name in absent if name not in optional]
+    if len(named_absent) == 1:
+        registry.load(named_absent[0], root)  # raises the error that names the file
+    if named_absent or (absent and len(absent) == len(names)):
+        raise MissingFileError(
+            f"not in the data folder {folder}: {describe_absent(named_absent or absent)}"
+        )
+    present = [name for name in names if name not in absent]
+    parts = {part for dataset in present for part in _PARTS.get(dataset, ())} & set(optional)
+    reported = [] if HERE in optional else absent
+    return [name for name in present if name not in parts], reported
+
+
+def describe_absent(absent: Sequence[str]) -> str:
+    """Name datasets that are not here, and the command that gets them."""
+    return f"{', '.join(absent)}; captau data fetch dataset={','.join(absent)} gets them, or says where they are"
 
 
 def choices_of(group_name: str) -> list[str]:

@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from ...datasets.errors import InputError
-from ...metrics.base import Floats, Metric, start_programs
+from ...metrics.base import Floats, Metric
 from ...metrics.registry import metric
 from ...metrics.rows import Rows
 from ...metrics.text.spice.metric import compute_figures
@@ -81,7 +81,8 @@ class COCOEvalCap:
             )
         )
         metrics = {name: metric(method) for name, method in _METHODS.items()}
-        start_programs(list(metrics.values()))
+        for instance in metrics.values():
+            instance.start()
         results: dict[Metric, tuple[float, Floats]] = {}
 
         def score_metric(instance: Metric) -> None:

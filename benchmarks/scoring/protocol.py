@@ -17,11 +17,11 @@ import pandas as pd
 
 from ...datasets.caption_texts import (
     NORMALISATIONS,
+    OwnReferences,
     find_own_references,
-    leave_out_copies,
     normalise_items,
 )
-from ...datasets.errors import InputError, unknown
+from ...datasets.errors import InputError, Lack, LackingError, unknown
 from ...datasets.reading.source_files import way_to_get_split
 from ...datasets.schema import CaptionSet
 from ...metrics.base import Metric
@@ -123,8 +123,8 @@ class Protocol:
         level: which data points are correlated: all (`pooled`), those of each image or system, with the mean over
             these (`by_image`, `by_system`), or the systems' means (`system`).
         own_references: what happens to captions that are among their own references (`datasets.caption_texts` has
-            the rule): they stay (`keep`), are left out with their preferences (`drop`), or are scored without that
-            reference (`leave_out`).
+            the rule): they stay (`keep`), are left out with their preferences (`drop`), are scored without that
+            reference (`leave_out`), or all captions of the image are (`leave_out_image`, Hessel et al. 2021, Table 3).
         normalise: the text rule of `datasets.caption_texts` for captions and references, or `none`.
         ties: how ties of preferences count: `half`, `drop` or `calibrated`
             (`statistics.preferences.judge_differences`).
@@ -186,7 +186,7 @@ class Protocol:
         "only rows of these systems",
         words="captions are those of {value}",
         type=Any,
-        takes="[..]",
+        takes="A,B",
     )
     split: str | None = choice(
         None,
@@ -229,11 +229,13 @@ class Protocol:
     own_references: str = choice(
         "keep",
         "how captions that are one of their image's references are treated: keep, drop (the "
-        "caption), leave_out (that reference)",
-        values=("keep", "drop", "leave_out"),
+        "caption), leave_out (that reference), leave_out_image (that reference, for every caption of "
+        "the image)",
+        values=("keep", "drop", "leave_out", "leave_out_image"),
         words={
             "drop": "captions that are one of their image's references are left out",
             "leave_out": "no caption is scored against a reference that it is a copy of",
+            "leave_out_image": "no caption is scored against a reference of which a caption of the image is a copy",
         },
         is_later=True,
     )
@@ -411,21 +413,26 @@ class Protocol:
 
         Raises:
             InputError: on an unknown system, split or dimension, where nothing is left, or where
-                `own_references=leave_out` leaves an item without references.
+                `own_references` leaves an item without references.
         """
         items = self.select_rows(caption_set)
         where = f"dataset {caption_set.name}"
         if self.own_references != "keep":
             items = self._without_own_references(items, where)
         if level_column(self.level) == "system" and items["system"].isna().any():
-            raise InputError(
+            raise LackingError(
+                Lack.SYSTEM,
                 f"{where}: protocol.level={self.level} needs the system of every item, and it is not "
-                f"known"
+                f"known",
             )
         for dimension in self.dimension:
             if dimension not in caption_set.dimensions:
-                known = [*caption_set.dimensions, *caption_set.preferences["dimension"].unique()]
-                raise unknown(f"dimension of {where}", dimension, dict.fromkeys(known))
+                dimensions = [
+                    *caption_set.dimensions,
+                    *caption_set.preferences["dimension"].unique(),
+                ]
+                error = unknown(f"dimension of {where}", dimension, dict.fromkeys(dimensions))
+                raise LackingError(Lack.DIMENSION, str(error))
         weights = self._weights(caption_set, items, self.dimension[:1])
         items = normalise_items(items, self.normalise)
         return items.assign(weight=weights).reset_index(drop=True)
@@ -442,15 +449,18 @@ class Protocol:
             available = sorted({s for s in items["system"] if isinstance(s, str)})
             for system in self.systems:
                 if system not in available:
-                    raise unknown(f"system of {where}", system, available)
+                    error = unknown(f"system of {where}", system, available)
+                    raise LackingError(Lack.SYSTEM, str(error))
             items = items[items["system"].isin(self.systems)]
         if self.split is not None:
             available = sorted({s for s in caption_set.items["split"] if isinstance(s, str)})
             if self.split in caption_set.missing_splits:
                 remedy = way_to_get_split(caption_set.card, self.split)
-                raise InputError(f"{where}: no item belongs to the split '{self.split}'{remedy}")
+                message = f"{where}: no item belongs to the split '{self.split}'{remedy}"
+                raise LackingError(Lack.SPLIT, message)
             if self.split not in available:
-                raise unknown(f"split of {where}", self.split, available)
+                error = unknown(f"split of {where}", self.split, available)
+                raise LackingError(Lack.SPLIT, str(error))
             items = items[items["split"] == self.split]
         if items.empty:
             raise InputError(
@@ -459,13 +469,17 @@ class Protocol:
             )
         return items
 
+    def find_own_references(self, items: pd.DataFrame) -> OwnReferences:
+        """Mark the items whose caption is one of their references, and find the references that are left."""
+        return find_own_references(items, of_image=self.own_references == "leave_out_image")
+
     def _without_own_references(self, items: pd.DataFrame, where: str) -> pd.DataFrame:
         """Leave out the items that are copies of references, or these references."""
-        copies = find_own_references(items)
+        copies = self.find_own_references(items)
         excluded = copies.is_copy if self.own_references == "drop" else copies.is_single
         if excluded.all():
             raise InputError(
-                f"{where}: every caption is one of its references, so that "
+                f"{where}: every caption is one of its references, or has no other, so that "
                 f"protocol.own_references={self.own_references} leaves nothing"
             )
         if self.own_references == "drop":
@@ -473,11 +487,11 @@ class Protocol:
         if excluded.any() and self.undefined != "drop":
             first = items["item_id"].iloc[int(np.argmax(excluded))]
             raise InputError(
-                f"{where}: {excluded.sum():,} captions have no reference but copies of themselves, first '{first}', and "
-                f"protocol.own_references=leave_out leaves them none; protocol.undefined=drop leaves "
-                f"them out, protocol.own_references=drop all copies"
+                f"{where}: protocol.own_references={self.own_references} leaves {excluded.sum():,} captions without "
+                f"references, first '{first}'; protocol.undefined=drop leaves them out, "
+                f"protocol.own_references=drop all copies"
             )
-        references = pd.Series(leave_out_copies(items), index=items.index, dtype=object)
+        references = pd.Series(copies.other_references, index=items.index, dtype=object)
         return items.assign(references=references)[~excluded]
 
     def check_equal_weights(

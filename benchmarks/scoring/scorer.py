@@ -15,7 +15,8 @@ import pandas as pd
 
 from ...datasets.cores import count_cores
 from ...datasets.errors import InputError
-from ...metrics.base import Floats, Metric, start_programs
+from ...metrics.base import Floats, Metric
+from ...metrics.external import PythonFunction
 from ...metrics.registry import metric as metric_of
 from ...metrics.rows import Rows
 from ..runs.progress_bar import StepProgress
@@ -83,12 +84,12 @@ class Scorer:
 
     def path(self, metric: Metric, store: ScoreStore) -> ScoreLocation | None:
         """Return the location of this metric's scores in the store; None where it does not store them."""
-        if store.root is None or not metric.is_cacheable:
+        if store.root is None or not _is_stored(metric):
             return None
         return store.path(self.dataset, metric.spec, self._key(metric))
 
     def _compute(self, metric: Metric) -> Floats:
-        if "references" not in metric.needs:
+        if not _may_read_references(metric):
             return metric.score(self.rows)
         columns: list[Floats] = []
         for parts in self._reference_passes():
@@ -188,6 +189,21 @@ class Scorer:
         return self._digests[columns]
 
 
+def _may_read_references(metric: Metric) -> bool:
+    """Tell whether the protocol chooses a metric's references, which one that does not say what it needs may read."""
+    if isinstance(metric, PythonFunction) and metric.takes_items:
+        return True
+    says_needs = any("needs" in vars(c) for c in type(metric).__mro__ if c is not Metric)
+    return "references" in metric.needs or not says_needs
+
+
+def _is_stored(metric: Metric) -> bool:
+    """Tell whether scores are stored, for which the signature has to change with the code that computes them."""
+    outside = [c for c in type(metric).__mro__ if not c.__module__.startswith("captau.")]
+    is_signed = type(metric) not in outside or any("distributions" in vars(c) for c in outside)
+    return metric.is_cacheable and is_signed
+
+
 def metric_caveats(metrics: Sequence[Metric], items: pd.DataFrame) -> dict[str, str]:
     """Return the caveats of correlations of metrics on these items, by spec.
 
@@ -215,7 +231,9 @@ def score_all(
         InputError: of the first metric that fails.
     """
     paths = {m: scorer.path(m, store) for m in metrics}
-    start_programs([m for m, path in paths.items() if path is None or not path.is_file()])
+    for metric, path in paths.items():
+        if path is None or not path.is_file():
+            metric.start()  # a Java takes a while
     scores: dict[str, Floats] = {}
     companion_scores: dict[str, Floats] = {}
 
@@ -226,8 +244,8 @@ def score_all(
                 companion_scores[spec] = scorer.score(metric_of(spec), store, companion=True)
 
     longest = [m for m in metrics if m.takes_longest]
-    others = [m for m in metrics if not m.takes_longest]
-    jobs = [partial(one, metric) for metric in [*others[:1], *longest, *others[1:]]]
+    other_metrics = [m for m in metrics if not m.takes_longest]
+    jobs = [partial(one, metric) for metric in [*other_metrics[:1], *longest, *other_metrics[1:]]]
     run_side_by_side(lambda job: job(), [*jobs, measure_beside] if measure_beside else jobs)
     requested = {m.spec: scores[m.spec] for m in metrics}
     companions = {spec: companion_scores[spec] for m in metrics for spec in m.companions}

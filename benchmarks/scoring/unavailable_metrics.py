@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
-from ...datasets.errors import InputError
+from ...datasets.errors import Lack, LackingError
 from ...datasets.schema import CaptionSet
 from ...metrics.base import Metric, Unavailability
 from ...metrics.rows import Rows
@@ -25,7 +25,11 @@ UnavailableMetrics = Mapping[Metric, Unavailability]
 
 
 def find_unavailable(
-    metrics: Sequence[Metric], items: pd.DataFrame, *, needs_one: bool = True
+    metrics: Sequence[Metric],
+    items: pd.DataFrame,
+    *,
+    needs_one: bool = True,
+    is_one_of_several: bool = False,
 ) -> dict[Metric, Unavailability]:
     """Return those metrics that cannot be computed for these items, with the reasons.
 
@@ -33,22 +37,26 @@ def find_unavailable(
         metrics: all that are requested.
         items: as metrics take them.
         needs_one: whether there is nothing to do without a metric.
+        is_one_of_several: whether the run has other datasets, see `Metric.find_unavailability`.
 
     Raises:
-        InputError: where that leaves none, and one is needed.
+        LackingError: where that leaves none, and one is needed.
     """
     rows = Rows.from_items(items)
     reasons = {
         metric: reason
         for metric in metrics
-        if (reason := metric.find_unavailability(rows)) is not None
+        if (reason := metric.find_unavailability(rows, is_one_of_several=is_one_of_several))
+        is not None
     }
     if needs_one and metrics and len(reasons) == len(metrics):
         specs_by_reason = _group_by_reason(reasons)
         if len(reasons) == 1:
-            raise InputError(f"metric {metrics[0].spec} {reasons[metrics[0]]}")
+            message = f"metric {metrics[0].spec} {reasons[metrics[0]]}"
+            raise LackingError(Lack.METRICS, message)
         texts = [f"{', '.join(specs)}: {reason}" for reason, specs in specs_by_reason.items()]
-        raise InputError(f"none of the metrics can be computed: {'. '.join(texts)}")
+        message = f"none of the metrics can be computed: {'. '.join(texts)}"
+        raise LackingError(Lack.METRICS, message)
     return reasons
 
 
@@ -76,13 +84,19 @@ def describe_reasons(missing: UnavailableMetrics) -> dict[str, str]:
     return {metric.spec: str(reason) for metric, reason in missing.items()}
 
 
-def make_unavailable_rows(correlations: pd.DataFrame, missing: UnavailableMetrics) -> pd.DataFrame:
-    """Make a row for each missing metric and each coefficient of the others: NaN, with the reason."""
-    columns = ["dataset", "protocol", "dimension", "coefficient"]
-    groups = correlations[columns].drop_duplicates().to_dict("records")
+def make_unavailable_rows(
+    dataset: str,
+    protocol: str,
+    columns: Sequence[tuple[str, str]],
+    missing: UnavailableMetrics,
+) -> pd.DataFrame:
+    """Make a row for each missing metric and each dimension and coefficient: NaN, with the reason."""
     return make_correlations(
         {
-            **{str(k): v for k, v in row.items()},
+            "dataset": dataset,
+            "protocol": protocol,
+            "dimension": dimension,
+            "coefficient": coefficient,
             "metric": metric.spec,
             "value": np.nan,
             "n_items": 0,
@@ -91,7 +105,7 @@ def make_unavailable_rows(correlations: pd.DataFrame, missing: UnavailableMetric
             "note": missing_note(reason),
         }
         for metric, reason in missing.items()
-        for row in groups
+        for dimension, coefficient in columns
     )
 
 

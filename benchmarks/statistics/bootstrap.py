@@ -26,7 +26,9 @@ from ...datasets.errors import InputError, unknown
 from .remarks import Note, Remarked, remark
 from .weighted_pairs import Floats, Ints, Statistic
 
-INTERVALS = ("percentile", "bca", "fisher", "none")
+#: The intervals by resampling images.
+RESAMPLED_INTERVALS = ("expanded", "percentile", "bca")
+INTERVALS = (*RESAMPLED_INTERVALS, "fisher", "none")
 CORRECTIONS = ("holm", "bh", "none")
 #: Tests of the difference of two metrics; see `significance`.
 TESTS = ("bootstrap", "permutation", "williams", "mcnemar")
@@ -39,6 +41,8 @@ BLOCK = 64
 MAX_REPLICATES = 1_000_000
 #: The jackknife leaves out one image at a time, or one of so many groups of images.
 JACKKNIFE_GROUPS = 1000
+#: With fewer images intervals cover less often than they say, see docs/statistics.md.
+MIN_IMAGES = 10
 #: With more than this share of undefined replicates there is no interval.
 MAX_UNDEFINED_SHARE = 0.1
 
@@ -48,7 +52,7 @@ class StatisticsOptions:
     """Options `statistics.*`.
 
     Attributes:
-        interval: `percentile` or `bca` (bootstrap over images), `fisher` (formulas:
+        interval: `expanded`, `percentile` or `bca` (bootstrap over images), `fisher` (formulas:
             Fisher's of Pearson's r, Wilson's of accuracy), or `none`, which leaves rank clusters out as well.
         replicates: of the bootstrap and of permutation tests.
         level: the share of intervals that shall cover; 1 - level is the level of tests.
@@ -63,7 +67,7 @@ class StatisticsOptions:
         InputError: on a value that makes no sense.
     """
 
-    interval: str = "percentile"
+    interval: str = "expanded"
     replicates: int = 1000
     level: float = 0.95
     seed: int = 0
@@ -96,7 +100,7 @@ class StatisticsOptions:
     @property
     def uses_resampling(self) -> bool:
         """Say whether images are drawn at all."""
-        return self.interval in ("percentile", "bca")
+        return self.interval in RESAMPLED_INTERVALS
 
 
 @dataclass(frozen=True)
@@ -215,6 +219,7 @@ def statistic_intervals(
     replicates: Floats,
     n_units: int,
     options: StatisticsOptions,
+    min_units: Sequence[int] | None = None,
 ) -> list[Interval]:
     """Return the interval of each value of a statistic.
 
@@ -223,32 +228,40 @@ def statistic_intervals(
         values: of the sample itself, shape (n_values,).
         replicates: shape (n_values, replicates), from `resample`.
         n_units: the number of images.
-        options: `interval` is `percentile` or `bca`.
+        options: their kind of interval; it resamples.
+        min_units: of each value, as `resampling_interval` takes it; None for the usual number.
     """
     bca = options.interval == "bca"
     jackknives = jackknife(statistic, n_units) if bca else [None] * len(values)
     return [
-        resampling_interval(float(value), row, options, left_out)
-        for value, row, left_out in zip(values, replicates, jackknives, strict=True)
+        resampling_interval(float(value), row, n_units, options, left_out, least)
+        for value, row, left_out, least in zip(
+            values, replicates, jackknives, min_units or [MIN_IMAGES] * len(values), strict=True
+        )
     ]
 
 
 def resampling_interval(
     value: float,
     replicates: Floats,
+    n_units: int,
     options: StatisticsOptions,
     left_out: Floats | None = None,
+    min_units: int = MIN_IMAGES,
 ) -> Interval:
-    """Return the interval of a value from its replicates.
+    """Return the interval of a value from its replicates, whoever drew them.
 
-    Percentile: the quantiles of the replicates. BCa (Efron 1987): their places moved by the bias,
-    from the share of replicates below the value, and by the acceleration, from the jackknife.
+    Percentile: the quantiles of the replicates. Expanded (Hesterberg 2015): quantiles further out, see
+    `expand_tail`. BCa (Efron 1987): the places of quantiles moved by the bias, from the share of replicates below
+    the value, and by the acceleration, from the jackknife.
 
     Args:
         value: of the sample itself; NaN has no interval.
         replicates: shape (replicates,); undefined ones are left out and counted.
-        options: `interval` is `percentile` or `bca`.
+        n_units: the number of images that each replicate draws.
+        options: the level and kind of interval; it resamples.
         left_out: its jackknife values, for `bca`.
+        min_units: the number of images below which a remark warns of the interval.
     """
     if np.isnan(value):
         return Interval()
@@ -257,6 +270,8 @@ def resampling_interval(
     if counts["n_undefined"] > MAX_UNDEFINED_SHARE * len(replicates):
         return Interval(remarks=(remark(Note.TOO_FEW_REPLICATES, **counts),))
     tails = np.array([(1 - options.level) / 2, (1 + options.level) / 2])
+    if options.interval == "expanded":
+        tails = expand_tail(tails, n_units)
     if options.interval == "bca":
         if left_out is None:
             raise ValueError("BCa needs the jackknife's values")
@@ -265,8 +280,52 @@ def resampling_interval(
             side = "above" if value < defined.min() else "below"
             return Interval(remarks=(remark(Note.ONE_SIDED_REPLICATES, side=side),))
     low, high = np.quantile(defined, tails)
-    note = (remark(Note.UNDEFINED_REPLICATES, **counts),) if counts["n_undefined"] else ()
-    return Interval(float(low), float(high), remarks=note)
+    remarks = [remark(Note.UNDEFINED_REPLICATES, **counts)] if counts["n_undefined"] else []
+    if n_units < min_units:
+        remarks.append(remark(Note.FEW_IMAGES, n_images=n_units, min_images=min_units))
+    return Interval(float(low), float(high), remarks=tuple(remarks))
+
+
+def expand_tail(share: float | Floats, n_units: int) -> Floats:
+    """Return the share of replicates beyond which a share of samples lies (Hesterberg 2015).
+
+    Replicates of n units vary less than samples do, as a variance with divisor n is less than one with n - 1, and
+    as a normal distribution has lighter tails than Student's t with n - 1 degrees of freedom. So the normal quantile of
+    the share gives way to Student's, times √(n / (n - 1)).
+
+    Args:
+        share: of one tail, from 0 to 1.
+        n_units: the number of images, from 2 on.
+    """
+    quantile = scipy.special.stdtrit(n_units - 1, share)
+    return scipy.special.ndtr(np.sqrt(n_units / (n_units - 1)) * quantile)
+
+
+def narrow_tail(share: float | Floats, n_units: int) -> Floats:
+    """Return the share of samples in a tail that holds a share of replicates: the inverse of `expand_tail`."""
+    quantile = scipy.special.ndtri(share) / np.sqrt(n_units / (n_units - 1))
+    return scipy.special.stdtr(n_units - 1, quantile)
+
+
+def two_sided_p_value(differences: Floats, n_units: int, options: StatisticsOptions) -> float:
+    """Return the p-value of a difference by its replicates; NaN where too many are undefined.
+
+    Twice the share of replicates, the sample itself among them, on the smaller side of 0; with expanded intervals,
+    the share of samples that it stands for.
+
+    Args:
+        differences: of the replicates, shape (replicates,).
+        n_units: the number of images that each replicate draws.
+        options: the kind of interval.
+    """
+    defined = differences[~np.isnan(differences)]
+    if len(defined) < (1 - MAX_UNDEFINED_SHARE) * len(differences):
+        return float("nan")
+    smaller = min((defined <= 0).sum(), (defined >= 0).sum())
+    share = (float(smaller) + 1) / (len(defined) + 1)
+    if options.interval == "expanded":
+        share = float(narrow_tail(share, n_units))
+    return min(1.0, 2 * share)
 
 
 def _bca_tails(value: float, replicates: Floats, tails: Floats, left_out: Floats) -> Floats:

@@ -12,6 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
 from .weighted_pairs import Floats, Ints
@@ -32,15 +33,22 @@ ELO_START = 1000.0
 
 @dataclass(frozen=True)
 class Strengths:
-    """Fits of several samples.
+    """Fits of several samples, at their limit where the likelihood grows with the strengths without end.
 
     Attributes:
-        values: log strengths with mean 0, shape (n_systems, n_samples); NaN where there is no maximum.
-        tie: ν of `davidson` or θ of `rao_kupper`, shape (n_samples,).
+        differences: the row's log strength less the column's, shape (n_systems, n_systems, n_samples): infinite where
+            one is above the other without bound, NaN where the comparisons do not tell.
+        tie: ν of `davidson` or θ of `rao_kupper`, shape (n_samples,); NaN without a maximum.
     """
 
-    values: Floats
+    differences: Floats
     tie: Floats
+
+    @property
+    def values(self) -> Floats:
+        """Log strengths with mean 0, shape (n_systems, n_samples); NaN below one without bound and above another."""
+        with np.errstate(invalid="ignore"):
+            return self.differences.mean(axis=1)
 
 
 def fit_strengths(
@@ -48,9 +56,10 @@ def fit_strengths(
 ) -> Strengths:
     """Fit strengths to samples of comparisons by maximum likelihood, with Newton's method.
 
-    Without a maximum a sample's strengths are NaN: where the systems can be parted into two groups of which one never
-    wins or ties against the other (Ford 1957), and where ties grow with the strengths for ever, as of two systems of
-    which one never wins.
+    Where systems can be parted into two groups of which one never wins or ties against the other (Ford 1957), the
+    other's strengths are infinite in comparison, and each group is fitted by itself, with the same parameter of ties.
+    Where ties grow with the strengths for ever, as of two systems of which one never wins, the signs of such
+    differences follow from the wins and ties alone, see `_order_of_ties`.
 
     Args:
         wins: how often the row's system beats the column's, shape (n_systems, n_systems, n_samples).
@@ -63,23 +72,53 @@ def fit_strengths(
     """
     if model not in TIE_MODELS:
         raise ValueError(f"no model '{model}'")
-    n_systems, _, n_samples = wins.shape
-    has_maximum = np.array(
-        [_is_strongly_connected(wins[:, :, i] + ties[:, :, i]) for i in range(n_samples)]
+    wins, ties = (np.moveaxis(counts, 2, 0) for counts in (wins, ties))
+    reaches = _close(wins + ties > 0)
+    is_mutual = reaches & reaches.transpose(0, 2, 1)
+    likelihood = (_Davidson if model == "davidson" else _RaoKupper)(
+        np.where(is_mutual, wins, 0.0), np.where(is_mutual, ties, 0.0), is_mutual
     )
-    values = np.full((n_systems, n_samples), np.nan)
-    tie = np.full(n_samples, np.nan)
-    if has_maximum.any():
-        fit = _Davidson if model == "davidson" else _RaoKupper
-        likelihood = fit(
-            np.moveaxis(wins[:, :, has_maximum], 2, 0), np.moveaxis(ties[:, :, has_maximum], 2, 0)
-        )
-        values[:, has_maximum], tie[has_maximum] = likelihood.maximise(start)
-    return Strengths(values, tie)
+    values, tie = likelihood.maximise(start)
+    differences = np.where(is_mutual, values[:, :, None] - values[:, None, :], np.nan)
+    if (is_endless := np.isnan(tie)).any():
+        order = _order_of_ties(wins[is_endless], ties[is_endless])
+        differences[is_endless] = np.where(is_mutual[is_endless], order, np.nan)
+    index = np.arange(wins.shape[1])
+    differences[:, index, index] = 0.0
+    differences[reaches & ~is_mutual] = np.inf
+    differences[reaches.transpose(0, 2, 1) & ~is_mutual] = -np.inf
+    return Strengths(np.moveaxis(differences, 0, 2), tie)
 
 
-def _is_strongly_connected(beats: Floats) -> bool:
-    return connected_components(beats > 0, directed=True, connection="strong")[0] == 1
+def _close(beats: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Say which systems lead to which others by a chain of wins and ties, shape (n_samples, n, n); each to itself."""
+    n_systems = beats.shape[1]
+    reaches = beats | np.eye(n_systems, dtype=bool)
+    for k in range(n_systems):
+        reaches |= reaches[:, :, k, None] & reaches[:, k, None, :]
+    return reaches
+
+
+def _order_of_ties(wins: Floats, ties: Floats) -> Floats:
+    """Return infinite differences of strengths where the likelihood grows with strengths and ties without end.
+
+    Along such a direction, in units of the logarithm of the ties' parameter, a win parts two systems by 1 or more, and a
+    tie by 1 at most. A difference is infinite where all directions give it one sign: where the shortest chain of
+    these bounds is negative.
+
+    Args:
+        wins, ties: as in `fit_strengths`, shape (n_samples, n_systems, n_systems).
+
+    Returns:
+        Infinite or NaN, of the same shape.
+    """
+    bounds = np.where(ties > 0, 1.0, np.inf)
+    bounds[wins > 0] = -1.0
+    for k in range(bounds.shape[1]):
+        bounds = np.minimum(bounds, bounds[:, :, k, None] + bounds[:, k, None, :])
+    is_above = bounds < 0
+    order = np.where(is_above, np.inf, np.nan)
+    return np.where(is_above.transpose(0, 2, 1), np.where(is_above, np.nan, -np.inf), order)
 
 
 def find_groups(comparisons: Floats) -> list[list[int]]:
@@ -100,6 +139,7 @@ class _Model:
     Args:
         wins: how often the row's system beats the column's, shape (n_samples, n_systems, n_systems).
         ties: how often the two tie, symmetric, of the same shape.
+        is_mutual: whether two systems are of one group, whose strengths have mean 0, of the same shape.
 
     Attributes:
         n: the number of comparisons of each sample, shape (n_samples,).
@@ -111,8 +151,8 @@ class _Model:
     no_ties: float
     tie_start: float
 
-    def __init__(self, wins: Floats, ties: Floats) -> None:
-        self.wins, self.ties = wins, ties
+    def __init__(self, wins: Floats, ties: Floats, is_mutual: NDArray[np.bool_]) -> None:
+        self.wins, self.ties, self.is_mutual = wins, ties, is_mutual
         self.n = (wins + wins.transpose(0, 2, 1) + ties).sum(axis=(1, 2)) / 2
         self.has_ties = ties.any(axis=(1, 2))
 
@@ -136,13 +176,15 @@ class _Model:
             start: the fit of one similar sample, to begin with.
 
         Returns:
-            Shapes (n_systems, n_samples) and (n_samples,); NaN where there is no maximum.
+            Shapes (n_samples, n_systems) and (n_samples,); NaN where there is no maximum.
         """
         n_samples, n_systems, _ = self.wins.shape
         strengths = np.zeros((n_samples, n_systems))
         tie = np.where(self.has_ties, self.tie_start, self.no_ties)
         if start is not None and np.isfinite(start.values[:, 0]).all():
+            group_sizes = self.is_mutual.sum(axis=2)
             strengths += start.values[:, 0]
+            strengths -= (self.is_mutual @ strengths[:, :, None])[:, :, 0] / group_sizes
             # 0 is Davidson's ν, and 1 Rao and Kupper's θ, of a sample without ties.
             if (start_tie := float(start.tie[0])) not in (0.0, 1.0):
                 tie = np.where(self.has_ties, np.log(start_tie), self.no_ties)
@@ -162,14 +204,13 @@ class _Model:
         gradient, curvature = self._newton(strengths, tie)
         is_maximum = np.abs(gradient).max(axis=1) <= TOLERANCE * self.n
         is_maximum &= np.linalg.eigvalsh(curvature)[:, 0] > MIN_INFORMATION
-        strengths -= strengths.mean(axis=1, keepdims=True)
         strengths[~is_maximum] = np.nan
-        return strengths.T, np.where(is_maximum, np.exp(tie), np.nan)
+        return strengths, np.where(is_maximum, np.exp(tie), np.nan)
 
     def _newton(self, strengths: Floats, tie: Floats) -> tuple[Floats, Floats]:
-        """Return `gradient` without its free directions: the mean strength, and ties of samples that have none."""
+        """Return `gradient` without its free directions: groups' mean strengths, and ties of samples that have none."""
         gradient, curvature = self.gradient(strengths, tie)
-        curvature[:, :-1, :-1] += 1.0
+        curvature[:, :-1, :-1] += self.is_mutual
         gradient[~self.has_ties, -1] = 0.0
         curvature[~self.has_ties, -1, :] = curvature[~self.has_ties, :, -1] = 0.0
         curvature[~self.has_ties, -1, -1] = 1.0
@@ -298,8 +339,8 @@ def compare_orders(x: Floats, y: Floats, weights: Floats) -> dict[str, Floats]:
     x, y = (np.where(weights > 0, side, 0.0) for side in (x, y))
     i, j = np.triu_indices(len(x), 1)
     pairs = weights[i] * weights[j]
-    sign_x, sign_y = np.sign(x[i] - x[j]), np.sign(y[i] - y[j])
     with np.errstate(all="ignore"):
+        sign_x, sign_y = np.sign(x[i] - x[j]), np.sign(y[i] - y[j])
         tau = (pairs * sign_x * sign_y).sum(axis=0) / np.sqrt(
             (pairs * sign_x**2).sum(axis=0) * (pairs * sign_y**2).sum(axis=0)
         )

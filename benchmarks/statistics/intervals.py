@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -67,40 +68,52 @@ def fill_corrected_p_values(table: pd.DataFrame, by: Sequence[str]) -> pd.DataFr
 def rank_clusters(
     values: Mapping[str, float], p_values: Mapping[frozenset[str], float], alpha: float
 ) -> dict[str, int]:
-    """Return the rank clusters that WMT prints (mt-metrics-eval's definition).
+    """Return the rank clusters that WMT prints (mt-metrics-eval's definition), of metrics tested against one another.
 
     From the best metric down, a metric that is significantly worse than one of the present rank begins a
-    new rank. Metrics that share a rank do not differ significantly.
+    new rank. Metrics that share a rank were tested, and do not differ significantly.
 
     Args:
         values: each metric's coefficient; an undefined one has no rank.
-        p_values: of every two metrics, two-sided and corrected.
+        p_values: of every two metrics, two-sided and corrected; NaN where no test ran, see `cluster_ranks`.
         alpha: the p-value up to which a difference is significant.
     """
     defined = {metric: value for metric, value in values.items() if not np.isnan(value)}
     ordered = sorted(defined, key=lambda metric: -defined[metric])
+    matrix = np.full((len(ordered), len(ordered)), np.nan)
+    for (i, a), (j, b) in combinations(enumerate(ordered), 2):
+        matrix[i, j] = p_values[frozenset((a, b))]
+    ranks = zip(ordered, cluster_ranks(matrix, alpha), strict=True)
+    return {metric: rank for metric, rank in ranks if rank is not None}
 
-    def differs(i: int, first: int) -> bool:
-        pairs = (frozenset((ordered[i], better)) for better in ordered[first:i])
-        return any(p_values[pair] <= alpha for pair in pairs)
 
-    return dict(zip(ordered, cluster_ranks(len(ordered), differs), strict=True))
+def cluster_ranks(p_values: Floats, alpha: float) -> list[int | None]:
+    """Return the ranks of `rank_clusters` for metrics or systems from the best down.
 
-
-def cluster_ranks(n: int, differs: Callable[[int, int], bool]) -> list[int]:
-    """Return the ranks of `rank_clusters` for metrics or systems numbered from the best down.
+    Whatever has a rank was tested against all others with a rank: the one with the most untested differences, of
+    several the worst, is left out in turn until none is untested.
 
     Args:
-        n: their number.
-        differs: called with `i` and `first`: whether `i` differs significantly from one of those from `first` to
-            before `i`.
+        p_values: of every two, shape (n, n), above the diagonal; NaN where no test ran.
+        alpha: the p-value up to which a difference is significant.
     """
-    ranks: list[int] = []
-    first = 0
-    for i in range(n):
-        if differs(i, first):
-            first = i
-        ranks.append(ranks[-1] + (first == i) if ranks else 1)
+    is_untested = np.triu(np.isnan(p_values), 1)
+    is_untested |= is_untested.T
+    n_untested = is_untested.sum(axis=1)
+    is_tested = np.ones(len(p_values), dtype=bool)
+    while n_untested.any():
+        left_out = len(p_values) - 1 - int(np.argmax(n_untested[::-1]))
+        is_tested[left_out] = False
+        n_untested = np.where(is_tested, n_untested - is_untested[left_out], 0)
+    ranks: list[int | None] = [None] * len(p_values)
+    if is_tested.sum() == 1 < len(p_values):
+        return ranks
+    rank, first = 0, 0
+    for i in np.flatnonzero(is_tested):
+        better = np.flatnonzero(is_tested[first:i]) + first
+        if not rank or (p_values[better, i] <= alpha).any():
+            rank, first = rank + 1, i
+        ranks[i] = rank
     return ranks
 
 
@@ -152,9 +165,11 @@ class Uncertainty:
             values: the coefficients of the metrics that compete.
         """
         ranks: dict[RowKey, int] = {}
-        by_bootstrap = [d for d in self.differences if d.test == "bootstrap"]
-        for key in dict.fromkeys((d.dimension, d.coefficient) for d in by_bootstrap):
-            differences = [d for d in by_bootstrap if (d.dimension, d.coefficient) == key]
+        ranking = [
+            d for d in self.differences if d.test == find_coefficient(d.coefficient).tests[0]
+        ]
+        for key in dict.fromkeys((d.dimension, d.coefficient) for d in ranking):
+            differences = [d for d in ranking if (d.dimension, d.coefficient) == key]
             corrected = correct_p_values(
                 [d.result.p_value for d in differences], self.options.correction
             )
@@ -195,14 +210,7 @@ def measure_uncertainty(
             for metric in panel.metrics
             if (points := panel.comparable_points(metric)) is not None
         }
-        statistics: dict[str, tuple[Statistic, list[RowKey]]] = {
-            name: (metric.statistic, [(name, *key) for key in panel.keys])
-            for name, metric in prepared.items()
-        }
-        if isinstance(panel, RatingPanel):
-            for extra in (extras or {}).get(panel.dimension, ()):
-                statistic = extra.statistic(panel.image_of_item)
-                statistics[" ".join(extra.key)] = statistic, [extra.key]
+        statistics = _statistics_of(panel, prepared, extras or {})
         if panel.n_images < 2:
             note = Interval(remarks=(remark(Note.TOO_FEW_IMAGES, n_images=panel.n_images),))
             for _, keys in statistics.values():
@@ -217,14 +225,35 @@ def measure_uncertainty(
         for name, (statistic, keys) in statistics.items():
             values = statistic(np.ones((panel.n_images, 1)))[:, 0]
             row_intervals = statistic_intervals(
-                statistic, values, replicates[name], panel.n_images, options
+                *(statistic, values, replicates[name], panel.n_images, options),
+                [find_coefficient(coefficient).min_images for _, _, coefficient in keys],
             )
-            intervals |= zip(keys, row_intervals, strict=True)
+            intervals |= {
+                key: interval
+                for key, interval in zip(keys, row_intervals, strict=True)
+                if "bootstrap" in find_coefficient(key[2]).tests
+            }
         competing = [metric for metric in metrics if metric in panel.metrics]
         differences += compare_metrics(
             panel, competing, prepared, replicates, options, tests, advance=advance
         )
     return Uncertainty(options, intervals, differences)
+
+
+def _statistics_of(
+    panel: Panel,
+    prepared: Mapping[str, PreparedMetric],
+    extras: Mapping[str, Sequence[ExtraRow]],
+) -> dict[str, tuple[Statistic, list[RowKey]]]:
+    """Return what is resampled on a panel's images, each with the rows that it gives."""
+    statistics: dict[str, tuple[Statistic, list[RowKey]]] = {
+        name: (metric.statistic, [(name, *key) for key in panel.keys])
+        for name, metric in prepared.items()
+    }
+    if isinstance(panel, RatingPanel):
+        for extra in extras.get(panel.dimension, ()):
+            statistics[" ".join(extra.key)] = extra.statistic(panel.image_of_item), [extra.key]
+    return statistics
 
 
 def fisher_intervals(rows: Iterable[Mapping[str, Any]], level: float) -> dict[RowKey, Interval]:

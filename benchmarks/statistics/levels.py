@@ -194,8 +194,8 @@ def prepare_at_level(
 
     Args:
         level, scores, ratings, keys: as in `correlate_at_level`; scores without NaN.
-        coefficients: the names of coefficients; a value each, in their order. One of systems is made of permutations
-            itself and NaN here.
+        coefficients: the names of coefficients; a value each, in their order. One of systems is NaN in samples in
+            which an image stands twice, and at other levels than `system`.
         unit: the number of each point's image, shape (n_points,).
 
     Raises:
@@ -204,14 +204,22 @@ def prepare_at_level(
     coefficient_objects = [find_coefficient(name) for name in coefficients]
     of_ratings = [c for c in coefficient_objects if isinstance(c, RatingCoefficient)]
     rated_rows = [coefficient_objects.index(coefficient) for coefficient in of_ratings]
-    statistic = _prepare(level, RatedPoints(scores, ratings, unit), keys, of_ratings)
+    points = RatedPoints(scores, ratings, unit)
+    statistic = _prepare(level, points, keys, of_ratings)
+    of_systems = {
+        row: coefficient.prepare(points, keys)
+        for row, coefficient in enumerate(coefficient_objects)
+        if isinstance(coefficient, SystemCoefficient) and level == "system" and points.is_finite
+    }
 
-    def with_gaps(weights: Floats) -> Floats:
+    def with_systems(weights: Floats) -> Floats:
         values = np.full((len(coefficient_objects), weights.shape[1]), np.nan)
         values[rated_rows] = statistic(weights)
+        for row, of_sample in of_systems.items():
+            values[row] = of_sample(weights)
         return values
 
-    return statistic if len(rated_rows) == len(coefficient_objects) else with_gaps
+    return statistic if len(rated_rows) == len(coefficient_objects) else with_systems
 
 
 def _prepare(

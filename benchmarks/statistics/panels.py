@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 
-from .bootstrap import number_images
+from .bootstrap import MIN_IMAGES, number_images
 from .coefficients.coefficient import Coefficient, PreferenceCoefficient, find_coefficient
 from .levels import prepare_at_level
 from .remarks import Undefined
@@ -52,6 +52,12 @@ class Panel(ABC):
     def find_coefficient(self, name: str) -> Coefficient | None:
         """Return the coefficient of a key; None where its statistic is another one."""
         return find_coefficient(name)
+
+    @property
+    def min_images(self) -> list[int]:
+        """The number of images from which on the interval of each value of a statistic is reliable."""
+        found = (self.find_coefficient(coefficient) for _, coefficient in self.keys)
+        return [MIN_IMAGES if c is None else c.min_images for c in found]
 
     @property
     def undefined_value(self) -> Undefined:

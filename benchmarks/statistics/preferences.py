@@ -115,7 +115,7 @@ def wilson_interval(
     """
     if not n_pairs or math.isnan(accuracy):
         return math.nan, math.nan
-    z = float(scipy.stats.norm.ppf((1 + confidence) / 2))
+    z = float(scipy.special.ndtri((1 + confidence) / 2))
     shrink = 1 + z**2 / n_pairs
     centre = (accuracy + z**2 / (2 * n_pairs)) / shrink
     variance = accuracy * (1 - accuracy) / n_pairs + z**2 / (4 * n_pairs**2)
@@ -156,18 +156,19 @@ class McNemar:
     asymptotic: float
 
 
-def mcnemar(first: Floats, second: Floats, captions: Ints | None = None) -> McNemar:
+def mcnemar(first: Floats, second: Floats, groups: Ints | None = None) -> McNemar:
     """Test the outcomes of two metrics (`PairOutcomes.values`) with McNemar's test (1947), ties counting half.
 
     With d the difference of a pair's outcomes, it asks whether Σd is 0. Without ties the exact
     p-value is the binomial one and the asymptotic one is χ² = (b - c)² / (b + c), without continuity
-    correction; with ties χ² = (Σd)² / Σd². Several answers to a pair of captions are not independent: their d
-    are added up first, so that a swap of the two metrics swaps all of them.
+    correction; with ties χ² = (Σd)² / Σd². Several answers to a pair of captions are not independent: the d of a
+    group are added up first, so that a swap of the two metrics swaps all of them.
 
     Args:
         first, second: shape (n_answers,), of the same answers in the same order; those that are NaN in
             either are left out.
-        captions: shape (n_answers,), the number of each answer's pair of captions; by default each has its own.
+        groups: shape (n_answers,), the number of the group that each answer swaps with, such as its pair of captions;
+            by default each has its own.
 
     Returns:
         The test; p-values of 1 where the metrics never differ, and NaN where no pair is left.
@@ -177,13 +178,18 @@ def mcnemar(first: Floats, second: Floats, captions: Ints | None = None) -> McNe
     if not len(d):
         return McNemar(0, 0, 0, math.nan, math.nan, math.nan)
     difference = float(d.mean())
-    if captions is not None:
-        _, pair = np.unique(captions[both], return_inverse=True)
-        d = np.asarray(np.bincount(pair, d), dtype=np.float64)
+    if groups is not None:
+        d = sum_groups(d, groups[both])
     squares = float((d**2).sum())
-    asymptotic = float(scipy.stats.chi2.sf(d.sum() ** 2 / squares, 1)) if squares else 1.0
+    asymptotic = float(scipy.special.chdtrc(1, d.sum() ** 2 / squares)) if squares else 1.0
     n_better, n_worse = int((d > 0).sum()), int((d < 0).sum())
     return McNemar(len(d), n_better, n_worse, difference, swap_p_value(d), asymptotic)
+
+
+def sum_groups(values: Floats, groups: Ints) -> Floats:
+    """Add up the values of each group, shape (n_groups,)."""
+    _, group = np.unique(groups, return_inverse=True)
+    return np.asarray(np.bincount(group, values), dtype=np.float64)
 
 
 def swap_p_value(differences: Floats) -> float:
@@ -200,14 +206,19 @@ def swap_p_value(differences: Floats) -> float:
     # The chances of the sums of all but the smallest, from the least sum on.
     chances = np.ones(1)
     for size, n in zip(sizes[:0:-1].tolist(), counts[:0:-1].tolist(), strict=True):
-        own = np.zeros(2 * size * n + 1)
-        own[:: 2 * size] = scipy.stats.binom.pmf(np.arange(n + 1), n, 0.5)
-        chances = own if len(chances) == 1 else np.maximum(_convolve(chances, own), 0.0)
-    (place,) = np.nonzero(chances)
+        new_chances = np.zeros(2 * size * n + 1)
+        heads = np.arange(n + 1)
+        log_ways = -scipy.special.betaln(heads + 1, n - heads + 1) - math.log(n + 1)
+        new_chances[:: 2 * size] = np.exp(log_ways - n * math.log(2))
+        chances = (
+            new_chances if len(chances) == 1 else np.maximum(_convolve(chances, new_chances), 0.0)
+        )
+    (indices,) = np.nonzero(chances)
     # The smallest have to make up for what these lack.
-    lack = (total - (place - len(chances) // 2)) / sizes[0]
-    tail = scipy.stats.binom.sf(np.ceil((lack + counts[0]) / 2) - 1, counts[0], 0.5)
-    return min(1.0, 2 * float(chances[place] @ tail))
+    lack = (total - (indices - len(chances) // 2)) / sizes[0]
+    fewest = np.clip(np.ceil((lack + counts[0]) / 2), 0, counts[0] + 1)
+    tail = scipy.special.bdtrc(fewest - 1, counts[0], 0.5)
+    return min(1.0, 2 * float(chances[indices] @ tail))
 
 
 def _convolve(first: Floats, second: Floats) -> Floats:

@@ -28,6 +28,7 @@ from .bootstrap import (
     resample,
     run_blocks,
     statistic_intervals,
+    two_sided_p_value,
 )
 from .coefficients.pearson import Moments
 from .panels import Panel, PreferencePanel, RatingPanel
@@ -152,10 +153,13 @@ def compare_metrics(
         replicates: of the prepared metrics, shape (n_values, replicates), from `resample` with the
             same options.
         options: replicates, level, seed and kind of interval.
-        tests: any of `bootstrap.TESTS`.
+        tests: any of `bootstrap.TESTS`. Of a coefficient that has no `bootstrap`, its first test
+            is run instead, since ranks rest on it.
         advance: called after each pair.
     """
     differences: list[MetricDifference] = []
+    coefficients = [panel.find_coefficient(name) for _, name in panel.keys]
+    first_tests = [c.tests[0] for c in coefficients if c is not None and "bootstrap" in tests]
     for a, b in combinations(metrics, 2):
         pair = MetricPair.prepare(panel, a, b, prepared)
         if pair is None:
@@ -165,11 +169,12 @@ def compare_metrics(
             values_a, values_b = (metric.values for metric in pair.prepared)
             n_points = int(pair.points.sum())
             n_images = len(np.unique(panel.image[pair.points]))
-        for test in tests:
+        for test in dict.fromkeys((*tests, *first_tests)):
             results = _run_test(pair, test, replicates, options, len(panel.keys))
             for index, (dimension, coefficient) in enumerate(panel.keys):
-                coefficient_object = panel.find_coefficient(coefficient)
-                if coefficient_object is None or test in coefficient_object.tests:
+                own_tests = tests if (c := coefficients[index]) is None else c.tests
+                is_asked = test in tests or test == own_tests[0]
+                if is_asked and test in own_tests:
                     differences.append(
                         MetricDifference(
                             dimension=dimension,
@@ -245,11 +250,11 @@ def bootstrap_test(
     differences = values_a - values_b
     intervals = statistic_intervals(
         lambda weights: first(weights) - second(weights),
-        *(pair.difference, differences, n_images, options),
+        *(pair.difference, differences, n_images, options, pair.panel.min_images),
     )
     return [
         PairedTest(
-            float("nan") if np.isnan(value) else two_sided_p_value(row),
+            float("nan") if np.isnan(value) else two_sided_p_value(row, n_images, options),
             interval,
             remarks=interval.remarks,
         )
@@ -257,23 +262,10 @@ def bootstrap_test(
     ]
 
 
-def two_sided_p_value(differences: Floats) -> float:
-    """Return the p-value of a difference by its replicates; NaN where too many are undefined.
-
-    Twice the share of replicates, the sample itself among them, on the smaller side of 0.
-
-    Args:
-        differences: of the replicates, shape (replicates,).
-    """
-    defined = differences[~np.isnan(differences)]
-    if len(defined) < (1 - MAX_UNDEFINED_SHARE) * len(differences):
-        return float("nan")
-    smaller = min((defined <= 0).sum(), (defined >= 0).sum())
-    return min(1.0, 2 * (float(smaller) + 1) / (len(defined) + 1))
-
-
 def pairwise_p_values(replicates: Floats) -> Floats:
-    """Return `two_sided_p_value` of the differences of every two rows, for thousands of rows.
+    """Return twice the share of replicates on the smaller side, for the differences of every two of thousands of rows.
+
+    This is `bootstrap.two_sided_p_value` of percentile intervals.
 
     The signs of differences are those of ranks within a replicate, which need few bits.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from importlib import resources
 from pathlib import Path
 from typing import Any, Literal
@@ -119,6 +120,11 @@ def partly(root: Path, card: Card) -> bool:
     return card.partial and 0 < len(missing(root, card)) < len(used(root, card))
 
 
+def is_here(root: Path, card: Card) -> bool:
+    """Tell whether a dataset can be read: all of its files are there, or some of one that can do without the others."""
+    return not missing(root, card) or partly(root, card)
+
+
 State = Literal["missing", "right", "differs", "unchecked"]
 
 
@@ -166,6 +172,10 @@ _COCO = (
     ("val2017", "{}.jpg"),
     ("train2017", "{}.jpg"),
 )
+#: The file names of Flickr's photos, with their number, and of COCO's.
+_ENDINGS = (".jpg", ".jpeg", ".png", ".webp")
+_FLICKR_NAME = re.compile(r"(\d{7,})(_[0-9a-f]{8,10})?(_\w)?")
+_COCO_NAME = re.compile(r"(?:COCO_(?:train|val|test)\d{4}_)?0*(\d{1,6})")
 #: Folders of images that are named by their id, as the archives unpack.
 _NAMED = (
     "Flickr8k_Dataset",
@@ -180,6 +190,16 @@ _NAMED = (
 )
 #: Folders of a root in which each collection may have a folder of its own.
 _COLLECTIONS = ("coco", "flickr8k", "flickr30k", "pascal50s")
+
+
+def identify_image(image_id: str) -> str:
+    """Return one name for an image in all datasets: the number of COCO or Flickr, or the file's name without ending."""
+    name = Path(image_id).name
+    stem = name[: -len(suffix)] if (suffix := Path(name).suffix) in _ENDINGS else name
+    for pattern in (_COCO_NAME, _FLICKR_NAME):
+        if match := pattern.fullmatch(stem):
+            return match[1]
+    return stem
 
 
 def find_image(image_id: str, dataset: str, root: Path) -> Path | None:

@@ -8,10 +8,8 @@ place; `JudgementColumns` makes a `CaptionSet` of one row a rating.
 
 from __future__ import annotations
 
-import ast
 import csv
 import io
-import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,9 +18,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ..caption_texts import replace_surrogates
 from ..errors import InputError
 from ..schema import RATING_COLUMNS, CaptionSet, Card, Scale, make_items
+from .cells import parse_number, parse_references
 from .json_files import read_json, read_json_lines, read_text
 
 #: The bytes of a column that are read ahead; without a buffer Arrow reads the column of a row group whole.
@@ -77,8 +75,6 @@ def measure_row_group(row_group: Any, columns: Collection[str]) -> tuple[int, in
 
 #: The endings that `read_table` knows.
 ENDINGS = (".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".parquet")
-#: What parts the references in one cell of text.
-SEPARATOR = " ||| "
 
 
 class Table:
@@ -150,7 +146,7 @@ class Table:
     def floats(self, name: str, scale: Scale | None, hint: str = "") -> list[float]:
         """Return a column of numbers, each on the scale; None asks only for finite ones."""
         values = self.column(name, hint)
-        numbers = np.array([_number(v) for v in values])
+        numbers = np.array([parse_number(v) for v in values])
         bad = np.flatnonzero(~(scale.fits(numbers) if scale else np.isfinite(numbers)))
         if bad.size:
             i = int(bad[0])
@@ -160,57 +156,19 @@ class Table:
         return numbers.tolist()
 
     def references(self, name: str, hint: str = "") -> list[tuple[str, ...]]:
-        """Return a column of references, at least one each: a list, or a text for `split_list`."""
-        parsed_texts: dict[str, tuple[str, ...]] = {}
+        """Return a column of references, at least one each: see `cells.parse_references`."""
+        references_by_text: dict[str, tuple[str, ...]] = {}
         rows: list[tuple[str, ...]] = []
         for row_place, value in zip(self.places, self.column(name, hint), strict=True):
-            if isinstance(value, str):
-                references = parsed_texts[value] if value in parsed_texts else split_list(value)
-                if references is not None:
-                    parsed_texts[value] = references
-            else:
-                references = tuple(value) if isinstance(value, list) else None
-            if references is None or not all(isinstance(r, str) for r in references):
-                raise InputError(
-                    f"{row_place}: {name} is {value!r}, not a list of texts nor texts with"
-                    f" '{SEPARATOR}' between them"
-                )
+            references = references_by_text.get(value) if isinstance(value, str) else None
+            if references is None:
+                references = parse_references(value, row_place, name)
             if not references:
                 raise InputError(f"{row_place}: no references in {name}; at least one is needed")
+            if isinstance(value, str):
+                references_by_text[value] = references
             rows.append(references)
         return rows
-
-
-def split_list(text: str) -> tuple[str, ...] | None:
-    """Return the texts of a list in one cell: JSON, as Python prints it, or with ` ||| ` between them.
-
-    Returns:
-        None where it begins like a list and is none.
-    """
-    text = text.strip()
-    if not text.startswith("["):
-        return tuple(t.strip() for t in text.split(SEPARATOR.strip()) if t.strip())
-    for parse in (json.loads, ast.literal_eval):
-        try:
-            values = parse(text)
-        except (ValueError, SyntaxError, RecursionError, MemoryError):
-            continue
-        if not isinstance(values, list):
-            return None
-        return tuple(replace_surrogates(v) if isinstance(v, str) else v for v in values)
-    return None
-
-
-def _number(value: Any) -> float:
-    """Return a cell as a number; NaN where it is none."""
-    if isinstance(value, bool):
-        return float("nan")
-    try:
-        return float(value)
-    except (TypeError, ValueError):
-        return float("nan")
-    except OverflowError:
-        return float("inf")
 
 
 def read_table(path: Path, ending: str = "") -> Table:

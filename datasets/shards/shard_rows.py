@@ -22,13 +22,13 @@ import pyarrow.parquet as pq
 from ..caption_texts import replace_surrogates
 from ..download.archives import BoundedHeader
 from ..errors import InputError
+from ..reading.cells import parse_references
 from ..reading.json_files import (
     MAX_ENTRY_BYTES,
     entry_too_long,
     field,
     json_lines,
     parsed,
-    texts,
 )
 from ..reading.table import measure_row_group, open_parquet
 from .shard_files import Shard, open_unpacked
@@ -357,7 +357,8 @@ def _parse_row(
     )
     if row.get(columns.references) is None:
         return image_id, caption, None
-    return image_id, caption, tuple(map(replace_surrogates, texts(row, columns.references, where)))
+    references = field(row, columns.references, list, where)
+    return image_id, caption, parse_references(references, where)
 
 
 def batch_rows(

@@ -78,7 +78,9 @@ class PairColumns:
         ids = items["item_id"].to_numpy(dtype=object)
         items_a, items_b = ids[item_of[:n_rows]], ids[item_of[n_rows:]]
         pair_ids = [f"{a}|{b}" for a, b in zip(items_a, items_b, strict=True)]
-        pairs = pd.factorize(pd.Series(pair_ids))[0].tolist()
+        # A pair is the same whichever of its captions stands first.
+        unordered = [frozenset(pair) for pair in zip(items_a, items_b, strict=True)]
+        pairs = pd.factorize(pd.Series(unordered))[0].tolist()
         raters = name_raters(self.raters, pairs, self.dimensions, self.places, "pair")
         columns = (pair_ids, items_a, items_b, self.dimensions, raters, self.strengths)
         preferences = pd.DataFrame(dict(zip(PREFERENCE_COLUMNS, columns, strict=True)))

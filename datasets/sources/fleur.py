@@ -20,6 +20,7 @@ from ..schema import (
     Scale,
     SourceFile,
 )
+from .coco_captions import coco_id
 
 COMMIT = "b9cd6c9c086113b9ad3d040522a85c776aff1225"
 
@@ -53,6 +54,7 @@ def fleur(
 
 #: Each file's SHA-256, by the part of the data that it scores.
 _HASHES = {
+    "composite": "e876d84113a4af0a859e41bf0323106fdcec81c7ff2f2cb05cbf9e35ce4efb1e",
     "flickr8k_expert": "841cf2aa636cbacd2d78ace9a02f812d786e4ff60aedea39648ca8fbedff8662",
     "pascal_HC": "c32a4570944e24ea5940ce0dea174bad208a7a8ea7c3ab01179d1c5c8917528d",
     "pascal_HI": "8b9fab1a7c68533f4f1c1f833ac34e30cd2c2f0c6eac9d2b8f224dfd140686fd",
@@ -72,7 +74,7 @@ CARD = Card(
     homepage="https://github.com/Yebin46/FLEUR",
     scales={"raw": Scale(0, 1), "smoothed": Scale(0, 1)},
     sources=tuple(FILES.values()),
-    expected={"images": 2000, "items": 12735, "ratings": 25470, "preferences": 4000},
+    expected={"images": 4998, "items": 24718, "ratings": 49436, "preferences": 4000},
     has_references=False,
 )
 
@@ -82,7 +84,7 @@ class ScoredImage:
     """A block of one of the authors' files.
 
     Attributes:
-        image_id: the image's file name.
+        image_id: the image's file name, or COCO's number.
         label: of a pair of captions the index of the better one; None for a caption alone.
         captions, raw, smoothed: one entry a caption.
     """
@@ -96,7 +98,7 @@ class ScoredImage:
 
 @dataset(CARD)
 def load_fleur(root: Path) -> CaptionSet:
-    """FLEUR's scores of Flickr8k-Expert and PASCAL-50S; `system` is the file that a score is from.
+    """Read FLEUR's scores of Composite, Flickr8k-Expert and PASCAL-50S; `system` is the file that a score is from.
 
     The pairs' labels are those of the files, which are not in every pair those of dataset pascal50s.
     """
@@ -130,7 +132,8 @@ def read_scores(path: Path) -> list[ScoredImage]:
     for number, line in enumerate(read_text(path).splitlines(), start=1):
         key, _, value = line.partition(" : ")
         if key == "image file":
-            blocks.append(ScoredImage(Path(value.strip()).name))
+            name = Path(value.strip()).name
+            blocks.append(ScoredImage(coco_id(name) if name.startswith("COCO_") else name))
         elif key in ("label", "caption", "model score", "our score"):
             if not blocks:
                 raise InputError(f"{path}:{number}: '{key}' before any 'image file'")
@@ -156,7 +159,7 @@ def read_scores(path: Path) -> list[ScoredImage]:
 
 def _add_line(block: ScoredImage, key: str, value: str) -> None:
     if key == "caption":
-        block.captions.append(value)
+        block.captions.append(" ".join(value.split()))
     elif key == "label":
         block.label = ("0", "1").index(value)
     elif 0 <= (score := float(value)) <= 1:

@@ -12,10 +12,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from dataclasses import field as field_
+from math import isnan
 from pathlib import Path
 from typing import Any
 
 from ..errors import InputError
+from ..reading.cells import parse_number
 from ..reading.json_files import field, rating, read_json, read_text, texts
 from ..reading.source_files import bibtex, find, locate
 from ..registry import dataset
@@ -218,10 +220,11 @@ def _pairs_of_text(
             raise InputError(f"{where}: caption '{caption_id}' is not in {tokens.name}")
         if image_id not in references:
             raise InputError(f"{where}: image '{image_id}' is not in {tokens.name}")
-        try:
-            values = ratings([float(r) for r in rest], where)
-        except ValueError as error:
-            raise InputError(f"{where}: a rating is not a number ({error})") from error
+        judged = list(map(parse_number, rest))
+        for cell, value in zip(rest, judged, strict=True):
+            if isnan(value):
+                raise InputError(f"{where}: a rating is not a number ('{cell}')")
+        values = ratings(judged, where)
         for value in values:
             if not on_scale(card.scales["overall"], value):
                 raise InputError(

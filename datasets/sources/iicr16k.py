@@ -84,7 +84,8 @@ def load_cocog(root: Path) -> CaptionSet:
 def load_flickrg(root: Path) -> CaptionSet:
     """FlickrG: 41 students' ratings of Flickr8k-Expert's pairs.
 
-    The pairs that all three experts rated 1 were not played; they are joined in with the experts' ratings.
+    The pairs that all three experts rated 1 were not played; they are joined in with the experts' ratings. The pairs
+    whose caption is one of the image's own references are left out (Scott et al. 2023, section 3.3).
     """
     return _caption_set(_flickrg(root, FLICKRG), FLICKRG)
 
@@ -115,16 +116,14 @@ def _caption_set(rows: list[IicrRating], card: Card) -> CaptionSet:
 def _cocog(root: Path, card: Card) -> list[IicrRating]:
     """Read CocoG's ratings, with COCO's captions as references where these are at hand.
 
-    Some of the captions are COCO's own; such a one is not among its own references.
+    Some of the captions are COCO's own, so that they are among their references; `protocol.own_references` decides.
     """
     rows = _read(find(root, card, COCOG_FILE))
     captions = all_coco_references(root, card)
     return [
         row._replace(
             image_id=(image_id := coco_id(row.image_id)),
-            references=tuple(
-                r for r in captions.get(image_id, ()) if " ".join(r.split()) != row.caption
-            ),
+            references=captions.get(image_id, ()),
         )
         for row in rows
     ]

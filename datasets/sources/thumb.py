@@ -58,6 +58,7 @@ CARD = Card(
         "total": Scale(-9, 5),
     },
     totals=("total",),
+    headline="total",
     sources=(JUDGEMENTS, REFERENCES),
     expected={"images": 500, "items": 2500, "ratings": 15000},
 )

@@ -1,11 +1,11 @@
 """The LMDB text databases of the UMIC authors (Lee et al. 2021): CapEval1k and Composite.
 
 A value is LZ4-framed msgpack `{input_ids, img_fname, target}`. The candidate is stored as
-bert-base-cased word pieces and is joined back at `##`, which keeps blanks around punctuation: that
-is the text the authors scored. References are joined from elsewhere, by image.
+bert-base-cased word pieces and is joined back at `##`, which puts blanks around punctuation. References are joined
+from elsewhere, by image.
 
-Where Composite's databases are not there, its judgements are read from the FLEUR release's JSON, which
-holds the captions as text and the references too. CapEval1k's may be a table, `capeval.csv`, with the
+The blanks move Composite's coefficients by two tenths: "in the scene.The dog" is other tokens than "in the scene . the dog". So
+its captions have the text that FLEUR's file of scores holds. Where one of these files is not there, the judgements are read from the FLEUR release's JSON, which holds the captions as text and the references too. CapEval1k's may be a table, `capeval.csv`, with the
 columns `image, caption, references, value` (0 to 1) and `system`: what `captau collect export` writes.
 """
 
@@ -21,14 +21,15 @@ from typing import Any
 
 import pandas as pd
 
+from ..caption_texts import comparison_form
 from ..errors import InputError
 from ..reading.json_files import field, rating, read_json, read_text, texts
-from ..reading.source_files import bibtex, find, github_file, locate, sha256
+from ..reading.source_files import bibtex, find, github_file, sha256, used
 from ..reading.table import read_table
 from ..registry import dataset
 from ..schema import CaptionSet, Card, Scale, SourceFile, make_items
 from .coco_captions import COCO_REFERENCES, coco_id, coco_references
-from .fleur import fleur
+from .fleur import FILES, fleur, read_scores
 from .flickr8k import TOKENS, flickr8k_references, read_token_file, references_of
 
 _COMMIT = "9d897ee575d754dada84e00da426bbceabffc450"
@@ -55,6 +56,9 @@ COMPOSITE_JSON = fleur(
     alternative=True,
 )
 
+#: FLEUR's scores of Composite, of which the captions alone are read here.
+COMPOSITE_TEXTS = FILES["composite"]
+
 #: A study of one's own in CapEval1k's place.
 CAPEVAL_TABLE = SourceFile(
     "capeval1k/capeval.csv", "https://github.com/hwanheelee1993/UMIC", alternative=True
@@ -72,7 +76,7 @@ def _card(
     references: SourceFile,
     sha256: str,
     expected: Mapping[str, int],
-    *stand_ins: SourceFile,
+    *other_files: SourceFile,
 ) -> Card:
     return Card(
         name=name,
@@ -93,7 +97,7 @@ def _card(
             ),
             VOCABULARY,
             references,
-            *stand_ins,
+            *other_files,
         ),
         expected=expected,
     )
@@ -113,6 +117,7 @@ def _composite_card(
         sha256,
         {"images": n_images, "items": n_items, "ratings": n_items},
         COMPOSITE_JSON,
+        COMPOSITE_TEXTS,
     )
 
 
@@ -168,9 +173,8 @@ _RELEASED_HASHES = {
 @dataset(CAPEVAL1K)
 def load_capeval1k(root: Path) -> CaptionSet:
     """CapEval1k: four systems' captions of 250 COCO images (Lee et al. 2021, section 4.3)."""
-    path = locate(root, CAPEVAL1K, CAPEVAL_TABLE)
-    if path is not None and locate(root, CAPEVAL1K, CAPEVAL1K.sources[0]) is None:
-        return _from_table(path)
+    if CAPEVAL_TABLE in used(root, CAPEVAL1K):
+        return _from_table(find(root, CAPEVAL1K, CAPEVAL_TABLE))
     return _caption_set(root, CAPEVAL1K, coco_references(root, CAPEVAL1K))
 
 
@@ -232,11 +236,15 @@ def _composite(
     part: str,
     references: Callable[[Path, Card], Mapping[str, tuple[str, ...]]],
 ) -> CaptionSet:
-    """A part of Composite, from its database, or from the JSON where the database is not there."""
-    path = locate(root, card, COMPOSITE_JSON)
-    if path is not None and locate(root, card, card.sources[0]) is None:
-        return _from_json(path, part, card)
-    return _caption_set(root, card, references(root, card))
+    """Read a part of Composite from its database, or from the JSON where a file is not there."""
+    if COMPOSITE_JSON in used(root, card):
+        return _from_json(find(root, card, COMPOSITE_JSON), part, card)
+    texts_by_form = {
+        (block.image_id, comparison_form(text)): text
+        for block in read_scores(find(root, card, COMPOSITE_TEXTS))
+        for text in block.captions
+    }
+    return _caption_set(root, card, references(root, card), texts_by_form)
 
 
 def _from_json(path: Path, part: str, card: Card) -> CaptionSet:
@@ -345,7 +353,13 @@ def image_id_of(name: str) -> str:
     return f"{rest.lstrip('0')}.jpg"
 
 
-def _caption_set(root: Path, card: Card, references: Mapping[str, tuple[str, ...]]) -> CaptionSet:
+def _caption_set(
+    root: Path,
+    card: Card,
+    references: Mapping[str, tuple[str, ...]],
+    texts_by_form: Mapping[tuple[str, str], str] | None = None,
+) -> CaptionSet:
+    """Read a database; its captions have the text that is given for their image and `comparison_form`, if any is."""
     database = find(root, card, card.sources[0])
     rows = read_lmdb(database.parent, find(root, card, VOCABULARY))
     image_ids = [image_id_of(image) for image, _, _ in rows]
@@ -357,7 +371,10 @@ def _caption_set(root: Path, card: Card, references: Mapping[str, tuple[str, ...
     return _rated(
         card,
         image_ids,
-        [candidate for _, candidate, _ in rows],
+        [
+            (texts_by_form or {}).get((image_id, comparison_form(candidate)), candidate)
+            for image_id, (_, candidate, _) in zip(image_ids, rows, strict=True)
+        ],
         [references[i] for i in image_ids],
         [target for _, _, target in rows],
     )

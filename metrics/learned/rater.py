@@ -254,7 +254,6 @@ class RaterMetric(Metric):
     regions: str | None = None
     model: str | None = None
 
-    bounds: ClassVar[tuple[float | None, float | None]] = (None, None)
     #: A row's features may be looked up by its image's id, which equal rows need not share.
     depends_only_on_content: ClassVar[bool] = False
     lock: ClassVar[AbstractContextManager[Any]] = MODEL_LOCK
@@ -288,6 +287,10 @@ class RaterMetric(Metric):
     def check_rows(self, rows: Rows) -> None:
         super().check_rows(rows)
         self._recipe()
+
+    def check_dataset(self, rows: Rows) -> None:
+        self.training_overlap_note(rows.frame["image_id"].tolist())
+        self._recipe().check_features(rows)
 
     @property
     def card(self) -> RaterCard:
@@ -327,9 +330,11 @@ class RaterMetric(Metric):
             return None
         remark = f"was trained on, or chosen by, {n_shared:,} of the {len(distinct):,} images"
         if self.seen == "refuse":
-            raise InputError(
-                f"metric {self.spec} {remark}; protocol.split=test leaves out what design=split trains on, "
-                f"and rater(path=…,seen=mark) reports it even so"
+            raise UnavailableError(
+                f"metric {self.spec}",
+                remark,
+                "protocol.split=test leaves out what design=split trains on, and rater(path=…,seen=mark) reports it "
+                "even so",
             )
         return remark
 

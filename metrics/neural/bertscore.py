@@ -79,7 +79,6 @@ class BertScore(TextModelMetric):
     device: Device = "auto"
     backend: Literal["bert_score"] = "bert_score"
 
-    bounds: ClassVar[tuple[float | None, float | None]] = (None, None)
     modules: ClassVar[tuple[str, ...]] = ("torch", "transformers", "bert_score")
     distributions: ClassVar[tuple[str, ...]] = ("captau", "bert-score", "torch", "transformers")
 
@@ -374,6 +373,7 @@ class BertTbr(TextModelMetric, FromFiles):
     device: Device = "auto"
     backend: Literal["captau"] = "captau"
 
+    bounds: ClassVar[tuple[float | None, float | None]] = (0.0, 1.0)
     depends_only_on_content: ClassVar[bool] = True
     depends_on_corpus: ClassVar[bool] = True
     modules: ClassVar[tuple[str, ...]] = ("torch", "transformers", "bert_score")

@@ -354,7 +354,6 @@ class VseCosine(FromFiles):
     texts: str | None = None
     backend: Literal["captau"] = "captau"
 
-    needs: ClassVar[frozenset[str]] = frozenset()
     bounds: ClassVar[tuple[float | None, float | None]] = (-1.0, 1.0)
     #: Reading the files takes longer than the cosines.
     is_cacheable: ClassVar[bool] = False
@@ -409,6 +408,8 @@ class ViLBERTScore(FromFiles):
     measure: Literal["f", "p", "r"] = "f"
     backend: Literal["captau"] = "captau"
 
+    needs: ClassVar[frozenset[str]] = frozenset({"references"})
+    bounds: ClassVar[tuple[float | None, float | None]] = (0.0, 1.0)
     #: Reading the file takes longer than the matching.
     is_cacheable: ClassVar[bool] = False
     file_fields: ClassVar[tuple[str, ...]] = ("embeddings",)

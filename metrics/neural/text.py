@@ -142,6 +142,7 @@ class TextModel:
 class TextModelMetric(Metric):
     """A metric that runs a transformers text model, which its fields `model`, `batch_size` and `device` name."""
 
+    needs: ClassVar[frozenset[str]] = frozenset({"references"})
     lock: ClassVar[AbstractContextManager[Any]] = MODEL_LOCK
     #: What it imports.
     modules: ClassVar[tuple[str, ...]] = ("torch", "transformers")

@@ -15,8 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...datasets.errors import InputError
+from ...datasets.reading.cells import parse_references
 from ...datasets.reading.json_files import read_json, read_text
-from ...datasets.reading.table import read_table, split_list
+from ...datasets.reading.table import read_table
 from ..base import Floats
 from ..progress import progress_counter
 from ..registry import register
@@ -201,20 +202,17 @@ def read_labels(path: Path) -> dict[Key, tuple[str, ...]]:
     """
     if path.suffix.lower() == ".json" and read_text(path).lstrip().startswith("{"):
         by_image: dict[str, Any] = read_json(path)
-        return {(i,): _labels(value, f"{path}: '{i}'") for i, value in by_image.items()}
+        return {
+            (i,): parse_references(value, f"{path}: '{i}'", "labels")
+            for i, value in by_image.items()
+        }
     table = read_table(path)
     cells = zip(table.places, table.filled("image_id"), table.column("labels"), strict=True)
     entries = (
-        (row_place, (image,), _labels(value, row_place)) for row_place, image, value in cells
+        (row_place, (image,), parse_references(value, row_place, "labels"))
+        for row_place, image, value in cells
     )
     return index_by_key(entries, "label list", operator.eq)
-
-
-def _labels(value: Any, row_place: str) -> tuple[str, ...]:
-    labels = split_list(value) if isinstance(value, str) else value
-    if not isinstance(labels, list | tuple) or not all(isinstance(label, str) for label in labels):
-        raise InputError(f"{row_place}: labels is {value!r}, not a list of texts")
-    return tuple(labels)
 
 
 def read_vectors(path: Path, words: Collection[str]) -> dict[str, Floats]:

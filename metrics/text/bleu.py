@@ -172,6 +172,7 @@ class SacreBleu(PooledMetric):
     effective_order: bool = True
     backend: Literal["sacrebleu"] = "sacrebleu"
 
+    needs: ClassVar[frozenset[str]] = frozenset({"references"})
     bounds: ClassVar[tuple[float | None, float | None]] = (0.0, 100.0)
     distributions: ClassVar[tuple[str, ...]] = ("sacrebleu",)
     unsegmented_remedy: ClassVar[str] = (

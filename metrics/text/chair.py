@@ -88,6 +88,8 @@ class _Chair(WordMetric):
     labels: str | None = None
     backend: Literal["captau"] = "captau"
 
+    needs: ClassVar[frozenset[str]] = frozenset({"references"})
+    bounds: ClassVar[tuple[float | None, float | None]] = (0.0, 1.0)
     higher_is_better: ClassVar[bool] = False
     file_fields: ClassVar[tuple[str, ...]] = ("synonyms", "labels")
     #: Labels are known by the image's id, which equal rows need not share.

@@ -234,6 +234,8 @@ class RougeScore(Metric):
     stemmer: bool = False
     backend: Literal["rouge_score"] = "rouge_score"
 
+    needs: ClassVar[frozenset[str]] = frozenset({"references"})
+    bounds: ClassVar[tuple[float | None, float | None]] = (0.0, 1.0)
     distributions: ClassVar[tuple[str, ...]] = ("captau", "rouge_score", "nltk")
     name_fields: ClassVar[tuple[str, ...]] = ("kind",)
     unsegmented_remedy: ClassVar[str] = "rouge-score reads the letters a–z alone; take rouge_l"

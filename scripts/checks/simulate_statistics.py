@@ -1,16 +1,13 @@
-"""Do the intervals cover, and do the tests find nothing where nothing is? By simulation.
+"""Do the tests of differences find nothing where nothing is? By simulation; `simulate_coverage.py` is of intervals.
 
 Images differ in how good their captions are and in how kindly metrics see them; captions of systems
-differ; three raters give each caption one of four levels. The truth is the coefficient of a sample
-some hundred times as large. Of every simulated dataset the 95 % intervals and the p-values are
-taken:
+differ; three raters give each caption one of four levels. Of every simulated dataset the p-values are taken:
 
     python scripts/checks/simulate_statistics.py                 # some minutes
     python scripts/checks/simulate_statistics.py simulations=500 seed=1
 
-`coverage` is the share of intervals that hold the truth (95 % is right), `size` the share of p ≤ 0.05
-between two metrics that are equally good (5 % is right); ± is two standard errors of the simulation. `explain`
-says where the size of a permutation test comes from.
+`size` is the share of p ≤ 0.05 between two metrics that are equally good (5 % is right); ± is two standard errors of
+the simulation. `explain` says where the size of a permutation test comes from.
 """
 
 from __future__ import annotations
@@ -22,12 +19,7 @@ from itertools import product
 
 import numpy as np
 
-from captau.benchmarks.statistics.bootstrap import (
-    StatisticsOptions,
-    jackknife,
-    resample,
-    resampling_interval,
-)
+from captau.benchmarks.statistics.bootstrap import StatisticsOptions, resample
 from captau.benchmarks.statistics.panels import PreferencePanel, RatingPanel
 from captau.benchmarks.statistics.significance import PreparedMetric, compare_metrics
 
@@ -113,51 +105,6 @@ def preferred(rng: np.random.Generator, images: int) -> PreferencePanel:
         captions=np.arange(len(image)),
         mean_dimension="mean",
     )
-
-
-def truths(seed: int, images: int = 60_000) -> tuple[dict[str, float], float]:
-    """The coefficients of a large sample, and the mean accuracy of one."""
-    rng = np.random.default_rng([seed, 1])
-    panel, pairs = rated(rng, images), preferred(rng, images)
-    keep = np.ones(len(panel.item), dtype=bool)
-    values = PreparedMetric.prepare(panel, "a", keep).values
-    right = PreparedMetric.prepare(pairs, "a", np.ones(len(pairs.item), dtype=bool)).values[-1]
-    return dict(zip(COEFFICIENTS, values, strict=True)), float(right)
-
-
-def coverage(
-    simulations: int, images: int, options: StatisticsOptions, seed: int
-) -> dict[tuple[str, str], float]:
-    """By coefficient (`accuracy` and `difference` of τ_b among them) and kind of interval, the share
-    of intervals that hold the truth.
-    """
-    true, accuracy = truths(seed)
-    wanted = {**true, "accuracy": accuracy, "difference": 0.0}
-    kinds = ("percentile", "bca")
-    hits = {(name, kind): 0 for name in wanted for kind in kinds}
-    for number in range(simulations):
-        rng = np.random.default_rng([seed, 2, number])
-        panel, pairs = rated(rng, images), preferred(rng, images)
-        for one in (panel, pairs):
-            keep = np.ones(len(one.item), dtype=bool)
-            both = [PreparedMetric.prepare(one, name, keep) for name in ("a", "b")]
-            statistics = [p.statistic for p in both]
-            drawn = resample(statistics, images, options.replicates, number, workers=1)
-            out = [jackknife(s, images, workers=1) for s in statistics]
-            if one is panel:
-                rows = {c: (both[0].values[k], drawn[0][k], out[0][k]) for k, c in enumerate(true)}
-                apart = [p[1] for p in (drawn[0], drawn[1])], [p[1] for p in out]
-                gap = both[0].values[1] - both[1].values[1]
-                rows["difference"] = gap, apart[0][0] - apart[0][1], apart[1][0] - apart[1][1]
-            else:
-                rows = {"accuracy": (both[0].values[-1], drawn[0][-1], out[0][-1])}
-            for name, (value, row, left_out) in rows.items():
-                for kind in kinds:
-                    found = resampling_interval(
-                        value, row, replace(options, interval=kind), left_out
-                    )
-                    hits[name, kind] += found.low <= wanted[name] <= found.high
-    return {key: count / simulations for key, count in hits.items()}
 
 
 #: Each test with data that it is made for: name, what it tests, kind of data, what it swaps.
@@ -260,9 +207,6 @@ def main(words: list[str]) -> None:
     def error(share: float) -> str:
         return f"{200 * np.sqrt(share * (1 - share) / simulations):.1f}"
 
-    print("| interval of | kind | coverage % | ± |\n|:--|:--|--:|--:|")
-    for (name, kind), share in coverage(simulations, images, options, seed).items():
-        print(f"| {name} | {kind} | {100 * share:.1f} | {error(share)} |", flush=True)
     for title, cases in (("test", TESTED), ("misused test", MISUSED)):
         print(f"\n| {title} | of | data | swapped | size % | ± |\n|:--|:--|:--|:--|--:|--:|")
         for case in cases:

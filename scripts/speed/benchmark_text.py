@@ -116,14 +116,15 @@ def pycocoevalcap_scorer(rows: pd.DataFrame, metrics: list[str]) -> Callable[[],
 def captau_scorer(rows: pd.DataFrame, metrics: list[str]) -> Callable[[], dict[str, Any]]:
     """Return a function that scores as `captau score` does."""
     from captau.benchmarks.scoring.scorer import run_side_by_side
-    from captau.metrics.base import Metric, start_programs
+    from captau.metrics.base import Metric
     from captau.metrics.registry import metric
     from captau.metrics.rows import Rows
 
     suite = [metric(name) for name in metrics]
 
     def score() -> dict[str, Any]:
-        start_programs(suite)
+        for instance in suite:
+            instance.start()
         shared = Rows(rows)
         scores: dict[str, Any] = {}
 

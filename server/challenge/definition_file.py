@@ -11,7 +11,7 @@ from typing import Any
 
 from ...benchmarks.scoring.catalog import resolve_metrics, usual_protocol
 from ...benchmarks.scoring.protocol import Protocol
-from ...benchmarks.statistics.bootstrap import StatisticsOptions
+from ...benchmarks.statistics.bootstrap import RESAMPLED_INTERVALS, StatisticsOptions
 from ...conf import group
 from ...datasets.errors import InputError, unknown
 from ...datasets.paths import expand_home
@@ -153,7 +153,7 @@ def _read_phases(top: YamlFields) -> tuple[Phase, ...]:
 def _read_statistics(entry: YamlFields) -> StatisticsOptions:
     default = StatisticsOptions()
     statistics = StatisticsOptions(
-        interval=entry.choice("interval", ("percentile", "bca", "none"), default.interval),
+        interval=entry.choice("interval", (*RESAMPLED_INTERVALS, "none"), default.interval),
         replicates=entry.count("replicates", default.replicates, 1, 100_000),
         seed=entry.count("seed", default.seed, 0),
     )

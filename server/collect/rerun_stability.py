@@ -86,7 +86,7 @@ def compare_runs(folders: Sequence[Path], min_ratings: int | None = None) -> Res
     """
     clock = RunClock()
     if len(folders) != 2:
-        raise InputError(f"run has {len(folders)} folders; two are compared: run=[FIRST,AGAIN]")
+        raise InputError(f"run has {len(folders)} folders; two are compared: run=FIRST,AGAIN")
     records = [_load_record(folder) for folder in folders]
     form_name, second_name = (str(record["protocol"]) for record in records)
     if form_name != second_name:

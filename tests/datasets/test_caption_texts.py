@@ -19,12 +19,12 @@ from captau.datasets.caption_texts import (
     find_own_references,
     find_script,
     is_unsegmented,
-    leave_out_copies,
     letter_script,
     normalise_items,
     normalise_thumb,
 )
 from captau.datasets.registry import load
+from captau.datasets.schema import make_items
 from tests.conftest import AWKWARD, run_captau, says
 
 TEXTS = st.text(alphabet="aB1 .-é狗", max_size=6)
@@ -43,7 +43,8 @@ def items_of(rows: list[tuple[str, tuple[str, ...]]]) -> pd.DataFrame:
         ("  A  DOG\t", "a dog", True),
         ("a dog, a cat", "a dog a cat", True),
         ("a dog", "a dogs", False),
-        ("a dog", "adog", False),
+        ("a dog", "adog", True),
+        ("a t shirt", "A T-shirt.", True),
         ("2 dogs", "3 dogs", False),
         ("naïve", "na ve", True),
         ("一只狗", "一只猫", False),  # the rule alone would leave nothing of either
@@ -60,7 +61,7 @@ def items_of(rows: list[tuple[str, tuple[str, ...]]]) -> pd.DataFrame:
     ],
 )
 def test_texts_are_compared_without_case_and_punctuation(a: str, b: str, is_equal: bool) -> None:
-    """Golden, worked: lower case, every run of characters other than a–z and 0–9 one blank, ends trimmed."""
+    """Golden, worked: lower case, and no character but letters and digits, blanks included."""
     assert (comparison_form(a) == comparison_form(b)) == is_equal
 
 
@@ -80,13 +81,33 @@ def test_copies_are_marked_and_their_references_left_out() -> None:
     assert copies.is_exact.tolist() == [True, False, False, False, False]
     assert copies.is_single.tolist() == [False, False, True, False, False]
     assert (copies.n_copies, copies.n_exact) == (3, 1)
-    assert leave_out_copies(items) == [("the dog",), ("the dog",), (), ("a dog",), ()]
+    assert copies.other_references == [("the dog",), ("the dog",), (), ("a dog",), ()]
+
+
+def test_a_copied_reference_is_left_out_for_every_caption_of_its_image() -> None:
+    """Golden, worked: of image 1 two references are copied, by its first and third captions; none of image 2's own is."""
+    references = ("A dog runs.", "the dog", "a hound")
+    rows = [("a dog runs", references), ("a bird", references), ("The dog!", references)]
+    items = make_items(
+        ["1", "1", "1", "2"],
+        [caption for caption, _ in rows] + ["a cat"],
+        [texts for _, texts in rows] + [("a dog runs", "a cat sits")],
+    )
+    copies = find_own_references(items, of_image=True)
+    assert copies.is_copy.tolist() == [True, False, True, False]
+    assert not copies.is_single.any()
+    assert copies.other_references == [*3 * [("a hound",)], ("a dog runs", "a cat sits")]
+    own = find_own_references(items)
+    assert own.other_references[:3] == [references[1:], references, (references[0], references[2])]
+    only = items.assign(references=pd.Series(4 * [references[:2]], dtype=object))
+    assert find_own_references(only, of_image=True).is_single.tolist() == [True, True, True, False]
 
 
 @given(ROWS)
 def test_without_its_copies_no_item_has_any(rows: list[tuple[str, tuple[str, ...]]]) -> None:
     items = items_of(rows)
-    copies, others = find_own_references(items), leave_out_copies(items)
+    copies = find_own_references(items)
+    others = copies.other_references
     without = find_own_references(items.assign(references=pd.Series(others, dtype=object)))
     assert without.n_copies == 0
     assert find_own_references(items[~copies.is_copy]).n_copies == 0
@@ -104,6 +125,19 @@ def test_copies_of_the_real_sets(name: str, n_copies: int, n_exact: int, data_ro
     """Golden: counted independently of captau for THumB, CapEval1k and Flickr8k-CF."""
     copies = find_own_references(registry.load(name, data_root).items)
     assert (copies.n_copies, copies.n_exact) == (n_copies, n_exact)
+
+
+@pytest.mark.parametrize(
+    ("name", "n_images"), [("composite_8k", 997), ("composite_30k", 991), ("composite_coco", 2007)]
+)
+def test_each_image_of_composite_has_a_copy(name: str, n_images: int, data_root: Path) -> None:
+    """Golden, data/README.md: a person's caption among its own references in all 3,995 images."""
+    items = registry.load(name, data_root).items
+    copies = find_own_references(items, of_image=True)
+    assert items["image_id"][copies.is_copy].nunique() == items["image_id"].nunique() == n_images
+    assert not copies.is_single.any()
+    n_left = pd.Series(list(map(len, copies.other_references)))
+    assert (n_left < items["references"].map(len)).all()
 
 
 def test_copies_of_hat(data_root: Path) -> None:

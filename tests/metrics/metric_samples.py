@@ -50,6 +50,8 @@ class Words(Metric):
     factor: float = 1.0
     kind: Literal["words"] = "words"
 
+    needs: ClassVar[frozenset[str]] = frozenset({"references"})
+
     @property
     def name(self) -> str:
         return "words"

@@ -246,7 +246,7 @@ def test_references_that_are_no_texts(reference):
 
 @pytest.mark.parametrize("references", [5, {"a cat": 1}, {"a cat"}], ids=str)
 def test_references_that_are_no_list(references):
-    with pytest.raises(InputError, match=r"row 1: the references are .* not texts"):
+    with pytest.raises(InputError, match=r"row 1: references is .* not a list of texts"):
         Words().score([row(), {"caption": "a dog", "references": references}])
 
 

@@ -124,7 +124,7 @@ def test_metrics_have_the_names_of_tables_too(spelling, name):
         ("cider(df='a)", "quotes or brackets do not match"),
         ("cider(plain,4)", "'4' is not of the form parameter=value"),
         ("meteor(4,5)", "'5' is not of the form parameter=value|unknown value"),
-        ("file(path=x.csv)", "the parameter name is needed"),
+        ("python", "the parameter function is needed"),
         ("file", "the parameter path is needed"),
         ("", "a name is expected"),
         ("3", "a name is expected"),

@@ -133,8 +133,8 @@ def test_a_score_that_is_undefined_is_nan():
     [
         ("cider", {}, "metric cider: a reward of it needs references={image: …}"),
         ("clipscore", {"references": REFERENCES}, "needs image_paths={image: …}"),
-        ("cider", {"references": {"1": []}}, "references of image '1' are [], not texts"),
-        ("cider", {"references": {"1": [3]}}, "references of image '1' are [3], not texts"),
+        ("cider", {"references": {"1": []}}, "image '1' has no references"),
+        ("cider", {"references": {"1": [3]}}, "image '1': references holds 3, not a text"),
         ("bleu_4", {"references": REFERENCES, "df": "f"}, "metric bleu_4: it has no document freq"),
         (
             "cider(backend=pycocoevalcap)",
@@ -161,3 +161,20 @@ def test_a_reward_that_cannot_be_made(spec, keywords, message):
 def test_captions_that_a_reward_cannot_score(spec, captions, images, message):
     with says(message):
         captau.reward(spec, REFERENCES)(captions, images)
+
+
+@pytest.mark.parametrize("spec", ["chair_i", "chair_s"])
+def test_a_caption_with_an_object_that_is_not_there_earns_less(spec):
+    """One of the caption's two objects is not in the references: CHAIR_i is 1/2, CHAIR_s is 1."""
+    score = captau.reward(spec, references={"1": ["a dog on a couch"]})
+    rewards = score(["a dog on a couch", "a dog and a pizza"], ["1", "1"])
+    assert rewards == [0.0, {"chair_i": -0.5, "chair_s": -1.0}[spec]]
+    assert score.for_trl("image")(completions=["a pizza"], image=["1"]) == [-1.0]
+
+
+def test_labels_are_found_by_the_rewards_images(tmp_path):
+    """Worked: image 2 has a pizza by its labels alone; image 1 lacks one of the two objects mentioned."""
+    labels = tmp_path / "labels.json"
+    labels.write_text('{"1": ["dog"], "2": ["pizza"]}')
+    score = captau.reward(f"chair_i(labels={labels})", references={1: ["a dog"], 2: ["a dog"]})
+    assert score(["a dog and a pizza"] * 2, [1, 2]) == [-0.5, 0.0]

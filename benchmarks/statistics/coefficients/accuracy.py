@@ -1,11 +1,12 @@
-"""Accuracy on preference pairs, with the sign test."""
+"""Accuracy on preference pairs, with the test of swapped captions."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..preferences import PairOutcomes, mcnemar
+from ..bootstrap import MIN_IMAGES
+from ..preferences import PairOutcomes, sum_groups, swap_p_value
 from ..remarks import Note, Undefined, remark
 from ..weighted_pairs import Floats, Ints, Statistic, check_units, check_weights
 from .coefficient import (
@@ -16,17 +17,14 @@ from .coefficient import (
     threshold_note,
 )
 
-# The number of pairs from which on SciPy's binomial test is faster than whole numbers.
-_MANY_PAIRS = 2000
-
 
 @register
 class Accuracy(PreferenceCoefficient):
     """The share of pairs on which a metric agrees with people, under a rule of ties.
 
-    The p-value is the binomial test's against one half. Where pairs of captions have several answers, it is that of
-    swapping the captions of each pair, all of its answers at once. Under `calibrated`, where there are three answers,
-    there is none.
+    The p-value is the share of all swaps of the captions, an image's pairs at once, after which the accuracy is as far
+    from one half: exact, and the binomial test's where images have one pair each and none is tied. Under
+    `calibrated`, where there are three answers, there is none.
     """
 
     name = "accuracy"
@@ -35,10 +33,11 @@ class Accuracy(PreferenceCoefficient):
     latex = r"acc.\ \%"
     words = "accuracy on preference pairs"
     tests = (*RESAMPLING_TESTS, "mcnemar")
+    min_images = MIN_IMAGES
     formula = "wilson"
 
     def value(
-        self, outcomes: PairOutcomes, ties: str = "half", captions: Ints | None = None
+        self, outcomes: PairOutcomes, ties: str = "half", images: Ints | None = None
     ) -> CoefficientValue:
         counted = outcomes.values[outcomes.is_counted]
         n_pairs = len(counted)
@@ -50,15 +49,13 @@ class Accuracy(PreferenceCoefficient):
         if ties == "calibrated":
             note = threshold_note(outcomes.threshold)
             return CoefficientValue(outcomes.accuracy, remarks=(note,))
-        own_captions = None if captions is None else captions[outcomes.is_counted]
-        if own_captions is None or len(np.unique(own_captions)) == n_pairs:
-            p_value = sign_test(round(counted.sum()), n_pairs)
-        else:
-            p_value = mcnemar(counted, 1 - counted, own_captions).exact
+        leads = 2 * counted - 1
+        if images is not None:
+            leads = sum_groups(leads, images[outcomes.is_counted])
         n_tied = int(((outcomes.values if ties == "drop" else counted) == 0.5).sum())
         code = Note.LEFT_OUT_TIES if ties == "drop" else Note.HALF_COUNTED_PAIRS
         remarks = (remark(code, n_pairs=n_tied),) if n_tied else ()
-        return CoefficientValue(outcomes.accuracy, p_value, remarks=remarks)
+        return CoefficientValue(outcomes.accuracy, swap_p_value(leads), remarks=remarks)
 
     def prepare(
         self,
@@ -88,17 +85,3 @@ class Accuracy(PreferenceCoefficient):
             return np.vstack([shares, shares.mean(axis=0)])
 
         return statistic
-
-
-def sign_test(n_wins: int, n_pairs: int) -> float:
-    """Return the two-sided p-value of the binomial test against one half, equal to SciPy's."""
-    if n_pairs > _MANY_PAIRS:
-        from scipy import stats
-
-        return float(stats.binomtest(n_wins, n_pairs, 0.5).pvalue)
-    fewest = min(n_wins, n_pairs - n_wins)
-    term = total = 1
-    for k in range(fewest):
-        term = term * (n_pairs - k) // (k + 1)
-        total += term
-    return min(1.0, 2 * total / 2**n_pairs)

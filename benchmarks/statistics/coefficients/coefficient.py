@@ -86,11 +86,13 @@ class Coefficient(ABC):
         words: its name in a sentence, in LaTeX.
         source: who defined it; empty where nobody in particular did.
         bounds: its least and greatest value.
+        chance: the value of scores that say nothing; None where it depends on the data, or there are no samples.
         scale, decimals: how tables print it.
-        tests: the tests of the difference of two metrics that it has.
+        tests: the tests of the difference of two metrics that it has; ranks rest on the first.
         permutation_reason: the reason why a permutation test of it has no p-value; None where it has one.
         formula: of its interval where nothing is resampled, `fisher` or `wilson`; None where it has none.
         has_standing_note: whether the note of a value, such as its threshold, belongs below every table.
+        min_images: the number of images from which on simulated intervals and tests of it hold.
         is_of_preferences: whether it is of comparisons, and not of ratings.
     """
 
@@ -101,12 +103,14 @@ class Coefficient(ABC):
     words: ClassVar[str]
     source: ClassVar[str] = ""
     bounds: ClassVar[tuple[float, float]] = (-1.0, 1.0)
+    chance: ClassVar[float | None] = 0.0
     scale: ClassVar[float] = 100
     decimals: ClassVar[int] = 1
     tests: ClassVar[tuple[str, ...]] = RESAMPLING_TESTS
     permutation_reason: ClassVar[Undefined | None] = None
     formula: ClassVar[str | None] = None
     has_standing_note: ClassVar[bool] = False
+    min_images: ClassVar[int] = 50
     is_of_preferences: ClassVar[bool] = False
 
     @property
@@ -303,7 +307,27 @@ class PairCoefficient(RatingCoefficient):
 
 
 class SystemCoefficient(Coefficient):
-    """A coefficient of captioning systems, at level `system` alone; it has no value in weighted samples."""
+    """A coefficient of captioning systems, at level `system` alone; it has no value in samples with repeated images."""
+
+    tests: ClassVar[tuple[str, ...]] = ("permutation",)
+
+    def prepare(self, points: RatedPoints, keys: pd.DataFrame) -> Statistic:
+        """Return the coefficient of the points whose unit has weight 1, where others have 0; NaN with other weights.
+
+        Args:
+            points: finite.
+            keys: as in `value`.
+        """
+
+        def statistic(weights: Floats) -> Floats:
+            values = np.full(weights.shape[1], np.nan)
+            for sample in np.flatnonzero(np.isin(weights, (0, 1)).all(axis=0)):
+                is_in = weights[points.unit, sample] > 0
+                scores, ratings = points.scores[is_in], points.ratings[is_in]
+                values[sample] = self.value(scores, ratings, keys[is_in]).value
+            return values
+
+        return statistic
 
     @abstractmethod
     def value(self, scores: Floats, ratings: Floats, keys: pd.DataFrame) -> CoefficientValue:
@@ -319,18 +343,19 @@ class PreferenceCoefficient(Coefficient):
     """A coefficient of a metric's outcomes of the pairs of captions that people judged."""
 
     bounds: ClassVar[tuple[float, float]] = (0.0, 1.0)
+    chance: ClassVar[float | None] = 0.5
     is_of_preferences: ClassVar[bool] = True
 
     @abstractmethod
     def value(
-        self, outcomes: PairOutcomes, ties: str = "half", captions: Ints | None = None
+        self, outcomes: PairOutcomes, ties: str = "half", images: Ints | None = None
     ) -> CoefficientValue:
         """Return the coefficient of the outcomes in one dimension.
 
         Args:
             outcomes: from `preferences.judge_differences`.
             ties: the rule by which they were made.
-            captions: shape (n_answers,), the number of each answer's pair of captions; by default each has its own.
+            images: shape (n_answers,), the number of each answer's image; by default each has its own.
         """
 
     @abstractmethod

@@ -38,6 +38,7 @@ class DetectionCoefficient(RatingCoefficient):
     """A coefficient of how well scores find captions; systems' means, neither 0 nor 1 but by accident, have none."""
 
     bounds = (0.0, 1.0)
+    chance = 0.5
     system_reason = Undefined.NO_DETECTION
     has_standing_note = True
 
@@ -104,6 +105,7 @@ class AveragePrecision(DetectionCoefficient):
     `average_precision_score`).
     """
 
+    chance = None
     name = "average_precision"
     order = 10
     symbol = "AP"

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..bootstrap import MIN_IMAGES
 from ..weighted_pairs import Floats, WeightedPairs
 from .coefficient import PairCoefficient, RatedPoints, register
 
@@ -60,6 +61,7 @@ class TauC(KendallCoefficient):
     """2 surplus m / (n² (m - 1)), m the smaller number of different values: for scales of few levels."""
 
     name = "tau_c"
+    min_images = MIN_IMAGES
     order = 1
     symbol = "τ_c"
     latex = r"$\tau_c$"
@@ -76,6 +78,7 @@ class TauB(KendallCoefficient):
     """Surplus / √((total - tied_x) (total - tied_y))."""
 
     name = "tau_b"
+    min_images = MIN_IMAGES
     order = 2
     symbol = "τ_b"
     latex = r"$\tau_b$"

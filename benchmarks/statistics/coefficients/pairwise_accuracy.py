@@ -45,11 +45,12 @@ class PairwiseAccuracy(PairCoefficient, TieCoefficient):
 
     name = "pairwise_accuracy"
     order = 7
-    symbol = "pairs alike %"
-    latex = r"pairs alike \%"
+    symbol = "same order %"
+    latex = r"same order \%"
     words = "the share of pairs that are ordered alike"
     source = "Kocmi et al. 2021"
     bounds = (0.0, 1.0)
+    chance = 0.5
 
     def compute(self, pairs: WeightedPairs) -> Floats:
         return (pairs.concordant + pairs.tied_both) / pairs.total
@@ -76,6 +77,7 @@ class AccEq(TieCoefficient):
     words = r"pairwise accuracy with tie calibration (acc$_{\mathrm{eq}}$)"
     source = "Deutsch et al. 2023"
     bounds = (0.0, 1.0)
+    chance = None
     permutation_reason = Undefined.SWAPPED_THRESHOLD
     has_standing_note = True
 
@@ -322,44 +324,101 @@ class SoftPairwiseAccuracy(SystemCoefficient):
     words = "soft pairwise accuracy"
     source = "Thompson et al. 2024"
     bounds = (0.0, 1.0)
+    chance = None
 
     def value(self, scores: Floats, ratings: Floats, keys: pd.DataFrame) -> CoefficientValue:
-        cells = pd.DataFrame(
-            {"image": keys["image_id"].to_numpy(), "system": keys["system"].to_numpy()}
-        ).assign(score=scores, rating=ratings)
-        n_images = cells["image"].nunique()
-        means = cells.groupby(["image", "system"], sort=False)[["score", "rating"]].mean().unstack()
-        # In order of first appearance, which is that of the draws.
-        images, systems = cells["image"].unique(), cells["system"].unique()
-        means = means.reindex(images).dropna()
-        if len(means) < 2:
-            reason = remark(Undefined.NO_COMMON_IMAGES, n_images=len(means))
+        systems = _SystemCells(RatedPoints.unweighted(scores, ratings), keys)
+        counts = systems.counts(np.ones((1, 1)))
+        n_images, n_complete = len(counts), int((counts > 0).all(axis=1).sum())
+        if n_complete < 2:
+            reason = remark(Undefined.NO_COMMON_IMAGES, n_images=n_complete)
             return CoefficientValue.undefined(reason)
-        p_scores, p_ratings = _superiority_p_values(
-            *(means[side][systems].to_numpy() for side in ("score", "rating"))
+        n_systems = counts.shape[1]
+        remarks = [remark(Note.PERMUTED_SYSTEMS, n_systems=n_systems, permutations=PERMUTATIONS)]
+        if n_left_out := n_images - n_complete:
+            counts_of_images = {"n_left_out": n_left_out, "n_images": n_images}
+            remarks.append(remark(Note.INCOMPLETE_IMAGES, **counts_of_images))
+        return CoefficientValue(
+            float(systems.accuracies(np.ones((1, 1)))[0]), remarks=tuple(remarks)
         )
-        value = 1 - float(np.abs(p_scores - p_ratings).mean())
-        remarks = [remark(Note.PERMUTED_SYSTEMS, n_systems=len(systems), permutations=PERMUTATIONS)]
-        if n_left_out := n_images - len(means):
-            counts = {"n_left_out": n_left_out, "n_images": n_images}
-            remarks.append(remark(Note.INCOMPLETE_IMAGES, **counts))
-        return CoefficientValue(value, remarks=tuple(remarks))
+
+    def prepare(self, points: RatedPoints, keys: pd.DataFrame) -> Statistic:
+        systems = _SystemCells(points, keys)
+
+        def statistic(weights: Floats) -> Floats:
+            # Of resamples, those that happen to repeat no image would be no fair selection.
+            if np.isin(weights, (0, 1)).all():
+                return systems.accuracies(weights)
+            return np.full(weights.shape[1], np.nan)
+
+        return statistic
+
+
+class _SystemCells:
+    """Points by image and system, both in order of first appearance, which is that of the draws.
+
+    Args:
+        points: finite.
+        keys: columns `image_id` and `system` of the points.
+    """
+
+    def __init__(self, points: RatedPoints, keys: pd.DataFrame) -> None:
+        self.points = points
+        image, images = pd.factorize(keys["image_id"])
+        system, systems = pd.factorize(keys["system"])
+        self.shape = (len(images), len(systems))
+        entries = image * len(systems) + system, np.arange(len(image))
+        size = (len(images) * len(systems), len(image))
+        self._cells = scipy.sparse.csr_matrix((np.ones(len(image)), entries), shape=size)
+
+    def counts(self, weights: Floats) -> Floats:
+        """Return the number of points of each image and system, shape (n_images, n_systems, n_samples)."""
+        return self._sum(weights, np.ones(len(self.points.unit)))
+
+    def _sum(self, weights: Floats, values: Floats) -> Floats:
+        sums = self._cells @ (weights[self.points.unit] * values[:, None])
+        return np.asarray(sums).reshape(*self.shape, -1)
+
+    def accuracies(self, weights: Floats) -> Floats:
+        """Return the soft pairwise accuracy of each sample; NaN with fewer than two images of all systems."""
+        counts = self.counts(weights)
+        is_complete = (counts > 0).all(axis=1)
+        with np.errstate(invalid="ignore"):
+            scores, ratings = (
+                self._sum(weights, side) / counts
+                for side in (self.points.scores, self.points.ratings)
+            )
+        values = np.full(weights.shape[1], np.nan)
+        # Samples with the same complete images, which as a rule are all, are evaluated together.
+        patterns, of_pattern = np.unique(is_complete, axis=1, return_inverse=True)
+        for number, pattern in enumerate(patterns.T):
+            is_own = of_pattern.ravel() == number
+            if pattern.sum() > 1:
+                x, y = (side[pattern][:, :, is_own] for side in (scores, ratings))
+                is_same = np.ptp(y, axis=2).max() <= ROUNDING_ERROR * np.abs(y).max()
+                p_scores, p_ratings = _superiority_p_values(x, y[:, :, :1] if is_same else y)
+                values[is_own] = 1 - np.abs(p_scores - p_ratings).mean(axis=0)
+        return values
 
 
 def _superiority_p_values(*tables: Floats) -> list[Floats]:
-    """Return the p-values of "the first is better" of each pair of systems, for each table.
+    """Return the p-values of "the first is better" of each pair of systems, for each table and sample.
 
     Args:
-        tables: of equal shape (n_images, n_systems).
+        tables: of shape (n_images, n_systems, n_samples) each.
+
+    Returns:
+        Shape (n_pairs, n_samples) each.
     """
     rng = np.random.default_rng(SEED)
-    n_images, n_systems = tables[0].shape
+    n_images, n_systems, _ = tables[0].shape
     first, second = np.triu_indices(n_systems, 1)
-    counts = [np.zeros(len(first)) for _ in tables]
+    counts = [np.zeros((len(first), table.shape[2])) for table in tables]
     for _ in range(PERMUTATIONS // 100):  # 100 at a time: the draws are as those of all at once
         signs = 2 * np.rint(rng.random((100, n_images), dtype=np.float32)).astype(float) - 1
         for count, table in zip(counts, tables, strict=True):
-            sums, permuted = table.sum(axis=0), signs @ table
-            bound = sums[first] - sums[second] - 1e-9 * np.abs(table).sum() / n_systems
+            sums = table.sum(axis=0)
+            permuted = (signs @ table.reshape(n_images, -1)).reshape(100, n_systems, -1)
+            bound = sums[first] - sums[second] - 1e-9 * np.abs(table).sum(axis=(0, 1)) / n_systems
             count += (permuted[:, first] - permuted[:, second] >= bound).sum(axis=0)
     return [count / PERMUTATIONS for count in counts]

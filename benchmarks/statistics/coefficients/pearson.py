@@ -1,16 +1,15 @@
 """Pearson's r, and Spearman's ρ, which is r of mid-ranks.
 
-The value of a sample and its p-value are SciPy's; those of weighted samples differ from it in the last bit.
+The value of a sample and its p-value are those of SciPy but for the last bits, and so are those of weighted samples.
 """
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 import scipy
 from numpy.typing import ArrayLike
 
+from ..bootstrap import MIN_IMAGES
 from ..remarks import Undefined, remark
 from ..weighted_pairs import Floats, check_pairing, check_units, check_weights
 from .coefficient import (
@@ -101,11 +100,27 @@ def _pearson_by_column(x: Floats, y: Floats) -> Floats:
         return (x * y).sum(axis=0) / np.sqrt((x**2).sum(axis=0)) / np.sqrt((y**2).sum(axis=0))
 
 
-def _from_scipy(result: Any) -> CoefficientValue:
-    """Return SciPy's result, which is NaN where rounding leaves nothing."""
-    if np.isnan(result.statistic):
+def _correlate(x: Floats, y: Floats) -> CoefficientValue:
+    """Return Pearson's r of points and the p-value of "no association", as `scipy.stats.pearsonr` does; NaN where rounding leaves nothing.
+
+    Spearman's ρ of ranks has the same p-value. SciPy's statistics take long to import.
+    """
+    with np.errstate(all="ignore"):
+        deviations = [side - side.mean() for side in (x, y)]
+        first, second = (side / np.abs(side).max() for side in deviations)
+        spread = np.sqrt((first @ first) * (second @ second))
+        value = float(np.clip(first @ second / spread, -1, 1))
+    if np.isnan(value):
         return CoefficientValue.undefined(remark(Undefined.ROUNDING))
-    return CoefficientValue(float(result.statistic), float(result.pvalue))
+    shape = len(x) / 2 - 1
+    p_value = 2 * scipy.special.betainc(shape, shape, (1 - abs(value)) / 2) if shape else 1.0
+    return CoefficientValue(value, float(p_value))
+
+
+def _mid_ranks(values: Floats) -> Floats:
+    """Return the ranks of values, the mean rank of equal ones."""
+    _, indices, counts = np.unique(values, return_inverse=True, return_counts=True)
+    return (np.cumsum(counts) - (counts - 1) / 2)[indices]
 
 
 @register
@@ -118,14 +133,14 @@ class Spearman(RatingCoefficient):
     latex = r"$\rho$"
     words = r"Spearman's $\rho$"
     source = "Spearman 1904"
+    min_images = MIN_IMAGES
 
     def prepare(self, points: RatedPoints) -> PreparedCoefficient:
         ranked = points.ranked
         return lambda sample: ranked.spearman(sample.weights)
 
     def measure(self, points: RatedPoints) -> CoefficientValue:
-        with np.errstate(all="ignore"):
-            return _from_scipy(scipy.stats.spearmanr(points.scores, points.ratings))
+        return _correlate(_mid_ranks(points.scores), _mid_ranks(points.ratings))
 
     def of_means(self, means: SystemMeans) -> Floats:
         ranks = (scipy.stats.rankdata(side, axis=0) for side in (means.x, means.y))
@@ -143,6 +158,7 @@ class Pearson(RatingCoefficient):
     words = r"Pearson's $r$"
     source = "Pearson 1895"
     tests = (*RESAMPLING_TESTS, "williams")
+    min_images = MIN_IMAGES
     formula = "fisher"
 
     def prepare(self, points: RatedPoints) -> PreparedCoefficient:
@@ -157,8 +173,7 @@ class Pearson(RatingCoefficient):
             return CoefficientValue.undefined(remark(Undefined.INFINITE_SCORE))
         if (largest := np.abs(scores).max()) > LARGE:
             scores = scores / largest
-        with np.errstate(all="ignore"):
-            return _from_scipy(scipy.stats.pearsonr(scores, points.ratings))
+        return _correlate(scores, points.ratings)
 
     def of_means(self, means: SystemMeans) -> Floats:
         return _pearson_by_column(means.x, means.y)

@@ -156,6 +156,28 @@ class FeatureSource(ABC):
             InputError: if a row has none, or one is not finite.
         """
 
+    def check(self, rows: Rows) -> None:
+        """Check that each row has features where these are of certain rows alone.
+
+        Raises:
+            UnavailableError: if a row has none.
+        """
+        try:
+            self.find_entries(rows)
+        except InputError as error:
+            raise UnavailableError(
+                self.label,
+                f"lacks features of these captions ({error})",
+                "name a source that has them",
+            ) from error
+
+    def find_entries(self, rows: Rows) -> Any:  # noqa: B027
+        """Find the entry of each row in a source of certain rows alone; other sources have none.
+
+        Raises:
+            InputError: if a row has none.
+        """
+
     def sequences(self, rows: Rows) -> list[Floats]:
         """Return a sequence of vectors for each row, shape (length, dimensions) each.
 
@@ -179,6 +201,9 @@ class _DemoSource(FeatureSource):
             return np.stack([image_vector(s) for s in _scenes(rows)])
         return np.stack([text_vector(c) for c in rows.captions])
 
+    def find_entries(self, rows: Rows) -> list[Any]:
+        return _scenes(rows)
+
     def sequences(self, rows: Rows) -> list[Floats]:
         return [object_vectors(s) for s in _scenes(rows)]
 
@@ -195,6 +220,9 @@ class _DemoContextSource(FeatureSource):
         side = 0 if self.kind == "images" else 1
         pairs = zip(_scenes(rows), rows.captions, strict=True)
         return np.stack([attended_vectors(s, c)[side] for s, c in pairs])
+
+    def find_entries(self, rows: Rows) -> list[Any]:
+        return _scenes(rows)
 
     @property
     def signature(self) -> str:
@@ -228,6 +256,12 @@ class _FileSource(FeatureSource):
     def vectors(self, rows: Rows) -> Floats:
         embeddings = _read_embeddings(self.path, self.path.stat().st_mtime_ns, tokens=False)
         return embeddings.of_rows(rows, *self.key_columns[self.kind]).astype(np.float64)
+
+    def find_entries(self, rows: Rows) -> list[slice]:
+        embeddings = _read_embeddings(
+            self.path, self.path.stat().st_mtime_ns, tokens=self.kind == "labels"
+        )
+        return embeddings.slices(rows, *self.key_columns[self.kind])
 
     def sequences(self, rows: Rows) -> list[Floats]:
         embeddings = _read_embeddings(self.path, self.path.stat().st_mtime_ns, tokens=True)

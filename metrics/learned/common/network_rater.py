@@ -60,6 +60,10 @@ class NetworkRecipe(Recipe):
             if text is not None
         ]
 
+    def check_features(self, rows: Rows) -> None:
+        for source in self.sources():
+            source.check(rows)
+
     @abstractmethod
     def load_inputs(self, rows: Rows, widths: Sequence[int | None]) -> tuple[Floats, ...]:
         """Load the network's inputs, of the widths that are not None.

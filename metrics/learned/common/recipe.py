@@ -215,6 +215,13 @@ class Recipe(ABC):
         """Everything that a training depends on besides options and examples: features, their models."""
         return ""
 
+    def check_features(self, rows: Rows) -> None:  # noqa: B027
+        """Check that its sources of features have these rows, where they are of certain rows alone.
+
+        Raises:
+            UnavailableError: where one lacks a row.
+        """
+
 
 _RECIPES: dict[str, type[Recipe]] = {}
 RecipeClass = TypeVar("RecipeClass", bound=type[Recipe])

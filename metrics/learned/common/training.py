@@ -84,6 +84,7 @@ class TrainingSession:
 
     Attributes:
         extra_image_ids: images besides the examples' that the recipe learned from; the recipe adds them.
+        reads_examples: whether it learns from the examples at all; a recipe that does not says so.
         history: a row of `HISTORY_COLUMNS` for each epoch of each stage.
     """
 
@@ -103,6 +104,7 @@ class TrainingSession:
         self.is_control = is_control
         self.test_image_ids = frozenset(test_image_ids)
         self.extra_image_ids: set[str] = set()
+        self.reads_examples = True
         self.history: list[dict[str, Any]] = []
         self._fingerprint = fingerprint
 

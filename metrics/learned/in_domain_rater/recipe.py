@@ -221,7 +221,7 @@ class InDomain(EncoderRecipe):
     steepness: float = 8.0
 
     needs: ClassVar[frozenset[str]] = frozenset({"references"})
-    file_format: ClassVar[str] = "2"
+    file_format: ClassVar[str] = "3"
 
     def __post_init__(self) -> None:
         self.check_range("landmarks", "members", "epochs", "images", "hidden", low=1)

@@ -358,7 +358,7 @@ class Umic(Metric):
     device: Device = "auto"
     backend: Literal["captau"] = "captau"
 
-    needs: ClassVar[frozenset[str]] = frozenset()
+    bounds: ClassVar[tuple[float | None, float | None]] = (0.0, 1.0)
     #: Features are looked up by the image's id, which equal rows need not share.
     depends_only_on_content: ClassVar[bool] = False
     lock: ClassVar[AbstractContextManager[Any]] = MODEL_LOCK

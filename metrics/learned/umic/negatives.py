@@ -306,10 +306,10 @@ class Negatives:
         text = caption = join_words(words)
         for _ in range(100):  # two images may share a caption
             pool = similar if is_similar else self._images
-            other = pool[int(rng.integers(len(pool)))]
-            texts = self._captions[other]
+            partner = pool[int(rng.integers(len(pool)))]
+            texts = self._captions[partner]
             text = join_words(self._tagged_words[texts[int(rng.integers(len(texts)))]])
-            if other != image and text != caption:
+            if partner != image and text != caption:
                 break
             is_similar = False
         return text

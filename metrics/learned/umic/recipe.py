@@ -217,6 +217,8 @@ class UmicRecipe(Recipe):
         """
         need_extra(f"rater {self.name}", ("torch", "tokenizers", "safetensors"))
         sides = load_captioned_images(self.captions, train, validation, session)
+        session.reads_examples = self.captions == "references"
+        session.extra_image_ids |= sides[0].keys() | sides[1].keys()
         with self.open_regions() as regions:
             network, pieces = self._start(sides[0], regions, session)
             network.to(session.device)

@@ -179,6 +179,7 @@ class MllmJudge(Metric):
     device: Literal["auto", "cpu", "cuda", "mps"] = "auto"
     backend: Literal["openai", "transformers"] = "openai"
 
+    bounds: ClassVar[tuple[float | None, float | None]] = (0.0, 1.0)
     #: Answers are kept themselves, and what costs nothing to compute need not be.
     is_cacheable: ClassVar[bool] = False
     file_fields: ClassVar[tuple[str, ...]] = ("prompt",)

@@ -158,6 +158,9 @@ _pinned_tokens: dict[str, dict[str, str]] = {}
 class TokenMetric(Metric):
     """A metric on PTB tokens; with the backend `pycocoevalcap` its jar and a Java make them."""
 
+    needs: ClassVar[frozenset[str]] = frozenset({"references"})
+    bounds: ClassVar[tuple[float | None, float | None]] = (0.0, 1.0)
+
     def check_rows(self, rows: Rows) -> None:
         super().check_rows(rows)
         if self.parameters["backend"] == "pycocoevalcap":

@@ -36,7 +36,7 @@ from ....datasets.errors import InputError
 from ....datasets.reading.json_files import JsonSource
 from ....datasets.registry import load
 from ....metrics.base import Floats, Metric
-from ....metrics.external import PythonFunction
+from ....metrics.external import user_code_of
 from ....metrics.text.tokens.ptb import pin_tokens
 from ..definition import ReferenceSet
 from ..submission_files import find_captions, find_upload, write_captions
@@ -75,7 +75,7 @@ class CaptionEvaluator(Evaluator):
             unavailable = find_unavailable(self.metrics, items)
             for metric in self.metrics:
                 _ = metric.signature  # reads the files among its parameters
-                if isinstance(metric, PythonFunction):
+                if user_code_of(metric):
                     metric.score(items)  # no other metric brings code that may be missing
         except InputError as error:
             raise InputError(f"{self.challenge.metrics_source}: {error}") from error

@@ -94,7 +94,7 @@ class MetricEvaluator(Evaluator):
             "dataset": self.caption_set.card.title,
             **describe_environment(),
         }
-        scores = [_score_row(row) for row in measured.correlations.to_dict("records")]
+        scores = [_score_row(row) for row in measured.printed_correlations.to_dict("records")]
         replicates = self._resample(scored) if options.uses_resampling else {}
         return Evaluation(scores, run, items, replicates)
 

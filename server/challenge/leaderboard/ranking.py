@@ -82,8 +82,8 @@ def rank_entries(
             rows.append(BoardRow(entry))
             continue
         n_placed += 1
-        place = place_of_quality.setdefault(quality, n_placed)
-        rows.append(BoardRow(entry, place, ranks.get(entry.number)))
+        rank = place_of_quality.setdefault(quality, n_placed)
+        rows.append(BoardRow(entry, rank, ranks.get(entry.number)))
     return rows[::-1] if is_reversed else rows
 
 
@@ -93,7 +93,7 @@ def rank_submissions(
     """Return the rank of each submission by one score (`intervals.rank_clusters`).
 
     Args:
-        scores: by submission number; undefined ones get no rank.
+        scores: by submission number; undefined ones, and those that cannot be tested, get no rank.
         replicates: bootstrap replicates of the scores on the same samples of images, shape
             (n_replicates,); submissions without them get no rank.
         higher_is_better: whether higher scores are better.
@@ -104,10 +104,9 @@ def rank_submissions(
         return {}
     numbers.sort(key=lambda number: -sign * scores[number])
     p_values = pairwise_p_values(np.stack([replicates[number] for number in numbers]))
-    # A difference that cannot be tested, whose p-value is NaN, is not significant.
-    is_significant = correct_p_values(p_values.ravel(), CORRECTION).reshape(p_values.shape) <= ALPHA
-    ranks = cluster_ranks(len(numbers), lambda i, first: bool(is_significant[first:i, i].any()))
-    return dict(zip(numbers, ranks, strict=True))
+    corrected = correct_p_values(p_values.ravel(), CORRECTION).reshape(p_values.shape)
+    ranks = zip(numbers, cluster_ranks(corrected, ALPHA), strict=True)
+    return {number: rank for number, rank in ranks if rank is not None}
 
 
 #: The cached leaderboards, and submissions' replicates of one column (8 kB each).

@@ -226,10 +226,10 @@ class AbForm(Form):
         """Return the difference of the opinions of both captions, as far as there are levels."""
         answer: dict[str, Any] = {}
         for number, dimension in enumerate(self.wording.dimensions, start=1):
-            difference, most = level(captions[0]) - level(captions[1]), int(dimension.scale.high)
+            difference, highest = level(captions[0]) - level(captions[1]), int(dimension.scale.high)
             if not difference and dimension.scale.low > 0:
                 difference = int(rng.choice((-1, 1)))
-            answer[f"preference_{number}"] = max(-most, min(most, difference))
+            answer[f"preference_{number}"] = max(-highest, min(highest, difference))
         return answer
 
 

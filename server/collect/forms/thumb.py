@@ -240,9 +240,9 @@ class ThumbForm(Form):
         inclusive = (*fields.get(f"inclusive_{number}", ()), "0")[0]
         if inclusive not in map(str, INCLUSIVE_PENALTIES):
             raise FormError(self.translate("Choose how much the language about people takes off."))
-        place = number if n_captions > 1 else 0
+        position = number if n_captions > 1 else 0
         levels = {
-            d.name: self.read_level(fields, f"{d.name}_{number}", d, place)
+            d.name: self.read_level(fields, f"{d.name}_{number}", d, position)
             for d in self.wording.dimensions
         }
         is_wordy = field_value(fields, f"wordy_{number}") == "yes"

@@ -53,9 +53,9 @@ class Dimension:
         return next(level for level in self.levels if level.value == value)
 
     def from_five(self, level: int) -> int:
-        """Return the level at the place that a level from 1 to 5 has among five."""
-        scale = self.scale
-        return round(scale.low + (scale.high - scale.low) * (level - 1) / 4)
+        """Return the level at the place that a level from 1 to 5 has among five; halfway between two, the upper one."""
+        low, high = int(self.scale.low), int(self.scale.high)
+        return low + ((high - low) * (level - 1) + 2) // 4
 
 
 @dataclass(frozen=True)

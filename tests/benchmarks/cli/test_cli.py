@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -47,10 +48,10 @@ def test_protocol_overrides_reach_the_numbers(captau, tmp_path):
     )
     assert status == 0, err
     frame = pd.read_csv(tmp_path / "out" / "correlations.csv")
-    assert len(frame) == 1
-    assert frame["n_ratings"].item() == 360
-    assert "ratings=mean" in frame["protocol"].item()
-    assert "k=2" in frame["protocol"].item()
+    assert list(frame["coefficient"]) == ["pearson", "tau_c", "tau_b", "spearman"]
+    assert set(frame["n_ratings"]) == {360}
+    assert frame["protocol"].str.contains("ratings=mean").all()
+    assert frame["protocol"].str.contains("k=2").all()
 
 
 def test_multirun_gives_each_job_its_own_folder(captau, tmp_path):
@@ -228,8 +229,15 @@ UNKNOWN_HOMES = (
         (["bench", "metrics=[cider(df=x)]"], "x: cannot be read"),
         (["bench", "metrics=cider,cider(df=x)"], "x: cannot be read"),
         (["bench", "metrics=bleu_4", "cider"], "as in metrics=bleu_4,cider"),
-        (["bench", "--dataset", "demo"], "--dataset: options have no dashes; write dataset=demo"),
-        (["bench", "--dataset=demo"], "write dataset=demo"),
+        (["bench", "--dataset"], "--dataset: a value is expected, as dataset=VALUE"),
+        (["bench", "--dataset", "--seed=1"], "--dataset: a value is expected, as dataset=VALUE"),
+        (["bench", "--datset", "demo"], "unknown flag of captau bench '--datset'"),
+        (
+            ["bench", "references=all"],
+            "may be protocol.references or file.references; write one of them",
+        ),
+        (["bench", "protocol=drop"], "or protocol.own_references=drop"),
+        (["score", __file__, __file__], "write candidates=FILE references=FILE"),
         (["bench", "demo"], "write dataset=demo"),
         (["bench", "help"], "captau bench --help shows the options"),
         (["bench", "foo=1"], "unknown option of captau bench 'foo'"),
@@ -380,6 +388,91 @@ def test_the_shell_completes_commands_options_and_values(captau, monkeypatch, li
     status, out, _ = captau("-sc", "query=bash")
     assert status == 0
     assert sorted(out.split()) == sorted(expected.split())
+
+
+@pytest.mark.parametrize(
+    ("typed", "expected"),
+    [
+        ("bench metrics=cider,bleu_", "bleu_1 bleu_2 bleu_3 bleu_4"),
+        ("bench metrics=bleu_1,bleu_", "bleu_2 bleu_3 bleu_4"),
+        ("bench metrics=cider,mi", "mine.csv mine.py"),
+        ("bench metrics=cider,folder/", "folder/deep.csv"),
+        ("bench dataset=demo,thu", "thumb"),
+        ("bench protocol.coefficients=tau_b,tau_", "tau_c tau_a"),
+        ("bench protocol.ratings=me", "mean median"),
+        ("table run=", "last results/runs/b results/runs/a folder/ results/"),
+        (
+            "cite run=last,results/runs/",
+            "results/runs/b results/runs/a results/runs/a/ results/runs/b/",
+        ),
+        ("bench run=las", "last"),
+        ("score candidates=mi", "mine.csv mine.py"),
+        ("score candidates=old=folder/deep.csv,new=mine.c", "new=mine.csv"),
+        ("score candidates=nothing/", ""),
+    ],
+)
+def test_the_shell_completes_lists_files_and_runs(captau, monkeypatch, tmp_path, typed, expected):
+    """Run folders come newest first, and one without run.json is an ordinary folder."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("mine.csv", "mine.py", "folder/deep.csv", "two words.csv", ".hidden.csv"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    for name, seconds in (("a", 1), ("b", 2)):
+        folder = tmp_path / "results" / "runs" / name
+        folder.mkdir(parents=True)
+        (folder / "run.json").touch()
+        os.utime(folder / "run.json", (seconds, seconds))
+    monkeypatch.setenv("COMP_LINE", line := f"captau {typed}")
+    monkeypatch.setenv("COMP_POINT", str(len(line)))
+    before = (
+        re.split(r"[\s,]", typed)[-1] if "," in typed else typed.split()[-1].partition("=")[0] + "="
+    )
+    start = typed.split()[-1].removesuffix(before) if "," in typed else before
+    words = captau("-sc", "query=bash")[1].split()
+    assert words == [f"{start}{word}" for word in expected.split()]
+
+
+@pytest.mark.parametrize(
+    ("typed", "full"),
+    [
+        ("--dataset demo --seed 3", "dataset=demo statistics.seed=3"),
+        (
+            "--dataset=demo k=1 protocol.references=first_k",
+            "protocol.k=1 protocol.references=first_k",
+        ),
+        ("protocol=spearman,tau_b", "protocol.coefficients=spearman,tau_b"),
+        ("protocol=umic_2021", "protocol=umic_2021"),
+        ("protocol=by_image", "protocol.level=by_image"),
+        ("--floors metrics=bleu_1", "floors=true metrics=bleu_1"),
+        ("--floors false --output-dir x", "floors=false output_dir=x"),
+    ],
+)
+def test_options_that_are_understood_exactly(captau, typed, full):
+    composed = captau("bench", *typed.split(), "--cfg", "job")
+    assert composed[0] == 0
+    assert composed == captau("bench", *full.split(), "--cfg", "job")
+
+
+def test_the_last_run(captau, tmp_path):
+    """`last` is the newest finished run, and the default of what reads runs; `./last` is a folder."""
+    quick = ("statistics.replicates=20", "metrics=bleu_1")
+    assert captau("bench", *quick)[0] == 0
+    (first,) = Path("results/runs").iterdir()
+    assert captau("bench", *quick, "protocol.coefficients=tau_c", "output_dir=last")[0] == 0
+    assert captau("rank", *quick)[0] == 0
+    (second,) = set(Path("results/runs").iterdir()) - {first}
+    os.utime(first / "run.json", (1, 1))
+    (tmp_path / "results" / "runs" / "unfinished").mkdir()
+    for words in (("cite",), ("table",), ("cite", "run=last")):
+        said = captau(*words)
+        assert said[2].splitlines()[0] == f"captau: run={second}"
+        assert said[1] == captau(words[0], f"run={second}")[1]
+    assert captau("cite", "run=./last")[1] == captau("cite", f"run={tmp_path / 'last'}")[1]
+    os.utime(second / "run.json", (0, 0))
+    assert captau("bench", "run=last", "output_dir=again")[0] == 0
+    for name in ("correlations.csv", "ranks.csv"):
+        assert Path("again", name).read_bytes() == (first / name).read_bytes()
+    assert "0 of" in captau("compare", "run=last,again")[1]
 
 
 def test_shell_completion_installs_itself(captau):

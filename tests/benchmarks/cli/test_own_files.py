@@ -46,7 +46,8 @@ def test_the_commands_of_the_page_run(own, captau, tmp_path):
     (quick,) = (tmp_path / "results" / "runs").glob("*-bench")
     rows = pd.read_csv(quick / "correlations.csv")
     assert set(rows["dataset"]) == {"street", "demo"}
-    assert set(rows["coefficient"]) == {"tau_b"}
+    assert set(rows["coefficient"]) == {"tau_c", "tau_b", "spearman", "pearson"}
+    assert set(pd.read_csv(quick / "ranks.csv")["coefficient"]) == {"tau_b"}
     assert "CAPTAU_CONFIG_DIR" not in os.environ
 
 

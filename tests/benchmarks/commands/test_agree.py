@@ -10,6 +10,7 @@ import pytest
 
 import captau
 from captau.benchmarks.evaluation.judged_pairs import PAIR_FLOORS
+from captau.benchmarks.evaluation.wording import NO_AGREEMENT
 from captau.benchmarks.runs.results import AGREEMENT_COLUMNS
 from captau.benchmarks.statistics.rater_agreement import (
     HALF_MEASURES,
@@ -18,6 +19,7 @@ from captau.benchmarks.statistics.rater_agreement import (
 from captau.benchmarks.statistics.rating_table import (
     CEILINGS,
 )
+from captau.benchmarks.statistics.remarks import Note, remark
 from captau.datasets.schema import CaptionSet, Card, Scale, make_items
 from tests.benchmarks.statistics.rating_matrices import table_of_matrix
 from tests.conftest import run_captau
@@ -84,7 +86,8 @@ def test_the_files_are_the_contract(agree):
         *("rating_distribution.svg", "rating_distribution.png", "stability.svg", "stability.png"),
     }
     markdown = (folder / "table.md").read_text(encoding="utf-8")
-    assert markdown.strip() in out
+    assert markdown.startswith(out.partition("\n\nwritten to ")[0])
+    assert agree("details=true")[1].startswith(markdown.strip())
     assert "SYNTHETIC" in markdown
     assert r"\toprule" in (folder / "table.tex").read_text(encoding="utf-8")
     record = json.loads((folder / "run.json").read_text(encoding="utf-8"))
@@ -139,7 +142,7 @@ def test_one_rating_an_item_is_undefined_and_says_so(agree, serve_demo):
     assert frame["value"].isna().all()
     assert frame["note"].str.startswith("undefined: no item has t").all()
     assert set(frame["n_items"]) == {0}
-    assert "No item has two ratings" in out
+    assert NO_AGREEMENT in out
     assert "Krippendorff" not in out, "one line, no table of dashes"
 
 
@@ -150,9 +153,8 @@ def test_dimensions_without_second_ratings_have_no_rows_beside_those_that_have(a
     )
     serve_demo(caption_set)
     _, out, _, folder = agree("protocol.dimension=[overall,detail]")
-    assert "overall: ICC(1)" in out
-    assert "detail: ICC(1)" not in out
-    assert out.count("No item has two ratings") == 1
+    assert "| measure | demo overall |" in out
+    assert f"demo detail: {NO_AGREEMENT}" in out
     assert "detail:icc1" in set(pd.read_csv(folder / "agreement.csv")["measure"])
 
 
@@ -170,21 +172,24 @@ def test_a_constant_dimension_without_a_scale_is_undefined(agree, tmp_path):
     frame = pd.read_csv(folder / "agreement.csv").set_index("measure")
     assert frame.loc["percent_agreement", "value"] == 1
     assert frame["value"].drop("percent_agreement").isna().all()
-    assert "the scale has a single value" in out
+    assert frame.loc["krippendorff_alpha_ordinal", "note"].startswith("undefined")
+    assert "undefined for these ratings" in out
 
 
 def test_ratings_without_a_column_of_raters_are_anonymous(agree, tmp_path):
     rows = [f"{i},a dog,{1 + (i * k) % 5},r{k}" for i in range(20) for k in (1, 2)]
     path = write_judgements(tmp_path / "own.csv", "image,caption,value,who", rows)
     options = ["dataset=file", f"file.path={path}"]
+    options += ["details=true"]
     assert "raters are anonymous" in agree(*options)[1]
     assert "raters are anonymous" not in agree(*options, "file.rater=who")[1]
 
 
 def test_raters_that_are_sorted_ratings_are_told(agree, data_root):
-    _, out, _, _ = agree("dataset=flickr8k_expert", f"data.root={data_root}")
-    assert "sorted ratings, not people" in out
-    assert "sorted ratings" not in agree()[1]
+    sorted_note = str(remark(Note.SORTED_RATINGS))
+    _, out, _, _ = agree("dataset=flickr8k_expert", "details=true", f"data.root={data_root}")
+    assert sorted_note in out
+    assert sorted_note not in agree("details=true")[1]
 
 
 @pytest.mark.parametrize(
@@ -258,7 +263,7 @@ def test_agreement_on_pairs_depends_on_no_spelling_and_no_order(agree, tmp_path,
 def test_pairs_with_one_answer_have_no_agreement(agree, data_root):
     status, out, _, _ = agree("dataset=pascal50s", f"data.root={data_root}")
     assert status == 0
-    assert "No item has two ratings" in out
+    assert f"pascal50s HC, pascal50s HI: {NO_AGREEMENT}" in out
 
 
 def test_flickr8k_expert_is_as_printed(agree, data_root):
@@ -266,7 +271,9 @@ def test_flickr8k_expert_is_as_printed(agree, data_root):
 
     The oracle's 70.6 is of no paper: it follows from the data by its definition.
     """
-    status, out, err, folder = agree("dataset=[flickr8k_expert,demo]", f"data.root={data_root}")
+    status, out, err, folder = agree(
+        "dataset=[flickr8k_expert,demo]", "details=true", f"data.root={data_root}"
+    )
     assert status == 0, err
     frame = pd.read_csv(folder / "agreement.csv")
     values = frame[frame["dataset"] == "flickr8k_expert"].set_index("measure")["value"]

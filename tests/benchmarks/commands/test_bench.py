@@ -31,7 +31,8 @@ def test_files_and_columns_are_the_contract(run):
     folder, results = run
     frame = pd.read_csv(folder / "correlations.csv")
     assert tuple(frame.columns) == CORRELATION_COLUMNS
-    assert set(frame["coefficient"]) == {"tau_c", "tau_b", "accuracy"}
+    rated, of_preferences = {"tau_c", "tau_b", "spearman", "pearson"}, {"accuracy"}
+    assert set(frame["coefficient"]) == rated | of_preferences
     scores = pd.read_parquet(folder / "scores.parquet")
     assert tuple(scores.columns) == SCORE_COLUMNS
     assert len(scores) == 360 * len(QUICK)
@@ -56,6 +57,27 @@ def test_correlations_follow_from_the_scores(run):
     assert row["value"] == expected.statistic
     assert row["p_value"] == expected.pvalue
     assert (row["n_items"], row["n_ratings"]) == (360, 1080)
+    values = scores.loc[ratings["item_id"]], ratings["value"]
+    for name, statistic in (("spearman", stats.spearmanr), ("pearson", stats.pearsonr)):
+        row = frame[(frame["metric"] == "cider") & (frame["coefficient"] == name)].iloc[0]
+        assert row["value"] == pytest.approx(statistic(*values).statistic, abs=1e-12)
+        assert row["ci_low"] < row["value"] < row["ci_high"]
+
+
+def test_the_protocol_says_what_is_printed_ranked_and_tested():
+    """Of ratings the files hold τ_c, τ_b, ρ and r, whichever of them the protocol names."""
+    options = {"ceilings": False, "statistics": {"replicates": 64}}
+    one = captau.bench("demo", QUICK[:2], protocol={"coefficients": "pearson"}, **options)
+    assert one.tables[0].columns == ["r", "±", "rank"]
+    assert set(one.ranks["coefficient"]) == {"pearson"}
+    coefficients = list(dict.fromkeys(one.correlations["coefficient"]))
+    assert coefficients == ["pearson", "tau_c", "tau_b", "spearman"]
+    usual = captau.bench("demo", QUICK[:2], **options).correlations
+    keys = ["metric", "dimension", "coefficient"]
+    both = one.correlations.merge(usual, on=keys, suffixes=("", "_usual"))
+    assert len(both) == 8
+    for column in ("value", "ci_low", "ci_high", "p_value"):
+        assert both[column].tolist() == both[f"{column}_usual"].tolist()
 
 
 def test_compare_from_python_tests_what_the_command_tests(tmp_path):
@@ -143,17 +165,73 @@ def test_a_python_function_is_a_metric(tmp_path, monkeypatch):
     np.testing.assert_array_equal(results.scores["score"], lengths)
 
 
+def count_shared(caption, references):
+    return len(set(caption.split()) & set(references[0].split()))
+
+
+MINE = """
+from dataclasses import dataclass
+import captau
+
+def count_shared(caption, references):
+    return len(set(caption.split()) & set(references[0].split()))
+
+@captau.register("words_of_mine")
+@dataclass(frozen=True)
+class Words(captau.Metric):
+    def compute(self, rows):
+        return [float(len(caption.split())) for caption in rows.captions]
+"""
+
+
+def test_functions_classes_and_files_of_ones_own(tmp_path, monkeypatch, capsys):
+    """The command line and Python give the same scores, which the items' captions and references give by hand."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.py").write_text(MINE)
+    items = captau.load("demo").items
+    shared = [
+        float(count_shared(c, r))
+        for c, r in zip(items["caption"], items["references"], strict=True)
+    ]
+    items.assign(score=range(len(items)))[["item_id", "score"]].to_csv("mine.csv", index=False)
+    words = ("statistics.replicates=20", "output_dir=typed")
+    assert run_captau("bench", "metrics=mine.py:count_shared,mine.py:Words,mine.csv", *words) == 0
+    given = captau.bench("demo", [count_shared, "mine.py:Words", "mine.csv"], output_dir="given")
+    typed = pd.read_parquet("typed/scores.parquet")
+    pd.testing.assert_frame_equal(typed, given.scores, check_dtype=False)
+    assert typed.query("metric == 'count_shared'")["score"].tolist() == shared
+    counts = items["caption"].str.split().map(len).astype(float)
+    assert typed.query("metric == 'words_of_mine'")["score"].tolist() == counts.tolist()
+    assert typed.query("metric == 'mine'")["score"].tolist() == list(range(len(items)))
+    assert run_captau("bench", "run=typed", "statistics.replicates=20", "output_dir=again") == 0
+    pd.testing.assert_frame_equal(pd.read_parquet("again/scores.parquet"), typed)
+    assert run_captau("bench", "run=given") == 2
+    assert "Python objects that were not saved (metrics)" in capsys.readouterr().err
+    captions, references = {"1": "a dog"}, {"1": ["a dog runs"]}
+    scores = captau.score(captions, references, [count_shared, "mine.py:Words"]).corpus["score"]
+    assert scores.tolist() == [2.0, 2.0]
+    assert captau.reward(count_shared, references)(["a dog", "it runs"], ["1", "1"]) == [2.0, 1.0]
+    assert captau.reward(lambda items: items["references"].str[0].str.len(), references)(
+        ["a"], ["1"]
+    ) == [10.0]
+    compared = captau.compare("demo", [count_shared, "mine.csv"], statistics={"replicates": 20})
+    assert compared.significance[0]["metric_a"].unique().tolist() == ["count_shared"]
+    ranked = captau.rank("demo", count_shared, statistics={"replicates": 20})
+    assert set(ranked.frames["metric_orders.csv"]["metric"]) == {"count_shared"}
+
+
 def test_tables_begin_with_the_best_metric_and_files_keep_the_order_of_the_options(
     tmp_path, monkeypatch
 ):
-    """By the first coefficient; a metric without a value stands last, and a `*` marks your own."""
+    """By the headline; a metric without a value stands last, and a `*` marks your own."""
     (tmp_path / "even.py").write_text("def even(items):\n    return [1.0] * len(items)\n")
     monkeypatch.chdir(tmp_path)
     metrics = ["python(even:even)", "bleu_1", "rouge_l"]
     results = captau.bench("demo", metrics, protocol={"coefficients": ["tau_c"]}, ceilings=False)
     assert [label for label, _ in results.tables[0].rows] == ["ROUGE-L", "BLEU-1", "even"]
     assert "\n| even * | – |" in results.to_markdown()
-    assert list(results.correlations["metric"]) == ["even", "bleu_1", "rouge_l"]
+    printed = results.correlations[results.correlations["coefficient"] == "tau_c"]
+    assert list(printed["metric"]) == ["even", "bleu_1", "rouge_l"]
 
 
 def test_constant_scores_are_undefined_with_a_reason(tmp_path, monkeypatch):
@@ -163,7 +241,7 @@ def test_constant_scores_are_undefined_with_a_reason(tmp_path, monkeypatch):
     (metric,) = results.scores["metric"].unique()
     flat = results.correlations[results.correlations["metric"] == metric]
     rated = flat.query("coefficient != 'accuracy'")
-    assert len(rated) == 2
+    assert len(rated) == 4
     assert rated["value"].isna().all()
     assert rated["note"].str.contains("all scores are equal").all()
     accuracy = flat.query("coefficient == 'accuracy' and dimension == 'mean'")
@@ -201,8 +279,8 @@ def test_several_datasets_and_protocol_changes(data_root):
     )
     frame = results.correlations
     assert list(dict.fromkeys(frame["dataset"])) == ["thumb", "capeval1k"]
-    assert set(frame["coefficient"]) == {"spearman"}
-    assert len(results.tables) == 2
+    assert set(frame["coefficient"]) == {"tau_c", "tau_b", "spearman", "pearson"}
+    assert len(results.tables) == 3  # the overview and one of each dataset
 
 
 def test_what_python_gets_wrong():
@@ -324,3 +402,40 @@ def test_run_json_comes_last_and_has_the_digest_of_every_other_file(command, tmp
     assert last == "run.json"
     digests = {name: hashlib.sha256(written[name]).hexdigest() for name in names}
     assert json.loads(written[last])["files"] == digests
+
+
+def test_the_headline_is_printed_and_details_are_asked_for(tmp_path, capsys):
+    """The demo's headline is τ_c; METEOR's and BLEU-1's values and ranks are those of correlations.csv and ranks.csv."""
+    words = ("metrics=[meteor,bleu_1]", "statistics.replicates=200")
+    assert run_captau("bench", *words, f"output_dir={tmp_path / 'brief'}") == 0
+    brief = capsys.readouterr().out
+    assert "| metric | τ_c | ± | rank |\n" in brief
+    assert "longer caption" not in brief
+    frame = pd.read_csv(tmp_path / "brief" / "correlations.csv")
+    rows = frame[frame["coefficient"] == "tau_c"].set_index("metric")["value"]
+    assert rows["meteor"] > rows["bleu_1"]
+    assert f"METEOR agrees best with people (τ_c {100 * rows['meteor']:.1f}), signific" in brief
+    assert run_captau("bench", *words, "details=true", f"output_dir={tmp_path / 'all'}") == 0
+    printed = capsys.readouterr().out
+    table = (tmp_path / "brief" / "table.md").read_text(encoding="utf-8")
+    assert printed.startswith(table.strip())
+    assert "| τ_b | ± | rank | colour acc. % | relation acc. % |" in table
+    typed = ("protocol.coefficients=[tau_c,spearman]", f"output_dir={tmp_path / 'typed'}")
+    assert run_captau("bench", *words, *typed) == 0
+    assert "| metric | τ_c | ± | rank | ρ | ± | rank |" in capsys.readouterr().out
+
+
+def test_pascal50s_is_sorted_by_the_mean_accuracy(data_root, tmp_path, capsys):
+    """METEOR has the best mean, though BLEU-2 has the better HC."""
+    words = ("dataset=pascal50s", "metrics=[bleu_2,meteor]", f"output_dir={tmp_path / 'run'}")
+    assert run_captau("bench", *words) == 0
+    frame = pd.read_csv(tmp_path / "run" / "correlations.csv")
+    values = frame.set_index(["dimension", "metric"])["value"]
+    assert values["HC", "bleu_2"] > values["HC", "meteor"]
+    assert values["mean", "meteor"] > values["mean", "bleu_2"]
+    printed = capsys.readouterr().out
+    assert printed.index("| METEOR |") < printed.index("| BLEU-2 |")
+    assert (
+        f"METEOR agrees best with people (mean acc. {100 * values['mean', 'meteor']:.1f})"
+        in printed
+    )

@@ -361,7 +361,7 @@ def test_the_error_for_a_missing_file_names_the_command(name, number, remedy, tm
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["fetch"], "the option dataset=… is needed: a name, [A,B] or all"),
+        (["fetch"], "the option dataset=… is needed: a name, A,B or all"),
         (["fetch", "dataset=thmub"], "did you mean thumb"),
         (["fetch", "dataset=thumb", "data.offlien=true"], "did you mean data.offline"),
         (["fetch", "dataset=thumb", "data.offline=maybe"], "data.offline"),
@@ -433,8 +433,8 @@ def test_captions_among_their_own_references_are_counted(monkeypatch):
     sets = {"a": CaptionSet(items, card=card), "b": made("b", [("1", "x", "train")])}
     monkeypatch.setattr(module.registry, "load", lambda name, _: sets[name])
     assert overlap(["a", "b"], None).notes[1:] == [
-        "a: 2 of 3 captions are one of their image's references, 1 letter by letter.",
-        "b: 0 of 1 captions are one of their image's references, 0 letter by letter.",
+        "a: 2 of 3 captions repeat one of their image's references, 1 of them exactly.",
+        "b: 0 of 1 captions repeat one of their image's references, 0 of them exactly.",
     ]
 
 

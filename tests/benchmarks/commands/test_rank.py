@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -49,8 +51,13 @@ def test_the_files_have_the_columns_of_the_contract(tmp_path, capsys):
     files |= {"systems.svg", "systems.png"} if can_draw() else set()
     assert files <= {path.name for path in tmp_path.iterdir()}
     printed = capsys.readouterr().out
-    assert "how often a system is best, or worst, of its image in overall" in printed
     assert "how people and metrics order the systems" in printed
+    assert "People put exact first (mean overall 4.700), significantly ahead of every" in printed
+    best_worst = "| exact | 59 | 0 |"
+    assert best_worst not in printed
+    assert best_worst in (tmp_path / "table.md").read_text(encoding="utf-8")
+    rank(tmp_path / "all", "metrics=[rouge_l]", "statistics.replicates=100", "details=true")
+    assert best_worst in capsys.readouterr().out
 
 
 def test_two_runs_write_the_same_tables(tmp_path):
@@ -90,7 +97,11 @@ def test_thumb_has_the_published_means_intervals_and_best_counts(data_root, tmp_
     assert set(tables["best_worst"]["dimensions"]) == {"precision+recall"}
     assert systems.at[("fluency", "Human"), "value"] == pytest.approx(-0.019)
     printed = capsys.readouterr().out
-    assert "| Human | 4.820 |" in printed
+    systems = tables["systems"]
+    weighted = systems[systems["dimension"] == "weighted"].iloc[0]
+    ends = " | ".join(f"{weighted[name]:.3f}" for name in ("value", "ci_low", "ci_high"))
+    assert f"| Human | {ends} | 1 | 4.820 | 4.352 | 0.019 |" in printed
+    assert "| system | weighted | low | high | rank | precision | recall | fluency |" in printed
     assert "weighted = 0.5·precision + 0.5·recall." in printed
 
 
@@ -111,7 +122,7 @@ def test_metrics_are_compared_with_a_weighted_total_as_with_a_dimension(weight, 
         (["rank.weights=3"], "rank.weights is 3; a number for each dimension is expected"),
         (["rank.weights={overal: 1}"], "unknown dimension of dataset demo 'overal'"),
         (["rank.best_worst=[beauty]"], "dataset demo has no dimension 'beauty'"),
-        (["statistics.interval=fisher"], "choose percentile, bca or none"),
+        (["statistics.interval=fisher"], "choose expanded, percentile, bca or none"),
     ],
 )
 def test_bad_input_is_one_line_and_status_2(words, message, tmp_path, capsys):
@@ -166,7 +177,9 @@ def test_preferences_are_ranked_by_strengths_with_ties(tmp_path, capsys):
     assert systems["n_judgements"].tolist() == [6, 7, 5]
     assert tables["best_worst"].empty
     assert len(tables["system_tests"]) == 3
-    assert set(pd.read_csv(out / "elo.csv")["system"]) == {"A", "B", "C"}
+    elo = pd.read_csv(out / "elo.csv")
+    assert set(elo["system"]) == {"A", "B", "C"}
+    assert (elo["n_orders"] == 100).all()
     printed = capsys.readouterr().out
     assert "Davidson's Bradley–Terry model with ties" in printed
     assert "longer caption" in printed
@@ -198,25 +211,49 @@ def test_rank_from_python_is_the_command(tmp_path):
         *(tmp_path / "out", "dataset=file", f"file.path={path}", "metrics=[rouge_l]"),
         "statistics.replicates=50",
     )["systems"]
+    # A CSV file has no empty texts.
+    table["note"] = table["note"].astype(object).fillna("")
     pd.testing.assert_frame_equal(output.frames["systems.csv"], table, check_dtype=False)
 
 
-def test_a_system_that_never_loses_has_no_strength_and_a_reason(tmp_path):
-    path = write_pairs(
-        tmp_path, ("i1", "A", "B", "a"), ("i2", "B", "C", "a"), ("i3", "C", "B", "a")
-    )
-    systems = captau.rank("file", "rouge_l", file={"path": str(path)}).frames["systems.csv"]
-    assert systems["value"].isna().all()
-    assert set(systems["note"]) == {
-        "undefined: no other system beats or ties A, so that strengths have no bound"
-    }
+def test_a_system_that_never_loses_has_an_infinite_strength_and_the_first_rank(tmp_path):
+    """A wins all of its 40 comparisons with B, which wins half of those with C."""
+    games = [(f"a{i}", "A", "B", "a") for i in range(40)]
+    games += [(f"c{i}", "B", "C", "ab"[i % 2]) for i in range(40)]
+    path = write_pairs(tmp_path, *games)
+    plain = {"interval": "percentile"}  # its p-value is a share of replicates
+    frames = captau.rank("file", "rouge_l", file={"path": str(path)}, statistics=plain).frames
+    systems = frames["systems.csv"].set_index("system")
+    assert systems["value"].tolist() == [math.inf, -math.inf, -math.inf]
+    assert systems.index[0] == "A"
+    assert systems["rank"].tolist() == [1, 2, 2]
+    reason = "no other system beats or ties A, so that strengths have no bound"
+    assert systems.at["A", "note"] == reason
+    tests = frames["system_tests.csv"].set_index(["system_a", "system_b"])
+    assert tests.at[("A", "B"), "difference"] == math.inf
+    assert tests.at[("A", "B"), "p_value"] == pytest.approx(2 / 1001)
+    assert tests.at[("B", "C"), "difference"] == pytest.approx(0, abs=1e-9)
+
+
+def test_resamples_without_the_only_loss_count_as_infinite(tmp_path):
+    """A wins 69 of 70; (69 / 70) ** 70 = 36.5 % of the resamples lack its loss, and there it is above B for ever."""
+    path = write_pairs(tmp_path, *[(f"i{i}", "A", "B", "a" if i else "b") for i in range(70)])
+    plain = {"interval": "percentile"}  # its p-value is a share of replicates
+    frames = captau.rank("file", "rouge_l", file={"path": str(path)}, statistics=plain).frames
+    systems = frames["systems.csv"].set_index("system")
+    assert systems["rank"].to_dict() == {"A": 1, "B": 2}
+    assert systems.at["A", "value"] == pytest.approx(math.log(69) / 2)
+    assert systems.at["A", "ci_high"] == math.inf
+    (test,) = frames["system_tests.csv"].to_dict("records")
+    assert test["p_value"] == pytest.approx(2 / 1001)
+    assert 0 < test["ci_low"] < math.log(69) < test["ci_high"] == math.inf
 
 
 def test_systems_that_never_meet_are_named(tmp_path):
     path = write_pairs(
         tmp_path, ("i1", "A", "B", "a"), ("i2", "C", "D", "b"), ("i3", "B", "A", "a")
     )
-    with says("overall: 2 groups of systems never meet", "A,B | C,D; protocol.systems=[A,B] ranks"):
+    with says("overall: 2 groups of systems never meet", "A,B | C,D; protocol.systems=A,B ranks"):
         captau.rank("file", "rouge_l", file={"path": str(path)})
 
 

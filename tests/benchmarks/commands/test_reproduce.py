@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import shutil
+from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 
 from captau.benchmarks.commands.reproduce import (
     COMPARISON_COLUMNS,
@@ -26,11 +29,14 @@ from captau.benchmarks.evaluation.published_tables import (
     TableRebuilder,
     _bound_or_value,
 )
+from captau.benchmarks.runs.progress_bar import StepProgress
+from captau.benchmarks.runs.results import parse_missing_note
 from captau.benchmarks.scoring.catalog import read_config
-from captau.benchmarks.scoring.score_store import Locations
+from captau.benchmarks.scoring.score_store import Locations, ScoreStore
 from captau.conf import group
 from captau.datasets.errors import InputError
 from captau.datasets.registry import load
+from captau.metrics.registry import metric, metric_names
 from tests.conftest import run_captau, says
 
 
@@ -258,3 +264,90 @@ def test_a_row_may_say_why_it_cannot_be_computed():
     assert rebuilder.unavailable_reason(table(), "absent(x=1)") == (
         "metric absent(x=1) is not in this version of captau"
     )
+
+
+def test_numbers_made_with_authors_files_are_counted_apart():
+    """Worked: of FLEUR's tables one is printed, and one was made by running its authors' program."""
+    tables = ["Table 1", "Table 1", "compute_correlation.py"]
+    comparison = pd.DataFrame(
+        {"paper": "fleur_2024", "table": tables, "dataset": "d", "match": ["true", "", "true"]}
+    )
+    assert summarise(comparison) == (
+        "1 of 1 recomputed cells match the printed digit; 1 of 2 printed cells are not recomputed (comparison.csv says "
+        "why of each); of 1 numbers made with authors' files, which no paper prints, 1 match"
+    )
+
+
+def test_umics_bertscore_is_the_maximum_of_the_references():
+    """Lee et al. 2021, note to Table 1; the other metrics' scores are averaged."""
+    numbers = [n for n in read_numbers("umic_2021") if n.dataset == "composite"]
+    by_row = {n.row: n.protocol.references for n in numbers}
+    assert by_row["BERTScore"] == "max_over_single"
+    assert by_row["BERT-TBR"] == "all"
+    assert {by_row[row] for row in ("BLEU-1", "CIDEr", "SPICE")} == {"mean_over_single"}
+
+
+@pytest.mark.neural
+def test_a_maximum_over_references_is_computed_from_each_alone(weights):
+    """UMIC's BERTScore on a tiny model: the best of the scores against single references, not their mean."""
+    metric_spec = "bertscore(padding=ignore)"
+    row_protocols = read_config("paper", "umic_2021")["tables"][0]["row_protocols"]
+    umic = PaperTable(
+        table="Table 1",
+        kind="correlation",
+        dataset="demo",
+        protocol={"ratings": "mean", "references": "mean_over_single"},
+        rows={"BERTScore": metric_spec, "Mean": metric_spec},
+        columns={"Demo": {"coefficient": "tau_b"}},
+        row_protocols={"BERTScore": row_protocols["BERTScore"]},
+    )
+    with StepProgress(None) as progress:
+        cells = TableRebuilder(Locations(), (), ScoreStore(None), progress).rebuild("p", umic)
+    items, ratings = load("demo").items, load("demo").ratings
+    n_references = items["references"].map(len).min()
+    assert n_references == items["references"].map(len).max() > 1
+    alone = [
+        metric(metric_spec).score(items.assign(references=[(r[k],) for r in items["references"]]))
+        for k in range(n_references)
+    ]
+    means = ratings.groupby("item_id")["value"].mean()[items["item_id"]]
+    for row, scores in (("BERTScore", np.max(alone, axis=0)), ("Mean", np.mean(alone, axis=0))):
+        expected = stats.kendalltau(scores, means).statistic
+        assert cells[row, "Demo"].value == pytest.approx(expected, abs=1e-3), row
+    assert abs(cells["BERTScore", "Demo"].value - cells["Mean", "Demo"].value) > 0.01
+
+
+def test_numbers_that_no_paper_prints_stand_in_no_table():
+    """FLEUR's coefficients of its authors' program and of its score files are compared by `reproduce` alone."""
+    assert {n.table for n in read_numbers("fleur_2024")} == {"Table 1"}
+    assert {*read_published("fleur_2024")["table"]} > {"Table 1"}
+
+
+def _letters(name: str) -> str:
+    return "".join(filter(str.isalnum, name.lower()))
+
+
+def test_no_reason_contradicts_the_registry():
+    """Neither a name that captau lists, as it or a paper spells it, nor one that another paper's table takes is "not part of captau"."""
+    papers = [read_config("paper", paper) for paper in group("paper")]
+    tables = [t for p in papers for t in p["tables"] if t["kind"] == "correlation"]
+    labels = [str(read_config("metric", name).get("label", "")) for name in group("metric")]
+    known = {_letters(name) for name in (*metric_names(), *labels)} - {""}
+    known |= {
+        _letters(row)
+        for t in tables
+        for row, spec in t["rows"].items()
+        if spec and not parse_missing_note(spec)
+    }
+    denied = {row for t in tables for row, spec in t["rows"].items() if spec is None}
+    assert denied
+    assert not {row for row in denied if _letters(row) in known}
+    cells = pd.read_csv(
+        Path(__file__).parents[3] / "docs" / "reproduction.csv", dtype=str, keep_default_na=False
+    )
+    absent = cells[cells["match"] == ""]
+    says_so = absent[absent["note"].str.startswith("missing: this metric is not part of captau")]
+    assert {*says_so["row"]} <= denied
+    needed = absent["note"].str.extract(r"^missing: metric ([a-z_0-9]+) needs")[0].dropna()
+    assert {*needed} <= {*metric_names()}
+    assert not absent["note"].str.contains("is not in this version of captau").any()

@@ -142,7 +142,7 @@ def test_a_program_that_would_run_for_every_sample_has_no_interval() -> None:
 
 def test_systems_are_compared_on_the_same_draws(files: Path) -> None:
     """Against the plain way: each drawn sample's BLEU from its own captions, both systems on it."""
-    options = StatisticsOptions(replicates=BLOCK)
+    options = StatisticsOptions(replicates=BLOCK, interval="percentile")
     found = score(files, ["good.json", "poor.json"], ["c4.json"], ["bleu_4"], statistics=options)
     frames = {t.system: t.items for t in found.caption_scores.systems}
     assert list(frames) == ["good", "poor"]
@@ -302,10 +302,10 @@ def test_names_of_files(tmp_path: Path) -> None:
     assert names(str(folder / "r.json")) == [("r", str(folder / "r.json"))]
     assert names("-") == [("stdin", "-")]
     for twice in (("x=a", "x=b"), ("a.json", "a.json")):
-        with says("two of candidates are called", "name them: candidates=[a=FILE,b=FILE]"):
+        with says("two of candidates are called", "name them: candidates=a=FILE,b=FILE"):
             names(*twice)
     for empty in ([], [""], {}, None, 3):
-        with says("a file is expected, or several as [A,B]"):
+        with says("a file is expected, or several as A,B"):
             files_of(empty, "references")
 
 
@@ -429,9 +429,9 @@ def test_a_note_counts_the_captions_of_all_systems_that_are_among_their_referenc
     results = score(tmp_path, ["c.json", "d.json"], ["r.json"], "bleu_1")
     (note,) = [note for note in results.tables[0].notes if "their image's" in note]
     assert note == (
-        "c: 2 of 3 captions are one of their image's references (1 letter by letter); "
-        "d: 1 of 3 captions is one of its image's references (1 letter by letter). "
-        "Remove these references from the file of references to score the captions as the others are."
+        "c: 2 of 3 captions repeat one of their image's references, 1 of them exactly; d: 1 of 3 captions repeats one "
+        "of its image's references, 1 of them exactly. These captions are scored against themselves, and too high: "
+        "remove them from the references."
     )
 
 

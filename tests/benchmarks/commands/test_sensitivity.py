@@ -77,13 +77,20 @@ def test_images_move_less_the_more_there_are():
         assert at_all["value"] == pytest.approx(value, abs=0.02)
 
 
+def bench_tau_b(metrics: list[str], **changes: str) -> pd.DataFrame:
+    """The rows of τ_b that bench writes for the demo."""
+    protocol = {"coefficients": "tau_b", **changes}
+    rows = captau.bench("demo", metrics, ceilings=False, protocol=protocol).correlations
+    return rows[rows["coefficient"] == "tau_b"]
+
+
 def test_raters_by_hand_and_by_bench():
     rows = run(config("raters", coefficients=["tau_b"], draws=8)).frames["sensitivity.csv"]
     assert rows["size"].unique().tolist() == [1, 2, 3]
-    whole = captau.bench("demo", ["rouge_1"], ceilings=False, protocol={"coefficients": "tau_b"})
+    whole = bench_tau_b(["rouge_1"])
     mine = rows[rows["metric"] == "rouge_1"].set_index("size")
     # All three ratings of every item: nothing is drawn, and it is what bench says.
-    assert mine.loc[3, "value"] == pytest.approx(whole.correlations["value"].item(), abs=1e-12)
+    assert mine.loc[3, "value"] == pytest.approx(whole["value"].item(), abs=1e-12)
     assert mine.loc[3, "draws"] == 1
     assert math.isnan(mine.loc[3, "low"])
     assert mine.loc[1, "low"] < mine.loc[1, "high"]
@@ -103,8 +110,8 @@ def test_references_up_to_all():
     ]
     assert rows["size"].tolist() == [1, 2, 3, 4, 5]
     assert rows["draws"].tolist() == [2, 2, 2, 2, 1]
-    whole = captau.bench("demo", ["rouge_1"], ceilings=False, protocol={"coefficients": "tau_b"})
-    assert rows["value"].iloc[-1] == pytest.approx(whole.correlations["value"].item(), abs=1e-12)
+    whole = bench_tau_b(["rouge_1"])
+    assert rows["value"].iloc[-1] == pytest.approx(whole["value"].item(), abs=1e-12)
     assert rows["value"].iloc[0] < rows["value"].iloc[-1]
 
 
@@ -179,12 +186,8 @@ def test_protocols_are_those_of_bench():
     found = run(config("protocols"))
     rows = found.frames["sensitivity.csv"]
     one = rows[(rows["protocol"] == "median, max_over_single") & (rows["coefficient"] == "tau_b")]
-    bench = captau.bench(
-        "demo",
-        ["rouge_1", "rouge_l"],
-        ceilings=False,
-        protocol={"ratings": "median", "references": "max_over_single", "coefficients": "tau_b"},
-    ).correlations
+    changes = {"ratings": "median", "references": "max_over_single"}
+    bench = bench_tau_b(["rouge_1", "rouge_l"], **changes)
     assert one["value"].tolist() == pytest.approx(bench["value"].tolist(), abs=1e-12)
     assert one["rank"].tolist() == stats.rankdata(-one["value"]).tolist()
     assert rows["protocol"].nunique() == 16

@@ -19,6 +19,7 @@ from captau.benchmarks.evaluation.caption_ranges import (
     published_range,
     published_ranges,
 )
+from captau.benchmarks.evaluation.caption_scores import load_evidence
 from captau.benchmarks.evaluation.published_numbers import read_numbers
 from captau.conf import group
 from tests.conftest import says
@@ -56,7 +57,7 @@ def test_a_range_is_measured_by_words() -> None:
     assert (
         str(measured)
         == "captions of 1 to 3 words, 1 to 2 references of 2 to 4 words, latin script; "
-        "1 of 3 are one of their references"
+        "1 of 3 repeats one of their references"
     )
     assert measured.with_policy("mean_over_single", None).references == Spread(1, 1, 1)
     assert measured.with_policy("first_k", 1).references == Spread(1, 1, 1)
@@ -65,16 +66,53 @@ def test_a_range_is_measured_by_words() -> None:
 
 def test_a_range_says_how_many_captions_are_copies_unless_they_are_scored_without() -> None:
     measured = measure_range(items_of([("A dog!", ("a dog", "a cat")), ("dogs", ("a dog",))]))
-    assert str(measured).endswith("latin script; 1 of 2 are one of their references")
+    assert str(measured).endswith("latin script; 1 of 2 repeats one of their references")
     assert measured.with_policy("all", None) == measured
     for policy in ("drop", "leave_out"):
         assert measured.with_policy("all", None, policy).n_copies == 0
 
 
+@pytest.mark.parametrize(
+    ("n_copies", "policy", "is_outside"),
+    [
+        (0, "keep", True),
+        (9, "keep", True),
+        (10, "keep", False),
+        (20, "keep", False),
+        (20, "leave_out", True),
+    ],
+)
+def test_captions_that_copy_references_need_evidence_of_such(
+    n_copies: int, policy: str, is_outside: bool
+) -> None:
+    """Worked by hand: 3 of 20 captions are copies, 15 %, and the evidence reaches 5 points beyond its own share."""
+    refs = ("a dog runs", "the dog")
+    evidence = measure_range(
+        items_of([(refs[0] if i < n_copies else "a dog sits", refs) for i in range(100)])
+    ).with_policy("all", None, policy)
+    captions = measure_range(
+        items_of([(refs[0] if i < 3 else "a dog sits", refs) for i in range(20)])
+    )
+    share = n_copies if policy == "keep" else 0
+    expected = f"are one of their references in 15 % of cases, the judged ones in {share} %"
+    reason = find_mismatch(evidence, captions, with_references=True)
+    assert reason == (expected if is_outside else "")
+    assert find_mismatch(evidence, captions, with_references=False) == ""
+
+
+def test_a_set_without_copies_does_not_vouch_for_copies() -> None:
+    refs = ("two dogs run in the snow with a ball",) * 5
+    copies = measure_range(items_of([(refs[0], refs)] * 200))
+    evidence = load_evidence(["bleu_4"], "published").apply_to({"": copies})
+    assert "flickr8k_expert" not in str(evidence.by_spec.get("bleu_4", ""))
+
+
 def test_fifty_words_of_another_language_are_enough() -> None:
     evidence = published_ranges()["flickr8k_expert"]
     german = measure_range(items_of([("ein Hund läuft über die grüne Wiese am Haus", ())] * 6))
-    assert find_mismatch(evidence, german, with_references=False).startswith("are not in English")
+    assert find_mismatch(evidence, german, with_references=False).startswith(
+        "do not look like English"
+    )
     english = measure_range(items_of([("two children play in the snow with a red sled", ())] * 5))
     assert find_mismatch(evidence, english, with_references=False) == ""
 

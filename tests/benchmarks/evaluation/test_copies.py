@@ -44,13 +44,17 @@ def bench(path: Path, metric: str = "bleu_1", **protocol: Any) -> Results:
     return captau.bench("file", metric, protocol=changes, file=options, ceilings=False)
 
 
+def tau_b(results: Results) -> pd.DataFrame:
+    return results.correlations[results.correlations["coefficient"] == "tau_b"]
+
+
 def test_copies_make_a_bad_metric_look_good(ratings_file: Path) -> None:
     """Golden, worked: scores 1, 1, 2/3, 1/3, 0 against ratings 5, 5, 1, 2, 3.
 
     With the copies C = 6, D = 3 and one pair is tied on both sides: 3 / 9. Without them C = 0, D = 3.
     """
     values = {
-        policy: bench(ratings_file, own_references=policy).correlations["value"].item()
+        policy: tau_b(bench(ratings_file, own_references=policy))["value"].item()
         for policy in ("keep", "drop")
     }
     assert values == {"keep": pytest.approx(1 / 3), "drop": pytest.approx(-1)}
@@ -60,13 +64,22 @@ def test_leave_out_scores_a_copy_against_the_other_references(ratings_file: Path
     """Golden, worked: "A dog runs." shares no word with "the hound races off"."""
     results = bench(ratings_file, own_references="leave_out")
     assert results.scores["score"].tolist() == pytest.approx([0, 0, 2 / 3, 1 / 3, 0], abs=1e-8)
-    assert results.correlations["n_items"].item() == 5
+    assert tau_b(results)["n_items"].item() == 5
+
+
+def test_leave_out_image_scores_all_captions_of_the_image_without_it(ratings_file: Path) -> None:
+    """Golden, worked: "a dog sits" shares no word with "the hound races off", "a cat lies" none with "the kid has fun"."""
+    results = bench(ratings_file, own_references="leave_out_image")
+    assert results.scores["score"].tolist() == pytest.approx([0, 0, 0, 0, 0], abs=1e-8)
+    assert tau_b(results)["n_items"].item() == 5
 
 
 def test_a_single_copy_is_counted_in_the_singular() -> None:
     marks = np.array([True, False, False])
-    copies = OwnReferences(marks, marks, marks)
-    assert copies.count() == "1 of 3 captions is one of its image's references"
+    copies = OwnReferences(marks, marks, marks, [("a dog",)] * 3)
+    assert (
+        copies.count() == "1 of 3 captions repeats one of its image's references, 1 of them exactly"
+    )
 
 
 @pytest.mark.parametrize(
@@ -74,19 +87,25 @@ def test_a_single_copy_is_counted_in_the_singular() -> None:
     [
         (
             "keep",
-            "2 of 5 captions are one of their image's references (1 letter by letter; mean overall 5.00, of the "
+            "2 of 5 captions repeat one of their image's references, 1 of them exactly (mean overall 5.00, of the "
             "others 2.00): protocol.own_references=drop leaves them out, leave_out scores them without that "
             "reference.",
         ),
         (
             "drop",
-            "2 of 5 captions are one of their image's references (1 letter by letter; mean overall 5.00, of the "
+            "2 of 5 captions repeat one of their image's references, 1 of them exactly (mean overall 5.00, of the "
             "others 2.00), and left out: protocol.own_references=keep counts them.",
         ),
         (
             "leave_out",
-            "2 of 5 captions are one of their image's references (1 letter by letter; mean overall 5.00, of the "
+            "2 of 5 captions repeat one of their image's references, 1 of them exactly (mean overall 5.00, of the "
             "others 2.00), and scored without it: protocol.own_references=keep scores them with it.",
+        ),
+        (
+            "leave_out_image",
+            "2 of 5 captions repeat one of their image's references, 1 of them exactly (mean overall 5.00, of the "
+            "others 2.00), and all captions of these images are scored without it: protocol.own_references=keep "
+            "scores them with it.",
         ),
     ],
 )
@@ -125,7 +144,7 @@ def test_a_pair_with_a_copy_is_left_out_with_it() -> None:
     assert len(selection.preferences) == len(pairs) - has_copy.sum() < len(pairs)
     decided = pairs[has_copy & (pairs["winner"] != "tie")]
     n_preferred = int(((decided["item_a"] == copied) == (decided["winner"] == "a")).sum())
-    words = f"preferred in {n_preferred} of {len(decided)} pairs with a caption that is none"
+    words = f"preferred in {n_preferred} of {len(decided)} pairs with a caption that repeats none"
     assert words in copies_note(selection)
 
 

@@ -71,6 +71,10 @@ def test_ties_are_calibrated(table):
     assert frame.at[(metric, "fit"), "value"] == 4 / 6
     assert frame.at[(metric, "fit"), "n_ratings"] == 6
     assert "equal scores alone are tied" in frame.at[(metric, "fit"), "note"]
+    protocol = {"ties": "calibrated"}
+    (printed, *_) = captau.bench("file", "python(letters:count)", protocol=protocol, **table).tables
+    start = "fit accuracy, style accuracy: equal scores alone are tied"
+    assert [note for note in printed.notes if note.startswith(start)]
 
 
 def test_answers_of_a_pair_are_averaged(table):
@@ -118,7 +122,7 @@ def test_graded_preferences_have_tau_whatever_the_order(table):
 def test_ratings_alone_have_no_accuracy(tmp_path):
     (tmp_path / "t.csv").write_text("image,caption,value,references\na,b,1,b\na,c,2,b\nd,e,3,e\n")
     frame = captau.bench("file", "rouge_l", file={"path": tmp_path / "t.csv"}).correlations
-    assert set(frame["coefficient"]) == {"tau_c", "tau_b"}
+    assert set(frame["coefficient"]) == {"tau_c", "tau_b", "spearman", "pearson"}
 
 
 def test_the_protocol_chooses_dimensions_of_preferences() -> None:

@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
+import json
 from fractions import Fraction
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import captau
 from captau.benchmarks.large import plan
 from captau.benchmarks.large.plan import MergeRound, plan_rounds
+
+
+def test_a_class_in_a_file_is_made_again_in_a_worker(tmp_path):
+    """A plan's file names it as a person does, since no worker can import its module by name."""
+    source = "import captau\nclass Words(captau.Metric):\n    def compute(self, rows):\n        return [1.0]\n"
+    (tmp_path / "words_of_a_plan.py").write_text(source)
+    made = captau.metric(f"{tmp_path}/words_of_a_plan.py:Words")
+    description = json.loads(json.dumps(plan.describe_metric(made)))
+    assert description == {"origin": f"{tmp_path}/words_of_a_plan.py:Words"}
+    assert plan.build_metric(description) == made
 
 
 @settings(deadline=None)

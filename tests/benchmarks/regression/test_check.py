@@ -432,6 +432,23 @@ def test_a_function_that_only_the_baseline_names_does_not_run(
     assert not (tmp_path / "it_ran").exists()
 
 
+def test_a_class_in_a_file_runs_as_a_function_does(check, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "counts.py").write_text(
+        "from pathlib import Path\nimport dataclasses, captau\nPath('it_ran').touch()\n"
+        "@captau.register('counted')\n@dataclasses.dataclass(frozen=True)\nclass Words(captau.Metric):\n"
+        "    def compute(self, rows):\n        return [float(len(c)) for c in rows.captions]\n"
+    )
+    assert check("baseline=code.yaml", "update=true", "sample=2", "metrics=counts.py:Words")[0] == 0
+    assert 'made: "counts.py:Words"' in (tmp_path / "code.yaml").read_text()
+    (tmp_path / "it_ran").unlink()
+    sys.modules.pop(str(tmp_path / "counts.py"))
+    status, _, err = check("baseline=code.yaml")
+    assert (status, "if you trust it: allow=counts.py:Words\n" in err) == (2, True)
+    assert not (tmp_path / "it_ran").exists()
+    assert check("baseline=code.yaml", "allow=counts.py:Words")[0] == 0
+
+
 @pytest.mark.parametrize("spelling", ["mllm_judge", "MLLM-Judge", " mllm_judge"])
 def test_a_judge_that_only_the_baseline_names_is_not_asked(check, tmp_path, spelling):
     """It would send the captions and the key in CAPTAU_JUDGE_KEY to the address in the file."""

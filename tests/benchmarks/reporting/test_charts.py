@@ -206,9 +206,14 @@ def test_the_command_writes_each_figure_twice_and_always_the_same(compared, tmp_
     out = capsys.readouterr().out
     files = sorted((tmp_path / "a").iterdir())
     (one,) = run_datasets(read_run(compared))
-    names = [c.name for kind in CHART_TITLES for c in make_charts(one, kind)[0]]
+    drawn = {kind: [c.name for c in make_charts(one, kind)[0]] for kind in CHART_TITLES}
+    names = drawn["ratings"] + drawn["agreement"] + drawn["correlations"]
+    headline = f"{one.dataset}_{one.protocol}_overall_tau_c"
+    names += [f"forest_{headline}", f"significance_{headline}"]
     assert {p.name for p in files} == {f"{n}.{e}" for n in names for e in ("svg", "png")}
-    assert f"{len(files)} files" in out
+    assert set(out.split()) == {str(path) for path in files}
+    every_name = {f"{name}.svg" for of_kind in drawn.values() for name in of_kind}
+    assert set(draw_charts(compared, ("all",), ("svg",)).files) == every_name
     again = draw_charts(compared).files
     for path in files:
         content = path.read_bytes()
@@ -270,7 +275,8 @@ def test_faults(compared, copy, tmp_path, capsys, monkeypatch):
         (line,) = capsys.readouterr().err.strip().splitlines()
         return line
 
-    assert "run=… is needed" in said()
+    monkeypatch.chdir(tmp_path)
+    assert "there is no finished run in results/runs; name one with run=DIR" in said()
     assert "unknown kind 'forst'" in said(f"run={compared}", "kind=forst")
     assert "kind is empty" in said(f"run={compared}", "kind=[]")
     assert "is not a folder" in said(f"run={tmp_path / 'absent'}")

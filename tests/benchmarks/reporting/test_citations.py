@@ -205,7 +205,7 @@ def test_every_study_is_cited_with_its_data_and_metrics(studies):
         assert "The data is the synthetic dataset Demo" in text
         assert ("papineni2002bleu" in keys_of(text)) == (command != "agree")
         assert ("candidates are scored against all references" in text) == (command != "agree")
-    assert "(percentile bootstrap over images, 100 replicates), seed 0" in texts["rank"]
+    assert "(expanded percentile bootstrap over images, 100 replicates), seed 0" in texts["rank"]
     assert "Intervals" not in texts["thresholds"]
     together = " ".join(cite(list(studies.values())).split())
     assert together.count(" we measure ") == len(studies)
@@ -298,9 +298,14 @@ def test_command(run, tmp_path, capsys):
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
-    [([], "the option run=…"), (["run=absent"], "absent"), (["run=a", "style=x"], "style")],
+    [
+        ([], "no finished run in results/runs"),
+        (["run=absent"], "absent"),
+        (["run=a", "style=x"], "style"),
+    ],
 )
-def test_faults_are_one_line(capsys, arguments, said):
+def test_faults_are_one_line(capsys, arguments, said, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     ended = run_captau("cite", *arguments)
     out, err = capsys.readouterr()
     assert (ended, out, err.count("\n")) == (2, "", 1)

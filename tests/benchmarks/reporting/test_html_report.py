@@ -79,9 +79,8 @@ def hostile(tmp_path_factory):
         rows = csv.writer(stream)
         rows.writerow(["image", "caption", "value", "references", "system"])
         for at, caption in enumerate(CAPTIONS):
-            rows.writerow(
-                [f"{at}<b>.jpg", caption, at % 5 + 1, CAPTIONS[-at - 1], "a <i>system</i>"]
-            )
+            references = json.dumps([CAPTIONS[-at - 1]])
+            rows.writerow([f"{at}<b>.jpg", caption, at % 5 + 1, references, "a <i>system</i>"])
     scores = pd.DataFrame({"image_id": [f"{at}<b>.jpg" for at in range(len(CAPTIONS))]})
     scores["caption"] = [captau.datasets.schema.replace_surrogates(c) for c in CAPTIONS]
     scores["score"] = np.arange(len(CAPTIONS))
@@ -237,13 +236,16 @@ def test_headings_landmarks_and_tables_for_those_who_hear_the_page(demo):
 def test_the_verdict_says_whether_the_lead_is_significant(tmp_path):
     """By hand from `made_runs.ROWS`: METEOR and CIDEr share rank 1 for τ_c."""
     (part,) = run_datasets(read_run(made_run(tmp_path / "run", ROWS[:8])))
-    assert Overview(part).verdict() == (
-        "METEOR agrees best with people (τ_c 41.2, interval 39.0 – 43.0); its lead over CIDEr (41.2) is not "
-        "significant; the human ceiling is 70.0 (oracle (mean rating))."
+    assert (
+        Overview(part)
+        .verdict()
+        .endswith("third of five, level with METEOR and CIDEr, 1.3 below the best.")
     )
     rows = [(*ROWS[0][:4], 0.3, 0.2, 0.4, 1, ""), (*ROWS[1][:4], 0.1, 0.0, 0.2, 2, "")]
     (part,) = run_datasets(read_run(made_run(tmp_path / "clear", rows)))
-    assert Overview(part).verdict().endswith("is significant; the data give no human ceiling.")
+    assert (
+        Overview(part).verdict().endswith("(τ_c 30.0), significantly ahead of every other metric.")
+    )
     (part,) = run_datasets(read_run(made_run(tmp_path / "alone", rows[1:])))
     assert Overview(part).verdict().startswith("No metric agrees with people beyond chance")
 
@@ -330,7 +332,8 @@ def test_faults(demo, copy, tmp_path, capsys, monkeypatch):
         (line,) = capsys.readouterr().err.strip().splitlines()
         return line
 
-    assert "run=… is needed" in said()
+    monkeypatch.chdir(tmp_path)
+    assert "there is no finished run in results/runs; name one with run=DIR" in said()
     assert "images=" in said(f"run={demo}", f"images={tmp_path / 'absent'}")
     assert "megabytes is 0.0" in said(f"run={demo}", "megabytes=0")
     (tmp_path / "page.html").mkdir()

@@ -559,7 +559,7 @@ def test_every_paper(run, captau):
 
 FAULTS = [
     (["run=absent"], ["absent", "is not a folder"]),
-    ([], ["run=DIR", "sweep=DIR"]),
+    ([], ["no finished run", "run=DIR"]),
     (["run=[]"], ["run= is empty"]),
     (["run=RUN", "style=word"], ["unknown style 'word'", "latex"]),
     (["run=RUN", "intervals=bars"], ["unknown value of intervals", "plusminus"]),
@@ -588,7 +588,8 @@ FAULTS = [
 
 
 @pytest.mark.parametrize(("arguments", "said"), FAULTS)
-def test_faults_are_one_line(run, captau, arguments, said):
+def test_faults_are_one_line(run, captau, arguments, said, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # the last run is looked for in the current folder
     status, out, err = captau("table", *(a.replace("RUN", str(run)) for a in arguments))
     assert (status, out) == (2, "")
     assert err.startswith("captau: ")

@@ -163,7 +163,9 @@ def test_every_result_prints_and_draws_itself() -> None:
         assert repr(result) == result.to_markdown()
         assert result.to_latex().count(r"\toprule") == len(result.tables)
         assert isinstance(result.table(), pd.DataFrame)
-    assert results.table().loc["CIDEr", "τ_c"] == round(100 * results.correlations["value"][1], 1)
+    rows = results.correlations.set_index(["metric", "coefficient"])
+    cider = rows.loc[("cider", "tau_c"), "value"]
+    assert results.table().loc["CIDEr", "τ_c"] == round(100 * cider, 1)
     figures = results.plot("forest", format=["svg", "pdf"])
     assert [name.rpartition(".")[2] for name in figures.files] == ["svg", "pdf"]
     assert figures._repr_html_().count("<img") == 1

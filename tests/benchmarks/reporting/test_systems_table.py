@@ -123,7 +123,12 @@ def test_a_page_without_room_keeps_all_captions_of_an_image_together(run, tmp_pa
 
 
 def test_plot_draws_scores_differences_and_distributions_of_systems(run, tmp_path):
-    assert run_captau("plot", f"run={run}", "format=svg", f"output_dir={tmp_path / 'plots'}") == 0
+    assert (
+        run_captau(
+            "plot", f"run={run}", "kind=all", "format=svg", f"output_dir={tmp_path / 'plots'}"
+        )
+        == 0
+    )
     names = sorted(path.name for path in (tmp_path / "plots").iterdir())
     kinds = ("forest", "scores", "significance")
     expected = [f"{kind}_refs_{metric}.svg" for kind in kinds for metric in ("bleu_1", "cider")]

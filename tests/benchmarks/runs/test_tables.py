@@ -155,19 +155,49 @@ def test_words_of_heads_and_the_frame_stay_whole_at_80_columns(width: int) -> No
     assert {line[-1] for line in lines} <= set("┓┃┩│┘")
 
 
+def shown_at(table: ResultTable, width: int) -> list[str]:
+    """Return the lines that a terminal of a width shows."""
+    console = Console(width=width, file=io.StringIO(), record=True)
+    console.print(rich_of(table, width))
+    return console.export_text().splitlines()
+
+
 def test_a_note_of_a_column_that_has_no_room_is_not_shown() -> None:
+    """Worked by hand: columns of 6, 4, 3 and 4 cells with 3 of frame each and 1 at the end take 30."""
     rows = [("cider", ["10.0", "1.0", "1"])]
     notes = ["rank: ties share one.", "τ_c: by pairs."]
-    table = ResultTable("T", "metric", ["τ_c", "±", "rank"], rows, notes=notes, spare=(1, 2))
-    shown: dict[int, str] = {}
-    for width in (30, 100):
-        console = Console(width=width, file=io.StringIO(), record=True)
-        console.print(rich_of(table, width))
-        shown[width] = " ".join(console.export_text().split())
-    assert shown[100].endswith("rank: ties share one. τ_c: by pairs.")
-    assert shown[30].endswith(
-        "τ_c: by pairs. No room for ±, rank: see table.md, or widen the terminal."
+    table = ResultTable("T", "metric", ["τ_c", "±", "rank"], rows, notes=notes, spare=((1, 2),))
+    assert shown_at(table, 30)[-2:] == notes
+    below = " ".join(line for line in shown_at(table, 29) if "│" not in line)
+    assert notes[0] not in below
+    assert notes[1] in below
+    assert "±, rank" in below
+
+
+def test_groups_of_columns_go_in_their_order_as_far_as_needed() -> None:
+    table = ResultTable(
+        *("T", "m", ["total", "±", "recall", "±"], [("a", ["40.0", "1.0", "30.0", "2.0"])]),
+        spare=((3,), (2,)),
     )
+    heads = {width: shown_at(table, width)[2].split()[1::2] for width in (34, 33, 28, 27)}
+    assert heads[34] == ["m", "total", "±", "recall", "±"]
+    assert heads[33] == heads[28] == ["m", "total", "±", "recall"]
+    assert heads[27] == ["m", "total", "±"]
+
+
+def test_heads_fold_after_hyphens_and_underscores() -> None:
+    table = ResultTable("T", "by", ["VinVL-large", "wrong_colour"], [("a", ["1", "2"])])
+    lines = [line.replace("┃", " ").split() for line in shown_at(table, 24)[2:4]]
+    assert lines == [["VinVL-", "wrong_"], ["by", "large", "colour"]]
+
+
+def test_the_verdict_stands_between_the_rows_and_the_notes() -> None:
+    note = "A note that is longer than the table and no wider than the terminal."
+    table = ResultTable("T", "m", ["x"], [("a", ["1"])], notes=[note], verdict="a is best.")
+    assert shown_at(table, 80)[-2:] == ["a is best.", note]
+    assert markdown_of(table).endswith(f"| a | 1 |\n\na is best.\n\n{note}")
+    assert latex_of(table).index("a is best.") < latex_of(table).index(note)
+    assert f"a is best.<br>{note}" in table._repr_html_()
 
 
 def test_a_mark_on_your_own_metric_for_people_and_not_in_csv() -> None:

@@ -253,7 +253,7 @@ CANDIDATE_FAULTS = {
     ),
     "caption null": ("c.json", '{"1": null}', [":1: image '1': 'caption' is None, not str"]),
     "caption a list": ("c.json", '{"1": ["a"]}', ["image '1': 'caption' is ['a'], not str"]),
-    "a number": ("c.json", "3", ["COCO results, an object", "JSON lines or CSV are expected"]),
+    "a number": ("c.json", "3", ["COCO results, an object", "JSON lines or a table are expected"]),
     "two in CSV": (
         "c.csv",
         "image_id,caption\n1,a\n1,b\n",
@@ -300,13 +300,13 @@ REFERENCE_FAULTS = {
     "two lines": (
         "r.jsonl",
         '{"image_id": 1, "references": ["a"]}\n{"image_id": "1", "references": ["b"]}\n',
-        [":2: image '1' has a line already"],
+        [":2: image '1' has other references in an earlier row; keep one list"],
     ),
     "twice in a dict": ("r.json", '{"1": ["a"], "1": ["b"]}', ["'1' appears twice"]),
     "a list": (
         "r.json",
         '["a"]',
-        ["COCO annotations, an object", "JSON lines or CSV are expected"],
+        ["COCO annotations, an object", "JSON lines of objects with", "or a table are expected"],
     ),
     "an empty list": ("r.json", "[]", [": it contains no references"]),
     "no annotations": (
@@ -318,7 +318,7 @@ REFERENCE_FAULTS = {
     "a number for a text": (
         "r.json",
         '{"1": ["a", 2]}',
-        ["image '1': 'references' holds 2, not a text"],
+        ["image '1': references holds 2, not a text"],
     ),
     "a line without": ("r.jsonl", '{"image_id": 1}\n', [":1: 'references' is missing"]),
     "a bad line": ("r.jsonl", '{"image_id": 1, "references": []}\nx', [":2: not valid JSON"]),

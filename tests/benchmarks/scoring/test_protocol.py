@@ -327,6 +327,11 @@ def copies() -> CaptionSet:
             ["A dog.", "a bird"],
             [("b",), ("c",)],
         ),
+        (
+            {"own_references": "leave_out_image", "undefined": "drop"},
+            ["A dog.", "a bird"],
+            [("b",), ("c",)],
+        ),
     ],
 )
 def test_own_references_are_scored_left_out_with_their_captions_or_left_out(
@@ -340,7 +345,7 @@ def test_own_references_are_scored_left_out_with_their_captions_or_left_out(
 def test_captions_that_are_their_only_reference_stop_a_run() -> None:
     """Nothing can be scored without references, and 0 would be a lie."""
     with says(
-        "dataset toy: 1 captions have no reference but copies of themselves, first '2:",
+        "dataset toy: protocol.own_references=leave_out leaves 1 captions without references, first '2:",
         "protocol.undefined=drop leaves them out",
         "protocol.own_references=drop all copies",
     ):
@@ -354,11 +359,11 @@ TEXTS = st.sampled_from(["a dog", "A dog.", "a cat", "the cat", "狗"])
 def test_no_caption_is_scored_against_a_copy_of_itself(
     rows: list[tuple[str, tuple[str, ...]]],
 ) -> None:
-    """Whatever the texts: `drop` and `leave_out` leave no copy, and `keep` leaves all as it is."""
+    """Whatever the texts: no policy but `keep` leaves a copy, and `keep` leaves all as it is."""
     captions, references = zip(*rows, ("unlike", ("any other",)), strict=True)
     items = make_items([str(i) for i in range(len(captions))], list(captions), list(references))
     data = CaptionSet(items, card=CARD)
-    for policy in ("drop", "leave_out"):
+    for policy in ("drop", "leave_out", "leave_out_image"):
         changes = {"own_references": policy, "undefined": "drop"}
         selected = dataclasses.replace(PREFERENCES, **changes).select_items(data)
         assert find_own_references(selected).n_copies == 0
@@ -366,7 +371,7 @@ def test_no_caption_is_scored_against_a_copy_of_itself(
     assert PREFERENCES.select_items(data)["references"].tolist() == list(references)
 
 
-@pytest.mark.parametrize("policy", ["drop", "leave_out"])
+@pytest.mark.parametrize("policy", ["drop", "leave_out", "leave_out_image"])
 def test_a_set_of_copies_alone_leaves_nothing(policy: str) -> None:
     data = copies()
     only = CaptionSet(data.items[1:2], card=CARD)

@@ -24,6 +24,7 @@ from captau.datasets.cache import cache_folder, cache_root
 from captau.datasets.errors import InputError
 from captau.datasets.schema import make_items
 from captau.metrics.base import Metric
+from captau.metrics.external import metric as make_metric
 from captau.metrics.registry import metric
 from captau.metrics.rows import Rows
 from tests.conftest import says
@@ -37,6 +38,9 @@ class Shared(Metric):
     """How many words of all references the caption has, and 10 for each reference it is shown."""
 
     factor: float = 1.0
+
+    needs: ClassVar[frozenset[str]] = frozenset({"references"})
+    distributions: ClassVar[tuple[str, ...]] = ("captau", "tests")
 
     @property
     def name(self) -> str:
@@ -56,6 +60,8 @@ class Shared(Metric):
 class Crowd(Metric):
     """The weight of all rows that are scored together."""
 
+    needs: ClassVar[frozenset[str]] = frozenset({"references"})
+    distributions: ClassVar[tuple[str, ...]] = ("captau", "tests")
     depends_on_corpus: ClassVar[bool] = True
     depends_only_on_content: ClassVar[bool] = False
 
@@ -73,6 +79,7 @@ class Length(Metric):
     """The caption's words; it needs no references, and starts a program."""
 
     needs: ClassVar[frozenset[str]] = frozenset()
+    distributions: ClassVar[tuple[str, ...]] = ("captau", "tests")
     takes_longest: ClassVar[bool] = True
     started: ClassVar[list[str]] = []
 
@@ -144,6 +151,39 @@ def score(
 ) -> list[float]:
     scorer = Scorer("toy", items() if frame is None else frame, replace(USUAL, **changes))
     return scorer.score(chosen, store or ScoreStore(None)).tolist()
+
+
+def shared(caption: str, references: list[str]) -> float:
+    return len(set(caption.split()) & set(" ".join(references).split())) + 10 * len(references)
+
+
+def shared_of_items(items: pd.DataFrame) -> list[float]:
+    return [shared(c, r) for c, r in zip(items["caption"], items["references"], strict=True)]
+
+
+@dataclass(frozen=True)
+class Silent(Metric):
+    """The same without a word on what it needs."""
+
+    def compute(self, rows: Rows) -> list[float]:
+        return [shared(c, list(r)) for c, r in zip(rows.captions, rows.references, strict=True)]
+
+
+@pytest.mark.parametrize("source", [shared, shared_of_items, Silent])
+@pytest.mark.parametrize(
+    ("changes", "wanted"),
+    [
+        ({"references": "first_k", "k": 2}, [22, 11, 21, 21]),
+        ({"references": "mean_over_single"}, [11, 11, 10.5, 32 / 3]),
+        ({"references": "max_over_single"}, [12, 11, 11, 11]),
+    ],
+)
+def test_the_protocol_chooses_the_references_of_metrics_from_outside(
+    source: Any, changes: dict[str, Any], wanted: list[float], store: ScoreStore
+) -> None:
+    """The values are those of the test below; none is stored, since nothing tells when the code changes."""
+    assert score(make_metric(source), store, **changes) == pytest.approx(wanted)
+    assert not list((store.root or Path()).rglob("*.parquet"))
 
 
 # Golden: worked here. Against one reference at a time the four score 11 12 10, 11, 11 10, 11 10 11.

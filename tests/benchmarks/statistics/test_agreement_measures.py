@@ -36,6 +36,7 @@ from captau.benchmarks.statistics.rating_table import (
     measure_virtual_raters,
     scale_levels,
 )
+from captau.benchmarks.statistics.remarks import Note, remark
 from captau.datasets.schema import Scale
 from tests.benchmarks.statistics.rating_matrices import table_of_matrix
 
@@ -170,7 +171,7 @@ def test_cohen_kappa_leaves_out_pairs_with_one_rating_throughout():
 )
 def test_ratings_that_ascend_within_more_than_twenty_items_are_sorted(items, is_sorted):
     note = cohen_kappas(table_of_matrix(np.array(items, float)))["cohen_kappa"].note
-    assert ("sorted ratings, not people" in note) == is_sorted
+    assert (str(remark(Note.SORTED_RATINGS)) in note) == is_sorted
 
 
 def test_percent_agreement_by_hand():

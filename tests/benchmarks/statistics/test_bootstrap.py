@@ -14,17 +14,21 @@ from captau.benchmarks.statistics.bootstrap import (
     StatisticsOptions,
     count_blocks,
     draw_weights,
+    expand_tail,
     fisher_interval,
     jackknife,
+    narrow_tail,
     number_images,
     resample,
     resampling_interval,
+    two_sided_p_value,
 )
 from captau.benchmarks.statistics.intervals import ExtraRow, wilson_intervals
 from captau.benchmarks.statistics.preferences import wilson_interval
 from tests.benchmarks.statistics.weighted_samples import prepare_pooled
 from tests.conftest import says
 
+PERCENTILE = StatisticsOptions(interval="percentile")
 COEFFICIENTS = ["tau_c", "tau_b", "spearman", "pearson"]
 
 
@@ -82,9 +86,12 @@ def test_progress_is_told(sample):
 
 
 @pytest.mark.parametrize("coefficient", COEFFICIENTS)
-@pytest.mark.parametrize("method", ["percentile", "bca"])
+@pytest.mark.parametrize("method", ["expanded", "percentile", "bca"])
 def test_intervals_are_scipys_of_the_same_replicates(sample, coefficient, method):
-    """Parity (tier 2): scipy.stats.bootstrap, given our replicates, finds its own interval."""
+    """Parity (tier 2): scipy.stats.bootstrap, given our replicates, finds its own interval.
+
+    The expanded one is its percentile interval at the level that Hesterberg (2015) names for 30 images.
+    """
     x, y, unit = sample
     statistic = prepare_pooled(x, y, [coefficient], unit)
     drawn = resample([statistic], 30, 999)[0][0]
@@ -94,14 +101,24 @@ def test_intervals_are_scipys_of_the_same_replicates(sample, coefficient, method
         return float(statistic(np.bincount(images.astype(int), minlength=30)[:, None])[0, 0])
 
     value = of_images(np.arange(30))
-    ours = resampling_interval(value, drawn, StatisticsOptions(interval=method), left_out)
+    ours = resampling_interval(value, drawn, 30, StatisticsOptions(interval=method), left_out)
+    quantile = math.sqrt(30 / 29) * stats.t.ppf(0.975, 29)
+    level, method = (
+        (1 - 2 * stats.norm.sf(quantile), "percentile") if method == "expanded" else (0.95, method)
+    )
     images = np.arange(30).astype(float)
     kept = stats.bootstrap(
         (images,), of_images, vectorized=False, method="percentile", n_resamples=2
     )
     kept.bootstrap_distribution = drawn
     theirs = stats.bootstrap(
-        (images,), of_images, vectorized=False, method=method, n_resamples=0, bootstrap_result=kept
+        (images,),
+        of_images,
+        vectorized=False,
+        method=method,
+        n_resamples=0,
+        bootstrap_result=kept,
+        confidence_level=level,
     ).confidence_interval
     assert (ours.low, ours.high) == pytest.approx((theirs.low, theirs.high), abs=1e-12)
     assert ours.note == ""
@@ -146,17 +163,17 @@ def test_fisher_without_an_interval():
 def test_undefined_replicates_are_left_out_and_counted():
     drawn = np.linspace(0, 1, 101)
     drawn[:5] = math.nan
-    found = resampling_interval(0.5, drawn, StatisticsOptions())
+    found = resampling_interval(0.5, drawn, 30, PERCENTILE)
     assert found.note == "5 of 101 replicates undefined"
     assert (found.low, found.high) == pytest.approx(tuple(np.quantile(drawn[5:], [0.025, 0.975])))
     drawn[:50] = math.nan
-    found = resampling_interval(0.5, drawn, StatisticsOptions())
+    found = resampling_interval(0.5, drawn, 30, PERCENTILE)
     assert math.isnan(found.low)
     assert found.note == "no interval: 50 of 101 replicates undefined"
 
 
 def test_an_undefined_value_has_no_interval():
-    found = resampling_interval(math.nan, np.zeros(10), StatisticsOptions())
+    found = resampling_interval(math.nan, np.zeros(10), 10, PERCENTILE)
     assert math.isnan(found.low)
     assert math.isnan(found.high)
 
@@ -165,16 +182,67 @@ def test_perfect_agreement_has_an_interval_of_no_width():
     x = np.arange(10.0)
     statistic = prepare_pooled(x, x, ["tau_b", "spearman"])
     drawn = resample([statistic], 10, 100)[0]
-    for method in ("percentile", "bca"):
+    for method in ("expanded", "percentile", "bca"):
         for row, left_out in zip(drawn, jackknife(statistic, 10), strict=True):
-            found = resampling_interval(1.0, row, StatisticsOptions(interval=method), left_out)
+            found = resampling_interval(1.0, row, 10, StatisticsOptions(interval=method), left_out)
             assert (found.low, found.high) == pytest.approx((1, 1), abs=1e-12)
+
+
+def test_tails_are_expanded_by_hand():
+    """Of ten images Student's 2.5 % quantile with 9 degrees is -2.262157 (any table); times √(10 / 9) it is -2.384525,
+    beyond which the normal distribution has 0.8551 %. Of 1,000 images it is 2.4800 %, of two no replicate is beyond.
+    """
+    assert expand_tail(0.025, 10) == pytest.approx(0.008551, abs=1e-6)
+    assert expand_tail(0.975, 10) == pytest.approx(1 - 0.008551, abs=1e-6)
+    assert expand_tail(0.025, 1000) == pytest.approx(0.024800, abs=1e-5)
+    assert expand_tail(0.025, 2) < 1e-50
+    for n_units in (2, 3, 10, 1000):
+        assert narrow_tail(expand_tail(0.2, n_units), n_units) == pytest.approx(0.2)
+
+
+def test_the_expanded_interval_of_known_replicates():
+    """Of the replicates 0, 1, …, 1000 the quantiles are 1,000 times the shares of the test above."""
+    found = resampling_interval(500.0, np.arange(1001.0), 10, StatisticsOptions())
+    assert (found.low, found.high) == pytest.approx((8.551, 991.449), abs=1e-3)
+
+
+@pytest.mark.parametrize("n_units", [5, 10, 40])
+def test_an_expanded_test_finds_what_its_interval_leaves_out(n_units):
+    """Of 9,999 replicates, as many on the smaller side of 0 as leave the end of the interval on it, or 0 beyond it."""
+    options = StatisticsOptions()
+    n_beyond = int(expand_tail(0.025, n_units) * 9_999)
+    for shift, is_found in ((n_beyond - 3, True), (n_beyond + 3, False)):
+        replicates = np.arange(9_999.0) - shift
+        interval = resampling_interval(float(np.median(replicates)), replicates, n_units, options)
+        assert (interval.low > 0) == is_found
+        assert (two_sided_p_value(replicates, n_units, options) <= 0.05) == is_found
+
+
+def test_a_percentile_test_counts_the_smaller_side():
+    """By hand: of 99 replicates 4 are below 0, so p is 2 · 5 / 100; of an expanded test with 10 images P(|t_9| > √0.9 ·
+    1.644854 = 1.560445) = 0.153083.
+    """
+    replicates = np.arange(99.0) - 3.5
+    assert two_sided_p_value(replicates, 10, PERCENTILE) == pytest.approx(0.1)
+    assert two_sided_p_value(replicates, 10, StatisticsOptions()) == pytest.approx(
+        2 * stats.t.sf(1.560445, 9), abs=1e-6
+    )
+    assert two_sided_p_value(np.array([-1.0, 1.0]), 10, StatisticsOptions()) == 1
+
+
+def test_intervals_of_few_images_say_so():
+    drawn = np.linspace(0, 1, 100)
+    assert resampling_interval(0.5, drawn, 10, StatisticsOptions()).note == ""
+    found = resampling_interval(0.5, drawn, 9, StatisticsOptions())
+    assert found.note == "interval of 9 images; from 10 on it is reliable"
+    found = resampling_interval(0.5, drawn, 10, StatisticsOptions(), min_units=50)
+    assert found.note == "interval of 10 images; from 50 on it is reliable"
 
 
 @pytest.mark.parametrize(("value", "side"), [(2.0, "below"), (-1.0, "above")])
 def test_bca_of_a_value_outside_its_replicates_says_so(value, side):
     found = resampling_interval(
-        value, np.linspace(0, 1, 50), StatisticsOptions(interval="bca"), np.zeros(5)
+        value, np.linspace(0, 1, 50), 50, StatisticsOptions(interval="bca"), np.zeros(5)
     )
     assert math.isnan(found.low)
     assert found.note == f"no BCa interval: all replicates lie {side} the value"
@@ -185,7 +253,7 @@ def test_heavy_ties_and_two_images():
     statistic = prepare_pooled([0, 0, 1, 1], [1, 1, 2, 2], COEFFICIENTS, [0, 0, 1, 1])
     drawn = resample([statistic], 2, 200)[0]
     for row in drawn:
-        found = resampling_interval(1.0, row, StatisticsOptions())
+        found = resampling_interval(1.0, row, 2, PERCENTILE)
         assert math.isnan(found.low)
         assert "replicates undefined" in found.note
 
@@ -193,16 +261,16 @@ def test_heavy_ties_and_two_images():
 def test_bca_of_small_values_is_as_skewed_as_that_of_large_ones():
     options, replicates = StatisticsOptions(interval="bca"), np.linspace(0, 1, 200) ** 2
     left_out = np.array([0.0, 0.1, 0.2, 0.9])
-    large = resampling_interval(0.2, replicates, options, left_out)
-    small = resampling_interval(0.2e-9, 1e-9 * replicates, options, 1e-9 * left_out)
+    large = resampling_interval(0.2, replicates, 50, options, left_out)
+    small = resampling_interval(0.2e-9, 1e-9 * replicates, 50, options, 1e-9 * left_out)
     assert (1e9 * small.low, 1e9 * small.high) == pytest.approx((large.low, large.high))
-    assert large.low != resampling_interval(0.2, replicates, options, 0 * left_out).low
+    assert large.low != resampling_interval(0.2, replicates, 50, options, 0 * left_out).low
 
 
 @pytest.mark.parametrize(("n_undefined", "has_interval"), [(10, True), (11, False)])
 def test_a_tenth_of_the_replicates_may_be_undefined(n_undefined, has_interval):
     replicates = np.append(np.linspace(0, 1, 100 - n_undefined), np.full(n_undefined, math.nan))
-    interval = resampling_interval(0.5, replicates, StatisticsOptions())
+    interval = resampling_interval(0.5, replicates, 30, PERCENTILE)
     assert math.isfinite(interval.low) == math.isfinite(interval.high) == has_interval
 
 
@@ -243,7 +311,7 @@ def test_bad_input_is_one_line():
     with says("0 replicates"):
         resample([statistic], 2, 0)
     with pytest.raises(ValueError, match="jackknife"):
-        resampling_interval(0.5, np.zeros(3), StatisticsOptions(interval="bca"))
+        resampling_interval(0.5, np.zeros(3), 30, StatisticsOptions(interval="bca"))
 
 
 @pytest.mark.parametrize(

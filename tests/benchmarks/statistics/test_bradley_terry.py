@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 import scipy
@@ -14,6 +16,8 @@ from captau.benchmarks.statistics.bradley_terry import (
     find_groups,
     fit_strengths,
 )
+
+INF = math.inf
 
 
 def counts(*rows: list[float]) -> np.ndarray:
@@ -113,21 +117,57 @@ def test_samples_are_fitted_alike_alone_and_together_and_from_a_start(first, mod
 
 
 @pytest.mark.parametrize("model", TIE_MODELS)
-def test_a_system_that_never_loses_has_no_strength(model):
-    """Ford 1957: there is no maximum; a tie gives it one."""
+def test_a_system_that_never_loses_is_infinitely_above_the_others(model):
+    """Ford 1957: the likelihood grows with its strength for ever, and the other two are equal; a tie ends that."""
     wins, none = counts([0, 3, 2], [0, 0, 1], [0, 1, 0]), np.zeros((3, 3, 1))
-    assert np.isnan(fit_strengths(wins, none, model).values).all()
+    fit = fit_strengths(wins, none, model)
+    assert fit.differences[0, :, 0].tolist() == [0, INF, INF]
+    assert fit.differences[:, 0, 0].tolist() == [0, -INF, -INF]
+    assert fit.differences[1, 2, 0] == pytest.approx(0, abs=1e-9)
+    assert fit.values[:, 0].tolist() == [INF, -INF, -INF]
     tied = none.copy()
     tied[0, 1] = tied[1, 0] = 1
-    assert np.isfinite(fit_strengths(wins, tied, model).values).all()
+    assert np.isfinite(fit_strengths(wins, tied, model).differences).all()
 
 
 @pytest.mark.parametrize("model", TIE_MODELS)
-def test_of_two_systems_one_that_only_wins_and_ties_has_no_strength(model):
+def test_of_two_systems_one_that_only_wins_and_ties_is_infinitely_above(model):
     """With 93 wins and 5 ties, strength and ties' parameter can grow together for ever; one loss stops them."""
     ties = counts([0, 5], [5, 0])
-    assert np.isnan(fit_strengths(counts([0, 93], [0, 0]), ties, model).values).all()
-    assert np.isfinite(fit_strengths(counts([0, 93], [1, 0]), ties, model).values).all()
+    fit = fit_strengths(counts([0, 93], [0, 0]), ties, model)
+    assert fit.differences[0, 1, 0] == INF
+    assert np.isnan(fit.tie[0])
+    assert np.isfinite(fit_strengths(counts([0, 93], [1, 0]), ties, model).differences).all()
+    # Ties alone tell nothing.
+    assert np.isnan(fit_strengths(counts([0, 0], [0, 0]), ties, model).differences[0, 1, 0])
+
+
+@pytest.mark.parametrize("model", TIE_MODELS)
+def test_what_the_comparisons_do_not_tell_is_undefined(model):
+    """By hand: A beats B and C, which never meet; and a chain of three has a middle without a limit of its mean."""
+    wins = counts([0, 2, 2], [0, 0, 0], [0, 0, 0])
+    fit = fit_strengths(wins, 0 * wins, model)
+    assert fit.differences[0, 1:, 0].tolist() == [INF, INF]
+    assert np.isnan(fit.differences[1, 2, 0])
+    chain = counts([0, 1, 0], [0, 0, 1], [0, 0, 0])
+    fit = fit_strengths(chain, 0 * chain, model)
+    assert fit.differences[0, 2, 0] == INF
+    np.testing.assert_array_equal(fit.values[:, 0], [INF, math.nan, -INF])
+
+
+@pytest.mark.parametrize("model", TIE_MODELS)
+def test_limits_are_those_of_vanishing_losses(model):
+    """A and B, with ties, never lose to C and D: with ε losses all is finite, and nears the limit as ε does 0."""
+    wins = counts([0, 6, 2, 1], [3, 0, 0, 4], [0, 0, 0, 2], [0, 0, 1, 0])
+    ties = counts([0, 4, 0, 0], [4, 0, 0, 0], [0, 0, 0, 1], [0, 0, 1, 0])
+    limit = fit_strengths(wins, ties, model).differences[:, :, 0]
+    few = wins.copy()
+    few[2:, :2] = 1e-5
+    near = fit_strengths(few, ties, model).differences[:, :, 0]
+    assert np.isposinf(limit[:2, 2:]).all()
+    assert (near[:2, 2:] > 10).all()
+    assert limit[0, 1] == pytest.approx(near[0, 1], abs=1e-4)
+    assert limit[2, 3] == pytest.approx(near[2, 3], abs=1e-4)
 
 
 def test_an_unknown_model():

@@ -173,7 +173,7 @@ def test_bench_on_every_level(tmp_path, capsys) -> None:
         out = capsys.readouterr().out
         frame = pd.read_csv(tmp_path / level / "correlations.csv")
         mine = frame[frame["metric"] == "rouge_1"]
-        assert list(mine["coefficient"]) == ["tau_b", "acc_eq"]
+        assert list(mine["coefficient"]) == ["tau_b", "acc_eq", "tau_c", "spearman", "pearson"]
         assert mine["value"].between(0, 1).all()
         assert "tied" in mine["note"].iloc[1]
         assert ("level" in mine["protocol"].iloc[0]) == (level != "pooled")

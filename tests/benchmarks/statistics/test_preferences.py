@@ -187,7 +187,7 @@ def test_raters_who_agree_on_one_pair_are_no_proof() -> None:
     assert mcnemar(right, wrong, np.repeat([0, 1], 10)).exact == 0.5
     outcomes = PairOutcomes(right, np.ones(20, dtype=bool))
     assert Accuracy().value(outcomes).p_value == pytest.approx(2 / 2**20)
-    assert Accuracy().value(outcomes, captions=np.repeat([0, 1], 10)).p_value == 0.5
+    assert Accuracy().value(outcomes, images=np.repeat([0, 1], 10)).p_value == 0.5
 
 
 def test_outcomes_without_a_threshold_tie_equal_scores_alone() -> None:

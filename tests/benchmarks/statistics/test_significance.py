@@ -21,6 +21,7 @@ from captau.benchmarks.statistics.bootstrap import (
     jackknife,
     resample,
     resampling_interval,
+    two_sided_p_value,
 )
 from captau.benchmarks.statistics.disattenuation import disattenuate, reliability_statistic
 from captau.benchmarks.statistics.intervals import (
@@ -41,7 +42,6 @@ from captau.benchmarks.statistics.significance import (
     compare_metrics,
     pairwise_p_values,
     permutation_test,
-    two_sided_p_value,
     williams,
 )
 from tests.benchmarks.statistics.rating_matrices import table_of_matrix
@@ -224,7 +224,7 @@ def test_the_bootstrap_is_paired():
 
 def test_bootstrap_p_counts_the_lesser_side():
     one = panel()
-    options = StatisticsOptions(replicates=500)
+    options = StatisticsOptions(replicates=500, interval="percentile")
     rows = drawn(one, options)
     apart = rows["good"] - rows["bad"]
     for index, result in enumerate(bootstrap_test(pair_of(one), rows, options)):
@@ -242,7 +242,7 @@ def test_bca_of_a_difference_has_its_own_jackknife():
         pair.difference, replicates["good"] - replicates["bad"], left_out - other, strict=True
     )
     for result, sample in zip(bootstrap_test(pair, replicates, options), samples, strict=True):
-        expected = resampling_interval(*sample[:2], options, sample[2])
+        expected = resampling_interval(*sample[:2], one.n_images, options, sample[2])
         assert (result.interval.low, result.interval.high) == pytest.approx(
             (expected.low, expected.high)
         )
@@ -351,8 +351,25 @@ def test_ranks_begin_anew_at_the_first_that_is_beaten():
     assert rank_clusters(values, p, 0.05) == {"a": 1, "b": 1, "c": 1, "d": 2, "e": 2}
 
 
-def test_a_metric_of_undefined_p_is_not_beaten():
-    assert rank_clusters({"a": 1, "b": 0}, {frozenset("ab"): math.nan}, 0.05) == {"a": 1, "b": 1}
+def test_what_no_test_compares_has_no_rank():
+    """By hand. Two that no test compares are no equals, and neither are three.
+
+    Where one pair of three is untested, the worse of the pair is left out; and of four, one that was tested against
+    one other alone, though it is the best.
+    """
+    untested = math.nan
+    assert rank_clusters({"a": 1, "b": 0}, {frozenset("ab"): untested}, 0.05) == {}
+    values = {"a": 3, "b": 2, "c": 1}
+    p = {frozenset(pair): untested for pair in ("ab", "ac", "bc")}
+    assert rank_clusters(values, p, 0.05) == {}
+    p = {frozenset("ab"): 0.5, frozenset("ac"): 0.01, frozenset("bc"): untested}
+    assert rank_clusters(values, p, 0.05) == {"a": 1, "b": 1}
+    p |= {frozenset("bc"): 0.2, frozenset("ab"): untested}
+    assert rank_clusters(values, p, 0.05) == {"a": 1, "c": 2}
+    p = {frozenset(pair): 0.5 for pair in ("ad", "bc", "bd", "cd")}
+    p |= {frozenset("ab"): untested, frozenset("ac"): untested}
+    assert rank_clusters({**values, "d": 0}, p, 0.05) == {"b": 1, "c": 1, "d": 1}
+    assert rank_clusters({"a": 1}, {}, 0.05) == {"a": 1}
 
 
 # Gaps, and what has no difference.
@@ -640,10 +657,43 @@ def test_without_intervals_the_table_is_as_it_was():
     assert not {"±", "rank"} & set(results.tables[0].columns)
 
 
-def test_holm_says_when_it_has_too_few_replicates():
-    options = {"correction": "holm", "replicates": 64}
+@pytest.mark.parametrize(
+    ("interval", "least"),
+    [
+        ("percentile", 120),  # 2 · 3 pairs / 0.05
+        # By SciPy, of the demo's 60 images: 1 / norm.sf(√(60 / 59) · t.isf(0.05 / 6, 59)) = 154.36.
+        ("expanded", 155),
+    ],
+)
+def test_holm_says_when_it_has_too_few_replicates(interval, least):
+    options = {"correction": "holm", "replicates": 64, "interval": interval}
     (table,) = captau.bench("demo", ["rouge_1", "rouge_2", "rouge_l"], statistics=options).tables
-    assert any("set statistics.replicates=120 or more" in note for note in table.notes)
+    assert any(f"set statistics.replicates={least} or more" in note for note in table.notes)
+
+
+def test_a_table_names_its_images_and_warns_of_fewer_than_ten(tmp_path):
+    """Six images of two captions each; the same with ten images has no warning."""
+    for n_images, warns in ((6, True), (10, False)):
+        rows = [
+            f"i{image},a dog {word},{value},a dog runs"
+            for image in range(n_images)
+            for word, value in (("runs", 3 + image % 2), ("sits", 1 + image % 3))
+        ]
+        path = tmp_path / f"{n_images}.csv"
+        path.write_text("\n".join(["image,caption,value,references", *rows]))
+        result = captau.bench(
+            "file", ["bleu_1", "rouge_l"], statistics={"replicates": 50}, file={"path": str(path)}
+        )
+        (table,) = result.tables
+        items = f"{2 * n_images} items of {n_images} images, {2 * n_images} data points; "
+        assert any(note.startswith(items) for note in table.notes)
+        warning = (
+            f"With {n_images} images, intervals and ranks are not reliable: τ_c (from 10 on), "
+        )
+        warning += "τ_b (from 10 on), ρ (from 10 on), r (from 10 on)."
+        assert (warning in table.notes) == warns
+        notes = result.correlations["note"]
+        assert notes.str.contains("interval of 6 images; from 10 on").any() == warns
 
 
 def test_statistics_options_from_python():
@@ -751,7 +801,8 @@ def test_a_score_file_may_leave_items_out_where_the_protocol_drops_them(tmp_path
         captau.bench("demo", metrics)
     protocol = {"undefined": "drop", "coefficients": ["tau_c"]}
     results = captau.bench("demo", metrics, protocol=protocol, ceilings=False)
-    some, rouge = results.correlations.to_dict("records")
+    rows = results.correlations
+    some, rouge = rows[rows["coefficient"] == "tau_c"].to_dict("records")
     assert (some["n_items"], rouge["n_items"]) == (355, 360)
     assert some["note"] == "15 of 1080 data points dropped: undefined score"
     assert some["ci_low"] < some["value"] < some["ci_high"]
@@ -776,18 +827,20 @@ def test_accuracy_of_ratings_leaves_nothing_to_compare(tmp_path, capsys):
 @pytest.mark.parametrize("n_replicates", [50, 64, 1000])
 def test_p_values_of_all_pairs_are_those_of_each_pair(n_replicates):
     """With ties, and with undefined replicates, some of too many."""
+    options = StatisticsOptions(interval="percentile")
     rng = np.random.default_rng(0)
     replicates = rng.normal(size=(12, 1)) / 5 + rng.normal(size=(12, n_replicates)).round(1)
     replicates[8:][rng.random((4, n_replicates)) < 0.01] = np.nan
     replicates[11, ::2] = np.nan
     expected = np.full((12, 12), np.nan)
     for i, j in combinations(range(12), 2):
-        expected[i, j] = two_sided_p_value(replicates[i] - replicates[j])
+        expected[i, j] = two_sided_p_value(replicates[i] - replicates[j], 30, options)
     np.testing.assert_array_equal(pairwise_p_values(replicates), expected)
     assert 0 < np.isnan(expected[np.triu_indices(12, 1)]).sum() < 20
 
 
 def test_p_values_of_more_rows_than_eight_bits_number():
+    options = StatisticsOptions(interval="percentile")
     replicates = np.random.default_rng(0).normal(size=(130, 64))
-    expected = [two_sided_p_value(replicates[0] - row) for row in replicates[1:]]
+    expected = [two_sided_p_value(replicates[0] - row, 30, options) for row in replicates[1:]]
     assert pairwise_p_values(replicates)[0, 1:].tolist() == expected

@@ -76,7 +76,7 @@ def test_gathered_rows_are_those_of_single_runs(captau):
     row = next(line for line in table.splitlines() if line.startswith("| ROUGE-2 |"))
     assert f"{100 * float(alone[0][value - 2]):.1f}" in row
     assert "SYNTHETIC" in table
-    assert "the 95 % interval (percentile bootstrap over images, 50 replicates)." in table
+    assert "the 95 % interval (expanded percentile bootstrap over images, 50 replicates)." in table
 
 
 def test_jobs_that_differ_in_other_choices_are_listed_one_below_the_other(captau):
@@ -158,7 +158,7 @@ def test_options_of_runs_and_of_sweeps_do_not_mix(captau):
         (["sweep=sweep", "run=sweep/0"], "run= does not go with sweep="),
         (["sweep=sweep", "published=all"], "published= does not go with sweep="),
         (["run=sweep/0", "rerun=true"], "rerun=true needs a sweep: sweep=DIR"),
-        ([], "name finished runs with run=DIR, or a sweep with sweep=DIR"),
+        ([], "there is no finished run in results/runs; name one with run=DIR"),
     ):
         status, _, err = captau("table", *words)
         assert status == 2

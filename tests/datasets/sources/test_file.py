@@ -188,6 +188,11 @@ FAULTS = {
         {},
         ":3: rater 'r' already rated this pair in",
     ),
+    "a pair judged again the other way round": (
+        "image,caption_a,caption_b,winner,rater\nx,one,two,a,r\nx,two,one,b,r\n",
+        {},
+        ":3: rater 'r' already rated this pair in",
+    ),
     "off scale": (f"{PLAIN}e,f,9\n", {"low": 1, "high": 5}, ":5: value is 9, not on the scale"),
     "off one end": (f"{PLAIN}e,f,0\n", {"low": 1}, ":5: value is 0, not on the scale 1 to 3"),
     "off step": (f"{PLAIN}e,f,1.5\n", {"step": 1}, ":5: value is 1.5, not on"),
@@ -217,7 +222,7 @@ FAULTS = {
     "broken list": (
         'image,caption,value,references\na,b,1,"[""x"""\n',
         {},
-        ":2: references is '[\"x\"', not a list of texts",
+        ":2: references is '[\"x\"', from which captions cannot be told apart",
     ),
     "other references": (
         "image,caption,value,references\na,b,1,x\na,b,1,y\n",
@@ -276,3 +281,10 @@ def test_faults_on_the_command_line(words: str, part: str, capsys) -> None:
     said = capsys.readouterr().err
     assert part in said
     assert said.count("\n") == 1
+
+
+@pytest.mark.parametrize("cell", ["1_0", "1e1_0", "٣", " nan ", "0x1", "infinity"])
+def test_a_rating_that_only_python_reads_is_no_number(cell: str, tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text(f"image,caption,value\na,b,1\na,c,{cell}\n")
+    with says(f"t.csv:3: value is '{cell}', not a number"):
+        load("file", path=str(tmp_path / "t.csv"))

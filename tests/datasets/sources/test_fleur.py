@@ -41,7 +41,7 @@ def root(tmp_path: Path) -> Path:
     for part, source in FILES.items():
         path = tmp_path / source.path
         path.parent.mkdir(exist_ok=True)
-        path.write_text(ALONE if part == "flickr8k_expert" else PAIR, encoding="utf-8")
+        path.write_text(PAIR if part.startswith("pascal") else ALONE, encoding="utf-8")
     return tmp_path
 
 

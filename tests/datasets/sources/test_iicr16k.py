@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from captau.benchmarks.scoring.catalog import usual_protocol
+from captau.benchmarks.scoring.protocol import Protocol
 from captau.datasets.registry import load
 from captau.datasets.schema import split_of
 from captau.datasets.sources.coco_captions import COCO_CAPTIONS, COCO_REFERENCES
@@ -79,7 +81,7 @@ def told(made: Any) -> list[tuple[Any, ...]]:
 
 
 COCOG_ITEMS = [
-    ("42", "A dog runs.", ("Dogs run.",), "coco"),
+    ("42", "A dog runs.", CAPTIONS["42"], "coco"),
     ("42", "a dog", CAPTIONS["42"], "pythia"),
     ("7", "a cow", CAPTIONS["7"], None),
 ]
@@ -96,6 +98,17 @@ def test_cocog(folder: Path) -> None:
     assert made.ratings["rater"].tolist() == ["p1", "p2", "p1", "p3"]
     assert made.items["split"].tolist() == [split_of(i) for i in ("42", "42", "7")]
     assert made.card.has_references
+
+
+@pytest.mark.parametrize("name", ["cocog", "iicr16k"])
+def test_the_protocol_decides_on_cocos_own_captions(name: str, folder: Path) -> None:
+    """The usual one compares none with itself; the loader gives every caption all references of its image."""
+    made = load(name, folder)
+    for changes, expected in (({}, ("Dogs run.",)), ({"own_references": "keep"}, CAPTIONS["42"])):
+        protocol = Protocol.resolve(name, usual_protocol(name), changes)
+        items = protocol.select_items(made)
+        assert items["references"].iloc[0] == expected
+        assert items["references"].iloc[1] == CAPTIONS["42"]
 
 
 def test_flickrg_has_the_pairs_that_all_experts_rated_one(folder: Path) -> None:
@@ -137,7 +150,7 @@ def test_cocos_own_captions_and_none_at_all(folder: Path) -> None:
     ]
     path = write(folder, COCO_CAPTIONS.path, json.dumps({"annotations": annotations}))
     made = load("cocog", folder)
-    assert made.items["references"].tolist() == [("Dogs run.",), ("Dogs run.", "A dog runs."), ()]
+    assert made.items["references"].tolist() == [("Dogs run.", "A dog runs.")] * 2 + [()]
     assert not made.card.has_references
     path.unlink()
     (folder / COCO_REFERENCES.path).unlink()

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import pytest
 
 from captau.benchmarks.commands.bench import bench
+from captau.benchmarks.evaluation.judged_pairs import ORDER_NOTE
 from captau.datasets.registry import load
 from captau.datasets.schema import Card
 from captau.datasets.sources.imageinwords import DIMENSIONS, IIW_400, IIW_DOCCI
@@ -102,7 +103,7 @@ def test_text_metrics_are_listed_as_missing_without_references(tmp_path: Path) -
 
 
 def test_the_floors_stand_where_no_metric_can_be_computed(tmp_path: Path) -> None:
-    """Both descriptions have three words, which is a tie, and people prefer the first one."""
+    """Both descriptions have three words, which is a tie; the first one is always the person's."""
     write(tmp_path, IIW_DOCCI, iiw_docci())
     results = bench("iiw_docci", data_root=tmp_path, statistics={"interval": "none"})
     table = results.correlations
@@ -111,8 +112,8 @@ def test_the_floors_stand_where_no_metric_can_be_computed(tmp_path: Path) -> Non
     first = table[(table["dimension"] == "comprehensiveness") & table["value"].notna()]
     assert first.set_index("metric")["value"].to_dict() == {
         "floor_length": 0.5,
-        "floor_position": 1.0,
     }
+    assert ORDER_NOTE in results.tables[0].notes
     assert results.scores.empty
 
 

@@ -13,13 +13,14 @@ import lz4.frame
 import msgpack
 import pytest
 
-from captau.datasets.reading.source_files import sha256
+from captau.datasets.reading.source_files import missing, sha256
 from captau.datasets.registry import card, load
 from captau.datasets.schema import CaptionSet, split_of
 from captau.datasets.sources.umic_lmdb import (
     CAPEVAL1K,
     COCO_REFERENCES,
     COMPOSITE_JSON,
+    COMPOSITE_TEXTS,
     FLICKR8K_TOKENS,
     FLICKR30K_TOKENS,
     VOCABULARY,
@@ -42,6 +43,8 @@ IMAGES = {
     "composite_30k": (("flickr30k_004683565867", "4683565867.jpg"), ("flickr30k_36", "36.jpg")),
 }
 REFERENCES = (("A dog.", "Dogs run ."), ("One é .",))
+#: Of FLEUR's file of scores: an image's name and its caption.
+BLOCK = "image file : Flickr8k_Dataset/{}\ncaption : {}\nmodel score : 0.5\nour score : 0.4\n"
 
 
 def packed(ids: Any, image: Any, target: Any) -> bytes:
@@ -94,6 +97,8 @@ def make(tmp_path: Path):
         write_lmdb(tmp_path / name, values(name) if rows is None else rows)
         write_text(tmp_path / VOCABULARY.path, "\n".join(PIECES) + "\n")
         write_references(tmp_path, name)
+        if COMPOSITE_TEXTS in card(name).sources:
+            write_text(tmp_path / COMPOSITE_TEXTS.path, BLOCK.format("another.jpg", "another"))
         return tmp_path
 
     return make
@@ -178,7 +183,33 @@ def test_composite_from_the_json(name: str, make, tmp_path: Path) -> None:
     assert items["references"].tolist() == [("Dogs .", "a")] * 2
     assert made.ratings["value"].tolist() == [1.0, 4.0]
     assert items["item_id"].tolist() == made.ratings["item_id"].tolist()
-    assert len(load(name, make(name)).items) == len(TEXTS), "the database comes first"
+    root = make(name)
+    assert len(load(name, root).items) == len(TEXTS), "the database comes first"
+    (root / card(name).sources[2].path).unlink()
+    assert load(name, root).digest == made.digest, "a database without its references is not read"
+
+
+def test_composites_captions_have_the_text_of_fleurs_file(make, tmp_path: Path) -> None:
+    """Worked: blanks and capitals are those of FLEUR's file where letters and digits are equal, for this image alone."""
+    root = make("composite_8k")
+    before = load("composite_8k", root).items
+    image_id, caption = before["image_id"][0], before["caption"][0]
+    written = f"{caption.replace(' ', '  ').upper()}."
+    other = BLOCK.format("another.jpg", before["caption"][1].upper())
+    write_text(tmp_path / COMPOSITE_TEXTS.path, BLOCK.format(image_id, written) + other)
+    after = load("composite_8k", root).items
+    assert after["caption"].tolist() == [f"{caption.upper()}.", *before["caption"][1:]]
+    assert after["image_id"].tolist() == before["image_id"].tolist()
+
+
+@pytest.mark.parametrize("name", [n for n in NAMES if n != "capeval1k"])
+def test_composite_is_not_read_without_the_published_text(name: str, make) -> None:
+    """Word pieces alone would give other numbers in silence, and `captau data fetch` has the text."""
+    root = make(name)
+    (root / COMPOSITE_TEXTS.path).unlink()
+    with says(f"dataset {name}: the file {root / COMPOSITE_TEXTS.path}", f"fetch dataset={name}"):
+        load(name, root)
+    assert missing(root, card(name)) == [COMPOSITE_TEXTS]
 
 
 def test_composite_is_all_three_parts_together(tmp_path: Path) -> None:

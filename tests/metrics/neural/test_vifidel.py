@@ -188,7 +188,7 @@ def test_files_of_labels(name, text, tmp_path):
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
-        ("l.json", '{"1": "dog", "2": [3]}', "'2': labels is [3], not a list of texts"),
+        ("l.json", '{"1": "dog", "2": [3]}', "'2': labels holds 3, not a text"),
         ("l.json", '{"1": null}', "'1': labels is None"),
         ("l.json", '{"1": ["dog"]', "l.json:1: not valid JSON"),
         ("l.json", '{"1": ["dog"], "1": ["cat"]}', "'1' appears twice"),

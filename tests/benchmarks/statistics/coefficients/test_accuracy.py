@@ -12,9 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from captau.benchmarks.statistics.coefficients.accuracy import Accuracy, sign_test
+from captau.benchmarks.statistics.coefficients.accuracy import Accuracy
 from captau.benchmarks.statistics.coefficients.coefficient import CoefficientValue
-from captau.benchmarks.statistics.preferences import judge_differences, pair_differences
+from captau.benchmarks.statistics.preferences import (
+    PairOutcomes,
+    judge_differences,
+    pair_differences,
+)
 from captau.datasets.preferences import STRENGTHS
 
 INF, NAN = float("inf"), float("nan")
@@ -154,8 +158,33 @@ def test_accuracy_equals_that_of_the_benchmark():
     )
 
 
-@pytest.mark.parametrize("n_pairs", [1, 2, 17, 100, 1999, 2000, 2001])
-def test_the_sign_test_equals_scipys_binomial_test(n_pairs):
+def p_value(right, wrong, tied=0, images=None):
+    """Return the p-value of so many pairs of each outcome."""
+    values = np.repeat([1.0, 0.0, 0.5], [right, wrong, tied])
+    return Accuracy().value(PairOutcomes(values, np.ones(len(values), bool)), images=images).p_value
+
+
+@pytest.mark.parametrize("n_pairs", [1, 2, 17, 100, 2001])
+def test_the_p_value_of_separate_pairs_is_that_of_scipys_binomial_test(n_pairs):
     for n_wins in {0, 1, n_pairs // 3, n_pairs // 2, n_pairs - n_pairs // 3, n_pairs}:
         expected = stats.binomtest(n_wins, n_pairs, 0.5).pvalue
-        assert sign_test(n_wins, n_pairs) == pytest.approx(expected, rel=1e-10)
+        assert p_value(n_wins, n_pairs - n_wins) == pytest.approx(expected, rel=1e-10)
+
+
+@pytest.mark.parametrize("n_tied", [0, 1, 48, 1000])
+def test_tied_pairs_move_no_p_value(n_tied):
+    """Worked by hand: of the 2^12 swaps of twelve pairs, all of them right, two are as far from one half."""
+    assert p_value(12, 0, n_tied) == pytest.approx(2 / 2**12)
+    # So it does not hang on whether a pair has one answer or two, which say the same.
+    images = np.append(np.arange(12 + n_tied), 0)
+    values = np.concatenate([np.ones(12), np.full(n_tied, 0.5), [1.0]])
+    outcomes = PairOutcomes(values, np.ones(len(values), bool))
+    assert Accuracy().value(outcomes, images=images).p_value == pytest.approx(2 / 2**12)
+
+
+def test_an_images_pairs_are_swapped_together():
+    """By hand: sums 2, 1 and -1 of three images; of the 8 swaps those of sums ±2 and ±4 are as far from 0: 6."""
+    images = np.array([0, 0, 1, 2])
+    values = np.array([1.0, 1, 1, 0])
+    found = Accuracy().value(PairOutcomes(values, np.ones(4, bool)), images=images)
+    assert (found.value, found.p_value) == (0.75, pytest.approx(6 / 8))

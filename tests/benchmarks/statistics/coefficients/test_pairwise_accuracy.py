@@ -188,4 +188,7 @@ def test_soft_pairwise_accuracy_in_blocks_draws_as_at_once() -> None:
     rng = np.random.default_rng(pairs.SEED)
     signs = 2 * np.rint(rng.random((pairs.PERMUTATIONS, 6), dtype=np.float32)) - 1
     d = cells["x"][:, 0] - cells["x"][:, 1]
-    assert pairs._superiority_p_values(cells["x"])[0][0] == ((signs @ d) >= d.sum() - 1e-6).mean()
+    assert (
+        pairs._superiority_p_values(cells["x"][:, :, None])[0][0]
+        == ((signs @ d) >= d.sum() - 1e-6).mean()
+    )

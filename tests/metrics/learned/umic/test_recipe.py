@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from captau.metrics.learned.umic.metric import load_uniter, save_uniter
 from captau.metrics.learned.umic.negatives import PairTable
 from captau.metrics.learned.umic.recipe import Schedule, UmicRecipe
 from captau.metrics.rows import Rows
-from tests.conftest import says
+from tests.conftest import run_captau, says
 
 pytestmark = [pytest.mark.neural, pytest.mark.training]
 
@@ -233,3 +234,21 @@ def test_the_file_of_similar_images_gives_the_hard_negatives(sides, parts, tmp_p
     is_blue = [pieces.index("blue") in ids for ids in groups]
     # Images 1 and 2 are the others: 1/2 + 1/2 · 1/2.
     assert np.mean(is_blue) == pytest.approx(0.75, abs=0.06)
+
+
+def test_a_rater_lists_the_images_that_it_read_and_no_others(parts, tmp_path):
+    """With captions from a file it reads no rated image, so that all of these may test it."""
+    scenes = [demo.further(number) for number in range(30)]
+    lines = [f"{scene.image_id},a red circle" for scene, _ in scenes]
+    (tmp_path / "captions.csv").write_text("\n".join(["image_id,caption", *lines]))
+    options = {**TINY, "captions": tmp_path / "captions.csv", "init": "null"}
+    status = run_captau(
+        *["train", "rater=umic", "design=all", "statistics.interval=none"],
+        *[f"rater.{name}={value}" for name, value in options.items()],
+        f"output_dir={tmp_path / 'run'}",
+    )
+    assert status == 0
+    card = json.loads((tmp_path / "run" / "seed-0" / "rater.json").read_text(encoding="utf-8"))
+    assert card["images"] == sorted(scene.image_id for scene, _ in scenes)
+    rated = set(demo.load_demo(None).items["image_id"])
+    assert not rated & set(card["images"])

@@ -140,8 +140,8 @@ def test_ranks_increase_from_one_with_the_places(values):
 
 def test_a_submission_without_replicates_has_no_rank():
     assert rank_submissions({1: 0.5, 2: 0.6}, {1: np.zeros(10)}) == {1: 1}
-    undefined = np.full(10, NAN)  # no difference can be tested, so none is significant
-    assert rank_submissions({1: 0.5, 2: 0.6}, {1: undefined, 2: undefined}) == {1: 1, 2: 1}
+    undefined = np.full(10, NAN)  # no difference can be tested, so neither is level with the other
+    assert rank_submissions({1: 0.5, 2: 0.6}, {1: undefined, 2: undefined}) == {}
 
 
 def test_csv_and_json_agree_and_have_no_more_digits_than_shown():

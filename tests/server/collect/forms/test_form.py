@@ -6,6 +6,7 @@ import io
 from dataclasses import dataclass, field
 
 import pandas as pd
+import pytest
 
 from captau.server.collect.export import EXPORT_FORMATS, export_files
 from captau.server.collect.forms import FORMS
@@ -56,3 +57,22 @@ def test_a_new_form_has_pages_attention_items_a_dashboard_and_all_exports(serve_
     assert participants[["answers", "known"]].to_numpy().tolist() == [[6, "1/1"]]
     assert len(pd.read_csv(io.BytesIO(files["log"]["log.csv"]))) == 7
     assert "6 of 54 answers" in sign_in_admin(site, url).get("/admin").text
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "expected"),
+    [
+        (1, 5, [1, 2, 3, 4, 5]),
+        (0, 1, [0, 0, 1, 1, 1]),
+        (1, 2, [1, 1, 2, 2, 2]),
+        (0, 3, [0, 1, 2, 2, 3]),
+        (1, 4, [1, 2, 3, 3, 4]),
+        (-1, 1, [-1, 0, 0, 1, 1]),
+    ],
+)
+def test_a_level_of_five_has_the_same_place_on_scales_of_one_size(
+    low: int, high: int, expected: list[int]
+) -> None:
+    """Worked by hand: 0 to 3 has the places 0, 0.75, 1.5, 2.25 and 3; halves go up on every scale."""
+    dimension = Dimension("d", "?", tuple(map(Level, range(low, high + 1))))
+    assert [dimension.from_five(level) for level in range(1, 6)] == expected

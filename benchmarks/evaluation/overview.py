@@ -1,0 +1,311 @@
+"""The overview of several datasets: each metric's headline coefficients, and their joint mean with interval and rank."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ...datasets.reading.source_files import identify_image
+from ..runs.progress_bar import StepProgress
+from ..runs.results import OVERVIEW_COLUMNS
+from ..runs.tables import ResultTable, format_coefficient
+from ..scoring.catalog import MetricStyle
+from ..statistics.bootstrap import Interval, StatisticsOptions, count_blocks
+from ..statistics.coefficients.coefficient import find_coefficient
+from ..statistics.intervals import Uncertainty, measure_uncertainty
+from ..statistics.joint_mean import JOINT_KEY, JointPanel, JointPart, find_common_metrics
+from ..statistics.panels import PreferencePanel, RatingPanel
+from .evaluation_set import EvaluationSet
+from .headline import sort_by_headline
+from .measured_dataset import MeasuredDataset, build_panels
+from .wording import Standing, interval_words, metric_verdict, rank_words
+
+#: The name of the joint rows' dataset, and the head of their column.
+MEAN = "mean"
+#: The coefficient whose format and sign the mean has.
+_LIKE = JOINT_KEY[1]
+
+
+@dataclass(frozen=True)
+class OverviewColumn:
+    """A dataset in the overview.
+
+    Attributes:
+        dataset, title: its name, and what tables call it.
+        dimension, coefficient: its headline.
+        rows: the correlations by metric.
+        ranks: by metric.
+        reasons: why metrics have no value, by metric.
+    """
+
+    dataset: str
+    title: str
+    dimension: str
+    coefficient: str
+    rows: Mapping[str, Mapping[str, Any]] = field(default_factory=dict[str, Mapping[str, Any]])
+    ranks: Mapping[str, int] = field(default_factory=dict[str, int])
+    reasons: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    @classmethod
+    def of_dataset(cls, measured: MeasuredDataset, missing: Mapping[str, str]) -> OverviewColumn:
+        """Make the column of a measured dataset; `missing` has the reasons of metrics that cannot be computed."""
+        dimension, coefficient = measured.headline
+        frame = measured.correlations
+        is_headline = (frame["dimension"] == dimension) & (frame["coefficient"] == coefficient)
+        records: Any = frame[is_headline].to_dict("records")
+        rows = {row["metric"]: row for row in records}
+        undefined = {m: str(row["note"]) for m, row in rows.items() if math.isnan(row["value"])}
+        return cls(
+            measured.caption_set.name,
+            measured.caption_set.card.title,
+            dimension,
+            coefficient,
+            rows,
+            {m: r for (m, *key), r in measured.ranks.items() if tuple(key) == measured.headline},
+            {**undefined, **missing},
+        )
+
+    def value(self, metric: str) -> float:
+        """Return a metric's headline; NaN where there is none."""
+        return float(self.rows.get(metric, {}).get("value", math.nan))
+
+
+@dataclass(frozen=True)
+class JointMean:
+    """The mean over the datasets that all metrics have.
+
+    Attributes:
+        datasets: their names.
+        values, intervals, ranks: by metric.
+        reason: why there is no mean; empty where there is one.
+    """
+
+    datasets: Sequence[str] = ()
+    values: Mapping[str, float] = field(default_factory=dict[str, float])
+    intervals: Mapping[str, Interval] = field(default_factory=dict[str, Interval])
+    ranks: Mapping[str, int] = field(default_factory=dict[str, int])
+    reason: str = ""
+
+
+def compute_joint_mean(
+    measured: Sequence[MeasuredDataset],
+    columns: Sequence[OverviewColumn],
+    metrics: Sequence[str],
+    options: StatisticsOptions,
+    progress: StepProgress,
+) -> JointMean:
+    """Average the headlines over the datasets that all metrics have, on one scale, and resample them jointly.
+
+    An image's weight is drawn once wherever it stands, since datasets share images.
+
+    Args:
+        measured, columns: the datasets, in one order.
+        metrics: the metrics that are listed.
+        options: the kind of intervals and ranks.
+        progress: advanced by each block of replicates and pair of metrics.
+    """
+    on_one_scale = {
+        c.dataset: c for c in columns if find_coefficient(c.coefficient).chance is not None
+    }
+    values = {d: {m: c.value(m) for m in metrics} for d, c in on_one_scale.items()}
+    names, common = find_common_metrics(values)
+    if len(names) < 2:
+        reason = "There is no mean: fewer than two datasets with coefficients on one scale have all listed metrics."
+        return JointMean(reason=reason)
+    parts = [_joint_part(m) for m in measured if m.caption_set.name in names]
+    panel = JointPanel.join(parts, common)
+    everything = np.ones((panel.n_images, 1))
+    points = panel.defined_points("")
+    means = {m: float(panel.statistic(m, points)(everything)[0, 0]) for m in common}
+    if not options.uses_resampling:
+        return JointMean(names, means)
+    n_pairs = len(common) * (len(common) - 1) // 2
+    progress.add_steps(count_blocks(options.replicates) + n_pairs, "mean: replicates")
+    uncertainty: Uncertainty = measure_uncertainty(
+        [panel], common, options, advance=progress.advance
+    )
+    ranks = uncertainty.compute_ranks({(m, *JOINT_KEY): value for m, value in means.items()})
+    return JointMean(
+        names,
+        means,
+        {metric: interval for (metric, *_), interval in uncertainty.intervals.items()},
+        {metric: rank for (metric, *_), rank in ranks.items()},
+    )
+
+
+def _joint_part(measured: MeasuredDataset) -> JointPart:
+    """Return a dataset's part in the mean: the panel of its headline."""
+    selection, headline = measured.selection, measured.headline
+    panel = next(
+        panel
+        for panel in build_panels(selection, measured.scored.oriented)
+        if headline in panel.keys
+    )
+    if isinstance(panel, RatingPanel):
+        panel = replace(panel, coefficients=(headline[1],))
+    images = _images_of(selection, panel)
+    return JointPart(panel, headline, [identify_image(image) for image in images])
+
+
+def _images_of(selection: EvaluationSet, panel: Any) -> list[str]:
+    """Return the image id of each point of a panel."""
+    if isinstance(panel, PreferencePanel):
+        return selection.keys.loc[selection.judged_pairs.frame["item_a"], "image_id"].tolist()
+    if panel.dimension in selection.protocol.dimension:
+        return selection.image_of(selection.points(panel.dimension)).tolist()
+    frame = selection.all_pairs.frame  # graded preferences, each in both orders
+    items = frame.loc[frame["dimension"] == panel.dimension, "item_a"]
+    return selection.keys.loc[items, "image_id"].tolist() * 2
+
+
+@dataclass(frozen=True)
+class DatasetsOverview:
+    """The overview of a run of several datasets.
+
+    Attributes:
+        columns: the datasets.
+        joint: their mean.
+        styles: each metric's, by spec, in the order of the options.
+        statistics: the kind of intervals and ranks.
+        absent: datasets of a set that are not here.
+    """
+
+    columns: Sequence[OverviewColumn]
+    joint: JointMean
+    styles: Mapping[str, MetricStyle]
+    statistics: StatisticsOptions
+    absent: Sequence[str] = ()
+
+    @property
+    def metrics(self) -> list[str]:
+        """The metrics from the best to the worst, by the mean, or else by the first dataset."""
+        order = {spec: style.order for spec, style in self.styles.items()}
+        by_first = {m: self.columns[0].value(m) for m in self.styles}
+        order = dict(zip(sort_by_headline(by_first, order), range(len(order)), strict=True))
+        return sort_by_headline({m: self.joint.values.get(m, math.nan) for m in self.styles}, order)
+
+    def frame(self) -> pd.DataFrame:
+        """Return the rows of `overview.csv`, columns `OVERVIEW_COLUMNS`; those of the mean stand last."""
+        rows: list[dict[str, Any]] = []
+        for column in self.columns:
+            for metric in self.styles:
+                row = column.rows.get(metric, {})
+                rows.append(
+                    {
+                        **{
+                            name: row.get(name, math.nan) for name in ("value", "ci_low", "ci_high")
+                        },
+                        "metric": metric,
+                        "dataset": column.dataset,
+                        "dimension": column.dimension,
+                        "coefficient": column.coefficient,
+                        "rank": column.ranks.get(metric),
+                        "note": column.reasons.get(metric, row.get("note", "")),
+                    }
+                )
+        for metric in self.styles:
+            interval = self.joint.intervals.get(metric, Interval())
+            rows.append(
+                {
+                    "metric": metric,
+                    "dataset": MEAN,
+                    "dimension": "",
+                    "coefficient": MEAN,
+                    "value": self.joint.values.get(metric, math.nan),
+                    "ci_low": interval.low,
+                    "ci_high": interval.high,
+                    "rank": self.joint.ranks.get(metric),
+                    "note": interval.note or self._mean_note(),
+                }
+            )
+        frame = pd.DataFrame(rows, columns=pd.Index(OVERVIEW_COLUMNS))
+        return frame.astype({"rank": "Int64"})
+
+    def _mean_note(self) -> str:
+        if self.joint.reason:
+            return self.joint.reason
+        titles = [c.title for c in self.columns if c.dataset in self.joint.datasets]
+        is_rescaled = any(
+            find_coefficient(c.coefficient).chance
+            for c in self.columns
+            if c.dataset in self.joint.datasets
+        )
+        rescaled = "; an accuracy a counts as 2a − 1" if is_rescaled else ""
+        return f"mean: over {', '.join(titles)}{rescaled}."
+
+    def table(self) -> ResultTable:
+        """Return the printed table: a row a metric, a column a dataset, and the mean with interval and rank."""
+        cells = {metric: [self._cell(c, metric) for c in self.columns] for metric in self.metrics}
+        heads = [f"{c.title} {find_coefficient(c.coefficient).symbol}" for c in self.columns]
+        latex = [f"{c.title} {find_coefficient(c.coefficient).latex}" for c in self.columns]
+        if self.joint.values:
+            for metric, row in cells.items():
+                row += self._joint_cells(metric)
+            heads += [MEAN, "±", "rank"]
+            latex += [MEAN, r"$\pm$", "rank"]
+        labels = {spec: style.label for spec, style in self.styles.items()}
+        n = len(self.columns)
+        return ResultTable(
+            "Agreement with people on several datasets",
+            "metric",
+            heads,
+            [(labels[metric], row) for metric, row in cells.items()],
+            latex,
+            self._notes(),
+            spare=tuple((index,) for index in reversed(range(2, n))),
+            own_labels=frozenset(s.label for s in self.styles.values() if s.kind == "given"),
+            verdict=self._verdict(),
+        )
+
+    @staticmethod
+    def _cell(column: OverviewColumn, metric: str) -> str:
+        return format_coefficient(column.value(metric), column.coefficient)
+
+    def _joint_cells(self, metric: str) -> list[str]:
+        interval = self.joint.intervals.get(metric, Interval())
+        rank = self.joint.ranks.get(metric)
+        numbers = (self.joint.values.get(metric, math.nan), (interval.high - interval.low) / 2)
+        return [*(format_coefficient(v, _LIKE) for v in numbers), "" if rank is None else str(rank)]
+
+    def _verdict(self) -> str:
+        """Say where one's own metrics stand by the mean, or which metric is best."""
+        if not self.joint.values:
+            return ""
+        standings = [
+            Standing(
+                self.styles[metric].label,
+                self.joint.values[metric],
+                self.joint.ranks.get(metric),
+                self.joint.intervals.get(metric, Interval()).low,
+                self.styles[metric].kind == "given",
+            )
+            for metric in self.metrics
+            if metric in self.joint.values
+        ]
+        return metric_verdict(standings, _LIKE, head=MEAN)
+
+    def _notes(self) -> list[str]:
+        notes = ["Coefficients ×100.", self._mean_note()]
+        if self.joint.intervals:
+            notes.append(
+                f"±: half the width of the {interval_words(self.statistics)}, an image drawn once for all datasets."
+            )
+            notes.append(f"rank: {rank_words(self.statistics)}.")
+        labels_by_reason: dict[tuple[str, str], list[str]] = {}
+        for column in self.columns:
+            for metric, reason in column.reasons.items():
+                if metric in self.styles:
+                    key = column.title, reason.removesuffix(".")
+                    labels_by_reason.setdefault(key, []).append(self.styles[metric].label)
+        for (title, reason), labels in labels_by_reason.items():
+            subject = "" if len(labels) == len(self.styles) else f" {', '.join(labels)}:"
+            notes.append(f"{title}:{subject} {reason}.")
+        notes += dict.fromkeys(s.note for s in self.styles.values() if s.note)
+        if self.absent:
+            notes.append(f"Not here: {', '.join(self.absent)}.")
+        return notes

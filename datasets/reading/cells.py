@@ -1,0 +1,139 @@
+"""The meaning of one cell of a table or one value of JSON: reference captions, and numbers.
+
+Every reader of references uses `parse_references`, and every reader of numbers in text `parse_number`.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import Any, cast
+
+import numpy as np
+import pandas as pd
+
+from ..caption_texts import replace_surrogates
+from ..errors import InputError
+
+#: The mark between the references in one cell of text.
+SEPARATOR = " ||| "
+#: How much of a value a message shows, in characters.
+_SHOWN = 80
+
+#: A text in quotes, as Python writes it.
+_QUOTED = r"""(?:'(?:[^'\\\n]|\\.)*+'|"(?:[^"\\\n]|\\.)*+")"""
+#: A list or tuple of texts, as Python prints it. Python would join two texts without a comma between them.
+_LIST_OF_TEXTS = re.compile(rf"[\[(]\s*(?:{_QUOTED}(?:\s*,\s*{_QUOTED})*+\s*,?)?\s*[\])]")
+#: The beginnings of what programs print of lists, arrays, sets and generators. A quote before it is one that a table
+#: without quoting keeps.
+_PRINTED_BEGINNING = re.compile(
+    rf"""
+    "?(?:
+      [\[{{][\s\[({{]*["']                          # ['a'   {{'a'   [('a'
+    | \(\s*{_QUOTED}\s*(?:,\s*["'\[(]|,?\s*\)?"?\Z|["'])  # ('a', 'b   ('a',)   ('a' 'b'
+    | \(\s*[\[({{][\s\[({{]*["']                    # (['a'   (('a'
+    | [\[({{]?[A-Za-z_][\w.]*\((?:[\[({{]|["']|\)\Z)   # array(['a'   set()   [np.str_('a')
+    | <[\w. ]*\b(?:object|generator)\b.*\bat\ 0x    # <generator object captions at 0x7f>
+    )""",
+    re.VERBOSE,
+)
+#: The end of a list whose beginning is missing.
+_PRINTED_END = re.compile(r"""["'].*["']\s*,?\s*[\])}]"?""", re.DOTALL)
+#: A text that is in brackets as a whole, or begins with one that is never closed.
+_IN_BRACKETS = re.compile(r"\[[^\[\]]*\]|\{[^{}]*\}|\[[^\]]*|\{[^}]*", re.DOTALL)
+
+#: A decimal number of ASCII digits.
+_NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+
+
+def parse_references(value: Any, where: str, name: str = "references") -> tuple[str, ...]:
+    """Return the references that a value holds.
+
+    A list of texts holds its texts. A text holds a JSON list, a list or tuple as Python prints it, or captions with
+    ` ||| ` between them. What only looks like a list, such as NumPy's print, a set or half a list, is refused, and so
+    is a text of several lines, since each line may be a caption.
+
+    Args:
+        value: a list, tuple, array or Series of texts, or a text.
+        where: the place of the value, for messages.
+        name: the name of the value, for messages.
+
+    Raises:
+        InputError: where the value is anything else.
+    """
+    references: Sequence[Any] | None = None
+    if isinstance(value, str):
+        references = _parse_text(value.strip())
+    elif isinstance(value, np.ndarray | pd.Series):
+        references = value.tolist()
+    elif isinstance(value, list | tuple):
+        references = cast("Sequence[Any]", value)
+    else:
+        raise InputError(f"{where}: {name} is {_shorten(value)}, not a list of texts")
+    for text in references or ():
+        if not isinstance(text, str):
+            raise InputError(f"{where}: {name} holds {_shorten(text)}, not a text")
+    if references is None or any(map(_is_printed_list, references)):
+        raise InputError(
+            f"{where}: {name} is {_shorten(value)}, from which captions cannot be told apart; write a JSON list, "
+            f'["a dog", "a cat"], or captions with \'{SEPARATOR}\' between them'
+        )
+    return tuple(map(replace_surrogates, references))
+
+
+def _shorten(value: Any) -> str:
+    """Return a value for a message, cut where it is long."""
+    text = repr(value)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+
+
+def _parse_text(text: str) -> Sequence[Any] | None:
+    """Return the references in a text; None where they cannot be told apart."""
+    for opening, parse in (("[", json.loads), (("[", "("), _parse_python)):
+        try:
+            values = parse(text) if text.startswith(opening) else None
+        except (ValueError, SyntaxError, RecursionError, MemoryError):
+            continue
+        if values is not None:
+            return values
+    if _is_printed_list(text) or _IN_BRACKETS.fullmatch(text):
+        return None
+    captions = tuple(t.strip() for t in text.split(SEPARATOR.strip()) if t.strip())
+    return None if len(captions) == 1 and len(captions[0].splitlines()) > 1 else captions
+
+
+def _parse_python(text: str) -> Any:
+    """Return the list or tuple of texts that Python printed; None where it is none."""
+    values = ast.literal_eval(text) if _LIST_OF_TEXTS.fullmatch(text) else None
+    return values if isinstance(values, list | tuple) else None
+
+
+def _is_printed_list(text: str) -> bool:
+    """Return whether a text looks like what a program prints of several texts, or of a part of them."""
+    if text[:1].isalpha() and "(" not in text:  # nearly always, and quickly
+        return False
+    if _PRINTED_BEGINNING.match(text):
+        return True
+    pairs = ("[]", "()", "{}")
+    is_unopened = any(text.count(closing) > text.count(opening) for opening, closing in pairs)
+    return is_unopened and _PRINTED_END.fullmatch(text) is not None
+
+
+def parse_number(value: Any) -> float:
+    """Return a cell as a number; NaN where it is none.
+
+    A text is a number where it is one in decimal notation with ASCII digits, such as `-0.5` or `1e-3`, with or without
+    blanks around it: no `1_0`, `0x1`, `٣` or `inf`.
+    """
+    if isinstance(value, str):
+        text = value.strip(" \t")
+        return float(text) if _NUMBER.fullmatch(text) else float("nan")
+    if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
+        return float("nan")
+    try:
+        return float(value)
+    except OverflowError:
+        return float("inf")

@@ -1,0 +1,55 @@
+"""Calls into the user's Python code, whose exceptions become messages of one line."""
+
+from __future__ import annotations
+
+import importlib
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+from ..datasets.errors import InputError
+
+Returned = TypeVar("Returned")
+
+#: The files whose lines are no news to the user.
+_OWN_FILES = (
+    importlib.__file__,
+    *(str(Path(__file__).with_name(name)) for name in ("user_code.py", "base.py", "external.py")),
+)
+
+
+def run_user_code(label: str, run: Callable[[], Returned], advice: str = "") -> Returned:
+    """Return the result of a function that calls the user's code.
+
+    Args:
+        label: the user's function or class as messages call it.
+        run: the function.
+        advice: the end of the message.
+
+    Raises:
+        InputError: whatever it raises, with file and line of the user's code.
+    """
+    try:
+        return run()
+    except InputError:
+        raise
+    except (Exception, SystemExit) as error:
+        text = f"{type(error).__name__}: {error}".removesuffix(": ")
+        raise InputError(f"{label}: {text}{_source_line(error)}{advice}") from error
+
+
+def _source_line(error: BaseException) -> str:
+    """Name file and line in the user's code that an exception comes from, for the end of a message."""
+    if isinstance(error, SyntaxError):
+        return ""  # its text names file and line
+    frames = [
+        f
+        for f in traceback.extract_tb(error.__traceback__)
+        if f.filename not in _OWN_FILES and not f.filename.startswith("<frozen")
+    ]
+    if not frames:
+        return ""
+    # The deepest line in the file that came first: the libraries that it calls say less.
+    last = [f for f in frames if f.filename == frames[0].filename][-1]
+    return f" ({last.filename}, line {last.lineno})"

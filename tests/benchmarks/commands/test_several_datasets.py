@@ -1,0 +1,458 @@
+"""Several datasets in one run: named sets, what is not here, and what a dataset lacks; small files made for the tests."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import captau
+from captau.benchmarks.scoring.catalog import DATASET_SETS
+from captau.benchmarks.statistics.rating_table import CEILINGS
+from captau.datasets.reading.source_files import identify_image
+from captau.datasets.sources.coco_captions import COCO_REFERENCES
+from captau.datasets.sources.flickr8k import EXPERT_JSON
+from captau.datasets.sources.pascal50s import CATEGORIES, PAIRS
+from tests.conftest import run_captau, says
+
+#: A metric of one's own that needs no references.
+LENGTH = '''from dataclasses import dataclass
+import captau
+
+@captau.register("letters")
+@dataclass(frozen=True)
+class Length(captau.Metric):
+    """Count the characters of a caption."""
+
+    def compute(self, rows):
+        return [float(len(caption)) for caption in rows.captions]
+'''
+FAST = {"replicates": 64}
+WORDS = [
+    "a",
+    "dog",
+    "runs",
+    "on",
+    "green",
+    "grass",
+    "while",
+    "two",
+    "old",
+    "men",
+    "watch",
+    "the",
+    "red",
+    "ball",
+    "fly",
+]
+
+
+def write(root: Path, path: str, content: str) -> None:
+    (root / path).parent.mkdir(parents=True, exist_ok=True)
+    (root / path).write_text(content)
+
+
+def caption(rng: np.random.Generator, reference: str, n_wrong: int) -> str:
+    """A reference with some words replaced."""
+    words = reference.split()
+    for place in rng.choice(len(words), n_wrong, replace=False):
+        words[place] = f"x{rng.integers(9)}"
+    return " ".join(words)
+
+
+def draw_judgements(seed: int, n_images: int) -> list[tuple[int, str, str, int]]:
+    """Image number, reference, caption and rating from 1 to 4: fewer wrong words, a better rating, but for noise."""
+    rng = np.random.default_rng(seed)
+    rows: list[tuple[int, str, str, int]] = []
+    for image in range(n_images):
+        reference = " ".join(rng.permutation(WORDS)[:8])
+        for _ in range(2):
+            n_wrong = int(rng.integers(7))
+            rating = int(np.clip(4 - n_wrong // 2 + rng.integers(-1, 2), 1, 4))
+            rows.append((image, reference, caption(rng, reference, n_wrong), rating))
+    return rows
+
+
+def write_expert(root: Path) -> None:
+    """Flickr8k-Expert, 24 images."""
+    table: dict[str, Any] = {}
+    for image, reference, text, rating in draw_judgements(1, 24):
+        entry = table.setdefault(f"{1000000 + image}_aaaaaaaaaa.jpg", {"ground_truth": [reference]})
+        ratings = [{"caption": text, "rating": r} for r in (rating, rating, min(4, rating + 1))]
+        entry.setdefault("human_judgement", []).extend(ratings)
+    table = {k: v | {"image_path": f"Flickr8k_Dataset/{k}"} for k, v in table.items()}
+    write(root, EXPERT_JSON.path, json.dumps(table))
+
+
+def write_pascal(root: Path) -> None:
+    """PASCAL-50S, six pairs a category, the first caption nearer to the reference in five of them."""
+    rng = np.random.default_rng(2)
+    table: dict[str, Any] = {}
+    for category in CATEGORIES:
+        for number in range(6):
+            reference = " ".join(rng.permutation(WORDS)[:8])
+            texts = [caption(rng, reference, n) for n in (1, 4)]
+            pair = {"image": f"VOC2012/JPEGImages/{category}{number}.jpg", "captions": texts}
+            pair |= {"label": int(number == 5), "references": [reference]}
+            table.setdefault(category, []).append(pair)
+    write(root, PAIRS.path, json.dumps(table))
+
+
+def write_quality(root: Path) -> None:
+    """Caption-Quality's development fold, which has no references."""
+    lines = ["IMAGE_KEY\tCAPTION_PRED\tCOUNT_RATINGS\tCOUNT_GOOD_RATINGS"]
+    for image, _, text, rating in draw_judgements(3, 12):
+        lines.append(f"k{image}\t{text}\t8\t{2 * rating}")
+    write(root, "caption_quality/OID-rated-image-captions.v1.dev.tsv", "\n".join([*lines, ""]))
+
+
+def write_coco(root: Path) -> None:
+    """COCO's references of 24 images."""
+    references = {str(i): [text, f"{text} too"] for i, text, *_ in draw_judgements(4, 24)}
+    write(root, COCO_REFERENCES.path, json.dumps(references))
+
+
+def write_gold(root: Path) -> None:
+    """CocoG and FlickrG, which together are IICR16k: two captions of each of 24 images whose references are there."""
+    coco = json.loads((root / COCO_REFERENCES.path).read_text())
+    flickr = json.loads((root / EXPERT_JSON.path).read_text())
+    rng = np.random.default_rng(5)
+    for name, references in (
+        ("cocog", {f"{int(i):012d}.jpg": texts for i, texts in coco.items()}),
+        ("flickrg", {i: entry["ground_truth"] for i, entry in flickr.items()}),
+    ):
+        lines: list[str] = []
+        for image in list(references)[:24]:
+            reference = references[image][0]
+            for rater in ("p1", "p2"):
+                n_wrong = int(rng.integers(min(7, len(reference.split()))))
+                rating = int(np.clip(5 - n_wrong // 2 + rng.integers(-1, 2), 1, 5))
+                text = caption(rng, reference, n_wrong)
+                row = {"image": image, "caption": text, "rater": rater, "value": rating}
+                lines.append(json.dumps(row))
+        write(root, f"{name}/{name}.jsonl", "\n".join(lines))
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for make in (write_expert, write_pascal, write_quality):
+        make(tmp_path / "data")
+    return tmp_path / "data"
+
+
+def test_a_set_leaves_out_what_is_not_here(
+    folder: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    results = captau.bench("core", "text", data_root=folder, statistics=FAST)
+    assert set(results.correlations["dataset"]) == {"flickr8k_expert", "caption_quality"}
+    (line,) = (r.getMessage() for r in caplog.records if "not here" in r.getMessage())
+    absent = [n for n in DATASET_SETS["core"] if n not in ("flickr8k_expert", "caption_quality")]
+    assert all(name in line for name in absent)
+    assert f"captau data fetch dataset={','.join(absent)}" in line
+    for reasons in results.run["missing"]["caption_quality"].values():
+        assert "needs references" in reasons
+
+
+@pytest.mark.parametrize("ceilings", [True, False])
+def test_a_dataset_that_no_metric_fits_has_rows_with_the_reason(
+    folder: Path, *, ceilings: bool
+) -> None:
+    """Caption-Quality has no references: every value is empty, in the coefficients of its usual protocol at least."""
+    datasets = ["flickr8k_expert", "caption_quality"]
+    options: Any = {"data_root": folder, "statistics": FAST, "ceilings": ceilings}
+    results = captau.bench(datasets, ["rouge_l", "bleu_1"], **options)
+    frame = results.correlations
+    of_quality = frame[(frame["dataset"] == "caption_quality") & ~frame["metric"].isin(CEILINGS)]
+    assert set(of_quality["metric"]) == {"rouge_l", "bleu_1"}
+    assert {"tau_c", "tau_b", "spearman", "pearson"} <= set(of_quality["coefficient"])
+    overview = results.frames["overview.csv"]
+    column = overview[overview["dataset"] == "caption_quality"]
+    assert column[["dimension", "coefficient"]].drop_duplicates().to_numpy().tolist() == [
+        ["overall", "spearman"]
+    ]
+    for rows in (of_quality, column):
+        assert rows["value"].isna().all()
+        assert rows["note"].str.contains("needs references").all()
+    assert not results.run["left_out"]
+    with says("needs references"):
+        captau.bench("caption_quality", ["rouge_l", "bleu_1"], **options)
+    card = dataclasses.replace(captau.load("caption_quality", folder).card, name="twin")
+    first = captau.load("caption_quality", folder)
+    twin = captau.CaptionSet(first.items, first.ratings, first.preferences, card=card)
+    with says("none of the metrics can be computed", "needs references"):
+        captau.bench([first, twin], ["rouge_l", "bleu_1"], **options)
+
+
+def test_a_rater_has_an_empty_cell_where_it_cannot_be_tested(tmp_path: Path, folder: Path) -> None:
+    """The demo's features are of the demo alone, and its rater was trained on some of its images."""
+    rater = tmp_path / "rater"
+    train = ["rater=icr", "rater.images=demo", "rater.texts=demo", "rater.epochs=1"]
+    assert run_captau("train", *train, "statistics.interval=none", f"output_dir={rater}") == 0
+    options: Any = {"data_root": folder, "statistics": FAST, "ceilings": False}
+    mine = f"rater(path='{rater}',name=Mine)"
+    results = captau.bench(["demo", "flickr8k_expert"], [mine, "rouge_l"], **options)
+    overview = results.frames["overview.csv"].set_index(["metric", "dataset"])
+    assert "was trained on" in overview.loc[("Mine", "demo"), "note"]
+    assert "lacks features of these captions" in overview.loc[("Mine", "flickr8k_expert"), "note"]
+    assert overview.loc["Mine", "value"].isna().all()
+    assert overview.loc["rouge_l", "value"].notna().all()
+    for dataset, words in (
+        ("demo", "was trained on"),
+        ("flickr8k_expert", "the demo has no image"),
+    ):
+        with says(words):
+            captau.bench(dataset, [mine, "rouge_l"], **options)
+
+
+def test_the_command_line_takes_sets(folder: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    words = [f"data.root={folder}", "metrics=rouge_l", "statistics.replicates=64"]
+    assert run_captau("bench", "dataset=core,pascal50s", *words, f"output_dir={out}") == 0
+    run = json.loads((out / "run.json").read_text())
+    assert list(run["data"]) == ["flickr8k_expert", "caption_quality", "pascal50s"]
+    assert run["config"]["absent"] == ["cocog", "flickrg", "iicr16k", "capeval1k", "thumb"]
+    assert run_captau("bench", "dataset=here", *words, f"output_dir={out}") == 0
+    run = json.loads((out / "run.json").read_text())
+    assert set(run["data"]) | set(run["left_out"]) == {
+        "flickr8k_expert",
+        "pascal50s",
+        "caption_quality",
+    }
+    # Again with the options of the finished run: what was here is named, what was not is not asked for.
+    again = tmp_path / "again"
+    assert run_captau("bench", f"run={out}", f"output_dir={again}") == 0
+    assert (again / "correlations.csv").read_text() == (out / "correlations.csv").read_text()
+
+
+def test_a_named_dataset_that_is_not_here_is_an_error_before_any_work(
+    folder: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    words = ["dataset=demo,thumb,core,foil", f"data.root={folder}", f"output_dir={out}"]
+    assert run_captau("bench", *words) == 2
+    message = capsys.readouterr().err
+    assert message.count("\n") == 1
+    assert "thumb, foil; captau data fetch dataset=thumb,foil" in message
+    assert not (out / "run.json").exists()
+    with says("dataset thumb", "captau data fetch dataset=thumb"):
+        captau.bench(["demo", "thumb"], "rouge_l", data_root=folder)
+    with says("not in the data folder", "flickr8k_expert"):
+        captau.bench("core", "rouge_l", data_root=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("protocol", "lack"),
+    [
+        ({"coefficients": ["tau_c", "tau_b"]}, "judgements"),
+        ({"dimension": "HC"}, "dimension"),
+        ({"systems": ["A"]}, "system"),
+    ],
+)
+def test_what_one_dataset_lacks_stops_the_run_only_where_nothing_is_left(
+    protocol: dict[str, Any], lack: str, folder: Path
+) -> None:
+    """PASCAL-50S has preferences alone, Flickr8k-Expert no dimension HC, and neither of them systems."""
+    sets = ["flickr8k_expert", "pascal50s"]
+    options: dict[str, Any] = {"data_root": folder, "statistics": FAST, "protocol": protocol}
+    if lack == "system":
+        with says("unknown system", "flickr8k_expert", "pascal50s"):
+            captau.bench(sets, "rouge_l", **options)
+        return
+    results = captau.bench(sets, "rouge_l", **options)
+    ((name, reason),) = results.run["left_out"].items()
+    assert reason["lack"] == lack
+    assert set(results.correlations["dataset"]) == set(sets) - {name}
+    with says(f"dataset {name}"):
+        captau.bench(name, "rouge_l", **options)
+
+
+def test_compare_and_sensitivity_go_on_too(folder: Path, tmp_path: Path) -> None:
+    sets = ["flickr8k_expert", "caption_quality"]
+    metrics = ["rouge_l", "bleu_1"]
+    compared = captau.compare(sets, metrics, data_root=folder, statistics=FAST)
+    assert compared.significance is not None
+    assert set(compared.significance[0]["dataset"]) == {"flickr8k_expert"}
+    assert list(compared.run["left_out"]) == ["caption_quality"]
+    out = tmp_path / "out"
+    words = [
+        "dataset=flickr8k_expert,pascal50s",
+        "metrics=rouge_l",
+        "draws=8",
+        f"data.root={folder}",
+    ]
+    assert run_captau("sensitivity", *words, "kind=raters", f"output_dir={out}") == 0
+    assert set(pd.read_csv(out / "sensitivity.csv")["dataset"]) == {"flickr8k_expert"}
+    # Its items have one reference each.
+    assert run_captau("sensitivity", *words, "kind=raters,references", f"output_dir={out}") == 0
+    assert set(pd.read_csv(out / "sensitivity.csv")["kind"]) == {"raters"}
+    assert run_captau("sensitivity", *words, "kind=references") == 2
+
+
+def bench_pair(folder: Path, *, renamed: bool) -> pd.DataFrame:
+    """The overview of Flickr8k-Expert beside its copy, whose images may have other names."""
+    first = captau.load("flickr8k_expert", folder)
+    items = first.items
+    if renamed:
+        items["image_id"] = "other_" + items["image_id"]
+    card = dataclasses.replace(first.card, name="twin")
+    twin = captau.CaptionSet(items, first.ratings, first.preferences, card=card)
+    options: Any = {"data_root": folder, "ceilings": False, "statistics": {"replicates": 512}}
+    changes = {"dimension": "overall", "coefficients": "tau_c"}
+    return captau.bench([first, twin], ["rouge_l", "bleu_1"], protocol=changes, **options).frames[
+        "overview.csv"
+    ]
+
+
+def test_an_image_is_drawn_once_wherever_it_stands(folder: Path) -> None:
+    """Law: of a dataset and its copy on the same images the mean has the interval of the one; on others, a narrower one."""
+    same = bench_pair(folder, renamed=False).set_index(["dataset", "metric"])
+    columns = ["value", "ci_low", "ci_high"]
+    mean, alone = same.loc["mean", columns], same.loc["flickr8k_expert", columns]
+    assert mean.to_numpy(float) == pytest.approx(alone.to_numpy(float), abs=1e-12)
+    assert same.loc["mean", "rank"].tolist() == same.loc["flickr8k_expert", "rank"].tolist()
+    other = bench_pair(folder, renamed=True).set_index(["dataset", "metric"]).loc["mean"]
+    assert other["value"].tolist() == pytest.approx(mean["value"].tolist(), abs=1e-12)
+    widths = [(frame["ci_high"] - frame["ci_low"]).mean() for frame in (mean, other)]
+    assert widths[1] / widths[0] == pytest.approx(1 / math.sqrt(2), abs=0.12)
+
+
+def test_the_overview(folder: Path, tmp_path: Path) -> None:
+    """Worked: the mean of τ_c and of 2a − 1, over the datasets that all listed metrics have."""
+    write(tmp_path, "mine.py", LENGTH)
+    out = tmp_path / "out"
+    metrics = f"rouge_l,bleu_1,{tmp_path}/mine.py:Length"
+    words = ["dataset=flickr8k_expert,pascal50s,caption_quality", f"metrics={metrics}"]
+    words += [f"data.root={folder}", "statistics.replicates=256", f"output_dir={out}"]
+    assert run_captau("bench", *words) == 0
+    overview = pd.read_csv(out / "overview.csv", keep_default_na=False, na_values=[""])
+    assert list(overview.columns) == [
+        *("metric", "dataset", "dimension", "coefficient"),
+        *("value", "ci_low", "ci_high", "rank", "note"),
+    ]
+    by_key = overview.set_index(["dataset", "metric"])
+    correlations = pd.read_csv(out / "correlations.csv")
+    for dataset, dimension, coefficient in (
+        ("flickr8k_expert", "overall", "tau_c"),
+        ("pascal50s", "mean", "accuracy"),
+    ):
+        rows = correlations[
+            (correlations["dataset"] == dataset)
+            & (correlations["dimension"] == dimension)
+            & (correlations["coefficient"] == coefficient)
+        ].set_index("metric")
+        for metric in ("rouge_l", "bleu_1", "letters"):
+            assert by_key.loc[(dataset, metric), "value"] == rows.loc[metric, "value"]
+    # Caption-Quality has no references: only the length can be computed there, so that it is not in the mean.
+    quality = by_key.loc["caption_quality"]
+    assert quality["value"].isna().tolist() == [True, True, False]
+    assert "needs references" in quality.loc["rouge_l", "note"]
+    for metric in ("rouge_l", "bleu_1", "letters"):
+        tau, accuracy = (by_key.loc[(d, metric), "value"] for d in ("flickr8k_expert", "pascal50s"))
+        assert by_key.loc[("mean", metric), "value"] == pytest.approx((tau + 2 * accuracy - 1) / 2)
+    means = by_key.loc["mean"]
+    assert (means["ci_low"] < means["value"]).all()
+    assert (means["value"] < means["ci_high"]).all()
+    assert means.loc["letters", "rank"] == means["rank"].max() > 1
+    table = (out / "table.md").read_text()
+    first = table.split("\n\n**")[0]
+    labels = [line.split("|")[1].strip() for line in first.splitlines() if line.startswith("| ")]
+    assert labels[0] == "metric"
+    assert labels[-1] == "letters *"
+    assert "letters is third of three" in first
+    assert "an accuracy a counts as 2a − 1" in first
+    assert table.count("**Flickr8k-Expert: agreement with people**") == 1
+
+
+def check_core(root: Path, present: list[str]) -> None:
+    """Bench `core` on what is in a folder: each value is that of the dataset alone, and the mean that of its columns."""
+    metrics = ["rouge_l", "bleu_1"]
+    options: Any = {"data_root": root, "statistics": FAST, "ceilings": False}
+    results = captau.bench("core", metrics, **options)
+    overview = results.frames["overview.csv"]
+    assert list(dict.fromkeys(overview["dataset"])) == [*present, "mean"]
+    values = overview.set_index(["dataset", "metric"])["value"]
+    headlines = {"caption_quality": "spearman", "capeval1k": "tau_b", "thumb": "pearson"}
+    computed = [name for name in present if name != "caption_quality"]
+    for name in computed:
+        alone = captau.bench(name, metrics, **options).correlations
+        dimension = "total" if name == "thumb" else "overall"
+        is_headline = alone["coefficient"] == headlines.get(name, "tau_c")
+        rows = alone[is_headline & (alone["dimension"] == dimension)].set_index("metric")
+        for metric in metrics:
+            assert values[name, metric] == rows.loc[metric, "value"]
+    for metric in metrics:
+        assert math.isnan(values["caption_quality", metric])
+        mean = sum(values[name, metric] for name in computed) / len(computed)
+        assert values["mean", metric] == pytest.approx(mean, abs=1e-12)
+
+
+def test_core_on_small_files(folder: Path) -> None:
+    write_coco(folder)
+    write_gold(folder)
+    check_core(folder, [n for n in DATASET_SETS["core"] if n not in ("capeval1k", "thumb")])
+
+
+def test_core_on_the_real_data(data_root: Path, tmp_path: Path) -> None:
+    """All seven, of which CocoG, FlickrG and IICR16k are files of our own; and what is left without these."""
+    for place in data_root.iterdir():
+        (tmp_path / place.name).symlink_to(place)
+    gold = ("cocog", "flickrg", "iicr16k")
+    check_core(tmp_path, [n for n in DATASET_SETS["core"] if n not in gold])
+    write_gold(tmp_path)
+    check_core(tmp_path, list(DATASET_SETS["core"]))
+
+
+def test_the_run_prints_the_overview_alone_unless_details_are_asked_for(
+    folder: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    words = ["dataset=flickr8k_expert,pascal50s", "metrics=rouge_l,bleu_1", f"data.root={folder}"]
+    words += ["statistics.replicates=64", f"output_dir={tmp_path}/out"]
+    for details, n_tables in (("false", 1), ("true", 3)):
+        assert run_captau("bench", *words, f"details={details}") == 0
+        shown = capsys.readouterr().out
+        assert shown.count("| metric |") == n_tables
+        assert shown.count("do not differ significantly") == n_tables
+
+
+@pytest.mark.parametrize(
+    ("image_id", "name"),
+    [
+        ("1056338697_4f7d7ce270.jpg", "1056338697"),
+        ("1056338697.jpg", "1056338697"),
+        ("COCO_val2014_000000000042.jpg", "42"),
+        ("000000000042.jpg", "42"),
+        ("42", "42"),
+        ("2008_005747.jpg", "2008_005747"),
+        ("59cf362fd6a5ed162f0e46e580383b53", "59cf362fd6a5ed162f0e46e580383b53"),
+        ("aar_test_04600", "aar_test_04600"),
+    ],
+)
+def test_an_image_has_one_name_in_all_datasets(image_id: str, name: str) -> None:
+    """The forms in which the datasets name images: Flickr8k, Flickr30k, COCO, PASCAL, Nebula, ImageInWords."""
+    assert identify_image(image_id) == name
+
+
+def test_a_table_for_a_paper_has_one_column_a_dataset(
+    folder: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """By default the columns are the protocols' coefficients, without ρ and r, which the files have too."""
+    words = ["dataset=flickr8k_expert,pascal50s", "metrics=rouge_l", f"data.root={folder}"]
+    words += ["statistics.replicates=64", f"output_dir={tmp_path}/out"]
+    assert run_captau("bench", *words) == 0
+    capsys.readouterr()
+    heads: list[str] = []
+    for more in (["coefficients=headline"], []):
+        assert run_captau("table", f"run={tmp_path}/out", "style=csv", *more) == 0
+        heads.append(capsys.readouterr().out.splitlines()[0])
+    assert "mean acc. %" in heads[0]
+    assert "HC" not in heads[0]
+    assert "τ_b" not in heads[0]
+    assert "τ_b" in heads[1]
+    assert "HC" in heads[1]
+    assert "ρ" not in heads[1]

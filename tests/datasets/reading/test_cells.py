@@ -1,0 +1,137 @@
+"""References and numbers in cells: each way in which programs write several texts, and what only looks like it."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from captau.datasets.reading.cells import parse_number, parse_references
+from tests.conftest import says
+
+CAPTIONS = ("a dog", 'it\'s a "cat", is it', "y ||| z [two] (three)", "çà\\")
+
+
+@pytest.mark.parametrize(
+    ("cell", "wanted"),
+    [
+        ("one ||| two|||three ", ("one", "two", "three")),
+        ('["a", "b ||| c"]', ("a", "b ||| c")),
+        ("['a', \"it's\"]", ("a", "it's")),
+        ("('a', 'b')", ("a", "b")),
+        ("('a',)", ("a",)),
+        ("['a',\n 'b']", ("a", "b")),
+        ("", ()),
+        ("[]", ()),
+        ("()", ()),
+        (" ||| ", ()),
+        (r'["\ud800", "\ud83d\ude00"]', ("\ufffd", "\U0001f600")),
+        (r"['\ud800', '\ud83d\ude00']", ("\ufffd", "\U0001f600")),
+        # Captions with brackets and quotes.
+        ("[dog] on a mat", ("[dog] on a mat",)),
+        ("(left) a dog", ("(left) a dog",)),
+        ("(a dog)", ("(a dog)",)),
+        ("a dog [left]", ("a dog [left]",)),
+        ('("Stop" sign) at a corner', ('("Stop" sign) at a corner',)),
+        ("('Tis the season) a tree", ("('Tis the season) a tree",)),
+        ('"Stop" sign (it says "halt")', ('"Stop" sign (it says "halt")',)),
+        ("a sign that reads ['a']", ("a sign that reads ['a']",)),
+        ("<unk> a dog", ("<unk> a dog",)),
+        ("dogs (two) run\n", ("dogs (two) run",)),
+        ("two\nlines ||| b", ("two\nlines", "b")),
+        (["a\nb", "[a]"], ("a\nb", "[a]")),
+    ],
+)
+def test_references_in_one_cell(cell: Any, wanted: tuple[str, ...]) -> None:
+    assert parse_references(cell, "t.csv:2") == wanted
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        str(np.array(["a dog", "a cat"])),
+        str(np.array(["a dog " * 9, "a cat"])),  # over two lines
+        repr(np.array(["a dog", "a cat"])),
+        repr([np.str_("a dog"), np.str_("a cat")]),
+        repr((np.str_("a dog"), np.str_("a cat"))),
+        "{'a dog', 'a cat'}",
+        repr(frozenset({"a dog"})),
+        repr(set()),
+        repr({"a": "a dog"}.values()),
+        repr(pd.Index(["a dog"])),
+        "<generator object <genexpr> at 0x7fbd1ebc8ee0>",
+        repr((("a dog", "a cat"),)),
+        repr([["a dog"]]),
+        repr([b"a dog"]),
+        "['a dog', None]",
+        "('a dog')",
+        "('a dog' 'a cat')",
+        "['a dog'; 'a cat']",
+        "[a dog, a cat]",
+        "{a dog}",
+        "['a dog', 'a c",
+        "('a dog', 'a c",
+        "[a dog",
+        "[",
+        "dog', 'a cat']"[3:],
+        "'a cat')",
+        '"(\'a dog\', ""it\'s"")"',  # as pandas quotes a tuple in TSV
+        "a dog\na cat",
+        "a dog ||| ['a cat'",
+        "[" * 100_000,
+        ["['a dog' 'a cat']"],  # a print within a list
+        ["('a dog', 'a cat')"],
+    ],
+)
+def test_what_only_looks_like_a_list_is_refused(cell: Any) -> None:
+    with says("t.csv:2: references is ", "write a JSON list", "' ||| ' between them"):
+        parse_references(cell, "t.csv:2")
+
+
+@pytest.mark.parametrize("cell", [{"a dog"}, {"a dog": 1}, (t for t in "ab"), None, math.nan, 7])
+def test_what_is_no_list_is_refused(cell: Any) -> None:
+    with says("t.csv:2: references is ", "not a list of texts"):
+        parse_references(cell, "t.csv:2")
+
+
+@pytest.mark.parametrize(
+    "cell", ["[1, 2]", "[null]", '[["a dog"]]', ["a dog", None], [["a dog"]], (7,)]
+)
+def test_a_list_of_other_things_is_refused(cell: Any) -> None:
+    with says("t.csv:2: references holds ", "not a text"):
+        parse_references(cell, "t.csv:2")
+
+
+@pytest.mark.parametrize("make", [list, tuple, np.array, pd.Series, repr, lambda t: repr(list(t))])
+def test_every_list_of_texts_keeps_its_texts(make: Any) -> None:
+    references = parse_references(make(CAPTIONS), "t.csv:2")
+    assert references == CAPTIONS
+    assert set(map(type, references)) == {str}
+
+
+@pytest.mark.parametrize(
+    ("cell", "number"),
+    [("3", 3), (" -0.5\t", -0.5), ("+.5", 0.5), ("5.", 5), ("1e-3", 1e-3), ("1E+2", 100), (4, 4)],
+)
+def test_a_number(cell: Any, number: float) -> None:
+    assert parse_number(cell) == number
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        *["1_0", "1e1_0", "0x1", "٣", "infinity", "-inf", "nan", "1,5", "1e", ".", "-", "２"],
+        "",
+        "1 0",
+        "3\u00a0",
+        b"3",
+        True,
+        None,
+    ],
+)
+def test_what_is_no_number(cell: Any) -> None:
+    """Python's `float` takes the first five, and a digit of any script."""
+    assert math.isnan(parse_number(cell))
