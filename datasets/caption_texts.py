@@ -162,14 +162,14 @@ def find_own_references(items: pd.DataFrame, *, of_image: bool = False) -> OwnRe
     if of_image:
         by_image = forms.groupby(items["image_id"].to_numpy()).agg(set)
         copied = by_image[items["image_id"]].tolist()
+    reference_forms = [[comparison_form(text) for text in texts] for texts in references]
     other_references = [
-        tuple(text for text in texts if comparison_form(text) not in left_out)
-        for texts, left_out in zip(references, copied, strict=True)
+        tuple(text for text, form in zip(texts, own, strict=True) if form not in left_out)
+        for texts, own, left_out in zip(references, reference_forms, copied, strict=True)
     ]
     return OwnReferences(
         np.array(
-            [f in map(comparison_form, r) for f, r in zip(forms, references, strict=True)],
-            dtype=bool,
+            [form in own for form, own in zip(forms, reference_forms, strict=True)], dtype=bool
         ),
         np.array([c in r for c, r in zip(captions, references, strict=True)], dtype=bool),
         np.array(

@@ -54,8 +54,8 @@ def test_a_package_brings_a_metric_and_a_dataset(installed: Path) -> None:
     done = run_with(installed, "bench", "dataset=toy", "metrics=words,bleu_1", "output_dir=out")
     assert done.returncode == 0, done.stderr
     # r of 2, 3, 4 words and 2, 3, 4 points.
-    rows = pd.read_csv(installed / "out" / "correlations.csv").set_index("metric")
-    assert rows.loc["words", "value"] == pytest.approx(1)
+    rows = pd.read_csv(installed / "out" / "correlations.csv").set_index(["metric", "coefficient"])
+    assert rows.loc[("words", "pearson"), "value"] == pytest.approx(1)
     overview = run_with(installed, "--help", "all").stdout
     assert re.search(r"datasets: .*\btoy\b", overview, re.DOTALL)
     assert re.search(r"metrics: .*\bwords\b", overview, re.DOTALL)

@@ -21,7 +21,6 @@ from ...datasets.errors import InputError
 from ...datasets.paths import expand_home
 from ...metrics.base import Metric
 from ...metrics.external import MetricSource
-from ...metrics.registry import recipe_of
 from ..evaluation.caption_ranges import CaptionRange, measure_range
 from ..evaluation.caption_scores import (
     CaptionScores,
@@ -38,7 +37,7 @@ from ..options.score import (
     captions_from_python,
     threshold_of,
 )
-from ..options.shared import statistics_of
+from ..options.shared import describe_metrics, statistics_of
 from ..reporting.corpus_score_tables import ScoreChoices, make_score_tables
 from ..reporting.run_results import Results
 from ..runs.output_folder import run_into
@@ -178,8 +177,6 @@ def score(
         "references": captions_from_python(references, "references"),
     }
     in_memory = [k for k, sources in files.items() if any(s.content is not None for s in sources)]
-    recipes = {m.spec: recipe_of(m) for m in chosen_metrics}
-    in_memory += ["metrics"] if None in recipes.values() else []
     config = ScoreOptions(
         **files,
         **options,
@@ -196,8 +193,7 @@ def score(
                 for name, sources in files.items()
                 if sources
             },
-            **({"in_memory": in_memory} if in_memory else {}),
-            "metrics": [recipe or spec for spec, recipe in recipes.items()],
+            **describe_metrics(chosen_metrics, in_memory=in_memory),
             **options,
             "statistics": vars(options["statistics"]),
             "protocol": {"normalise": normalise},

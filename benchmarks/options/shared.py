@@ -529,11 +529,6 @@ def measuring_arguments(
     datasets = [name for name in datasets if name in loaded or name in present]
     changes = changes_of(protocol)
     chosen_metrics = resolve_metrics(metrics)
-    recipes = {m.spec: recipe_of(m) for m in chosen_metrics}
-    in_memory = [
-        *(["dataset"] if loaded else []),
-        *(["metrics"] if None in recipes.values() else []),
-    ]
     statistics_options = statistics_of(statistics)
     if file is not None and not isinstance(file, Mapping):
         raise InputError(f"file is {file!r}; a dict of options is expected")
@@ -554,8 +549,7 @@ def measuring_arguments(
         "configuration": {
             "dataset": datasets,
             "absent": absent,
-            **({"in_memory": in_memory} if in_memory else {}),
-            "metrics": [recipe or spec for spec, recipe in recipes.items()],
+            **describe_metrics(chosen_metrics, in_memory=["dataset"] if loaded else []),
             "protocol": changes,
             "statistics": vars(statistics_options),
             "data": {"root": data_root},
@@ -563,4 +557,18 @@ def measuring_arguments(
             "output_dir": output_dir,
             "file": dict(file or {}),
         },
+    }
+
+
+def describe_metrics(metrics: Sequence[Metric], *, in_memory: Sequence[str]) -> dict[str, Any]:
+    """Return `metrics` of a run's configuration, and `in_memory`: the arguments that it cannot spell.
+
+    Args:
+        in_memory: the other arguments that are Python objects; `metrics` joins them where one of the metrics is.
+    """
+    recipes = {m.spec: recipe_of(m) for m in metrics}
+    unsaved = [*in_memory, *(["metrics"] if None in recipes.values() else [])]
+    return {
+        **({"in_memory": unsaved} if unsaved else {}),
+        "metrics": [recipe or spec for spec, recipe in recipes.items()],
     }

@@ -215,8 +215,10 @@ def prepare_at_level(
     def with_systems(weights: Floats) -> Floats:
         values = np.full((len(coefficient_objects), weights.shape[1]), np.nan)
         values[rated_rows] = statistic(weights)
-        for row, of_sample in of_systems.items():
-            values[row] = of_sample(weights)
+        # Of resamples, those that happen to repeat no image would be no fair selection.
+        if np.isin(weights, (0, 1)).all():
+            for row, of_sample in of_systems.items():
+                values[row] = of_sample(weights)
         return values
 
     return statistic if len(rated_rows) == len(coefficient_objects) else with_systems

@@ -312,7 +312,7 @@ class SystemCoefficient(Coefficient):
     tests: ClassVar[tuple[str, ...]] = ("permutation",)
 
     def prepare(self, points: RatedPoints, keys: pd.DataFrame) -> Statistic:
-        """Return the coefficient of the points whose unit has weight 1, where others have 0; NaN with other weights.
+        """Return the coefficient of the points whose unit has weight 1 in a sample; those of the others have 0.
 
         Args:
             points: finite.
@@ -320,12 +320,9 @@ class SystemCoefficient(Coefficient):
         """
 
         def statistic(weights: Floats) -> Floats:
-            values = np.full(weights.shape[1], np.nan)
-            for sample in np.flatnonzero(np.isin(weights, (0, 1)).all(axis=0)):
-                is_in = weights[points.unit, sample] > 0
-                scores, ratings = points.scores[is_in], points.ratings[is_in]
-                values[sample] = self.value(scores, ratings, keys[is_in]).value
-            return values
+            is_in = (weights[points.unit] > 0).T
+            samples = ((points.scores[s], points.ratings[s], keys[s]) for s in is_in)
+            return np.array([self.value(*sample).value for sample in samples])
 
         return statistic
 

@@ -343,15 +343,7 @@ class SoftPairwiseAccuracy(SystemCoefficient):
         )
 
     def prepare(self, points: RatedPoints, keys: pd.DataFrame) -> Statistic:
-        systems = _SystemCells(points, keys)
-
-        def statistic(weights: Floats) -> Floats:
-            # Of resamples, those that happen to repeat no image would be no fair selection.
-            if np.isin(weights, (0, 1)).all():
-                return systems.accuracies(weights)
-            return np.full(weights.shape[1], np.nan)
-
-        return statistic
+        return _SystemCells(points, keys).accuracies
 
 
 class _SystemCells:

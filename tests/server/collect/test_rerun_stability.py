@@ -127,7 +127,7 @@ def test_table_cite_report_and_plot_open_a_comparison(tmp_path):
 
 def test_folders_without_an_export_are_reported(tmp_path):
     export = write_export(tmp_path / "a", {"c": good_bad_answers(8, 0)})
-    with says("run has 1 folders", "run=[FIRST,AGAIN]"):
+    with says("run has 1 folders", "run=FIRST,AGAIN"):
         compare_runs([export])
     with says("nowhere", "captau collect export"):
         compare_runs([export, tmp_path / "nowhere"])

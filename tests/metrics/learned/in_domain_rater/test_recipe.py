@@ -266,7 +266,7 @@ def test_files_that_do_not_fit_are_refused(trained, encoders, tmp_path):
     card.pop("format")  # as it was when the head heard nothing but texts
     save_tensors(tmp_path / "finetuned.safetensors", tensors, card)
     with says(
-        "finetuned.safetensors: a rater of another version of captau (format unknown, here 2)"
+        "finetuned.safetensors: a rater of another version of captau (format unknown, here 3)"
     ):
         SMALL.load(tmp_path)
     (tmp_path / "frozen.safetensors").unlink()
