@@ -316,5 +316,9 @@ def sensitivity_figure(rows: pd.DataFrame, labels: Mapping[str, str]) -> dict[st
             axis.set_ylabel(f"{find_coefficient(coefficient).symbol} × 100")
             if kind == "images":
                 axis.set_xscale("log")
-            legend(axis, list(lines.values()), [labels[metric] for metric in lines])
+                drawn_sizes = sorted(panel["size"].unique())
+                axis.set_xticks(drawn_sizes, [f"{size:,.0f}" for size in drawn_sizes])
+                axis.minorticks_off()
+            outside = {"loc": "center left", "bbox_to_anchor": (1, 0.5), "handlelength": 3}
+            legend(axis, list(lines.values()), [labels[metric] for metric in lines], **outside)
         return files_of(figure, "sensitivity")

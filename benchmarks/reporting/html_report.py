@@ -157,7 +157,7 @@ def _page(
         css=Markup(css),
         script=Markup(script),
         parts=parts,
-        printed_tables=read_text(finished.path_of("table.md")) if not parts else "",
+        printed_tables="" if parts else Markup(_page_of(read_text(finished.path_of("table.md")))),
         pictures=[] if parts else _pictures(finished),
         command=finished.command,
         comparison=_comparison(finished),
@@ -178,6 +178,22 @@ def _subject(finished: FinishedRun) -> str:
     return str(finished.run.get("measures", "results"))
 
 
+def _page_of(markdown: str) -> str:
+    """Return a run's `table.md` as HTML; its tables look and sort as those of the page, and titles are heads."""
+    from markdown_it import MarkdownIt
+
+    reader = MarkdownIt("commonmark", {"html": False}).enable("table")
+    tokens = reader.parse(markdown)
+    for opening, content, closing in zip(tokens, tokens[1:], tokens[2:], strict=False):
+        if opening.type == "table_open":
+            opening.attrSet("class", "data")
+        elif opening.type == "paragraph_open" and re.fullmatch(r"\*\*[^*]+\*\*", content.content):
+            opening.tag = closing.tag = "h3"
+    page = str(reader.renderer.render(tokens, reader.options, {}))
+    scrolls = '<div class="scroll" tabindex="0" role="region" aria-label="Numbers"><table'
+    return page.replace("<table", scrolls).replace("</table>", "</table></div>")
+
+
 def _pictures(finished: FinishedRun) -> list[tuple[str, str]]:
     """Return the name and the data address of each figure that a run drew itself."""
     names = [name for name in finished.files if name.endswith(".svg")]
@@ -190,11 +206,15 @@ def _lead(finished: FinishedRun) -> str:
     record = finished.run
     metrics = len(record.get("signatures", {}))
     when = str(record.get("started", ""))[:10]
-    lead = f"captau {finished.command}, {when}: {metrics} metric{'s' if metrics != 1 else ''}"
-    if finished.has_corpus_scores:
-        return f"{lead}."
-    datasets = len(record.get("data", {}))
-    return f"{lead}, {datasets} dataset{'s' if datasets != 1 else ''}."
+    counts = {"metric": metrics}
+    if not finished.has_corpus_scores:
+        counts["dataset"] = len(record.get("data", {}))
+    named = [f"{n} {noun}{'s' if n != 1 else ''}" for noun, n in counts.items() if n]
+    return (
+        f"captau {finished.command}, {when}: {', '.join(named)}."
+        if named
+        else f"captau {finished.command}, {when}."
+    )
 
 
 def _captions_lead(embedded: Embedded | None, *, is_score: bool) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import csv
 import hashlib
+import html
 import importlib.util
 import json
 import re
@@ -22,7 +23,7 @@ from PIL import Image
 import captau
 from captau.benchmarks.reporting import figure_files as figures
 from captau.benchmarks.reporting.caption_browser import STEPS, UNDEFINED, percentiles, script_json
-from captau.benchmarks.reporting.html_report import build
+from captau.benchmarks.reporting.html_report import _page_of, build
 from captau.benchmarks.reporting.overview import Overview
 from captau.benchmarks.reporting.run_parts import run_datasets
 from captau.benchmarks.runs.finished_run import read_run
@@ -324,6 +325,32 @@ def test_a_run_without_items_has_a_page_without_captions(copy):
     assert "keeps no items and ratings" in text
     assert "CIDEr" in text
     assert 'id="data"' not in text
+
+
+def test_a_run_of_another_command_has_its_tables(tmp_path):
+    """Rows and cells are those of `table.md`, heads its titles, and what looks like HTML is text."""
+    folder = tmp_path / "run"
+    words = ["metrics=rouge_1", "statistics.replicates=20", f"output_dir={folder}"]
+    assert run_captau("rank", *words) == 0
+    page = build(folder).content.decode()
+    printed = (folder / "table.md").read_text(encoding="utf-8")
+    rows = [line[2:-1].split(" | ") for line in printed.splitlines() if line.startswith("| ")]
+    cells = [
+        [html.unescape(cell) for cell in re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row)]
+        for row in re.findall(r"<tr>(.*?)</tr>", page.split('id="tables"')[1], re.S)
+    ]
+    assert [[cell.strip() for cell in row] for row in rows] == cells[: len(rows)]
+    titles = re.findall(r"^\*\*(.*)\*\*$", printed, re.M)
+    assert titles
+    assert titles == [html.unescape(t) for t in re.findall(r"<h3>(.*?)</h3>", page)]
+    assert "|:--" not in page
+
+
+def test_a_table_of_a_run_cannot_bring_html():
+    page = _page_of("**a <b>**\n\n| <script>x</script> | b |\n|:--|--:|\n| <img src=x> | 1 |\n")
+    assert "<script" not in page
+    assert "<img" not in page
+    assert "&lt;img src=x&gt;" in page
 
 
 def test_faults(demo, copy, tmp_path, capsys, monkeypatch):
