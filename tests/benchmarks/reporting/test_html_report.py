@@ -342,7 +342,9 @@ def test_a_run_of_another_command_has_its_tables(tmp_path):
     assert [[cell.strip() for cell in row] for row in rows] == cells[: len(rows)]
     titles = re.findall(r"^\*\*(.*)\*\*$", printed, re.M)
     assert titles
-    assert titles == [html.unescape(t) for t in re.findall(r"<h3>(.*?)</h3>", page)]
+    assert titles == [
+        html.unescape(t) for t in re.findall(r"<h3><strong>(.*?)</strong></h3>", page)
+    ]
     assert "|:--" not in page
 
 
