@@ -339,6 +339,11 @@ def read_run(folder: str | Path, needs: str = "", *, checks_numbers: bool = True
     command = run.get("command") if isinstance(run, dict) else None
     if not isinstance(command, str):
         raise InputError(f"{record} names no command; it is not captau's")
+    if command == "collect export":
+        raise InputError(
+            f"{folder} holds a study's answers, and nothing that was computed of them: captau agree dataset=file "
+            f"file.path={folder / 'ratings.csv'} computes it, and captau report makes a page of that run"
+        )
     if run.get("format") != FORMAT:
         versions = run.get("versions")
         version = versions.get("captau") if isinstance(versions, dict) else "another version"

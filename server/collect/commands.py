@@ -54,6 +54,11 @@ def export(options: ExportOptions) -> None:
     for name, content in files.items():
         print(f"{name}: {len(content):,} bytes")
     print(f"\nwritten to {folder.path}")
+    if "ratings.csv" in files:
+        path = folder.path / "ratings.csv"
+        print(
+            f"captau agree dataset=file file.path={path} measures the raters, and captau report shows it"
+        )
 
 
 def stability(options: StabilityOptions) -> None:

@@ -173,6 +173,12 @@ def change_record(folder, path, change):
     (folder / "run.json").write_text(json.dumps(record))
 
 
+def test_a_study_s_answers_are_no_run(copy):
+    (copy / "run.json").write_text(json.dumps({"command": "collect export", "answers": 480}))
+    with says(str(copy), "captau agree dataset=file", f"file.path={copy / 'ratings.csv'}"):
+        read_run(copy)
+
+
 def test_another_form(copy):
     record = json.loads((copy / "run.json").read_text())
     (copy / "run.json").write_text(json.dumps(record | {"format": 0}))
