@@ -28,7 +28,7 @@ types: $(VENV)/.dev
 	$(BIN)/basedpyright
 
 # Into build/site, of pages that open from disk.
-docs: $(VENV)/.dev
+docs: $(VENV)/.docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 lint: $(VENV)/.test
@@ -51,9 +51,13 @@ $(VENV)/.test: pyproject.toml
 	$(call install,.[test])
 	@touch $@ $(VENV)/.runtime
 
+$(VENV)/.docs: pyproject.toml
+	$(call install,.[docs])
+	@touch $@
+
 $(VENV)/.dev: pyproject.toml
 	$(call install,.[dev])
-	@touch $@ $(VENV)/.test $(VENV)/.runtime
+	@touch $@ $(VENV)/.docs $(VENV)/.test $(VENV)/.runtime
 
 define install
 	@if command -v uv >/dev/null 2>&1; then \

@@ -35,6 +35,7 @@ def generated() -> dict[str, str]:
         "index.md": home(),
         "quick_start.md": quick_start(),
         "contributing.md": at_root("CONTRIBUTING.md"),
+        "security.md": at_root("SECURITY.md"),
         "changelog.md": at_root("CHANGELOG.md"),
         "notebook.md": markdown_page(json.loads((DOCS / "quickstart.ipynb").read_text("utf-8"))),
         "python_reference.md": python_page(),

@@ -16,6 +16,8 @@ AT_ROOT = {
     "README.md": "index.md",
     "CONTRIBUTING.md": "contributing.md",
     "CHANGELOG.md": "changelog.md",
+    "SECURITY.md": "security.md",
+    "docs/quickstart.ipynb": "notebook.md",
 }
 
 
@@ -100,7 +102,7 @@ def relink(text: str, name: str) -> str:
             label = title_of(ROOT / path)
         return f"[{label}]({page}{anchor})"
 
-    return re.sub(r"\[([^\]\n]+)\]\((?!\w+:)([^)#\s]+\.md)(#[^)\s]*)?\)", link, text)
+    return re.sub(r"\[([^\]]+)\]\((?!\w+:)([^)#\s]+\.(?:md|ipynb))(#[^)\s]*)?\)", link, text)
 
 
 def title_of(path: Path) -> str:
