@@ -6,6 +6,7 @@ import dataclasses
 import re
 import sys
 import typing
+from contextlib import suppress
 from functools import cache
 from typing import Any
 
@@ -15,7 +16,7 @@ from captau.benchmarks.scoring.catalog import METRIC_KINDS, bibliography, read_c
 from captau.conf import group
 from captau.datasets.errors import InputError
 from captau.metrics import registry as metrics
-from captau.metrics.base import Metric
+from captau.metrics.base import Metric, UnavailableError
 
 #: What the kinds of metrics are called.
 TITLES = {
@@ -229,14 +230,15 @@ def parameters(cls: type[Any], fields: list[Any], said: dict[str, str]) -> str:
 def signature(name: str) -> str:
     """The default's signature, where it is the same on every machine."""
     one = default_of_metric(name)
-    if one is None or not is_text(name) or one.programs:
-        return (
-            "The signature has all parameters, with digests of weights and files, and the versions of the packages "
-            "that compute the metric. Every run records it in `run.json`."
-        )
+    with suppress(UnavailableError):  # of a program that is not on this machine
+        if one is not None and is_text(name) and not one.programs:
+            return (
+                "Every run records it in `run.json`. With the defaults, and the versions that built this page:\n\n"
+                + code(one.signature)
+            )
     return (
-        "Every run records it in `run.json`. With the defaults, and the versions that built this page:\n\n"
-        + code(one.signature)
+        "The signature has all parameters, with digests of weights and files, and the versions of the packages "
+        "that compute the metric. Every run records it in `run.json`."
     )
 
 
