@@ -22,7 +22,7 @@ from absl import logging as absl_logging
 from hypothesis import settings
 
 from captau.benchmarks.cli.main import main
-from captau.metrics import progress
+from captau.metrics import progress, registry
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -126,6 +126,15 @@ def captau(capfd: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytes
         return status, *capfd.readouterr()
 
     return run
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _forget_registered_metrics() -> Iterator[None]:
+    """Forget what tests of a module register, which tests of lists of metrics would meet."""
+    before = set(registry._METRICS)
+    yield
+    for name in registry._METRICS.keys() - before - registry._own_modules().keys():
+        del registry._METRICS[name]
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -33,7 +33,6 @@ from captau.benchmarks.cli.main import main
 from captau.benchmarks.cli.registry import COMMANDS
 from captau.datasets import registry as datasets
 from captau.datasets.sources import umic_lmdb
-from captau.metrics import registry
 
 pytestmark = pytest.mark.docs
 
@@ -529,10 +528,7 @@ def scratch(tmp_path, data, tiny, monkeypatch) -> Iterator[Scratch]:
 
 
 @pytest.mark.parametrize("page", [p for p in PAGES if steps_of(p)], ids=lambda p: p.name)
-def test_what_a_page_tells_to_do(page, scratch, seen, capsys, monkeypatch):
-    monkeypatch.setattr(
-        registry, "_METRICS", dict(registry._METRICS)
-    )  # a page may register its own
+def test_what_a_page_tells_to_do(page, scratch, seen, capsys):
     namespace: dict[str, Any] = dict(NAMES.get(page.name, {}))
     for kind, content in steps_of(page):
         try:
