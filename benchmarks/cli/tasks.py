@@ -225,33 +225,44 @@ def check_baseline(_: Command, options: Any) -> int:
 def print_table(_: Command, options: Any) -> int:
     """Run `captau table`; the status is 1 where a job of a sweep is not done."""
     from ..options.finished_runs import SweepTableOptions
+    from ..reporting.drawn_table import draw_table
     from ..reporting.joined_table import join, written_table
-    from ..reporting.printed_table import LAYOUTS, TableChoices, appendix
+    from ..reporting.printed_table import LAYOUTS, appendix
+    from ..reporting.table_rows import TableChoices
     from ..runs.finished_run import read_runs
     from ..sweeps.gather import run
 
-    if not isinstance(options, SweepTableOptions):
-        runs = read_runs(options.runs)
-        choices = TableChoices(
-            *(options.intervals, options.published, options.coefficients, options.dimensions),
-            *(options.rows, options.sort, options.names, options.own, options.notes_below),
-            *(options.title, options.label),
-        )
-        if not (runs[0].has_correlations or runs[0].has_corpus_scores):
-            has_appendix = options.appendix is not None
-            text = written_table(runs, choices, options.style, has_appendix=has_appendix)
-            _print_or_write(text, options.output)
-            return 0
-        _print_or_write(LAYOUTS[options.style](join(runs, choices)), options.output)
-        if options.appendix is not None:
-            table = join(runs, replace(choices, notes="full"))
-            is_latex = options.appendix.suffix == ".tex"
-            _print_or_write(appendix(table, is_latex=is_latex), options.appendix)
+    style = options.style or "markdown"
+    is_drawn = options.style is None and options.output is None and sys.stdout.isatty()
+    if isinstance(options, SweepTableOptions):
+        gathered = run(options)
+        if is_drawn:
+            show_tables([gathered.drawn])
+        else:
+            _print_or_write(gathered.render(style), options.output)
+        _print_faults([*gathered.unfinished, *gathered.remedy])
+        return 1 if gathered.unfinished else 0
+    runs = read_runs(options.runs)
+    choices = TableChoices(
+        *(options.intervals or "", options.published, options.coefficients, options.dimensions),
+        *(options.rows, options.sort, options.names, options.own, options.notes_below),
+        *(options.title, options.label),
+    )
+    if not (runs[0].has_correlations or runs[0].has_corpus_scores):
+        has_appendix = options.appendix is not None
+        text = written_table(runs, choices, style, has_appendix=has_appendix)
+        _print_or_write(text, options.output)
         return 0
-    gathered = run(options)
-    _print_or_write(gathered.render(options.style), options.output)
-    _print_faults([*gathered.unfinished, *gathered.remedy])
-    return 1 if gathered.unfinished else 0
+    table = join(runs, choices)
+    if is_drawn:
+        show_tables([draw_table(table)])
+    else:
+        _print_or_write(LAYOUTS[style](table), options.output)
+    if options.appendix is not None:
+        table = join(runs, replace(choices, notes="full"))
+        is_latex = options.appendix.suffix == ".tex"
+        _print_or_write(appendix(table, is_latex=is_latex), options.appendix)
+    return 0
 
 
 def print_citations(_: Command, options: Any) -> None:

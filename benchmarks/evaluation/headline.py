@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from ..statistics.coefficients.coefficient import find_coefficient
 from ..statistics.preferences import MEAN_DIMENSION
 
-#: What `captau table coefficients=` takes for each dataset's headline.
-HEADLINE = "headline"
+#: What `captau table coefficients=` takes for each dataset's headline, and for all coefficients of the protocols.
+HEADLINE, ALL = "headline", "all"
 
 
 def find_headline(

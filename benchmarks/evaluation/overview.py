@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from ...datasets import registry
 from ...datasets.reading.source_files import identify_image
+from ..runs.finished_run import FinishedRun
 from ..runs.progress_bar import StepProgress
 from ..runs.results import OVERVIEW_COLUMNS
 from ..runs.tables import ResultTable, format_coefficient
@@ -70,6 +72,22 @@ class OverviewColumn:
             {**undefined, **missing},
         )
 
+    @classmethod
+    def of_rows(cls, rows: Sequence[Mapping[str, Any]], run: FinishedRun) -> OverviewColumn:
+        """Make the column of a dataset's rows in a run's `overview.csv`."""
+        name = rows[0]["dataset"]
+        data: Mapping[str, Any] = run.run["data"].get(name, {})
+        title = registry.card(name).title if not data and name in registry.names() else name
+        return cls(
+            name,
+            data.get("title", title),
+            rows[0]["dimension"],
+            rows[0]["coefficient"],
+            {row["metric"]: row for row in rows},
+            {row["metric"]: int(row["rank"]) for row in rows if not math.isnan(row["rank"])},
+            {row["metric"]: row["note"] for row in rows if math.isnan(row["value"])},
+        )
+
     def value(self, metric: str) -> float:
         """Return a metric's headline; NaN where there is none."""
         return float(self.rows.get(metric, {}).get("value", math.nan))
@@ -109,11 +127,7 @@ def compute_joint_mean(
         options: the kind of intervals and ranks.
         progress: advanced by each block of replicates and pair of metrics.
     """
-    on_one_scale = {
-        c.dataset: c for c in columns if find_coefficient(c.coefficient).chance is not None
-    }
-    values = {d: {m: c.value(m) for m in metrics} for d, c in on_one_scale.items()}
-    names, common = find_common_metrics(values)
+    names, common = _find_common(columns, metrics)
     if len(names) < 2:
         reason = "There is no mean: fewer than two datasets with coefficients on one scale have all listed metrics."
         return JointMean(reason=reason)
@@ -136,6 +150,14 @@ def compute_joint_mean(
         {metric: interval for (metric, *_), interval in uncertainty.intervals.items()},
         {metric: rank for (metric, *_), rank in ranks.items()},
     )
+
+
+def _find_common(
+    columns: Sequence[OverviewColumn], metrics: Sequence[str]
+) -> tuple[list[str], list[str]]:
+    """Return the datasets of the mean, and the metrics that all of them have."""
+    on_one_scale = [c for c in columns if find_coefficient(c.coefficient).chance is not None]
+    return find_common_metrics({c.dataset: {m: c.value(m) for m in metrics} for c in on_one_scale})
 
 
 def _joint_part(measured: MeasuredDataset) -> JointPart:
@@ -181,6 +203,36 @@ class DatasetsOverview:
     statistics: StatisticsOptions
     absent: Sequence[str] = ()
 
+    @classmethod
+    def of_run(cls, run: FinishedRun) -> DatasetsOverview | None:
+        """Read the overview of a finished run; None where the run wrote none."""
+        if not run.has_file("overview.csv"):
+            return None
+        styles = {spec: MetricStyle(**style) for spec, style in run.run["metrics"].items()}
+        records: Any = run.overview.to_dict("records")
+        rows = [row for row in records if row["coefficient"] != MEAN]
+        blocks = [[r for r in rows if r["dataset"] == d] for d in {r["dataset"]: 0 for r in rows}]
+        columns = [OverviewColumn.of_rows(block, run) for block in blocks]
+        means = {
+            row["metric"]: row
+            for row in records
+            if row["coefficient"] == MEAN and not math.isnan(row["value"])
+        }
+        joint = JointMean(
+            _find_common(columns, list(styles))[0] if means else (),
+            {metric: row["value"] for metric, row in means.items()},
+            {
+                metric: Interval(low=row["ci_low"], high=row["ci_high"])
+                for metric, row in means.items()
+                if not math.isnan(row["ci_low"])
+            },
+            {m: int(row["rank"]) for m, row in means.items() if not math.isnan(row["rank"])},
+            "" if means else records[-1]["note"],
+        )
+        config = run.run["config"]
+        statistics = StatisticsOptions(**config.get("statistics") or {})
+        return cls(columns, joint, styles, statistics, config.get("absent", ()))
+
     @property
     def metrics(self) -> list[str]:
         """The metrics from the best to the worst, by the mean, or else by the first dataset."""
@@ -220,13 +272,14 @@ class DatasetsOverview:
                     "ci_low": interval.low,
                     "ci_high": interval.high,
                     "rank": self.joint.ranks.get(metric),
-                    "note": interval.note or self._mean_note(),
+                    "note": interval.note or self.mean_note(),
                 }
             )
         frame = pd.DataFrame(rows, columns=pd.Index(OVERVIEW_COLUMNS))
         return frame.astype({"rank": "Int64"})
 
-    def _mean_note(self) -> str:
+    def mean_note(self) -> str:
+        """Say over which datasets the mean is, or why there is none."""
         if self.joint.reason:
             return self.joint.reason
         titles = [c.title for c in self.columns if c.dataset in self.joint.datasets]
@@ -290,7 +343,7 @@ class DatasetsOverview:
         return metric_verdict(standings, _LIKE, head=MEAN)
 
     def _notes(self) -> list[str]:
-        notes = ["Coefficients ×100.", self._mean_note()]
+        notes = ["Coefficients ×100.", self.mean_note()]
         if self.joint.intervals:
             notes.append(
                 f"±: half the width of the {interval_words(self.statistics)}, an image drawn once for all datasets."

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import StrEnum
+from functools import cache
 from importlib import resources
 from math import log10
 from typing import Any
@@ -255,6 +256,34 @@ def select_numbers(
     return [
         number for by_place in fitting.values() for number in min(by_place.values(), key=distance)
     ]
+
+
+def rank_number(number: PublishedNumber, own_protocol: Protocol) -> tuple[bool, bool, int, str]:
+    """Return the place of a number among those of one metric and column, the least first.
+
+    One that is printed under the table's own protocol comes first, then one under the dataset's usual protocol, then the
+    nearest; of equal ones the earliest paper's.
+    """
+    is_known = number.dataset in dataset_names()
+    usual = usual_protocol(number.dataset) if is_known else PLAIN_PROTOCOL
+    from_usual = differences(number, Protocol.resolve(number.dataset, usual, {}))
+    from_own = differences(number, own_protocol)
+    year = short_citation(number.paper).rpartition(" ")[2]
+    return bool(from_own), bool(from_usual), len(from_own), year
+
+
+def differences(number: PublishedNumber, own_protocol: Protocol) -> list[str]:
+    """Describe in what a number's protocol, and its whole table, are unlike captau's."""
+    caveats = [number.caveat] if number.caveat else []
+    return [*protocol_differences(number.protocol, own_protocol), *caveats]
+
+
+@cache
+def read_metric_names() -> dict[str, str]:
+    """Return one name for each name by which papers print a metric, from `results/published/metrics.csv`."""
+    file = resources.files("captau.results") / "published" / "metrics.csv"
+    rows = csv.DictReader(io.StringIO(file.read_text(encoding="utf-8")))
+    return {name: row["metric"] for row in rows for name in (row["printed_as"] or "").split("|")}
 
 
 def is_comparable(printed_revision: str, revision: str) -> bool:

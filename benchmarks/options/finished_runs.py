@@ -47,7 +47,7 @@ class SweepTableOptions(Options):
 
     headings: ClassVar[Mapping[str, str]] = {"sweep": "Options of sweeps (docs/clusters.md)"}
 
-    style: str = part(lambda composed: composed["style"], default="markdown")
+    style: str | None = part(lambda composed: composed["style"], default=None)
     output: Path | None = part(lambda composed: path_of(composed["output"]), default=None)
     sweep: Path = option(
         None,
@@ -69,9 +69,10 @@ class TableOptions(Options):
 
     examples: ClassVar[str] = """
 captau bench dataset=flickr8k_expert output_dir=mine
-captau table run=mine                                  Markdown, onto the terminal
+captau table run=mine                                  one value a dataset, onto the terminal
+captau table run=mine coefficients=all                 every coefficient of the protocols
 captau table run=mine style=latex output=table.tex
-captau table run=mine published=all coefficients=tau_c     everybody's numbers and mine
+captau table run=mine published=all                    everybody's numbers and mine
 captau table run=mine,older intervals=plusminus
 captau table run=mine rows=cider,rouge_1,ceilings names={cider:CIDEr-D} sort=tau_c
 captau table run=mine style=latex output=table.tex appendix=appendix.tex
@@ -81,23 +82,26 @@ captau table sweep=sweep rerun=true                    run a sweep's failed jobs
     variants: ClassVar[tuple[type[Options], ...]] = (SweepTableOptions,)
 
     runs: tuple[Path, ...] = runs_option(f"{_RUNS}one {_STUDIES}")
-    style: str = option("markdown", "markdown, latex, html, csv, json", check=one_of(STYLES))
-    intervals: str = option(
-        "subscript",
-        "subscript (both ends), plusminus (half the width), none",
-        type=str | None,
-        read=lambda value, _: str(value or "none"),
+    style: str | None = option(
+        None,
+        "markdown, latex, html, csv, json (default: a drawn table on a terminal, Markdown elsewhere)",
+        check=one_of(STYLES),
+    )
+    intervals: str | None = option(
+        None,
+        "subscript (both ends), plusminus (half the width), none (default: subscript, but none beside several datasets)",
         check=one_of(INTERVALS, "value of intervals"),
     )
     published: tuple[str, ...] = option(
         None,
-        "papers whose numbers stand beside yours; only those of the same datasets and coefficients",
+        "papers whose numbers stand beside yours; only those of the same datasets and coefficients, one a metric and column",
         read=_papers_of,
         takes="all|A,B",
     )
     coefficients: tuple[str, ...] = option(
         None,
-        "only these columns, in this order (default: those of the protocols), or headline, one a dataset; of runs of score, these metrics",
+        "only these columns, in this order, or headline (the default: one a dataset, and the mean) or all (those of the "
+        "protocols; the default of reproduce); of runs of score, these metrics",
         takes="A,B",
         read=words_of,
     )
@@ -116,7 +120,7 @@ captau table sweep=sweep rerun=true                    run a sweep's failed jobs
     sort: tuple[str, ...] = option(
         None,
         "the column that sorts rows within groups, best first; a coefficient, dataset or "
-        "dimension, or several that together name one column",
+        "dimension, or several that together name one column (default: the mean, or else the first column)",
         takes="NAME|A,B",
         read=words_of,
     )

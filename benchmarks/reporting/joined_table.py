@@ -17,40 +17,39 @@ import pandas as pd
 
 from ...datasets.errors import InputError, unknown
 from ...datasets.reading.json_files import read_text
-from ..evaluation.headline import HEADLINE, find_headline
+from ..evaluation.headline import ALL, HEADLINE, find_headline
 from ..evaluation.judged_pairs import FLOOR_NOTES
-from ..evaluation.published_numbers import (
-    COMPARED_CHOICES,
-    describe_choice,
-)
-from ..evaluation.wording import interval_words, level_notes, rank_words
+from ..evaluation.overview import MEAN
+from ..evaluation.published_numbers import COMPARED_CHOICES, describe_choice
+from ..evaluation.wording import interval_words, level_notes, number_word, rank_words
 from ..runs.finished_run import FinishedRun
 from ..runs.tables import MISSING
 from ..scoring.catalog import METRIC_KINDS
+from ..scoring.corpus_scores import PLAIN_PROTOCOL
 from ..scoring.protocol import Protocol
 from ..statistics.coefficients.coefficient import are_of_preferences, find_coefficient
 from .named_run import ColumnKey, NamedRun, describe_statistics, name_runs, shorten_hashes
 from .printed_table import (
-    USUAL_CHOICES,
     CoefficientColumn,
     JoinedTable,
     PrintedNumber,
     RowGroup,
-    TableChoices,
     TableRow,
 )
 from .systems_table import join_systems
 from .table_rows import (
+    USUAL_CHOICES,
     RowDraft,
-    agreement_notes,
+    TableChoices,
+    add_published_rows,
     choose_rows,
     computed_rows,
-    fold_published_rows,
     name_rows,
-    published_rows,
-    refusal_notes,
     sort_rows,
 )
+
+#: The name of a protocol in which nothing is changed.
+_USUAL_PROTOCOL = Protocol.__dataclass_fields__["name"].default
 
 
 def written_table(
@@ -84,23 +83,35 @@ def join(runs: Sequence[FinishedRun], choices: TableChoices = USUAL_CHOICES) -> 
     if runs[0].has_corpus_scores:
         return join_systems(runs, choices)
     sources = name_runs(runs)
+    # The tables of a paper have the columns that it prints, and its order.
+    is_paper = runs[0].command == "reproduce"
+    choices = replace(
+        choices, coefficients=choices.coefficients or (ALL if is_paper else HEADLINE,)
+    )
     columns = _columns(sources, choices)
+    is_survey = choices.coefficients == (HEADLINE,) and len({k[0] for k in columns} - {MEAN}) > 1
+    # Beside several datasets, numbers alone fill the text's width.
+    intervals = choices.intervals or ("none" if is_survey else "subscript")
+    choices = replace(choices, intervals=intervals)
     has_details = choices.notes == "full"
-    drafts = computed_rows(sources, columns, choices.intervals)
-    drafts += published_rows(columns, drafts, choices.published, has_remarks=has_details)
-    drafts, equal_by_source = fold_published_rows(drafts)
-    drafts = choose_rows(drafts, choices.rows)
+    computed = computed_rows(sources, columns, intervals)
+    published = add_published_rows(columns, computed, choices.published, has_remarks=has_details)
+    drafts = choose_rows([*computed, *published.rows], choices.rows)
+    if is_survey and not choices.rows:
+        drafts = [draft for draft in drafts if draft.kind not in ("floors", "ceilings")]
     has_dropped_clusters = _without_clusters(columns, drafts)
     for key, column in columns.items():
         _emphasise(key, drafts)
         for draft in drafts:
-            if draft.kind in METRIC_KINDS and not draft.source and key not in draft.cells:
+            is_gap = key not in draft.cells and key[0] != MEAN
+            if draft.kind in METRIC_KINDS and not draft.source and is_gap:
                 draft.cells[key] = PrintedNumber(MISSING, math.nan)
                 draft.texts[key] = [f"not computed on {column.over}"]
-    drafts = sort_rows(drafts, columns, choices.sort)
+    if choices.sort or not (choices.rows or is_paper):
+        drafts = sort_rows(drafts, columns, choices.sort)
     name_rows(drafts, choices.names, choices.own)
-    notes = _notes(sources, columns, drafts, choices)
-    notes += agreement_notes(equal_by_source, drafts)
+    notes = _notes(sources, columns, drafts, choices, is_survey=is_survey)
+    notes += published.notes(drafts, has_details=has_details)
     if has_dropped_clusters:
         notes.append("No clusters where the metrics of several runs meet: each run ranked its own.")
     if has_details:
@@ -115,9 +126,11 @@ def join(runs: Sequence[FinishedRun], choices: TableChoices = USUAL_CHOICES) -> 
     for kind in dict.fromkeys(d.kind for d in drafts):
         rows = [_row(d, columns, letters) for d in drafts if d.kind == kind]
         groups.append(RowGroup(kind, tuple(rows)))
-    titles = dict.fromkeys(column.over for column in columns.values())
+    titles = list(dict.fromkeys(column.over for column in columns.values() if column.over))
+    many = f" on {number_word(len(titles))} datasets"
+    over = many if len(titles) > 3 else f": {', '.join(titles)}"
     return JoinedTable(
-        choices.title or f"Agreement of metrics with people: {', '.join(titles)}",
+        choices.title or f"Agreement of metrics with people{over}",
         choices.label or "",
         tuple(columns.values()),
         tuple(groups),
@@ -126,7 +139,7 @@ def join(runs: Sequence[FinishedRun], choices: TableChoices = USUAL_CHOICES) -> 
         tuple(
             (d.label, shorten_hashes(d.signature)) for d in drafts if d.signature and has_details
         ),
-        choices.intervals,
+        intervals,
         has_legend=choices.notes != "none",
     )
 
@@ -153,7 +166,7 @@ def _letter(index: int) -> str:
 def _columns(
     sources: Sequence[NamedRun], choices: TableChoices
 ) -> dict[ColumnKey, CoefficientColumn]:
-    """The columns in the runs' order, those of a dataset under one protocol side by side.
+    """The columns in the runs' order, those of a dataset under one protocol side by side, and the mean last.
 
     Raises:
         InputError: where there are none, or one that was asked for is not there.
@@ -169,9 +182,11 @@ def _columns(
     blocks = list(dict.fromkeys(key[:2] for key in sources_by_key))
     keys = list(sources_by_key)
     coefficients = choices.coefficients
+    has_mean = coefficients == (HEADLINE,) and not choices.dimensions
     if coefficients == (HEADLINE,):
-        keys, coefficients = _headlines(sources_by_key), ()
-    elif not coefficients:
+        keys, coefficients = _headlines(sources_by_key, choices.dimensions), ()
+    elif coefficients == (ALL,):
+        coefficients = ()
         keys = [key for key in keys if key[3] in sources_by_key[key][1].coefficients]
     for index, option, chosen_names in (
         (2, "dimension", choices.dimensions),
@@ -208,6 +223,10 @@ def _columns(
             prefix + style.symbol,
             prefix + style.latex,
         )
+    means = dict.fromkeys(key for source in sources for key, _ in source.mean_rows)
+    if has_mean and len(means) == 1:
+        (key,) = means
+        columns[key] = CoefficientColumn(MEAN, "", MEAN, PLAIN_PROTOCOL, "", "", MEAN, MEAN)
     return columns
 
 
@@ -226,15 +245,19 @@ def _describe_dataset(
     )
 
 
-def _headlines(sources_by_key: Mapping[ColumnKey, tuple[NamedRun, Protocol]]) -> list[ColumnKey]:
-    """Return the column of each dataset's headline."""
+def _headlines(
+    sources_by_key: Mapping[ColumnKey, tuple[NamedRun, Protocol]], dimensions: Sequence[str]
+) -> list[ColumnKey]:
+    """Return the column of each dataset's headline; its coefficient on the dimensions, where these are named."""
     keys: list[ColumnKey] = []
     for block in dict.fromkeys(key[:2] for key in sources_by_key):
         of_block = [key for key in sources_by_key if key[:2] == block]
         source, protocol = sources_by_key[of_block[0]]
         quoted = source.run.run["data"][block[0]].get("headline", "")
         columns = ((key[2], key[3]) for key in of_block)
-        keys.append((*block, *find_headline(columns, protocol.coefficients, quoted)))
+        dimension, coefficient = find_headline(columns, protocol.coefficients, quoted)
+        on = dimensions or (dimension,)
+        keys += [key for key in of_block if key[2] in on and key[3] == coefficient]
     return keys
 
 
@@ -284,10 +307,13 @@ def _notes(
     columns: Mapping[ColumnKey, CoefficientColumn],
     drafts: Sequence[RowDraft],
     choices: TableChoices,
+    *,
+    is_survey: bool,
 ) -> list[str]:
     """List the notes below the table, except footnotes, signatures and the meaning of bold.
 
-    Brief ones say how to read the numbers; full ones also what metrics and rows are, and where numbers are from.
+    Brief ones say how to read the numbers; full ones also what metrics and rows are, and where numbers are from. A survey
+    has a headline of several datasets.
     """
     has_details = choices.notes == "full"
     specs = {draft.spec for draft in drafts}
@@ -300,7 +326,10 @@ def _notes(
             "SYNTHETIC data: it only shows that captau works, and says nothing about real metrics.",
         )
     if any(c.low for c in cells):
-        meanings = {"subscript": "Subscripts: the", "plusminus": "±: half the width of the"}
+        meanings = {
+            "subscript": "Pairs of numbers: the ends of the",
+            "plusminus": "±: half the width of the",
+        }
         notes += [
             f"{meanings[choices.intervals]} {w}."
             for w in describe_statistics(sources, interval_words)
@@ -311,7 +340,9 @@ def _notes(
         ]
     for source in sources:
         rows = [(k, row) for k, row in source.rows if k in columns and row["metric"] in specs]
-        notes += _on_data(source, rows, columns)
+        notes += _on_data(source, rows, columns, is_short=is_survey and not has_details)
+        if source.overview is not None and any(key[0] == MEAN for key in columns):
+            notes.append(source.overview.mean_note())
         if not has_details:
             continue
         notes += [source.styles[row["metric"]].note for _, row in rows]
@@ -321,15 +352,6 @@ def _notes(
             for _, row in rows
             if row["metric"] in below and not math.isnan(row["value"])
         ]
-    if choices.published and has_details:
-        citations = dict.fromkeys(d.source for d in drafts if d.source)
-        notes.append(
-            f"Published numbers stand as they are printed: {', '.join(citations)}."
-            if citations
-            else "No published number is of these datasets and coefficients."
-        )
-    if choices.published:
-        notes += refusal_notes(columns, choices.published)
     return [note for note in dict.fromkeys(notes) if note]
 
 
@@ -337,9 +359,15 @@ def _on_data(
     source: NamedRun,
     rows: Sequence[tuple[ColumnKey, dict[str, Any]]],
     columns: Mapping[ColumnKey, CoefficientColumn],
+    *,
+    is_short: bool,
 ) -> list[str]:
-    """Describe each dataset under each protocol: its revision, its sizes, and every choice."""
+    """Describe each dataset under each protocol: its revision, its sizes, and every choice.
+
+    Where it shall be short, those under their usual protocols have their number of items alone.
+    """
     notes: list[str] = []
+    short: list[str] = []
     labels = {spec: style.label for spec, style in source.styles.items()}
     for block in dict.fromkeys(key[:2] for key, _ in rows):
         same = pd.DataFrame([row for key, row in rows if key[:2] == block])
@@ -350,10 +378,16 @@ def _on_data(
         )
         n_images = source.run.run.get("n_images", {}).get(column.dataset)
         images = f" of {n_images:,} images" if n_images else ""
-        notes.append(
-            f"{column.over}, revision {data['revision'][:12]}: {same['n_items'].max():,} items{images}, "
-            f"{same['n_ratings'].max():,} {unit}; protocol {protocol.name}: {protocol.describe()}."
-        )
+        n_items = f"{same['n_items'].max():,}"
+        if is_short and protocol.name == _USUAL_PROTOCOL:
+            short.append(f"{column.over} {n_items}")
+        else:
+            notes.append(
+                f"{column.over}, revision {data['revision'][:12]}: {n_items} items{images}, "
+                f"{same['n_ratings'].max():,} {unit}; protocol {protocol.name}: {protocol.describe()}."
+            )
         ours = same[~same["metric"].isin([*source.below["floors"], *source.below["ceilings"]])]
         notes += level_notes(ours, labels, protocol)
+    if short:
+        notes.insert(0, f"Items, each dataset under its usual protocol: {', '.join(short)}.")
     return notes

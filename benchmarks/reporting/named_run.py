@@ -10,6 +10,7 @@ from typing import Any
 
 from ...datasets.errors import InputError
 from ...metrics.registry import metric
+from ..evaluation.overview import MEAN, DatasetsOverview
 from ..evaluation.published_numbers import (
     COMPARED_CHOICES,
 )
@@ -17,6 +18,7 @@ from ..runs.finished_run import FinishedRun, check_same_data
 from ..scoring.catalog import MetricStyle, metric_style
 from ..scoring.protocol import Protocol
 from ..statistics.bootstrap import StatisticsOptions
+from ..statistics.joint_mean import JOINT_KEY
 
 #: Dataset, what of its protocol decides, dimension, coefficient.
 ColumnKey = tuple[str, tuple[Any, ...], str, str]
@@ -40,6 +42,21 @@ class NamedRun:
     def rows(self) -> list[tuple[ColumnKey, dict[str, Any]]]:
         records: Any = self.run.correlations.to_dict("records")
         return [(self._key(row), row) for row in records]
+
+    @cached_property
+    def overview(self) -> DatasetsOverview | None:
+        """The overview of several datasets; None where the run has none, or none with a mean."""
+        overview = DatasetsOverview.of_run(self.run)
+        return overview if overview is not None and overview.joint.values else None
+
+    @cached_property
+    def mean_rows(self) -> list[tuple[ColumnKey, dict[str, Any]]]:
+        """The joint means, whose coefficient is the one as which they are printed."""
+        if self.overview is None:
+            return []
+        key = MEAN, tuple(self.overview.joint.datasets), "", MEAN
+        rows: Any = self.run.overview.to_dict("records")
+        return [(key, {**row, "coefficient": JOINT_KEY[1]}) for row in rows if _is_mean(row)]
 
     def _key(self, row: Mapping[str, Any]) -> ColumnKey:
         decides = tuple(getattr(self.protocol(row), name) for name in COMPARED_CHOICES)
@@ -79,7 +96,13 @@ class NamedRun:
             return {}
         names = ["dataset", "dimension", "coefficient", "metric", "rank"]
         rows: Any = self.run.ranks[names].itertuples(index=False, name=None)
-        return {tuple(key): int(rank) for *key, rank in rows}
+        ranks: dict[tuple[str, str, str, str], int] = {tuple(k): int(r) for *k, r in rows}
+        joint = {} if self.overview is None else self.overview.joint.ranks
+        return ranks | {(MEAN, "", MEAN, metric): rank for metric, rank in joint.items()}
+
+
+def _is_mean(row: Mapping[str, Any]) -> bool:
+    return row["coefficient"] == MEAN and row["value"] == row["value"]
 
 
 def name_runs(runs: Sequence[FinishedRun]) -> list[NamedRun]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from html import escape
 from itertools import accumulate, pairwise
 from typing import Any
@@ -18,6 +18,7 @@ from ..runs.tables import (
     latex_escape,
     latex_row,
     markdown_of,
+    split_head,
 )
 from ..scoring.catalog import METRIC_KINDS
 from ..scoring.protocol import Protocol
@@ -116,41 +117,6 @@ class RowGroup:
 
 
 @dataclass(frozen=True)
-class TableChoices:
-    """Choices of what a joined table shows of finished runs, and how.
-
-    Attributes:
-        intervals: `subscript` (both ends), `plusminus` (half the width) or `none`.
-        published: papers in `conf/paper/` whose numbers stand beside the runs'.
-        coefficients: only these columns, in this order; of runs of `score`, these metrics.
-        dimensions: only these dimensions, in this order.
-        rows: only these metrics, labels, groups or systems, in this order.
-        sort: the words that name the column by which rows are sorted.
-        names: labels by metric, label or system.
-        own: one's own metrics, labels, groups or systems, which are marked.
-        notes: `brief`, `full` or `none`.
-        title: the line above the table; None for the usual one.
-        label: LaTeX's; None for none.
-    """
-
-    intervals: str = "subscript"
-    published: tuple[str, ...] = ()
-    coefficients: tuple[str, ...] = ()
-    dimensions: tuple[str, ...] = ()
-    rows: tuple[str, ...] = ()
-    sort: tuple[str, ...] = ()
-    names: Mapping[str, str] = field(default_factory=dict[str, str])
-    own: tuple[str, ...] = ("given",)
-    notes: str = "brief"
-    title: str | None = None
-    label: str | None = None
-
-
-#: What a table shows where nobody says.
-USUAL_CHOICES = TableChoices()
-
-
-@dataclass(frozen=True)
 class JoinedTable:
     """The table that `captau table` prints.
 
@@ -221,8 +187,20 @@ def _legend(table: JoinedTable, printed: str) -> list[str]:
     return lines
 
 
-def _above(cell: PrintedNumber) -> list[str]:
+def signs_above(cell: PrintedNumber) -> list[str]:
+    """Return the rank and the footnotes' letters, which stand above the line."""
     return [*([str(cell.rank)] if cell.rank is not None else []), *cell.marks]
+
+
+#: Up to so many datasets with a column each have whole heads in LaTeX; those of more are folded to fit a column of text.
+_MOST_BESIDE = 3
+
+
+def _stack_head(column: CoefficientColumn) -> str:
+    """Return a column's head with each of its words on a line."""
+    words = [latex_escape(word) for word in split_head(column.over)] if column.over else []
+    lines = [*words, *re.split(r"(?<!\\) ", column.latex)]
+    return r"\begin{tabular}[b]{@{}c@{}}" + r" \\ ".join(lines) + r"\end{tabular}"
 
 
 def latex(table: JoinedTable) -> str:
@@ -235,13 +213,21 @@ def latex(table: JoinedTable) -> str:
     packages = ["booktabs", "graphicx", *(["xcolor"] if table.has_published_rows else [])]
     ends = list(accumulate((2 * n for _, n in table.spans), initial=1))
     lines: list[str] = []
-    if any(over for over, _ in table.spans):
+    heads = [column.latex for column in table.columns]
+    is_stacked = len(table.spans) == len(table.columns) > _MOST_BESIDE
+    if is_stacked:
+        heads = [_stack_head(column) for column in table.columns]
+    elif any(over for over, _ in table.spans):
         spans = [
             rf"\multicolumn{{{2 * n}}}{{c}}{{{latex_escape(over)}}}" for over, n in table.spans
         ]
-        rules = [rf"\cmidrule(lr){{{start + 1}-{end}}}" for start, end in pairwise(ends)]
+        rules = [
+            rf"\cmidrule(lr){{{start + 1}-{end}}}"
+            for (start, end), (over, _) in zip(pairwise(ends), table.spans, strict=True)
+            if over
+        ]
         lines += [latex_row(["", *spans]), "    " + " ".join(rules)]
-    heads = [rf"\multicolumn{{2}}{{c}}{{{column.latex}}}" for column in table.columns]
+    heads = [rf"\multicolumn{{2}}{{c}}{{{head}}}" for head in heads]
     lines.append(latex_row([table.corner, *heads]))
     for group in table.groups:
         heading = latex_escape(group.heading)
@@ -263,7 +249,8 @@ def latex(table: JoinedTable) -> str:
     if below := [rf"    {line}\par" for line in below if line]:
         begin = r"  \begin{minipage}{\linewidth}\scriptsize\raggedright"
         below = [r"  \par\smallskip", begin, *below, r"  \end{minipage}"]
-    columns = "l" + "r@{}l" * len(table.columns)
+    gap = r"@{\hspace{6pt}}" if is_stacked else ""
+    columns = "l" + f"{gap}r@{{}}l" * len(table.columns)
     text = booktabs_table(table.title, columns, lines, below, label=table.label, is_fitted=True)
     return "\n".join([*(rf"% \usepackage{{{name}}}" for name in packages), text]) + "\n"
 
@@ -298,7 +285,7 @@ def _latex_cell(cell: PrintedNumber, table: JoinedTable) -> list[str]:
     """A number, and what goes with it."""
     text = re.sub(r"^-(?=\d)", "$-$", cell.text.replace(MISSING, "--"))
     how = {"best": r"\textbf", "second": r"\underline"}.get(cell.emphasis)
-    above = ",".join(rf"\mathrm{{{word}}}" for word in _above(cell))
+    above = ",".join(rf"\mathrm{{{word}}}" for word in signs_above(cell))
     tail = f"$^{{{above}}}$" if above else ""
     if table.intervals == "subscript" and cell.low:
         tail += f"{{}}$_{{{cell.low},\\,{cell.high}}}$"
@@ -359,7 +346,7 @@ def _marked(cell: PrintedNumber | None, table: JoinedTable, signs: Mapping[str, 
     """A cell with HTML's signs, which Markdown takes as well."""
     if cell is None:
         return ""
-    above = ",".join(_above(cell))
+    above = ",".join(signs_above(cell))
     text = signs[cell.emphasis].format(cell.text)
     if table.intervals == "plusminus" and cell.reach:
         text += f" ± {cell.reach}"

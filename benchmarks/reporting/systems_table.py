@@ -21,11 +21,10 @@ from .printed_table import (
     JoinedTable,
     PrintedNumber,
     RowGroup,
-    TableChoices,
     TableRow,
 )
 from .run_parts import ScoredCaptions, scored_parts
-from .table_rows import OWN_MARK, check_labels
+from .table_rows import OWN_MARK, TableChoices, check_labels
 
 #: The digest of images and references, the metric and its signature.
 ColumnKey = tuple[str, str, str]
@@ -44,6 +43,7 @@ def join_systems(runs: Sequence[FinishedRun], choices: TableChoices) -> JoinedTa
             raise InputError(
                 f"{name}= is of runs that meet judgements; a run of captau score has none"
             )
+    intervals = choices.intervals or "subscript"
     parts = [part for run in runs for part in scored_parts(run)]
     part_by_key = _select_columns(parts, choices)
     rows = _name_rows(parts)
@@ -57,9 +57,7 @@ def join_systems(runs: Sequence[FinishedRun], choices: TableChoices) -> JoinedTa
                 raise unknown(f"system or metric of {option}", name, [*rows, *metrics])
     has_ranks = len(runs) == 1
     cells = {
-        name: [
-            _cell(rows[name], key, choices.intervals, has_ranks=has_ranks) for key in part_by_key
-        ]
+        name: [_cell(rows[name], key, intervals, has_ranks=has_ranks) for key in part_by_key]
         for name in choices.rows or rows
     }
     for index, ((_, metric, _), part) in enumerate(part_by_key.items()):
@@ -86,7 +84,7 @@ def join_systems(runs: Sequence[FinishedRun], choices: TableChoices) -> JoinedTa
         (),
         tuple(_notes(parts, cells, has_details)) if choices.notes != "none" else (),
         _signatures(part_by_key) if has_details else (),
-        choices.intervals,
+        intervals,
         has_legend=choices.notes != "none",
         corner="system",
     )

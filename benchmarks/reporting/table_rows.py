@@ -1,19 +1,22 @@
-"""Rows of the joined table on their way: those of runs and of papers, their choice, order and names."""
+"""Rows of the joined table on their way: what is asked of it, the rows of runs and of papers, their choice, order and names."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ...datasets.errors import InputError, unknown
+from ..evaluation.overview import MEAN
 from ..evaluation.published_numbers import (
     PublishedNumber,
     describe_revisions,
+    differences,
     is_comparable,
-    protocol_differences,
+    rank_number,
+    read_metric_names,
     select_numbers,
     short_citation,
 )
@@ -23,6 +26,42 @@ from ..scoring.catalog import METRIC_KINDS
 from ..statistics.coefficients.coefficient import find_coefficient
 from .named_run import ColumnKey, NamedRun, style_of
 from .printed_table import GROUPS, CoefficientColumn, PrintedNumber
+
+
+@dataclass(frozen=True)
+class TableChoices:
+    """Choices of what a joined table shows of finished runs, and how.
+
+    Attributes:
+        intervals: `subscript` (both ends), `plusminus` (half the width) or `none`; empty for the usual one.
+        published: papers in `conf/paper/` whose numbers stand beside the runs'.
+        coefficients: only these columns, in this order, or `headline` or `all`; of runs of `score`, these metrics. Empty for
+            the headlines, but of a reproduced paper all.
+        dimensions: only these dimensions, in this order.
+        rows: only these metrics, labels, groups or systems, in this order.
+        sort: the words that name the column by which rows are sorted.
+        names: labels by metric, label or system.
+        own: one's own metrics, labels, groups or systems, which are marked.
+        notes: `brief`, `full` or `none`.
+        title: the line above the table; None for the usual one.
+        label: LaTeX's; None for none.
+    """
+
+    intervals: str = ""
+    published: tuple[str, ...] = ()
+    coefficients: tuple[str, ...] = ()
+    dimensions: tuple[str, ...] = ()
+    rows: tuple[str, ...] = ()
+    sort: tuple[str, ...] = ()
+    names: Mapping[str, str] = field(default_factory=dict[str, str])
+    own: tuple[str, ...] = ("given",)
+    notes: str = "brief"
+    title: str | None = None
+    label: str | None = None
+
+
+#: What a table shows where nobody says.
+USUAL_CHOICES = TableChoices()
 
 
 @dataclass
@@ -49,7 +88,7 @@ def computed_rows(
     """The rows of the runs."""
     drafts: dict[tuple[str, str, str], RowDraft] = {}
     for index, source in enumerate(sources):
-        for key, row in source.rows:
+        for key, row in [*source.rows, *source.mean_rows]:
             if key not in columns:
                 continue
             spec = row["metric"]
@@ -88,14 +127,57 @@ def _describe_gap(note: str) -> str:
     return missing.problem if missing else note or "undefined"
 
 
-def published_rows(
+@dataclass(frozen=True)
+class PublishedRows:
+    """The metrics that papers print and runs lack, a row each, and the numbers that have no room there.
+
+    Attributes:
+        rows: the rows.
+        equal, left_out: rows whose numbers further papers print too, or print otherwise, by paper.
+        refused: how many numbers of a paper are of another revision of a dataset, and why they are not compared.
+        is_asked: whether published numbers were asked for.
+    """
+
+    rows: Sequence[RowDraft]
+    equal: Mapping[str, Sequence[RowDraft]]
+    left_out: Mapping[str, Sequence[RowDraft]]
+    refused: Mapping[tuple[str, str], int]
+    is_asked: bool
+
+    def notes(self, drafts: Sequence[RowDraft], *, has_details: bool) -> list[str]:
+        """Say where the numbers of the rows that are shown are from, and which are left out."""
+        if not self.is_asked:
+            return []
+        notes = [f"Left out: {n} of {paper}, {why}." for (paper, why), n in self.refused.items()]
+        if not (self.rows or self.equal or self.left_out or self.refused):
+            notes.append("No published number is of these datasets and coefficients.")
+        elif has_details:
+            notes.append("Published numbers stand as they are printed.")
+        for head, rows_by_source in (
+            ("The same numbers are printed by", self.equal),
+            ("Left out, since a metric has one number in a column, are numbers of", self.left_out),
+        ):
+            shown = {id(draft) for draft in drafts}
+            labels = {
+                source: dict.fromkeys(row.label for row in rows if id(row) in shown)
+                for source, rows in rows_by_source.items()
+            }
+            texts = [f"{source} ({', '.join(names)})" for source, names in labels.items() if names]
+            notes += [f"{head} {'; '.join(texts)}."] if texts else []
+        return notes
+
+
+def add_published_rows(
     columns: Mapping[ColumnKey, CoefficientColumn],
     computed: Sequence[RowDraft],
     papers: Sequence[str],
     *,
     has_remarks: bool,
-) -> list[RowDraft]:
-    """The rows of papers: below the metric that captau has for it, or among themselves.
+) -> PublishedRows:
+    """Make a row for each metric that papers print, with the numbers that no run has.
+
+    Of several numbers in a column the first by `rank_number` counts. The row belongs to the paper that prints most of its
+    numbers, and footnotes name the others.
 
     Args:
         columns: the table's columns.
@@ -103,24 +185,86 @@ def published_rows(
         papers: names in `conf/paper/`.
         has_remarks: whether footnotes say more of a number than that its protocol is another.
     """
-    drafts: dict[tuple[str, str], RowDraft] = {}
-    kinds = {d.spec: d.kind for d in computed}
-    for key, published in _fitting_numbers(columns, papers):
+    names = read_metric_names()
+    places: dict[tuple[str, ColumnKey], list[PublishedNumber]] = {}
+    refused = Counter[tuple[str, str]]()
+    for key, number in _fitting_numbers(columns, papers):
         column = columns[key]
-        if not is_comparable(published.revision, column.revision):
-            continue
-        row_key = published.paper, published.row
-        if row_key not in drafts:
-            drafts[row_key] = _paper_draft(published, kinds)
-        draft = drafts[row_key]
-        value = float(published.text) / find_coefficient(published.coefficient).scale
-        draft.cells[key] = PrintedNumber(published.text, value)
-        draft.texts[key] = [published.note] if has_remarks and published.note else []
-        differ = protocol_differences(published.protocol, column.protocol)
-        if differ := [*differ, *([published.caveat] if published.caveat else [])]:
-            draft.apart.add(key)
-            draft.texts[key].append(f"{draft.source}: {', '.join(differ)}")
-    return list(drafts.values())
+        if is_comparable(number.revision, column.revision):
+            places.setdefault((names.get(number.row, number.row), key), []).append(number)
+        else:
+            why = describe_revisions(column.over, number.revision, column.revision)
+            refused[short_citation(number.paper), why] += 1
+    specs: dict[str, set[str | None]] = {}
+    for (name, _), numbers in places.items():
+        specs.setdefault(name, set()).update(number.spec for number in numbers)
+    chosen: dict[str, dict[ColumnKey, PublishedNumber]] = {}
+    rows: dict[str, RowDraft] = {}
+    others: list[tuple[RowDraft, ColumnKey, PublishedNumber]] = []
+    for (name, key), numbers in places.items():
+        protocol = columns[key].protocol
+        first, *rest = sorted(numbers, key=lambda number: rank_number(number, protocol))
+        own_row = _find_own(computed, specs[name], key)
+        if own_row is None:
+            chosen.setdefault(name, {})[key] = first
+            row = rows.setdefault(name, RowDraft("published", (0, 0, ""), first.row))
+        else:
+            row, rest = own_row, [first, *rest]
+        others += [(row, key, number) for number in rest]
+    kinds = {draft.spec: draft.kind for draft in computed}
+    for name, numbers in chosen.items():
+        _fill_row(rows[name], numbers, columns, kinds, has_remarks=has_remarks)
+    equal: dict[str, list[RowDraft]] = {}
+    left_out: dict[str, list[RowDraft]] = {}
+    for row, key, number in others:
+        is_equal = not (key in row.apart or differences(number, columns[key].protocol))
+        by_source = equal if is_equal and _is_printed(row, key, number) else left_out
+        by_source.setdefault(short_citation(number.paper), []).append(row)
+    return PublishedRows(list(rows.values()), equal, left_out, refused, bool(papers))
+
+
+def _find_own(
+    computed: Sequence[RowDraft], specs: Collection[str | None], key: ColumnKey
+) -> RowDraft | None:
+    """Return the row of a run that has a number of one of these metrics in a column."""
+    for draft in computed:
+        if draft.spec in specs and key in draft.cells and not math.isnan(draft.cells[key].value):
+            return draft
+    return None
+
+
+def _is_printed(row: RowDraft, key: ColumnKey, number: PublishedNumber) -> bool:
+    """Tell whether a row's number is a published one, at the paper's digits."""
+    scale, decimals = find_coefficient(key[3]).scale, len(number.text.partition(".")[2])
+    return format_number(row.cells[key].value, scale, decimals) == number.text
+
+
+def _fill_row(
+    row: RowDraft,
+    numbers: Mapping[ColumnKey, PublishedNumber],
+    columns: Mapping[ColumnKey, CoefficientColumn],
+    kinds: Mapping[str, str],
+    *,
+    has_remarks: bool,
+) -> None:
+    """Fill a published metric's row: what it is called by the paper that prints most of it, and its numbers."""
+    paper = Counter(number.paper for number in numbers.values()).most_common(1)[0][0]
+    row.source = short_citation(paper)
+    row.label = next(number.row for number in numbers.values() if number.paper == paper)
+    if spec := next((number.spec for number in numbers.values() if number.spec), None):
+        style = style_of(spec, "published")
+        row.kind, row.spec = kinds.get(spec, style.kind), spec
+        row.order = style.order, 1, row.source
+    for key, number in numbers.items():
+        value = float(number.text) / find_coefficient(number.coefficient).scale
+        row.cells[key] = PrintedNumber(number.text, value)
+        row.texts[key] = [number.note] if has_remarks and number.note else []
+        source = short_citation(number.paper)
+        if differ := differences(number, columns[key].protocol):
+            row.apart.add(key)
+            row.texts[key].append(f"{source}: {', '.join(differ)}")
+        elif source != row.source:
+            row.texts[key].append(f"printed by {source}")
 
 
 def _fitting_numbers(
@@ -141,80 +285,8 @@ def _fitting_numbers(
                 yield key_by_coefficient[number.dimension, number.coefficient], number
 
 
-def refusal_notes(
-    columns: Mapping[ColumnKey, CoefficientColumn], papers: Sequence[str]
-) -> list[str]:
-    """Say which papers' numbers are left out because they are of another revision of a dataset."""
-    counts = Counter[tuple[str, str]]()
-    for key, number in _fitting_numbers(columns, papers):
-        column = columns[key]
-        if not is_comparable(number.revision, column.revision):
-            why = describe_revisions(column.over, number.revision, column.revision)
-            counts[short_citation(number.paper), why] += 1
-    return [f"Left out: {n} of {paper}, {why}." for (paper, why), n in counts.items()]
-
-
-def _paper_draft(published: PublishedNumber, kinds: Mapping[str, str]) -> RowDraft:
-    source = short_citation(published.paper)
-    if published.spec is None:
-        return RowDraft("published", (0, 0, ""), published.row, source=source)
-    style = style_of(published.spec, "published")
-    kind = kinds.get(published.spec, style.kind)
-    return RowDraft(kind, (style.order, 1, source), published.row, published.spec, source=source)
-
-
 #: What marks a row of one's own.
 OWN_MARK = " (ours)"
-
-
-def fold_published_rows(
-    drafts: Iterable[RowDraft],
-) -> tuple[list[RowDraft], dict[str, list[RowDraft]]]:
-    """Fold rows of papers into the row of the same metric that has the same numbers, at the paper's digits.
-
-    A row under another protocol, and one with a number of its own, stays apart. Of papers that agree with each
-    other, the first has the row.
-
-    Returns:
-        the rows, and those whose numbers further papers print, by paper.
-    """
-    rows: list[RowDraft] = []
-    equal_by_source: dict[str, list[RowDraft]] = {}
-    # Computed rows first, then papers' rows without footnotes.
-    for draft in sorted(drafts, key=lambda d: (bool(d.source), any(d.texts.values()))):
-        twin = next((row for row in rows if draft.source and _has_same_numbers(row, draft)), None)
-        if twin is None:
-            rows.append(draft)
-        else:
-            equal_by_source.setdefault(draft.source, []).append(twin)
-    return rows, equal_by_source
-
-
-def _has_same_numbers(row: RowDraft, published: RowDraft) -> bool:
-    def is_equal(key: ColumnKey) -> bool:
-        text = published.cells[key].text
-        scale, decimals = find_coefficient(key[3]).scale, len(text.partition(".")[2])
-        return format_number(row.cells[key].value, scale, decimals) == text
-
-    return (
-        (row.kind, row.spec or row.label) == (published.kind, published.spec or published.label)
-        and not (row.apart or published.apart)
-        and published.cells.keys() <= row.cells.keys()
-        and all(map(is_equal, published.cells))
-    )
-
-
-def agreement_notes(
-    equal_by_source: Mapping[str, Sequence[RowDraft]], drafts: Sequence[RowDraft]
-) -> list[str]:
-    """Say which of the shown rows papers print with the same numbers."""
-    draft_ids = {id(draft) for draft in drafts}
-    labels = {
-        source: [row.label for row in rows if id(row) in draft_ids]
-        for source, rows in equal_by_source.items()
-    }
-    texts = [f"{source} ({', '.join(names)})" for source, names in labels.items() if names]
-    return [f"The same numbers are printed by {'; '.join(texts)}."] if texts else []
 
 
 def choose_rows(drafts: Sequence[RowDraft], names: Sequence[str]) -> list[RowDraft]:
@@ -252,32 +324,41 @@ def find_rows(drafts: Sequence[RowDraft], name: str, option: str) -> list[RowDra
 def sort_rows(
     drafts: Sequence[RowDraft], columns: Iterable[ColumnKey], words: Sequence[str]
 ) -> list[RowDraft]:
-    """Return each group's rows with the best of a column first; a metric's published rows stay below its own.
+    """Return each group's rows with the best of a column first; floors and ceilings stay as they are unless a column is named.
 
     Args:
         drafts: the rows, whose groups stay in their order.
         columns: the table's columns.
-        words: what the column's dataset, dimension and coefficient are called; the first that has all counts.
+        words: what the column's dataset, dimension and coefficient are called; the first that has all counts. Without
+            words it is the mean, or else the first column, and where a row has no number there the next one.
 
     Raises:
         InputError: where no column has all of them.
     """
-    if not words:
-        return list(drafts)
-    keys = list(columns)
-    key = next((k for k in keys if set(words) <= {k[0], k[2], k[3]}), None)
-    if key is None:
-        names = " ".join(dict.fromkeys(str(part) for k in keys for part in (k[0], k[2], k[3])))
-        raise InputError(f"sort={','.join(words)}: no column has these names; there are {names}")
-    best: dict[str, float] = {}
+    keys = sorted(columns, key=lambda key: key[0] != MEAN)
+    if words:
+        chosen_keys = [k for k in keys if set(words) <= {k[0], k[2], k[3]}][:1]
+        if not chosen_keys:
+            names = " ".join(dict.fromkeys(str(part) for k in keys for part in (k[0], k[2], k[3])))
+            raise InputError(
+                f"sort={','.join(words)}: no column has these names; there are {names}"
+            )
+        keys = chosen_keys
+    best: dict[tuple[str, ColumnKey], float] = {}
     for draft in drafts:
         # A metric's own row decides, a paper's where there is none.
-        if key in draft.cells and draft.cells[key].value == draft.cells[key].value:
-            best.setdefault(draft.spec or draft.label, draft.cells[key].value)
+        for key, cell in draft.cells.items():
+            if not math.isnan(cell.value):
+                best.setdefault((draft.spec or draft.label, key), cell.value)
     kinds = list(dict.fromkeys(draft.kind for draft in drafts))
-    return sorted(
-        drafts, key=lambda d: (kinds.index(d.kind), -best.get(d.spec or d.label, float("-inf")))
-    )
+
+    def place(draft: RowDraft) -> tuple[int, list[float]]:
+        is_sorted = bool(words) or draft.kind in (*METRIC_KINDS, "published")
+        name = draft.spec or draft.label
+        values = [-best.get((name, key), -math.inf) for key in keys]
+        return kinds.index(draft.kind), values if is_sorted else []
+
+    return sorted(drafts, key=place)
 
 
 def name_rows(drafts: Sequence[RowDraft], names: Mapping[str, str], own: Sequence[str]) -> None:

@@ -24,6 +24,7 @@ from .results import (
     CORPUS_COLUMNS,
     CORRELATION_COLUMNS,
     FORMAT,
+    OVERVIEW_COLUMNS,
     RANK_COLUMNS,
     SCORE_COLUMNS,
     SIGNIFICANCE_COLUMNS,
@@ -217,6 +218,11 @@ class FinishedRun:
     def ranks(self) -> pd.DataFrame:
         """Columns `RANK_COLUMNS`."""
         return self._table("ranks.csv", RANK_COLUMNS)
+
+    @cached_property
+    def overview(self) -> pd.DataFrame:
+        """Columns `OVERVIEW_COLUMNS`; of `captau bench` of several datasets alone."""
+        return self._table("overview.csv", OVERVIEW_COLUMNS)
 
     @cached_property
     def significance(self) -> pd.DataFrame:

@@ -36,7 +36,8 @@ class ResultTable:
         corner: what the first column holds.
         columns: the heads of the others, in plain text.
         latex_columns: the same for LaTeX; equal to `columns`, escaped, where it is empty.
-        rows: label and cells; a cell is a formatted text, `MISSING` where there is none.
+        rows: label and cells; a cell is a formatted text, `MISSING` where there is none. A row without cells is a heading
+            of those below it, which Markdown and the terminal have.
         notes: lines below it.
         numeric: whether the cells are numbers, which stand to the right.
         spare: groups of columns that go where a terminal is too narrow for all, the first group first.
@@ -93,14 +94,16 @@ class ResultTable:
         shown = [index for index in range(len(self.columns)) if index not in hidden]
         heads = {self.columns[index] for index in hidden} - {self.columns[index] for index in shown}
         rows = [
-            (label, cells) for label, cells in self.rows if any(cells[index] for index in shown)
+            (label, cells)
+            for label, cells in self.rows
+            if not cells or any(cells[index] for index in shown)
         ]
         heads |= {label for label, _ in self.rows} - {label for label, _ in rows}
         new_index = {index: number for number, index in enumerate(shown)}
         return replace(
             self,
             columns=[self.columns[index] for index in shown],
-            rows=[(label, [cells[index] for index in shown]) for label, cells in rows],
+            rows=[(label, [cells[i] for i in shown if cells]) for label, cells in rows],
             latex_columns=[self.latex_columns[index] for index in shown if self.latex_columns],
             notes=[note for note in self.notes if note.partition(": ")[0] not in heads],
             spare=tuple(
@@ -137,7 +140,7 @@ def markdown_of(table: ResultTable, *, is_escaped: bool = False) -> str:
     """Return GitHub's pipe table.
 
     Args:
-        table: the table; a row without cells is a heading of those below it.
+        table: the table.
         is_escaped: whether its texts are Markdown already.
     """
     table = table.with_marks()
@@ -297,8 +300,13 @@ def rich_of(table: ResultTable, width: int | None = None) -> Group:
             width=fixed_widths[index] if fixed_widths else None,
             min_width=numbers[index] if table.numeric else None,
         )
+    label_room = (width or 0) - 4 - sum(fixed_widths) - 3 * len(fixed_widths)
     for label, cells in table.rows:
-        rich_table.add_row(Text(label), *map(Text, cells))
+        if not cells:
+            heading = _fold_head(label, label_room) if fixed_widths else label
+            rich_table.add_row(Text(heading, style="italic"))
+        else:
+            rich_table.add_row(Text(label), *map(Text, cells))
     parts = [Text(table.title, style="italic"), rich_table]
     parts += [Text(table.verdict, style="bold")] if table.verdict else []
     return Group(*parts, *map(Text, table.notes))
@@ -338,18 +346,18 @@ def _least_width(table: ResultTable, widths: Sequence[int]) -> int:
 
 def _widest_cells(table: ResultTable) -> list[int]:
     columns = range(len(table.columns))
-    return [max((_width(cells[i]) for _, cells in table.rows), default=0) for i in columns]
+    return [max((_width(cells[i]) for _, cells in table.rows if cells), default=0) for i in columns]
 
 
 def _widest_words(table: ResultTable) -> list[int]:
     """Return the width of each column whose head is folded between words."""
     return [
-        max([cell, *map(_width, _words(head))])
+        max([cell, *map(_width, split_head(head))])
         for cell, head in zip(_widest_cells(table), table.columns, strict=True)
     ]
 
 
-def _words(head: str) -> list[str]:
+def split_head(head: str) -> list[str]:
     """Split a head where it may be folded: after blanks, hyphens and underscores."""
     return re.split(r"(?<=[-_])(?=\w\w)|\s+", head)
 
@@ -358,7 +366,7 @@ def _fold_head(head: str, width: int) -> str:
     """Break a head into lines of a width."""
     lines = [""]
     end = 0
-    for word in _words(head):
+    for word in split_head(head):
         start = head.index(word, end)
         gap = head[end:start]
         end = start + len(word)

@@ -20,6 +20,7 @@ import pandas as pd
 from ...datasets.errors import InputError
 from ..evaluation.wording import interval_words
 from ..options.finished_runs import SweepTableOptions
+from ..reporting.drawn_table import draw_table
 from ..reporting.joined_table import join
 from ..reporting.named_run import NamedRun, describe_statistics
 from ..reporting.printed_table import LAYOUTS, JoinedTable
@@ -151,6 +152,11 @@ class GatheredRuns:
         else:
             text = {"markdown": markdown_of, "latex": latex_of, "html": html_of}[style](self.table)
         return text.rstrip("\n") + "\n"
+
+    @property
+    def drawn(self) -> ResultTable:
+        """The table as a terminal draws it."""
+        return draw_table(self._grid()) if self.is_grid else self.table
 
     @property
     def is_grid(self) -> bool:

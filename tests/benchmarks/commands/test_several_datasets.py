@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import csv
 import dataclasses
 import json
 import math
+import re
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,9 @@ import pandas as pd
 import pytest
 
 import captau
+from captau.benchmarks.evaluation.overview import DatasetsOverview
+from captau.benchmarks.runs.finished_run import read_run
+from captau.benchmarks.runs.tables import markdown_of
 from captau.benchmarks.scoring.catalog import DATASET_SETS
 from captau.benchmarks.statistics.rating_table import CEILINGS
 from captau.datasets.reading.source_files import identify_image
@@ -20,6 +25,7 @@ from captau.datasets.sources.coco_captions import COCO_REFERENCES
 from captau.datasets.sources.flickr8k import EXPERT_JSON
 from captau.datasets.sources.pascal50s import CATEGORIES, PAIRS
 from tests.conftest import run_captau, says
+from tests.terminal import run_in_terminal
 
 #: A metric of one's own that needs no references.
 LENGTH = '''from dataclasses import dataclass
@@ -438,21 +444,102 @@ def test_an_image_has_one_name_in_all_datasets(image_id: str, name: str) -> None
     assert identify_image(image_id) == name
 
 
-def test_a_table_for_a_paper_has_one_column_a_dataset(
-    folder: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
+@pytest.fixture
+def survey(folder: Path, tmp_path: Path) -> Path:
+    """Run over Flickr8k-Expert and PASCAL-50S with a metric of one's own, which is worse than the others."""
+    write(tmp_path, "own.py", "def symbols(caption, references):\n    return float(len(caption))\n")
+    words = ["dataset=flickr8k_expert,pascal50s", f"data.root={folder}", "floors=true"]
+    words += [f"metrics=bleu_1,bleu_4,{tmp_path}/own.py:symbols", "statistics.replicates=64"]
+    assert run_captau("bench", *words, f"output_dir={tmp_path}/out") == 0
+    return tmp_path / "out"
+
+
+def read_table(run: Path, capsys: pytest.CaptureFixture[str], *words: str) -> list[dict[str, str]]:
+    """Return the rows of `captau table` of a run."""
+    capsys.readouterr()
+    assert run_captau("table", f"run={run}", "style=csv", *words) == 0
+    return list(csv.DictReader(capsys.readouterr().out.splitlines()))
+
+
+def test_a_table_for_a_paper_has_one_column_a_dataset_and_the_mean(
+    survey: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """By default the columns are the protocols' coefficients, without ρ and r, which the files have too."""
-    words = ["dataset=flickr8k_expert,pascal50s", "metrics=rouge_l", f"data.root={folder}"]
-    words += ["statistics.replicates=64", f"output_dir={tmp_path}/out"]
+    """The numbers are those of overview.csv; `coefficients=all` has the protocols' coefficients, without ρ and r."""
+    rows = read_table(survey, capsys)
+    ranked = ["Flickr8k-Expert τ_c", "PASCAL-50S mean acc. %", "mean"]
+    heads = [head for name in ranked for head in (name, f"{name} rank")]
+    assert list(rows[0]) == ["kind", "metric", "published by", *heads, "notes"]
+    overview = pd.read_csv(survey / "overview.csv").set_index(["dataset", "metric"])
+    (own,) = {metric for _, metric in overview.index} - {"bleu_1", "bleu_4"}
+    labels = {"bleu_1": "BLEU-1", "bleu_4": "BLEU-4", own: "symbols (ours)"}
+    assert {row["metric"] for row in rows} == set(labels.values())
+    by_label = {row["metric"]: row for row in rows}
+    for metric, label in labels.items():
+        for dataset, head in zip(("flickr8k_expert", "pascal50s", "mean"), ranked, strict=True):
+            value, rank = overview.loc[(dataset, metric), ["value", "rank"]]
+            assert by_label[label][head] == f"{100 * value:.1f}"
+            assert by_label[label][f"{head} rank"] == f"{rank:.0f}"
+    ours = [float(row["mean"]) for row in rows if row["kind"] == "reference-based"]
+    assert ours == sorted(ours, reverse=True)
+    whole = read_table(survey, capsys, "coefficients=all")
+    assert "Flickr8k-Expert τ_b" in whole[0]
+    assert "PASCAL-50S HC acc. %" in whole[0]
+    assert not any("ρ" in head or head == "mean" for head in whole[0])
+    assert {row["kind"] for row in whole} > {"floors", "ceilings"}
+
+
+def test_intervals_sort_and_dimensions_of_a_table_of_several_datasets(
+    survey: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Half the mean's interval is that of overview.csv, and `sort=mean` the joint mean beside PASCAL-50S's."""
+    overview = pd.read_csv(survey / "overview.csv").set_index(["dataset", "metric"])
+    reach = overview["ci_high"] - overview["ci_low"]
+    rows = read_table(survey, capsys, "intervals=plusminus", "rows=given,bleu_1,bleu_4")
+    assert [row["metric"] for row in rows] == ["symbols (ours)", "BLEU-1", "BLEU-4"]
+    assert rows[1]["mean ±"] == f"{50 * reach['mean', 'bleu_1']:.1f}"
+    rows = read_table(survey, capsys, "sort=mean", "rows=reference-based")
+    means = [float(row["mean"]) for row in rows]
+    assert means == sorted(means, reverse=True)
+    (head,) = [h for h in read_table(survey, capsys, "dimensions=HC")[0] if h.endswith("acc. %")]
+    assert head == "PASCAL-50S HC acc. %"
+
+
+def test_two_runs_share_the_column_of_a_mean_over_the_same_datasets(
+    survey: Path, folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each mean is that of its own run, and nothing ranks the two runs together."""
+    words = ["dataset=flickr8k_expert,pascal50s", f"data.root={folder}", "metrics=bleu_2,bleu_3"]
+    words += ["statistics.replicates=64", f"output_dir={tmp_path}/again"]
     assert run_captau("bench", *words) == 0
     capsys.readouterr()
-    heads: list[str] = []
-    for more in (["coefficients=headline"], []):
-        assert run_captau("table", f"run={tmp_path}/out", "style=csv", *more) == 0
-        heads.append(capsys.readouterr().out.splitlines()[0])
-    assert "mean acc. %" in heads[0]
-    assert "HC" not in heads[0]
-    assert "τ_b" not in heads[0]
-    assert "τ_b" in heads[1]
-    assert "HC" in heads[1]
-    assert "ρ" not in heads[1]
+    assert run_captau("table", f"run={survey},{tmp_path}/again", "style=csv") == 0
+    rows = list(csv.DictReader(capsys.readouterr().out.splitlines()))
+    assert "mean rank" not in rows[0]
+    again = pd.read_csv(tmp_path / "again" / "overview.csv").set_index(["dataset", "metric"])
+    (row,) = [row for row in rows if row["metric"] == "BLEU-2"]
+    assert row["mean"] == f"{100 * again.loc[('mean', 'bleu_2'), 'value']:.1f}"
+
+
+def test_a_finished_run_gives_back_its_overview(survey: Path) -> None:
+    """The table of the files is the one that the run wrote first."""
+    overview = DatasetsOverview.of_run(read_run(survey))
+    assert overview is not None
+    written = (survey / "table.md").read_text()
+    assert written.startswith(markdown_of(overview.table()) + "\n\n**")
+
+
+def test_a_terminal_draws_the_table(survey: Path) -> None:
+    """Nothing of Markdown is in it, no line is wider than the terminal, and the best is first."""
+    status, shown = run_in_terminal("table", f"run={survey}", folder=survey.parent)
+    assert status == 0
+    lines = re.sub(r"\x1b\[[0-9;]*m", "", shown).splitlines()
+    assert max(map(len, lines)) <= 80
+    assert not any("<su" in line or "**" in line or line.startswith("|") for line in lines)
+    overview = pd.read_csv(survey / "overview.csv").set_index(["dataset", "metric"])["value"]
+    best = "BLEU-1" if overview["mean", "bleu_1"] > overview["mean", "bleu_4"] else "BLEU-4"
+    drawn = [line.split("│")[1].strip() for line in lines if line.startswith("│")]
+    assert drawn[:2] == ["reference-based", best]
+    status, shown = run_in_terminal(
+        "table", f"run={survey}", "style=markdown", folder=survey.parent
+    )
+    assert "| *reference-based* |" in shown

@@ -27,7 +27,8 @@ from hypothesis import strategies as st
 from captau.benchmarks.evaluation.published_numbers import protocol_differences, select_numbers
 from captau.benchmarks.options.finished_runs import STYLES
 from captau.benchmarks.reporting.joined_table import join
-from captau.benchmarks.reporting.printed_table import LAYOUTS, JoinedTable, TableChoices
+from captau.benchmarks.reporting.printed_table import LAYOUTS, JoinedTable
+from captau.benchmarks.reporting.table_rows import TableChoices
 from captau.benchmarks.runs.finished_run import read_runs
 from captau.benchmarks.runs.tables import MISSING
 from captau.benchmarks.scoring.catalog import usual_protocol
@@ -61,8 +62,8 @@ def captau(capsys):
     return call
 
 
-def table(*folders, notes="full", **choices) -> JoinedTable:
-    return join(read_runs(folders), TableChoices(notes=notes, **choices))
+def table(*folders, notes="full", coefficients=("all",), **choices) -> JoinedTable:
+    return join(read_runs(folders), TableChoices(notes=notes, coefficients=coefficients, **choices))
 
 
 def row(of: JoinedTable, label: str, source: str = ""):
@@ -97,7 +98,7 @@ def test_every_style_has_a_layout():
 def test_rows_are_grouped_by_kind(run):
     made = table(run)
     assert [(g.kind, [r.label for r in g.rows]) for g in made.groups] == [
-        ("reference-based", ["BLEU-1", "METEOR", "CIDEr"]),
+        ("reference-based", ["METEOR", "CIDEr", "BLEU-1"]),
         ("reference-free", ["CLIP-S"]),
         ("learned", ["UMIC"]),
         ("given", ["Mine <b>|*50%_ (ours)"]),
@@ -196,31 +197,61 @@ def test_hashes_are_cut_on_paper(tmp_path):
 
 
 def test_published_numbers_stand_beside(run):
-    """Hessel et al. 2021, Table 1: SPICE 44.9 (τ_c); Lee et al. 2021 under another protocol."""
+    """Hessel et al. 2021, Table 1, τ_c, and Sarto et al. 2023, τ_b; Lee et al. 2021 are under another protocol."""
     papers = (*PAPERS, "pac_s_2023")
     made = table(run, published=papers, coefficients=("tau_c", "tau_b"))
-    assert texts(made, "SPICE", "Hessel") == ["44.9", None]
-    assert texts(made, "SPICE", "Sarto") == [None, "51.7"]
-    assert texts(made, "BLEU-1", "Hessel") == ["32.3", None]
-    assert texts(made, "BLEU-1", "Sarto") == [None, "32.2"]
-    assert texts(made, "BLEU-1", "Lee") == ["27.4", None]
-    assert row(made, "BLEU-1").source == ""
+    assert texts(made, "SPICE", "Hessel") == ["44.9", "51.7"]
     reasons = dict(made.marks)
-    (mark,) = row(made, "BLEU-1", "Lee").cells[0].marks
+    (mark,) = row(made, "SPICE", "Hessel").cells[1].marks
+    assert reasons[mark] == "printed by Sarto et al. 2023"
+    (mark,) = row(made, "UMIC_C", "Lee").cells[0].marks
     assert reasons[mark] == "Lee et al. 2021: references mean_over_single (here all)"
     # 0.300 is 30.0, with the digits that the paper printed.
-    assert texts(made, "ROUGE-L", "Lee") == ["30.0", None]
+    made_of_lee = table(run, published=("umic_2021",), coefficients=("tau_c",))
+    assert texts(made_of_lee, "ROUGE-L", "Lee") == ["30.0"]
     # TIGEr is in no kind of ours.
     (group,) = [g for g in made.groups if g.kind == "published"]
     assert "TIGEr" in {r.label for r in group.rows}
-    # CIDEr's own row comes before the papers'.
-    (group,) = [g for g in made.groups if g.kind == "reference-based"]
-    labels = [(r.label, r.source) for r in group.rows]
-    assert labels.index(("CIDEr", "")) + 1 == labels.index(("CIDEr", "Hessel et al. 2021"))
+
+
+def test_a_published_metric_has_one_row(run):
+    """Five papers print BLEU-4's τ_c, Lee et al. 2021 and Scott et al. 2023 under another protocol: 28.6 and 31.6."""
+    papers = ("iicr_2023", "umic_2021", "pac_s_2023", "clipscore_2021")
+    made = table(run, published=papers, coefficients=("tau_c",), dimensions=("overall",))
+    labels = [r.label for r in made.rows]
+    assert len(labels) == len(set(labels))
+    assert texts(made, "BLEU-4", "Hessel") == ["30.8"]
+    # The run's own numbers stand alone: 30.0 and 41.2, of which papers print 32.3 and 41.8.
+    assert texts(made, "BLEU-1") == ["30.0"]
+    (left_out,) = [note for note in made.notes if note.startswith("Left out, since a metric has")]
+    papers_left_out = left_out.partition(" numbers of ")[2].removesuffix(".").split("; ")
+    rows = {
+        text.partition(" (")[0]: text.partition(" (")[2].split(", ") for text in papers_left_out
+    }
+    assert {"BLEU-1", "BLEU-4", "METEOR"} <= {name.rstrip(")") for name in rows["Lee et al. 2021"]}
+    assert "BLEU-1" in rows["Hessel et al. 2021"]
+    assert "BLEU-4" not in rows["Hessel et al. 2021"]
+    # ROUGE stands in Scott et al. 2023 for ROUGE-L.
+    assert "ROUGE-L" in rows["Scott et al. 2023"]
+
+
+def test_of_the_papers_that_print_a_number_the_rows_own_protocol_comes_first(tmp_path):
+    """Lee et al. 2021 print 27.4 for BLEU-1 with `mean_over_single`, Hessel et al. 2021 32.3 with all references."""
+    papers = ("clipscore_2021", "umic_2021", "iicr_2023")
+    rows = [("flickr8k_expert", "overall", "tau_c", "cider", 0.4, 0.3, 0.5, 1, "")]
+    usual = table(made_run(tmp_path / "usual", rows), published=papers)
+    assert texts(usual, "BLEU-1", "Hessel") == ["32.3"]
+    single = {"references": "mean_over_single"}
+    theirs = table(made_run(tmp_path / "theirs", rows, protocol=single), published=papers)
+    assert texts(theirs, "BLEU-1", "Lee") == ["27.4"]
+    # Under neither paper's protocol, the number of the dataset's usual one counts.
+    other = {"references": "max_over_single", "split": "test"}
+    neither = table(made_run(tmp_path / "neither", rows, protocol=other), published=papers)
+    assert texts(neither, "BLEU-1", "Hessel") == ["32.3"]
 
 
 def test_published_numbers_compete_where_they_may(run):
-    """UMIC's .468 is of another protocol, and METEOR's 41.8 beside our own 41.2; RefCLIP-S wins."""
+    """UMIC_C's .431 is of another protocol; RefCLIP-S wins."""
     made = table(run, published=PAPERS, coefficients=("tau_c",), dimensions=("overall",))
     emphasis = {
         (r.label, r.source): r.cells[0].emphasis
@@ -230,7 +261,6 @@ def test_published_numbers_compete_where_they_may(run):
     }
     assert emphasis["RefCLIP-S", "Hessel et al. 2021"] == "best"
     assert emphasis["CLIP-S (no refs)", "Hessel et al. 2021"] == "second"
-    assert emphasis["METEOR", "Hessel et al. 2021"] == ""
     assert not any(v for (_, source), v in emphasis.items() if source.startswith("Lee"))
     assert emphasis["METEOR", ""] == ""
 
@@ -269,42 +299,43 @@ def test_numbers_of_another_revision_of_a_dataset_are_refused_with_the_reason(tm
     """Hirano et al. 2025 print 48.8 for CIDEr on corrected scores of Nebula; on the first ones it has 48.1."""
     papers = ("pearl_2025", "deneb_2024")
     made = table(made_run(tmp_path / "run", NEBULA, revision="2024"), published=papers)
-    assert {r.source for g in made.groups for r in g.rows} == {"", "Matsuda et al. 2024"}
+    assert {r.source for r in made.rows} == {"", "Matsuda et al. 2024"}
     (refusal,) = [note for note in made.notes if note.startswith("Left out: ")]
     assert refusal.startswith("Left out: 8 of Hirano et al. 2025, printed on revision Spica of ")
     assert refusal.endswith(
         "whose scores are not those of revision 2024 here; the two are never compared."
     )
     spica = table(made_run(tmp_path / "other", NEBULA, revision="Spica"), published=papers)
-    assert texts(spica, "CIDEr", "Hirano") == ["48.8"]
+    assert texts(spica, "METEOR", "Hirano") == ["47.6"]
     assert "of Matsuda et al. 2024, printed on revision 2024" in " ".join(spica.notes)
 
 
-def test_two_papers_that_disagree_are_both_shown(tmp_path):
+def test_of_papers_that_disagree_under_one_protocol_the_first_counts(tmp_path):
     """Of BLEU-4 on Flickr8k-CF Sarto et al. 2023 print 16.9 and Hirano et al. 2025 16.4."""
-    rows = [("flickr8k_cf", "overall", "tau_b", "bleu_4", 0.1706, 0.16, 0.17, 1, "")]
-    made = table(made_run(tmp_path / "run", rows), published=("pac_s_2023", "pearl_2025"))
+    rows = [("flickr8k_cf", "overall", "tau_b", "cider", 0.1706, 0.16, 0.17, 1, "")]
+    made = table(made_run(tmp_path / "run", rows), published=("pearl_2025", "pac_s_2023"))
     assert texts(made, "BLEU-4", "Sarto") == ["16.9"]
-    assert texts(made, "BLEU-4", "Hirano") == ["16.4"]
+    (left_out,) = [note for note in made.notes if note.startswith("Left out")]
+    assert "Hirano et al. 2025 (BLEU-4" in left_out
 
 
-def test_papers_that_print_the_computed_number_share_its_row(tmp_path):
+def test_papers_that_print_the_computed_number_are_named(tmp_path):
     """16.86 is Sarto et al.'s 16.9, and not Hirano et al.'s 16.4."""
     rows = [("flickr8k_cf", "overall", "tau_b", "bleu_4", 0.1686, 0.16, 0.17, 1, "")]
     made = table(made_run(tmp_path / "run", rows), published=("pac_s_2023", "pearl_2025"))
-    sources = [r.source for g in made.groups for r in g.rows if r.label == "BLEU-4"]
-    assert sources == ["", "Hirano et al. 2025"]
+    assert [r.source for r in made.rows if r.label == "BLEU-4"] == [""]
     assert any("printed by Sarto et al. 2023 (BLEU-4" in note for note in made.notes)
+    assert any("numbers of Hirano et al. 2025 (BLEU-4" in note for note in made.notes)
 
 
 def test_papers_that_print_the_same_number_share_a_row(run):
     """CLIPScore 2021 and Polos 2025 print 44.9 for SPICE on Flickr8k-Expert, τ_c."""
     papers = ("clipscore_2021", "pearl_2025", "umic_2021")
     made = table(run, published=papers, coefficients=("tau_c",), rows=("spice",))
-    ((first, second),) = [group.rows for group in made.groups]
-    assert first.source == "Hessel et al. 2021"
+    ((only,),) = [group.rows for group in made.groups]
+    assert (only.source, only.cells[0].text) == ("Hessel et al. 2021", "44.9")
     assert "The same numbers are printed by Hirano et al. 2025 (SPICE)." in made.notes
-    assert (first.cells[0].text, second.source) == ("44.9", "Lee et al. 2021")
+    assert any("numbers of Lee et al. 2021 (SPICE)" in note for note in made.notes)
 
 
 def test_rows_are_chosen_ordered_and_named(run):
@@ -326,7 +357,7 @@ def test_rows_are_chosen_ordered_and_named(run):
 @pytest.mark.parametrize(
     ("sort", "labels"),
     [
-        ((), ["BLEU-1", "METEOR", "CIDEr"]),
+        ((), ["METEOR", "CIDEr", "BLEU-1"]),
         (("tau_c",), ["METEOR", "CIDEr", "BLEU-1"]),
         (("thumb", "precision"), ["CIDEr", "BLEU-1", "METEOR"]),
     ],
@@ -538,7 +569,7 @@ def test_latex_compiles(run, tmp_path, name):
 def test_command(run, captau, tmp_path):
     status, out, err = captau("table", f"run={run}")
     assert (status, err) == (0, "")
-    assert out == LAYOUTS["markdown"](table(run, notes="brief"))
+    assert out == LAYOUTS["markdown"](table(run, notes="brief", coefficients=()))
     target = tmp_path / "a table, mine.tex"
     status, out, _ = captau(
         "table", f"run=[{run}]", "style=latex", f"output={target}", "title=Ours, and theirs = 1"
@@ -546,7 +577,7 @@ def test_command(run, captau, tmp_path):
     assert status == 0
     assert "written to" in out
     assert target.read_text() == LAYOUTS["latex"](
-        table(run, title="Ours, and theirs = 1", notes="brief")
+        table(run, title="Ours, and theirs = 1", notes="brief", coefficients=())
     )
     assert [p.name for p in tmp_path.iterdir()] == [target.name]
 
@@ -574,8 +605,8 @@ FAULTS = [
     (["run=RUN", "rows=chair"], ["unknown row of rows 'chair'", "meteor"]),
     (["run=RUN", "names={chair: x}"], ["unknown row of names 'chair'"]),
     (
-        ["run=RUN", "names={cider: X, ceilings: X}"],
-        ["names: the rows cider and ceiling_", "would both be called 'X'"],
+        ["run=RUN", "names={cider: X, meteor: X}"],
+        ["names: the rows meteor and cider", "would both be called 'X'"],
     ),
     (["run=RUN", "names=x"], ["names is 'x'", "labels by metric"]),
     (["run=RUN", "own=chair"], ["unknown row of own 'chair'"]),
