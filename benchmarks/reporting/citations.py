@@ -117,7 +117,8 @@ def cite(folders: Sequence[Path]) -> str:
         phrases = describe_statistics(sources, lambda o: f"{interval_words(o)}, seed {o.seed}")
         sentences += [f"Intervals: {latex_escape(words)}." for words in phrases]
     if any(source.ranks for source in sources):
-        phrases = describe_statistics(sources, rank_words)
+        ranked = [coefficient for source in sources for _, _, coefficient, _ in source.ranks]
+        phrases = describe_statistics(sources, lambda options: rank_words(options, ranked))
         sentences += [f"Ranks of metrics: {latex_escape(words)}." for words in phrases]
     return _write_paragraph("Coefficients and intervals", sentences, metrics, runs, works)
 

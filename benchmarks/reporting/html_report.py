@@ -17,6 +17,7 @@ import yaml
 
 from ...datasets.errors import InputError
 from ...datasets.reading.json_files import read_text
+from ..evaluation.overview import DatasetsOverview
 from ..evaluation.threshold_curves import Conjunction
 from ..runs.finished_run import FinishedRun, read_run
 from ..runs.progress_bar import StepProgress
@@ -144,6 +145,8 @@ def _page(
     is_score = finished.has_corpus_scores
     titles = [str(part["title"]) for part in parts] or [f"captau {finished.command}"]
     unit = "sets of references" if is_score else "datasets"
+    survey = DatasetsOverview.of_run(finished)
+    survey_table = None if survey is None else survey.table().with_marks()
     titles_text = ", ".join(titles) if 0 < len(titles) <= 3 else f"{len(titles)} {unit}"
     return template.render(
         # The page may show pictures that are in it, run its own script, and nothing else.
@@ -157,6 +160,8 @@ def _page(
         css=Markup(css),
         script=Markup(script),
         parts=parts,
+        survey=survey_table,
+        survey_best=set() if survey_table is None else _find_best(survey_table),
         printed_tables="" if parts else Markup(_page_of(read_text(finished.path_of("table.md")))),
         pictures=[] if parts else _pictures(finished),
         command=finished.command,
@@ -168,6 +173,22 @@ def _page(
         texts=_texts(record),
         looks=_looks,
     )
+
+
+def _find_best(table: ResultTable) -> set[tuple[int, int]]:
+    """Return the row and column of each dataset's greatest number, as printed; half widths and ranks have none."""
+    best: set[tuple[int, int]] = set()
+    for column, head in enumerate(table.columns):
+        cells = [cells[column] for _, cells in table.rows]
+        values = [float(cell) for cell in cells if cell not in ("", MISSING)]
+        if values and head not in ("±", "rank"):
+            top = max(values)
+            best |= {
+                (row, column)
+                for row, cell in enumerate(cells)
+                if cell not in ("", MISSING) and float(cell) == top
+            }
+    return best
 
 
 def _subject(finished: FinishedRun) -> str:

@@ -28,6 +28,7 @@ from ..scoring.catalog import METRIC_KINDS
 from ..scoring.corpus_scores import PLAIN_PROTOCOL
 from ..scoring.protocol import Protocol
 from ..statistics.coefficients.coefficient import are_of_preferences, find_coefficient
+from ..statistics.joint_mean import JOINT_KEY
 from .named_run import ColumnKey, NamedRun, describe_statistics, name_runs, shorten_hashes
 from .printed_table import (
     CoefficientColumn,
@@ -335,9 +336,9 @@ def _notes(
             for w in describe_statistics(sources, interval_words)
         ]
     if any(c.rank is not None for c in cells):
-        notes += [
-            f"Superscript numbers, ranks: {w}." for w in describe_statistics(sources, rank_words)
-        ]
+        ranked = [JOINT_KEY[1] if key[0] == MEAN else key[3] for key in columns]
+        phrases = describe_statistics(sources, lambda options: rank_words(options, ranked))
+        notes += [f"Superscript numbers, ranks: {words}." for words in phrases]
     for source in sources:
         rows = [(k, row) for k, row in source.rows if k in columns and row["metric"] in specs]
         notes += _on_data(source, rows, columns, is_short=is_survey and not has_details)

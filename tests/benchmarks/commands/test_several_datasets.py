@@ -543,3 +543,22 @@ def test_a_terminal_draws_the_table(survey: Path) -> None:
         "table", f"run={survey}", "style=markdown", folder=survey.parent
     )
     assert "| *reference-based* |" in shown
+
+
+def test_a_report_begins_with_the_overview(survey: Path) -> None:
+    """One verdict and one table stand above the datasets, with one's own metric marked."""
+    assert run_captau("report", f"run={survey}") == 0
+    page = (survey / "report.html").read_text()
+    overview = DatasetsOverview.of_run(read_run(survey))
+    assert overview is not None
+    header = page.partition("</header>")[0]
+    assert header.count('class="verdict"') == 1
+    assert overview.table().verdict in header
+    first = page.partition("<section")[2].partition("</section>")[0]
+    assert "All datasets" in first
+    heads = re.findall(r'<th scope="col"[^>]*>([^<]+)</th>', first)
+    assert heads == ["metric", *overview.table().columns]
+    labels = re.findall(r'<th scope="row"[^>]*>([^<]+)</th>', first)
+    assert sorted(labels) == ["BLEU-1", "BLEU-4", "symbols *"]
+    values = overview.joint.values
+    assert f"<strong>{100 * max(values.values()):.1f}</strong>" in first

@@ -659,3 +659,21 @@ def test_no_correlations(run, tmp_path):
     rewrite(copy, "correlations.csv", frame.iloc[:0])
     with says(str(copy), "no correlations"):
         table(copy)
+
+
+def test_ranks_name_the_test_that_decides_them(tmp_path, captau):
+    """Soft pairwise accuracy has a permutation test alone, and τ_c the bootstrap."""
+    rows = [
+        ("thumb", "total", coefficient, metric, value, None, None, 1, "")
+        for coefficient in ("tau_c", "soft_pairwise_accuracy")
+        for metric, value in (("cider", 0.4), ("bleu_1", 0.3))
+    ]
+    chosen = {"coefficients": ["soft_pairwise_accuracy", "tau_c"], "level": "system"}
+    folder = made_run(tmp_path / "run", rows, protocol=chosen)
+    (both,) = [note for note in table(folder).notes if "ranks:" in note]
+    assert "paired bootstrap over images" in both
+    assert "permutation test of soft_pairwise_accuracy" in both
+    (one,) = [note for note in table(folder, coefficients=()).notes if "ranks:" in note]
+    assert "bootstrap" not in one
+    assert "permutation test of soft_pairwise_accuracy" in one
+    assert "permutation test of soft" in captau("cite", f"run={folder}")[1].replace("\\_", "_")
