@@ -274,9 +274,9 @@ Nothing is scored. It needs pip install 'captau[report]' (matplotlib). Equal res
     )
     kinds: tuple[str, ...] = option(
         None,
-        "which figures; forest (coefficients with intervals), categories (accuracy on preferences), "
+        "which figures; overview (several datasets in one), forest (coefficients with intervals), categories (accuracy on preferences), "
         "significance (of captau compare), ratings, agreement, scores (against ratings), correlations "
-        "(between metrics), precision_recall, or all; by default forest and significance of the "
+        "(between metrics), precision_recall, or all; by default overview, forest and significance of the "
         "headline, ratings, agreement and correlations. Of a run that drew its own figures, the "
         "beginnings of their names (default: all)",
         key="kind",

@@ -7,11 +7,17 @@ from pathlib import Path
 from typing import Any
 
 from ...datasets.errors import InputError, unknown
+from ..evaluation.overview import DatasetsOverview
 from ..evaluation.threshold_curves import Conjunction
 from ..runs.finished_run import FinishedRun, read_run
 from ..runs.progress_bar import StepProgress
 from . import figure_files
-from .coefficient_charts import category_charts, forest_charts, significance_charts
+from .coefficient_charts import (
+    category_charts,
+    forest_charts,
+    make_overview_chart,
+    significance_charts,
+)
 from .figure_files import Chart, UnavailableChart
 from .overview import Overview
 from .rating_charts import agreement_charts, rating_charts
@@ -52,14 +58,22 @@ def draw_charts(
         return _select_figures(run, kinds, formats)
     figure_files.require_packages("plot", "matplotlib")
     is_usual = not kinds
-    kinds = tuple(CHART_TITLES) if tuple(kinds) == ("all",) else tuple(kinds) or USUAL_KINDS
+    every_kind = ("overview", *CHART_TITLES)
+    kinds = every_kind if tuple(kinds) == ("all",) else tuple(kinds) or ("overview", *USUAL_KINDS)
     for kind in kinds:
-        if kind not in CHART_TITLES:
-            raise unknown("kind", kind, CHART_TITLES)
+        if kind not in every_kind:
+            raise unknown("kind", kind, every_kind)
+    overview = DatasetsOverview.of_run(run) if "overview" in kinds else None
     parts = run_parts(run, good, precision)
     files: dict[str, bytes] = {}
     undrawn: list[str] = []
+    if "overview" in kinds and overview is None:
+        undrawn.append("no overview: a run of captau bench of several datasets has one")
+    kinds = tuple(kind for kind in kinds if kind != "overview")
     with StepProgress(len(parts) * len(kinds)) as progress, figure_files.style():
+        if overview is not None:
+            chart = make_overview_chart(overview)
+            files |= figure_files.files_of(chart.draw(), chart.name, formats)
         for part in parts:
             for kind in kinds:
                 charts, reason = make_charts(part, kind)

@@ -9,10 +9,13 @@ import numpy as np
 import pandas as pd
 
 from ...metrics.base import Floats
+from ..evaluation.overview import MEAN, DatasetsOverview
 from ..runs.tables import MISSING, ResultTable, format_coefficient, format_number, format_p_value
 from ..scoring.catalog import METRIC_KINDS
+from ..statistics.bootstrap import Interval
 from ..statistics.coefficients.coefficient import are_of_preferences, find_coefficient
 from ..statistics.intervals import p_value_column
+from ..statistics.joint_mean import JOINT_KEY
 from ..statistics.preferences import MEAN_DIMENSION
 from .figure_files import (
     GRID,
@@ -36,6 +39,8 @@ from .figure_files import (
 )
 from .run_parts import FLOORS_AND_CEILINGS, RunDataset
 
+#: The most panels of the overview beside one another, which fill the width of a page.
+_MOST_PANELS = 8
 #: Up to this a corrected p-value counts as significant, where the run says nothing else.
 LEVEL = 0.95
 
@@ -153,6 +158,47 @@ def _plot_intervals(
             value, y, marker, color=colour, markersize=4.5, linestyle="none"
         )
     return handles
+
+
+def make_overview_chart(overview: DatasetsOverview) -> Chart:
+    """Make the figure of several datasets: a row a metric, a panel a dataset, and the joint mean last."""
+    metrics = overview.metrics
+    labels = [overview.styles[metric].label for metric in metrics]
+    kinds = [overview.styles[metric].kind for metric in metrics]
+    panels = [
+        (f"{c.title}\n{find_coefficient(c.coefficient).symbol}", c.coefficient, c.rows)
+        for c in overview.columns
+        if any(not np.isnan(c.value(metric)) for metric in metrics)
+    ]
+    if overview.joint.values:
+        nothing = Interval()
+        ends = {m: overview.joint.intervals.get(m, nothing) for m in metrics}
+        means = {
+            m: {"value": value, "ci_low": ends[m].low, "ci_high": ends[m].high}
+            for m, value in overview.joint.values.items()
+        }
+        panels.append((f"{MEAN}\n", JOINT_KEY[1], means))
+
+    def draw() -> Any:
+        width, height = 0.85, 0.75 + 0.17 * len(metrics)
+        figure, axes = make_panels(len(panels), _MOST_PANELS, width, height)
+        for number, (axis, (title, coefficient, rows)) in enumerate(zip(axes, panels, strict=True)):
+            columns = ["value", "ci_low", "ci_high"]
+            frame = pd.DataFrame([rows.get(m, {}) for m in metrics], columns=pd.Index(columns))
+            _plot_intervals(axis, frame, kinds, find_coefficient(coefficient).scale)
+            axis.set_title(title.replace("-", "-\n", 1), fontsize=7)
+            axis.set_ylim(len(metrics) - 0.5, -0.5)
+            is_first = number % _MOST_PANELS == 0
+            axis.set_yticks(range(len(metrics)), labels if is_first else [""] * len(labels))
+            for tick, kind in zip(axis.get_yticklabels(), kinds, strict=True):
+                tick.set_fontweight("bold" if kind == "given" else "normal")
+            axis.tick_params(axis="y", length=0)
+            axis.locator_params(axis="x", nbins=3)
+        return figure
+
+    table = overview.table()
+    description = f"Points with intervals, a panel a dataset. {table.verdict}".strip()
+    return Chart("overview", "overview", table.title, description, table, draw)
 
 
 def significance_charts(part: RunDataset) -> Iterator[Chart]:

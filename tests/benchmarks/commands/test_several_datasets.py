@@ -16,6 +16,8 @@ import pytest
 
 import captau
 from captau.benchmarks.evaluation.overview import DatasetsOverview
+from captau.benchmarks.reporting.coefficient_charts import make_overview_chart
+from captau.benchmarks.reporting.figure_files import style as figure_style
 from captau.benchmarks.runs.finished_run import read_run
 from captau.benchmarks.runs.tables import markdown_of
 from captau.benchmarks.scoring.catalog import DATASET_SETS
@@ -562,3 +564,23 @@ def test_a_report_begins_with_the_overview(survey: Path) -> None:
     assert sorted(labels) == ["BLEU-1", "BLEU-4", "symbols *"]
     values = overview.joint.values
     assert f"<strong>{100 * max(values.values()):.1f}</strong>" in first
+
+
+def test_the_overview_is_one_figure(survey: Path) -> None:
+    """Its table is the overview's, it names each dataset and metric once, and it is drawn by default."""
+    overview = DatasetsOverview.of_run(read_run(survey))
+    assert overview is not None
+    chart = make_overview_chart(overview)
+    assert chart.table == overview.table()
+    with figure_style():
+        axes = chart.draw().axes
+    titles = [" ".join(axis.get_title("left").split()) for axis in axes]
+    assert titles == ["Flickr8k- Expert τ_c", "PASCAL- 50S acc. %", "mean"]
+    labels = [overview.styles[metric].label for metric in overview.metrics]
+    assert [label.get_text() for label in axes[0].get_yticklabels()] == labels
+    points = [[line.get_xdata()[0] for line in a.lines if line.get_marker() == "o"] for a in axes]
+    values = [100 * overview.joint.values[metric] for metric in overview.metrics]
+    assert points[2] == pytest.approx(values)
+    assert [len(xs) for xs in points] == [3, 3, 3]
+    assert run_captau("plot", f"run={survey}", "format=svg") == 0
+    assert (survey / "plots" / "overview.svg").is_file()
