@@ -27,7 +27,7 @@ from ..datasets.errors import InputError, unknown
 from ..datasets.paths import expand_home
 from ..datasets.reading.cells import parse_number
 from ..datasets.reading.table import Table, read_table
-from .base import Floats, Metric
+from .base import Floats, Metric, UnavailableError
 from .registry import metric as parse_metric
 from .registry import metric_names, register
 from .rows import Key, Rows, index_by_key, look_up_all, row_keys
@@ -178,17 +178,13 @@ class ScoreFile(OutsideMetric):
     def label(self) -> str:
         return f"metric file(path={self.path})"
 
+    def check_dataset(self, rows: Rows) -> None:
+        keys, scores = self._read_scores(rows)
+        if not scores.keys() & set(keys):
+            raise UnavailableError(self.label, "has no score of these captions", "add their rows")
+
     def compute(self, rows: Rows) -> Floats:
-        table = self._read()
-        key_columns = ["item_id"] if "item_id" in table else ["image_id", "caption"]
-        missing = [k for k in (*key_columns, "score") if k not in table]
-        if missing:
-            raise InputError(
-                f"{self.path}: no column {missing[0]}; a score file has score and either item_id "
-                f"or image_id and caption"
-            )
-        keys = row_keys(rows, key_columns, self.path)
-        scores = index_by_key(self._entries(table, key_columns), "score", operator.eq)
+        keys, scores = self._read_scores(rows)
         if rows.allows_gaps and any(key in scores for key in keys):
             values = [scores.get(key, np.nan) for key in keys]
         else:
@@ -199,6 +195,19 @@ class ScoreFile(OutsideMetric):
                 f"{n_others:,} of {len(scores):,} scores in {self.path} are of no item that is scored here",
             )
         return np.array(values)
+
+    def _read_scores(self, rows: Rows) -> tuple[list[Key], dict[Key, float]]:
+        """Return the key of each row, and the file's scores by key."""
+        table = self._read()
+        key_columns = ["item_id"] if "item_id" in table else ["image_id", "caption"]
+        missing = [k for k in (*key_columns, "score") if k not in table]
+        if missing:
+            raise InputError(
+                f"{self.path}: no column {missing[0]}; a score file has score and either item_id "
+                f"or image_id and caption"
+            )
+        keys = row_keys(rows, key_columns, self.path)
+        return keys, index_by_key(self._entries(table, key_columns), "score", operator.eq)
 
     def _entries(self, table: Table, key_columns: list[str]) -> Iterator[tuple[str, Key, float]]:
         """Yield place, key and score of each row of this metric."""

@@ -584,3 +584,20 @@ def test_the_overview_is_one_figure(survey: Path) -> None:
     assert [len(xs) for xs in points] == [3, 3, 3]
     assert run_captau("plot", f"run={survey}", "format=svg") == 0
     assert (survey / "plots" / "overview.svg").is_file()
+
+
+def test_a_score_file_has_an_empty_cell_where_it_lacks_a_dataset(
+    folder: Path, tmp_path: Path
+) -> None:
+    """A file with the lengths of Flickr8k-Expert's captions alone says nothing of PASCAL-50S."""
+    items = captau.load("flickr8k_expert", folder).items
+    scores = items[["image_id", "caption"]].assign(score=items["caption"].str.len())
+    scores.drop_duplicates(["image_id", "caption"]).to_csv(tmp_path / "mine.csv", index=False)
+    metrics = ["bleu_1", str(tmp_path / "mine.csv")]
+    options: Any = {"data_root": folder, "statistics": FAST}
+    results = captau.bench(["flickr8k_expert", "pascal50s"], metrics, **options)
+    rows = results.frames["overview.csv"].set_index(["dataset", "metric"])
+    assert not math.isnan(rows.loc[("flickr8k_expert", "mine"), "value"])
+    assert math.isnan(rows.loc[("pascal50s", "mine"), "value"])
+    assert "has no score of these captions" in rows.loc[("pascal50s", "mine"), "note"]
+    assert not math.isnan(rows.loc[("pascal50s", "bleu_1"), "value"])
