@@ -1,9 +1,10 @@
 """The public names of captau, which measures how well image-caption metrics agree with people.
 
-`bench` correlates metrics with people's judgements, `compare` tests which metrics differ, `rank` compares captioning
-systems, `score` scores your own captions, and `reward` makes a metric the reward of a trainer. `load` reads a dataset
-of judgements, and `metric` makes a metric by its name. To write a metric, extend `Metric` and `register` it. Wrong
-input raises an `InputError`. Each name is imported on first use, so that `import captau` stays quick.
+`bench` correlates metrics with people's judgements, `compare` tests which metrics differ, `probe` shows which faults in
+captions they notice, `rank` compares captioning systems, `score` scores your own captions, and `reward` makes a metric
+the reward of a trainer. `load` reads a dataset of judgements, and `metric` makes a metric by its name. To write a metric,
+extend `Metric` and `register` it. Wrong input raises an `InputError`. Each name is imported on first use, so that `import
+captau` stays quick.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from captau import compat, testing
     from captau.benchmarks.commands.bench import bench, compare
+    from captau.benchmarks.commands.probe import probe
     from captau.benchmarks.commands.rank import rank
     from captau.benchmarks.commands.score import score
     from captau.benchmarks.reporting.run_results import Results
@@ -38,6 +40,7 @@ __all__ = [
     "compat",
     "load",
     "metric",
+    "probe",
     "rank",
     "register",
     "reward",
@@ -55,6 +58,7 @@ _MODULES = {
     "compare": "captau.benchmarks.commands.bench",
     "load": "captau.datasets.registry",
     "metric": "captau.metrics.external",
+    "probe": "captau.benchmarks.commands.probe",
     "rank": "captau.benchmarks.commands.rank",
     "register": "captau.metrics.registry",
     "reward": "captau.metrics.reward",

@@ -58,13 +58,13 @@ class ReferenceFile:
     texts: dict[str, tuple[str, ...]]
 
 
-def read_candidates(path: Path) -> CandidateFile:
+def read_candidates(path: Path, content: bytes | None = None) -> CandidateFile:
     """Read one system's captions; see `read_systems`.
 
     Raises:
         InputError: where `read_systems` does, or there are several systems.
     """
-    candidates, *other_systems = read_systems(path).values()
+    candidates, *other_systems = read_systems(path, content).values()
     if other_systems:
         raise InputError(
             f"{path}: captions of {1 + len(other_systems)} systems, where one is expected"

@@ -17,6 +17,7 @@ def test_each_command_runs_on_a_terminal(tmp_path):
         ("--help",),
         ("bench", "--help"),
         ("bench", *fast, "output_dir=run"),
+        ("probe", *fast),
         ("rank", *fast),
         ("agree", "draws=2"),
         ("sensitivity", fast[0], "draws=10"),

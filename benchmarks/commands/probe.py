@@ -1,0 +1,202 @@
+"""`captau probe`: which faults in captions a metric notices."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from ...datasets.schema import CaptionSet
+from ...metrics.external import MetricSource
+from ..evaluation.probes.noticed import (
+    PROBE_COLUMNS,
+    find_noticed,
+    measure_probes,
+    probe_tables,
+)
+from ..evaluation.probes.pairs import items_of_references, make_probe_pairs
+from ..evaluation.study import provenance
+from ..options.probe import ProbeOptions
+from ..options.score import Captions, References, captions_from_python
+from ..options.shared import describe_metrics, statistics_of
+from ..reporting.run_results import Results
+from ..runs.output_folder import run_into
+from ..runs.progress_bar import StepProgress
+from ..runs.results import RunClock, missing_note, tables_as_csv
+from ..scoring.caption_files import read_candidates, read_references
+from ..scoring.catalog import metric_style, resolve_metrics
+from ..scoring.corpus_scores import make_caption_items, select_images
+from ..scoring.protocol import Protocol
+from ..scoring.score_store import Locations
+from ..scoring.scorer import Scorer, score_all
+from ..scoring.unavailable_metrics import (
+    add_unavailable_rows,
+    describe_reasons,
+    find_unavailable,
+    warn_unavailable,
+)
+
+#: All references, and a score that is undefined leaves its pair out.
+PROBE_PROTOCOL = Protocol(
+    name="probe", dimension=(), ratings="mean", coefficients=("tau_c",), undefined="drop"
+)
+
+
+def probe(
+    dataset: str | CaptionSet = "demo",
+    metrics: MetricSource | Sequence[MetricSource] = "text",
+    *,
+    captions: str = "candidates",
+    candidates: Captions | None = None,
+    references: References | None = None,
+    faults: Sequence[str] = (),
+    pairs: int = 1000,
+    seed: int = 0,
+    statistics: Mapping[str, Any] | None = None,
+    data_root: str | Path | None = None,
+    cache_root: str | Path | None = None,
+    output_dir: str | Path | None = None,
+) -> Results:
+    """Measure which faults in captions metrics notice; `captau probe` from Python.
+
+    Args:
+        dataset: the name of a dataset, or your own `CaptionSet`; `references` takes its place.
+        metrics: as in `captau.bench`.
+        captions: whether a dataset's `candidates` get a fault, or one of each image's `references`.
+        candidates, references: captions of your own, as `captau.score` takes them.
+        faults: names of faults and controls (docs/probes.md); all by default.
+        pairs: the most pairs of a fault.
+        seed: of all draws of faults.
+        statistics: options of intervals, as in `captau.bench`.
+        data_root, cache_root, output_dir: as in `captau.bench`.
+
+    Returns:
+        `Results`, whose `frames` have `probes.csv` and `probe_pairs.parquet`.
+
+    Raises:
+        InputError: on an unknown name, missing or malformed data, or captions without references.
+    """
+    chosen_metrics = resolve_metrics(metrics)
+    loaded = {dataset.card.name: dataset} if isinstance(dataset, CaptionSet) else {}
+    name = next(iter(loaded), dataset)
+    files = {
+        key: next(iter(captions_from_python(value, key)), None)
+        for key, value in (("candidates", candidates), ("references", references))
+    }
+    in_memory = [key for key, file in files.items() if file and file.content is not None]
+    choices: dict[str, Any] = {
+        "captions": captions,
+        "faults": tuple(faults),
+        "pairs": pairs,
+        "seed": seed,
+    }
+    config = ProbeOptions(
+        dataset=None if references is not None else str(name),
+        candidates=files["candidates"],
+        references=files["references"],
+        **choices,
+        metrics=chosen_metrics,
+        statistics=statistics_of(statistics),
+        locations=Locations(
+            data_root=Path(data_root) if data_root else None,
+            cache_root=Path(cache_root) if cache_root else None,
+            output_dir=Path(output_dir) if output_dir else None,
+            loaded=loaded,
+        ),
+        configuration={
+            "dataset": str(name),
+            **{key: file.spelling for key, file in files.items() if file},
+            **describe_metrics(
+                chosen_metrics, in_memory=[*in_memory, *(["dataset"] if loaded else [])]
+            ),
+            **choices,
+            "statistics": vars(statistics_of(statistics)),
+        },
+    )
+    return run_into(output_dir, "probe", lambda: run(config))
+
+
+def run(config: ProbeOptions) -> Results:
+    """Make captions with faults, score them beside the whole ones, and count which the metrics notice.
+
+    Raises:
+        InputError: on missing or malformed data, or captions of which no fault can be made.
+    """
+    clock = RunClock()
+    items, caption_sets, source = _load_captions(config)
+    probes = make_probe_pairs(items, config.chosen_faults, config.pairs, config.seed)
+    scorer = Scorer("probe", probes.items, PROBE_PROTOCOL)
+    missing = find_unavailable(config.metrics, probes.items)
+    warn_unavailable([missing])
+    metrics = [metric for metric in config.metrics if metric not in missing]
+    with StepProgress(len(metrics)) as progress:
+        columns = score_all(scorer, metrics, config.locations.store(), progress)
+    scores = {
+        metric.spec: pd.Series(columns[metric.spec], index=probes.items["item_id"])
+        for metric in metrics
+    }
+    noticed = find_noticed(probes.pairs, scores, metrics)
+    rows = pd.DataFrame(
+        measure_probes(probes.pairs, noticed, probes.notes, config.statistics),
+        columns=pd.Index(PROBE_COLUMNS),
+    )
+    tables = probe_tables(rows, metrics, source, config.statistics.level)
+    tables[-1] = add_unavailable_rows(tables[-1], metrics, scorer.remarks, missing)
+    unavailable = [
+        {"metric": m.spec, "fault": fault, "n_pairs": 0, "note": missing_note(reason)}
+        for m, reason in missing.items()
+        for fault in config.chosen_faults
+    ]
+    scored_pairs = probes.pairs.assign(
+        **{
+            f"{prefix}{spec}": of_metric.loc[probes.pairs[key]].to_numpy()
+            for spec, of_metric in scores.items()
+            for prefix, key in (("score_", "item_id"), ("faulty_score_", "pair_id"))
+        }
+    )
+    return Results(
+        {
+            "probes.csv": pd.concat([rows, pd.DataFrame(unavailable)], ignore_index=True)[
+                list(PROBE_COLUMNS)
+            ],
+            "probe_pairs.parquet": scored_pairs,
+        },
+        {
+            "command": "probe",
+            "config": dict(config.configuration),
+            "seed": config.seed,
+            "source": source,
+            **provenance(metrics, caption_sets, config.locations, [PROBE_PROTOCOL]),
+            "metrics": {m.spec: vars(metric_style(m)) for m in metrics},
+            "missing": describe_reasons(missing),
+            "measures": "which faults in captions metrics notice",
+        }
+        | clock.record(),
+        tables,
+        other_files={"table.csv": tables_as_csv(tables)},
+    )
+
+
+def _load_captions(config: ProbeOptions) -> tuple[pd.DataFrame, list[CaptionSet], str]:
+    """Return the whole captions with their references, the dataset that they are of, and its name.
+
+    Raises:
+        InputError: where a file or a dataset cannot be read.
+    """
+    if config.references is None:
+        caption_set = config.locations.load(str(config.dataset))
+        items = caption_set.items
+        if config.captions == "references":
+            items = items_of_references(
+                dict(zip(items["image_id"], items["references"], strict=True))
+            )
+        return items, [caption_set], caption_set.card.title
+    references = read_references(config.references.path, config.references.content)
+    if config.candidates is None:
+        return items_of_references(references.texts), [], config.references.name
+    candidates = read_candidates(config.candidates.path, config.candidates.content)
+    images = select_images({"": candidates}, {"": references}, partial=True)[""]
+    items = make_caption_items(candidates, references, images, None)
+    return items, [], config.candidates.name

@@ -1,0 +1,321 @@
+"""The faults of `captau probe`: each makes of a caption the same one with a known fault, or says why it cannot.
+
+A fault is a function that takes a `Whole` caption and returns its text with the fault; it raises `CannotMakeError` where
+the caption has nothing to change, or the change would be none for these references. `FAULTS` and `CONTROLS` hold them by
+name, in the order of the tables.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import pairwise
+
+import numpy as np
+
+from ....datasets.caption_texts import comparison_form
+from .words import WORD, WordLists, replace_word, words_of
+
+
+class Obstacle(StrEnum):
+    """Reasons why a fault cannot be made of a caption, as notes have them."""
+
+    NO_WORD = "with no word to change"
+    IN_REFERENCES = "whose references say the same as the fault"
+    TOO_SHORT = "too short"
+    NO_REFERENCE = "with one reference alone"
+    UNCHANGED = "that the change leaves as they are"
+
+
+class CannotMakeError(Exception):
+    """A fault cannot be made of a caption."""
+
+    def __init__(self, obstacle: Obstacle) -> None:
+        self.obstacle = obstacle
+        super().__init__(obstacle)
+
+
+@dataclass(frozen=True)
+class Whole:
+    """A caption of which faults are made.
+
+    Attributes:
+        caption: the text.
+        references: of its image, without the caption itself.
+        draw_other: draws a caption of another image.
+        lists: the words that faults put in.
+        rng: the source of all randomness.
+    """
+
+    caption: str
+    references: Sequence[str]
+    draw_other: Callable[[], str]
+    lists: WordLists
+    rng: np.random.Generator
+
+    def words(self) -> list[re.Match[str]]:
+        """Return the caption's words that may be changed: those outside fixed phrases, such as "hot dog"."""
+        phrases = "|".join(map(re.escape, self.lists["phrases"]))
+        fixed = [m.span() for m in re.finditer(rf"\b(?:{phrases})\b", self.caption, re.IGNORECASE)]
+        return [
+            word
+            for word in WORD.finditer(self.caption)
+            if not any(start <= word.start() < end for start, end in fixed)
+        ]
+
+    def choose(self, options: Sequence[str]) -> str:
+        """Draw one of several texts."""
+        return options[int(self.rng.integers(len(options)))]
+
+
+Fault = Callable[[Whole], str]
+
+
+def _swap(whole: Whole, candidates: Callable[[str], Sequence[str]]) -> str:
+    """Put another word in the place of one, whose kind stands neither in the caption nor in a reference.
+
+    Args:
+        whole: the caption.
+        candidates: the words that may replace a word, none where it stays.
+
+    Raises:
+        CannotMakeError: where no word can be replaced.
+    """
+    lists = whole.lists
+    known_kinds = lists.kinds_of([whole.caption, *whole.references])
+    matches = [match for match in whole.words() if candidates(match[0].lower())]
+    if not matches:
+        raise CannotMakeError(Obstacle.NO_WORD)
+    for place in whole.rng.permutation(len(matches)).tolist():
+        match = matches[place]
+        new_words = [
+            word
+            for word in candidates(match[0].lower())
+            if known_kinds.isdisjoint(lists.kinds_of([word]))
+        ]
+        if new_words:
+            return replace_word(whole.caption, match, whole.choose(new_words))
+    raise CannotMakeError(Obstacle.IN_REFERENCES)
+
+
+def swap_object(whole: Whole) -> str:
+    """Put another thing of its line in an object's place."""
+
+    def other_objects(word: str) -> list[str]:
+        noun = whole.lists.nouns.get(word)
+        if noun is None or noun.line == "people":
+            return []
+        kinds = [kind for kind in whole.lists.kinds_by_line[noun.line] if kind != noun.kind]
+        return [whole.lists.forms[kind][noun.is_plural] for kind in kinds]
+
+    return _swap(whole, other_objects)
+
+
+def swap_attribute(whole: Whole) -> str:
+    """Put another colour in a colour's place, or the opposite in that of another attribute."""
+    return _swap(whole, lambda word: whole.lists.attributes.get(word, ("", []))[1])
+
+
+def swap_number(whole: Whole) -> str:
+    """Put another number in the place of one from two to eight."""
+    numbers = whole.lists.numbers
+    kinds = sorted(set(numbers.values()))
+    return _swap(
+        whole, lambda word: [k for k in kinds if k != numbers[word]] if word in numbers else []
+    )
+
+
+def swap_gender(whole: Whole) -> str:
+    """Make men of all women in a caption, or women of all men; captions and references of both are left out."""
+    caption_words = set(words_of(whole.caption))
+    men, women = whole.lists.genders
+    for own, other in ((men, women), (women, men)):
+        if caption_words & own.keys():
+            reference_words = {word for text in whole.references for word in words_of(text)}
+            if (caption_words | reference_words) & other.keys():
+                raise CannotMakeError(Obstacle.IN_REFERENCES)
+            text = whole.caption
+            for match in reversed(list(WORD.finditer(text))):
+                if match[0].lower() in own:
+                    text = replace_word(text, match, own[match[0].lower()])
+            return text
+    raise CannotMakeError(Obstacle.NO_WORD)
+
+
+def swap_roles(whole: Whole) -> str:
+    """Let two things change places, as in "a horse rides a man"; what stands between them has a direction."""
+    lists = whole.lists
+    nouns = [match for match in whole.words() if match[0].lower() in lists.nouns]
+    for first, second in pairwise(nouns):
+        a, b = (lists.nouns[match[0].lower()] for match in (first, second))
+        between = words_of(whole.caption[first.end() : second.start()])
+        is_one_way = any(word in lists["one_way"] or word.endswith("ing") for word in between)
+        is_both_ways = any(word in lists["both_ways"] for word in between)
+        marks = set(whole.caption[first.end() : second.start()]) & set(",.;")
+        if (
+            a.kind == b.kind
+            or a.is_plural != b.is_plural
+            or not is_one_way
+            or is_both_ways
+            or marks
+        ):
+            continue
+        if any(_names_in_order(text, b.kind, a.kind, lists) for text in whole.references):
+            raise CannotMakeError(Obstacle.IN_REFERENCES)
+        text = replace_word(whole.caption, second, first[0].lower())
+        return replace_word(text, first, second[0].lower())
+    raise CannotMakeError(Obstacle.NO_WORD)
+
+
+def _names_in_order(text: str, first_kind: str, second_kind: str, lists: WordLists) -> bool:
+    """Return whether a text names a thing of one kind before one of another."""
+    kinds = [lists.nouns[word].kind for word in words_of(text) if word in lists.nouns]
+    return first_kind in kinds and second_kind in kinds[kinds.index(first_kind) :]
+
+
+def negate(whole: Whole) -> str:
+    """Put "not" behind the first "is" or "are", else before the first word in "-ing", else "no" for an article."""
+    negations = whole.lists["negations"]
+    if any(
+        word in negations for text in (whole.caption, *whole.references) for word in words_of(text)
+    ):
+        raise CannotMakeError(Obstacle.IN_REFERENCES)
+    for pattern, new in (
+        (r"\b(is|are)\b", r"\1 not"),
+        (r"(?<!\ba )(?<!\ban )(?<!\bthe )(?<=\w )(\w{2,}ing)\b", r"not \1"),
+        (r"\b(?:an?|the|two|three|some)\b(?= \w)", "no"),
+    ):
+        text = re.sub(pattern, new, whole.caption, count=1, flags=re.IGNORECASE)
+        if text != whole.caption:
+            return text[0].upper() + text[1:] if whole.caption[0].isupper() else text
+    raise CannotMakeError(Obstacle.NO_WORD)
+
+
+def add_object(whole: Whole) -> str:
+    """Add an object that nobody names, and none of its line."""
+    lists = whole.lists
+    texts = [whole.caption, *whole.references]
+    known_lines = {
+        lists.nouns[w].line for text in texts for w in words_of(text) if w in lists.nouns
+    }
+    lines = [line for line in lists["added"] if line not in known_lines]
+    if not lines:
+        raise CannotMakeError(Obstacle.IN_REFERENCES)
+    thing = whole.choose([kind for line in lines for kind in lists.kinds_by_line[line]])
+    article = "an" if thing[0] in "aeiou" else "a"
+    body = whole.caption.rstrip(" .!")
+    return f"{body} and {article} {thing}{whole.caption[len(body) :]}"
+
+
+def take_other_image(whole: Whole) -> str:
+    """Take a caption of another image."""
+    return whole.draw_other()
+
+
+def cut_half(whole: Whole) -> str:
+    """Keep the first half of the words."""
+    words = whole.caption.split()
+    if len(words) < 4:
+        raise CannotMakeError(Obstacle.TOO_SHORT)
+    return " ".join(words[: len(words) // 2])
+
+
+def _repeat(times: int) -> Fault:
+    return lambda whole: " ".join([whole.caption.strip()] * times)
+
+
+def shuffle_words(whole: Whole) -> str:
+    """Put the words in a random order."""
+    words = whole.caption.split()
+    return " ".join(words[place] for place in whole.rng.permutation(len(words)))
+
+
+def sort_reference_words(whole: Whole) -> str:
+    """List all words of the references in alphabetical order."""
+    return " ".join(sorted(word for text in whole.references for word in words_of(text)))
+
+
+def join_references(whole: Whole) -> str:
+    """Write all references in a row."""
+    if len(whole.references) < 2:
+        raise CannotMakeError(Obstacle.NO_REFERENCE)
+    return " ".join(text.strip() for text in whole.references)
+
+
+def say_nothing(whole: Whole) -> str:
+    """Take a caption that is true of almost every image."""
+    return whole.choose(whole.lists["generic"])
+
+
+def copy_reference(whole: Whole) -> str:
+    """Take one of the references, which stays among them."""
+    return whole.choose(whole.references)
+
+
+def change_case(whole: Whole) -> str:
+    """Write all letters as capitals; where they are, write small ones."""
+    upper = whole.caption.upper()
+    return whole.caption.lower() if upper == whole.caption else upper
+
+
+def swap_synonym(whole: Whole) -> str:
+    """Put a word or phrase of the same meaning in the place of one."""
+    synonyms = whole.lists.synonyms
+    pattern = "|".join(sorted(map(re.escape, synonyms), key=len, reverse=True))
+    matches = list(re.finditer(rf"\b(?:{pattern})\b", whole.caption, re.IGNORECASE))
+    if not matches:
+        raise CannotMakeError(Obstacle.NO_WORD)
+    match = matches[int(whole.rng.integers(len(matches)))]
+    return replace_word(whole.caption, match, synonyms[match[0].lower()])
+
+
+#: Those that need English words.
+ENGLISH_FAULTS: dict[str, Fault] = {
+    "object": swap_object,
+    "attribute": swap_attribute,
+    "number": swap_number,
+    "gender": swap_gender,
+    "roles": swap_roles,
+    "negation": negate,
+    "addition": add_object,
+    "generic": say_nothing,
+    "synonym": swap_synonym,
+}
+FAULTS: dict[str, Fault] = {
+    **{name: fault for name, fault in ENGLISH_FAULTS.items() if name not in ("generic", "synonym")},
+    "other_image": take_other_image,
+    "half": cut_half,
+    "twice": _repeat(2),
+    "eight_times": _repeat(8),
+    "shuffled": shuffle_words,
+    "sorted": sort_reference_words,
+    "joined": join_references,
+    "generic": say_nothing,
+    "empty": lambda _: "",
+}
+#: Changes after which a caption should not lose; `other_reference` takes the reference that its pair leaves out.
+CONTROLS: dict[str, Fault] = {
+    "copy": copy_reference,
+    "other_reference": copy_reference,
+    "case": change_case,
+    "synonym": swap_synonym,
+}
+#: Those whose text may be one of the references.
+_MAY_BE_REFERENCE = ("copy", "other_reference", "case")
+
+
+def make_fault(name: str, whole: Whole) -> str:
+    """Make a fault, and check that it changes the caption.
+
+    Raises:
+        CannotMakeError: where it cannot be made, changes nothing, or gives one of the references.
+    """
+    text = {**FAULTS, **CONTROLS}[name](whole)
+    if text == whole.caption:
+        raise CannotMakeError(Obstacle.UNCHANGED)
+    forms = {comparison_form(reference) for reference in whole.references}
+    if name not in _MAY_BE_REFERENCE and comparison_form(text) in forms:
+        raise CannotMakeError(Obstacle.IN_REFERENCES)
+    return text

@@ -1,0 +1,242 @@
+"""How often a metric gives the caption with a fault the lower score, with intervals by image; tables and a sentence."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ....metrics.base import Metric
+from ...runs.tables import ResultTable, format_number
+from ...scoring.catalog import metric_style
+from ...statistics.bootstrap import (
+    StatisticsOptions,
+    number_images,
+    resample,
+    statistic_intervals,
+)
+from ...statistics.preferences import wilson_interval
+from ...statistics.remarks import Note, remark
+from ...statistics.weighted_pairs import Floats
+from ..wording import join_notes
+from .faults import CONTROLS, FAULTS
+
+PROBE_COLUMNS = ("metric", "fault", "value", "ci_low", "ci_high", "n_pairs", "note")
+#: Scores that differ by less than this share of the greater one are equal: they differ by rounding.
+TIE_SHARE = 1e-6
+#: A fault is weak for a metric whose interval reaches below this share; a control is where it is all above a half.
+NOTICED_SHARE = 0.7
+#: How a sentence names a fault.
+FAULT_WORDS = {
+    "object": "swapped object",
+    "attribute": "swapped attribute",
+    "number": "changed number",
+    "gender": "gender swap",
+    "roles": "exchange of roles",
+    "negation": "negation",
+    "addition": "invented object",
+    "other_image": "caption of another image",
+    "half": "caption cut in half",
+    "twice": "caption said twice",
+    "eight_times": "caption said eight times",
+    "shuffled": "caption with its words shuffled",
+    "sorted": "list of the references' words",
+    "joined": "row of all references",
+    "generic": "caption that says nothing",
+    "empty": "empty caption",
+}
+#: Tables of at most nine columns, which a terminal has room for: their titles and columns.
+_TABLES = (
+    ("one thing in the caption changed", list(FAULTS)[:7]),
+    ("another text in its place", list(FAULTS)[7:]),
+    ("controls, after which a caption should not lose", list(CONTROLS)),
+)
+_NUMBER_WORDS = [
+    "no",
+    "one",
+    "two",
+    "three",
+    "four",
+    "five",
+    "six",
+    "seven",
+    "eight",
+    "nine",
+    "ten",
+]
+
+
+def find_noticed(
+    pairs: pd.DataFrame, scores: Mapping[str, pd.Series], metrics: Sequence[Metric]
+) -> pd.DataFrame:
+    """Return 1 where a metric scores the faulty caption lower, ½ where both are equal, 0 elsewhere; NaN undefined.
+
+    Args:
+        pairs: columns `item_id, pair_id`.
+        scores: by metric and item id.
+        metrics: those that were scored.
+
+    Returns:
+        A column a metric.
+    """
+    columns: dict[str, Floats] = {}
+    for metric in metrics:
+        of_metric = scores[metric.spec]
+        whole, faulty = (
+            of_metric.loc[pairs[name]].to_numpy(np.float64) for name in ("item_id", "pair_id")
+        )
+        with np.errstate(invalid="ignore"):
+            difference = np.where(whole == faulty, 0.0, whole - faulty)
+            difference *= 1.0 if metric.higher_is_better else -1.0
+            tie = TIE_SHARE * np.nan_to_num(np.maximum(abs(whole), abs(faulty)), posinf=0.0)
+        noticed = np.where(abs(difference) <= tie, 0.5, (difference > 0).astype(np.float64))
+        columns[metric.spec] = np.where(np.isnan(difference), np.nan, noticed)
+    return pd.DataFrame(columns, index=pairs.index)
+
+
+def measure_probes(
+    pairs: pd.DataFrame,
+    noticed: pd.DataFrame,
+    notes: Mapping[str, str],
+    options: StatisticsOptions,
+) -> list[dict[str, Any]]:
+    """Return the rows of `probes.csv`, columns `PROBE_COLUMNS`, metric by metric.
+
+    Where all pairs of a fault come out alike, resampling has no spread; Wilson's interval stands there.
+
+    Args:
+        pairs: columns `fault, image_id`.
+        noticed: what `find_noticed` returned of them.
+        notes: by fault.
+        options: the kind of intervals.
+    """
+    rows: list[dict[str, Any]] = []
+    for fault, note in notes.items():
+        is_of_fault = (pairs["fault"] == fault).to_numpy()
+        for metric, column in noticed.loc[is_of_fault].items():
+            values = column.to_numpy(np.float64)
+            is_defined = ~np.isnan(values)
+            undefined = (
+                f"{n:,} pairs without a score left out" if (n := int((~is_defined).sum())) else ""
+            )
+            images = pairs.loc[is_of_fault, "image_id"][is_defined]
+            value, low, high, remark_text = _share_with_interval(
+                values[is_defined], images, options
+            )
+            if math.isnan(value):
+                remark_text = "undefined: no pairs"
+            rows.append(
+                {
+                    "metric": str(metric),
+                    "fault": fault,
+                    "value": value,
+                    "ci_low": low,
+                    "ci_high": high,
+                    "n_pairs": int(is_defined.sum()),
+                    "note": join_notes(remark_text, undefined, note),
+                }
+            )
+    order = {metric: place for place, metric in enumerate(noticed.columns)}
+    return sorted(rows, key=lambda row: order[row["metric"]])
+
+
+def _share_with_interval(
+    values: Floats, image_ids: pd.Series, options: StatisticsOptions
+) -> tuple[float, float, float, str]:
+    """Return a mean, both ends of its interval, and a remark on it."""
+    if not len(values):
+        return math.nan, math.nan, math.nan, ""
+    value = float(values.mean())
+    if not options.uses_resampling:
+        return value, math.nan, math.nan, ""
+    image, n_images = number_images(image_ids)
+    if n_images < 2:
+        return value, math.nan, math.nan, str(remark(Note.TOO_FEW_IMAGES, n_images=n_images))
+    sums, counts = np.bincount(image, values), np.bincount(image).astype(np.float64)
+    if np.ptp(sums / counts) == 0 and value in (0.0, 1.0):
+        return value, *wilson_interval(value, n_images, options.level), ""
+
+    def share(weights: Floats) -> Floats:
+        return (sums @ weights / (counts @ weights))[None]
+
+    (replicates,) = resample([share], n_images, options.replicates, options.seed)
+    (interval,) = statistic_intervals(share, np.array([value]), replicates, n_images, options)
+    return value, interval.low, interval.high, interval.note
+
+
+def probe_tables(
+    rows: pd.DataFrame, metrics: Sequence[Metric], source: str, level: float
+) -> list[ResultTable]:
+    """Return the printed tables: a row a metric, a column a fault.
+
+    Args:
+        rows: columns `PROBE_COLUMNS`.
+        metrics: those of the rows.
+        source: where the captions are from.
+        level: of the intervals.
+    """
+    labels = {metric.spec: metric_style(metric).label for metric in metrics}
+    records: list[dict[str, Any]] = rows.to_dict("records")  # pyright: ignore[reportAssignmentType]
+    cells = {(row["metric"], row["fault"]): row for row in records}
+    tables: list[ResultTable] = []
+    for title, faults in _TABLES:
+        shown = [fault for fault in faults if fault in set(rows["fault"])]
+        if not shown:
+            continue
+        table_rows = [
+            (label, [_format_cell(cells[spec, fault]) for fault in shown])
+            for spec, label in labels.items()
+        ]
+        first = next(iter(labels))
+        table_rows.append(("pairs", [f"{cells[first, fault]['n_pairs']:,}" for fault in shown]))
+        tables.append(ResultTable(f"{source}: {title}", "metric", shown, table_rows))
+    notes = [
+        "The share of pairs, ×100, in which the changed caption scores lower; ties count ½.",
+        f"! a fault whose {level:.0%} interval reaches below {100 * NOTICED_SHARE:.0f}, or a control after which "
+        f"a caption loses more often than not.",
+        *dict.fromkeys(
+            f"{fault}: {note}."
+            for fault, note in zip(rows["fault"], rows["note"], strict=True)
+            if note
+        ),
+    ]
+    tables[-1] = replace(tables[-1], notes=notes, verdict=weakest_sentences(rows, labels))
+    return tables
+
+
+def is_weak(row: Mapping[str, Any]) -> bool:
+    """Return whether a metric does not notice a fault often enough, or punishes a control."""
+    if row["fault"] in CONTROLS:
+        return row["ci_low"] > 0.5
+    low = row["value"] if math.isnan(row["ci_low"]) else row["ci_low"]
+    return low < NOTICED_SHARE
+
+
+def _format_cell(row: Mapping[str, Any]) -> str:
+    return format_number(row["value"], 100, 0) + "!" * is_weak(row)
+
+
+def weakest_sentences(rows: pd.DataFrame, labels: Mapping[str, str]) -> str:
+    """Say which fault each of the three metrics with the weakest spots misses most often."""
+    faults = rows[~rows["fault"].isin(list(CONTROLS))].dropna(subset=["value"])
+    weakest = faults.sort_values("value", kind="stable").groupby("metric", sort=False).head(1)
+    return " ".join(
+        f"{labels[row['metric']]} {_describe_share(row['value'], FAULT_WORDS[row['fault']])}."
+        for row in weakest.head(3).to_dict("records")
+    )
+
+
+def _describe_share(value: float, fault: str) -> str:
+    """Return "misses one gender swap in three" or "notices one negation in four" for a share that is noticed."""
+    missed = 1 - value
+    if missed <= 0.005:
+        return f"notices every {fault}"
+    if value <= 0.005:
+        return f"notices no {fault}"
+    verb, share = ("misses", missed) if missed <= 0.5 else ("notices only", value)
+    number = round(1 / share)
+    return f"{verb} one {fault} in {_NUMBER_WORDS[number] if number <= 10 else f'{number:,}'}"

@@ -1,0 +1,181 @@
+"""Pairs of a caption and the same caption with one fault, made by rule and seed.
+
+`make_probe_pairs` is what `captau probe` calls; `Probes.items` are the captions that metrics score.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ....datasets.caption_texts import comparison_form
+from ....datasets.errors import InputError
+from ....datasets.schema import make_items
+from .faults import (
+    CONTROLS,
+    ENGLISH_FAULTS,
+    FAULTS,
+    CannotMakeError,
+    Obstacle,
+    Whole,
+    make_fault,
+)
+from .words import english_words
+
+#: A row a pair. `item_id` stands for the whole caption and `pair_id` for the faulty one wherever these are scored.
+PAIR_COLUMNS = (
+    *("pair_id", "fault", "item_id", "image_id", "image"),
+    *("caption", "faulty_caption", "references"),
+)
+#: How often another image is drawn, where its caption says the same.
+_DRAWS = 20
+
+
+@dataclass(frozen=True)
+class Probes:
+    """The pairs of all faults.
+
+    Attributes:
+        pairs: columns `PAIR_COLUMNS`.
+        notes: by fault, how many captions it could not be made of, and why; empty where there is none.
+    """
+
+    pairs: pd.DataFrame
+    notes: Mapping[str, str]
+
+    @property
+    def items(self) -> pd.DataFrame:
+        """The captions to score, whole and faulty: the columns of a `CaptionSet`'s items that metrics read."""
+        shared = ["image_id", "image", "references"]
+        wholes = self.pairs[["item_id", "caption", *shared]].drop_duplicates("item_id")
+        faulty = self.pairs[["pair_id", "faulty_caption", *shared]]
+        names = {"pair_id": "item_id", "faulty_caption": "caption"}
+        items = pd.concat([wholes, faulty.rename(columns=names)], ignore_index=True)
+        return items.assign(system=None, weight=1)
+
+
+def items_of_references(references: Mapping[str, Sequence[str]]) -> pd.DataFrame:
+    """Make items of references alone: each is a caption once, and is left out of its own references then."""
+    rows = [
+        (image_id, text, (*texts[:place], *texts[place + 1 :]))
+        for image_id, texts in references.items()
+        for place, text in enumerate(texts)
+        if len(texts) > 1
+    ]
+    if not rows:
+        raise InputError(
+            "no image has two references; one of them is the caption, so give two an image, or candidates=FILE"
+        )
+    images, captions, others = (list(column) for column in zip(*rows, strict=True))
+    return make_items(images, captions, others)
+
+
+def make_probe_pairs(items: pd.DataFrame, faults: Sequence[str], n_pairs: int, seed: int) -> Probes:
+    """Make pairs: of each fault at most so many, of as many images as there are.
+
+    Each image gives a first caption before any gives a second one. Copies of a caption are left out of its references.
+
+    Args:
+        items: of a `CaptionSet`, with references.
+        faults: names of `FAULTS` and `CONTROLS`.
+        n_pairs: the most pairs of a fault.
+        seed: of all draws; neither the order of rows nor the choice of faults moves them.
+
+    Raises:
+        InputError: where no caption has references.
+    """
+    rows = _order_items(items, seed)
+    if not rows:
+        raise InputError("no caption has a reference that differs from it; probes need one")
+    lists = english_words()
+    is_english = lists.is_english([row["caption"] for row in rows])
+    made: list[dict[str, Any]] = []
+    notes: dict[str, str] = {}
+    for fault in faults:
+        if fault in ENGLISH_FAULTS and not is_english:
+            notes[fault] = "needs English captions"
+            continue
+        index = [*FAULTS, *CONTROLS].index(fault)
+        rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(index,)))
+        obstacles: Counter[Obstacle] = Counter()
+        of_fault: list[dict[str, Any]] = []
+        for row in rows:
+            if len(of_fault) == n_pairs:
+                break
+            try:
+                of_fault.append(_make_pair(fault, row, rows, rng))
+            except CannotMakeError as error:
+                obstacles[error.obstacle] += 1
+        made += of_fault
+        n_tried = len(of_fault) + obstacles.total()
+        counts = " and ".join(f"{n:,} {obstacle}" for obstacle, n in sorted(obstacles.items()))
+        notes[fault] = f"of {n_tried:,} captions were left out {counts}" if counts else ""
+    return Probes(pd.DataFrame(made, columns=pd.Index(PAIR_COLUMNS)), notes)
+
+
+def _order_items(items: pd.DataFrame, seed: int) -> list[dict[str, Any]]:
+    """Return the items with references, copies left out, in a random order: first captions of images come first."""
+    rows: list[dict[str, Any]] = []
+    row: dict[str, Any]
+    for row in items.sort_values("item_id", kind="stable").to_dict("records"):  # pyright: ignore[reportAssignmentType]
+        form = comparison_form(row["caption"])
+        references = tuple(text for text in row["references"] if comparison_form(text) != form)
+        if references and form:
+            rows.append({**row, "references": references})
+    rng = np.random.default_rng(seed)
+    shuffled = [rows[place] for place in rng.permutation(len(rows))]
+    number: Counter[str] = Counter()
+    ranked: list[tuple[int, dict[str, Any]]] = []
+    for row in shuffled:
+        ranked.append((number[row["image_id"]], row))
+        number[row["image_id"]] += 1
+    return [row for _, row in sorted(ranked, key=lambda pair: pair[0])]
+
+
+def _make_pair(
+    fault: str, row: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], rng: np.random.Generator
+) -> dict[str, Any]:
+    """Make one pair.
+
+    Raises:
+        CannotMakeError: where the fault cannot be made of this caption.
+    """
+    references: tuple[str, ...] = row["references"]
+
+    def draw_other() -> str:
+        for _ in range(_DRAWS):
+            other = rows[int(rng.integers(len(rows)))]
+            is_same = comparison_form(other["caption"]) == comparison_form(row["caption"])
+            if other["image_id"] != row["image_id"] and not is_same:
+                return other["caption"]
+        raise CannotMakeError(Obstacle.UNCHANGED)
+
+    pair_id, item_id = f"{row['item_id']}|{fault}", row["item_id"]
+    if fault == "other_reference":  # both captions are scored without it
+        if len(references) < 2:
+            raise CannotMakeError(Obstacle.NO_REFERENCE)
+        faulty = references[int(rng.integers(len(references)))]
+        form = comparison_form(faulty)
+        references = tuple(text for text in references if comparison_form(text) != form)
+        item_id = f"{pair_id}|whole"
+        if not references:
+            raise CannotMakeError(Obstacle.NO_REFERENCE)
+    else:
+        faulty = make_fault(
+            fault, Whole(row["caption"], references, draw_other, english_words(), rng)
+        )
+    return {
+        "pair_id": pair_id,
+        "fault": fault,
+        "item_id": item_id,
+        "image_id": row["image_id"],
+        "image": row["image"],
+        "caption": row["caption"],
+        "faulty_caption": faulty,
+        "references": references,
+    }

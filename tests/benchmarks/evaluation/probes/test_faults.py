@@ -1,0 +1,117 @@
+"""Faults of captions: each text is worked by hand from the rule of its fault."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from captau.benchmarks.evaluation.probes.faults import (
+    CONTROLS,
+    FAULTS,
+    CannotMakeError,
+    Obstacle,
+    Whole,
+    make_fault,
+)
+from captau.benchmarks.evaluation.probes.words import english_words, make_plural
+
+OTHER = "A train at a station."
+
+
+def whole(caption: str, *references: str) -> Whole:
+    rng = np.random.default_rng(0)
+    return Whole(
+        caption, references or ("Outside.", "Some view."), lambda: OTHER, english_words(), rng
+    )
+
+
+def obstacle(fault: str, caption: str, *references: str) -> Obstacle:
+    with pytest.raises(CannotMakeError) as caught:
+        make_fault(fault, whole(caption, *references))
+    return caught.value.obstacle
+
+
+@pytest.mark.parametrize(
+    ("fault", "caption", "expected"),
+    [
+        ("gender", "A man waves his hat.", "A woman waves her hat."),
+        ("gender", "Girls run.", "Boys run."),
+        ("roles", "A man riding a horse.", "A horse riding a man."),
+        ("roles", "An elephant on a beach", "A beach on an elephant"),
+        ("negation", "A dog is asleep.", "A dog is not asleep."),
+        ("negation", "A dog running fast.", "A dog not running fast."),
+        ("negation", "A dog on grass.", "No dog on grass."),
+        ("other_image", "A dog.", OTHER),
+        ("half", "A dog runs on grass.", "A dog"),
+        ("twice", "A dog.", "A dog. A dog."),
+        ("sorted", "A dog.", "outside some view"),
+        ("joined", "A dog.", "Outside. Some view."),
+        ("empty", "A dog.", ""),
+        ("case", "A dog.", "A DOG."),
+        ("case", "A DOG.", "a dog."),
+        ("synonym", "The big DOG.", "The large DOG."),
+        ("synonym", "A cat on a couch", "A cat on a sofa"),
+    ],
+)
+def test_a_fault_by_hand(fault: str, caption: str, expected: str) -> None:
+    assert make_fault(fault, whole(caption)) == expected
+
+
+def test_faults_that_are_drawn_keep_to_their_rule() -> None:
+    lists = english_words()
+    text = make_fault("object", whole("An elephant by a wall"))
+    article, noun = text.split()[:2]
+    assert lists.nouns[noun].line == "animals"
+    assert noun != "elephant"
+    assert article == ("An" if noun[0] in "aeiou" else "A")
+    plural = make_fault("object", whole("Puppies in snow", "A snowy field")).split()[0].lower()
+    assert plural == "snow" or (lists.nouns[plural].is_plural and lists.nouns[plural].kind != "dog")
+    colour = make_fault("attribute", whole("A red wall", "A blue wall", "The grey wall")).split()[1]
+    assert colour in {"green", "yellow", "black", "white", "brown", "pink", "purple"}
+    assert make_fault("attribute", whole("A tiny fly")) == "A big fly"
+    number = make_fault("number", whole("Two men", "Three men")).split()[0]
+    assert number in {"Four", "Five", "Six", "Seven", "Eight"}
+    added = make_fault("addition", whole("A dog runs.", "A car"))
+    assert added.startswith("A dog runs and a")
+    thing = added.rstrip(".").split()[-1]
+    assert lists.nouns[thing].line in ("furniture", "tableware", "things")
+    shuffled = make_fault("shuffled", whole("a b c d e"))
+    assert sorted(shuffled.split()) == ["a", "b", "c", "d", "e"]
+
+
+def test_what_the_references_say_is_no_fault() -> None:
+    assert obstacle("gender", "A man waves.", "A woman waves.") is Obstacle.IN_REFERENCES
+    assert obstacle("gender", "A man and a woman.") is Obstacle.IN_REFERENCES
+    assert obstacle("roles", "A man on a horse.", "A horse under a man.") is Obstacle.IN_REFERENCES
+    assert obstacle("attribute", "A wet dog", "A dry dog") is Obstacle.IN_REFERENCES
+    assert obstacle("negation", "A dog.", "There is no cat.") is Obstacle.IN_REFERENCES
+    assert obstacle("half", "A dog on grass", "a dog!") is Obstacle.IN_REFERENCES
+
+
+def test_what_cannot_be_made() -> None:
+    assert obstacle("object", "The view.") is Obstacle.NO_WORD
+    assert obstacle("object", "A hot dog.") is Obstacle.NO_WORD  # a fixed phrase
+    assert obstacle("number", "A dog.") is Obstacle.NO_WORD
+    assert obstacle("roles", "A man and a horse.") is Obstacle.NO_WORD  # both ways are the same
+    assert obstacle("roles", "Two men on a horse.") is Obstacle.NO_WORD  # "a men"
+    assert obstacle("half", "A dog runs.") is Obstacle.TOO_SHORT
+    assert obstacle("joined", "A dog.", "A cat.") is Obstacle.NO_REFERENCE
+    assert obstacle("shuffled", "dog dog dog") is Obstacle.UNCHANGED
+
+
+def test_every_fault_of_the_contract_is_there() -> None:
+    """The names of DESIGN's `probes.csv`."""
+    assert " ".join(FAULTS) == (
+        "object attribute number gender roles negation addition other_image half twice eight_times "
+        "shuffled sorted joined generic empty"
+    )
+    assert " ".join(CONTROLS) == "copy other_reference case synonym"
+
+
+def test_plurals_and_languages() -> None:
+    nouns = ("dog", "bus", "cherry", "monkey", "couch", "knife")
+    plurals = ["dogs", "buses", "cherries", "monkeys", "couches", "knives"]
+    assert [make_plural(noun, {"knife": "knives"}) for noun in nouns] == plurals
+    lists = english_words()
+    assert lists.is_english(["A dog with a ball", "Two cats"])
+    assert not lists.is_english(["Ein Hund mit einem Ball", "Un chien dans la rue", "犬がいる"])
