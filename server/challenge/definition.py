@@ -51,12 +51,14 @@ class ReferenceSet:
         file: with the references; None for those of a dataset.
         dataset: its name; None for a file.
         k: of a dataset: the number of first references of each image that are used; None for all.
+        split: the results of an archive that it scores (`val2014`); None where a submission has one part.
     """
 
     name: str
     file: Path | None = None
     dataset: str | None = None
     k: int | None = None
+    split: str | None = None
 
 
 @dataclass(frozen=True)
@@ -143,6 +145,11 @@ class Challenge:
         return next((phase for phase in self.phases if phase.is_open(now)), None)
 
     @property
+    def splits(self) -> tuple[str, ...]:
+        """Return the splits of the reference sets, of each of which a submission has results; empty for one part."""
+        return tuple(dict.fromkeys(refs.split for refs in self.reference_sets if refs.split))
+
+    @property
     def scores_people(self) -> bool:
         """Return whether the leaderboard has a row of people."""
         return self.human != "none" or self.human_file is not None
@@ -159,17 +166,21 @@ class Challenge:
         parts = [
             self.kind,
             [metric.spec for metric in self.metrics] if is_of_captions else [],
-            [[refs.name, refs.k, self._digest_references(refs)] for refs in self.reference_sets],
+            [self._describe_references(refs) for refs in self.reference_sets],
             self.load_items().digest if self.dataset else "",
             _format_options("Protocol", self.protocol),
             _format_options("Statistics", self.statistics),
         ]
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
-    def _digest_references(self, references: ReferenceSet) -> str:
+    def _describe_references(self, references: ReferenceSet) -> list[Any]:
+        """Return what scores depend on of a set; a split only where it has one, as older digests lack it."""
         if references.file is not None:
-            return sha256(references.file)
-        return load(str(references.dataset), self.data_root).digest
+            digest = sha256(references.file)
+        else:
+            digest = load(str(references.dataset), self.data_root).digest
+        split = [references.split] if references.split else []
+        return [references.name, references.k, digest, *split]
 
     def load_items(self) -> CaptionSet:
         """Return the dataset of kind `metrics`."""

@@ -169,8 +169,12 @@ def _read_limits(entry: YamlFields) -> Limits:
 
 def _read_captions_fields(top: YamlFields, folder: Path) -> dict[str, Any]:
     """Read the fields of kind `captions`."""
+    reference_sets = _read_reference_sets(top, folder)
+    splits = {references.split for references in reference_sets}
+    if "split" in top and splits != {None}:
+        raise top.error("split", "the sets of references name their splits; leave it out")
     return {
-        "reference_sets": _read_reference_sets(top, folder),
+        "reference_sets": reference_sets,
         "metric_specs": _read_metrics(top),
         "metrics_source": top.location_of("metrics"),
         "split": top.optional("split"),
@@ -213,21 +217,33 @@ def _read_reference_sets(top: YamlFields, folder: Path) -> tuple[ReferenceSet, .
         ]:
             message = f"'{name}': another word for each set is expected, such as c5"
             raise entry.error("name", message)
+        split = entry.optional("split")
+        if split is not None and not re.fullmatch(r"[a-z]+[0-9]*", split):
+            raise entry.error(
+                "split", f"'{split}': a split as file names have it is expected: val2014"
+            )
         if len([key for key in ("file", "dataset") if key in entry]) != 1:
             raise entry.error("name", "either file or dataset is needed beside it")
         if "dataset" in entry:
             datasets = [dataset for dataset in names() if dataset != OWN_DATASET]
             dataset, k = entry.choice("dataset", datasets), entry.optional_count("first")
-            reference_sets.append(ReferenceSet(name, dataset=dataset, k=k))
+            reference_sets.append(ReferenceSet(name, dataset=dataset, k=k, split=split))
         else:
             path = folder / expand_home(entry.text("file"))
             if not _is_file(path):
                 raise entry.error("file", f"{path}: no such file")
-            reference_sets.append(ReferenceSet(name, file=path))
+            reference_sets.append(ReferenceSet(name, file=path, split=split))
         entry.reject_unknown()
     if not reference_sets:
         message = "at least one set is needed: a name, and file or dataset"
         raise top.error("references", message)
+    splits = {references.split for references in reference_sets}
+    if None in splits and len(splits) > 1:
+        raise top.error("references", "each set needs a split, or none has one")
+    if len(splits) > 2:
+        raise top.error(
+            "references", f"{len(splits)} splits; a submission has results on two at most"
+        )
     return tuple(reference_sets)
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from ....benchmarks.scoring.caption_files import (
     ReferenceFile,
     read_candidates,
     read_references,
+    read_systems,
 )
 from ....benchmarks.scoring.corpus_scores import (
     SystemPanel,
@@ -66,6 +68,7 @@ class CaptionEvaluator(Evaluator):
 
     def check_challenge(self) -> None:
         try:
+            self._check_splits()
             items = self._sample_items()
             if self.challenge.human_file is not None:
                 self._read_human_captions(self.challenge.human_file)
@@ -99,11 +102,32 @@ class CaptionEvaluator(Evaluator):
         )
 
     def list_items(self) -> Iterator[dict[str, Any]]:
-        yield from ({"image_id": image} for image in self.image_ids)
+        if not self.challenge.splits:
+            yield from ({"image_id": image} for image in self.image_ids)
+        for split in self.challenge.splits:
+            yield from ({"image_id": image, "split": split} for image in self._images_of(split))
+
+    def _images_of(self, split: str | None) -> dict[str, None]:
+        """Return the images of a split's references; of all for None."""
+        sets = (s.name for s in self.challenge.reference_sets if split in (None, s.split))
+        return dict.fromkeys(image for name in sets for image in self.references[name].texts)
+
+    def _check_splits(self) -> None:
+        """Check that no image is in two splits, whose captions are then scored together.
+
+        Raises:
+            InputError: naming one that is.
+        """
+        first, *others = (self._images_of(split) for split in self.challenge.splits or (None,))
+        for shared in (image for images in others for image in images if image in first):
+            splits = " and ".join(self.challenge.splits)
+            raise InputError(f"image '{shared}' has references in both splits, {splits}")
 
     def check_file(self, folder: Path, name: Path, faults: Faults) -> str:
-        split = self.challenge.split
         contents = results_in(name, find_upload(folder).read_bytes(), faults)
+        if self.challenge.splits:
+            return self._check_parts(folder, name, contents, faults)
+        split = self.challenge.split
         if len(contents) > 1 and split:
             contents = {
                 member: content
@@ -123,14 +147,48 @@ class CaptionEvaluator(Evaluator):
             write_captions(folder, content, is_json_lines=is_json_lines)
         return f"{n_captions:,} captions"
 
+    def _check_parts(
+        self, folder: Path, name: Path, contents: Mapping[str, bytes], faults: Faults
+    ) -> str:
+        """Check the results on each split against its own images; join them where there are no faults.
+
+        Args:
+            contents: the results by their names in the archive.
+        """
+        splits = self.challenge.splits
+        members = {match[1]: match[0] for match in map(CONVENTION.fullmatch, contents) if match}
+        if not faults.count and set(members) != set(splits):
+            files = " and ".join(f"captions_{split}_ALG_results.json" for split in splits)
+            found = " and ".join(members) or "no split that its name says"
+            faults.add(f"{name}: results on {found}; a zip of {files} is expected")
+        if faults.count:
+            return "no captions read"
+        counts = [
+            check_captions(
+                contents[members[split]], name, members[split], self._images_of(split), faults
+            )
+            for split in splits
+        ]
+        if not faults.count:
+            parts = (read_systems(Path(m), contents[m])[""] for m in members.values())
+            captions = {image: text for part in parts for image, text in part.captions.items()}
+            write_captions(folder, json.dumps(captions).encode(), is_json_lines=False)
+        words = (f"{n:,} captions on {split}" for n, split in zip(counts, splits, strict=True))
+        return " and ".join(words)
+
     def evaluate(self, folder: Path, report: ReportProgress) -> Evaluation:
         report(0.0, "reading")
         return self._score(read_candidates(find_captions(folder)), report)
 
     def _score(self, candidates: CandidateFile, report: ReportProgress) -> Evaluation:
-        """Score captions against each set of references."""
+        """Score captions against each set of references that has images of theirs."""
         options = self.challenge.statistics
-        images = select_images({"": candidates}, self.references, partial=True)
+        references = {
+            name: file
+            for name, file in self.references.items()
+            if not candidates.captions.keys().isdisjoint(file.texts)
+        }
+        images = select_images({"": candidates}, references, partial=True)
         orders = {name: self._reference_order(ids) for name, ids in images.items()}
         # Resampled once in the file's order and, if that differs, once in the references'.
         n_resamplings = (
@@ -198,16 +256,21 @@ class CaptionEvaluator(Evaluator):
         return rows
 
     def _read_human_captions(self, file: Path) -> CandidateFile:
-        """Read one more caption of each image.
+        """Read one more caption of each image; of several splits, those of one may do (COCO's are of test images).
 
         Raises:
             InputError: if it cannot be read, or an image has none.
         """
         candidates = read_candidates(file)
-        missing = [image for image in self.image_ids if image not in candidates.captions]
+        by_split = [self._images_of(split) for split in self.challenge.splits or (None,)]
+        covered = [
+            images for images in by_split if not candidates.captions.keys().isdisjoint(images)
+        ]
+        images = [image for part in covered or by_split for image in part]
+        missing = [image for image in images if image not in candidates.captions]
         if missing:
             raise InputError(
-                f"human: {file}: {len(missing):,} of the {len(self.image_ids):,} images have no caption, such "
+                f"human: {file}: {len(missing):,} of the {len(images):,} images have no caption, such "
                 f"as '{missing[0]}'; one an image is expected"
             )
         return candidates

@@ -93,6 +93,20 @@ def test_the_unchanged_fields_are_valid(tmp_path, kind):
             ["references[2].name: 'a': another word"],
         ),
         ("references", "[{name: a, file: few.json, dataset: demo}]", ["either file or dataset"]),
+        *(
+            ("references", f"[{sets}]", [message])
+            for sets, message in (
+                ("{name: a, file: few.json, split: Val 1}", "references[1].split: 'Val 1'"),
+                (
+                    "{name: a, file: few.json, split: val2014}, {name: b, file: few.json}",
+                    "references: each set needs a split, or none has one",
+                ),
+                (
+                    ", ".join(f"{{name: {c}, file: few.json, split: {c}}}" for c in "abc"),
+                    "references: 3 splits; a submission has results on two",
+                ),
+            )
+        ),
         ("references", "[{name: a, file: none.json}]", ["references[1].file: ", "no such file"]),
         ("references", f"[{{name: a, file: {'x' * 300}}}]", ["file: ", "no such file"]),
         ("references", "[{name: a, file: few.json, first: 2}]", ["references[1].first: unknown"]),
