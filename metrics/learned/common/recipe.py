@@ -282,6 +282,8 @@ def _convert_option(value: Any, hint: Any, label: str) -> Any:
     types = inner or (hint,)
     if value is None and type(None) in types:
         return None
+    if tuples := [t for t in inner if typing.get_origin(t) is tuple]:
+        return _convert_option(value, tuples[0], label)
     if isinstance(value, bool):
         if bool in types:
             return value
@@ -405,26 +407,36 @@ def load_captioned_images(
 
     Args:
         origin: `references` (of the examples' images), `demo` (its further scenes), or a file (CSV, JSON
-            lines, Parquet) with the columns `image_id` and `caption`.
+            lines, Parquet) with the columns `image_id` and `caption`; its column `split`, if it has one, says
+            which images are to train on and which to validate by.
         train, validation: the examples; a file's images that are among `validation`, or that the
             session tests on, are left out.
-        session: its seed splits a file's images, and these are added to its `extra_image_ids`.
+        session: without a column `split` its seed draws a tenth of a file's images to validate by; the images
+            that are read are added to its `extra_image_ids`.
 
     Raises:
-        InputError: if there are none.
+        InputError: if there are none, or the column `split` has another word, two of an image, or one side alone.
     """
     if origin == "references":
         return _from_references(train), _from_references(validation)
     if origin == "demo":
         return _demo_scenes(is_validation=False), _demo_scenes(is_validation=True)
-    captions = _read_captions(expand_home(origin))
+    captions, sides_of_images = _read_captions(expand_home(origin))
     for image_id in {*map(str, validation.image_ids), *session.test_image_ids}:
         captions.pop(image_id, None)
+    if sides_of_images:
+        captions = {i: c for i, c in captions.items() if sides_of_images[i] != "test"}
     if len(captions) < 2:
         raise InputError(
             f"{origin}: {len(captions)} captioned images to train on; at least two are needed"
         )
     session.extra_image_ids |= captions.keys()
+    if sides_of_images:
+        own_sides = (
+            {i: tuple(c) for i, c in captions.items() if sides_of_images[i] == side}
+            for side in ("train", "validation")
+        )
+        return _check_sides(origin, *own_sides)
     shuffled = [str(i) for i in session.rng("captioned").permutation(sorted(captions))]
     cut = max(1, round(VALIDATION_SHARE * len(shuffled)))
     sides = sorted(shuffled[cut:]), sorted(shuffled[:cut])
@@ -447,8 +459,36 @@ def _from_references(examples: Examples) -> CaptionedImages:
     return captions
 
 
-def _read_captions(path: Path) -> dict[str, list[str]]:
-    """Read the captions of each image from a file."""
+#: The words of a column `split`, Karpathy's and other authors', and the sides that they mean.
+_SIDES = {
+    **dict.fromkeys(("train", "training", "restval"), "train"),
+    **dict.fromkeys(("validation", "val", "dev"), "validation"),
+    "test": "test",
+}
+
+
+def _check_sides(
+    origin: str, train: CaptionedImages, validation: CaptionedImages
+) -> tuple[CaptionedImages, CaptionedImages]:
+    """Return both sides of a file's own split.
+
+    Raises:
+        InputError: if one has fewer than two images, among which negatives are drawn.
+    """
+    for side, images in (("train", train), ("validation", validation)):
+        if len(images) < 2:
+            raise InputError(
+                f"{origin}: the column split leaves {len(images)} images of {side}; at least two are needed"
+            )
+    return train, validation
+
+
+def _read_captions(path: Path) -> tuple[dict[str, list[str]], dict[str, str]]:
+    """Read the captions of each image from a file, and its side of the split (empty without such a column).
+
+    Raises:
+        InputError: if a row's split is unknown, or another than that of its image's first row.
+    """
     if not path.is_file():
         raise InputError(f"{path}: no such file of captions; or say references, or demo")
     table = read_table(path)
@@ -456,9 +496,20 @@ def _read_captions(path: Path) -> dict[str, list[str]]:
         if column not in table:
             raise InputError(f"{path}: no column {column}; image_id and caption are needed")
     captions: dict[str, list[str]] = {}
-    for image, caption in zip(table.column("image_id"), table.column("caption"), strict=True):
-        captions.setdefault(short_image_id(str(image)), []).append(str(caption))
-    return captions
+    image_ids = [short_image_id(str(image)) for image in table.column("image_id")]
+    for image_id, caption in zip(image_ids, table.column("caption"), strict=True):
+        captions.setdefault(image_id, []).append(str(caption))
+    sides: dict[str, str] = {}
+    splits = table.texts("split") if "split" in table else []
+    for place, image_id, split in zip(table.places, image_ids, splits, strict=False):
+        side = _SIDES.get(split.lower())
+        if side is None:
+            raise InputError(f"{place}: split is '{split}'; one of {', '.join(_SIDES)} is expected")
+        if sides.setdefault(image_id, side) != side:
+            raise InputError(
+                f"{place}: image '{image_id}' is of {side}, and above of {sides[image_id]}"
+            )
+    return captions, sides
 
 
 def short_image_id(image: str) -> str:

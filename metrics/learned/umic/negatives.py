@@ -1,31 +1,19 @@
-"""Negative captions for UMIC's contrastive training (Lee et al. 2021, section 3.2).
-
-Hard negatives are captions of similar images: those of the nearest mean region features, or of a file of similarities that a
-retrieval model such as VSE++ or CLIP computed, or of its embeddings.
-"""
+"""Negative captions for UMIC's contrastive training (Lee et al. 2021, section 3.2)."""
 
 from __future__ import annotations
 
-import logging
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ....datasets.errors import InputError
-from ....datasets.reading.json_files import read_json
-from ....datasets.reading.table import read_table
-from ...neural.embeddings import Embeddings
 from ...text.tokens.ptb import TaggedWord, tag_words
-from ..common.recipe import (
-    CaptionedImages,
-    short_image_id,
-)
+from ..common.recipe import CaptionedImages
 from ..common.training import TrainingSession
 from .metric import (
     WordPieces,
@@ -33,10 +21,7 @@ from .metric import (
     truncate,
 )
 from .regions import Regions
-
-if TYPE_CHECKING:
-    pass
-
+from .similar_images import N_NEAREST, SimilarImages
 
 #: BERT's share of word pieces to be guessed, and the piece in their place.
 MASKED_SHARE = 0.15
@@ -173,8 +158,10 @@ class PairTable:
         return collate(ids, [regions[i] for i in image_ids], self._session.device)
 
 
-NegativeKind = Literal["substitution", "random", "repetition", "permutation"]
+#: `hard` is a kind of the authors' code alone: where a group has it, its random caption is of any other image.
+NegativeKind = Literal["substitution", "random", "repetition", "permutation", "hard"]
 NEGATIVE_KINDS: tuple[NegativeKind, ...] = get_args(NegativeKind)
+PAPER_KINDS = NEGATIVE_KINDS[:4]
 
 #: Which words are substituted, of verbs, nouns and adjectives. `keywords`: each with the probability 0.3, one at
 #: least. `paper`: as many as are 30 % of all words of the caption, as section 3.2 says. `code`: each with the
@@ -186,9 +173,8 @@ Substitution = Literal["keywords", "paper", "code"]
 CHANGED_SHARE = 0.3
 #: The same of substitution in the authors' code: that one of the numbers 0 to 99 is above 70.
 CODE_SHARE = 0.29
-#: The probability that a random caption is of a similar image, and the number of similar images.
+#: The probability that a random caption is of a similar image.
 SIMILAR_SHARE = 0.5
-N_NEAREST = 3
 #: First letters of Penn Treebank's tags of the words that are substituted: verbs, nouns, adjectives.
 _SUBSTITUTED_TAGS = ("V", "N", "J")
 
@@ -198,9 +184,10 @@ class Negatives:
 
     Args:
         captions: image id → its captions.
-        similar_images: image id → the most similar images of these, the nearest first; may be empty.
+        similar_images: one or more ways to find them, each equally likely; may be empty.
         tag: a caption → its words with Penn Treebank's tags.
         substitution: which words are substituted.
+        similar_share: the probability that a random caption is of a similar image.
 
     Raises:
         InputError: if fewer than two images have captions.
@@ -209,9 +196,10 @@ class Negatives:
     def __init__(
         self,
         captions: Mapping[str, Sequence[str]],
-        similar_images: Mapping[str, Sequence[str]],
+        similar_images: Sequence[SimilarImages],
         tag: Callable[[str], Sequence[TaggedWord]] | None = None,
         substitution: Substitution = "keywords",
+        similar_share: float = SIMILAR_SHARE,
     ) -> None:
         self._captions = {image: list(texts) for image, texts in captions.items() if texts}
         if len(self._captions) < 2:
@@ -219,6 +207,7 @@ class Negatives:
         self._images = list(self._captions)
         self._similar_images = similar_images
         self._substitution: Substitution = substitution
+        self._similar_share = similar_share
         tag = tag or tag_words
         self._tagged_words = {c: tuple(tag(c)) for texts in captions.values() for c in texts}
         counts_by_tag: dict[str, Counter[str]] = {}
@@ -254,8 +243,10 @@ class Negatives:
         """
         if kind == "substitution" and (substituted := self._substitute(rng, words)):
             return substituted
+        if kind == "hard":
+            return self._draw_caption(rng, image, words, 1.0)
         if kind in ("substitution", "random"):
-            return self._draw_caption(rng, image, words)
+            return self._draw_caption(rng, image, words, self._similar_share)
         texts = [word for word, _ in words] or [""]
         return " ".join((_repeat if kind == "repetition" else _permute)(rng, texts))
 
@@ -296,13 +287,18 @@ class Negatives:
                 return substitute.capitalize() if word[0].isupper() else substitute
 
     def _draw_caption(
-        self, rng: np.random.Generator, image: str, words: Sequence[TaggedWord]
+        self,
+        rng: np.random.Generator,
+        image: str,
+        words: Sequence[TaggedWord],
+        similar_share: float,
     ) -> str:
-        """Draw a caption of another image, which is similar with the probability `SIMILAR_SHARE`."""
-        similar = [
-            i for i in self._similar_images.get(image, ())[:N_NEAREST] if i in self._captions
-        ]
-        is_similar = similar and rng.random() < SIMILAR_SHARE
+        """Draw a caption of another image, which is similar with the given probability."""
+        n_ways = len(self._similar_images)
+        way = int(rng.integers(n_ways)) if n_ways > 1 else 0
+        nearest = self._similar_images[way].get(image, [])[:N_NEAREST] if n_ways else []
+        similar = [i for i in nearest if i in self._captions]
+        is_similar = similar and rng.random() < similar_share
         text = caption = join_words(words)
         for _ in range(100):  # two images may share a caption
             pool = similar if is_similar else self._images
@@ -351,132 +347,3 @@ def _permute(rng: np.random.Generator, words: Sequence[str]) -> list[str]:
         permuted = [words[int(i)] for i in rng.permutation(len(words))]
         if permuted != list(words):
             return permuted
-
-
-logger = logging.getLogger(__name__)
-
-#: Endings of files of embeddings, and of tables of pairs.
-_EMBEDDINGS = (".npz", ".safetensors", ".parquet")
-_TABLES = (".csv", ".tsv", ".jsonl")
-
-#: Image id → the most similar images, the nearest first.
-SimilarImages = dict[str, list[str]]
-
-
-def load_similar_images(path: Path, captioned: CaptionedImages) -> SimilarImages:
-    """Load the similar images of captioned images from a file.
-
-    Args:
-        path: a JSON object, image id → ids of similar images, the nearest first; a table with the columns
-            `image_id`, `similar_image_id` and `similarity` (more is nearer; without it, in the order of the
-            rows); or embeddings by `image_id` (`neural/embeddings.py`), of which the cosine decides.
-        captioned: the images; a file may have more.
-
-    Raises:
-        InputError: if the file is missing, malformed, or has none of the images.
-    """
-    if not path.is_file():
-        raise InputError(f"{path}: no such file of similar images")
-    ending = path.suffix.lower()
-    if ending in _EMBEDDINGS:
-        similar = _read_embeddings(path, captioned)
-    elif ending in _TABLES:
-        similar = _read_pairs(path)
-    elif ending == ".json":
-        similar = _read_lists(path)
-    else:
-        endings = ", ".join([".json", *_TABLES, *_EMBEDDINGS])
-        raise InputError(f"{path}: files of similar images end in {endings}")
-    n_lacking = sum(image not in similar for image in captioned)
-    if n_lacking == len(captioned):
-        raise InputError(
-            f"{path}: none of the {n_lacking:,} captioned images is in it, such as '{next(iter(captioned))}'; "
-            f"are its image ids those of the captions?"
-        )
-    if n_lacking:
-        logger.warning(
-            "%s: no similar images of %s of the %s captioned images, whose random captions are of any image",
-            path,
-            f"{n_lacking:,}",
-            f"{len(captioned):,}",
-        )
-    return {image: [i for i in ids if i != image] for image, ids in similar.items()}
-
-
-def _read_embeddings(path: Path, captioned: CaptionedImages) -> SimilarImages:
-    embeddings = Embeddings.read(path)
-    slices = embeddings.entries(embeddings.columns(("image_id",)))
-    rows = {short_image_id(image): part.start for (image,), part in slices.items()}
-    images = [image for image in captioned if image in rows]
-    vectors = embeddings.vectors[[rows[image] for image in images]]
-    return find_nearest_images(vectors, images) if images else {}
-
-
-def _read_pairs(path: Path) -> SimilarImages:
-    table = read_table(path)
-    images, similar_images = (
-        [short_image_id(i) for i in table.filled(column)]
-        for column in ("image_id", "similar_image_id")
-    )
-    has_similarity = "similarity" in table
-    values = table.floats("similarity", None) if has_similarity else [0.0] * len(images)
-    pairs: dict[str, list[tuple[float, str]]] = {}
-    for image, similar_image, value in zip(images, similar_images, values, strict=True):
-        pairs.setdefault(image, []).append((value, similar_image))
-    return {
-        image: [similar_image for _, similar_image in sorted(similar, key=lambda pair: -pair[0])]
-        for image, similar in pairs.items()
-    }
-
-
-def _read_lists(path: Path) -> SimilarImages:
-    lists: Any = read_json(path)
-    if not isinstance(lists, dict):
-        raise InputError(f"{path}: an object is expected, image id → a list of similar images")
-    similar: SimilarImages = {}
-    for image, ids in lists.items():
-        if not isinstance(ids, list) or not all(isinstance(i, str | int) for i in ids):
-            raise InputError(f"{path}: image '{image}': {ids!r:.60} is not a list of image ids")
-        similar[short_image_id(image)] = [short_image_id(str(i)) for i in ids]
-    return similar
-
-
-def find_nearest_images(
-    vectors: NDArray[np.floating[Any]], images: Sequence[str]
-) -> dict[str, list[str]]:
-    """Find for each image the `N_NEAREST` others by the cosine of their vectors.
-
-    Args:
-        vectors: shape (n_images, dimensions).
-        images: their ids.
-    """
-    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    units = (vectors / np.where(lengths > 0, lengths, 1)).astype(np.float32)
-    count = min(N_NEAREST, len(images) - 1)
-    nearest: dict[str, list[str]] = {}
-    for start in range(0, len(images), 1024):  # a block of the matrix at a time
-        cosines = units[start : start + 1024] @ units.T
-        cosines[np.arange(len(cosines)), np.arange(start, start + len(cosines))] = -np.inf
-        order = np.argsort(-cosines, axis=1, kind="stable")[:, :count]
-        for i, row in enumerate(order):
-            nearest[images[start + i]] = [images[int(j)] for j in row]
-    return nearest
-
-
-def compute_mean_features(captioned: CaptionedImages, regions: Regions) -> NDArray[np.float32]:
-    """Return the mean region features of each image, shape (n_images, dimensions).
-
-    Raises:
-        InputError: if an image has no features, or of another dimension than the first.
-    """
-    first = next(iter(captioned))
-    means = np.empty((len(captioned), regions[first].features.shape[1]), dtype=np.float32)
-    for i, image_id in enumerate(captioned):
-        features = regions[image_id].features
-        if features.shape[1] != means.shape[1]:
-            raise InputError(
-                f"{regions.folder}: image '{image_id}' has features of {features.shape[1]} numbers, and "
-                f"'{first}' of {means.shape[1]}; of two detectors?"
-            )
-        means[i] = features.mean(axis=0)
-    return means

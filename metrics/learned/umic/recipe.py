@@ -16,7 +16,6 @@ import numpy as np
 
 from ....datasets.cache import replacing
 from ....datasets.errors import InputError
-from ....datasets.paths import expand_home
 from ...base import Floats, UnavailableError
 from ...neural.models import hash_of, local, need_extra, resolve
 from ...rows import Rows
@@ -42,16 +41,16 @@ from .metric import (
 from .negatives import (
     MASK_PIECE,
     NEGATIVE_KINDS,
+    PAPER_KINDS,
+    SIMILAR_SHARE,
     MatchingBatch,
     NegativeKind,
     Negatives,
     PairTable,
     Substitution,
-    compute_mean_features,
-    find_nearest_images,
-    load_similar_images,
 )
 from .regions import Regions, hash_regions, open_regions
+from .similar_images import find_similar_images
 
 if TYPE_CHECKING:
     import torch
@@ -133,8 +132,9 @@ class UmicRecipe(Recipe):
         head: `rank` is UMIC; `itm` is UMIC_C, which has no contrastive training.
         negatives: the kinds of negatives in a group, one each; a kind may be repeated.
         substitution: which words are substituted: `keywords`, `paper` or `code` (`negatives.py`).
-        similar: a file of similar images, whose captions are the hard negatives (`load_similar_images`); None
-            takes those of the nearest mean region features.
+        similar: where similar images come from, whose captions are the hard negatives: `regions`, the nearest
+            mean region features (the default); `cider`, the most similar captions; or a file
+            (`load_similar_images`). Of several, each is as likely.
         margin: M.
         learning_rate: AdamW's.
         batch_size: captions of a step, positives and negatives.
@@ -150,9 +150,9 @@ class UmicRecipe(Recipe):
     init: str | None = None
     vocabulary: str | None = None
     head: Head = "rank"
-    negatives: tuple[NegativeKind, ...] = NEGATIVE_KINDS
+    negatives: tuple[NegativeKind, ...] = PAPER_KINDS
     substitution: Substitution = "keywords"
-    similar: str | None = None
+    similar: tuple[str, ...] | None = None
     margin: float = 0.2
     learning_rate: float = 2e-6
     batch_size: int = 320
@@ -184,9 +184,14 @@ class UmicRecipe(Recipe):
     @property
     def signature(self) -> str:
         folder = self._folder()
-        names = (self.init, self.vocabulary, self.similar)
+        names = (self.init, self.vocabulary, *self._similarities)
         files = [path for name in names if name and (path := local(name))]
         return f"{hash_regions(folder) if folder else 'demo'}|{hash_of(files)}"
+
+    @property
+    def _similarities(self) -> tuple[str, ...]:
+        """Return where similar images come from."""
+        return self.similar or ("regions",)
 
     def _folder(self) -> Path | None:
         """Return the folder of the features; None for the demo's.
@@ -245,12 +250,12 @@ class UmicRecipe(Recipe):
         Raises:
             InputError: if an image has no features, or the file of similar images does not fit.
         """
-        if self.similar is not None:
-            similar_images = load_similar_images(expand_home(self.similar), captioned)
-        else:
-            mean_features = compute_mean_features(captioned, regions)
-            similar_images = find_nearest_images(mean_features, list(captioned))
-        negatives = Negatives(captioned, similar_images, substitution=self.substitution)
+        negatives = Negatives(
+            captioned,
+            [find_similar_images(origin, captioned, regions) for origin in self._similarities],
+            substitution=self.substitution,
+            similar_share=0.0 if "hard" in self.negatives else SIMILAR_SHARE,
+        )
         return PairTable(captioned, negatives, regions, pieces, positions, self.negatives, session)
 
     def _start(

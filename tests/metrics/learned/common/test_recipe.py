@@ -116,3 +116,26 @@ def test_a_file_is_split_without_tested_and_validation_images(sides, tmp_path):
         load_captioned_images(str(path), train, validation, session)
     with says("no such file of captions"):
         load_captioned_images("x.csv", train, validation, session)
+
+
+def test_a_file_s_own_split_says_what_to_train_on_and_to_validate_by(sides, tmp_path):
+    """Lee et al. 2021, section 5.1, and Levinboim et al. 2021, section 5.2: the authors' own validation captions."""
+    path = tmp_path / "captions.csv"
+    splits = {"a": "train", "b": "restval", "c": "val", "d": "dev", "e": "test", "f": "Train"}
+    rows = [(image, f"{image}{k}", split) for image, split in splits.items() for k in (0, 1)]
+    table = pd.DataFrame(rows, columns=["image_id", "caption", "split"])
+    table.to_csv(path, index=False)
+    session = TrainingSession(0, test_image_ids=["f"])
+    loaded = load_captioned_images(str(path), sides["train"], sides["validation"], session)
+    assert loaded == ({i: (f"{i}0", f"{i}1") for i in "ab"}, {i: (f"{i}0", f"{i}1") for i in "cd"})
+    assert session.extra_image_ids == set("abcd")
+    for row, split, message in (
+        (3, "later", "captions.csv:5: split is 'later'; one of train, training, restval"),
+        (3, "val", "captions.csv:5: image 'b' is of validation, and above of train"),
+        ([4, 5], "train", "the column split leaves 1 images of validation; at least two"),
+    ):
+        other = table.copy()
+        other.loc[row, "split"] = split
+        other.to_csv(path, index=False)
+        with says(message):
+            load_captioned_images(str(path), sides["train"], sides["validation"], session)

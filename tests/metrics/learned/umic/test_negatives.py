@@ -8,6 +8,7 @@ from collections import Counter
 from typing import get_args
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -16,10 +17,14 @@ from captau.metrics.learned.umic.negatives import (
     NEGATIVE_KINDS,
     Negatives,
     Substitution,
-    find_nearest_images,
-    load_similar_images,
     tag_words,
 )
+from captau.metrics.learned.umic.similar_images import (
+    find_images_by_cider,
+    find_nearest_images,
+    load_similar_images,
+)
+from captau.metrics.text.cider import Cider
 from tests.conftest import AWKWARD, says
 
 CAPTIONS = {
@@ -44,7 +49,7 @@ def tags(caption):
 
 @pytest.fixture
 def negatives():
-    return Negatives(CAPTIONS, {"1": ["3", "2"]}, tags)
+    return Negatives(CAPTIONS, [{"1": ["3", "2"]}], tags)
 
 
 def drawn(negatives, kind, n=400, image="1", caption=CAPTIONS["1"][0]):
@@ -70,7 +75,7 @@ def test_the_shares_of_substituted_words_are_those_of_the_docs(data_root):
     assert round(0.29 * n_substitutable / n_words, 2) == 0.16
     shares = {}
     for substitution in get_args(Substitution):
-        negatives = Negatives(captions, {}, tagged.__getitem__, substitution)
+        negatives = Negatives(captions, [], tagged.__getitem__, substitution)
         rng = np.random.default_rng(0)
         n_changed = 0
         for image, texts in captions.items():
@@ -85,7 +90,7 @@ def test_the_shares_of_substituted_words_are_those_of_the_docs(data_root):
 def test_the_papers_substitution_changes_three_of_ten_words():
     """Lee et al. 2021, section 3.2: 30 % of the words, of which only verbs, adjectives and nouns change."""
     ten = "a woman hugging a small girl in the green grass"
-    negatives = Negatives({**CAPTIONS, "5": [ten]}, {}, tags, "paper")
+    negatives = Negatives({**CAPTIONS, "5": [ten]}, [], tags, "paper")
     original = ten.split()
     for caption, n_expected in ((ten, 3), (CAPTIONS["4"][0], 1), (CAPTIONS["1"][1], 2)):
         for text in drawn(negatives, "substitution", 50, caption=caption):
@@ -99,7 +104,7 @@ def test_the_papers_substitution_changes_three_of_ten_words():
 
 def test_the_codes_substitution_may_put_in_the_same_word():
     """Of two nouns in the vocabulary, each drawn word stays what it was with the word's own frequency."""
-    negatives = Negatives({"1": ["a kite"], "2": ["a man"]}, {}, tags, "code")
+    negatives = Negatives({"1": ["a kite"], "2": ["a man"]}, [], tags, "code")
     found = Counter(drawn(negatives, "substitution", 4000, caption="a kite"))
     assert set(found) == {"a kite", "a man"}
     assert found["a kite"] / 4000 == pytest.approx(0.5, abs=0.03)
@@ -142,6 +147,55 @@ def test_random_captions_are_of_other_images_half_of_them_similar(negatives):
     )  # nothing similar is known
 
 
+def test_the_authors_code_draws_a_random_and_a_hard_caption():
+    """`CeRankNegDataset` in the authors' `data/ce.py`: hard ones half of one list and half of another."""
+    ways = [
+        {"1": ["2"]},
+        {"1": ["4", "2", "9", "3"]},
+    ]  # the fourth is never drawn; 9 has no captions
+    negatives = Negatives(CAPTIONS, ways, tags, similar_share=0.0)
+    hard = Counter(drawn(negatives, "hard", 4000))
+    # Image 2 from the first list, and half of the second; 4 has two captions.
+    assert hard[CAPTIONS["2"][0]] / 4000 == pytest.approx(1 / 2 + 1 / 4, abs=0.03)
+    assert [hard[c] / 4000 for c in CAPTIONS["4"]] == pytest.approx([1 / 8] * 2, abs=0.02)
+    assert hard.total() == hard[CAPTIONS["2"][0]] + sum(hard[c] for c in CAPTIONS["4"])
+    random = Counter(drawn(negatives, "random", 4000))
+    assert random[CAPTIONS["3"][0]] / 4000 == pytest.approx(1 / 3, abs=0.03)
+    without = Counter(drawn(negatives, "hard", 4000, "4", "a red kite"))  # no list has image 4
+    assert without[CAPTIONS["3"][0]] / 4000 == pytest.approx(1 / 3, abs=0.03)
+
+
+def test_images_with_the_most_similar_captions_are_those_of_the_highest_mean_cider():
+    """Source: captau's own plain CIDEr, a caption at a time; each image has two captions, so that document frequencies agree."""
+    captioned = {
+        "1": ("a red kite flies over the beach", "a kite in the sky"),
+        "2": ("two dogs run on the beach", "dogs in the sand"),
+        "3": ("a red kite is in the sky", "a child holds the kite"),
+        "4": ("a man rides a wave", "the man is on a board over a wave"),
+        "5": ("a child holds two dogs", "a child in the sand"),
+    }
+    pairs = [(i, j, c) for i, captions in captioned.items() for j in captioned for c in captions]
+    frame = pd.DataFrame(
+        {
+            "image_id": [j for _, j, _ in pairs],
+            "caption": [c for _, _, c in pairs],
+            "references": [captioned[j] for _, j, _ in pairs],
+        }
+    )
+    scores = Cider(variant="plain").score(frame)
+    means = (
+        frame.assign(of=[i for i, _, _ in pairs], score=scores)
+        .groupby(["of", "image_id"])["score"]
+        .mean()
+    )
+    expected = {
+        i: means[i].drop(i).sort_values(ascending=False, kind="stable").index[:3].tolist()
+        for i in captioned
+    }
+    assert find_images_by_cider(captioned) == expected
+    assert expected["1"][0] == "3"
+
+
 def test_repetition_and_removal(negatives):
     original = CAPTIONS["1"][0].split()
     lengths = []
@@ -163,7 +217,7 @@ def test_permutation_keeps_the_words(negatives):
 
 
 def test_nothing_to_substitute_gives_a_random_caption():
-    negatives = Negatives({"1": ["over there"], "2": ["a red kite"]}, {}, tags)
+    negatives = Negatives({"1": ["over there"], "2": ["a red kite"]}, [], tags)
     assert set(drawn(negatives, "substitution", 5, caption="over there")) == {"a red kite"}
 
 
@@ -179,7 +233,7 @@ WORDS = st.lists(st.sampled_from(["a", "dog", "Dog", "red", "runs", "."]), max_s
 @given(captions=st.lists(WORDS, min_size=2, max_size=4, unique=True), seed=st.integers(0, 99))
 @pytest.mark.parametrize("kind", NEGATIVE_KINDS)
 def test_a_negative_is_another_text(kind, captions, seed):
-    negatives = Negatives({str(i): [c] for i, c in enumerate(captions)}, {}, tags)
+    negatives = Negatives({str(i): [c] for i, c in enumerate(captions)}, [], tags)
     rng = np.random.default_rng(seed)
     for i, caption in enumerate(captions):
         assert (
@@ -191,7 +245,7 @@ def test_a_negative_is_another_text(kind, captions, seed):
 @pytest.mark.neural
 @pytest.mark.parametrize("kind", NEGATIVE_KINDS)
 def test_awkward_captions_have_negatives_of_each_kind(kind):
-    negatives = Negatives({str(i): [c] for i, c in enumerate(AWKWARD)}, {})
+    negatives = Negatives({str(i): [c] for i, c in enumerate(AWKWARD)}, [])
     rng = np.random.default_rng(2)
     for i, caption in enumerate(AWKWARD):
         assert isinstance(negatives.draw(rng, str(i), negatives.tagged_words(caption), kind), str)
@@ -199,7 +253,7 @@ def test_awkward_captions_have_negatives_of_each_kind(kind):
 
 def test_captions_of_one_image_are_refused():
     with says("the captions of two images at least"):
-        Negatives({"1": ["a dog"], "2": []}, {}, tags)
+        Negatives({"1": ["a dog"], "2": []}, [], tags)
 
 
 @pytest.mark.neural

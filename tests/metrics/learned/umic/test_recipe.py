@@ -228,12 +228,24 @@ def test_the_file_of_similar_images_gives_the_hard_negatives(sides, parts, tmp_p
     """Only image 1 is similar to image 0: of its random captions, half and a third of the rest are of 1."""
     path = tmp_path / "similar.json"
     path.write_text('{"demo_000.png": ["demo_001.png"]}')
-    drawn, pieces = table(sides, similar=str(path), negatives=["random"])
+    drawn, pieces = table(sides, similar=[str(path)], negatives=["random"])
     rng = np.random.default_rng(0)
     groups = [drawn.make_groups(rng, [0])[0][1].tolist() for _ in range(400)]
     is_blue = [pieces.index("blue") in ids for ids in groups]
     # Images 1 and 2 are the others: 1/2 + 1/2 · 1/2.
     assert np.mean(is_blue) == pytest.approx(0.75, abs=0.06)
+
+
+def test_a_group_as_in_the_authors_code_has_five_negatives(sides, parts, tmp_path):
+    """One by each rule and both a random and a hard caption, the hard ones by a file and by CIDEr."""
+    path = tmp_path / "similar.json"
+    path.write_text('{"demo_000.png": ["demo_001.png"]}')
+    kinds = ["random", "hard", "substitution", "permutation", "repetition"]
+    drawn, _ = table(sides, similar=[str(path), "cider"], negatives=kinds)
+    (texts, *_), *_ = drawn.make_groups(np.random.default_rng(0), [0, 1])
+    assert len(texts) == 2 * 6
+    model, _ = fit(sides, similar=[str(path), "cider", "regions"], negatives=kinds)
+    assert np.isfinite(model.predict(sides["train"].rows)).all()
 
 
 def test_a_rater_lists_the_images_that_it_read_and_no_others(parts, tmp_path):
