@@ -328,6 +328,32 @@ def two_sided_p_value(differences: Floats, n_units: int, options: StatisticsOpti
     return min(1.0, 2 * share)
 
 
+def student_p_value(
+    value: float, differences: Floats, n_units: int, options: StatisticsOptions
+) -> float:
+    """Return the p-value of the difference of two metrics, by Student's t with n - 1 degrees of freedom.
+
+    Its standard error is the standard deviation of the replicates. Neither so many replicates nor so few images allow a p
+    below 2 / (replicates + 1) or 2 / 2^n. Percentile and BCa intervals keep `two_sided_p_value`.
+
+    Args:
+        value: of the sample itself.
+        differences: of the replicates, shape (replicates,).
+        n_units: the number of images that each replicate draws.
+        options: the kind of interval.
+    """
+    by_share = two_sided_p_value(differences, n_units, options)
+    defined = differences[~np.isnan(differences)]
+    if options.interval != "expanded" or np.isnan(by_share) or not np.isfinite(defined).all():
+        return by_share
+    error = float(defined.std())
+    floor = max(2 / (len(defined) + 1), 2.0 ** (1 - n_units))
+    # Replicates that differ in the last bits alone have no error.
+    if error <= 1e-14 * max(1.0, abs(value)):
+        return 1.0 if abs(value) <= 1e-12 else min(1.0, floor)
+    return min(1.0, max(floor, 2 * float(scipy.special.stdtr(n_units - 1, -abs(value) / error))))
+
+
 def _bca_tails(value: float, replicates: Floats, tails: Floats, left_out: Floats) -> Floats:
     """Return the places of BCa's quantiles; NaN where the bias is without bounds."""
     below = ((replicates < value).mean() + (replicates <= value).mean()) / 2

@@ -28,7 +28,7 @@ from .bootstrap import (
     resample,
     run_blocks,
     statistic_intervals,
-    two_sided_p_value,
+    student_p_value,
 )
 from .coefficients.pearson import Moments
 from .panels import Panel, PreferencePanel, RatingPanel
@@ -254,7 +254,7 @@ def bootstrap_test(
     )
     return [
         PairedTest(
-            float("nan") if np.isnan(value) else two_sided_p_value(row, n_images, options),
+            float("nan") if np.isnan(value) else student_p_value(value, row, n_images, options),
             interval,
             remarks=interval.remarks,
         )

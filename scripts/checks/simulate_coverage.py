@@ -10,7 +10,7 @@ Their single ratings and their means are correlated with two metrics that are eq
 are five pairs of captions an image, or one.
 
 Every row is a coefficient of a population. `covers` is the share of 95 % intervals that hold the coefficient of a sample
-of 60,000 images, of each kind of interval; `finds` is the share of p ≤ 0.05 between the two metrics, by the bootstrap of
+of 60,000 images, of each kind of interval; `finds` is the share of p ≤ 0.05 between the two metrics, by the test of
 percentile and of expanded intervals. The error is the standard error of the simulation at 95 %.
 """
 
@@ -28,7 +28,7 @@ from captau.benchmarks.statistics.bootstrap import (
     jackknife,
     resample,
     resampling_interval,
-    two_sided_p_value,
+    student_p_value,
 )
 from captau.benchmarks.statistics.panels import Panel, PreferencePanel, RatingPanel
 from captau.benchmarks.statistics.significance import PreparedMetric
@@ -202,7 +202,8 @@ def simulate(draw: Draw, n_images: int, design: Design) -> dict[str, Counter[str
                 count[f"covers {kind}"] += interval.low <= truths[row] <= interval.high
             differences = samples[0][row] - samples[1][row]
             for kind in TESTED_KINDS:
-                p_value = two_sided_p_value(differences, n_images, options[kind])
+                difference = float(metrics[0].values[row] - metrics[1].values[row])
+                p_value = student_p_value(difference, differences, n_images, options[kind])
                 count[f"finds {kind}"] += p_value <= 0.05
     return counts
 

@@ -21,6 +21,7 @@ from captau.benchmarks.statistics.bootstrap import (
     number_images,
     resample,
     resampling_interval,
+    student_p_value,
     two_sided_p_value,
 )
 from captau.benchmarks.statistics.intervals import ExtraRow, wilson_intervals
@@ -228,6 +229,30 @@ def test_a_percentile_test_counts_the_smaller_side():
         2 * stats.t.sf(1.560445, 9), abs=1e-6
     )
     assert two_sided_p_value(np.array([-1.0, 1.0]), 10, StatisticsOptions()) == 1
+
+
+def test_a_difference_over_its_standard_error_is_students_t():
+    """By hand: replicates -1 and 1 have the standard deviation 1, so that of 10 images p is P(|t_9| > 2.262157) = 0.05."""
+    replicates = np.tile([-1.0, 1.0], 5_000)
+    options = StatisticsOptions()
+    assert student_p_value(2.262157, replicates, 10, options) == pytest.approx(0.05, abs=1e-6)
+    assert student_p_value(-2.262157, replicates, 10, options) == pytest.approx(0.05, abs=1e-6)
+    assert (
+        student_p_value(2.0, replicates, 10, PERCENTILE) == 1
+    )  # half of the replicates on each side
+    # No p is below that of ten coins that fall alike, nor below what the replicates allow.
+    assert student_p_value(99.0, replicates, 10, options) == 2 / 2**10
+    assert student_p_value(99.0, replicates, 40, options) == 2 / 10_001
+    assert student_p_value(0.5, np.full(1000, 0.5), 5, options) == 2 / 2**5
+    assert student_p_value(0.0, np.zeros(1000), 10, options) == 1
+
+
+def test_an_infinite_replicate_leaves_the_share_of_replicates():
+    replicates = np.array([np.inf, *np.arange(98.0) - 3.5])
+    options = StatisticsOptions()
+    assert student_p_value(1.0, replicates, 10, options) == two_sided_p_value(
+        replicates, 10, options
+    )
 
 
 def test_intervals_of_few_images_say_so():
