@@ -116,6 +116,7 @@ class Card:
     that are sums of several others. `faults` names those on which more is worse, such as whether a caption tells
     what the image does not show. `labels` has the names that tables print for dimensions, where they differ.
     `headline` is the dimension that papers quote where there are several; empty for the first.
+    `short_title` stands in the heads of narrow tables; empty for the title.
     """
 
     name: str
@@ -137,6 +138,7 @@ class Card:
     faults: tuple[str, ...] = ()
     labels: Mapping[str, str] = field(default_factory=dict[str, str])
     headline: str = ""
+    short_title: str = ""
 
     def label(self, dimension: str) -> str:
         """Return a dimension's name in tables."""

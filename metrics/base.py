@@ -237,6 +237,12 @@ class Metric(ABC):
                 if not isinstance(caption, str):
                     raise InputError(f"{rows.label(i)}: the caption is {caption!r}, not a text")
         if "references" in self.needs and not rows.has_references:
+            if len(rows) > 1 and not any(rows.references):
+                raise UnavailableError(
+                    f"metric {self.spec}",
+                    "needs references, which these captions do not have",
+                    "metrics=reference_free names metrics that need none",
+                )
             for i, references in enumerate(rows.references):
                 if not references:
                     raise UnavailableError(
@@ -249,6 +255,12 @@ class Metric(ABC):
                         f"{rows.label(i)}: the references are {references!r}, not texts"
                     )
         if "images" in self.needs:
+            if len(rows) > 1 and not any(image is not None for image in rows.images):
+                raise UnavailableError(
+                    f"metric {self.spec}",
+                    "needs images, which these captions do not have",
+                    "docs/neural.md says where they are looked for",
+                )
             for i, image in enumerate(rows.images):
                 if image is None:
                     raise UnavailableError(

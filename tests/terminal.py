@@ -12,16 +12,19 @@ import termios
 from pathlib import Path
 
 
-def run_in_terminal(*words: object, folder: Path, answers: str = "") -> tuple[int, str]:
+def run_in_terminal(
+    *words: object, folder: Path, answers: str = "", columns: int = 80
+) -> tuple[int, str]:
     """Run `captau` in a terminal of its own, and return the exit status and what it showed.
 
     Args:
         words: the command and its options.
         folder: where it runs.
         answers: what a person types.
+        columns: how wide it is.
     """
     ours, theirs = pty.openpty()
-    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
     process = subprocess.Popen(
         [Path(sys.executable).with_name("captau"), *map(str, words)],
         stdin=theirs,

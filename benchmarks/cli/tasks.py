@@ -29,9 +29,10 @@ JOB_FOLDER: ContextVar[str | None] = ContextVar("job_folder", default=None)
 
 
 def show_tables(tables: Sequence[ResultTable]) -> None:
-    """Print tables: for a terminal as wide as it is, elsewhere as Markdown."""
+    """Print tables, each note once: for a terminal as wide as it is, elsewhere as Markdown."""
     from ..runs.tables import markdown_of, rich_of
 
+    tables = _say_notes_once(tables)
     if sys.stdout.isatty():
         from rich.console import Console
 
@@ -40,6 +41,16 @@ def show_tables(tables: Sequence[ResultTable]) -> None:
             console.print(rich_of(table.map_texts(_escape_lines), console.width))
     else:
         print(_escape_lines("\n\n".join(markdown_of(table) for table in tables)))
+
+
+def _say_notes_once(tables: Sequence[ResultTable]) -> list[ResultTable]:
+    """Return tables without the notes that stand below one before."""
+    seen: set[str] = set()
+    shown: list[ResultTable] = []
+    for table in (table.with_marks() for table in tables):
+        shown.append(replace(table, notes=[note for note in table.notes if note not in seen]))
+        seen.update(table.notes)
+    return shown
 
 
 def _escape_lines(text: str) -> str:

@@ -164,17 +164,19 @@ def run(config: BenchOptions, write: Callable[[Results], None] | None = None) ->
         for number, name in enumerate(config.datasets, start=1):
             with left_out.leave_out(name):
                 benched.append(_bench_dataset(config, name, store, progress))
+            for _ in config.metrics if name in left_out else benched[-1].missing:
+                progress.advance()
             if write is not None and benched and number < len(config.datasets):
                 write(_join(config, benched, left_out, store, clock))
-        left_out.check(len(config.datasets))
+        has_overview = len(config.datasets) > 1 and not config.tests
+        left_out.check(len(config.datasets), is_logged=not has_overview)
         if all(part.measured.correlations["metric"].isin(CEILINGS).all() for part in benched):
             find_unavailable(  # raises, since no dataset has a metric
                 config.metrics, benched[0].measured.items, is_one_of_several=True
             )
-        overview = None
-        if len(config.datasets) > 1 and not config.tests:
-            overview = _survey(config, benched, left_out, progress)
-    warn_unavailable([part.missing for part in benched])
+        overview = _survey(config, benched, left_out, progress) if has_overview else None
+    if not has_overview:  # whose notes have the reasons
+        warn_unavailable([part.missing for part in benched])
     return _join(config, benched, left_out, store, clock, overview)
 
 

@@ -14,7 +14,7 @@ from ...datasets.schema import CaptionSet
 from ...metrics.external import MetricSource
 from ..evaluation.measured_dataset import correlate_dataset, score_dataset
 from ..evaluation.preference_ranking import preference_tables, rank_by_preferences
-from ..evaluation.study import StudiedDataset, load_studies, study_record
+from ..evaluation.study import LeftOutDatasets, StudiedDataset, load_studies, study_record
 from ..evaluation.system_ranking import (
     BEST_WORST_COLUMNS,
     ORDER_COLUMNS,
@@ -152,7 +152,7 @@ def run(options: RankOptions, write: Callable[[Results], None] | None = None) ->
         `elo.csv` besides.
 
     Raises:
-        InputError: on missing or malformed data, a dataset with fewer than two systems, with neither ratings nor
+        InputError: on missing or malformed data, where no dataset has two systems, or one has neither ratings nor
             preferences or not those of `rank.by`, or without a dimension that was named.
     """
     clock = RunClock()
@@ -164,8 +164,12 @@ def run(options: RankOptions, write: Callable[[Results], None] | None = None) ->
             progress,
             needs_ratings=options.by == "ratings",
         )
+        left_out = LeftOutDatasets()
         for study in studies:
-            check_systems(study.selection)
+            with left_out.leave_out(study.name):
+                check_systems(study.selection)
+        left_out.check(len(studies))
+        studies = [study for study in studies if study.name not in left_out]
         parts: list[_RankedDataset] = []
         for study in studies:
             is_preferred = _uses_preferences(study, options.by)

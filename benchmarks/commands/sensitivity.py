@@ -138,7 +138,9 @@ def _curve_table(
     ]
     columns = [f"{size:,}" for size in sizes]
     return ResultTable(
-        f"{title} by number of {kind}", "metric", columns, list(cells.items()), notes=notes
+        *(f"{title} by number of {kind}", "metric", columns, list(cells.items())),
+        notes=notes,
+        spare=tuple((index,) for index in range(1, len(columns) - 1)),
     )
 
 

@@ -107,13 +107,17 @@ def correlation_table(measured: MeasuredDataset, metrics: Sequence[Metric]) -> R
 def _spare_columns(
     columns: Sequence[_PrintedColumn], headline: tuple[str, str]
 ) -> tuple[tuple[int, ...], ...]:
-    """Return the columns beside the headline's: other coefficients, then intervals and ranks, then the last dimension."""
+    """Return the columns beside the headline's: the last coefficients, then intervals and ranks, then the last dimension."""
     other_columns = [i for i, c in enumerate(columns) if (c.dimension, c.coefficient) != headline]
-    of_coefficients = tuple(i for i in other_columns if columns[i].coefficient != headline[1])
-    dimensions = [i for i in other_columns if i not in of_coefficients]
+    dimensions = [i for i in other_columns if columns[i].coefficient == headline[1]]
+    names = dict.fromkeys(columns[i].coefficient for i in other_columns if i not in dimensions)
+    of_coefficients = [
+        tuple(i for i in other_columns if columns[i].coefficient == name)
+        for name in reversed(names)
+    ]
     of_intervals = tuple(i for i in dimensions if columns[i].content != "value")
     values = [(i,) for i in reversed(dimensions) if columns[i].content == "value"]
-    return (of_coefficients, of_intervals, *values)
+    return (*of_coefficients, of_intervals, *values)
 
 
 def _details(measured: MeasuredDataset, columns: Sequence[_PrintedColumn]) -> tuple[int, ...]:
@@ -310,7 +314,7 @@ def _unranked_notes(
 def difference_tables(
     measured: MeasuredDataset, tests: Sequence[str], labels: Mapping[str, str]
 ) -> list[ResultTable]:
-    """Return a table a coefficient with every two metrics, the better one first.
+    """Return a table a coefficient with every two metrics, the better one first; all but the headline's are details.
 
     Args:
         measured: with differences; there are no tables without.
@@ -343,7 +347,9 @@ def difference_tables(
             f"from, to: {100 * statistics.level:g} % interval by resampling images; p is corrected for "
             f"{len(rows)} pair{'s' * (len(rows) != 1)} ({CORRECTION_LABELS[statistics.correction]}); significance.csv has every value."
         ]
-        tables.append(ResultTable(title, "metrics", columns, rows, notes=notes))
+        is_detail = (dimension, coefficient) != measured.headline
+        table = ResultTable(title, "metrics", columns, rows, notes=notes, is_detail=is_detail)
+        tables.append(table)
     return tables
 
 

@@ -286,7 +286,7 @@ class EvaluationSet:
         has_ratings = bool(self.protocol.dimension) and bool(self.rating_coefficients)
         if not (has_ratings or self.uses_preferences or has_graded):
             self.require_ratings(
-                "it has preferences and no ratings; set protocol.coefficients=accuracy"
+                "it has preferences and no ratings; add accuracy to protocol.coefficients"
             )
 
     def require_ratings(self, preferences_remedy: str) -> None:

@@ -53,6 +53,14 @@ class OverviewColumn:
     ranks: Mapping[str, int] = field(default_factory=dict[str, int])
     reasons: Mapping[str, str] = field(default_factory=dict[str, str])
 
+    @property
+    def short_title(self) -> str:
+        """What narrow tables call the dataset."""
+        short_title = ""
+        if self.dataset in registry.names():
+            short_title = registry.card(self.dataset).short_title
+        return short_title or self.title
+
     @classmethod
     def of_dataset(cls, measured: MeasuredDataset, missing: Mapping[str, str]) -> OverviewColumn:
         """Make the column of a measured dataset; `missing` has the reasons of metrics that cannot be computed."""
@@ -294,15 +302,19 @@ class DatasetsOverview:
     def table(self) -> ResultTable:
         """Return the printed table: a row a metric, a column a dataset, and the mean with interval and rank."""
         cells = {metric: [self._cell(c, metric) for c in self.columns] for metric in self.metrics}
-        heads = [f"{c.title} {find_coefficient(c.coefficient).symbol}" for c in self.columns]
+        symbols = [find_coefficient(c.coefficient).symbol for c in self.columns]
+        heads, short_heads = (
+            [f"{title} {symbol}" for title, symbol in zip(titles, symbols, strict=True)]
+            for titles in ([c.title for c in self.columns], [c.short_title for c in self.columns])
+        )
         latex = [f"{c.title} {find_coefficient(c.coefficient).latex}" for c in self.columns]
         if self.joint.values:
             for metric, row in cells.items():
                 row += self._joint_cells(metric)
             heads += [MEAN, "±", "rank"]
+            short_heads += [MEAN, "±", "rank"]
             latex += [MEAN, r"$\pm$", "rank"]
         labels = {spec: style.label for spec, style in self.styles.items()}
-        n = len(self.columns)
         return ResultTable(
             "Agreement with people on several datasets",
             "metric",
@@ -310,10 +322,21 @@ class DatasetsOverview:
             [(labels[metric], row) for metric, row in cells.items()],
             latex,
             self._notes(),
-            spare=tuple((index,) for index in reversed(range(2, n))),
+            short_columns=short_heads,
+            spare=tuple((index,) for index in self._spare_columns()),
             own_labels=frozenset(s.label for s in self.styles.values() if s.kind == "given"),
             verdict=self._verdict(),
         )
+
+    def _spare_columns(self) -> list[int]:
+        """Return all columns but one, those first that are empty, and then those that the mean leaves out."""
+
+        def use(index: int) -> tuple[bool, bool, int]:
+            column = self.columns[index]
+            has_values = any(not math.isnan(column.value(metric)) for metric in self.styles)
+            return has_values, column.dataset in self.joint.datasets, -index
+
+        return sorted(range(len(self.columns)), key=use)[:-1]
 
     @staticmethod
     def _cell(column: OverviewColumn, metric: str) -> str:
@@ -353,11 +376,14 @@ class DatasetsOverview:
         for column in self.columns:
             for metric, reason in column.reasons.items():
                 if metric in self.styles:
-                    key = column.title, reason.removesuffix(".")
+                    text = reason.removeprefix(f"dataset {column.dataset}: ").removesuffix(".")
+                    key = column.title, text
                     labels_by_reason.setdefault(key, []).append(self.styles[metric].label)
+        titles_by_note: dict[str, list[str]] = {}
         for (title, reason), labels in labels_by_reason.items():
             subject = "" if len(labels) == len(self.styles) else f" {', '.join(labels)}:"
-            notes.append(f"{title}:{subject} {reason}.")
+            titles_by_note.setdefault(f"{subject} {reason}.", []).append(title)
+        notes += [f"{', '.join(titles)}:{note}" for note, titles in titles_by_note.items()]
         notes += dict.fromkeys(s.note for s in self.styles.values() if s.note)
         if self.absent:
             notes.append(f"Not here: {', '.join(self.absent)}.")

@@ -42,15 +42,15 @@ class LeftOutDatasets(dict[str, LackingError]):
         except LackingError as error:
             self[dataset] = error
 
-    def check(self, n_datasets: int) -> None:
-        """Log what was left out, once all datasets were tried.
+    def check(self, n_datasets: int, *, is_logged: bool = True) -> None:
+        """Log what was left out, once all datasets were tried, unless the run's table says it.
 
         Raises:
             InputError: where nothing is left.
         """
         if len(self) == n_datasets:
             raise InputError("; ".join(dict.fromkeys(map(str, self.values()))))
-        for dataset, error in self.items():
+        for dataset, error in self.items() if is_logged else ():
             logger.warning("left out %s: %s", dataset, error)
 
     def record(self) -> dict[str, dict[str, str]]:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ...datasets.errors import InputError, unknown
+from ...datasets.errors import Lack, LackingError, unknown
 from ...datasets.schema import Card
 from ..runs.tables import format_number
 from ..scoring.corpus_scores import SystemPanel, compare_on_images
@@ -181,14 +181,15 @@ def leading_dimension(dimensions: Sequence[str], card: Card) -> str:
 
 
 def check_systems(selection: EvaluationSet) -> None:
-    """Raise InputError where an item has no system, or there is one system alone."""
+    """Raise LackingError where an item has no system, or there is one system alone."""
     systems = selection.items["system"]
     if systems.isna().any() or systems.nunique() < 2:
         problem = "one system alone" if systems.notna().all() else "items whose system is not known"
-        raise InputError(
+        raise LackingError(
+            Lack.SYSTEM,
             f"dataset {selection.name}: it has {problem}; captau rank compares captioning systems "
             "(dataset=file names their columns: file.system=COLUMN of ratings, file.system_a= and "
-            "file.system_b= of pairs)"
+            "file.system_b= of pairs)",
         )
 
 

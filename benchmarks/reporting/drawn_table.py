@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..runs.tables import ResultTable
+from ..runs.tables import ResultTable, is_empty_column
 from .printed_table import JoinedTable, PrintedNumber, signs_above
 
 #: Letters and digits as they stand above the line in a terminal; there is no such q.
@@ -24,13 +24,17 @@ def draw_table(table: JoinedTable) -> ResultTable:
             parts = zip(row.cells, next(tails_of_rows), widths, strict=True)
             cells = ["" if c is None else c.text + tail.ljust(width) for c, tail, width in parts]
             rows.append((row.sourced_label, cells))
+    others = [i for i, column in enumerate(table.columns) if column.over][1:]
+    others.sort(key=lambda i: (is_empty_column(rows, i), i), reverse=True)
     return ResultTable(
         table.title,
         table.corner,
         [column.whole_head for column in table.columns],
         rows,
+        short_columns=[column.short_head for column in table.columns],
         notes=[*table.notes, *(f"{m.translate(_RAISED)} {text}." for m, text in table.marks)],
-        spare=tuple((i,) for i, c in reversed([*enumerate(table.columns)][2:]) if c.over),
+        spare=tuple((i,) for i in others),
+        file="style=markdown",
     )
 
 

@@ -9,6 +9,7 @@ from html import escape
 from itertools import accumulate, pairwise
 from typing import Any
 
+from ...datasets import registry
 from ..runs.results import to_json
 from ..runs.tables import (
     MISSING,
@@ -27,7 +28,7 @@ from ..scoring.protocol import Protocol
 GROUPS = (*METRIC_KINDS, "published", "floors", "ceilings")
 
 _HEADINGS = {
-    "given": "given as scores or functions",
+    "given": "your metrics",
     "published": "published alone",
     "systems": "",
 }
@@ -57,6 +58,15 @@ class CoefficientColumn:
     def whole_head(self) -> str:
         """The head where it cannot share a part with its neighbours."""
         return f"{self.over} {self.head}".strip()
+
+    @property
+    def short_head(self) -> str:
+        """The same for a narrow terminal."""
+        card = registry.card(self.dataset) if self.dataset in registry.names() else None
+        has_title = card is not None and self.over.startswith(card.title)
+        if card is None or not card.short_title or not has_title:
+            return self.whole_head
+        return self.whole_head.replace(card.title, card.short_title, 1)
 
 
 @dataclass(frozen=True)
@@ -200,7 +210,7 @@ def _stack_head(column: CoefficientColumn) -> str:
     """Return a column's head with each of its words on a line."""
     words = [latex_escape(word) for word in split_head(column.over)] if column.over else []
     lines = [*words, *re.split(r"(?<!\\) ", column.latex)]
-    return r"\begin{tabular}[b]{@{}c@{}}" + r" \\ ".join(lines) + r"\end{tabular}"
+    return r"\scriptsize\begin{tabular}[b]{@{}c@{}}" + r" \\ ".join(lines) + r"\end{tabular}"
 
 
 def latex(table: JoinedTable) -> str:
@@ -249,7 +259,7 @@ def latex(table: JoinedTable) -> str:
     if below := [rf"    {line}\par" for line in below if line]:
         begin = r"  \begin{minipage}{\linewidth}\scriptsize\raggedright"
         below = [r"  \par\smallskip", begin, *below, r"  \end{minipage}"]
-    gap = r"@{\hspace{6pt}}" if is_stacked else ""
+    gap = r"@{\hspace{4pt}}" if is_stacked else ""
     columns = "l" + f"{gap}r@{{}}l" * len(table.columns)
     text = booktabs_table(table.title, columns, lines, below, label=table.label, is_fitted=True)
     return "\n".join([*(rf"% \usepackage{{{name}}}" for name in packages), text]) + "\n"

@@ -55,6 +55,11 @@ class Results:
         return self.frames["correlations.csv"]
 
     @property
+    def overview(self) -> pd.DataFrame | None:
+        """The headlines of several datasets and their joint mean, columns `OVERVIEW_COLUMNS`; None of one dataset."""
+        return self.frames.get("overview.csv")
+
+    @property
     def scores(self) -> pd.DataFrame:
         """One row per item and metric, columns `SCORE_COLUMNS`."""
         return self.frames["scores.parquet"]

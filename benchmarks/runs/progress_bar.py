@@ -45,7 +45,8 @@ class StepProgress(_VisibleBar):
 
     def add_steps(self, steps: int, description: str) -> None:
         """Add steps to the total, each of which `advance` counts."""
-        total = self._bar.tasks[0].total or 0
+        task = self._bar.tasks[0]
+        total = task.completed if task.total is None else task.total
         self._bar.update(self._task, total=total + steps, description=description)
 
     def advance(self) -> None:

@@ -40,11 +40,13 @@ class ResultTable:
             of those below it, which Markdown and the terminal have.
         notes: lines below it.
         numeric: whether the cells are numbers, which stand to the right.
+        short_columns: shorter heads, for narrow terminals and LaTeX alone; empty where `columns` serve.
         spare: groups of columns that go where a terminal is too narrow for all, the first group first.
         own_labels: labels of the user's own metrics.
         verdict: a sentence that says what the table shows, above the notes.
         details: columns that commands print only with `details=true`.
         is_detail: whether that holds for the whole table.
+        file: where a reader of a narrow terminal finds all columns.
     """
 
     title: str
@@ -54,11 +56,13 @@ class ResultTable:
     latex_columns: list[str] = field(default_factory=list[str])
     notes: list[str] = field(default_factory=list[str])
     numeric: bool = True
+    short_columns: list[str] = field(default_factory=list[str])
     spare: tuple[tuple[int, ...], ...] = ()
     own_labels: frozenset[str] = frozenset()
     verdict: str = ""
     details: tuple[int, ...] = ()
     is_detail: bool = False
+    file: str = "table.md"
 
     def _repr_html_(self) -> str:
         """Return the table as a notebook shows it."""
@@ -105,6 +109,7 @@ class ResultTable:
             columns=[self.columns[index] for index in shown],
             rows=[(label, [cells[i] for i in shown if cells]) for label, cells in rows],
             latex_columns=[self.latex_columns[index] for index in shown if self.latex_columns],
+            short_columns=[self.short_columns[index] for index in shown if self.short_columns],
             notes=[note for note in self.notes if note.partition(": ")[0] not in heads],
             spare=tuple(
                 tuple(new_index[i] for i in group if i in new_index) for group in self.spare
@@ -268,7 +273,7 @@ def csv_lines(rows: Iterable[Sequence[str]]) -> str:
 def rich_of(table: ResultTable, width: int | None = None) -> Group:
     """Return the table for the terminal, with the verdict and the notes below it in the terminal's width.
 
-    Where it is narrow, labels and heads fold, and numbers stay whole. Cells are `Text`, because rich takes brackets
+    Where it is narrow, heads are short, labels and heads fold, lines between columns go, and numbers stay whole. Cells are `Text`, because rich takes brackets
     within a str for markup.
 
     Args:
@@ -276,21 +281,25 @@ def rich_of(table: ResultTable, width: int | None = None) -> Group:
         width: of the terminal, in cells; spare columns, and the notes that explain them, go where the others' numbers
             and words do not fit into it.
     """
+    from rich import box
     from rich.console import Group
     from rich.table import Table as RichTable
     from rich.text import Text
 
-    table = table.with_marks()
+    table, is_framed = table.with_marks(), True
     if width is not None:
-        table = _fit_columns(table, width)
+        table, is_framed = _fit_columns(table, width)
     numbers, words = _widest_cells(table), _widest_words(table)
     whole_heads = [max(cell, _width(head)) for cell, head in zip(words, table.columns, strict=True)]
     # Fixed widths: rich may widen columns with least widths until the table is wider than the terminal.
     fixed_widths: list[int] = []
     for widths in (words, whole_heads):
-        if width is not None and _least_width(table, widths) <= width and table.numeric:
+        least = _least_width(table, widths, is_framed=is_framed)
+        if width is not None and least <= width and table.numeric:
             fixed_widths = widths
     rich_table = RichTable()
+    if not is_framed:
+        rich_table = RichTable(box=box.SIMPLE_HEAD, show_edge=False, padding=0)
     rich_table.add_column(Text(table.corner), overflow="fold")
     for index, head in enumerate(table.columns):
         rich_table.add_column(
@@ -300,7 +309,8 @@ def rich_of(table: ResultTable, width: int | None = None) -> Group:
             width=fixed_widths[index] if fixed_widths else None,
             min_width=numbers[index] if table.numeric else None,
         )
-    label_room = (width or 0) - 4 - sum(fixed_widths) - 3 * len(fixed_widths)
+    per_column, edges = _frame_widths(is_framed)
+    label_room = (width or 0) - edges - sum(fixed_widths) - per_column * len(fixed_widths)
     for label, cells in table.rows:
         if not cells:
             heading = _fold_head(label, label_room) if fixed_widths else label
@@ -312,22 +322,45 @@ def rich_of(table: ResultTable, width: int | None = None) -> Group:
     return Group(*parts, *map(Text, table.notes))
 
 
-def _fit_columns(table: ResultTable, width: int) -> ResultTable:
-    """Return the table without the spare columns that have no room, and with a note on them."""
-    hidden: list[int] = []
+def _fit_columns(table: ResultTable, width: int) -> tuple[ResultTable, bool]:
+    """Return the table as it fits a terminal, and whether it has a frame.
+
+    First heads are shortened, then the frame goes, then spare columns, which a note names.
+    """
+    is_framed = True
     fitted = table
-    for group in table.spare:
-        if _least_width(fitted, _widest_words(fitted)) <= width:
+    if not _fits(table, width) and table.numeric:
+        fitted = replace(table, columns=table.short_columns or table.columns)
+        is_framed = _fits(fitted, width)
+    shortened, hidden = fitted, list[int]()
+    spare = [*table.spare, *((index,) for index in reversed(range(1, len(table.columns))))]
+    for group in spare if table.numeric else table.spare:
+        if _fits(fitted, width, is_framed=is_framed):
             break
-        hidden += group
-        fitted = table.without_columns(hidden)
+        hidden += set(group) - set(hidden)
+        fitted = shortened.without_columns(hidden)
     heads = dict.fromkeys(table.columns[i] for i in sorted(hidden))
-    missing_heads = ", ".join(head for head in heads if head not in fitted.columns)
+    shown = {table.columns[i] for i in range(len(table.columns)) if i not in hidden}
+    missing_heads = ", ".join(head for head in heads if head not in shown)
     if not missing_heads:
-        return fitted
-    return fitted.with_note(
-        f"The terminal is too narrow for {missing_heads}: widen it, or see table.md."
-    )
+        return fitted, is_framed
+    note = f"The terminal is too narrow for {missing_heads}: widen it, or see {table.file}."
+    return fitted.with_note(note), is_framed
+
+
+def _fits(table: ResultTable, width: int, *, is_framed: bool = True) -> bool:
+    """Tell whether a terminal is wide enough for the numbers of a table and the words of its heads."""
+    return _least_width(table, _widest_words(table), is_framed=is_framed) <= width
+
+
+def is_empty_column(rows: Sequence[tuple[str, Sequence[str]]], index: int) -> bool:
+    """Tell whether no row has a number in a column."""
+    return all(cells[index][:1] in ("", MISSING) for _, cells in rows if cells)
+
+
+def _frame_widths(is_framed: bool) -> tuple[int, int]:
+    """Return how many cells of a terminal the frame takes beside each column, and beside the labels."""
+    return (3, 4) if is_framed else (1, 0)
 
 
 def _width(text: str) -> int:
@@ -337,11 +370,11 @@ def _width(text: str) -> int:
     return cell_len(text)
 
 
-def _least_width(table: ResultTable, widths: Sequence[int]) -> int:
+def _least_width(table: ResultTable, widths: Sequence[int], *, is_framed: bool) -> int:
     """Return the width of a table whose columns have these; long labels fold."""
     labels = max(_width(label) for label in (table.corner, *(r[0] for r in table.rows)))
-    # Each column has three cells of frame, and the table one more.
-    return 1 + min(labels, LABEL_ROOM) + 3 + sum(widths) + 3 * len(widths)
+    per_column, edges = _frame_widths(is_framed)
+    return edges + min(labels, LABEL_ROOM) + sum(widths) + per_column * len(widths)
 
 
 def _widest_cells(table: ResultTable) -> list[int]:

@@ -72,6 +72,7 @@ def _files(ending: str) -> tuple[SourceFile, ...]:
 CARD = Card(
     name="caption_quality",
     title="Caption-Quality",
+    short_title="Capt.-Qual.",
     revision="v1.0",
     licence="free for any purpose; Google asks to be named as the source",
     citation=bibtex("levinboim2021quality"),

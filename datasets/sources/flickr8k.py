@@ -59,6 +59,7 @@ EXPERTS = SourceFile(
 FLICKR8K_EXPERT = Card(
     name="flickr8k_expert",
     title="Flickr8k-Expert",
+    short_title="F8k-Expert",
     revision=COMMIT,
     licence="CC0-1.0 for the judgements; the photographs remain their owners'",
     citation=bibtex("hodosh2013framing"),
@@ -86,6 +87,7 @@ FLICKR8K_CF = replace(
     FLICKR8K_EXPERT,
     name="flickr8k_cf",
     title="Flickr8k-CF",
+    short_title="F8k-CF",
     revision=COMMIT,
     scales={"overall": Scale(0, 1)},
     sources=(CROWD_JSON, TOKENS, CROWD),

@@ -45,6 +45,7 @@ DIMENSIONS = {
 CARD = Card(
     name="thumb",
     title="THumB 1.0",
+    short_title="THumB",
     revision=_COMMIT,
     licence="not stated by the release; captions CC BY 4.0 (COCO)",
     citation=bibtex("kasai2022transparent"),

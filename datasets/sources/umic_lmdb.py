@@ -158,6 +158,7 @@ COMPOSITE = replace(
     COMPOSITE_8K,
     name="composite",
     title="Composite",
+    short_title="Comp.",
     sources=tuple(dict.fromkeys(source for part in _PARTS for source in part.sources)),
     expected={name: sum(part.expected[name] for part in _PARTS) for name in COMPOSITE_8K.expected},
 )

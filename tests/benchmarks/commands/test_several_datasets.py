@@ -197,6 +197,30 @@ def test_a_dataset_that_no_metric_fits_has_rows_with_the_reason(
         captau.bench([first, twin], ["rouge_l", "bleu_1"], **options)
 
 
+def test_a_narrow_terminal_keeps_the_mean_with_interval_and_rank(folder: Path) -> None:
+    """Heads are shortened and the empty column goes; its reason stands once, and no warning repeats it."""
+    sets = "dataset=flickr8k_expert,pascal50s,caption_quality"
+    words = [sets, "metrics=rouge_l,bleu_1", "statistics.replicates=64", f"data.root={folder}"]
+    status, shown = run_in_terminal("bench", *words, "output_dir=out", folder=folder, columns=42)
+    assert status == 0
+    lines = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown).splitlines()
+    head = next(line for line in lines if line.startswith("metric"))
+    assert head.split()[-3:] == ["mean", "±", "rank"]
+    assert "F8k-" in shown
+    text = " ".join(" ".join(lines).split())
+    assert "too narrow for Caption-Quality ρ: widen it" in text
+    assert text.count("Caption-Quality: needs references, which these captions do not have") == 1
+    assert "warning" not in text
+
+
+def test_rank_goes_on_where_a_dataset_names_no_systems(folder: Path, tmp_path: Path) -> None:
+    words = ["metrics=rouge_l", "statistics.replicates=64", f"data.root={folder}"]
+    out = tmp_path / "out"
+    assert run_captau("rank", "dataset=demo,flickr8k_expert", *words, f"output_dir={out}") == 0
+    assert set(pd.read_csv(out / "systems.csv")["dataset"]) == {"demo"}
+    assert run_captau("rank", "dataset=flickr8k_expert", *words, f"output_dir={out}") == 2
+
+
 def test_a_rater_has_an_empty_cell_where_it_cannot_be_tested(tmp_path: Path, folder: Path) -> None:
     """The demo's features are of the demo alone, and its rater was trained on some of its images."""
     rater = tmp_path / "rater"
@@ -287,6 +311,11 @@ def test_compare_and_sensitivity_go_on_too(folder: Path, tmp_path: Path) -> None
     assert compared.significance is not None
     assert set(compared.significance[0]["dataset"]) == {"flickr8k_expert"}
     assert list(compared.run["left_out"]) == ["caption_quality"]
+    differences = [table for table in compared.tables if "differences of" in table.title]
+    assert [(table.title[-3:], table.is_detail) for table in differences] == [
+        ("τ_c", False),  # the headline
+        ("τ_b", True),
+    ]
     out = tmp_path / "out"
     words = [
         "dataset=flickr8k_expert,pascal50s",
@@ -425,7 +454,7 @@ def test_the_run_prints_the_overview_alone_unless_details_are_asked_for(
         assert run_captau("bench", *words, f"details={details}") == 0
         shown = capsys.readouterr().out
         assert shown.count("| metric |") == n_tables
-        assert shown.count("do not differ significantly") == n_tables
+        assert shown.count("do not differ significantly") == 1  # notes stand once
 
 
 @pytest.mark.parametrize(

@@ -163,12 +163,15 @@ def shown_at(table: ResultTable, width: int) -> list[str]:
 
 
 def test_a_note_of_a_column_that_has_no_room_is_not_shown() -> None:
-    """Worked by hand: columns of 6, 4, 3 and 4 cells with 3 of frame each and 1 at the end take 30."""
+    """Worked by hand: columns of 6, 4, 3 and 4 cells take 30 with 3 of frame each and 1 at the end, and 20 without."""
     rows = [("cider", ["10.0", "1.0", "1"])]
     notes = ["rank: ties share one.", "τ_c: by pairs."]
     table = ResultTable("T", "metric", ["τ_c", "±", "rank"], rows, notes=notes, spare=((1, 2),))
     assert shown_at(table, 30)[-2:] == notes
-    below = " ".join(line for line in shown_at(table, 29) if "│" not in line)
+    assert {"metric", "τ_c", "±", "rank"} == set(shown_at(table, 20)[1].split())
+    assert "│" in "".join(shown_at(table, 30))
+    assert "│" not in "".join(shown_at(table, 29))
+    below = " ".join(" ".join(shown_at(table, 19)[4:]).split())
     assert notes[0] not in below
     assert notes[1] in below
     assert "±, rank" in below
@@ -179,10 +182,32 @@ def test_groups_of_columns_go_in_their_order_as_far_as_needed() -> None:
         *("T", "m", ["total", "±", "recall", "±"], [("a", ["40.0", "1.0", "30.0", "2.0"])]),
         spare=((3,), (2,)),
     )
-    heads = {width: shown_at(table, width)[2].split()[1::2] for width in (34, 33, 28, 27)}
-    assert heads[34] == ["m", "total", "±", "recall", "±"]
-    assert heads[33] == heads[28] == ["m", "total", "±", "recall"]
-    assert heads[27] == ["m", "total", "±"]
+    heads = {width: shown_at(table, width)[1].split() for width in (33, 22, 21, 18, 17)}
+    assert shown_at(table, 34)[2].split()[1::2] == heads[33] == heads[22]
+    assert heads[22] == ["m", "total", "±", "recall", "±"]
+    assert heads[21] == heads[18] == ["m", "total", "±", "recall"]
+    assert heads[17] == ["m", "total", "±"]
+
+
+def test_heads_are_shortened_before_the_frame_goes() -> None:
+    """Worked by hand: columns of 1 and 8 cells take 16 with a frame, and 13 if the second has 5."""
+    table = ResultTable(
+        "T", "m", ["Expertly"], [("a", ["40.0"])], short_columns=["Ex."], file="style=csv"
+    )
+    heads = {width: shown_at(table, width)[2].split()[1::2] for width in (16, 15, 12)}
+    assert heads == {16: ["m", "Expertly"], 15: ["m", "Ex."], 12: ["m", "Ex."]}
+    assert shown_at(table, 11)[1].split() == ["m", "Ex."]
+
+
+def test_columns_go_from_the_right_where_no_spare_one_is_named() -> None:
+    """Worked by hand: 1 cell of label and three columns of 4 take 16 without a frame, and two take 11."""
+    table = ResultTable(
+        "T", "m", ["1", "2", "3"], [("a", ["40.0", "30.0", "20.0"])], file="style=csv"
+    )
+    assert shown_at(table, 16)[1].split() == ["m", "1", "2", "3"]
+    lines = shown_at(table, 15)
+    assert lines[1].split() == ["m", "1", "2"]
+    assert "too narrow for 3:" in " ".join(" ".join(lines).split())
 
 
 def test_heads_fold_after_hyphens_and_underscores() -> None:

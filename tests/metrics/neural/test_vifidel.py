@@ -94,9 +94,9 @@ def test_importance_worked_by_hand(tmp_path):
     assert one.needs == {"references"}
     scores = one.score(ITEMS)
     assert scores[[0, 3]] == pytest.approx([math.exp(-0.25), math.exp(-1 / 3)], abs=1e-9)
-    with says("needs references, and row 0 has none"):
+    with says("needs references, which these captions do not have"):
         one.score(ITEMS.drop(columns="references"))
-    with says("needs references, and row 0 has none"):
+    with says("needs references, which these captions do not have"):
         one.score(ITEMS.assign(references=[()] * 4))
 
 
