@@ -210,7 +210,7 @@ def test_a_narrow_terminal_keeps_the_mean_with_interval_and_rank(folder: Path) -
     text = " ".join(" ".join(lines).split())
     assert "too narrow for Caption-Quality ρ: widen it" in text
     assert text.count("Caption-Quality: needs references, which these captions do not have") == 1
-    assert "warning" not in text
+    assert "left out" not in text
 
 
 def test_rank_goes_on_where_a_dataset_names_no_systems(folder: Path, tmp_path: Path) -> None:
