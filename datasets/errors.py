@@ -9,12 +9,12 @@ from enum import StrEnum
 
 #: Beside a name that is close, longer lists of known names are left out.
 _MOST_LISTED = 12
-#: Characters that end a line, steer a terminal, turn the direction of the text, or cannot be written.
+#: Characters that end a line, steer a terminal, turn the direction of the text, have no width, or cannot be written.
 _STEERING = re.compile(
-    r"[\x00-\x08\x0a-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
+    r"[\x00-\x08\x0a-\x1f\x7f-\x9f\u00ad\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]"
 )
 #: The most characters of a word, and of a message, that a person reads.
-_WORD_LENGTH, _MESSAGE_LENGTH = 600, 4000
+_WORD_LENGTH, _MESSAGE_LENGTH = 600, 2000
 
 
 def escape_controls(text: str) -> str:

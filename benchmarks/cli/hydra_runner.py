@@ -121,6 +121,11 @@ def composed_of(config: DictConfig) -> Composed:
     Raises:
         InputError: on the first option that is needed and missing.
     """
+    try:
+        OmegaConf.resolve(config)
+    except OmegaConfBaseException as error:
+        reason = str(error).splitlines()[0].rpartition("interpolation: ")[2].replace('"', "")
+        raise InputError(f"{reason}; write the value itself") from error
     missing = sorted(OmegaConf.missing_keys(config))
     if missing:
         raise InputError(f"the option {missing[0]}=… is needed; see --help")
@@ -218,6 +223,10 @@ def run_multirun(command: Command, overrides: Sequence[str]) -> int:
             composed = compose_sweep(command.name, command_words, hydra_words, folder.path)
         except COMPOSITION_ERRORS as error:
             raise explain(error, command) from error
+        if not composed.sweep.jobs:
+            raise InputError(
+                "the sweep has no runs, as one of its lists or ranges is empty; give it a value"
+            )
         outcomes = run_sweep(composed, partial(run_composed, command.name))
     sweep = composed.sweep
     for number, outcome in enumerate(outcomes):

@@ -35,6 +35,7 @@ def main(arguments: list[str] | None = None) -> None:
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
         # Imports and captions make a million objects and hardly any cycle of them.
         gc.set_threshold(2_000_000, 20, 100)
+        _prepare_streams()
     _show_log()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
@@ -42,7 +43,7 @@ def main(arguments: list[str] | None = None) -> None:
     try:
         with use_config_dir(words) as words:
             status = _run(words)
-        if sys.stdout:  # None where the caller has closed it
+        if sys.stdout:  # None where a program that calls this has closed it
             sys.stdout.flush()
     except InputError as error:
         message = " ".join(str(error).split())
@@ -67,6 +68,21 @@ def main(arguments: list[str] | None = None) -> None:
             print(f"captau: standard output: {error.strerror}", file=sys.stderr)
             status = 2
     raise SystemExit(status)
+
+
+def _prepare_streams() -> None:
+    """Open closed standard streams on the null device, and buffer standard output where Python does not.
+
+    Else the first file that is opened would take the place of a closed stream, and what a full disk cuts off would be
+    lost in silence under PYTHONUNBUFFERED.
+    """
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest free number, which is this stream's
+            setattr(sys, name, os.fdopen(number, "w" if number else "r", closefd=False))
+    if isinstance(getattr(sys.stdout, "buffer", None), io.RawIOBase):
+        buffer = os.fdopen(sys.stdout.fileno(), "wb", closefd=False)
+        sys.stdout = io.TextIOWrapper(buffer, sys.stdout.encoding, line_buffering=True)
 
 
 class StderrLines(logging.Handler):

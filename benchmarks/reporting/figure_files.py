@@ -158,7 +158,9 @@ def files_of(figure: Any, name: str, formats: Sequence[str] = ("svg", "png")) ->
 def _saved(figure: Any, form: str, metadata: dict[str, None], **options: Any) -> bytes:
     buffer = io.BytesIO()
     figure.savefig(buffer, format=form, dpi=150, metadata=metadata, **options)
-    return buffer.getvalue()
+    content = buffer.getvalue()
+    # A system's name may hold what XML does not allow.
+    return re.sub(rb"[\x00-\x08\x0b\x0c\x0e-\x1f]", b"?", content) if form == "svg" else content
 
 
 def inline(figure: Any, identity: str, title: str, description: str) -> str:

@@ -61,14 +61,21 @@ def check_writable(path: Path) -> None:
     try:
         if path.is_dir():
             raise IsADirectoryError(errno.EISDIR, "it is a folder")
+        if _is_special(path):
+            return
         probe.touch()
         probe.unlink()
     except OSError as error:
         raise _unwritable(path, error) from error
 
 
+def _is_special(path: Path) -> bool:
+    """Tell whether a path is a device, a pipe or a socket, which is written to and never replaced."""
+    return path.exists() and not path.is_file() and not path.is_dir()
+
+
 def write_file(path: Path, content: bytes) -> None:
-    """Write one file whole, or leave it as it was.
+    """Write one file whole, or leave it as it was; write to a device or a pipe as it stands.
 
     Raises:
         InputError: where there is no room or no right to write.
@@ -76,6 +83,10 @@ def write_file(path: Path, content: bytes) -> None:
     path = path.resolve()  # of a link, what it points to
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
+        if _is_special(path):
+            with path.open("wb") as stream:
+                stream.write(content)
+            return
         path.parent.mkdir(parents=True, exist_ok=True)
         _sweep(path.parent, re.escape(path.name))
         _put(temporary, content)

@@ -24,7 +24,7 @@ from typing import IO, Any
 
 from ..errors import InputError
 from ..schema import Scale, format_rating, on_scale
-from .source_files import sha256
+from .source_files import refuse_device, sha256
 
 #: Of JSON's escapes, in no group what UTF-8 cannot hold: half of a surrogate pair.
 _ESCAPES = re.compile(
@@ -67,6 +67,7 @@ def read_text(path: Path) -> str:
     Raises:
         InputError: where it cannot be opened or is not UTF-8 (with the line).
     """
+    refuse_device(path)
     try:
         data = path.read_bytes()
     except OSError as error:

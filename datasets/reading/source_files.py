@@ -89,7 +89,18 @@ def git_blob(path: Path) -> str:
     return _digest(path, hashlib.sha1(b"blob %d\0" % path.stat().st_size, usedforsecurity=False))
 
 
+def refuse_device(path: Path) -> None:
+    """Check that a path is no device, which may be read without end.
+
+    Raises:
+        InputError: where it is one.
+    """
+    if path.is_char_device() or path.is_block_device():
+        raise InputError(f"{path}: is a device, not a file; name a file")
+
+
 def _digest(path: Path, digest: Any) -> str:
+    refuse_device(path)
     # In large pieces, between which no other thread has to be waited for.
     with path.open("rb", buffering=0) as stream:
         while piece := stream.read(1 << 24):

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import csv
 import io
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -97,9 +98,9 @@ class Table:
         self.names = tuple(names)
         self.places = places
         self._read = read
-        twice = [n for n in self.names if self.names.count(n) > 1]
-        if twice:
-            raise InputError(f"{path}: the column '{twice[0]}' appears twice; keep one of them")
+        name, count = next(iter(Counter(self.names).most_common(1)), ("", 0))
+        if count > 1:
+            raise InputError(f"{path}: the column '{name}' appears twice; keep one of them")
 
     def __len__(self) -> int:
         return len(self.places)

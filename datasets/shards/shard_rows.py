@@ -70,7 +70,7 @@ def list_members(
         endings: of the members that must not be lost.
 
     Raises:
-        InputError: where such a member is a link, which has no content.
+        InputError: where such a member is a link, which has no content, or where something follows the archive's end.
     """
     for member in archive:
         # Else it holds every header to its end.
@@ -85,6 +85,13 @@ def list_members(
         elif (member.issym() or member.islnk()) and ending in endings:
             remedy = "tar --dereference --hard-dereference packs the file"
             raise InputError(f"{name}: member '{member.name}' is a link; {remedy}")
+    stream: Any = archive.fileobj
+    while block := stream.read(tarfile.RECORDSIZE):
+        if block.strip(b"\0"):
+            raise InputError(
+                f"{name}: something follows the end of the archive, such as a second one; "
+                f"give each archive its own file, or join them with tar --concatenate"
+            )
 
 
 #: Rows of a shard. `row` counts from 0; `references` is null where a row has none of its own.
@@ -182,6 +189,9 @@ def _columns_to_read(
     for own_name in required:
         if getattr(columns, own_name) not in schema.names:
             raise missing_column(name, own_name, getattr(columns, own_name), schema.names)
+    for file_name in vars(columns).values():
+        if schema.names.count(file_name) > 1:
+            raise InputError(f"{name}: has two columns '{file_name}'; rename one")
     column_pairs = [(own_name, str(file_name)) for own_name, file_name in vars(columns).items()]
     return [
         (own_name, file_name) for own_name, file_name in column_pairs if file_name in schema.names
@@ -463,7 +473,10 @@ def _sample_row(sample: _Sample, columns: Columns, where: str) -> Row:
         row |= values
     for ending in TEXT_ENDINGS:
         if ending in sample.parts:
-            row[columns.caption] = _decode(sample.parts[ending], where).strip("\n")
+            caption = _decode(sample.parts[ending], where).strip("\n")
+            if row.get(columns.caption, caption) != caption:
+                raise InputError(f"{where}: has two captions, one in .{ending}; keep one")
+            row[columns.caption] = caption
     return _parse_row(row, columns, where)
 
 

@@ -347,14 +347,14 @@ def test_a_message_is_one_line_whatever_it_quotes() -> None:
 
 
 def test_an_error_is_a_line_that_a_terminal_can_print() -> None:
-    text = str(InputError("a\x1b[31mb\x9b\u202ec\ud800\r\nd\te\u2028"))
-    assert text == r"a\x1b[31mb\x9b\u202ec\ud800\r\nd" + "\te" + r"\u2028"
+    text = str(InputError("a\x1b[31mb\x9b\u202ec\ud800\r\nd\te\u2028\u200b\ufeff"))
+    assert text == r"a\x1b[31mb\x9b\u202ec\ud800\r\nd" + "\te" + r"\u2028\u200b\ufeff"
 
 
 @pytest.mark.parametrize("cell", ["x" * 100_000, "x " * 50_000])
 def test_an_error_leaves_out_the_middle_of_a_long_cell(cell: str) -> None:
     text = str(InputError(f"ratings.csv:7: '{cell}' is not a number; mend the line"))
-    assert len(text) < 5000
+    assert len(text) < 3000
     assert text.startswith("ratings.csv:7: 'x")
     assert text.endswith("is not a number; mend the line")
 

@@ -521,6 +521,55 @@ def test_output_that_cannot_be_written_ends_with_its_status(redirection, status,
     assert (done.returncode, done.stderr) == (status, problem)
 
 
+@pytest.mark.parametrize("redirection", [">&-", "2>&-", "<&- >&- 2>&-"])
+def test_a_run_is_written_whole_where_a_standard_stream_is_closed(redirection, tmp_path):
+    words = "['bench', 'metrics=bleu_1', 'output_dir=run']"
+    code = f"import sys; sys.argv[1:] = {words}; from captau.benchmarks.cli import run_program; run_program()"
+    done = subprocess.run(
+        f'{sys.executable} -c "{code}" {redirection}',
+        shell=True,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, "Traceback" in done.stderr) == (0, False)
+    assert "demo,usual,overall,bleu_1,tau_c," in (tmp_path / "run" / "correlations.csv").read_text()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a shell's limit is needed")
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_output_that_is_cut_off_is_an_error(unbuffered, tmp_path):
+    """A write that has room for a part says so by its count alone."""
+    code = "import sys; sys.argv[1:] = ['--help', 'all']; from captau.benchmarks.cli import run_program; run_program()"
+    done = subprocess.run(
+        f'ulimit -f 1; {sys.executable} -B -c "{code}" > {tmp_path / "help.txt"}',
+        shell=True,
+        env={**os.environ, "PYTHONUNBUFFERED": unbuffered},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (2, "captau: standard output: File too large\n")
+    assert (tmp_path / "help.txt").stat().st_size in (512, 1024)
+
+
+@pytest.mark.parametrize("value", ["${nowhere}", "${oc.env:NOT_SET}"])
+def test_an_interpolation_that_does_not_resolve_is_one_line(value, captau):
+    status, _, err = captau("bench", f"output_dir={value}")
+    assert status == 2
+    assert value[2:-1].rpartition(":")[2] in err
+    assert err.endswith(" not found; write the value itself\n")
+
+
+def test_a_sweep_without_runs_is_an_error(captau, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    status, _, err = captau("bench", "--multirun", "statistics.seed=range(0,0)")
+    assert status == 2
+    assert "the sweep has no runs" in err
+    assert not list(tmp_path.iterdir())
+
+
 def test_the_end_of_a_process_runs_what_waits_for_it():
     """Files that are deleted at the end are, though the process ends at once."""
     code = """

@@ -575,6 +575,15 @@ def test_parquet_shards_must_have_one_schema(rows, tmp_path):
         score([tmp_path / "a.parquet", tmp_path / "b.parquet"], tmp_path / "out")
 
 
+def test_a_column_that_is_there_twice_is_named(tmp_path):
+    names = ["image_id", "caption", "caption", "references"]
+    pq.write_table(
+        pa.table([["1"], ["a dog"], ["a cat"], [["a dog"]]], names), tmp_path / "a.parquet"
+    )
+    with says("a.parquet: has two columns 'caption'"):
+        score(tmp_path / "a.parquet", tmp_path / "out")
+
+
 def test_a_missing_column_is_named_with_the_remedy(rows, tmp_path):
     write(tmp_path / "a.parquet", [{"id": "1", "caption": "a dog"}])
     with says("a.parquet: no column 'image_id'; there are: id, caption", "columns.image_id=NAME"):
@@ -704,6 +713,35 @@ def test_a_tar_loses_no_caption_in_silence(names, words, tmp_path):
             put(archive, name, b"a dog")
     with says("a.tar: member", *words):
         score(tmp_path / "a.tar", tmp_path / "out", ["bleu_1"])
+
+
+@pytest.mark.parametrize("packing", ["", ".gz"])
+def test_a_second_archive_behind_the_first_is_named(packing, tmp_path):
+    """`cat a.tar b.tar` joins two archives, of which `tarfile` reads the first."""
+    for name in ("1", "2"):
+        with tarfile.open(tmp_path / name, "w:gz" if packing else "w") as archive:
+            put(archive, f"{name}.txt", b"a dog")
+    joined = tmp_path / f"a.tar{packing}"
+    joined.write_bytes((tmp_path / "1").read_bytes() + (tmp_path / "2").read_bytes())
+    with says(f"a.tar{packing}: something follows the end of the archive", "--concatenate"):
+        score(joined, tmp_path / "out", ["bleu_1"])
+
+
+@pytest.mark.parametrize("second", ["1.caption", "1.json"])
+def test_a_sample_with_two_captions_is_named(second, tmp_path):
+    with tarfile.open(tmp_path / "a.tar", "w") as archive:
+        put(archive, "1.txt", b"a dog")
+        put(archive, second, b'{"caption": "a cat"}')
+    with says("a.tar: sample '1': has two captions", "keep one"):
+        score(tmp_path / "a.tar", tmp_path / "out", ["bleu_1"])
+
+
+def test_a_sample_may_hold_its_caption_as_text_and_in_json(tmp_path):
+    with tarfile.open(tmp_path / "a.tar", "w") as archive:
+        put(archive, "1.txt", b"a dog\n")
+        put(archive, "1.json", b'{"caption": "a dog", "references": ["a dog"]}')
+    score(tmp_path / "a.tar", tmp_path / "out", ["bleu_1"])
+    assert scores_in(tmp_path / "out")["bleu_1"].tolist() == [pytest.approx(1)]
 
 
 @pytest.mark.parametrize("kind", [tarfile.SYMTYPE, tarfile.LNKTYPE])

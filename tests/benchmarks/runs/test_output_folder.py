@@ -256,3 +256,15 @@ def test_a_kill_leaves_no_record_of_another_run(
     with pytest.raises(KeyboardInterrupt):
         OutputFolder("out", "bench").write({"table.md": b"new", "run.json": record("bench")})
     assert not (here / "out" / "run.json").exists()
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
+def test_a_named_pipe_is_written_to_and_stays_one(tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    output.check_writable(pipe)
+    with subprocess.Popen(["cat", str(pipe)], stdout=subprocess.PIPE) as reader:
+        output.write_file(pipe, b"a report")
+        assert reader.communicate(timeout=60)[0] == b"a report"
+    assert pipe.is_fifo()
+    assert os.listdir(tmp_path) == ["pipe"]  # noqa: PTH208

@@ -15,7 +15,14 @@ from hypothesis import strategies as st
 
 from captau.datasets.caption_texts import replace_surrogates
 from captau.datasets.reading import json_files
-from captau.datasets.reading.json_files import STDIN, JsonSource, rating, read_json, read_json_lines
+from captau.datasets.reading.json_files import (
+    STDIN,
+    JsonSource,
+    rating,
+    read_json,
+    read_json_lines,
+    read_text,
+)
 from captau.datasets.reading.source_files import sha256
 from captau.datasets.schema import Scale, make_items
 from tests.conftest import AWKWARD, says
@@ -301,3 +308,12 @@ def test_standard_input_is_read_more_than_once(
     path = tmp_path / "same"
     path.write_bytes(content)
     assert source.sha256 == sha256(path) == JsonSource(path).sha256
+
+
+@pytest.mark.skipif(not Path("/dev/zero").exists(), reason="this system has no /dev/zero")
+def test_a_device_is_no_file():
+    """It would be read without end."""
+    with says("/dev/zero: is a device, not a file"):
+        read_text(Path("/dev/zero"))
+    with says("/dev/zero: is a device, not a file"):
+        sha256(Path("/dev/zero"))
