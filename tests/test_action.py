@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -54,10 +55,10 @@ def test_every_input_is_used_and_none_is_pasted_into_a_script():
     for step in STEPS.values():
         assert "${{" not in step.get("run", "")
         assert ("shell" in step) == ("run" in step)
-    for name, one in ACTION["inputs"].items():
+    for one in ACTION["inputs"].values():
         assert one["description"].endswith(".")
-        assert one["required"] == (name == "baseline")
-        assert one["required"] or isinstance(one["default"], str)
+        assert not one["required"]
+        assert isinstance(one["default"], str)
 
 
 def run(name, folder, bin_, **inputs):
@@ -148,3 +149,17 @@ def test_a_function_of_the_baseline_runs_where_the_input_allows_it(tmp_path):
     assert (refused.returncode, "allow=mine:words" in refused.stderr) == (2, True)
     allowed = run("Check", tmp_path, ours, baseline="b.yaml", allow="other:f  mine:words")
     assert allowed.returncode == 0, allowed.stderr
+
+
+def test_the_check_of_a_system(tmp_path):
+    """Red where the new captions share no word with the references that the old ones repeat."""
+    captions = {"old.json": "a red square", "new.json": "nothing"}
+    for name, text in captions.items():
+        (tmp_path / name).write_text(json.dumps({str(i): text for i in range(9)}))
+    (tmp_path / "refs.json").write_text(json.dumps({str(i): ["a red square"] for i in range(9)}))
+    inputs = {"references": "refs.json", "options": "metrics=rouge_l\n"}
+    ours = Path(sys.executable).parent
+    red = run("Check", tmp_path, ours, candidates="new.json", against="old.json", **inputs)
+    assert (red.returncode, red.stderr) == (1, "")
+    green = run("Check", tmp_path, ours, candidates="old.json", against="new.json", **inputs)
+    assert (green.returncode, green.stderr) == (0, "")

@@ -1,7 +1,7 @@
 """What README and docs tell people to type runs, and the site builds without a warning.
 
 Every command in README.md, CONTRIBUTING.md, docs/*.md and the commands' help is run, in the order of its page,
-in a scratch folder, on small files of our own making in the authors' formats. A new page is found by itself.
+in a scratch folder and a terminal of 80 columns, on small files of our own making in the authors' formats. A new page is found by itself.
 `SMALLER` says which options make a command cheap enough for a test, `ELSEWHERE` which commands need what a
 test has not: these are composed (`--cfg job`) and no more.
 """
@@ -20,6 +20,7 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import lmdb
 import lz4.frame
@@ -27,12 +28,16 @@ import msgpack
 import numpy as np
 import pytest
 import yaml
+from rich.cells import cell_len
 
 import captau
 from captau.benchmarks.cli.main import main
 from captau.benchmarks.cli.registry import COMMANDS
+from captau.benchmarks.runs import tables
+from captau.benchmarks.runs.tables import ResultTable, rich_of, split_head
 from captau.datasets import registry as datasets
 from captau.datasets.sources import umic_lmdb
+from tests.terminal import WIDTH, own_terminal
 
 pytestmark = pytest.mark.docs
 
@@ -373,7 +378,7 @@ class Scratch:
             names = re.findall(r"[^\[\],]+", value)
             if key == "candidates" and value.startswith("shards"):
                 self.shards()
-            elif key == "candidates":
+            elif key in ("candidates", "against"):
                 for name in names:
                     self.lacking(name, self.rows(name, CAPTIONS))
             elif key == "references" and words[0] != "bench":
@@ -460,9 +465,51 @@ class Scratch:
             write(self.folder / name, content)
 
     def run(self, words: list[str]) -> int:
-        with pytest.raises(SystemExit) as ended:
+        """Run a command in a terminal of 80 columns, check what it showed, and return its exit status."""
+        drawn: list[ResultTable] = []
+
+        def draw(table: ResultTable, width: int | None = None) -> Any:
+            drawn.append(table)
+            return rich_of(table, width)
+
+        with (
+            patch.object(tables, "rich_of", draw),
+            own_terminal() as lines,
+            pytest.raises(SystemExit) as ended,
+        ):
             main(words)
+        check_shown(words, lines, drawn)
         return int(ended.value.code or 0)
+
+
+#: Words of commands that print what is to be copied, whose lines are not broken.
+COPIED = ("cite", "--cfg", "style=", "stdout=", "--shell-completion", "-sc")
+#: How long a word may be that a table keeps whole.
+LONGEST_WORD = 24
+
+
+def check_shown(words: list[str], lines: list[str], drawn: list[ResultTable]) -> None:
+    """Check that there is no traceback, no line that is too long, and no word of a table that is broken or lost."""
+    assert not any(line.startswith("Traceback") for line in lines)
+    if not any(word.startswith(COPIED) for word in words):
+        long_lines = [
+            line
+            for line in lines
+            if cell_len(line) > WIDTH and len(line.split()) > 1 and line[0] != " "
+        ]
+        assert not long_lines
+    shown = set(re.sub("[│┃]", " ", "\n".join(lines)).split())
+    text = " ".join(" ".join(lines).split())
+    _, _, too_narrow = text.partition("The terminal is too narrow for ")
+    for table in drawn:
+        heads = [head for head in table.columns if head not in too_narrow]
+        if table.short_columns and not set(split_head(" ".join(heads))) <= shown:
+            short_heads = dict(zip(table.columns, table.short_columns, strict=True))
+            heads = [short_heads[head] for head in heads]
+        pieces = [p for head in [table.corner, *heads] for p in split_head(head)]
+        pieces += [p for label, _ in table.rows for p in split_head(label)]
+        lost = {p for p in pieces if p and len(p) <= LONGEST_WORD} - shown
+        assert not {p for p in lost if not any(p in word for word in shown)}
 
 
 def execute(command: str, scratch: Scratch, seen: set[str]) -> None:

@@ -9,6 +9,7 @@ import contextlib
 import io
 import os
 import re
+import shutil
 import textwrap
 from typing import Any
 
@@ -23,7 +24,8 @@ from .arguments import OWN_FILES
 from .command import Command
 from .registry import COMMANDS, packaged_commands, split_command
 
-_WIDTH = 110
+#: The widest line of `--help all`.
+_WIDEST = 110
 _COLUMN = 25
 #: The width of a terminal, for which `--help` is made, and the number of its examples.
 _SCREEN = 80
@@ -85,27 +87,28 @@ def _fit(head: str, text: str) -> list[str]:
 def help_text(command: Command) -> str:
     """Return the text of `--help all`: summary, examples, notes, options by heading, files and flags."""
     options, declared = command.options, command.declared()
+    width = min(_WIDEST, shutil.get_terminal_size((_WIDEST, 24)).columns)
     blocks = [f"captau {command.name}: {command.summary}."]
     blocks.append("\n".join(f"  {line}" for line in options.examples.strip().splitlines()))
-    blocks += [textwrap.fill(text, _WIDTH) for text in paragraphs(options.notes)]
+    blocks += [textwrap.fill(text, width) for text in paragraphs(options.notes)]
     headings = dict.fromkeys(["", *(o.heading for o in declared if o.heading != SCORING)])
     for heading in [*headings, SCORING]:
-        lines = [_option_lines(o) for o in declared if o.heading == heading]
+        lines = [_option_lines(o, width) for o in declared if o.heading == heading]
         if lines:
             blocks.append("\n".join([f"{heading or 'Options'}:", *lines]))
-    blocks += [textwrap.fill(text, _WIDTH) for text in paragraphs(options.writes)]
+    blocks += [textwrap.fill(text, width) for text in paragraphs(options.writes)]
     if any(o.config_group for o in declared):
         blocks.append("captau --help all lists the datasets, metrics, suites and papers.")
-    blocks.append(textwrap.fill(_FLAGS, _WIDTH))
+    blocks.append(textwrap.fill(_FLAGS, width))
     return "\n\n".join(blocks)
 
 
-def _option_lines(option: Option) -> str:
+def _option_lines(option: Option, width: int) -> str:
     placeholder = _placeholder(option)
     head = f"  {option.key}={placeholder}"
     text = textwrap.wrap(
         f"{option.help_text.removeprefix(f'{placeholder} ')}{_default_remark(option)}",
-        _WIDTH,
+        width,
         initial_indent=" " * _COLUMN,
         subsequent_indent=" " * _COLUMN,
         break_on_hyphens=False,

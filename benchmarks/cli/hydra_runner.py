@@ -37,6 +37,7 @@ from ..scoring.catalog import choices_of, dataset_names, read_config, usual_prot
 from .command import Command
 from .registry import find_command
 from .tasks import JOB_FOLDER
+from .terminal import show_text
 
 _NODES: dict[Any, Callable[..., Any]] = {
     str: StringNode,
@@ -231,8 +232,8 @@ def run_multirun(command: Command, overrides: Sequence[str]) -> int:
     sweep = composed.sweep
     for number, outcome in enumerate(outcomes):
         if outcome.state != "done":
-            print(f"captau: {sweep.name(number)}: {outcome.message}", file=sys.stderr)
-    print(f"\nwritten to {sweep.folder}: {count_states(outcomes)}")
+            show_text(f"captau: {sweep.name(number)}: {outcome.message}", sys.stderr)
+    show_text(f"\nwritten to {sweep.folder}: {count_states(outcomes)}")
     return max(outcome.status for outcome in outcomes)
 
 

@@ -20,6 +20,7 @@ from ...datasets.errors import InputError, one_line
 from .arguments import OWN_FILES, spell_out, split_flags, use_config_dir
 from .command import Command
 from .registry import COMMANDS, packaged_commands, split_command
+from .terminal import show_text
 
 #: The width of a terminal.
 _WIDTH = 80
@@ -47,17 +48,17 @@ def main(arguments: list[str] | None = None) -> None:
             sys.stdout.flush()
     except InputError as error:
         message = " ".join(str(error).split())
-        print(f"captau: {message}", file=sys.stderr)
+        show_text(f"captau: {message}", sys.stderr)
         status = 2
     except KeyboardInterrupt:
-        print(f"captau: stopped; what was {_work_of(words)} is kept", file=sys.stderr)
+        show_text(f"captau: stopped; what was {_work_of(words)} is kept", sys.stderr)
         status = 130
     except OSError as error:
         if error.errno in (
             errno.ENAMETOOLONG,
             errno.ELOOP,
         ):  # whoever asks for a file meets them first
-            print(f"captau: {one_line(f'{error.filename}: {error.strerror}')}", file=sys.stderr)
+            show_text(f"captau: {one_line(f'{error.filename}: {error.strerror}')}", sys.stderr)
             raise SystemExit(2) from None
         # Of our own output; files are written elsewhere, and say so. `| head` is no fault.
         if error.filename is not None:
@@ -92,7 +93,7 @@ class StderrLines(logging.Handler):
         """Print a record to what is standard error now."""
         level = "" if record.levelno <= logging.INFO else f"{record.levelname.lower()}: "
         message = "\n".join(map(one_line, record.getMessage().split("\n")))
-        print(f"captau: {level}{message}", file=sys.stderr)
+        show_text(f"captau: {level}{message}", sys.stderr)
 
 
 def _show_log() -> None:

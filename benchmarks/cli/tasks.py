@@ -9,53 +9,23 @@ from __future__ import annotations
 import gc
 import shutil
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from contextvars import ContextVar
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from ...datasets.errors import InputError, escape_controls
+from ...datasets.errors import InputError
+from .terminal import escape_lines, show_tables, show_text
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from ..runs.output_folder import OutputFolder
-    from ..runs.tables import ResultTable
     from .command import Command
 
 #: The folder of a sweep's job while it runs; a command by itself has none.
 JOB_FOLDER: ContextVar[str | None] = ContextVar("job_folder", default=None)
-
-
-def show_tables(tables: Sequence[ResultTable]) -> None:
-    """Print tables, each note once: for a terminal as wide as it is, elsewhere as Markdown."""
-    from ..runs.tables import markdown_of, rich_of
-
-    tables = _say_notes_once(tables)
-    if sys.stdout.isatty():
-        from rich.console import Console
-
-        console = Console()
-        for table in tables:
-            console.print(rich_of(table.map_texts(_escape_lines), console.width))
-    else:
-        print(_escape_lines("\n\n".join(markdown_of(table) for table in tables)))
-
-
-def _say_notes_once(tables: Sequence[ResultTable]) -> list[ResultTable]:
-    """Return tables without the notes that stand below one before."""
-    seen: set[str] = set()
-    shown: list[ResultTable] = []
-    for table in (table.with_marks() for table in tables):
-        shown.append(replace(table, notes=[note for note in table.notes if note not in seen]))
-        seen.update(table.notes)
-    return shown
-
-
-def _escape_lines(text: str) -> str:
-    """Return a text in which names of the user's data cannot steer a terminal."""
-    return "\n".join(map(escape_controls, text.split("\n")))
 
 
 def _show_result(result: Any, folder: Path, *, has_details: bool = True) -> None:
@@ -64,16 +34,16 @@ def _show_result(result: Any, folder: Path, *, has_details: bool = True) -> None
     if not has_details:
         tables = [t.without_columns(t.details) for t in tables if not t.is_detail]
     show_tables(tables)
-    print(f"\nwritten to {folder}")
+    show_text(f"\nwritten to {folder}")
     if tables != result.tables:
-        print("details=true prints the other columns and tables, which table.md has as well")
+        show_text("details=true prints the other columns and tables, which table.md has as well")
     if summary := getattr(result, "summary", ""):
-        print(_escape_lines(summary))
+        show_text(summary)
 
 
 def _print_faults(lines: Iterable[str]) -> None:
     for line in lines:
-        print(f"captau: {' '.join(line.split())}", file=sys.stderr)
+        show_text(f"captau: {' '.join(line.split())}", sys.stderr)
 
 
 def _print_or_write(text: str, output: Path | None) -> None:
@@ -81,10 +51,10 @@ def _print_or_write(text: str, output: Path | None) -> None:
     from ..runs.output_folder import write_file
 
     if output is None:
-        print(_escape_lines(text), end="")
+        print(escape_lines(text), end="")
     else:
         write_file(output, text.encode())
-        print(f"written to {output}")
+        show_text(f"written to {output}")
 
 
 def _open_folder(output_dir: str | Path | None, command: Command) -> OutputFolder:
@@ -122,7 +92,7 @@ def run_in_folder(
         from ..reporting.figure_files import NO_FIGURES, can_draw
 
         if not can_draw():
-            print(NO_FIGURES)
+            show_text(NO_FIGURES)
 
 
 #: Tasks of commands that write the results of each dataset, and of those with figures.
@@ -140,7 +110,7 @@ def compare_metrics(command: Command, options: Any) -> None:
     if isinstance(options, RunComparisonOptions):
         comparison = compare_runs(options.before, options.now)
         show_tables(comparison.tables)
-        print(f"\n{comparison.summary}")
+        show_text(f"\n{comparison.summary}")
         return
     run_by_dataset(command, options, work=run)
 
@@ -179,7 +149,7 @@ def score_captions(command: Command, options: Any) -> None:
         return
     if isinstance(options, DocumentFrequencyOptions):
         n_images = save_document_frequencies(options)
-        print(f"{options.output}: document frequencies of {n_images:,} images")
+        show_text(f"{options.output}: document frequencies of {n_images:,} images")
         return
     if options.stdout == "table":
         run_in_folder(command, options)
@@ -205,7 +175,7 @@ def _score_large_set(command: Command, options: Any) -> None:
         with _open_folder(options.output or None, command) as folder:
             result = run(replace(options, output=str(folder.path)))
     show_tables(result.tables)
-    print(f"\n{result.summary}")
+    show_text(f"\n{result.summary}")
 
 
 def validate_submission(_: Command, options: Any) -> int:
@@ -214,21 +184,25 @@ def validate_submission(_: Command, options: Any) -> int:
 
     verdict = validate(options)
     _print_faults(verdict.faults)
-    print(verdict.summary)
+    show_text(verdict.summary)
     return 2 if verdict.n_faults else 0
 
 
 def check_baseline(_: Command, options: Any) -> int:
-    """Run `captau check`; the status is 1 where something moved."""
-    from ..regression.check import CheckChoices, run
+    """Run `captau check`; the status is 1 where something moved, or a system fell."""
+    from ..options.check import SystemCheckOptions
+    from ..regression import check, system_check
 
-    names = CheckChoices.__dataclass_fields__
-    choices = CheckChoices(**{name: getattr(options, name) for name in names})
-    result = run(options.baseline, choices, update=options.update, junit=options.junit)
+    if isinstance(options, SystemCheckOptions):
+        result = system_check.run(**vars(options))
+    else:
+        names = check.CheckChoices.__dataclass_fields__
+        choices = check.CheckChoices(**{name: getattr(options, name) for name in names})
+        result = check.run(options.baseline, choices, update=options.update, junit=options.junit)
     if result.tables:
         show_tables(result.tables)
         print()
-    print(result.summary)
+    show_text(result.summary)
     result.report()
     return result.status
 
@@ -291,7 +265,7 @@ def write_report(_: Command, options: Any) -> None:
     curves, places = options.options, (options.run, options.output, options.images)
     report = build(*places, options.megabytes, curves.good, curves.precision)
     write_file(report.path, report.content)
-    print(report.summary)
+    show_text(report.summary)
 
 
 def draw_figures(_: Command, options: Any) -> None:
@@ -307,7 +281,7 @@ def draw_figures(_: Command, options: Any) -> None:
     for name, content in charts.files.items():
         write_file(folder / name, content)
     for line in charts.undrawn:
-        print(_escape_lines(line))
+        show_text(line)
     for name in charts.files:
         print(folder / name)
 

@@ -255,7 +255,11 @@ def verify(
         "own references: captions that repeat one of their image's references but for case and punctuation; exact: "
         "those that repeat it exactly; protocol.own_references=drop leaves them out."
     )
-    return ResultTable("Verified", "dataset", columns, rows, notes=notes, numeric=False), is_good
+    spare = tuple((columns.index(name),) for name in reversed(_COPIES))
+    table = ResultTable(
+        "Verified", "dataset", columns, rows, notes=notes, numeric=False, spare=spare
+    )
+    return table, is_good
 
 
 def _verify_dataset(

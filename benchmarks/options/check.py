@@ -11,7 +11,8 @@ from ...datasets.errors import InputError
 from ...metrics.base import Metric
 from ..scoring.catalog import optional_specs, resolve_metrics
 from ..scoring.score_store import Locations
-from .declaration import NEEDED, Composed, Option, Options, option, part
+from ..statistics.bootstrap import StatisticsOptions
+from .declaration import Composed, Option, Options, option, part, path_of
 from .shared import (
     CACHE_ROOT,
     DATA_ROOT,
@@ -19,10 +20,12 @@ from .shared import (
     FILE,
     NAMED_PROTOCOL,
     PROTOCOL,
+    check_not_fisher,
     dataset_options,
     locations_of,
     metrics_option,
     names_of,
+    statistics_part,
     words_of,
 )
 
@@ -54,30 +57,84 @@ def _optional_of(composed: Composed) -> frozenset[str]:
 
 
 @dataclass(frozen=True, kw_only=True)
+class SystemCheckOptions(Options):
+    """Options of `captau check` of a system's captions; `CheckOptions` are those of a baseline."""
+
+    headings: ClassVar[Mapping[str, str]] = {
+        "candidates": "Options that compare a system's captions"
+    }
+
+    candidates: Path = option(
+        None,
+        "the new captions of a system, as captau score takes them",
+        type=str | None,
+        takes="FILE",
+    )
+    against: Path = option(
+        None,
+        "its old captions, or the folder of a run of captau score that scored them; the check fails if the new ones "
+        "are significantly worse by a metric",
+        type=str | None,
+        takes="FILE|DIR",
+    )
+    references: Path | None = option(None, "the references of both", takes="FILE")
+    images: Path | None = option(
+        None, "the folder of images, for metrics that look at them", takes="DIR"
+    )
+    partial: bool = option(False, "true compares the images that both have captioned")
+    metrics: tuple[Metric, ...] = part(
+        lambda composed: resolve_metrics(composed["metrics"] or "text")
+    )
+    normalise: str = part(
+        lambda composed: dict(composed["protocol"]).get("normalise") or "none", default="none"
+    )
+    statistics: StatisticsOptions = statistics_part(
+        *("interval", "replicates", "level", "seed", "correction"),
+        level="how sure a fall is: the check fails at level 1 - statistics.level",
+        interval="expanded, percentile or bca, by resampling images",
+    )
+    junit: Path | None = part(lambda composed: path_of(composed["junit"]), default=None)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_not_fisher(self.statistics)
+        if not self.statistics.uses_resampling:
+            raise InputError("statistics.interval=none has no test; leave it out")
+
+
+@dataclass(frozen=True, kw_only=True)
 class CheckOptions(Options):
     """Options of `captau check`. A value that the baseline stores is None where the file, or its default, decides."""
 
     examples: ClassVar[str] = """
-captau check baseline=golden/demo.yaml update=true metrics=text_all   makes the baseline
+captau check baseline=golden/demo.yaml update=true metrics=text_all
 captau check baseline=golden/demo.yaml                  recomputes and compares by the file's options
 captau check baseline=golden/demo.yaml metrics=cider  checks one of its metrics
 captau check baseline=golden/demo.yaml update=true      accepts what moved: review the diff
 captau check baseline=golden/demo.yaml junit=captau.xml versions=none
 captau check baseline=mine.yaml update=true dataset=flickr8k_expert metrics=mine:score
 captau check baseline=mine.yaml allow=mine:score        runs the function that this baseline names
+captau check candidates=new.json against=old.json references=refs.json   fails if the system fell
 """
     notes: ClassVar[str] = """
 Every score is computed anew. A table shows what moved: by how much, and the likely cause (the version of a package, a
 parameter, the data, or none of them: the code). Exit status 0: as in the baseline; 1: something moved; 2: bad
 input. docs/ci_gate.md shows how other projects use it.
+
+With candidates= and against=, nothing is recorded: the captions of two systems, or of one before and after a change,
+are scored, and exit status 1 says that the new ones are significantly worse by a metric (paired bootstrap over images).
 """
+    variants: ClassVar[tuple[type[Options], ...]] = (SystemCheckOptions,)
     environment: ClassVar[tuple[Option, ...]] = ENVIRONMENT
     headings: ClassVar[Mapping[str, str]] = {
         "dataset": "Options that the baseline stores, typed when it is made or with update=true"
     }
 
     baseline: Path = option(
-        NEEDED, "the baseline file; it is text, and belongs under version control", takes="FILE"
+        None,
+        "the baseline file; it is text, and belongs under version control",
+        type=str | None,
+        takes="FILE",
     )
     update: bool = option(
         False, "true writes the baseline; numbers that have not moved keep their digits"
@@ -131,3 +188,21 @@ input. docs/ci_gate.md shows how other projects use it.
     locations: Locations = part(
         locations_of, *FILE, DATA_ROOT, _CACHE_ROOT, default_factory=Locations
     )
+
+    @classmethod
+    def read(cls, composed: Composed) -> Any:
+        """Make the options of a composed configuration: `SystemCheckOptions` where `candidates=` or `against=` is typed.
+
+        Raises:
+            InputError: where a value makes no sense, or options do not go together.
+        """
+        if composed["candidates"] is None and composed["against"] is None:
+            if composed["baseline"] is None:
+                raise InputError(
+                    "name the baseline, baseline=FILE, or captions, candidates=FILE against=FILE"
+                )
+            return super().read(composed)
+        own_keys = {option_.key for option_ in SystemCheckOptions.declared()}
+        for key in sorted(composed.typed - own_keys - {"metrics", "junit", "protocol.normalise"}):
+            raise InputError(f"{key}= does not go with candidates=; leave one of them out")
+        return SystemCheckOptions.read(composed)

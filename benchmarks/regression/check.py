@@ -231,6 +231,7 @@ class Checked:
         summary: a closing line.
         updated: whether the baseline was written instead of held against.
         junit: where the report goes.
+        aspects: what was compared, of `ASPECTS`.
     """
 
     path: Path
@@ -240,6 +241,7 @@ class Checked:
     summary: str
     updated: bool = False
     junit: Path | None = None
+    aspects: tuple[str, ...] = ASPECTS
 
     @property
     def status(self) -> int:
@@ -262,8 +264,10 @@ class Checked:
     def xml(self) -> bytes:
         """A JUnit report: a case for the data, the versions, and each part of each metric."""
         suite = ElementTree.Element("testsuite", name=f"captau check {self.path}")
-        cases = [(part, part, "") for part in ASPECTS[:2]]
-        cases += [(f"{m}: {part}", part, m) for m in self.metrics for part in ASPECTS[2:]]
+        of_all = [part for part in self.aspects if part in ASPECTS[:2]]
+        of_metrics = [part for part in self.aspects if part not in of_all]
+        cases = [(part, part, "") for part in of_all]
+        cases += [(f"{m}: {part}", part, m) for m in self.metrics for part in of_metrics]
         failures = 0
         for name, part, metric in cases:
             case = ElementTree.SubElement(

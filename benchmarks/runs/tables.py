@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from rich.console import Group
 
 MISSING = "–"
-#: How many cells of a narrow terminal are left to the labels.
-LABEL_ROOM = 12
+#: How many cells of a narrow terminal are left to the labels: so many, and as many as their longest word has up to these.
+LABEL_ROOM, LONGEST_WORD = 12, 24
 
 
 @dataclass(frozen=True)
@@ -297,17 +297,21 @@ def rich_of(table: ResultTable, width: int | None = None) -> Group:
         least = _least_width(table, widths, is_framed=is_framed)
         if width is not None and least <= width and table.numeric:
             fixed_widths = widths
+    least_widths: Sequence[int | None] = numbers if table.numeric else [None] * len(words)
+    least_label = None
+    if not table.numeric and width is not None and _fits(table, width):
+        least_widths, least_label = words, _label_room(table)
     rich_table = RichTable()
     if not is_framed:
         rich_table = RichTable(box=box.SIMPLE_HEAD, show_edge=False, padding=0)
-    rich_table.add_column(Text(table.corner), overflow="fold")
+    rich_table.add_column(Text(table.corner), overflow="fold", min_width=least_label)
     for index, head in enumerate(table.columns):
         rich_table.add_column(
             Text(_fold_head(head, fixed_widths[index]) if fixed_widths else head),
             justify="right" if table.numeric else "left",
             overflow="fold",
             width=fixed_widths[index] if fixed_widths else None,
-            min_width=numbers[index] if table.numeric else None,
+            min_width=least_widths[index],
         )
     per_column, edges = _frame_widths(is_framed)
     label_room = (width or 0) - edges - sum(fixed_widths) - per_column * len(fixed_widths)
@@ -316,7 +320,8 @@ def rich_of(table: ResultTable, width: int | None = None) -> Group:
             heading = _fold_head(label, label_room) if fixed_widths else label
             rich_table.add_row(Text(heading, style="italic"))
         else:
-            rich_table.add_row(Text(label), *map(Text, cells))
+            whole_words = _fold_head(label, label_room) if fixed_widths else label
+            rich_table.add_row(Text(whole_words), *map(Text, cells))
     parts = [Text(table.title, style="italic"), rich_table]
     parts += [Text(table.verdict, style="bold")] if table.verdict else []
     return Group(*parts, *map(Text, table.notes))
@@ -372,9 +377,15 @@ def _width(text: str) -> int:
 
 def _least_width(table: ResultTable, widths: Sequence[int], *, is_framed: bool) -> int:
     """Return the width of a table whose columns have these; long labels fold."""
-    labels = max(_width(label) for label in (table.corner, *(r[0] for r in table.rows)))
     per_column, edges = _frame_widths(is_framed)
-    return edges + min(labels, LABEL_ROOM) + sum(widths) + per_column * len(widths)
+    return edges + _label_room(table) + sum(widths) + per_column * len(widths)
+
+
+def _label_room(table: ResultTable) -> int:
+    """Return the least width of the labels."""
+    labels = [table.corner, *(label for label, cells in table.rows if cells)]
+    word = max(_width(word) for label in labels for word in split_head(label))
+    return min(max(map(_width, labels)), max(LABEL_ROOM, min(word, LONGEST_WORD)))
 
 
 def _widest_cells(table: ResultTable) -> list[int]:
@@ -383,10 +394,17 @@ def _widest_cells(table: ResultTable) -> list[int]:
 
 
 def _widest_words(table: ResultTable) -> list[int]:
-    """Return the width of each column whose head is folded between words."""
+    """Return the width of each column whose head is folded between words, and its cells too if they are text."""
+    least_widths = _widest_cells(table)
+    if not table.numeric:
+        words = [
+            [_width(word) for _, cells in table.rows if cells for word in cells[i].split()]
+            for i in range(len(table.columns))
+        ]
+        least_widths = [min(max(column, default=0), LONGEST_WORD) for column in words]
     return [
         max([cell, *map(_width, split_head(head))])
-        for cell, head in zip(_widest_cells(table), table.columns, strict=True)
+        for cell, head in zip(least_widths, table.columns, strict=True)
     ]
 
 

@@ -133,7 +133,7 @@ def on_config(config: Any) -> Any:
             folder = str(inside[0]).partition("/index.md")[0]
             # After the index and before what else stands there.
             inside[1:1] = [p for p in generated() if p.startswith(f"{folder}/") and p not in named]
-            if title == "How to":
+            if title == "Guides":
                 inside += [p.name for p in sorted(DOCS.glob("*.md")) if p.name not in named]
     return config
 

@@ -1,0 +1,65 @@
+"""What commands print: tables and sentences, as wide as the terminal is; elsewhere tables are Markdown, sentences lines."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import textwrap
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, TextIO
+
+from ...datasets.errors import escape_controls
+
+if TYPE_CHECKING:
+    from ..runs.tables import ResultTable
+
+
+def show_text(text: str, file: TextIO | None = None) -> None:
+    """Print sentences: a terminal breaks lines between words, and not within paths; elsewhere they stay as they are.
+
+    Args:
+        text: its lines; one that begins with a blank is to be copied, and is never broken.
+        file: standard output by default.
+    """
+    file = file or sys.stdout
+    lines = escape_lines(text).split("\n")
+    if file is not None and file.isatty():
+        width = shutil.get_terminal_size().columns
+        lines = [
+            line
+            if line.startswith(" ")
+            else textwrap.fill(line, width, break_long_words=False, break_on_hyphens=False)
+            for line in lines
+        ]
+    print("\n".join(lines), file=file)
+
+
+def show_tables(tables: Sequence[ResultTable]) -> None:
+    """Print tables, each note once: for a terminal as wide as it is, elsewhere as Markdown."""
+    from ..runs.tables import markdown_of, rich_of
+
+    tables = _say_notes_once(tables)
+    if sys.stdout.isatty():
+        from rich.console import Console
+
+        console = Console()
+        for table in tables:
+            console.print(rich_of(table.map_texts(escape_lines), console.width))
+    else:
+        print(escape_lines("\n\n".join(markdown_of(table) for table in tables)))
+
+
+def _say_notes_once(tables: Sequence[ResultTable]) -> list[ResultTable]:
+    """Return tables without the notes that stand below one before."""
+    seen: set[str] = set()
+    shown: list[ResultTable] = []
+    for table in (table.with_marks() for table in tables):
+        shown.append(replace(table, notes=[note for note in table.notes if note not in seen]))
+        seen.update(table.notes)
+    return shown
+
+
+def escape_lines(text: str) -> str:
+    """Return a text in which names of the user's data cannot steer a terminal."""
+    return "\n".join(map(escape_controls, text.split("\n")))

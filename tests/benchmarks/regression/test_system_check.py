@@ -1,0 +1,135 @@
+"""`captau check candidates=NEW against=OLD`: red where a system fell significantly, green elsewhere."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from captau.benchmarks.cli.main import main
+from captau.benchmarks.regression import system_check
+from captau.benchmarks.scoring.catalog import resolve_metrics
+from captau.benchmarks.statistics.bootstrap import StatisticsOptions
+from captau.datasets.errors import InputError
+
+N_IMAGES = 20
+REFERENCE = "a red square on white"
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Path:
+    """Captions that repeat the references, that are half wrong, and that have another word in one of twenty images."""
+    captions = {
+        "whole": [REFERENCE] * N_IMAGES,
+        "worse": ["a red dog", "a red square on white"] * (N_IMAGES // 2),
+        "alike": ["a red square on black", *[REFERENCE] * (N_IMAGES - 1)],
+    }
+    for name, texts in captions.items():
+        rows = [{"image_id": i, "caption": text} for i, text in enumerate(texts)]
+        (tmp_path / f"{name}.json").write_text(json.dumps(rows))
+    references = {str(i): [REFERENCE] for i in range(N_IMAGES)}
+    (tmp_path / "refs.json").write_text(json.dumps(references))
+    return tmp_path
+
+
+def check(folder: Path, new: str, old: str, names: str = "rouge_l", **statistics):
+    return system_check.run(
+        folder / f"{new}.json",
+        folder / old,
+        folder / "refs.json",
+        resolve_metrics(names),
+        StatisticsOptions(**statistics),
+    )
+
+
+def test_a_system_that_fell(files):
+    """Worked by hand: ROUGE-L of "a red dog" has recall 2/5 and precision 2/3, so F (β 1.2) is 2.44·(4/15)/(2/5 + 1.44·2/3).
+
+    That is 0.4784. Half of the captions have it, the others 1: the mean is 0.7392, so that the change is -26.1.
+    """
+    result = check(files, "worse", "whole.json")
+    assert result.status == 1
+    (_, cells), *others = result.table.rows
+    assert cells[:3] == ["100.0", "73.9", "-26.1"]
+    assert cells[-1] == "fell"
+    assert not others
+    assert "fell significantly" in result.summary
+    assert b'failures="1"' in result.xml()
+
+
+def test_a_system_that_rose_or_did_not_change_significantly(files):
+    assert check(files, "whole", "worse.json").table.rows[0][1][-1] == "rose"
+    result = check(files, "alike", "whole.json")
+    assert result.table.rows[0][1][-1] == "no significant change"
+    assert result.status == 0
+    assert b'failures="0"' in result.xml()
+
+
+def test_the_level_decides(files):
+    """Worked by hand: one image of twenty fell, which (19/20)^20 = 36 % of resamples do not draw.
+
+    The two-sided p-value is so about 0.7, which is below 0.9 and above 0.05.
+    """
+    assert check(files, "alike", "whole.json", level=0.1).status == 1
+    assert check(files, "alike", "whole.json").status == 0
+
+
+def test_a_metric_of_which_less_is_better_fell_where_it_grew(files, tmp_path):
+    (tmp_path / "length.py").write_text(
+        "import captau\nfrom dataclasses import dataclass\n"
+        "@dataclass(frozen=True)\nclass Length(captau.Metric):\n    higher_is_better = False\n"
+        "    def compute(self, rows): return [float(len(c)) for c in rows.captions]\n"
+    )
+    names = f"{tmp_path / 'length.py'}:Length"
+    assert check(files, "whole", "worse.json", names).table.rows[0][1][-1] == "fell"
+    assert check(files, "worse", "whole.json", names).table.rows[0][1][-1] == "rose"
+
+
+def test_a_run_of_captau_score_is_compared_with(files, monkeypatch, capsys):
+    monkeypatch.chdir(files)
+    with pytest.raises(SystemExit):
+        main(
+            [
+                "score",
+                "candidates=whole.json",
+                "references=refs.json",
+                "metrics=rouge_l",
+                "output_dir=old",
+            ]
+        )
+    words = "check candidates=worse.json against=old references=refs.json metrics=rouge_l"
+    with pytest.raises(SystemExit) as ended:
+        main(words.split())
+    assert ended.value.code == 1
+    assert check(files, "worse", "old").table.rows == check(files, "worse", "whole.json").table.rows
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("candidates=whole.json", "the option against=… is needed"),
+        ("candidates=whole.json against=alike.json", "needs references"),
+        ("candidates=whole.json against=alike.json sample=3", "sample= does not go with"),
+        ("candidates=whole.json against=no.json references=refs.json", "no.json"),
+        ("", "name the baseline"),
+        (
+            "candidates=whole.json against=alike.json references=refs.json statistics.interval=none",
+            "has no test",
+        ),
+    ],
+)
+def test_what_is_missing_is_said(files, monkeypatch, capsys, words, message):
+    monkeypatch.chdir(files)
+    with pytest.raises(SystemExit) as ended:
+        main(["check", *words.split()])
+    assert ended.value.code == 2
+    assert message in capsys.readouterr().err
+
+
+def test_one_image_has_no_test(tmp_path):
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.json").write_text('{"1": "a dog"}')
+    (tmp_path / "refs.json").write_text('{"1": ["a dog"]}')
+    with pytest.raises(InputError, match="no metric has a test of 1 image"):
+        check(tmp_path, "a", "b.json")
