@@ -29,6 +29,20 @@ def name_key(name: str) -> str:
     return unicodedata.normalize("NFKC", folded)
 
 
+#: Letters that most fonts draw as a Latin letter or a digit does (of Unicode TR 39, those of names in Latin, Cyrillic and Greek).
+_LOOK_ALIKES = str.maketrans(
+    "\u0430\u0432\u0435\u043a\u043c\u043d\u043e\u0440\u0441\u0442\u0443\u0445\u0455\u0456\u0458\u04bb\u0501\u051b\u051d\u0261\u0131\u0142\u03b1\u03b9\u03ba\u03bd\u03bf\u03c1\u03c4\u03c5\u03c71l|0",
+    "abekmhopctyxsijhdqwgiiaikvoptuxiiio",
+)
+
+
+def look_of(name: str) -> str:
+    """Return what names have in common that look alike: without accents, and with Latin letters for those that look so."""
+    letters = unicodedata.normalize("NFKD", name_key(name))
+    plain = "".join(letter for letter in letters if not unicodedata.combining(letter))
+    return plain.translate(_LOOK_ALIKES)
+
+
 @dataclass(frozen=True)
 class Language:
     """A language.

@@ -65,6 +65,10 @@ def expand_stored_options(command: Command, words: Sequence[str]) -> list[str]:
             else:
                 raise InputError(f"{word}: one folder is expected; captau compare takes two")
     typed_keys = {word.partition("=")[0] for word in typed}
+    for key in sorted({"java.home", "java.spice"} & stored.keys() - typed_keys):
+        raise InputError(
+            f"{key} of a stored run or experiment names programs to run; if you trust {stored[key]}, type {key}= as well"
+        )
     if "dataset" in typed_keys:
         typed_keys.add("file")  # its options belong to the stored dataset
     return [

@@ -27,6 +27,7 @@ from .members import (
     create_team,
     end_sessions,
     find_invited_team,
+    find_look_alike,
     find_member,
     hash_code,
     hash_token,
@@ -81,8 +82,8 @@ class Accounts:
         team_name: str,
         code: str,
     ) -> Member:
-        now, key = self.clock(), name_key(name)
-        if connection.execute(select(accounts.c.id).where(accounts.c.name_key == key)).first():
+        now = self.clock()
+        if find_look_alike(connection, accounts, name) is not None:
             raise RefusedError("That name is taken. Choose another.")
         team = (
             find_invited_team(connection, code) if code else create_team(connection, team_name, now)
@@ -270,11 +271,8 @@ def _free_name(connection: Connection, names: Sequence[str]) -> str:
     for number in count(1):
         for name in names or ["member"]:
             numbered = name if number == 1 else f"{name[:24]} {number}"
-            key = name_key(numbered)
-            if not any(
-                connection.execute(select(table.c.id).where(table.c.name_key == key)).first()
-                for table in (accounts, teams)
-            ):
+            tables = (accounts, teams)
+            if all(find_look_alike(connection, table, numbered) is None for table in tables):
                 return numbered
     raise AssertionError  # `count` does not end
 

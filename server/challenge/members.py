@@ -8,10 +8,20 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, delete, exists, func, insert, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Table,
+    delete,
+    exists,
+    func,
+    insert,
+    select,
+    update,
+)
 
 from ..storage.database import Database
-from ..texts import NAME_RULE, collapse_blanks, is_valid_name, name_key
+from ..texts import NAME_RULE, collapse_blanks, is_valid_name, look_of, name_key
 from ..web.errors import RefusedError
 from .tables import accounts, submissions, teams
 from .transactions import fetch_all, transaction, write_audit
@@ -169,6 +179,14 @@ def check_name(subject: str, name: str) -> None:
     """Raise `RefusedError` if a name is not allowed; `subject` begins the message."""
     if not is_valid_name(name):
         raise RefusedError(f"{subject} has {NAME_RULE}.")
+    if look_of(name) == look_of("admin"):
+        raise RefusedError("That name looks like the admin's. Choose another.")
+
+
+def find_look_alike(connection: Connection, table: Table, name: str) -> int | None:
+    """Return the number of the account or team whose name looks like this one; None if there is none."""
+    rows = connection.execute(select(table.c.id, table.c.name))
+    return next((number for number, other in rows if look_of(other) == look_of(name)), None)
 
 
 def create_team(connection: Connection, name: str, now: float) -> int:
@@ -193,8 +211,7 @@ def find_invited_team(connection: Connection, code: str) -> int:
 
 def _check_team_name(connection: Connection, name: str, except_team: int | None = None) -> None:
     check_name("A team's name", name)
-    query = select(teams.c.id).where(teams.c.name_key == name_key(name))
-    team = connection.execute(query).scalar()
+    team = find_look_alike(connection, teams, name)
     if team is not None and team != except_team:
         raise RefusedError("That team name is taken. Choose another.")
 

@@ -28,12 +28,18 @@ Result = TypeVar("Result")
 
 #: PostgreSQL's advisory lock that says a server is at work on a database.
 _ADVISORY_LOCK = 0x6361_7074
+#: The milliseconds for which SQLite tries again while another program has locked the database.
+_BUSY_MILLISECONDS = 3000
 #: The seconds in which PostgreSQL notices that a server was killed, and gives its lock back.
 _LOCK_SECONDS = 3.0
 
 
 class StoreError(Exception):
     """A change that the database could not store, such as on a full disk; nothing of it happened."""
+
+
+class BusyError(StoreError):
+    """Another program has locked the database for longer than a job waits."""
 
 
 class OutdatedTablesError(InputError):
@@ -213,7 +219,9 @@ class Database:
             self._connection.commit()
         except DBAPIError as error:
             self._roll_back()
-            raise StoreError(str(error.orig).strip().splitlines()[0]) from error
+            code = getattr(error.orig, "sqlite_errorcode", 0) & 0xFF
+            kind = BusyError if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED) else StoreError
+            raise kind(str(error.orig).strip().splitlines()[0]) from error
         except BaseException:
             self._roll_back()
             raise
@@ -328,7 +336,7 @@ def open_engine(url: URL, *, read_only: bool = False) -> Engine:
     def set_pragmas(connection: Any, record: Any) -> None:
         del record
         cursor = connection.cursor()
-        cursor.execute("PRAGMA busy_timeout=10000")
+        cursor.execute(f"PRAGMA busy_timeout={_BUSY_MILLISECONDS}")
         if read_only:
             cursor.execute("PRAGMA query_only=ON")
         else:

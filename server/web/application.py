@@ -6,13 +6,14 @@ from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from fastapi import APIRouter, FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.staticfiles import StaticFiles
 from starlette.exceptions import HTTPException
 
-from ..storage.database import StoreError
+from ..storage.database import BusyError, StoreError
 from .errors import (
     NotFoundError,
     ProviderDownError,
@@ -21,7 +22,7 @@ from .errors import (
     TooManyRequestsError,
 )
 from .sign_in_pages import admin_router, provider_router
-from .site import WebSite
+from .site import PublicAddress, WebSite
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -42,7 +43,7 @@ HEADERS = {
     ),
     "x-content-type-options": "nosniff",
     "x-frame-options": "DENY",
-    "referrer-policy": "no-referrer",
+    "referrer-policy": "same-origin",
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
     "permissions-policy": "camera=(), microphone=(), geolocation=()",
@@ -50,23 +51,24 @@ HEADERS = {
 
 
 class RequestGuard:
-    """Middleware that adds headers to every response and refuses bodies beyond a limit.
+    """Middleware that adds headers to every response, and refuses bodies beyond a limit and forms of other sites.
 
     Args:
         app: the application inside.
-        secure: whether the site is served by https, so that browsers are told to stay there.
+        address: the site as visitors see it; where it is served by https, browsers are told to stay there.
         body_limit: gives the most bytes of a body by path.
     """
 
     def __init__(
         self,
         app: AsgiApp,
-        secure: bool = False,
+        address: PublicAddress,
         body_limit: Callable[[str], int] = lambda _: MAX_BODY_BYTES,
     ) -> None:
         self._app, self._body_limit = app, body_limit
+        self._host = urlsplit(address.origin).netloc
         headers = dict(HEADERS)
-        if secure:
+        if address.secure:
             headers["strict-transport-security"] = "max-age=31536000"
         self._headers = [(k.encode(), v.encode()) for k, v in headers.items()]
 
@@ -81,6 +83,10 @@ class RequestGuard:
                 self._add_headers(message, scope["path"])
             await send(message)
 
+        if _is_foreign(scope, self._host):
+            text = "This form was sent from another site. Open it here, and send it again.\n"
+            await _send_text(send_with_headers, 403, text)
+            return
         limit = self._body_limit(scope["path"])
         length = dict(scope["headers"]).get(b"content-length", b"0")
         if not length.isdigit() or int(length) > limit:
@@ -131,6 +137,21 @@ class RequestGuard:
             message["headers"].append((b"cache-control", caching))
 
 
+def _is_foreign(scope: Scope, public_host: str) -> bool:
+    """Tell whether a page of another site had a browser send this request, unless it only reads.
+
+    Newer browsers say so themselves where the site has https; others name the page's origin.
+    """
+    headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
+    if scope["method"] in ("GET", "HEAD", "OPTIONS"):
+        return False
+    if relation := headers.get(b"sec-fetch-site"):
+        return relation not in ("same-origin", "none")
+    origin = headers.get(b"origin")
+    hosts = (headers.get(b"host"), public_host or None)
+    return origin is not None and urlsplit(origin).netloc not in hosts
+
+
 async def _send_too_large(receive: Receive, send: Send, limit: int) -> None:
     """Refuse a body after reading what is on its way."""
     n_received = 0
@@ -155,7 +176,7 @@ STATIC_FOLDER = Path(__file__).parent / "static"
 def message_page(site: WebSite, status: int, message: str, *, back: str = "/") -> Response:
     """Render a page that tells what went wrong, with a link to go on."""
     response = site.render("message.html", status=status, message=message, back=back)
-    if status == 429:
+    if status in (429, 503):
         response.headers["retry-after"] = "5"
     return response
 
@@ -203,7 +224,7 @@ def build_application(
     app.mount(f"{site.base}/static", StaticFiles(directory=STATIC_FOLDER), "static")
     for error_type, handler in _error_handlers(site, home).items():
         app.add_exception_handler(error_type, handler)
-    app.add_middleware(RequestGuard, secure=site.address.secure, body_limit=body_limit)
+    app.add_middleware(RequestGuard, address=site.address, body_limit=body_limit)
     return app
 
 
@@ -245,6 +266,12 @@ def _error_handlers(
         ProviderDownError: message_handler(site, 503, str),
         RequestValidationError: message_handler(site, 422, lambda _: invalid),
         TooManyRequestsError: message_handler(site, 429, lambda _: too_many, back=home),
+        BusyError: message_handler(
+            site,
+            503,
+            lambda _: "The database is busy. Wait a few seconds, then try again.",
+            back=home,
+        ),
         StoreError: message_handler(
             site,
             507,

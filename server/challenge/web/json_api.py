@@ -12,7 +12,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import FileResponse, JSONResponse
 from fastapi.routing import APIRoute
 
-from ...storage.database import StoreError
+from ...storage.database import BusyError, StoreError
 from ...web.errors import NotFoundError, RefusedError, TooManyRequestsError
 from ...web.visitors import client_address
 from ..definition import Challenge
@@ -59,6 +59,9 @@ class JsonErrorRoute(APIRoute):
             except TooManyRequestsError:
                 message = "too many at once; wait a few seconds"
                 return _make_error(429, message, {"retry-after": "5"})
+            except BusyError:
+                message = "the database is busy; wait a few seconds"
+                return _make_error(503, message, {"retry-after": "5"})
             except StoreError as error:
                 return _make_error(507, f"this could not be stored ({error}); try again later")
 

@@ -7,7 +7,7 @@ import secrets
 
 from sqlalchemy import ColumnElement, Connection, delete, insert, select, update
 
-from ...texts import name_key
+from ...texts import look_of, name_key
 from ...web.errors import NotFoundError, RefusedError
 from .study_database import StudyDatabase, log_event, recount_units
 from .tables import answers, invitations, raters, serves
@@ -57,7 +57,8 @@ class Participants:
                 )
             if worker_hash and _exists(c, raters.c.worker == worker_hash):
                 raise RefusedError("You have taken part already, in this or another browser.")
-            if name and _exists(c, raters.c.nickname_key == name_key(name)):
+            nicknames = c.scalars(select(raters.c.nickname).where(raters.c.nickname.is_not(None)))
+            if name and look_of(name) in map(look_of, nicknames):
                 raise RefusedError("That nickname is taken. Choose another.")
             inserted = c.execute(
                 insert(raters).values(

@@ -217,6 +217,19 @@ def test_a_run_that_cannot_be_repeated_is_one_line(command, words, message, capt
     assert err.count("\n") == 1
 
 
+def test_a_java_that_a_run_names_is_started_only_if_it_is_typed_too(captau, tmp_path):
+    words = ("dataset=demo", "metrics=bleu_1", "statistics.interval=none", "output_dir=first")
+    assert captau("bench", *words)[0] == 0
+    record = json.loads((tmp_path / "first" / "run.json").read_text())
+    record["config"]["java"] = {"home": "./evil"}
+    (tmp_path / "first" / "run.json").write_text(json.dumps(record))
+    status, _, err = captau("bench", "run=first", "output_dir=again")
+    assert status == 2
+    assert "java.home of a stored run or experiment names programs to run" in err
+    status, _, err = captau("bench", "run=first", "output_dir=again", "java.home=null")
+    assert status == 0, err
+
+
 def test_datasets_of_another_type_in_a_run_are_one_line(captau, tmp_path):
     words = ("dataset=demo", "metrics=bleu_1", "statistics.interval=none", "output_dir=first")
     assert captau("bench", *words)[0] == 0

@@ -14,6 +14,7 @@ from sqlalchemy import create_engine, insert, select, text
 
 from captau.server.collect.simulated_browser import join_study
 from captau.server.collect.store.tables import SCHEMA, site_settings
+from captau.server.storage import database as database_module
 from captau.server.storage.database import (
     Clock,
     Database,
@@ -152,6 +153,23 @@ def test_a_full_disk_is_reported_and_loses_nothing(tmp_path):
         page = browser.get("/rate")
         assert browser.post("/rate", {**page.hidden, "answer": "good"}).status == 200
         assert len(run(site.store.load_rows)["answers"]) == acknowledged + 1
+
+
+def test_a_database_that_another_program_has_locked_is_busy_for_a_while(tmp_path, monkeypatch):
+    monkeypatch.setattr(database_module, "_BUSY_MILLISECONDS", 50)
+    site = make_site(tmp_path, "good_bad", ratings=20)
+    with serve_site(site) as url:
+        browser = join_study(url)
+        page = browser.get("/rate")
+        path = site.store.database.url.database
+        with sqlite3.connect(path, isolation_level=None) as other:
+            other.execute("BEGIN IMMEDIATE")
+            busy = browser.post("/rate", {**page.hidden, "answer": "good"}, follow=False)
+            other.execute("ROLLBACK")
+        other.close()
+        assert (busy.status, "Wait a few seconds" in busy.text) == (503, True)
+        assert browser.post("/rate", {**page.hidden, "answer": "good"}).status == 200
+        assert len(site.store.database.run_blocking(site.store.load_rows)["answers"]) == 1
 
 
 def test_an_older_database_is_copied_and_migrated(tmp_path):

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+import urllib.error
+import urllib.parse
+import urllib.request
 from types import SimpleNamespace
 from urllib.parse import urlencode
 
@@ -66,6 +69,9 @@ def test_signing_up_in_and_out(serve_small):
         ({"name": "<b>"}, "Your name has up to 32 letters"),
         ({"name": ""}, "Your name has up to 32 letters"),
         ({"name": "ANN"}, "That name is taken"),
+        ({"name": "\u0410nn"}, "That name is taken"),  # with a Cyrillic A
+        ({"name": "\u00c4nn"}, "That name is taken"),
+        ({"name": "Adm\u0131n"}, "looks like the admin&#39;s"),  # with an i without a dot
         ({"team": "REDS"}, "That team name is taken"),
         ({"team": "x" * 33}, "A team&#39;s name has up to 32 letters"),
         ({"code": WRONG_CODE}, "That invitation code is not valid"),
@@ -82,6 +88,29 @@ def test_signing_up_refuses_invalid_fields(serve_small, fields, message):
     assert (page.status, message in page.text) == (400, True), page.text
     assert len(load_table(site, tables.accounts)) == len(load_table(site, tables.teams)) == 1
     assert bob.raw("GET", "/account")[0] == 303
+
+
+@pytest.mark.parametrize(
+    ("headers", "is_refused"),
+    [
+        ({}, False),
+        ({"Origin": "{url}"}, False),
+        ({"Origin": "null", "Sec-Fetch-Site": "same-origin"}, False),
+        ({"Origin": "https://elsewhere.example"}, True),
+        ({"Origin": "null"}, True),
+        ({"Origin": "{url}", "Sec-Fetch-Site": "cross-site"}, True),
+        ({"Sec-Fetch-Site": "same-site"}, True),
+    ],
+)
+def test_forms_of_other_sites_are_refused(headers, is_refused, serve_small):
+    _, url = serve_small()
+    form = urllib.parse.urlencode({"name": "Ann", "password": PASSWORD}).encode()
+    sent_headers = {name: value.format(url=url) for name, value in headers.items()}
+    request = urllib.request.Request(f"{url}/sign-in", form, sent_headers)
+    with pytest.raises(urllib.error.HTTPError) as refused:
+        urllib.request.urlopen(request)
+    assert (b"another site" in refused.value.read()) == is_refused
+    assert (refused.value.code == 403) or not is_refused
 
 
 def recover(visitor, name, code):
