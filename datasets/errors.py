@@ -58,6 +58,7 @@ class Lack(StrEnum):
     METRICS = "metrics"
     TESTS = "tests"
     VARIATION = "variation"
+    RATERS = "raters"
 
 
 class LackingError(InputError):

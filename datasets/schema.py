@@ -44,7 +44,14 @@ def split_of(image_id: str) -> str:
 
 
 ITEM_COLUMNS = ("item_id", "image_id", "image", "caption", "references", "system", "split")
+#: What items may have besides: the text around the image, and the unit that intervals resample (else the image).
+OPTIONAL_ITEM_COLUMNS = ("context", "cluster")
 RATING_COLUMNS = ("item_id", "dimension", "rater", "value")
+
+
+def cluster_of(items: pd.DataFrame) -> pd.Series:
+    """Return what intervals resample of each item: its cluster, or its image where the dataset has no clusters."""
+    return items["cluster" if "cluster" in items.columns else "image_id"]
 
 
 @dataclass(frozen=True)
@@ -116,7 +123,8 @@ class Card:
     that are sums of several others. `faults` names those on which more is worse, such as whether a caption tells
     what the image does not show. `labels` has the names that tables print for dimensions, where they differ.
     `headline` is the dimension that papers quote where there are several; empty for the first.
-    `short_title` stands in the heads of narrow tables; empty for the title.
+    `short_title` stands in the heads of narrow tables; empty for the title. `remarks` are sentences about what was unusual
+    in the files and how the reader handled it.
     """
 
     name: str
@@ -139,6 +147,7 @@ class Card:
     labels: Mapping[str, str] = field(default_factory=dict[str, str])
     headline: str = ""
     short_title: str = ""
+    remarks: tuple[str, ...] = ()
 
     def label(self, dimension: str) -> str:
         """Return a dimension's name in tables."""
@@ -191,12 +200,14 @@ def make_items(
     systems: Sequence[str | None] | None = None,
     images: Sequence[str | None] | None = None,
     splits: Sequence[str] | None = None,
+    optional: Mapping[str, Sequence[str]] | None = None,
 ) -> pd.DataFrame:
     """Make the frame of a `CaptionSet`'s items, with their ids.
 
     Args:
         image_ids, captions, references, systems, images: of equal length, one entry a candidate.
         splits: the authors' own split of each; None gives the shared one (`split_of`).
+        optional: columns of `OPTIONAL_ITEM_COLUMNS`.
     """
     image_ids, captions = (
         list(map(replace_surrogates, image_ids)),
@@ -219,6 +230,10 @@ def make_items(
             "split": list(map(replace_surrogates, splits))
             if splits
             else [split_of(i) for i in image_ids],
+            **{
+                name: list(map(replace_surrogates, texts))
+                for name, texts in (optional or {}).items()
+            },
         }
     )
 
@@ -227,8 +242,8 @@ class CaptionSet:
     """Candidates with their references and people's judgements.
 
     Attributes:
-        items: one row per candidate, columns `ITEM_COLUMNS`; `references` holds tuples of str,
-            `image` a path or None.
+        items: one row per candidate, columns `ITEM_COLUMNS` and those of `OPTIONAL_ITEM_COLUMNS` that there are;
+            `references` holds tuples of str, `image` a path or None.
         ratings: long form, columns `RATING_COLUMNS`.
         preferences: one row per judgement of a pair, columns `PREFERENCE_COLUMNS` and `winner`. A positive
             `strength` prefers a, a negative one b, and 0 is a tie; `winner` is derived from it.
@@ -251,7 +266,8 @@ class CaptionSet:
         card: Card,
         words: pd.DataFrame | None = None,
     ) -> None:
-        self._items = _with_columns(items, ITEM_COLUMNS, "items", card)
+        self._extra = tuple(c for c in OPTIONAL_ITEM_COLUMNS if c in items.columns)
+        self._items = _with_columns(items, (*ITEM_COLUMNS, *self._extra), "items", card)
         self._ratings = _with_columns(ratings, RATING_COLUMNS, "ratings", card)
         self._preferences = _with_columns(preferences, PREFERENCE_COLUMNS, "preferences", card)
         self._words = _with_columns(words, WORD_COLUMNS, "words", card)
@@ -343,7 +359,7 @@ class CaptionSet:
         items = self._items
         if items.empty:
             raise self._fail("it has no items; its files are empty or of another format")
-        for column in ("item_id", "image_id", "caption"):
+        for column in ("item_id", "image_id", "caption", *self._extra):
             bad = [i for i, v in enumerate(items[column].tolist()) if not isinstance(v, str)]
             if bad:
                 raise self._fail(
@@ -440,6 +456,7 @@ class CaptionSetBuilder:
         *,
         images: Sequence[str | None] | None = None,
         words: Iterable[tuple[int, int, str, str, int]] = (),
+        optional: Mapping[str, Sequence[str]] | None = None,
     ) -> CaptionSet:
         """Make the `CaptionSet`.
 
@@ -447,11 +464,14 @@ class CaptionSetBuilder:
             card: its card.
             images: the path of each item's image.
             words: marked words, as `WORD_COLUMNS` has them, with the numbers of their items.
+            optional: columns of `OPTIONAL_ITEM_COLUMNS`, an entry an item.
         """
         image_ids, captions, references, systems = (
             list(column) for column in (zip(*self._items, strict=True) if self._items else [()] * 4)
         )
-        items = make_items(image_ids, captions, references, systems=systems, images=images)
+        items = make_items(
+            *(image_ids, captions, references), systems=systems, images=images, optional=optional
+        )
         ids = items["item_id"].tolist()
         ratings = [(ids[item], *rest) for item, *rest in self._ratings]
         preferences = make_preferences(

@@ -251,6 +251,8 @@ class ScoreFile(OutsideMetric):
 
 #: The parameters of a function that is called for each caption, in their order where they have other names.
 PARAMETERS = ("caption", "references", "image")
+#: What a parameter of a name asks rows for.
+_NEEDS = {"references": "references", "image": "images"}
 
 
 @register("python")
@@ -259,7 +261,7 @@ class PythonFunction(OutsideMetric):
     """Scores by a Python function.
 
     A function of `caption`, of `caption, references` or of `caption, references, image` (the image's path) is called
-    for each caption and returns a number; two or three parameters may have other names. A function of one parameter of
+    for each caption and returns a number; a parameter `context` gets the text around the image, where a dataset has it; two or three parameters may have other names. A function of one parameter of
     another name is called once, with the items as a DataFrame, and returns a number for each. A Series that comes back
     is matched to the items by its index, anything else by its order.
 
@@ -289,9 +291,16 @@ class PythonFunction(OutsideMetric):
     def needs(self) -> frozenset[str]:  # pyright: ignore[reportIncompatibleVariableOverride]
         """The columns that the function's parameters ask for."""
         columns = {column for _, column in self._find_parameters(self._load())}
-        return frozenset(
-            {"references": "references", "image": "images"}[c] for c in columns - {"caption"}
-        )
+        return frozenset(_NEEDS[column] for column in columns if column in _NEEDS)
+
+    def check_rows(self, rows: Rows) -> None:
+        super().check_rows(rows)
+        columns = {column for _, column in self._find_parameters(self._load())}
+        if "context" in columns and None in rows.contexts:
+            raise UnavailableError(
+                self.label,
+                f"needs the text around images, and {rows.label(rows.contexts.index(None))} has none",
+            )
 
     @property
     def takes_items(self) -> bool:
@@ -321,6 +330,7 @@ class PythonFunction(OutsideMetric):
             "caption": rows.captions,
             "references": [list(references) for references in rows.references],
             "image": rows.images,
+            "context": rows.contexts,
         }
         by_place = [columns[c] for p, c in parameters if p.kind is p.POSITIONAL_ONLY]
         by_name = {p.name: columns[c] for p, c in parameters if p.kind is not p.POSITIONAL_ONLY}
@@ -381,7 +391,7 @@ class PythonFunction(OutsideMetric):
         return loaded
 
     def _find_parameters(self, function: Callable[..., Any]) -> list[tuple[inspect.Parameter, str]]:
-        """Return the function's parameters, each with what of `PARAMETERS` it gets; none of a function of the items."""
+        """Return the function's parameters, each with the column that it gets; none of a function of the items."""
         try:
             signature = inspect.signature(function)
         except ValueError:  # of a function in C
@@ -392,7 +402,7 @@ class PythonFunction(OutsideMetric):
             if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
         ]
         required = [p for p in named if p.default is p.empty]
-        recognised = [p for p in named if p.name in PARAMETERS]
+        recognised = [p for p in named if p.name in (*PARAMETERS, "context")]
         if recognised and all(p in recognised for p in required):
             return [(p, p.name) for p in recognised]
         if len(required) == 1:

@@ -47,7 +47,7 @@ class Rows(SharedResults):
 
     Attributes:
         frame: a DataFrame with the column `caption` and optionally `references` (tuples of str),
-            `image`, `item_id`, `image_id`, `system`, and `weight`: how many data points a row stands
+            `image`, `context` (the text around the image), `item_id`, `image_id`, `system`, and `weight`: how many data points a row stands
             for, which only corpus statistics use (default 1).
         allows_gaps: whether a file of scores may lack rows; their scores are then undefined.
         remarks: remarks that metrics made while scoring (captions cut short), by spec.
@@ -134,6 +134,11 @@ class Rows(SharedResults):
         return cell
 
     @cached_property
+    def contexts(self) -> list[str | None]:
+        """The text around each image, such as the article that it stands in; None where there is none."""
+        return self._column("context", None)
+
+    @cached_property
     def weights(self) -> NDArray[np.int64]:
         column = self._column("weight", 1)
         try:
@@ -154,17 +159,18 @@ class Rows(SharedResults):
 
     @property
     def unique(self) -> tuple[Rows, NDArray[np.intp]]:
-        """The distinct (caption, references, image) rows with summed weights, and the way back.
+        """The distinct (caption, references, image, context) rows with summed weights, and the way back.
 
         The second part has shape (len(self),): the index of each row among the distinct ones.
         """
         return self.compute_once("unique", self._find_unique)
 
     def _find_unique(self) -> tuple[Rows, NDArray[np.intp]]:
-        numbers: dict[tuple[str, tuple[str, ...], str | None], int] = {}
+        numbers: dict[tuple[Any, ...], int] = {}
         inverse = np.empty(len(self), dtype=np.intp)
         first: list[int] = []
-        for i, key in enumerate(zip(self.captions, self.references, self.images, strict=True)):
+        columns = (self.captions, self.references, self.images, self.contexts)
+        for i, key in enumerate(zip(*columns, strict=True)):
             inverse[i] = numbers.setdefault(key, len(numbers))
             if inverse[i] == len(first):
                 first.append(i)

@@ -35,7 +35,7 @@ from ..evaluation.wording import (
     MEASURE_LABELS,
     NO_AGREEMENT,
     agreement_verdict,
-    missing_splits_note,
+    dataset_notes,
     synthetic_note,
 )
 from ..options.studies import AgreeOptions
@@ -318,9 +318,7 @@ def _source_notes(
         notes.append(
             f"{selection.name}: items are pairs of captions; their ratings are the strengths of preferences."
         )
-    if note := missing_splits_note(selection.caption_set, selection.protocol):
-        notes.append(note)
-    return notes
+    return [*notes, *dataset_notes(selection.caption_set, selection.protocol)]
 
 
 def _agreement_tables(measured: Sequence[RaterAgreement]) -> list[ResultTable]:

@@ -30,7 +30,7 @@ from ..evaluation.system_ranking import (
     system_verdict,
     weigh_dimensions,
 )
-from ..evaluation.wording import list_words, order_verdict
+from ..evaluation.wording import dataset_notes, list_words, order_verdict
 from ..options.rank import RankOptions, rank_all_dimensions
 from ..options.shared import measuring_arguments
 from ..reporting.run_results import Results
@@ -358,7 +358,9 @@ def _means_table(ranking: _DatasetRanking, options: RankOptions) -> ResultTable:
         total = " + ".join(f"{weight:g}·{d}" for d, weight in options.weights.items())
         notes.append(f"{WEIGHTED} = {total}.")
     notes += [f"{note}." for note in dict.fromkeys(ranking.people.systems["note"]) if note]
-    n_images = ranking.study.selection.items["image_id"].nunique()
+    selection = ranking.study.selection
+    notes += dataset_notes(selection.caption_set, selection.protocol)
+    n_images = selection.items["image_id"].nunique()
     return ResultTable(
         f"{ranking.study.name}: mean ratings of {len(cells)} systems, {n_images:,} images",
         "system",

@@ -209,7 +209,7 @@ def ceiling_rows(selection: EvaluationSet) -> Ceilings:
         for dimension in protocol.dimension
         if (
             table := RatingTable.from_ratings(
-                selection.caption_set.ratings, selection.items["item_id"], dimension
+                selection.ratings, selection.items["item_id"], dimension
             )
         ).n_items
     }

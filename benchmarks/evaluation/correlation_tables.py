@@ -27,10 +27,10 @@ from .wording import (
     CORRECTION_LABELS,
     Standing,
     copies_note,
+    dataset_notes,
     interval_words,
     level_notes,
     metric_verdict,
-    missing_splits_note,
     rank_words,
     synthetic_note,
 )
@@ -220,8 +220,7 @@ def _notes(
         label = measured.caption_set.card.label
         counts_of_ties = ", ".join(f"{label(d)} {n:,}" for d, n in tied.items())
         notes.append(f"Pairs on which people tied are left out: {counts_of_ties}.")
-    if note := missing_splits_note(measured.caption_set, measured.protocol):
-        notes.append(note)
+    notes += dataset_notes(measured.caption_set, measured.protocol)
     k = measured.protocol.k or 0
     if fewer := sum(len(r) < k for r in measured.items["references"]):
         notes.append(f"Items with fewer than {k} references, all of which are used: {fewer:,}.")

@@ -14,7 +14,7 @@ import pandas as pd
 
 from ...datasets.caption_texts import OwnReferences
 from ...datasets.errors import Lack, LackingError
-from ...datasets.schema import CaptionSet
+from ...datasets.schema import CaptionSet, cluster_of
 from ...metrics.base import Floats
 from ..scoring.protocol import Protocol
 from ..statistics.bootstrap import number_images
@@ -91,6 +91,12 @@ class EvaluationSet:
         """
         pair_dimensions = protocol.pair_dimensions(caption_set)
         protocol = protocol.for_dataset(caption_set)
+        if protocol.level == "by_image" and "cluster" in caption_set.items.columns:
+            raise LackingError(
+                Lack.VARIATION,
+                f"dataset {caption_set.name}: protocol.level=by_image does not go with clusters; leave out the column "
+                "of clusters, or set another level",
+            )
         return cls(caption_set, protocol, protocol.select_items(caption_set), pair_dimensions)
 
     @property
@@ -144,6 +150,11 @@ class EvaluationSet:
         return self.items.set_index("item_id")[["image_id", "system"]]
 
     @cached_property
+    def clusters(self) -> pd.Series:
+        """What intervals resample of each item, its cluster or image, by item id."""
+        return cluster_of(self.items.set_index("item_id"))
+
+    @cached_property
     def candidate_rows(self) -> pd.DataFrame:
         """The items of the protocol's systems and split, those that `own_references` leaves out included."""
         return self.protocol.select_rows(self.caption_set)
@@ -155,8 +166,8 @@ class EvaluationSet:
 
     @cached_property
     def ratings(self) -> pd.DataFrame:
-        """The ratings of the selected items."""
-        ratings = self.caption_set.ratings
+        """The ratings of the selected items, as the protocol scales them."""
+        ratings = self.protocol.scale_ratings(self.caption_set)
         return ratings[ratings["item_id"].isin(self.items["item_id"])]
 
     @cached_property
@@ -172,7 +183,7 @@ class EvaluationSet:
 
     @cached_property
     def n_images(self) -> int:
-        """The number of images with a data point or a comparison, on the dimension that has most of them."""
+        """The number of images (or clusters) with a data point or a comparison, on the dimension that has most of them."""
         dimensions = self.protocol.dimension if self.rating_coefficients else ()
         counts = [self.image_of(self.points(dimension)).nunique() for dimension in dimensions]
         if self.uses_preferences:
@@ -196,8 +207,7 @@ class EvaluationSet:
     def judged_pairs(self) -> JudgedPairs:
         """The comparisons that count."""
         protocol = self.protocol
-        images = self.keys["image_id"]
-        return JudgedPairs.select(self.preferences, protocol.ratings, protocol.ties, images)
+        return JudgedPairs.select(self.preferences, protocol.ratings, protocol.ties, self.clusters)
 
     @cached_property
     def order_is_source(self) -> bool:
@@ -238,8 +248,8 @@ class EvaluationSet:
         return points.assign(value=0.0 - points["value"]) if is_fault else points
 
     def image_of(self, points: pd.DataFrame) -> pd.Series:
-        """Return the image id of each data point."""
-        return self.keys.loc[points["item_id"], "image_id"]
+        """Return the image of each data point, or its cluster where the dataset has clusters."""
+        return self.clusters.loc[points["item_id"]]
 
     def data_points(self, scores: pd.Series, points: pd.DataFrame) -> DataPoints:
         """Join scores to data points; `protocol.undefined=drop` leaves out points without a score.

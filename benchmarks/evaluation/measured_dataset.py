@@ -494,7 +494,7 @@ def _disattenuated(
     selection: EvaluationSet, panels: Sequence[Panel], statistics: StatisticsOptions
 ) -> pd.DataFrame:
     """Correct Pearson's r for the ratings' noise; columns `DISATTENUATED_COLUMNS`."""
-    ratings, item_ids = selection.caption_set.ratings, selection.items["item_id"]
+    ratings, item_ids = selection.ratings, selection.items["item_id"]
     corrections = [
         correction
         for panel in panels

@@ -183,14 +183,14 @@ def _joint_part(measured: MeasuredDataset) -> JointPart:
 
 
 def _images_of(selection: EvaluationSet, panel: Any) -> list[str]:
-    """Return the image id of each point of a panel."""
+    """Return the image, or cluster, of each point of a panel."""
     if isinstance(panel, PreferencePanel):
-        return selection.keys.loc[selection.judged_pairs.frame["item_a"], "image_id"].tolist()
+        return selection.clusters.loc[selection.judged_pairs.frame["item_a"]].tolist()
     if panel.dimension in selection.protocol.dimension:
         return selection.image_of(selection.points(panel.dimension)).tolist()
     frame = selection.all_pairs.frame  # graded preferences, each in both orders
     items = frame.loc[frame["dimension"] == panel.dimension, "item_a"]
-    return selection.keys.loc[items, "image_id"].tolist() * 2
+    return selection.clusters.loc[items].tolist() * 2
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
 from ...datasets.errors import InputError
+from ...datasets.schema import cluster_of
 from ..statistics.bradley_terry import elo_ratings, find_groups
 from ..statistics.weighted_pairs import Floats, Ints, Statistic
 from .evaluation_set import EvaluationSet
@@ -176,7 +177,7 @@ class BattleSet:
                 f"dataset {selection.name}: no comparison is of captions of two systems; captau rank compares systems"
             )
         frame, first, second = frame[is_battle], first[is_battle], second[is_battle]
-        image, names = pd.factorize(items["image_id"].loc[frame["item_a"]])
+        image, names = pd.factorize(cluster_of(items).loc[frame["item_a"]])
         n_words = count_words(selection.items)
         n_first, n_second = (n_words.loc[frame[s]].to_numpy(float) for s in ("item_a", "item_b"))
         signs = np.sign(frame["strength"].to_numpy(dtype=np.float64))
@@ -222,7 +223,7 @@ class BattleSet:
             By metric; and `floor_length`, the mean number of words, and `floor_position`, how often the system
             stands first, unless the order says whose captions they are.
         """
-        image = self.image_ids.get_indexer(pd.Index(items["image_id"]))
+        image = self.image_ids.get_indexer(pd.Index(cluster_of(items)))
         system = pd.Index(self.systems).get_indexer(pd.Index(items["system"]))
         is_counted = image >= 0
         cells = system[is_counted] * self.n_images + image[is_counted]

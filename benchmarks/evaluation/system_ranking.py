@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from ...datasets.errors import Lack, LackingError, unknown
-from ...datasets.schema import Card
+from ...datasets.schema import Card, cluster_of
 from ..runs.tables import format_number
 from ..scoring.corpus_scores import SystemPanel, compare_on_images
 from ..statistics.bootstrap import Interval, StatisticsOptions, number_images
@@ -128,7 +128,7 @@ def rank_systems(
     check_systems(selection)
     means = {d: _MeanRatings.from_points(selection, table) for d, table in points.items()}
     systems = list(dict.fromkeys(selection.items["system"]))
-    _, n_images = number_images(selection.items["image_id"])
+    _, n_images = number_images(cluster_of(selection.items))
     intervals: Mapping[str, Mapping[str, Interval]] = {}
     differences: Sequence[MetricDifference] = ()
     if statistics.uses_resampling and n_images > 1:
@@ -210,7 +210,7 @@ class _MeanRatings:
     def from_points(cls, selection: EvaluationSet, points: pd.DataFrame) -> _MeanRatings:
         """Sum data points, columns `item_id, value`."""
         items = selection.items
-        image, n_images = number_images(items["image_id"])
+        image, n_images = number_images(cluster_of(items))
         index = pd.Index(items["item_id"]).get_indexer(pd.Index(points["item_id"]))
         systems = items["system"].to_numpy()[index]
         values = points["value"].to_numpy(dtype=np.float64)

@@ -296,6 +296,9 @@ class _FileOptions:
     system_b: str | None = option(
         None, "the column of the second caption's systems, if there is one"
     )
+    cluster: str | None = option(
+        None, "the column of what intervals resample instead of images, if there is one"
+    )
 
 
 PROTOCOL = tuple(

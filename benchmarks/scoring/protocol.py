@@ -128,6 +128,9 @@ class Protocol:
         normalise: the text rule of `datasets.caption_texts` for captions and references, or `none`.
         ties: how ties of preferences count: `half`, `drop` or `calibrated`
             (`statistics.preferences.judge_differences`).
+        rater_scale: whether ratings count as they are (`none`) or as z-scores (`z`, as WMT does): less the mean of the
+            rater's ratings of the dimension in the whole dataset, in their standard deviations. A rater whose ratings
+            are all equal has no z-scores, and is left out.
     """
 
     name: str = choice(
@@ -262,6 +265,14 @@ class Protocol:
         is_later=True,
         is_compared=False,
     )
+    rater_scale: str = choice(
+        "none",
+        "how each rater's ratings are scaled: {values} (z-scores)",
+        values=("none", "z"),
+        words={"z": "each rater's ratings are standardised to z-scores"},
+        said_of="ratings",
+        is_later=True,
+    )
 
     #: Fields that older files and digests lack; see `metrics.base.later_options`.
     later_fields: ClassVar[tuple[str, ...]] = ()
@@ -282,6 +293,10 @@ class Protocol:
                 raise InputError(
                     f"protocol.coefficients={coefficient} compares systems; set protocol.level=system"
                 )
+        if self.rater_scale == "z" and self.ratings == "rounded_mean":
+            raise InputError(
+                "protocol.ratings=rounded_mean rounds to grades, which z-scores are not; set protocol.ratings=mean"
+            )
         if self.references == "first_k" and self.k is None:
             raise InputError("protocol.references=first_k needs protocol.k=N")
         if self.k is not None:
@@ -518,7 +533,7 @@ class Protocol:
     ) -> np.ndarray:
         """Count the data points of each item; an item without any still counts once."""
         if dimension and self.ratings == "per_rating":
-            ratings = caption_set.ratings
+            ratings = self.scale_ratings(caption_set)
             points = ratings.loc[ratings["dimension"] == dimension[0], "item_id"]
         else:
             preferences = caption_set.preferences.drop_duplicates("pair_id")
@@ -532,7 +547,27 @@ class Protocol:
         self, caption_set: CaptionSet, items: pd.DataFrame, dimension: str
     ) -> pd.DataFrame:
         """Return the data points of a dimension: columns `item_id, value`, in the order of `items`."""
-        return self.data_points_of(caption_set.ratings, items, dimension)
+        return self.data_points_of(self.scale_ratings(caption_set), items, dimension)
+
+    def scale_ratings(self, caption_set: CaptionSet) -> pd.DataFrame:
+        """Return a dataset's ratings on the scale that `rater_scale` names, without those that have no place on it.
+
+        Raises:
+            LackingError: where z-scores are asked for and the dataset does not say who rated.
+        """
+        ratings = caption_set.ratings
+        if self.rater_scale == "none" or ratings.empty:
+            return ratings
+        if caption_set.card.anonymous_raters:
+            raise LackingError(
+                Lack.RATERS,
+                f"dataset {caption_set.name}: protocol.rater_scale={self.rater_scale} needs to know who rated, and its "
+                "raters are anonymous; set protocol.rater_scale=none",
+            )
+        by_rater = ratings.groupby(["dimension", "rater"], sort=False)["value"]
+        centred = ratings["value"] - by_rater.transform("mean")
+        scores = ratings.assign(value=centred / by_rater.transform("std", ddof=0))
+        return scores[by_rater.transform("nunique") > 1]
 
     def data_points_of(
         self, ratings: pd.DataFrame, items: pd.DataFrame, dimension: str

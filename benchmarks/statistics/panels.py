@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 
+from ...datasets.schema import cluster_of
 from .bootstrap import MIN_IMAGES, number_images
 from .coefficients.coefficient import Coefficient, PreferenceCoefficient, find_coefficient
 from .levels import prepare_at_level
@@ -225,7 +226,7 @@ def make_rating_panel(
         drop: see `Panel.drops_undefined`.
     """
     item = pd.Index(items["item_id"]).get_indexer(pd.Index(points["item_id"])).astype(np.int64)
-    image, n_images = number_images(items["image_id"].iloc[item])
+    image, n_images = number_images(cluster_of(items).iloc[item])
     systems = items["system"].iloc[item].astype(object)
     system, names = pd.factorize(systems, use_na_sentinel=False)
     return RatingPanel(

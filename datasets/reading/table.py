@@ -296,7 +296,7 @@ class JudgementColumns:
         image_ids, captions, values: what was rated, and how.
         raters: who rated; None where that is not known: an item's ratings are then numbered.
         references: of each row; None for none.
-        systems, splits, images, dimensions: of each row, where there are any.
+        systems, splits, images, dimensions, clusters: of each row, where there are any.
         apart: rows of the same image, caption and system with other references are of another item,
             and no fault.
     """
@@ -311,6 +311,7 @@ class JudgementColumns:
     splits: Sequence[str] | None = None
     images: Sequence[str | None] | None = None
     dimensions: Sequence[str] | None = None
+    clusters: Sequence[str] | None = None
     apart: bool = False
 
     def caption_set(self, card: Card) -> CaptionSet:
@@ -346,6 +347,7 @@ class JudgementColumns:
             systems=of_items(self.systems),
             images=of_items(self.images),
             splits=of_items(self.splits),
+            optional=None if self.clusters is None else {"cluster": of_items(self.clusters) or []},
         )
         return items, item_of
 
@@ -355,7 +357,11 @@ class JudgementColumns:
         item_of: list[int] = []
         first: list[int] = []
         nothing = [None] * len(self.places)
-        shared_columns = {"references": self.references, "split": self.splits}
+        shared_columns = {
+            "references": self.references,
+            "split": self.splits,
+            "cluster": self.clusters,
+        }
         alike = {
             k: v for k, v in shared_columns.items() if v and not (self.apart and k == "references")
         }

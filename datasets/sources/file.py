@@ -8,118 +8,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
-
-import pandas as pd
 
 from .. import registry
 from ..errors import InputError, unknown
 from ..paths import expand_home
-from ..preferences import PREFERENCE_COLUMNS, STRENGTHS, derive_winners
+from ..reading.pairs import PairColumns, has_votes, read_strengths, read_votes
 from ..reading.rating_scales import read_dimensions, read_scales, scales_of_option, scales_path
-from ..reading.table import JudgementColumns, Table, name_raters, read_table
+from ..reading.table import JudgementColumns, Table, read_table
 from ..registry import dataset
 from ..schema import CaptionSet, Card, Scale, SourceFile, format_rating, on_scale
-
-
-@dataclass(frozen=True)
-class PairColumns:
-    """One row a judgement of two captions of an image, in columns of equal length.
-
-    Attributes:
-        places: where each row stands, for messages.
-        image_ids, captions_a, captions_b: what was compared.
-        strengths: positive where the first caption is better, negative where the second is, 0 where they tie.
-        dimensions: what was judged.
-        raters: who judged; None where that is not known: a pair's judgements are then numbered.
-        systems_a, systems_b, references, splits, images: of each row, where there are any.
-    """
-
-    places: Sequence[str]
-    image_ids: Sequence[str]
-    captions_a: Sequence[str]
-    captions_b: Sequence[str]
-    strengths: Sequence[float]
-    dimensions: Sequence[str]
-    raters: Sequence[str] | None = None
-    systems_a: Sequence[str] | None = None
-    systems_b: Sequence[str] | None = None
-    references: Sequence[tuple[str, ...]] | None = None
-    splits: Sequence[str] | None = None
-    images: Sequence[str | None] | None = None
-
-    def caption_set(self, card: Card) -> CaptionSet:
-        """Make a `CaptionSet` in which equal captions of an image and system are one item.
-
-        Raises:
-            InputError: where a pair is of one caption, rows of one item differ in references or split, or a rater
-                judges a pair twice on a dimension.
-        """
-        for location, *captions in zip(self.places, self.captions_a, self.captions_b, strict=True):
-            first, second = (" ".join(caption.split()) for caption in captions)
-            if first == second:
-                raise InputError(
-                    f"{location}: both captions are '{first}'; a pair is of two captions"
-                )
-        both = None if self.systems_a is None else [*self.systems_a, *(self.systems_b or ())]
-        items, item_of = JudgementColumns(
-            [*self.places] * 2,
-            [*self.image_ids] * 2,
-            [*self.captions_a, *self.captions_b],
-            (),
-            references=None if self.references is None else [*self.references] * 2,
-            systems=both,
-            splits=None if self.splits is None else [*self.splits] * 2,
-            images=None if self.images is None else [*self.images] * 2,
-        ).make_items()
-        n_rows = len(self.places)
-        ids = items["item_id"].to_numpy(dtype=object)
-        items_a, items_b = ids[item_of[:n_rows]], ids[item_of[n_rows:]]
-        pair_ids = [f"{a}|{b}" for a, b in zip(items_a, items_b, strict=True)]
-        # A pair is the same whichever of its captions stands first.
-        unordered = [frozenset(pair) for pair in zip(items_a, items_b, strict=True)]
-        pairs = pd.factorize(pd.Series(unordered))[0].tolist()
-        raters = name_raters(self.raters, pairs, self.dimensions, self.places, "pair")
-        columns = (pair_ids, items_a, items_b, self.dimensions, raters, self.strengths)
-        preferences = pd.DataFrame(dict(zip(PREFERENCE_COLUMNS, columns, strict=True)))
-        return CaptionSet(items, preferences=preferences, card=card)
-
-
-def read_strengths(table: Table, winner: str, strength: str | None) -> list[float]:
-    """Return each row's strength: the graded one, else 1 where `a` wins, -1 where `b` does, 0 for `tie`.
-
-    Args:
-        table: the rows.
-        winner: the column of winners.
-        strength: the column of grades; None where there is none.
-
-    Raises:
-        InputError: on a winner that is none of the three, a strength that is not a number, or where the two columns
-            disagree.
-    """
-    winners = None
-    if winner in table or strength is None:
-        winners = [text.strip() for text in table.filled(winner, "; name it with file.winner=")]
-        for location, text in zip(table.places, winners, strict=True):
-            if text not in STRENGTHS:
-                raise InputError(
-                    f"{location}: {winner} is '{text}', not one of {', '.join(STRENGTHS)}"
-                )
-    if strength is None:
-        return [STRENGTHS[text] for text in winners or ()]
-    strengths = table.floats(strength, None, "; name it with file.strength=")
-    for location, text, derived in zip(
-        table.places, winners or (), derive_winners(strengths), strict=False
-    ):
-        if text != derived:
-            raise InputError(
-                f"{location}: {winner} is {text}, and {strength} prefers {derived}; a positive strength prefers a, a "
-                "negative b"
-            )
-    return strengths
-
 
 CARD = Card(
     name="file",
@@ -162,6 +62,7 @@ def load_file(
     strength: str | None = None,
     system_a: str | None = None,
     system_b: str | None = None,
+    cluster: str | None = None,
 ) -> CaptionSet:
     """Read judgements of your own: ratings, or preferences where the table has two columns of captions.
 
@@ -183,6 +84,9 @@ def load_file(
         winner: the column of the better one: `a`, `b` or `tie`.
         strength: the column of graded preferences, positive where the first caption is better.
         system_a, system_b: the columns of who wrote the two captions.
+        cluster: the column of what intervals resample, such as the recording of several clips; else the image.
+
+    A JSON file of votes on pairs, as AudioCaps-Eval is published, is known by its keys (`reading.pairs.read_votes`).
 
     Raises:
         InputError: where a file is malformed, the table lacks a column, a dimension has no scale where
@@ -203,6 +107,7 @@ def load_file(
             ("strength", strength),
             ("system_a", system_a),
             ("system_b", system_b),
+            ("cluster", cluster),
         )
     }
     dimensions = _dimensions(table, _column_of(table, "dimension", dimension))
@@ -218,6 +123,8 @@ def load_file(
         has_references=columns["references"] is not None,
         anonymous_raters=columns["rater"] is None,
     )
+    if has_votes(table):
+        return read_votes(table, image).caption_set(replace(card, anonymous_raters=True))
     if caption_a in table or caption_b in table:
         return _read_pairs(table, columns, dimensions, card, (image, caption_a, caption_b, winner))
     image_ids = table.filled(image, "; name the column with file.image=")
@@ -242,6 +149,7 @@ def load_file(
         splits=_texts(table, columns, "split"),
         images=_images(table.path.parent, image_ids),
         dimensions=dimensions,
+        clusters=_texts(table, columns, "cluster"),
     ).caption_set(card)
 
 
@@ -281,6 +189,8 @@ def _read_pairs(
         references=_references(table, columns),
         splits=_texts(table, columns, "split"),
         images=_images(table.path.parent, image_ids),
+        clusters=_texts(table, columns, "cluster"),
+        is_graded=columns["strength"] is not None,
     ).caption_set(card)
 
 

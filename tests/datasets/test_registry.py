@@ -41,6 +41,7 @@ def test_the_datasets() -> None:
         *("flickr8k_expert", "flickr8k_cf", "pascal50s", "thumb", "caption_quality"),
         *("cocog", "flickrg", "iicr16k", "foil", "polaris", "nebula", "hat"),
         *("nocaps_foil", "iiw_400", "iiw_docci", "longcap_arena", "caparena"),
+        *("context_matters", "context_matters_blv"),
     }
 
 

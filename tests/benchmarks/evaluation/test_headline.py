@@ -27,6 +27,8 @@ HEADLINES = {
     "capeval1k": ("overall", "tau_b"),
     "thumb": ("total", "pearson"),
     "caption_quality": ("overall", "spearman"),
+    "context_matters": ("overall_before", "spearman"),
+    "context_matters_blv": ("overall", "spearman"),
     "pascal50s": ("mean", "accuracy"),
     "foil": ("mean", "accuracy"),
     "nocaps_foil": ("mean", "accuracy"),

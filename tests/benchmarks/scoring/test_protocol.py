@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from captau.benchmarks.evaluation.wording import dataset_notes
 from captau.benchmarks.scoring.catalog import resolve_metrics
 from captau.benchmarks.scoring.protocol import Protocol, sign
 from captau.datasets.caption_texts import find_own_references
@@ -399,14 +400,14 @@ ANOTHER_CHOICE = """
 import dataclasses, sys
 from captau.benchmarks.scoring import protocol
 
-words = {"z": "each rater's ratings are standardised"}
+words = {"trim": "outliers are trimmed"}
 declared = protocol.choice(
-    "none", "how each rater's ratings are scaled: {values}", values=("none", "z"), words=words, is_later=True
+    "none", "how outliers are treated: {values}", values=("none", "trim"), words=words, is_later=True
 )
 protocol.Protocol = dataclasses.make_dataclass(
-    "Protocol", [("rater_scale", str, declared)], bases=(protocol.Protocol,), frozen=True
+    "Protocol", [("outliers", str, declared)], bases=(protocol.Protocol,), frozen=True
 )
-protocol.CHOICES["rater_scale"] = declared.metadata["choice"]
+protocol.CHOICES["outliers"] = declared.metadata["choice"]
 
 from captau.benchmarks.cli.main import main
 main(sys.argv[1:])
@@ -427,18 +428,78 @@ def test_a_choice_is_declared_once(tmp_path) -> None:
         )
 
     shown = " ".join(run("bench", "--help", "all").stdout.split())
-    assert "protocol.rater_scale=NAME how each rater's ratings are scaled: none, z" in shown
-    assert "'y': known: none, z" in run("bench", "protocol.rater_scale=y").stderr
-    done = run("bench", "protocol.rater_scale=z", "metrics=rouge_1", "output_dir=run")
+    assert "protocol.outliers=NAME how outliers are treated: none, trim" in shown
+    assert "'y': known: none, trim" in run("bench", "protocol.outliers=y").stderr
+    done = run("bench", "protocol.outliers=trim", "metrics=rouge_1", "output_dir=run")
     assert done.returncode == 0, done.stderr
-    assert "corpus dataset, rater scale z" in done.stdout
+    assert "corpus dataset, outliers trim" in done.stdout
     assert set(pd.read_csv(tmp_path / "run" / "correlations.csv")["protocol"]) == {
-        "usual rater_scale=z"
+        "usual outliers=trim"
     }
     record = json.loads((tmp_path / "run" / "run.json").read_text(encoding="utf-8"))
-    assert record["protocols"]["demo"]["rater_scale"] == "z"
+    assert record["protocols"]["demo"]["outliers"] == "trim"
     cited = " ".join(run("cite", "run=run").stdout.split())
-    assert "each rater's ratings are standardised; an undefined score" in cited
+    assert "outliers are trimmed; an undefined score" in cited
+
+
+def rated(**card: Any) -> CaptionSet:
+    """Two raters of three captions, of whom cid gives all the same, and ann uses another part of the scale than bob."""
+    items = make_items(["x"] * 3, ["one", "two", "three"], [("r",)] * 3)
+    answers = {"ann": (1, 3, 5), "bob": (4, 4, 5), "cid": (2, 2, 2)}
+    ratings = pd.DataFrame(
+        [
+            (item, "overall", rater, float(value))
+            for rater, values in answers.items()
+            for item, value in zip(items["item_id"], values, strict=True)
+        ],
+        columns=pd.Index(["item_id", "dimension", "rater", "value"]),
+    )
+    return CaptionSet(items, ratings, card=dataclasses.replace(CARD, **card))
+
+
+def test_z_scores_by_hand() -> None:
+    """Worked: ann's mean is 3 and her deviation √(8/3); bob's 13/3 and √(2/9); cid has none."""
+    caption_set = rated()
+    protocol = resolve(rater_scale="z")
+    ann, bob = (8 / 3) ** -0.5, (2 / 9) ** -0.5
+    expected = [-2 * ann, 0, 2 * ann, -bob / 3, -bob / 3, 2 * bob / 3]
+    assert protocol.scale_ratings(caption_set)["value"].tolist() == pytest.approx(expected)
+    items = protocol.select_items(caption_set)
+    assert items["weight"].tolist() == [2, 2, 2]
+    mean = dataclasses.replace(protocol, ratings="mean")
+    points = mean.data_points(caption_set, items, "overall")["value"]
+    assert points.tolist() == pytest.approx([(expected[i] + expected[i + 3]) / 2 for i in range(3)])
+    assert len(resolve().data_points(caption_set, items, "overall")) == 9
+
+
+def test_one_z_score_of_a_rater_does_not_depend_on_which_captions_count() -> None:
+    caption_set = rated()
+    items = resolve().select_items(caption_set)
+    protocol = resolve(rater_scale="z")
+    everything = protocol.data_points(caption_set, items, "overall")["value"].tolist()
+    assert (
+        protocol.data_points(caption_set, items.iloc[:1], "overall")["value"].tolist()
+        == (everything[:2])
+    )
+
+
+@pytest.mark.parametrize("subject", ["anonymous", "rounded"])
+def test_z_scores_that_make_no_sense(subject: str) -> None:
+    if subject == "rounded":
+        with says("protocol.ratings=rounded_mean rounds to grades"):
+            resolve(rater_scale="z", ratings="rounded_mean")
+    else:
+        with says("dataset toy: protocol.rater_scale=z needs to know who rated"):
+            resolve(rater_scale="z").select_items(rated(anonymous_raters=True))
+
+
+def test_the_note_counts_ratings_without_a_z_score() -> None:
+    notes = dataset_notes(rated(remarks=("Odd.",)), resolve(rater_scale="z"))
+    assert notes == [
+        "toy: Odd.",
+        "toy: 3 of 9 ratings have no z-score and are left out, as their raters gave all captions the same.",
+    ]
+    assert dataset_notes(rated(), resolve()) == []
 
 
 def test_signatures_name_the_unusual_choices_that_change_texts() -> None:

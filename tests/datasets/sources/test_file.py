@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 from pathlib import Path
@@ -142,6 +143,180 @@ def test_comparisons_without_raters_are_numbered(tmp_path: Path) -> None:
     assert judged.card.anonymous_raters
 
 
+def test_two_systems_equal_captions_are_a_pair(tmp_path: Path) -> None:
+    text = "image,caption_a,caption_b,winner,system_a,system_b\nx,one,one,a,A,B\nx,one,two,b,A,B\n"
+    judged = load("file", path=write(tmp_path, text))
+    assert judged.items[["caption", "system"]].to_numpy().tolist() == [
+        ["one", "A"],
+        ["one", "B"],
+        ["two", "B"],
+    ]
+    assert judged.preferences["winner"].tolist() == ["a", "b"]
+    assert judged.card.remarks == (
+        "1 of 2 pairs are of two systems' equal captions, which metrics that read captions tie.",
+    )
+
+
+@pytest.mark.parametrize(
+    ("column", "answers", "strength"),
+    [
+        # Worked: the second answer stands in the other order, so that "b" and -3 there prefer the first caption as well.
+        ("winner", ("a", "b"), 1.0),
+        ("winner", ("a", "a"), 0.0),
+        ("winner", ("a", "tie"), 1.0),
+        ("strength", (1, -3), 2.0),
+        ("strength", (1, 0), 0.5),
+    ],
+)
+def test_a_raters_answers_to_a_pair_are_averaged(column, answers, strength, tmp_path: Path) -> None:
+    text = (
+        f"image,caption_a,caption_b,{column},rater\nx,one,two,{answers[0]},r\n"
+        f"x,two,one,{answers[1]},r\nx,one,two,{answers[0]},s\n"
+    )
+    judged = load("file", path=write(tmp_path, text))
+    assert judged.preferences["rater"].tolist() == ["r", "s"]
+    assert judged.preferences["strength"].tolist()[0] == strength
+    assert judged.preferences["item_a"].nunique() == 1
+    assert judged.card.remarks == (
+        "1 answers are a rater's second or later one to a pair; the mean of the rater's answers counts.",
+    )
+
+
+def test_references_may_differ_by_pair(tmp_path: Path) -> None:
+    text = "image,caption_a,caption_b,winner,references\nx,one,two,a,r\nx,one,three,b,r ||| s\n"
+    judged = load("file", path=write(tmp_path, text))
+    assert judged.items[["caption", "references"]].to_numpy().tolist() == [
+        ["one", ("r",)],
+        ["one", ("r", "s")],
+        ["two", ("r",)],
+        ["three", ("r", "s")],
+    ]
+    assert judged.items["item_id"].is_unique
+    assert judged.card.remarks == (
+        "1 captions have other references in other pairs; each of their sets is an item.",
+    )
+
+
+def test_intervals_resample_clusters(tmp_path: Path, capsys) -> None:
+    """A table whose images are the clusters has the same intervals, in each kind of judgement."""
+    captions = [f"{'a dog runs ' * (i % 3 + 1)}{i}" for i in range(24)]
+    rows = [
+        (f"c{i // 4}", f"i{i}", c, captions[i - 1], "ab"[i % 5 < 2]) for i, c in enumerate(captions)
+    ]
+    tables = {
+        "pairs": ("image,caption_a,caption_b,winner", lambda row: ",".join(row[2:])),
+        "ratings": ("image,caption,value", lambda row: f"{row[2]},{len(row[3]) % 4}"),
+    }
+    for kind, (header, cells) in tables.items():
+        found = []
+        for clustered in (True, False):
+            lines = [f"{row[clustered]},{cells(row)}{f',{row[0]}' * clustered}" for row in rows]
+            path = write(tmp_path, "\n".join([header + ",cluster" * clustered, *lines]))
+            options = {"path": path}
+            run = captau.bench("file", [len_of_caption], file=options, ceilings=False)
+            assert "24 items" in str(run) or kind == "pairs"
+            columns = ["metric", "coefficient", "value", "ci_low", "ci_high"]
+            found.append(run.correlations[columns])
+        assert found[0]["ci_low"].notna().any()
+        assert not (found[0]["ci_low"] == found[0]["value"]).all()
+        pd.testing.assert_frame_equal(*found)
+        with says("protocol.level=by_image does not go with clusters"):
+            captau.bench(
+                "file",
+                [len_of_caption],
+                file={
+                    "path": write(
+                        tmp_path,
+                        "\n".join(
+                            [
+                                tables["ratings"][0] + ",cluster",
+                                *(f"{r[1]},{tables['ratings'][1](r)},{r[0]}" for r in rows),
+                            ]
+                        ),
+                    )
+                },
+                protocol={"level": "by_image"},
+            )
+
+
+def len_of_caption(caption: str) -> int:
+    return len(caption)
+
+
+#: Made up, in the shape of AudioCaps-Eval and Clotho-Eval (Zhou et al. 2022).
+VOTES = [
+    {
+        "raw_name": "a.wav",
+        "references": ["r1", "r2", "r3"],
+        "HC": ["r1", "r2", "human_1", "human_2", [1, -1, 0, 1]],
+        "HI": ["r3", "other", "a_human_3", "b_human_1", [1, 1]],
+        "MM_1": ["m1", "m2", "nn", "rl", [-1, 1]],
+    },
+    {
+        "raw_name": "b.wav",
+        "references": ["s1", "s2"],
+        "HM": ["s1", "m1", "human_1", "nn", [0, -1]],
+        "MM_2": ["m1", "m1", "nn", "rl", [1]],
+    },
+]
+
+
+def test_votes_on_pairs_are_read_as_published(tmp_path: Path) -> None:
+    """Worked by the rule: of two references each is scored without itself, of one both are."""
+    path = write(tmp_path, json.dumps(VOTES), "votes.json")
+    judged = load("file", path=path)
+    items = judged.items.set_index("item_id")
+    found = [
+        (
+            p.dimension,
+            p.rater,
+            p.strength,
+            *(
+                (
+                    items.loc[side, "caption"],
+                    items.loc[side, "system"],
+                    items.loc[side, "references"],
+                )
+                for side in (p.item_a, p.item_b)
+            ),
+        )
+        for p in judged.preferences.itertuples()
+    ]
+    hc = (("r1", "human_1", ("r2", "r3")), ("r2", "human_2", ("r1", "r3")))
+    hi = (("r3", "a_human_3", ("r1", "r2")), ("other", "b_human_1", ("r1", "r2")))
+    mm = (("m1", "nn", ("r1", "r2", "r3")), ("m2", "rl", ("r1", "r2", "r3")))
+    assert found == [
+        *(("HC", f"rating_{i + 1}", v, *hc) for i, v in enumerate((1, -1, 0, 1))),
+        *(("HI", f"rating_{i + 1}", 1, *hi) for i in range(2)),
+        *(("MM", f"rating_{i + 1}", v, *mm) for i, v in enumerate((-1, 1))),
+        *(
+            ("HM", f"rating_{i + 1}", v, ("s1", "human_1", ("s2",)), ("m1", "nn", ("s2",)))
+            for i, v in enumerate((0, -1))
+        ),
+        ("MM", "rating_1", 1, ("m1", "nn", ("s1", "s2")), ("m1", "rl", ("s1", "s2"))),
+    ]
+    assert set(judged.items["image_id"]) == {"a.wav", "b.wav"}
+    assert (judged.card.has_references, judged.card.anonymous_raters) == (True, True)
+    assert len(judged.card.remarks) == 2
+    results = captau.bench("file", ["rouge_l"], file={"path": path}).correlations
+    assert {"HC", "HI", "HM", "MM", "mean"} == set(results["dimension"])
+
+
+@pytest.mark.parametrize(
+    ("pair", "message"),
+    [
+        (["a", "b", "s", "t"], "entry 1: HC is not [caption_a, caption_b, source_a, source_b"),
+        (["a", "b", "s", "t", [2]], "votes being a list of 1, 0 and -1"),
+        (["a", "b", "s", None, [1]], "entry 1: HC is not"),
+        (["s1", "b", "s", "t", [1]], "entry 1: HC: no reference is left"),
+    ],
+)
+def test_votes_that_are_malformed(pair: list[Any], message: str, tmp_path: Path) -> None:
+    entry = {"raw_name": "b", "references": ["s1"], "HC": pair}
+    with says(message):
+        load("file", path=write(tmp_path, json.dumps([VOTES[0], entry]), "votes.json"))
+
+
 FAULTS = {
     "a pair of one caption": (
         f"{PAIRS}x,one,two,a\nx,one, one,b\n",
@@ -183,15 +358,15 @@ FAULTS = {
         ": no column 'system_b'",
         "file.system_b=",
     ),
-    "a pair judged twice": (
-        "image,caption_a,caption_b,winner,rater\nx,one,two,a,r\nx,one,two,b,r\n",
+    "one system's equal captions": (
+        "image,caption_a,caption_b,winner,system_a,system_b\nx,one,one,a,A,A\n",
         {},
-        ":3: rater 'r' already rated this pair in",
+        ":2: both captions are 'one'; a pair is of two captions, unless two systems wrote them",
     ),
-    "a pair judged again the other way round": (
-        "image,caption_a,caption_b,winner,rater\nx,one,two,a,r\nx,two,one,b,r\n",
+    "a pair in two clusters": (
+        "image,caption_a,caption_b,winner,cluster\nx,one,two,a,k\nx,one,three,b,m\n",
         {},
-        ":3: rater 'r' already rated this pair in",
+        ":3: cluster differs from",
     ),
     "off scale": (f"{PLAIN}e,f,9\n", {"low": 1, "high": 5}, ":5: value is 9, not on the scale"),
     "off one end": (f"{PLAIN}e,f,0\n", {"low": 1}, ":5: value is 0, not on the scale 1 to 3"),

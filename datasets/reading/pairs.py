@@ -1,0 +1,266 @@
+"""Tables of comparisons: one row a judgement of two captions, or a JSON file of votes as AudioCaps-Eval is published.
+
+Published files are taken as they are. Two systems' equal captions are a pair; a caption whose references differ by pair is
+an item for each; a rater's several answers to a pair count once, with their mean. The card's `remarks` count all three.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ..errors import InputError
+from ..preferences import PREFERENCE_COLUMNS, STRENGTHS, derive_winners
+from ..schema import CaptionSet, Card
+from .cells import parse_references
+from .table import JudgementColumns, Table, name_raters
+
+
+@dataclass(frozen=True)
+class PairColumns:
+    """One row a judgement of two captions of an image, in columns of equal length.
+
+    Attributes:
+        places: where each row stands, for messages.
+        image_ids, captions_a, captions_b: what was compared.
+        strengths: positive where the first caption is better, negative where the second is, 0 where they tie.
+        dimensions: what was judged.
+        raters: who judged; None where that is not known: a pair's judgements are then numbered.
+        systems_a, systems_b, references, splits, images, clusters: of each row, where there are any.
+        references_b: those of the second caption, where they are not the first one's.
+        is_graded: whether strengths have grades.
+    """
+
+    places: Sequence[str]
+    image_ids: Sequence[str]
+    captions_a: Sequence[str]
+    captions_b: Sequence[str]
+    strengths: Sequence[float]
+    dimensions: Sequence[str]
+    raters: Sequence[str] | None = None
+    systems_a: Sequence[str] | None = None
+    systems_b: Sequence[str] | None = None
+    references: Sequence[tuple[str, ...]] | None = None
+    references_b: Sequence[tuple[str, ...]] | None = None
+    splits: Sequence[str] | None = None
+    images: Sequence[str | None] | None = None
+    clusters: Sequence[str] | None = None
+    is_graded: bool = False
+
+    def caption_set(self, card: Card) -> CaptionSet:
+        """Make a `CaptionSet` in which equal captions of an image and system, with equal references, are one item.
+
+        Raises:
+            InputError: where a pair is of one caption by one system, or rows of one item differ in split or cluster.
+        """
+        both = None if self.systems_a is None else [*self.systems_a, *(self.systems_b or ())]
+        self._check_captions(both)
+        references = self.references
+        items, item_of = JudgementColumns(
+            [*self.places] * 2,
+            [*self.image_ids] * 2,
+            [*self.captions_a, *self.captions_b],
+            (),
+            references=None
+            if references is None
+            else [*references, *(self.references_b or references)],
+            systems=both,
+            splits=None if self.splits is None else [*self.splits] * 2,
+            images=None if self.images is None else [*self.images] * 2,
+            clusters=None if self.clusters is None else [*self.clusters] * 2,
+            apart=True,
+        ).make_items()
+        n_rows = len(self.places)
+        ids = items["item_id"].to_numpy(dtype=object)
+        items_a, items_b = ids[item_of[:n_rows]], ids[item_of[n_rows:]]
+        pair_ids = [f"{a}|{b}" for a, b in zip(items_a, items_b, strict=True)]
+        # A pair is the same whichever of its captions stands first.
+        unordered = [frozenset(pair) for pair in zip(items_a, items_b, strict=True)]
+        pairs = pd.factorize(pd.Series(unordered))[0].tolist()
+        raters = self.raters
+        if raters is None:
+            raters = name_raters(None, pairs, self.dimensions, self.places)
+        columns = (pair_ids, items_a, items_b, self.dimensions, raters, self.strengths)
+        judged = pd.DataFrame(dict(zip(PREFERENCE_COLUMNS, columns, strict=True)))
+        preferences = self._merge_answers(judged.assign(pair=pairs))
+        remarks = (
+            _count_equal_captions(items, preferences),
+            _count_other_references(items),
+            _count_answers(len(judged) - len(preferences)),
+        )
+        card = replace(card, remarks=(*card.remarks, *filter(None, remarks)))
+        return CaptionSet(items, preferences=preferences, card=card)
+
+    def _check_captions(self, systems: Sequence[str] | None) -> None:
+        """Raise InputError at a pair of equal captions that no two systems wrote."""
+        n_rows = len(self.places)
+        for row, location in enumerate(self.places):
+            first, second = (
+                " ".join(caption.split())
+                for caption in (self.captions_a[row], self.captions_b[row])
+            )
+            is_of_two = systems is not None and systems[row] != systems[n_rows + row]
+            if first == second and not is_of_two:
+                raise InputError(
+                    f"{location}: both captions are '{first}'; a pair is of two captions, unless two systems wrote "
+                    "them (file.system_a=, file.system_b=)"
+                )
+
+    def _merge_answers(self, judged: pd.DataFrame) -> pd.DataFrame:
+        """Make one answer of a rater's several to a pair on a dimension: their mean, in the order of the first.
+
+        Without grades the sign of the mean counts, so that two opposite answers are a tie.
+        """
+        keys = [judged[column] for column in ("pair", "dimension", "rater")]
+        first = judged.groupby(keys, sort=False)["item_a"].transform("first")
+        signed = judged["strength"].where(judged["item_a"] == first, -judged["strength"])
+        means = signed.groupby(keys, sort=False).transform("mean") + 0.0
+        merged = judged.assign(strength=means if self.is_graded else np.sign(means))
+        is_first = ~judged.duplicated(["pair", "dimension", "rater"])
+        return merged.loc[is_first, list(PREFERENCE_COLUMNS)].reset_index(drop=True)
+
+
+def _count_equal_captions(items: pd.DataFrame, preferences: pd.DataFrame) -> str:
+    captions = items.set_index("item_id")["caption"]
+    pairs = preferences.drop_duplicates("pair_id")
+    n_equal = int(
+        (captions.loc[pairs["item_a"]].to_numpy() == captions.loc[pairs["item_b"]].to_numpy()).sum()
+    )
+    return (
+        f"{n_equal:,} of {len(pairs):,} pairs are of two systems' equal captions, which metrics that read captions tie."
+        if n_equal
+        else ""
+    )
+
+
+def _count_other_references(items: pd.DataFrame) -> str:
+    keys = items[["image_id", "caption", "system"]].fillna("")
+    n_captions = int((keys.groupby(list(keys.columns)).size() > 1).sum())
+    return (
+        f"{n_captions:,} captions have other references in other pairs; each of their sets is an item."
+        if n_captions
+        else ""
+    )
+
+
+def _count_answers(n_merged: int) -> str:
+    return (
+        f"{n_merged:,} answers are a rater's second or later one to a pair; the mean of the rater's answers counts."
+        if n_merged
+        else ""
+    )
+
+
+def read_strengths(table: Table, winner: str, strength: str | None) -> list[float]:
+    """Return each row's strength: the graded one, else 1 where `a` wins, -1 where `b` does, 0 for `tie`.
+
+    Args:
+        table: the rows.
+        winner: the column of winners.
+        strength: the column of grades; None where there is none.
+
+    Raises:
+        InputError: on a winner that is none of the three, a strength that is not a number, or where the two columns
+            disagree.
+    """
+    winners = None
+    if winner in table or strength is None:
+        winners = [text.strip() for text in table.filled(winner, "; name it with file.winner=")]
+        for location, text in zip(table.places, winners, strict=True):
+            if text not in STRENGTHS:
+                raise InputError(
+                    f"{location}: {winner} is '{text}', not one of {', '.join(STRENGTHS)}"
+                )
+    if strength is None:
+        return [STRENGTHS[text] for text in winners or ()]
+    strengths = table.floats(strength, None, "; name it with file.strength=")
+    for location, text, derived in zip(
+        table.places, winners or (), derive_winners(strengths), strict=False
+    ):
+        if text != derived:
+            raise InputError(
+                f"{location}: {winner} is {text}, and {strength} prefers {derived}; a positive strength prefers a, a "
+                "negative b"
+            )
+    return strengths
+
+
+#: The keys of pairs in a file of votes: two people's captions, one of another recording, a person's and a machine's, and
+#: two machines' (Zhou et al. 2022, "Can Audio Captions Be Evaluated with Image Caption Metrics?").
+_VOTES = re.compile(r"(HC|HI|HM|MM)(?:_\d+)?")
+#: Where such a file names the recording, in the order of preference.
+_RECORDINGS = ("raw_name", "image_id", "file_name", "id")
+
+
+def has_votes(table: Table) -> bool:
+    """Tell whether a table is a file of votes: it has `references`, and a key such as `HC` or `MM_1`."""
+    return "references" in table and any(map(_VOTES.fullmatch, table.names))
+
+
+def read_votes(table: Table, image: str = "image") -> PairColumns:
+    """Read votes on pairs of captions, as AudioCaps-Eval and Clotho-Eval have them.
+
+    Each entry is a recording, or image, with `references`, and below keys such as `HC` and `MM_1` a pair:
+    `[caption_a, caption_b, source_a, source_b, [1, 0, -1, 1]]`, whose votes are 1 for a, -1 for b and 0 for neither. The
+    key without its number is the dimension. Where one of the captions is a reference, both are scored without it; where
+    both are, as in `HC`, each is scored without itself.
+
+    Raises:
+        InputError: where a pair is of another form.
+    """
+    name = table.first_of(image, *_RECORDINGS)
+    image_ids = None if name is None else table.filled(name)
+    all_references = table.column("references")
+    rows: list[tuple[Any, ...]] = []
+    for key in filter(_VOTES.fullmatch, table.names):
+        dimension = key.partition("_")[0]
+        for number, cell in enumerate(table.column(key)):
+            if cell is None:
+                continue
+            where = f"{table.places[number]}: {key}"
+            captions, sources, votes = _read_pair(cell, where)
+            texts = parse_references(all_references[number], table.places[number])
+            own = [text for text in captions if text in texts]
+            for_each = [own if len(own) == 1 else [text] for text in captions]
+            references = [tuple(t for t in texts if t not in left_out) for left_out in for_each]
+            if not all(references):
+                raise InputError(f"{where}: no reference is left beside the pair's own captions")
+            image_id = str(number) if image_ids is None else image_ids[number]
+            rows += [
+                (where, image_id, *captions, vote, dimension, *sources, *references)
+                for vote in votes
+            ]
+    if not rows:
+        raise InputError(f"{table.path}: it has no votes")
+    places, ids, a, b, strengths, dimensions, systems_a, systems_b, of_a, of_b = zip(
+        *rows, strict=True
+    )
+    return PairColumns(
+        *(places, ids, a, b, strengths, dimensions),
+        systems_a=systems_a,
+        systems_b=systems_b,
+        references=of_a,
+        references_b=of_b,
+    )
+
+
+def _read_pair(cell: Any, where: str) -> tuple[list[str], list[str], list[float]]:
+    """Return captions, sources and votes of a pair."""
+    if isinstance(cell, list) and len(cell) == 5:
+        *texts, votes = cell
+        is_text = all(isinstance(text, str) and text.strip() for text in texts)
+        if (
+            is_text
+            and isinstance(votes, list)
+            and votes
+            and all(vote in (1, 0, -1) for vote in votes)
+        ):
+            return texts[:2], texts[2:], [float(vote) for vote in votes]
+    raise InputError(
+        f"{where} is not [caption_a, caption_b, source_a, source_b, votes], votes being a list of 1, 0 and -1"
+    )
