@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import importlib.util
 import inspect
 import itertools
 import math
@@ -382,6 +383,12 @@ class PythonFunction(OutsideMetric):
             module = run_user_code(self.label, lambda: _import_file(path))
         else:
             _find_modules_in(Path.cwd())
+            package = module_name.partition(".")[0]
+            if package not in sys.modules and importlib.util.find_spec(package) is None:
+                raise InputError(
+                    f"{self.label}: no module {module_name} is here or installed; a file is named with its ending, "
+                    f"metrics=FILE.py:{attribute}"
+                )
             module = run_user_code(self.label, lambda: importlib.import_module(module_name))
         loaded = getattr(module, attribute, None)
         if not callable(loaded) and not isinstance(loaded, Metric):

@@ -151,6 +151,10 @@ def split_flags(command: Command, words: Sequence[str]) -> tuple[list[str], list
     return overrides, flags
 
 
+#: Endings of files of captions.
+_CAPTION_FILES = (".json", ".jsonl", ".csv", ".tsv", ".gz", ".parquet")
+
+
 def _unexpected_word(command: Command, word: str, overrides: Sequence[str]) -> InputError:
     """Return the error for a word without a key."""
     if word in ("help", "?"):
@@ -161,8 +165,9 @@ def _unexpected_word(command: Command, word: str, overrides: Sequence[str]) -> I
     groups = {option.key: option.config_group for option in command.declared()}
     named = [key for key, name in groups.items() if name and word in choices_of(name)]
     files = [key for key in ("candidates", "references") if key in groups]
-    if files and expand_home(word).is_file():
-        advice = f"write {' '.join(f'{key}=FILE' for key in files)}; {advice}"
+    if files and (expand_home(word).is_file() or word.endswith(_CAPTION_FILES)):
+        first_key, *others = files
+        advice = f"write {' '.join([f'{first_key}={word}', *(f'{key}=FILE' for key in others)])}; {advice}"
     elif overrides:
         last_key, _, value = overrides[-1].partition("=")
         value = value.strip("[]").replace('"', "")

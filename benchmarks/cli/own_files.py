@@ -136,10 +136,11 @@ def _read_run_options(
     if isinstance(rater := config.get("rater"), Mapping):
         options = {**options, **{f"rater.{k}": Option(f"rater.{k}", None, "") for k in rater}}
         config |= {f"rater.{k}": v for k, v in rater.items()} | {"rater": rater.get("name")}
+    left_out = command.options.own_meaning if run.command != command.name else ()
     stored: dict[str, str] = {}
     for key, option in options.items():
         value = _look_up(config, key, option.default)
-        is_choice = key in ("protocol", "output_dir", *_KEYS, "rater.name", "rater.demo")
+        is_choice = key in ("protocol", "output_dir", *_KEYS, "rater.name", "rater.demo", *left_out)
         if not is_choice and value not in ([], option.default):
             stored[key] = _hydra_text(value)
     return stored

@@ -153,6 +153,7 @@ class Options:
         takes_all: the config group of which `all` stands for every name.
         takes_sets: whether `dataset=` takes the names of sets of datasets that are in part not here.
         model_names: names that `dataset=` takes beside datasets.
+        own_meaning: options that mean something else in other commands, whose runs do not set them.
     """
 
     examples: ClassVar[str] = ""
@@ -165,6 +166,7 @@ class Options:
     takes_all: ClassVar[str] = ""
     takes_sets: ClassVar[bool] = False
     model_names: ClassVar[tuple[str, ...]] = ()
+    own_meaning: ClassVar[tuple[str, ...]] = ()
 
     def __post_init__(self) -> None:
         for name, declaration in declarations(type(self)).items():

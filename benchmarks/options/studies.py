@@ -72,6 +72,8 @@ def _computed_metrics(composed: Composed) -> tuple[Metric, ...]:
 class AgreeOptions(ScoringOptions):
     """Options of `captau agree`."""
 
+    own_meaning: ClassVar[tuple[str, ...]] = ("metrics",)  # those of kind=captions
+
     examples: ClassVar[str] = """
 captau agree                                           the embedded demo
 captau agree dataset=flickr8k_expert                   Table 3 of Scott et al. 2023

@@ -149,7 +149,10 @@ def test_an_input_error_of_a_python_function_is_not_changed(functions):
         ("users_metrics", "module:function or FILE.py:function is expected"),
         (":f", "module:function or FILE.py:function is expected"),
         (".users_metrics:f", "module:function or FILE.py:function is expected"),
-        ("users_metric:words", "No module named 'users_metric'"),
+        (
+            "users_metric:words",
+            "no module users_metric is here or installed; .* metrics=FILE.py:words",
+        ),
         ("users_metrics:wrods", "unknown function of users_metrics 'wrods': did you mean words"),
         ("users_metrics:", "module:function or FILE.py:function is expected"),
         ("users_metrics:short", r"scores of shape \(1,\) for 2 items"),

@@ -237,7 +237,7 @@ UNKNOWN_HOMES = (
             "may be protocol.references or file.references; write one of them",
         ),
         (["bench", "protocol=drop"], "or protocol.own_references=drop"),
-        (["score", __file__, __file__], "write candidates=FILE references=FILE"),
+        (["score", "A.json", "B.json"], "write candidates=A.json references=FILE"),
         (["bench", "demo"], "write dataset=demo"),
         (["bench", "help"], "captau bench --help shows the options"),
         (["bench", "foo=1"], "unknown option of captau bench 'foo'"),

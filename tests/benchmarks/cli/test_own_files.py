@@ -172,6 +172,13 @@ def test_a_run_from_python_and_one_of_another_command_give_their_options(captau,
     assert set(rows["metric_a"]) == {"bleu_1"}
 
 
+def test_agree_takes_the_run_of_a_bench_without_its_metrics(captau, tmp_path):
+    run = tmp_path / "bench"
+    assert captau("bench", "metrics=bleu_1", f"output_dir={run}")[0] == 0
+    assert captau("agree", f"run={run}", f"output_dir={tmp_path / 'agree'}")[0] == 0
+    assert (tmp_path / "agree" / "agreement.csv").is_file()
+
+
 def test_a_score_run_is_repeated(captau, tmp_path):
     (tmp_path / "c, d.json").write_text(json.dumps({"1": "a dog", "2": "a cat"}))
     (tmp_path / "r.json").write_text(json.dumps({"1": ["a dog runs"], "2": ["a cat sits"]}))
