@@ -76,11 +76,17 @@ def _refuse_downloads(terminal: int) -> None:
 
 def _read_until(terminal: int, shown: bytearray, is_done: threading.Event) -> None:
     """Read what is shown until all is; a command's worker processes may hold the terminal for longer."""
-    while (ready := select.select([terminal], [], [], 0.05)[0]) or not is_done.is_set():
+    is_last = False
+    while not is_last:
+        was_done = (
+            is_done.is_set()
+        )  # before the look: what is written between the two is read in the next turn
+        is_ready = bool(select.select([terminal], [], [], 0.05)[0])
         try:
-            shown += os.read(terminal, 65536) if ready else b""
+            shown += os.read(terminal, 65536) if is_ready else b""
         except OSError:  # Linux's end of a terminal that nobody holds any more
             return
+        is_last = was_done and not is_ready
 
 
 def _read_all(terminal: int, shown: bytearray) -> None:
