@@ -242,8 +242,8 @@ def test_a_group_as_in_the_authors_code_has_five_negatives(sides, parts, tmp_pat
     path.write_text('{"demo_000.png": ["demo_001.png"]}')
     kinds = ["random", "hard", "substitution", "permutation", "repetition"]
     drawn, _ = table(sides, similar=[str(path), "cider"], negatives=kinds)
-    (texts, *_), *_ = drawn.make_groups(np.random.default_rng(0), [0, 1])
-    assert len(texts) == 2 * 6
+    ids, *_ = drawn.make_groups(np.random.default_rng(0), [0, 1])
+    assert len(ids) == 2 * 6
     model, _ = fit(sides, similar=[str(path), "cider", "regions"], negatives=kinds)
     assert np.isfinite(model.predict(sides["train"].rows)).all()
 
