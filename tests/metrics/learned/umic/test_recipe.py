@@ -239,7 +239,7 @@ def test_the_file_of_similar_images_gives_the_hard_negatives(sides, parts, tmp_p
 def test_a_group_as_in_the_authors_code_has_five_negatives(sides, parts, tmp_path):
     """One by each rule and both a random and a hard caption, the hard ones by a file and by CIDEr."""
     path = tmp_path / "similar.json"
-    path.write_text('{"demo_000.png": ["demo_001.png"]}')
+    path.write_text(json.dumps({f"demo_{i:03d}.png": ["demo_001.png"] for i in range(6)}))
     kinds = ["random", "hard", "substitution", "permutation", "repetition"]
     drawn, _ = table(sides, similar=[str(path), "cider"], negatives=kinds)
     ids, *_ = drawn.make_groups(np.random.default_rng(0), [0, 1])
