@@ -100,6 +100,7 @@ class SourceFile:
         also: where else it may lie, as patterns relative to `data.root`: other formats, or parts.
         split: the split that it alone holds; empty where it holds several.
         optional: it adds to others, such as addresses of images, so that its absence is no fault.
+        adds: what the dataset is incomplete without, of an optional one: `references`.
     """
 
     path: str
@@ -112,6 +113,7 @@ class SourceFile:
     also: tuple[str, ...] = ()
     split: str = ""
     optional: bool = False
+    adds: str = ""
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,15 @@ from ...datasets.download import fetch as download
 from ...datasets.download import imports
 from ...datasets.download.fetch import silent
 from ...datasets.errors import InputError
-from ...datasets.reading.source_files import find_image, missing, partly, size, state, used
+from ...datasets.reading.source_files import (
+    find_image,
+    missing,
+    missing_additions,
+    partly,
+    size,
+    state,
+    used,
+)
 from ...datasets.schema import CaptionSet, Card
 from ...metrics.text.spice import models as spice_models
 from ..runs.progress_bar import DownloadProgress, StepProgress
@@ -75,9 +83,10 @@ def details(names: Iterable[str], root: Path | None) -> list[ResultTable]:
             "page": card.homepage or MISSING,
         }
         notes: list[str] = []
-        for source in missing(folder, card):
+        for source in [*missing(folder, card), *missing_additions(folder, card)]:
+            adds = f", which adds {source.adds}," if source.adds else ""
             remark = "" if source.downloads else " (by hand)"
-            notes.append(f"Missing: {source.path} from {source.url}{remark}")
+            notes.append(f"Missing: {source.path}{adds} from {source.url}{remark}")
         if notes:
             fetched, imported = (
                 f"captau data fetch dataset={name}",
@@ -116,7 +125,9 @@ def status(folder: Path, card: Card) -> str:
     states = {state(folder, card, s) for s in used(folder, card)}
     if "missing" in states:
         return "part" if partly(folder, card) else "no"
-    return "differs" if "differs" in states else "yes"
+    if "differs" in states:
+        return "differs"
+    return "part" if missing_additions(folder, card) else "yes"
 
 
 def fetch(names: Iterable[str], root: Path | None, offline: bool, show: Show = silent) -> list[str]:

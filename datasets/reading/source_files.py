@@ -126,6 +126,11 @@ def missing(root: Path, card: Card) -> list[SourceFile]:
     return [s for s in used(root, card) if locate(root, card, s) is None]
 
 
+def missing_additions(root: Path, card: Card) -> list[SourceFile]:
+    """List the missing files without which a dataset can be read, but is incomplete."""
+    return [s for s in card.sources if s.adds and locate(root, card, s) is None]
+
+
 def partly(root: Path, card: Card) -> bool:
     """Tell whether a dataset that can be read without some files lacks some."""
     return card.partial and 0 < len(missing(root, card)) < len(used(root, card))

@@ -5,10 +5,14 @@ format, into which a release is easily brought: CSV or JSON lines, one row a rat
 columns `image` (COCO's or Flickr8k's file name), `caption`, `rater`, `value`, and if it is known
 `source`: where the caption comes from, such as `coco`, `pythia`, `glacnet`, `mismatch`. It becomes the
 item's system.
+
+A file without `rater` is an aggregated release: each row's value is the mean of a caption's ratings, between 1 and 5. How far raters
+agree cannot be measured of it, nor single ratings correlated.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
@@ -19,10 +23,16 @@ from ..reading.source_files import bibtex, find
 from ..reading.table import JudgementColumns, read_table
 from ..registry import dataset
 from ..schema import CaptionSet, Card, Scale, SourceFile
-from .coco_captions import all_coco_references, coco_id
+from .coco_captions import COCO_CAPTIONS, all_coco_references, coco_id
 from .flickr8k import EXPERT_JSON, flickr8k_references, load_flickr8k_expert
 
+logger = logging.getLogger(__name__)
+
 _PAGE = "https://ai.youdescribe.org"
+#: CocoG's images are any of COCO's validation images, so that Karpathy's test images are a part of them.
+_REFERENCES = replace(COCO_CAPTIONS, alternative=False, optional=True, adds="references")
+#: The scale of ratings, and that of their means in a release without raters.
+_SCALE, _MEAN_SCALE = Scale(1, 5, 1), Scale(1, 5)
 
 
 def _source(name: str) -> SourceFile:
@@ -39,7 +49,7 @@ def _card(
         licence="not stated by the paper",
         citation=bibtex("scott2023improved"),
         homepage=_PAGE,
-        scales={"overall": Scale(1, 5, 1)},
+        scales={"overall": _SCALE},
         sources=sources,
         expected=expected,
         has_references=False,
@@ -47,7 +57,9 @@ def _card(
 
 
 COCOG_FILE, FLICKRG_FILE = _source("cocog"), _source("flickrg")
-COCOG = _card("cocog", "CocoG", (COCOG_FILE,), {"images": 8990, "items": 9982, "ratings": 44252})
+COCOG = _card(
+    "cocog", "CocoG", (COCOG_FILE, _REFERENCES), {"images": 8990, "items": 9982, "ratings": 44252}
+)
 FLICKRG = _card(
     "flickrg",
     "FlickrG",
@@ -57,18 +69,18 @@ FLICKRG = _card(
 IICR16K = _card(
     "iicr16k",
     "IICR16k",
-    (COCOG_FILE, FLICKRG_FILE, EXPERT_JSON),
+    (COCOG_FILE, FLICKRG_FILE, EXPERT_JSON, _REFERENCES),
     {"images": 9990, "items": 15646, "ratings": 68217},
 )
 
 
 class IicrRating(NamedTuple):
-    """One rating."""
+    """One rating; where `rater` is None, the mean of all ratings of a caption."""
 
     place: str
     image_id: str
     caption: str
-    rater: str
+    rater: str | None
     value: float
     references: tuple[str, ...]
     system: str | None
@@ -102,6 +114,15 @@ def _caption_set(rows: list[IicrRating], card: Card) -> CaptionSet:
         zip(*rows, strict=True) if rows else ((),) * 7
     )
     complete_card = replace(card, has_references=all(references))
+    if None in raters:
+        logger.warning(
+            "dataset %s: without a column rater its values are means of ratings; the agreement of raters (captau agree) "
+            "and correlations with single ratings cannot be measured",
+            card.name,
+        )
+        expected = {name: n for name, n in card.expected.items() if name != "ratings"}
+        complete_card = replace(complete_card, scales={"overall": _MEAN_SCALE}, expected=expected)
+        raters = [rater or "mean" for rater in raters]
     return JudgementColumns(
         places,
         image_ids,
@@ -120,6 +141,13 @@ def _cocog(root: Path, card: Card) -> list[IicrRating]:
     """
     rows = _read(find(root, card, COCOG_FILE))
     captions = all_coco_references(root, card)
+    image_ids = {coco_id(row.image_id) for row in rows}
+    if absent := sorted(image_ids - captions.keys()):
+        logger.warning(
+            "dataset %s: %s of the %s images of CocoG have no references, such as %s; %s has them (%s)",
+            *(card.name, f"{len(absent):,}", f"{len(image_ids):,}", absent[0]),
+            *(_REFERENCES.path, _REFERENCES.url),
+        )
     return [
         row._replace(
             image_id=(image_id := coco_id(row.image_id)),
@@ -146,29 +174,31 @@ def _flickrg(root: Path, card: Card) -> list[IicrRating]:
             rows.append(row._replace(image_id=image_id, references=image_references))
     rated = {(row.image_id, row.caption) for row in rows}
     experts = load_flickr8k_expert(root)
+    # The mean of three ratings of 1 beside the means of an aggregated release.
+    raters = [f"expert_{k}" for k in (1, 2, 3)] if all(row.rater for row in game) else [None]
     best = experts.ratings.groupby("item_id", sort=False)["value"].max()
     for item in experts.items.to_dict("records"):
         key = item["image_id"], item["caption"]
         if best[item["item_id"]] == 1.0 and key not in rated:
             location = f"Flickr8k-Expert, {item['item_id']}"
             rows += [
-                IicrRating(location, *key, f"expert_{k}", 1.0, item["references"], None)
-                for k in (1, 2, 3)
+                IicrRating(location, *key, rater, 1.0, item["references"], None) for rater in raters
             ]
     return rows
 
 
 def _read(path: Path) -> list[IicrRating]:
     table = read_table(path)
-    hint = "; image, caption, rater and value are needed"
+    hint = "; image, caption, rater and value are needed (an aggregated release has no rater)"
+    has_raters = "rater" in table
     return [
         IicrRating(location, image, " ".join(caption.split()), rater, value, (), system or None)
         for location, image, caption, rater, value, system in zip(
             table.places,
             table.filled("image", hint),
             table.texts("caption", hint),
-            table.filled("rater", hint),
-            table.floats("value", Scale(1, 5, 1), hint),
+            table.filled("rater", hint) if has_raters else [None] * len(table),
+            table.floats("value", _SCALE if has_raters else _MEAN_SCALE, hint),
             table.texts("source") if "source" in table else [None] * len(table),
             strict=True,
         )

@@ -11,10 +11,10 @@ import pytest
 from captau.benchmarks.scoring.catalog import usual_protocol
 from captau.benchmarks.scoring.protocol import Protocol
 from captau.datasets.registry import load
-from captau.datasets.schema import split_of
+from captau.datasets.schema import Scale, split_of
 from captau.datasets.sources.coco_captions import COCO_CAPTIONS, COCO_REFERENCES
 from captau.datasets.sources.flickr8k import EXPERT_JSON
-from tests.conftest import says
+from tests.conftest import run_captau, says
 
 NAMES = ["cocog", "flickrg", "iicr16k"]
 # A caption of COCO's own, with the blanks of a person; and two of systems.
@@ -198,3 +198,45 @@ def test_other_faults(folder: Path) -> None:
     (folder / "cocog" / "cocog.jsonl").write_text("")
     with says("cocog"):
         load("cocog", folder)
+
+
+def test_an_aggregated_release_loads_and_says_what_cannot_be_measured(
+    folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A mean a caption and no raters: Scott et al. 2023 do not say in which form they publish the ratings."""
+    means = [("b.jpg", "A dog .", 2.5, "game"), ("b.jpg", "Two cows .", 4.25, "game")]
+    for path in (folder / "flickrg").iterdir():
+        path.unlink()
+    lines = ["image,caption,value,source", *(",".join(map(str, row)) for row in means)]
+    write(folder, "flickrg/flickrg.csv", "\n".join(lines))
+    made = load("flickrg", folder)
+    assert made.ratings["value"].tolist() == [
+        2.5,
+        4.25,
+        1.0,
+    ]  # the pair of three ones is one mean, too
+    assert set(made.ratings["rater"]) == {"mean"}
+    assert made.card.scales["overall"] == Scale(1, 5)
+    assert "ratings" not in made.card.expected
+    assert "the agreement of raters (captau agree)" in caplog.text
+    write(folder, "flickrg/flickrg.csv", "image,caption,value\nb.jpg,A dog .,5.5\n")
+    with says("flickrg.csv:2", "5.5"):
+        load("flickrg", folder)
+
+
+def test_the_file_of_cocog_s_references_is_named(
+    folder: Path, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """CocoG's 8,990 images are of COCO's validation set, of which Karpathy's test split is a part."""
+    write(folder, COCO_REFERENCES.path, json.dumps({"42": CAPTIONS["42"]}))
+    assert not load("cocog", folder).card.has_references
+    assert "1 of the 2 images of CocoG have no references, such as 7" in caplog.text
+    assert "coco/captions_val2014.json has them" in caplog.text
+    assert run_captau("data", "list", "dataset=cocog", f"data.root={folder}") == 0
+    printed = capsys.readouterr().out
+    assert "part" in printed
+    assert "Missing: coco/captions_val2014.json, which adds references, from http" in printed
+    annotations = [{"image_id": 7, "id": 1, "caption": "A cat."}]
+    write(folder, COCO_CAPTIONS.path, json.dumps({"annotations": annotations}))
+    assert run_captau("data", "list", "dataset=cocog", f"data.root={folder}") == 0
+    assert "Missing" not in capsys.readouterr().out
