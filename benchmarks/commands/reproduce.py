@@ -47,7 +47,11 @@ def run(options: ReproduceOptions) -> Results:
     n_rows = sum(len(t.rows) for paper_tables in options.papers.values() for t in paper_tables)
     with StepProgress(n_rows) as progress:
         rebuilder = TableRebuilder(
-            options.locations, options.leave_out, options.locations.store(), progress
+            options.locations,
+            options.leave_out,
+            options.locations.store(),
+            progress,
+            options.raters,
         )
         for paper, paper_tables in options.papers.items():
             published = read_published(paper)
@@ -115,10 +119,12 @@ def compare(paper: str, table: PaperTable, cells: Cells, published: pd.DataFrame
                 f"{yaml_file}: {table.table} has no row '{printed['row']}' for column "
                 f"'{printed['column']}', which {csv_file} has"
             )
-        decimals = len(str(printed["published"]).partition(".")[2])
-        value = float(printed["published"])
+        text = str(printed["published"])
+        decimals = len(text.partition(".")[2])
+        is_bound = text.startswith("<")
+        value = float(text.removeprefix("<"))
         is_computed = not np.isnan(cell.value)
-        is_match = is_computed and matches(cell.value, value, decimals)
+        is_match = cell.value < value if is_bound else matches(cell.value, value, decimals)
         table_note = table.note if is_computed and not is_match else ""
         rows.append(
             {

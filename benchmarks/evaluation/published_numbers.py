@@ -52,6 +52,8 @@ class PaperTable:
         protocol: options of a protocol.
         rows, columns: by printed name, what is computed.
         row_protocols: options of a protocol by row, where one differs from the table's.
+        row_raters: the learned raters of one's own that fill rows, by row: the recipe `rater`, the datasets that it was
+            `trained_on`, and `options` that are on or off.
         is_printed: whether the paper prints the numbers; False for those made by running its authors' files.
         note: the reason why cells may differ.
     """
@@ -66,6 +68,7 @@ class PaperTable:
     rows: dict[str, Any] = field(default_factory=dict[str, Any])
     columns: dict[str, Any] = field(default_factory=dict[str, Any])
     row_protocols: dict[str, Any] = field(default_factory=dict[str, Any])
+    row_raters: dict[str, Any] = field(default_factory=dict[str, Any])
     is_printed: bool = True
     note: str = ""
 

@@ -10,12 +10,16 @@ CSV in `results/published/` (the numbers as printed). Kinds of tables:
 - `agreement`: a measure of `captau agree` (row);
 - `human`: a metric's score (row) of one human caption an image against references (column), from files in the
   data folder;
-- `fold_counts`: how many samples, images, captions or systems (column) a fold of a dataset has (row);
+- `fold_counts`: how many samples, images, captions, systems, ratings, raters or pairs (column) a fold of a dataset
+  has, or `all` of it (row);
+- `bounds`: as `correlation`; the paper prints numbers such as `<0.1`, below which the coefficients are;
+- `histories`: the best validation score of a stage (column) of the training of a rater of one's own (row);
 - `counts`: how many images or captions (column) a file of references has (row).
 
 A row `floor_length` of a `correlation` table is captau's "longer caption", which prefers the one with more words.
 `row_protocols` changes the protocol of single rows. A column's `bound: high` or `low` asks how far the 90 % interval reaches above or below the value. A row's or a
-column's `missing: REASON` says why its cells cannot be computed.
+column's `missing: REASON` says why its cells cannot be computed. A row of `row_raters` is computed where a rater that fits it is given; a
+column's `error: mse` is then the mean squared error against mean ratings.
 
 To add a kind, write a function like `_system_mean_cells` and name it in `TABLE_KINDS`.
 """
@@ -36,6 +40,7 @@ from ...datasets import registry
 from ...datasets.errors import InputError, MissingFileError
 from ...datasets.schema import CaptionSet
 from ...metrics.base import Metric
+from ...metrics.learned.rater import RaterCard, RaterMetric
 from ...metrics.registry import metric, metric_names
 from ..runs.progress_bar import StepProgress
 from ..runs.results import missing_note, parse_missing_note
@@ -57,6 +62,7 @@ from .measured_dataset import (
     score_dataset,
 )
 from .published_numbers import PaperTable, describe_revisions, is_comparable
+from .rater_rows import compute_rating_error, fits_row, read_best_validation
 from .system_ranking import count_best_worst, rank_systems
 
 
@@ -86,6 +92,7 @@ class TableRebuilder:
     Attributes:
         locations: where the datasets are.
         leave_out: the metrics that are left out.
+        rater_folders: of learned raters of one's own, which fill rows (`PaperTable.row_raters`).
         store, progress: where scores are kept and steps are counted.
         caption_sets: the datasets that were read, by name.
         measured: the measurements of `correlation` and `system_means` tables.
@@ -98,6 +105,7 @@ class TableRebuilder:
     leave_out: tuple[str, ...]
     store: ScoreStore
     progress: StepProgress
+    rater_folders: tuple[Path, ...] = ()
     caption_sets: dict[str, CaptionSet] = field(default_factory=dict[str, CaptionSet])
     measured: list[MeasuredDataset] = field(default_factory=list[MeasuredDataset])
     metrics: dict[str, Metric] = field(default_factory=dict[str, Metric])
@@ -122,6 +130,28 @@ class TableRebuilder:
         for row, note in row_reasons.items():
             reason = str(parse_missing_note(note))
             cells.update({(row, column): TableCell.missing(reason) for column in table.columns})
+        for row, wanted in table.row_raters.items():
+            cells.update(self._compute_rater_row(paper, table, row, wanted))
+        return cells
+
+    def _compute_rater_row(
+        self, paper: str, table: PaperTable, row: str, wanted: Mapping[str, Any]
+    ) -> Cells:
+        """Compute a row by the raters that fit it, the mean over several seeds; empty without any."""
+        folders = [f for f in self.rater_folders if fits_row(RaterCard.read(f), wanted)]
+        # On images that chose a rater, as the development fold did, the cell says so.
+        specs = {str(f): RaterMetric(str(f), seen="mark").spec for f in folders}
+        columns = {c: o for c, o in table.columns.items() if "missing" not in o or "error" in o}
+        if not specs or not columns:
+            return {}
+        found = self._rebuild_computable(paper, replace(table, rows=specs, columns=columns))
+        cells: Cells = {}
+        for column in columns:
+            of_seeds = [found[name, column] for name in specs]
+            note = f"{len(specs)} rater{'s' * (len(specs) > 1)} of your own, not the paper's"
+            notes = [note, *dict.fromkeys(cell.note for cell in of_seeds if cell.note)]
+            mean = float(np.mean([cell.value for cell in of_seeds]))
+            cells[row, column] = TableCell(mean, "; ".join(notes[1:] if np.isnan(mean) else notes))
         return cells
 
     def _rebuild_computable(self, paper: str, table: PaperTable) -> Cells:
@@ -136,7 +166,7 @@ class TableRebuilder:
                 reason = f"the data are not here: {error}"
         return {
             (row, column): TableCell.missing(
-                (table.kind == "correlation" and self._metric_reason(spec)) or reason
+                (table.kind in ("correlation", "bounds") and self._metric_reason(spec)) or reason
             )
             for row, spec in table.rows.items()
             for column in table.columns
@@ -218,7 +248,34 @@ class TableRebuilder:
         return registry.data_root(self.locations.data_root) / name
 
 
+def _error_cells(rebuilder: TableRebuilder, table: PaperTable, label: str) -> Cells:
+    """Return mean squared errors of raters' predictions against mean ratings on the same scale."""
+    cells: Cells = {}
+    for column, options in table.columns.items():
+        changes = {**(options.get("protocol") or {}), "ratings": "mean"}
+        protocol = rebuilder.resolve_protocol(table, f"{label} {column}", changes)
+        selection = EvaluationSet.select(rebuilder.load(table.dataset), protocol)
+        for row, spec in table.rows.items():
+            error = compute_rating_error(metric(spec), selection)
+            cells[row, column] = TableCell(error * table.scale)
+    return cells
+
+
+def _history_cells(rebuilder: TableRebuilder, table: PaperTable, label: str) -> Cells:
+    return {
+        (row, column): TableCell(read_best_validation(metric(spec), options["stage"]))
+        for row, spec in table.rows.items()
+        for column, options in table.columns.items()
+    }
+
+
 def _correlation_cells(rebuilder: TableRebuilder, table: PaperTable, label: str) -> Cells:
+    if errors := {c: o for c, o in table.columns.items() if "error" in o}:
+        others = {c: o for c, o in table.columns.items() if c not in errors}
+        cells = _error_cells(rebuilder, replace(table, columns=errors), label)
+        if others:
+            cells.update(_correlation_cells(rebuilder, replace(table, columns=others), label))
+        return cells
     reasons = {row: rebuilder.unavailable_reason(table, spec) for row, spec in table.rows.items()}
     specs = {row: spec for row, spec in table.rows.items() if not reasons[row]}
     cells: Cells = {
@@ -422,10 +479,11 @@ def _count_cells(rebuilder: TableRebuilder, table: PaperTable, label: str) -> Ce
 
 
 def _fold_count_cells(rebuilder: TableRebuilder, table: PaperTable, label: str) -> Cells:
-    items = rebuilder.load(table.dataset).items
+    caption_set = rebuilder.load(table.dataset)
+    items = caption_set.items
     cells: Cells = {}
     for row, split in table.rows.items():
-        fold = items[items["split"] == split]
+        fold = items[(items["split"] == split) | (split == "all")]
         if fold.empty:
             reason = f"the data are not here: fold {split} of {table.dataset}"
             cells.update({(row, column): TableCell.missing(reason) for column in table.columns})
@@ -435,14 +493,24 @@ def _fold_count_cells(rebuilder: TableRebuilder, table: PaperTable, label: str) 
             "images": fold["image_id"].nunique(),
             "captions": fold["caption"].nunique(),
             "systems": fold["system"].nunique(),
+            "ratings": len(ratings := _of_items(caption_set.ratings, "item_id", fold)),
+            "raters": ratings["rater"].nunique(),
+            "pairs": _of_items(caption_set.preferences, "item_a", fold)["pair_id"].nunique(),
         }
         for column, options in table.columns.items():
             cells[row, column] = TableCell(float(counts[options["of"]]))
     return cells
 
 
+def _of_items(judgements: pd.DataFrame, column: str, items: pd.DataFrame) -> pd.DataFrame:
+    """Return the judgements of items."""
+    return judgements[judgements[column].isin(items["item_id"])]
+
+
 TABLE_KINDS: dict[str, Callable[[TableRebuilder, PaperTable, str], Cells]] = {
     "correlation": _correlation_cells,
+    "bounds": _correlation_cells,
+    "histories": _history_cells,
     "author_scores": _author_score_cells,
     "system_means": _system_mean_cells,
     "best_worst": _best_worst_cells,
@@ -454,6 +522,7 @@ TABLE_KINDS: dict[str, Callable[[TableRebuilder, PaperTable, str], Cells]] = {
 #: The kinds of tables whose cells rest on a registered dataset.
 KINDS_OF_DATASETS = (
     "correlation",
+    "bounds",
     "author_scores",
     "fold_counts",
     "system_means",

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, ClassVar
 
 from ...conf import group
 from ...datasets.errors import InputError
 from ...metrics.base import Metric
+from ...metrics.learned.rater import list_rater_folders
 from ...metrics.registry import metric, metric_names
 from ..evaluation.published_numbers import PaperTable
 from .declaration import NEEDED, Composed, Option, option, part
@@ -49,6 +51,7 @@ class ReproduceOptions(ScoringOptions):
 captau reproduce paper=clipscore_2021
 captau reproduce paper=thumb_2022,umic_2021
 captau reproduce paper=all
+captau reproduce paper=iicr_2023 raters=my_cocog,my_flickrg
 """
     writes: ClassVar[str] = """
 Writes comparison.csv beside the files of captau bench. A cell matches when the recomputed value rounds to the printed
@@ -76,6 +79,15 @@ one; cells whose metric captau does not have yet are listed as missing.
         check=lambda name, _: check_choice("metric", name, metric_names()),
     )
 
+    raters: tuple[Path, ...] = option(
+        [],
+        "folders of captau train, whose raters fill the rows of the papers' own models that fit them (several seeds: "
+        "their mean)",
+        type=list[str],
+        read=lambda names, _: tuple(f for n in names for f in list_rater_folders(n)),
+        takes="[FOLDER]",
+    )
+
     def needed_metrics(self) -> list[Metric]:
         """Return the metrics that rows and columns of the papers' tables name, without those left out."""
         names = set(metric_names()) - set(self.leave_out)
@@ -84,7 +96,7 @@ one; cells whose metric captau does not have yet are listed as missing.
             for tables in self.papers.values()
             for table in tables
             for spec in (
-                *(table.rows.values() if table.kind == "correlation" else ()),
+                *(table.rows.values() if table.kind in ("correlation", "bounds") else ()),
                 *(column.get("metric") for column in table.columns.values()),
             )
         }

@@ -216,15 +216,24 @@ def find_rater_folder(path: str | Path) -> Path:
     Raises:
         InputError: if there is none, or several.
     """
-    folder = expand_home(path)
-    if (folder / CARD_FILE).is_file():
-        return folder
-    raters = sorted(card.parent for card in folder.glob(f"*/{CARD_FILE}"))
+    raters = list_rater_folders(path)
     if len(raters) == 1:
         return raters[0]
-    if raters:
-        names = ", ".join(r.name for r in raters[:5])
-        raise InputError(f"{folder}: several raters lie in it; name one: {names}")
+    names = ", ".join(r.name for r in raters[:5])
+    raise InputError(f"{expand_home(path)}: several raters lie in it; name one: {names}")
+
+
+def list_rater_folders(path: str | Path) -> list[Path]:
+    """Return `path` if it is a rater's folder, else the folders of all raters in it, one a seed.
+
+    Raises:
+        InputError: if there is none.
+    """
+    folder = expand_home(path)
+    if (folder / CARD_FILE).is_file():
+        return [folder]
+    if raters := sorted(card.parent for card in folder.glob(f"*/{CARD_FILE}")):
+        return raters
     if not folder.is_dir():
         raise UnavailableError(f"rater {path}", "is not a folder", "captau train makes one")
     raise InputError(

@@ -24,6 +24,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit
 
 from ...datasets.errors import InputError
 from ...datasets.paths import expand_home
@@ -441,6 +442,46 @@ class ViLBERTScore(FromFiles):
     ) -> float:
         p, r, f = greedy_match(vectors[entries[candidate]], vectors[entries[reference]])
         return {"p": p, "r": r, "f": f}[self.measure]
+
+
+@register("vilbert_alignment")
+@dataclass(frozen=True)
+class ViLBERTAlignment(FromFiles):
+    """The probability that a caption fits its image, by ViLBERT's alignment head (Scott et al. 2023, section 4.2).
+
+    The head is the one of ViLBERT's pretraining, before any fine-tuning. It gives two logits for each image and
+    caption, alignment and non-alignment; the score is the first one's share of their softmax.
+
+    Args:
+        logits: a file of the layout of `embeddings.py` by `item_id`, or by `image_id` and `caption`, whose vectors are
+            the two logits.
+        aligned: which logit is that of alignment, the first as in the authors' code of ViLBERT.
+    """
+
+    logits: str | None = None
+    aligned: Literal["first", "second"] = "first"
+    backend: Literal["captau"] = "captau"
+
+    bounds: ClassVar[tuple[float | None, float | None]] = (0.0, 1.0)
+    #: Reading the file takes longer than the softmax.
+    is_cacheable: ClassVar[bool] = False
+    file_fields: ClassVar[tuple[str, ...]] = ("logits",)
+    endings: ClassVar[Mapping[str, tuple[str, ...]]] = {"logits": ENDINGS}
+
+    def compute(self, rows: Rows) -> Floats:
+        """Probabilities of shape (len(rows),).
+
+        Raises:
+            InputError: where the file is broken, has other than two logits, or none of an item.
+        """
+        file = Embeddings.read(self.file("logits"))
+        if file.dimensions != 2:
+            raise InputError(
+                f"{file.path}: vectors of {file.dimensions} numbers; two logits are expected"
+            )
+        logits = file.of_rows(rows, ("item_id",), _KEY).astype(np.float64)
+        difference = logits[:, 0] - logits[:, 1]
+        return expit(difference if self.aligned == "first" else -difference)
 
 
 def greedy_match(candidate: Vectors, reference: Vectors) -> tuple[float, float, float]:

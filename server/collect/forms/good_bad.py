@@ -17,8 +17,7 @@ from .form import Form, FormError, FormFields, StabilityRule
 from .wording import Dimension, Level, Wording, check_same_levels, load_wording
 
 _RATINGS = {"good": 1.0, "bad": 0.0}
-#: Caption-Quality's words for answers, and its folds by our names of splits.
-_PAPER_ANSWERS = {"good": "YES", "bad": "NO"}
+#: Caption-Quality's folds by our names of splits.
 _FOLDS = {"train": "train", "validation": "dev", "test": "test"}
 
 
@@ -62,42 +61,44 @@ class GoodBadForm(Form):
     def select_answers(self, answers: CountedAnswers, *, for_paper: bool = False) -> CountedAnswers:
         """Leave out pairs that more raters skipped than Caption-Quality allows.
 
-        Of the paper's files, also leave out those with fewer answers than its reader accepts.
+        Of the paper's files, which have no skips, also leave out those with fewer answers than its reader accepts.
         """
         counts = Counter((a.item.id, a.value["answer"] == "skip") for a in answers.answers)
         item_ids = {a.item.id for a in answers.answers}
+        skipped = {item_id for item_id in item_ids if counts[item_id, True] > MOST_SKIPS}
+        left_out = {f"pairs_of_more_than_{MOST_SKIPS}_skips": len(skipped)}
+        rare: set[int] = set()
         if for_paper:
-            reason = f"pairs_of_fewer_than_{FEWEST}_answers"
-            dropped = {item_id for item_id in item_ids if counts[item_id, False] < FEWEST}
-        else:
-            reason = f"pairs_of_more_than_{MOST_SKIPS}_skips"
-            dropped = {item_id for item_id in item_ids if counts[item_id, True] > MOST_SKIPS}
+            rare = {i for i in item_ids - skipped if counts[i, False] < FEWEST}
+            left_out[f"pairs_of_fewer_than_{FEWEST}_answers"] = len(rare)
         return replace(
             answers,
-            answers=tuple(a for a in answers.answers if a.item.id not in dropped),
-            left_out={**answers.left_out, reason: len(dropped)},
+            answers=tuple(a for a in answers.answers if a.item.id not in skipped | rare),
+            left_out={**answers.left_out, **left_out},
         )
 
     def paper_files(self, answers: CountedAnswers) -> dict[str, bytes]:
-        """Return Caption-Quality's three folds, with p̂ and the answers behind it."""
+        """Return Caption-Quality's three folds, in the columns of the released development fold."""
         has_models = all(a.item.system for a in answers.answers)
         folds: dict[str, list[list[str]]] = {fold: [] for fold in _FOLDS.values()}
         for group in answers.by_item():
-            words = [_PAPER_ANSWERS.get(a.value["answer"], "SKIP") for a in group]
-            is_good = [word == "YES" for word in words if word != "SKIP"]
+            is_good = [a.value["answer"] == "good" for a in group if a.value["answer"] in _RATINGS]
             estimate = float(p_hat(np.array([sum(is_good) / len(is_good)]))[0])
             unit, item = group[0].unit, group[0].item
-            folds[_FOLDS.get(item.split, "test")].append(
+            fold = folds[_FOLDS.get(item.split, "test")]
+            fold.append(
                 [
+                    str(len(fold)),
                     unit.image_id,
                     " ".join(item.caption.split()),
+                    f"{len(is_good):.1f}",
+                    f"{sum(is_good):.1f}",
+                    str(estimate),
                     *([str(item.system)] if has_models else []),
-                    ",".join(words),
-                    f"{estimate:g}",
                 ]
             )
-        columns = ["IMAGE_KEY", "CAPTION_PRED", *(["MODEL"] if has_models else [])]
-        columns += ["ANSWERS", "ROUNDED_AVG_USER_RATING"]
+        columns = ["Index", "IMAGE_KEY", "CAPTION_PRED", "COUNT_RATINGS", "COUNT_GOOD_RATINGS"]
+        columns += ["ROUNDED_AVG_USER_RATING", *(["MODEL"] if has_models else [])]
         return {
             f"OID-rated-image-captions.v1.{fold}.tsv": "".join(
                 "\t".join(row) + "\n" for row in [columns, *rows]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -302,6 +303,8 @@ class ThumbForm(Form):
                 "SYS": item.system or "unknown",
                 "hyp": normalise_thumb(item.caption),
                 "seg_id": unit.image_id,
+                "set_id": unit.id,
+                "image": Path(unit.image).name,
                 "P": ratings["precision"],
                 "R": ratings["recall"],
                 "Fl": ratings["fluency"],

@@ -36,6 +36,7 @@ from captau.benchmarks.scoring.score_store import Locations, ScoreStore
 from captau.conf import group
 from captau.datasets.errors import InputError
 from captau.datasets.registry import load
+from captau.metrics.learned.rater import list_rater_folders
 from captau.metrics.registry import metric, metric_names
 from tests.conftest import run_captau, says
 
@@ -140,7 +141,7 @@ def test_every_printed_number_belongs_to_a_table(paper):
     }
     for cell in published.to_dict("records"):
         assert (cell["table"], cell["dataset"], cell["row"], cell["column"]) in known
-        float(cell["published"])
+        float(cell["published"].removeprefix("<"))
     assert {t["kind"] for t in read_config("paper", paper)["tables"]} <= set(TABLE_KINDS)
 
 
@@ -315,6 +316,98 @@ def test_a_maximum_over_references_is_computed_from_each_alone(weights):
         expected = stats.kendalltau(scores, means).statistic
         assert cells[row, "Demo"].value == pytest.approx(expected, abs=1e-3), row
     assert abs(cells["BERTScore", "Demo"].value - cells["Mean", "Demo"].value) > 0.01
+
+
+@pytest.mark.neural
+def test_raters_of_one_s_own_fill_the_rows_of_the_papers_models(tmp_path):
+    """ICR's and QE's rows, the mean over seeds; source: what `captau train` wrote of the same raters, and `bench`'s metric."""
+    pytest.importorskip("torch")
+    quick = ["statistics.interval=none", "rater.epochs=3", "threads=1"]
+    icr, qe = tmp_path / "icr", tmp_path / "qe"
+    words = ["rater=icr", "rater.hidden=[8]", "seeds=[0,1]", *quick, f"output_dir={icr}"]
+    assert run_captau("train", *words) == 0
+    pretraining = ["rater.pretrain=demo", "rater.pretrain_epochs=1"]
+    assert run_captau("train", "rater=qe", *pretraining, *quick, f"output_dir={qe}") == 0
+    folders = tuple(f for folder in (icr, qe) for f in list_rater_folders(folder))
+    assert len(folders) == 3
+    row_raters = {
+        "ICR": {"rater": "icr", "trained_on": ["demo"]},
+        "Elsewhere": {"rater": "icr", "trained_on": ["cocog"]},
+        "Pretrained": {
+            "rater": "qe",
+            "trained_on": ["demo"],
+            "options": {"pretrain": True, "epochs": True},
+        },
+        "Unrated": {"rater": "qe", "trained_on": ["demo"], "options": {"epochs": False}},
+    }
+    of_test = {"split": "test"}
+    changes = {"rows": dict.fromkeys(row_raters, "missing: not here"), "row_raters": row_raters}
+    made = table(
+        kind="correlation",
+        scale=1,
+        protocol={"ratings": "mean"},
+        columns={
+            "rho": {"coefficient": "spearman", "protocol": of_test},
+            "MSE": {"error": "mse", "protocol": of_test, "missing": "no model"},
+        },
+        **changes,
+    )
+    with StepProgress(None) as progress:
+        rebuilder = TableRebuilder(Locations(), (), ScoreStore(None), progress, folders)
+        cells = rebuilder.rebuild("p", made)
+        stages = {"accuracy": {"stage": "pretraining"}}
+        history = rebuilder.rebuild(
+            "p", table(kind="histories", scale=1, columns=stages, **changes)
+        )
+    for folder, row in ((icr, "ICR"), (qe, "Pretrained")):
+        errors = pd.read_csv(folder / "rating_errors.csv").query("split == 'test'")
+        assert cells[row, "rho"].value == pytest.approx(errors["spearman"].mean(), abs=1e-6)
+        assert cells[row, "MSE"].value == pytest.approx(errors["mse"].mean(), rel=1e-4)
+    assert "2 raters of your own" in cells["ICR", "rho"].note
+    for row in ("Elsewhere", "Unrated"):
+        assert cells[row, "rho"].note == "missing: not here"
+    training = pd.read_csv(folders[2] / "training.csv").query("best")
+    expected = training[training["stage"].str.startswith("pretraining")]["validation"].item()
+    assert history["Pretrained", "accuracy"].value == pytest.approx(expected)
+    assert history["Unrated", "accuracy"].note == "missing: not here"
+
+
+def test_a_printed_bound_matches_what_is_below_it():
+    """Kasai et al. 2022, Table 4: all metrics correlate less than 0.1 with fluency."""
+    published = pd.DataFrame(
+        [["Table 1", "demo", row, "A", "<0.1", "", "", ""] for row in ("low", "high")],
+        columns=["table", "dataset", "row", "column", "published", "trained", "source", "note"],
+    )
+    cells = {("low", "A"): TableCell(0.0999), ("high", "A"): TableCell(0.1)}
+    made = table(kind="bounds", rows={"low": "bleu_1", "high": "bleu_4"}, columns={"A": {}})
+    frame = compare("p", made, cells, published)
+    assert frame["match"].tolist() == ["true", "false"]
+    assert frame["delta"].tolist() == ["-0.0001", "+0.0000"]
+
+
+@pytest.mark.parametrize("row", ["VSEPP", "VBAalignment"])
+def test_rows_are_computed_once_their_features_are_there(row, weights):
+    """Scott et al. 2023, Table 4, on files of our own in the weights folder, as `captau reproduce` finds them."""
+    spec = next(
+        t["rows"][row]
+        for t in read_config("paper", "iicr_2023")["tables"]
+        if t["table"] == "Table 4" and t["dataset"] == "flickrg"
+    )
+    items = load("demo").items
+    made = table(kind="correlation", rows={row: spec}, columns={"A": {"coefficient": "tau_c"}})
+
+    def rebuild():
+        with StepProgress(None) as progress:
+            return TableRebuilder(Locations(), (), ScoreStore(None), progress).rebuild("p", made)
+
+    assert "docs/metrics_from_files.md" in rebuild()[row, "A"].note
+    rng = np.random.default_rng(0)
+    ids = items["item_id"].to_numpy(dtype=str)
+    for field in metric(spec).endings:
+        np.savez(
+            weights / f"{spec}_{field}.npz", item_id=ids, embedding=rng.normal(size=(len(ids), 2))
+        )
+    assert abs(rebuild()[row, "A"].value) < 20
 
 
 def test_numbers_that_no_paper_prints_stand_in_no_table():

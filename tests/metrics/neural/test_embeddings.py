@@ -432,3 +432,17 @@ def test_files_that_are_not_given_are_looked_for_in_the_weights_folder(tmp_path,
     assert one.find_unavailability(IMAGE_ITEMS) is None
     assert one.score(IMAGE_ITEMS)[0] == pytest.approx(0.96, abs=1e-7)
     assert one.signature != before
+
+
+def test_alignment_is_the_share_of_its_logit_in_the_softmax(tmp_path):
+    """Worked by hand: e² / (e² + e¹) = 1 / (1 + e⁻¹), and 1 / (1 + e³)."""
+    keys = {"image_id": ["1.jpg", "2.jpg"], "caption": ["a dog", "a cat"]}
+    path = write(tmp_path / "logits.npz", [[2, 1], [-1, 2]], **keys)
+    rows = pd.DataFrame({"item_id": ["a", "b"], "image": [None, None], **keys})
+    expected = [1 / (1 + np.exp(-1)), 1 / (1 + np.exp(3))]
+    assert metric(f"vilbert_alignment(logits='{path}')").score(rows) == pytest.approx(expected)
+    other = metric(f"vilbert_alignment(logits='{path}',aligned=second)").score(rows)
+    assert other == pytest.approx([1 - e for e in expected])
+    path = write(tmp_path / "three.npz", [[2, 1, 0], [-1, 2, 0]], **keys)
+    with says("three.npz: vectors of 3 numbers; two logits are expected"):
+        metric(f"vilbert_alignment(logits='{path}')").score(rows)

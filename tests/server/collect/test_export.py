@@ -118,11 +118,20 @@ def test_a_good_bad_export_imports_as_caption_quality(run_study, tmp_path):
     store, rows = run_study("good_bad", 10, rule)
     folder = write_files(export_files(store, rows, "paper"), tmp_path / "out")
     root = tmp_path / "root"
+    # The columns of the released development fold (Levinboim et al. 2021), whose counts leave skips out.
+    frames = [pd.read_csv(path, sep="\t") for path in folder.glob("*.tsv")]
+    released = ["Index", "IMAGE_KEY", "CAPTION_PRED", "COUNT_RATINGS", "COUNT_GOOD_RATINGS"]
+    released += ["ROUNDED_AVG_USER_RATING", "MODEL"]
+    assert all([*f.columns, "MODEL"][:7] == released for f in frames)
+    table = pd.concat(frames).set_index("CAPTION_PRED")
+    assert table.loc[CAPTIONS[1][1], "COUNT_RATINGS"] == 8
     take(card("caption_quality"), folder, root)
     dataset = load("caption_quality", root)
     captions = dataset.items.set_index("item_id")["caption"]
     assert set(captions) == {c for _, c, _ in CAPTIONS[1:]}
     overall = dataset.ratings[dataset.ratings["dimension"] == "overall"]
+    good = dataset.ratings[dataset.ratings["dimension"] == "good"].groupby("item_id")["value"].sum()
+    assert good.rename(captions).to_dict() == table["COUNT_GOOD_RATINGS"].to_dict()
     for row in overall.to_dict("records"):
         caption = captions[row["item_id"]]
         total = 8 if caption == CAPTIONS[1][1] else 10
