@@ -90,8 +90,8 @@ def load_metric(metric: Metric) -> Metric:
 
 
 def user_code_of(metric: Metric) -> str:
-    """Return the function or class of the user's that a metric runs, as `mine.py:overlap`; empty for other metrics."""
-    return metric.function if isinstance(metric, PythonFunction) else metric.origin
+    """Return the code of the user's that a metric runs, as `mine.py:overlap` or `polos.py`; empty for other metrics."""
+    return metric.code if isinstance(metric, OutsideMetric) and metric.code else metric.origin
 
 
 def tell_apart(metric: Metric, taken_names: Container[str]) -> Metric:
@@ -148,6 +148,11 @@ class OutsideMetric(Metric):
     @property
     def spec(self) -> str:
         return self.name
+
+    @property
+    def code(self) -> str:
+        """The function or file of the user's that it runs; empty where there is none."""
+        return ""
 
 
 @register("file")
@@ -287,6 +292,10 @@ class PythonFunction(OutsideMetric):
     @property
     def label(self) -> str:
         return f"metric python({self.function})"
+
+    @property
+    def code(self) -> str:
+        return self.function
 
     @property
     def needs(self) -> frozenset[str]:  # pyright: ignore[reportIncompatibleVariableOverride]

@@ -1,97 +1,61 @@
 """Metrics as rewards: a function from captions and their images to numbers, for trainers.
 
-`captau.reward` makes one. References are worked on once, so that a call costs what new captions cost.
+`captau.reward` makes one. References that are given when it is made are worked on once, so that a call costs what new captions
+cost; a call may bring the references of its captions instead.
 """
 
 from __future__ import annotations
 
 import dataclasses
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 import numpy as np
 import pandas as pd
 
-from ..datasets.errors import InputError
+from ..datasets.errors import InputError, unknown
 from ..datasets.reading.cells import parse_references
-from .base import Metric
+from .base import Floats, Metric
 from .external import MetricSource
 from .external import metric as make_metric
 from .rows import Rows
 
+#: Whether rewards are in their metric's own range, or from 0 to 1.
+Scale = Literal["own", "unit"]
 
-class Reward:
-    """A metric as a function of captions and images; several threads may call it.
 
-    Args:
-        metric: what scores.
-        references: by image, its references.
-        image_paths: by image, its file.
+class TrainerReward(ABC):
+    """A function of captions, their images and references, in the forms in which trainers call one."""
 
-    Raises:
-        InputError: where the metric needs references or images that are not there, references are no
-            texts, or a caption's score would depend on the other captions of its batch.
-    """
+    __name__: str
 
-    def __init__(
+    @abstractmethod
+    def __call__(
         self,
-        metric: Metric,
-        references: Mapping[Any, Sequence[str]],
-        image_paths: Mapping[Any, str | PathLike[str]],
-    ) -> None:
-        self.metric = metric
-        self.__name__ = metric.spec
-        self._image_paths = {image: str(path) for image, path in image_paths.items()}
-        self._references = {
-            image: _check_references(image, texts) for image, texts in references.items()
-        }
-        for need, images in (("references", self._references), ("images", self._image_paths)):
-            if need in metric.needs and not images:
-                argument = "image_paths" if need == "images" else need
-                raise InputError(
-                    f"metric {metric.spec}: a reward of it needs {argument}={{image: …}}"
-                )
-        self._numbers = {image: number for number, image in enumerate(self._references)}
-        self._score = metric.prepare_references(list(self._references.values()))
-
-    def __call__(self, captions: Sequence[str], images: Sequence[Any]) -> list[float]:
+        captions: Sequence[str],
+        images: Sequence[Any] | None = None,
+        references: Sequence[str | Sequence[str]] | None = None,
+    ) -> list[float]:
         """Score captions.
 
         Args:
             captions: new texts.
-            images: the image of each caption, as `references` or `image_paths` name it; an image may
-                come as often as it has captions.
+            images: the image of each caption, as `references` or `image_paths` of `reward` name it, as text or number; an
+                image may come as often as it has captions.
+            references: the references of each caption, instead of those of its image.
 
         Returns:
-            the score of each caption, in their order and in the metric's own range; negated where less of the
-            metric is better; NaN where it is undefined.
+            The score of each caption, in their order; NaN where it is undefined.
 
         Raises:
-            InputError: where the two differ in number, an image is unknown, or a caption is not a text.
+            InputError: where they differ in number, an image is unknown, or a caption is not a text.
         """
-        if isinstance(captions, str) or len(captions) != len(images):
-            raise InputError(
-                f"reward {self.metric.spec}: {len(captions)} captions and {len(images)} images"
-            )
-        for i, caption in enumerate(captions):
-            if not isinstance(cast(object, caption), str):
-                raise InputError(f"caption {i} is {caption!r}, not a text")
-        if not len(captions):
-            return []
-        try:
-            if self._score is not None:
-                numbers = np.array([self._numbers[image] for image in images])
-                scores = self._score(captions, numbers)
-            else:
-                scores = self.metric.score(self._make_rows(captions, images))
-        except KeyError as error:
-            raise InputError(
-                f"reward {self.metric.spec}: it was not prepared for image {error.args[0]!r}"
-            ) from error
-        return (scores if self.metric.higher_is_better else -scores).tolist()
 
-    def for_trl(self, image_column: str) -> Callable[..., list[float]]:
+    def for_trl(
+        self, image_column: str | None = None, references_column: str | None = None
+    ) -> Callable[..., list[float]]:
         """Return a function that TRL's trainers take among their `reward_funcs`.
 
         They call it with names, `completions` and the columns of their dataset among them; a completion
@@ -99,62 +63,254 @@ class Reward:
 
         Args:
             image_column: the dataset's column that names the image.
+            references_column: the dataset's column of references, if they are not those of `reward`.
+
+        Raises:
+            InputError: where a column is not there, when the function is called.
         """
 
         def score_completions(completions: Sequence[Any], **columns: Any) -> list[float]:
             captions = [c if isinstance(c, str) else c[-1]["content"] for c in completions]
-            return self(captions, columns[image_column])
+            return self(
+                captions,
+                *(
+                    None if name is None else self._take(columns, name, "the trainer's rows have")
+                    for name in (image_column, references_column)
+                ),
+            )
 
         score_completions.__name__ = self.__name__
         return score_completions
 
-    def _make_rows(self, captions: Sequence[str], images: Sequence[Any]) -> Rows:
-        columns: dict[str, list[Any]] = {
-            "caption": list(captions),
-            "image_id": list(map(str, images)),
-        }
-        # A metric that needs no references may use those that there are.
-        if "references" in self.metric.needs or all(i in self._references for i in images):
-            columns["references"] = [self._references[image] for image in images]
-        if "images" in self.metric.needs or all(i in self._image_paths for i in images):
-            columns["image"] = [self._image_paths[image] for image in images]
+    def for_verl(self, image_key: str | None = None) -> Callable[..., Any]:
+        """Return a function with the signature of verl's `compute_score`.
+
+        verl calls it with `data_source, solution_str, ground_truth, extra_info` for one caption, or with lists of them
+        under the plural names. The ground truth is the caption's references, one text or several.
+
+        Args:
+            image_key: the key of `extra_info` that names the image, whose references count then.
+        """
+
+        def compute_score(
+            data_source: Any = None,
+            solution_str: Any = None,
+            ground_truth: Any = None,
+            extra_info: Any = None,
+            **plural: Any,
+        ) -> Any:
+            del data_source
+            is_batch = "solution_strs" in plural
+            captions = plural["solution_strs"] if is_batch else [solution_str]
+            truths = plural.get("ground_truths") if is_batch else [ground_truth]
+            if image_key is None:
+                scores = self(captions, None, truths)
+            else:
+                infos = plural.get("extra_infos") if is_batch else [extra_info]
+                images = [self._take(i or {}, image_key, "extra_info has") for i in infos or ()]
+                scores = self(captions, images)
+            return scores if is_batch else scores[0]
+
+        return compute_score
+
+    def _take(self, columns: Mapping[str, Any], name: str, who: str) -> Any:
+        if name not in columns:
+            raise InputError(
+                f"reward {self.__name__}: {who} no '{name}'; there are {', '.join(columns) or 'none'}"
+            )
+        return columns[name]
+
+
+class Reward(TrainerReward):
+    """A metric as a reward, in the metric's own range and negated where less of the metric is better; threads may share it.
+
+    Args:
+        metric: what scores.
+        references: by image, its references.
+        image_paths: by image, its file.
+        scale: `unit` maps the metric's bounds to 0, the worst, and 1.
+
+    Raises:
+        InputError: where the metric needs references or images that are not there, references are no
+            texts, a caption's score would depend on the other captions of its batch, or a metric without bounds is to be scaled.
+    """
+
+    def __init__(
+        self,
+        metric: Metric,
+        references: Mapping[Any, Sequence[str]],
+        image_paths: Mapping[Any, str | PathLike[str]],
+        scale: Scale = "own",
+    ) -> None:
+        self.metric = metric
+        self.__name__ = metric.spec
+        self._image_paths = {str(image): str(path) for image, path in image_paths.items()}
+        self._references: dict[str, tuple[str, ...]] = {}
+        for image, texts in references.items():
+            checked = _check_references(image, texts)
+            if self._references.setdefault(str(image), checked) != checked:
+                raise InputError(
+                    f"image {image!r}: the same id as a text and a number has other references"
+                )
+        if "images" in metric.needs and not self._image_paths:
+            raise InputError(f"metric {metric.spec}: a reward of it needs image_paths={{image: …}}")
+        counts_batch = metric.depends_on_corpus and metric.parameters.get("df") is None
+        if "references" in metric.needs and not references and counts_batch:
+            raise InputError(
+                f"metric {metric.spec}: a reward of it needs references={{image: …}}, or df=FILE where each call brings its "
+                "references, since scores would otherwise depend on the batch"
+            )
+        self._scale = _make_scale(metric, scale)
+        self._numbers = {image: number for number, image in enumerate(self._references)}
+        self._score = metric.prepare_references(list(self._references.values()))
+
+    def __call__(
+        self,
+        captions: Sequence[str],
+        images: Sequence[Any] | None = None,
+        references: Sequence[str | Sequence[str]] | None = None,
+    ) -> list[float]:
+        subject = f"reward {self.metric.spec}"
+        if isinstance(captions, str) and images is None and references is None:
+            raise InputError(f"{subject}: captions are {captions!r}, not a list of texts")
+        for column, words in ((images, "images"), (references, "sets of references")):
+            if column is not None and (isinstance(captions, str) or len(captions) != len(column)):
+                raise InputError(f"{subject}: {len(captions)} captions and {len(column)} {words}")
+        for i, caption in enumerate(captions):
+            if not isinstance(cast(object, caption), str):
+                raise InputError(f"caption {i} is {caption!r}, not a text")
+        if not len(captions):
+            return []
+        names = None if images is None else [str(image) for image in images]
+        try:
+            if self._score is not None and references is None and names is not None:
+                scores = self._score(captions, np.array([self._numbers[name] for name in names]))
+            else:
+                scores = self.metric.score(self._make_rows(captions, names, references))
+        except KeyError as error:
+            image = next(i for i in images or () if str(i) == error.args[0])
+            raise InputError(f"{subject}: it was not prepared for image {image!r}") from error
+        return self._scale(scores).tolist()
+
+    def _make_rows(
+        self,
+        captions: Sequence[str],
+        images: Sequence[str] | None,
+        references: Sequence[str | Sequence[str]] | None,
+    ) -> Rows:
+        """Make rows of captions, with the references of the call or of their images."""
+        metric = self.metric
+        columns: dict[str, Any] = {"caption": list(captions)}
+        if references is not None:
+            if metric.depends_on_corpus and metric.parameters.get("df") is None:
+                raise InputError(
+                    f"reward {metric.spec}: references of a call need df=FILE, since scores would otherwise depend on the "
+                    "batch"
+                )
+            columns["references"] = [
+                _check_references(i, [texts] if isinstance(texts, str) else texts, "caption")
+                for i, texts in enumerate(references)
+            ]
+        if images is not None:
+            columns["image_id"] = list(images)
+            # A metric that needs no references may use those that there are.
+            is_known = "references" in metric.needs or all(i in self._references for i in images)
+            if references is None and is_known:
+                columns["references"] = [self._references[image] for image in images]
+            if "images" in metric.needs or all(i in self._image_paths for i in images):
+                columns["image"] = [self._image_paths[image] for image in images]
+        elif "references" in metric.needs and references is None:
+            raise InputError(
+                f"reward {metric.spec}: it needs the image or the references of each caption"
+            )
         return Rows(pd.DataFrame(columns))
 
 
+class MixedReward(TrainerReward):
+    """A weighted sum of rewards.
+
+    Args:
+        weights: the weight of each.
+    """
+
+    def __init__(self, weights: Mapping[Reward, float]) -> None:
+        self.weights = weights
+        self.__name__ = "+".join(f"{weight:g}*{part.__name__}" for part, weight in weights.items())
+
+    def __call__(
+        self,
+        captions: Sequence[str],
+        images: Sequence[Any] | None = None,
+        references: Sequence[str | Sequence[str]] | None = None,
+    ) -> list[float]:
+        parts = [
+            weight * np.array(part(captions, images, references))
+            for part, weight in self.weights.items()
+        ]
+        return np.sum(parts, axis=0).tolist()
+
+
 def reward(
-    metric: MetricSource,
+    metric: MetricSource | Mapping[str, float],
     references: Mapping[Any, Sequence[str]] | None = None,
     *,
     df: str | PathLike[str] | None = None,
     image_paths: Mapping[Any, str | PathLike[str]] | None = None,
-) -> Reward:
-    """Make a reward of a metric.
+    scale: Scale = "own",
+) -> Reward | MixedReward:
+    """Make a reward of a metric, or of a mixture of metrics.
 
     Args:
-        metric: a metric, its name with parameters in brackets, or a function (docs/new_metric.md).
-        references: image → its references.
+        metric: a metric, its name with parameters in brackets, a function (docs/new_metric.md), or a mapping of metrics to
+            weights, of which the reward is the weighted sum.
+        references: image → its references. Without them, each call brings the references of its captions.
         df: for CIDEr, a file that `captau score save_df=` wrote. By default each image of `references` is a
             document; a batch is never counted.
         image_paths: image → its file, for metrics that look at images.
+        scale: `own` for the metric's own range; `unit` from 0, the worst, to 1, by the metric's bounds.
 
     Raises:
-        InputError: as in `Reward`, or if `df` is given for a metric without document frequencies.
+        InputError: as in `Reward`, or if `df` is given for metrics without document frequencies, or a mixture is empty.
 
     Example:
         >>> score = reward("cider", {"1": ["a dog runs fast"], "2": ["a cat sleeps"]})
         >>> [round(value, 4) for value in score(["a dog runs", "a dog"], ["1", "2"])]
         [5.7696, 0.0]
     """
-    instance = make_metric(metric)
-    if df is not None:
-        if "df" not in instance.parameters:
-            raise InputError(f"metric {instance.spec}: it has no document frequencies (df)")
-        instance = dataclasses.replace(instance, **{"df": str(df)})
-    return Reward(instance, references or {}, image_paths or {})
+    if scale not in ("own", "unit"):
+        raise unknown("value of scale", str(scale), ["own", "unit"])
+    weights = metric if isinstance(metric, Mapping) else {metric: 1.0}
+    instances = {make_metric(source): float(weight) for source, weight in weights.items()}
+    if not instances:
+        raise InputError("reward: the mixture is empty; name a metric and its weight")
+    if df is not None and not any("df" in instance.parameters for instance in instances):
+        raise InputError(
+            f"metric {next(iter(instances)).spec}: it has no document frequencies (df)"
+        )
+    parts: dict[Reward, float] = {}
+    for instance, weight in instances.items():
+        if df is not None and "df" in instance.parameters:
+            instance = dataclasses.replace(instance, **{"df": str(df)})
+        parts[Reward(instance, references or {}, image_paths or {}, scale)] = weight
+    return MixedReward(parts) if isinstance(metric, Mapping) else next(iter(parts))
 
 
-def _check_references(image: Any, texts: Sequence[str]) -> tuple[str, ...]:
-    where = f"image {image!r}"
+def _make_scale(metric: Metric, scale: Scale) -> Callable[[Floats], Floats]:
+    """Return the function from a metric's scores to rewards."""
+    sign = 1.0 if metric.higher_is_better else -1.0
+    if scale == "own":
+        return lambda scores: scores if metric.higher_is_better else -scores
+    low, high = metric.bounds
+    if low is None or high is None:
+        raise InputError(
+            f"metric {metric.spec}: scale=unit needs bounds, and it has none; leave out scale="
+        )
+    worst = low if metric.higher_is_better else high
+    return lambda scores: sign * (scores - worst) / (high - low)
+
+
+def _check_references(image: Any, texts: Sequence[str], subject: str = "image") -> tuple[str, ...]:
+    where = f"{subject} {image!r}"
     references = parse_references(texts, where)
     if not references:
         raise InputError(f"{where} has no references; give at least one")

@@ -359,9 +359,7 @@ class Cider(SegmentedMetric):
         begins = np.cumsum(sizes) - sizes
         row = np.repeat(np.arange(len(sets)), sizes)
         reference = corpus.members[members]
-        penalty = np.ones(len(row))
-        if self.variant == "d":
-            penalty = self._length_penalty(corpus, candidates[row], reference)
+        penalty = self.compute_penalties(corpus, candidates[row], reference)
         total = np.zeros(len(sets))
         for n in range(1, ORDERS + 1):
             matches = corpus.matches(chunk, n)
@@ -374,7 +372,7 @@ class Cider(SegmentedMetric):
             reference_values = matches.member_count[position] * weights[entry]
             # The pair of a row and one of its references.
             pair = (begins - corpus.set_starts[sets])[matches.row[entry]] + matches.member[position]
-            if self.variant == "d":
+            if self.variant != "plain":
                 candidate_values = np.minimum(candidate_values, reference_values)
             value = sum_by_place(pair, candidate_values * reference_values, len(row))
             texts = np.searchsorted(matches.texts, [candidates[row], reference])
@@ -383,8 +381,10 @@ class Cider(SegmentedMetric):
             total += sum_by_place(row, value * penalty, len(sets))
         return total / ORDERS / sizes * 10.0
 
-    def _length_penalty(self, corpus: Corpus, candidates: Ints, references: Ints) -> Floats:
-        """Compute the Gaussian of the difference in length of some pairs."""
+    def compute_penalties(self, corpus: Corpus, candidates: Ints, references: Ints) -> Floats:
+        """Compute the factor of some pairs of texts: for `d` the Gaussian of the difference in length."""
+        if self.variant == "plain":
+            return np.ones(len(candidates))
         bigrams = np.maximum(corpus.lengths - 1, 0)
         differences, inverse = np.unique(
             bigrams[candidates] - bigrams[references], return_inverse=True

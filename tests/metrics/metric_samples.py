@@ -21,13 +21,14 @@ REQUIRED = {
     "mllm_judge": "(model=m,temperature=1)",
     "python": "(math:sqrt)",
     "rater": "(path=PATH)",
+    "script": "(path=PATH,name=Mine)",
 }
 #: Text metrics but SPICE, which would start a Java for every example.
 TEXT_METRICS = [
     n
     for n in metric_names()
     if type(metric(n + REQUIRED.get(n, ""))).__module__.count(".text.")
-    and not n.startswith("spice")
+    and not n.startswith(("spice", "spider"))
 ]
 POOL = [
     "",

@@ -178,3 +178,94 @@ def test_labels_are_found_by_the_rewards_images(tmp_path):
     labels.write_text('{"1": ["dog"], "2": ["pizza"]}')
     score = captau.reward(f"chair_i(labels={labels})", references={1: ["a dog"], 2: ["a dog"]})
     assert score(["a dog and a pizza"] * 2, [1, 2]) == [-0.5, 0.0]
+
+
+def test_ids_may_be_texts_or_numbers():
+    """TRL's rows hold numbers where a JSON file's keys are texts, and the other way round."""
+    score = captau.reward("cider", {"1": ["a dog runs"], 2: ["a cat sleeps"]})
+    assert score(["a dog runs", "a cat"], [1, "2"]) == score(["a dog runs", "a cat"], ["1", 2])
+    with says("image '2': the same id as a text and a number has other references"):
+        captau.reward("cider", {2: ["a cat"], "2": ["a dog"]})
+
+
+def test_a_call_may_bring_the_references(tmp_path):
+    score = captau.reward("rouge_l")
+    references = [REFERENCES["park"], "a cat sleeps"]
+    found = score(CAPTIONS[:2], references=references)
+    rows = [{"caption": c, "references": r} for c, r in zip(CAPTIONS, references, strict=False)]
+    assert found == metric("rouge_l").score(rows).tolist()
+    document_frequencies(tuple(r) for r in REFERENCES.values()).write(tmp_path / "df.json")
+    alone = captau.reward("cider", df=tmp_path / "df.json")
+    prepared = captau.reward("cider", REFERENCES)
+    of_images = [REFERENCES[image] for image in IMAGES]
+    assert alone(CAPTIONS, references=of_images) == prepared(CAPTIONS, IMAGES)
+
+
+def test_a_call_without_what_the_metric_needs_says_so():
+    with says("reward rouge_l: it needs the image or the references of each caption"):
+        captau.reward("rouge_l")(["a dog"])
+    with says("reward cider: references of a call need df=FILE"):
+        captau.reward("cider", REFERENCES)(["a dog"], references=[["a dog"]])
+    with says("reward rouge_l: 1 captions and 2 sets of references"):
+        captau.reward("rouge_l")(["a dog"], references=["a", "b"])
+    with says("caption 0 has no references"):
+        captau.reward("rouge_l")(["a dog"], references=[[]])
+    with says("reward rouge_l: captions are 'a dog', not a list of texts"):
+        captau.reward("rouge_l")("a dog")
+
+
+def test_a_mixture_is_the_weighted_sum():
+    score = captau.reward({"cider": 0.7, "rouge_l": 0.3}, REFERENCES)
+    cider, rouge = (
+        captau.reward(name, REFERENCES)(CAPTIONS, IMAGES) for name in ("cider", "rouge_l")
+    )
+    assert score.__name__ == "0.7*cider+0.3*rouge_l"
+    assert score(CAPTIONS, IMAGES) == pytest.approx(
+        [0.7 * c + 0.3 * r for c, r in zip(cider, rouge, strict=True)]
+    )
+    assert score([], []) == []
+    with says("the mixture is empty"):
+        captau.reward({}, REFERENCES)
+
+
+def test_the_unit_scale_by_hand():
+    """CIDEr goes to 10, so that it is divided by that; of CHAIR less is better, so that 0 becomes 1."""
+    own = captau.reward("cider", REFERENCES)(CAPTIONS, IMAGES)
+    unit = captau.reward("cider", REFERENCES, scale="unit")(CAPTIONS, IMAGES)
+    assert unit == pytest.approx([value / 10 for value in own])
+    chair = captau.reward("chair_i", {"1": ["a dog on a couch"]}, scale="unit")
+    assert chair(["a dog on a couch", "a dog and a pizza"], ["1", "1"]) == [1.0, 0.5]
+    with says("scale=unit needs bounds, and it has none"):
+        captau.reward(lambda caption: len(caption), scale="unit")
+    with says("unknown value of scale 'half'"):
+        captau.reward("cider", REFERENCES, scale="half")  # pyright: ignore[reportArgumentType]
+
+
+def test_a_trl_reward_takes_references_from_the_row_and_names_a_missing_column():
+    trl = captau.reward("rouge_l").for_trl(references_column="references")
+    columns = {"prompts": ["?"], "references": [["a dog runs"]]}
+    assert trl(completions=["a dog runs"], **columns) == [1.0]
+    with says("reward rouge_l: the trainer's rows have no 'references'; there are prompts"):
+        trl(completions=["a dog runs"], prompts=["?"])
+
+
+def test_a_verl_reward_takes_one_caption_or_a_batch():
+    rouge = captau.reward("rouge_l").for_verl()
+    one = rouge(
+        data_source="x", solution_str="a dog runs", ground_truth="a dog runs", extra_info={}
+    )
+    assert one == 1.0
+    batch = {
+        "data_sources": ["x"] * 2,
+        "solution_strs": ["a dog runs", "a cat"],
+        "extra_infos": [{}] * 2,
+    }
+    assert rouge(**batch, ground_truths=[["a dog runs", "x"], ["a dog"]])[0] == 1.0
+    cider = captau.reward("cider", REFERENCES)
+    by_image = cider.for_verl(image_key="image")
+    expected = cider(["a dog runs", "a cat"], ["park", 7])
+    infos = [{"image": "park"}, {"image": 7}]
+    assert by_image(**batch | {"extra_infos": infos}, ground_truths=["", ""]) == expected
+    assert by_image("x", "a cat", "", {"image": 7}) == pytest.approx(expected[1])
+    with says("reward cider: extra_info has no 'image'; there are split"):
+        by_image("x", "a cat", "", {"split": "train"})
