@@ -1,39 +1,35 @@
-"""captau's own rater: a weighted mean of similarities, made to be used on captions of other kinds.
+"""captau's own rater: a formula of similarities and of what fools them, for captions of kinds that nobody has rated.
 
-A caption is compared with its references twice: by a frozen sentence encoder's embeddings as they are, and
-along the axes of `SameImage`, on which mere wording counts less. Each time there are three similarities
-(`MEASURES`), the first of which is the plain cosine. Their weights are not negative and add up to 1; they are
-learned from which of two captions of an image people prefer, in all datasets alike
-(`combination.learn_weights`). So a score cannot fall far below the cosine's, and nothing of a dataset's
-scale, strictness or vocabulary enters it.
+    cosine to the references' centroid + ½ the same along the axes of `SameImage` + recall of the references' tokens
+    - ½ nearness to other images - ¼ agreement of the references - repeated words - excess of words
 
-No caption scores more than the best of its references does, and a copy of any reference scores as much as
-that: so a copy is never beaten. docs/captau_rater.md has the figures. `captau train rater=captau` makes it.
+Nothing in it is learned from ratings. The axes, on which mere wording counts less, and the other images are those of
+the references that it was made with; the weights are round numbers, chosen once (docs/captau_rater.md). A caption that
+is near many images says little of this one, and where references agree, any caption of the image is near them. The last
+two terms answer captions that say everything: all references in a row, or a list of their words.
+`captau train rater=captau` makes it.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
-from typing import Any, ClassVar, cast
+from typing import ClassVar, cast
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 from scipy import linalg
 
-from ...datasets.caption_texts import comparison_form
 from ...datasets.errors import InputError
-from ..base import Floats, Metric
+from ..base import Floats
 from ..neural.models import resolve
 from ..neural.store import Array
 from ..progress import progress_counter
-from ..registry import metric as make_metric
 from ..rows import Rows
-from .combination import ScoredExamples, learn_weights
 from .common.encoder_recipe import EncoderRecipe, TextStates, normalise, weigh_tokens
 from .common.recipe import (
     Examples,
@@ -50,6 +46,28 @@ from .rater import Calibration
 SPHERICAL_SHARE = 0.7
 #: The least variance between images, as a share of the wording's.
 MIN_VARIANCE = 1e-6
+#: The most images that are kept, 768 bytes each, and how many of them, the nearest, count.
+MAX_IMAGES, N_NEAREST = 10_000, 10
+#: Two sets of references whose centroids are as near as this are one image's.
+_SAME_COSINE = 0.999
+
+#: The terms of the formula with their weights.
+TERMS = {
+    "centroid": 1.0,
+    "same_image_centroid": 0.5,
+    "recall": 1.0,
+    "other_images": -0.5,
+    "agreement": -0.25,
+    "repetition": -1.0,
+    "excess": -1.5,
+}
+#: What is added to the sum, and by what it is then divided, so that scores lie in 0 to 1.
+ORIGIN, RANGE = 0.5, 2.75
+#: Words from so many letters on are counted as repeated; so large a share of them may be.
+REPEATED_LETTERS, FREE_REPETITION = 4, 0.1
+#: How many times as long as the longest reference a caption may be.
+FREE_LENGTH = 1.75
+_WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
 
 Halves = NDArray[np.float16]
 
@@ -62,36 +80,72 @@ class SameImage:
     1, so that a cosine along them counts what is seen more than how it is said.
 
     Attributes:
-        sentence_mean, token_mean: of the references' embeddings and of their tokens, shape (width,).
-        axes: as columns, shape (width, width). All are float16, as the file has them.
+        mean: of the references' embeddings, shape (width,).
+        axes: as columns, shape (width, width).
+        images: the references' centroids along the axes, of length 1, shape (n_images, width).
+        agreement: of the references of an image, on average, shape (1,). All are float16, as the file has them.
     """
 
-    sentence_mean: Halves
-    token_mean: Halves
+    mean: Halves
     axes: Halves
+    images: Halves
+    agreement: Halves
 
     @classmethod
     def learn(cls, texts: TextStates, images: Sequence[Sequence[int]]) -> SameImage:
         """Learn from the references of each image, given by their numbers among the texts."""
-        numbers = sorted({number for image in images for number in image})
-        tokens = np.concatenate([normalise(states[:, -1]) for states in texts.states(numbers)])
         sentences = texts.sentences[:, -1].astype(np.float64)
-        mean, axes, variances = analyse_discriminants(
-            [sentences[list(image)] for image in images], SPHERICAL_SHARE
-        )
+        by_image = [sentences[list(image)] for image in images]
+        mean, axes, variances = analyse_discriminants(by_image, SPHERICAL_SHARE)
         axes = axes * np.sqrt(variances / (1 + variances))
         axes /= np.abs(axes).max()  # float16 has no room above 65,504, and cosines have no scale
-        arrays = (mean, tokens.mean(0, dtype=np.float64), axes)
+        agreements = [measure_agreement(texts) for texts in by_image if len(texts) > 1]
+        centroids = np.stack([references.mean(0) for references in by_image[:MAX_IMAGES]])
+        arrays = (
+            mean,
+            axes,
+            normalise((centroids - mean) @ axes),
+            np.array([np.mean(agreements or [0.0])]),
+        )
         return cls(*(np.ascontiguousarray(array, dtype=np.float16) for array in arrays))
 
-    def project(self, sentences: Floats, tokens: Floats) -> tuple[Floats, Floats]:
-        """Return embeddings and tokens, shape (n, width) each, along the axes, of length 1 each."""
-        axes = self.axes.astype(np.float32)
-        pairs = ((sentences, self.sentence_mean), (tokens, self.token_mean))
-        first, second = (
-            normalise((vectors - mean.astype(np.float32)) @ axes) for vectors, mean in pairs
-        )
-        return first, second
+    def project(self, sentences: Array) -> Array:
+        """Return embeddings, shape (n, width), along the axes, of length 1 each."""
+        return normalise((sentences - self.mean.astype(np.float32)) @ self.axes.astype(np.float32))
+
+    def nearness(self, projected: Array, centroids: Array) -> Array:
+        """Return the mean cosine of captions to the nearest other images, shape (n,).
+
+        Args:
+            projected: the captions along the axes, shape (n, width).
+            centroids: their references' centroids along the axes, by which an image knows itself, shape (n, width).
+        """
+        images = self.images.astype(np.float32).T
+        cosines = projected @ images
+        cosines[centroids @ images > _SAME_COSINE] = -1.0
+        n_nearest = min(N_NEAREST, cosines.shape[1])
+        return np.sort(np.partition(cosines, -n_nearest)[:, -n_nearest:]).mean(1)
+
+
+def measure_agreement(references: Floats | Array) -> float:
+    """Return the mean cosine of references, shape (n, width), to the centroid of the others; NaN for one alone."""
+    if len(references) < 2:
+        return float("nan")
+    others = normalise(references.sum(0) - references)
+    return float((others * references).sum(1).mean())
+
+
+def measure_repetition(caption: str) -> float:
+    """Return which share of a caption's longer words were said before, beyond what is usual."""
+    words = [w for w in _WORD.findall(caption.lower()) if len(w) >= REPEATED_LETTERS]
+    return max(0.0, 1 - len(set(words)) / len(words) - FREE_REPETITION) if words else 0.0
+
+
+def measure_excess(caption: str, references: Sequence[str]) -> float:
+    """Return the logarithm of how many times too long a caption is; 0 where it is not."""
+    longest = max(len(_WORD.findall(text)) for text in references)
+    n_words = len(_WORD.findall(caption))
+    return float(np.log(max(n_words / (FREE_LENGTH * max(longest, 1)), 1.0)))
 
 
 def analyse_discriminants(
@@ -126,250 +180,120 @@ def analyse_discriminants(
 
 
 WEIGHTS_FILE = "captau.safetensors"
-#: The cosine to the nearest reference, that to the references' centroid, and the recall of the references'
-#: tokens (as BERTScore matches them), averaged over the references.
-MEASURES = ("cosine", "centroid", "recall")
-SIMILARITIES = (*MEASURES, *(f"same_image_{name}" for name in MEASURES))
 
 
 @register_recipe("captau")
 @dataclass(frozen=True)
 class Captau(EncoderRecipe):
-    """Σ w_k m_k with w ≥ 0 and Σ w_k = 1, stretched so that the lowest of the training captions scores 0.
+    """Σ w_k t_k over the `TERMS`, shifted and scaled into 0 to 1.
 
     Args:
         model: the sentence encoder: a folder, or a name as `sentence_cosine` takes it.
-        metrics: further metrics to be weighted with the similarities, such as `refclipscore` where there are
-            images; each is divided by its upper bound, which it must have.
-        strengths: the candidates for λ, which holds the weights together; see `learn_weights`.
     """
 
-    metrics: tuple[str, ...] = ()
-    strengths: tuple[float, ...] = (0.003, 0.01, 0.03, 0.1, 1.0)
-
-    file_format: ClassVar[str] = "3"
-
-    def __post_init__(self) -> None:
-        self.check_range("strengths", low=0)
-
-    @property
-    def needs(self) -> frozenset[str]:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """References, and the needs of the further metrics."""
-        return frozenset({"references"}).union(*(m.needs for m in self.make_metrics()))
+    file_format: ClassVar[str] = "4"
+    needs: ClassVar[frozenset[str]] = frozenset({"references"})
 
     @property
     def signature(self) -> str:
-        """The encoder's weights, the further metrics, and versions of libraries."""
-        return self._sign(*(metric.signature for metric in self.make_metrics()))
-
-    def make_metrics(self) -> list[Metric]:
-        """Make the further metrics; raise `InputError` if one cannot be weighted."""
-        metrics = [make_metric(spec) for spec in self.metrics]
-        for metric in metrics:
-            low, high = metric.bounds
-            if low is None or high is None or metric.depends_on_corpus:
-                raise InputError(
-                    f"rater.metrics: {metric.spec} has no bounds, or depends on the other rows; "
-                    f"name metrics such as refclipscore, or none"
-                )
-        return metrics
+        """The encoder's weights, and versions of libraries."""
+        return self._sign()
 
     def select_layers(self, n_layers: int) -> tuple[int, ...]:
         """Return the last layer alone."""
         return (n_layers,)
 
-    def compute_inputs(self, rows: Rows, texts: TextStates, same_image: SameImage) -> Floats:
-        """Compute the similarities and the further metrics, each at most 1, shape (n, n_inputs)."""
-        columns = [compute_similarities(texts, same_image)]
-        for metric in self.make_metrics():
-            scores = metric.score(rows) / float(metric.bounds[1] or 1)
-            if np.isnan(scores).any():
-                label = rows.label(int(np.flatnonzero(np.isnan(scores))[0]))
-                raise InputError(
-                    f"{label}: {metric.spec} is undefined; leave it out of rater.metrics"
-                )
-            columns.append(scores[:, None])
-        return np.hstack(columns)
-
     def fit(self, train: Examples, validation: Examples, session: TrainingSession) -> RaterModel:
-        """Learn the axes from references, then the weights from preferences within images.
-
-        Raises:
-            InputError: if there are no references, or no caption is preferred to another of its image.
-        """
+        """Learn the axes and the other images from references; ratings serve the calibration alone."""
         examples = Examples.join([train, validation])
         texts = self.encode_texts(examples.rows, session.device)
         image_ids = examples.rows.frame["image_id"].to_numpy(dtype=np.str_)
         first_rows = np.unique(image_ids, return_index=True)[1]
         same_image = SameImage.learn(texts, [texts.references[row] for row in first_rows])
-        inputs = self.compute_inputs(examples.rows, texts, same_image)
-        weights, strength = learn_weights(
-            ScoredExamples(train, inputs[: len(train)]),
-            ScoredExamples(validation, inputs[len(train) :]),
-            self.strengths,
-            session,
-        )
-        weights /= weights.sum()
-        origin = float((inputs @ weights).min())
-        model = CaptauModel(self, same_image, weights, min(origin, 0.99), strength, session.device)
-        scores = model.predict(examples.rows)
-        model.calibration = Calibration.fit(examples, scores)
+        model = CaptauModel(self, same_image, session.device)
+        model.calibration = Calibration.fit(examples, model.predict(examples.rows))
         return model
 
     def load(self, folder: Path) -> RaterModel:
         path = folder / WEIGHTS_FILE
-        tensors, card = self.load_file(path, "inputs", "weights", "origin", "strength")
-        if json.loads(card["inputs"]) != self.input_names:
-            raise InputError(
-                f"{path}: these are the weights of other inputs; train the rater again"
-            )
+        tensors, card = self.load_file(path, "terms")
+        if json.loads(card["terms"]) != TERMS:
+            raise InputError(f"{path}: a rater with other weights; train it again")
         same_image = make_arrays(SameImage, path, tensors)
-        weights = np.array(json.loads(card["weights"]))
-        origin, strength = float(card["origin"]), float(card["strength"])
-        calibration = Calibration.read(folder)
-        return CaptauModel(
-            self, same_image, weights, origin, strength, resolve("auto"), calibration
-        )
-
-    @property
-    def input_names(self) -> list[str]:
-        """The names of what is weighted."""
-        return [*SIMILARITIES, *self.metrics]
+        return CaptauModel(self, same_image, resolve("auto"), Calibration.read(folder))
 
 
 class CaptauModel(RaterModel):
-    """The axes and the weights.
-
-    Args:
-        weights: of the inputs, not negative, with the sum 1, shape (n_inputs,).
-        origin: the weighted mean that scores 0, below 1.
-        strength: the λ that the weights were learned with.
-        calibration: of the scores, once they are calibrated.
-    """
+    """The axes and the other images; `calibration` is of the scores, once they are calibrated."""
 
     def __init__(
         self,
         recipe: Captau,
         same_image: SameImage,
-        weights: Floats,
-        origin: float,
-        strength: float,
         device: str,
         calibration: Calibration | None = None,
     ) -> None:
         self.recipe = recipe
         self.same_image = same_image
-        self.weights = weights
-        self.origin = origin
-        self.strength = strength
         self.device = device
         self.calibration = calibration
 
     def predict(self, rows: Rows) -> Floats:
-        """Return scores from 0 to 1, shape (n,).
-
-        Each reference of a row is scored as if it were its candidate. The greatest of these scores is the
-        score of every copy of a reference, and the limit of every other candidate's.
-        """
+        """Return scores from 0 to 1, shape (n,); an empty caption has 0."""
         if not len(rows):
             return np.empty(0)
-        frame = rows.frame.copy(deep=False)
-        frame["references"] = rows.references
-        # Candidates of an image share its references, which are scored once.
-        places: dict[tuple[Any, ...], int] = {}
-        image = frame["image"] if "image" in frame.columns else [None] * len(frame)
-        keys = [
-            (str(path), *sorted(references))
-            for path, references in zip(image, rows.references, strict=True)
-        ]
-        group = np.array([places.setdefault(key, len(places)) for key in keys])
-        first_rows = np.unique(group, return_index=True)[1]
-        of_references = frame.iloc[first_rows].reset_index(drop=True)
-        of_references["caption"] = [sorted(set(rows.references[i])) for i in first_rows]
-        of_references["group"] = of_references.index
-        of_references = of_references.explode("caption", ignore_index=True)
-        joined = Rows(
-            pd.concat([frame, of_references], ignore_index=True), allows_gaps=rows.allows_gaps
-        )
-        texts = self.recipe.encode_texts(joined, self.device)
-        means = self.recipe.compute_inputs(joined, texts, self.same_image) @ self.weights
-        means, reference_means = means[: len(rows)], means[len(rows) :]
-        best = np.full(len(first_rows), -np.inf)
-        np.maximum.at(best, of_references["group"].to_numpy(), reference_means)
-        limits = best[group]
-        is_copy = np.array(
-            [
-                comparison_form(caption) in set(map(comparison_form, references))
-                for caption, references in zip(rows.captions, rows.references, strict=True)
-            ]
-        )
-        means = np.where(is_copy, limits, np.minimum(means, limits))
-        return np.clip((means - self.origin) / (1 - self.origin), 0.0, 1.0)
+        texts = self.recipe.encode_texts(rows, self.device)
+        terms = compute_terms(texts, rows, self.same_image)
+        scores = np.clip((terms @ np.array([*TERMS.values()]) + ORIGIN) / RANGE, 0.0, 1.0)
+        return np.where([bool(caption.strip()) for caption in rows.captions], scores, 0.0)
 
     def save(self, folder: Path) -> None:
-        card = self.recipe.file_card | {
-            "inputs": json.dumps(self.recipe.input_names),
-            "weights": json.dumps(self.weights.tolist()),
-            "origin": repr(self.origin),
-            "strength": repr(self.strength),
-        }
+        card = self.recipe.file_card | {"terms": json.dumps(TERMS)}
         save_tensors(folder / WEIGHTS_FILE, arrays_to_tensors(self.same_image), card)
         if self.calibration is not None:
             self.calibration.write(folder)
 
 
-def compute_similarities(texts: TextStates, same_image: SameImage) -> Floats:
-    """Compare each row's candidate with its references; columns `SIMILARITIES`, shape (n_rows, 6)."""
-    similarities = np.empty((len(texts.candidates), len(SIMILARITIES)))
+def compute_terms(texts: TextStates, rows: Rows, same_image: SameImage) -> Floats:
+    """Compute the `TERMS` of each row, shape (n_rows, 7)."""
+    terms = np.empty((len(rows), len(TERMS)))
+    sentences = texts.sentences[:, -1]
     # Rows with the same references stand together, so that these are read once.
-    order = sorted(range(len(similarities)), key=texts.references.__getitem__)
+    order = sorted(range(len(rows)), key=texts.references.__getitem__)
+    typical = float(same_image.agreement[0])
     with progress_counter("similarities, rows", len(order)) as advance:
-        for own_references, rows in groupby(order, key=texts.references.__getitem__):
-            references = _project_texts(texts, own_references, same_image)
-            for row in rows:
-                candidates = _project_texts(texts, [texts.candidates[row]], same_image)
-                pairs = zip(candidates, references, strict=True)
-                similarities[row] = [value for pair in pairs for value in _compare(*pair)]
-                advance(1)
-    return similarities
+        for own_references, group in groupby(order, key=texts.references.__getitem__):
+            index = list(group)
+            references = sentences[own_references]
+            centroid = references.mean(0)
+            agreement = measure_agreement(references)
+            candidates = [texts.candidates[row] for row in index]
+            along = same_image.project(np.vstack([sentences[candidates], centroid]))
+            own = np.broadcast_to(along[-1], (len(index), along.shape[1]))
+            terms[index, 0] = sentences[candidates] @ normalise(centroid)
+            terms[index, 1] = along[:-1] @ along[-1]
+            terms[index, 2] = compute_recalls(texts, candidates, own_references)
+            terms[index, 3] = same_image.nearness(along[:-1], own)
+            terms[index, 4] = typical if np.isnan(agreement) else agreement
+            for row in index:
+                caption = rows.captions[row]
+                terms[row, 5] = measure_repetition(caption)
+                terms[row, 6] = measure_excess(caption, rows.references[row])
+            advance(len(index))
+    return terms
 
 
-@dataclass(frozen=True)
-class _Texts:
-    """Texts' embeddings, shape (n, width), and their tokens one after the other, all of length 1.
-
-    Attributes:
-        starts: the index of each text's first token, shape (n,).
-        weights: of the tokens.
-    """
-
-    sentences: Array
-    tokens: Array
-    starts: Array
-    weights: Floats
-
-
-def _project_texts(
-    texts: TextStates, numbers: Sequence[int], same_image: SameImage
-) -> list[_Texts]:
-    """Return some texts as the encoder has them, and along the axes of `same_image`."""
-    states = [state[:, -1] for state in texts.states(numbers)]
+def compute_recalls(
+    texts: TextStates, candidates: Sequence[int], references: Sequence[int]
+) -> list[float]:
+    """Compute BERTScore's recall of the references' tokens, averaged over them, for each of some candidates."""
+    states = [state[:, -1] for state in texts.states(references)]
     lengths = [len(state) for state in states]
     starts = np.cumsum([0, *lengths[:-1]])
     weights = np.concatenate([weigh_tokens(length) for length in lengths])
-    sentences = normalise(np.stack([state.mean(0) for state in states]))
+    weights /= np.repeat(np.add.reduceat(weights, starts), lengths) * len(references)
     tokens = normalise(np.concatenate(states))
-    projected = same_image.project(sentences, tokens)
-    return [_Texts(*pair, starts, weights) for pair in ((sentences, tokens), projected)]
-
-
-def _compare(candidate: _Texts, references: _Texts) -> tuple[float, float, float]:
-    """Return the `MEASURES` of a candidate, at most 1 each."""
-    cosines = references.sentences @ candidate.sentences[0]
-    centroid = normalise(references.sentences.mean(0)) @ candidate.sentences[0]
-    best = (references.tokens @ candidate.tokens.T).max(1) * references.weights
-    recalls = np.add.reduceat(best, references.starts) / np.add.reduceat(
-        references.weights, references.starts
-    )
-    measures = (float(cosines.max()), float(centroid), float(recalls.mean()))
-    return tuple(min(value, 1.0) for value in measures)  # pyright: ignore[reportReturnType]
+    return [
+        float((tokens @ normalise(state[:, -1]).T).max(1) @ weights)
+        for state in texts.states(candidates)
+    ]

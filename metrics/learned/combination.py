@@ -4,8 +4,7 @@ Such weights are meant for judgements of another kind than those that they were 
 strict raters are nor which scale they use: only preferences within an image count, every dataset counts the same, and how
 far the weights may differ is chosen by leaving out one dataset after another (`learn_weights`).
 
-`captau train rater=combination` makes it, of any metrics; docs/transfer.md compares one with captau's own
-rater (`captau_rater.py`), whose weights are learned alike.
+`captau train rater=combination` makes it, of any metrics.
 """
 
 from __future__ import annotations
