@@ -12,6 +12,7 @@ from ...datasets.schema import CaptionSet
 from ...metrics.external import MetricSource
 from ..evaluation.probes.noticed import (
     PROBE_COLUMNS,
+    example_table,
     find_noticed,
     measure_probes,
     probe_tables,
@@ -144,6 +145,7 @@ def run(config: ProbeOptions) -> Results:
     )
     tables = probe_tables(rows, metrics, source, config.statistics.level)
     tables[-1] = add_unavailable_rows(tables[-1], metrics, scorer.remarks, missing)
+    tables.append(example_table(probes.pairs, noticed, metrics))
     unavailable = [
         {"metric": m.spec, "fault": fault, "n_pairs": 0, "note": missing_note(reason)}
         for m, reason in missing.items()

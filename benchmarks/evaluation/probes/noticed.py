@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from ....metrics.base import Metric
-from ...runs.tables import ResultTable, format_number
+from ...runs.tables import MISSING, ResultTable, format_number
 from ...scoring.catalog import metric_style
 from ...statistics.bootstrap import (
     StatisticsOptions,
@@ -206,6 +206,27 @@ def probe_tables(
     ]
     tables[-1] = replace(tables[-1], notes=notes, verdict=weakest_sentences(rows, labels))
     return tables
+
+
+def example_table(
+    pairs: pd.DataFrame, noticed: pd.DataFrame, metrics: Sequence[Metric]
+) -> ResultTable:
+    """Return an example of each fault, both captions side by side: the pair that most metrics miss.
+
+    Args:
+        pairs: columns `fault, caption, faulty_caption`.
+        noticed: what `find_noticed` returned of them.
+        metrics: those of its columns.
+    """
+    rows: list[tuple[str, list[str]]] = []
+    for fault, part in pairs.groupby("fault", sort=False):
+        example = noticed.loc[part.index].mean(axis=1).fillna(1.0).idxmin()
+        missed = [metric_style(m).label for m in metrics if noticed.at[example, m.spec] == 0.0]
+        texts = [str(pairs.at[example, name]).strip() for name in ("caption", "faulty_caption")]
+        rows.append((str(fault), [*texts, ", ".join(missed) or MISSING]))
+    columns = ["caption", "with the fault", "scored higher by"]
+    title = "an example of each fault, which most metrics miss"
+    return ResultTable(title, "fault", columns, rows, numeric=False, is_detail=True)
 
 
 def is_weak(row: Mapping[str, Any]) -> bool:

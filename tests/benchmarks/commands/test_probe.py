@@ -54,6 +54,9 @@ def test_the_files_of_the_contract(run: Path) -> None:
         "| metric | object | attribute | number | gender | roles | negation | addition |" in table
     )
     assert "in which the changed caption scores lower; ties count ½" in table
+    assert "| fault | caption | with the fault | scored higher by |" in table
+    joined = next(line for line in table.splitlines() if line.startswith("| joined |"))
+    assert joined.endswith("| BLEU-1 |") or joined.endswith("| BLEU-1, CIDEr |")
 
 
 def test_shares_counted_anew_from_the_pairs(run: Path) -> None:
