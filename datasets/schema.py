@@ -126,7 +126,7 @@ class Card:
     what the image does not show. `labels` has the names that tables print for dimensions, where they differ.
     `headline` is the dimension that papers quote where there are several; empty for the first.
     `short_title` stands in the heads of narrow tables; empty for the title. `remarks` are sentences about what was unusual
-    in the files and how the reader handled it.
+    in the files and how the reader handled it. `conditions` says how judgements were collected.
     """
 
     name: str
@@ -150,6 +150,7 @@ class Card:
     headline: str = ""
     short_title: str = ""
     remarks: tuple[str, ...] = ()
+    conditions: Mapping[str, str] = field(default_factory=dict[str, str])
 
     def label(self, dimension: str) -> str:
         """Return a dimension's name in tables."""

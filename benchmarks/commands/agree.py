@@ -318,6 +318,9 @@ def _source_notes(
         notes.append(
             f"{selection.name}: items are pairs of captions; their ratings are the strengths of preferences."
         )
+    if conditions := selection.caption_set.card.conditions:
+        texts = "; ".join(f"{name.replace('_', ' ')}: {text}" for name, text in conditions.items())
+        notes.append(f"{selection.name} was collected under these conditions: {texts}.")
     return [*notes, *dataset_notes(selection.caption_set, selection.protocol)]
 
 

@@ -10,9 +10,11 @@ scales:
   invented: {low: 0, high: 1, step: 1}
 totals: [total]
 faults: [invented]
+conditions: {countries: "US, UK", pay: "$10 an hour"}
 ```
 
-`totals` names the dimensions that are sums of others, `faults` those on which more is worse; both may be left out.
+`totals` names the dimensions that are sums of others, `faults` those on which more is worse, and `conditions` says in texts how
+the ratings were collected; all three may be left out.
 """
 
 from __future__ import annotations
@@ -63,8 +65,37 @@ def read_scales(table: Path) -> dict[str, Scale]:
         for dimension in fields.texts(key):
             if dimension not in scales:
                 raise fields.error(key, f"'{dimension}' has no scale above; add it there")
+    _ = read_conditions(fields)
     fields.reject_unknown()
     return scales
+
+
+#: The conditions of collecting judgements that the papers report.
+CONDITIONS = ("countries", "approval_rate", "tasks", "pay", "qualification", "training", "raters")
+
+
+def read_conditions(fields: YamlFields) -> dict[str, str]:
+    """Return the texts of a section `conditions`, by name.
+
+    Raises:
+        InputError: on a name that is not one of `CONDITIONS`, or a value that is no text.
+    """
+    section = fields.section("conditions")
+    conditions = {name: text for name in CONDITIONS if (text := section.text(name, "", 500))}
+    section.reject_unknown()
+    return conditions
+
+
+def format_conditions(conditions: Mapping[str, str]) -> str:
+    """Return the lines of a file of scales that have the conditions; empty without any."""
+    options: dict[str, Any] = {"sort_keys": False, "allow_unicode": True, "width": 1000}
+    return yaml.safe_dump({"conditions": dict(conditions)}, **options) if conditions else ""
+
+
+def read_table_conditions(table: Path) -> dict[str, str]:
+    """Return how the ratings of a table were collected, as the file of its scales says; empty without such a file."""
+    path = scales_path(table)
+    return read_conditions(read_yaml_fields(path)) if path.is_file() else {}
 
 
 def read_dimensions(table: Path, key: Literal["totals", "faults"]) -> tuple[str, ...]:

@@ -16,7 +16,13 @@ from .. import registry
 from ..errors import InputError, unknown
 from ..paths import expand_home
 from ..reading.pairs import PairColumns, has_votes, read_strengths, read_votes
-from ..reading.rating_scales import read_dimensions, read_scales, scales_of_option, scales_path
+from ..reading.rating_scales import (
+    read_dimensions,
+    read_scales,
+    read_table_conditions,
+    scales_of_option,
+    scales_path,
+)
 from ..reading.table import JudgementColumns, Table, read_table
 from ..registry import dataset
 from ..schema import CaptionSet, Card, Scale, SourceFile, format_rating, on_scale
@@ -122,6 +128,7 @@ def load_file(
         ),
         has_references=columns["references"] is not None,
         anonymous_raters=columns["rater"] is None,
+        conditions=read_table_conditions(table.path),
     )
     if has_votes(table):
         return read_votes(table, image).caption_set(replace(card, anonymous_raters=True))

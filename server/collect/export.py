@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...datasets.errors import unknown
+from ...datasets.reading.rating_scales import format_conditions
 from .forms.counted_answers import csv_bytes
 from .forms.course import RaterProgress
 from .rater_figures import collect_answers, compute_rater_figures
@@ -127,7 +128,11 @@ def export_files(store: StudyStore, rows: TableRows, export_format: str) -> dict
     elif export_format == "log":
         files = {"log.csv": write_log(store, rows)}
     elif export_format == "captau":
-        files = form.captau_files(answers)
+        conditions = format_conditions(store.study.conditions).encode()
+        files = {
+            name: content + conditions if name.endswith(".yaml") else content
+            for name, content in form.captau_files(answers).items()
+        }
     else:
         answers = form.select_answers(answers, for_paper=True)
         files = form.paper_files(answers)
@@ -140,6 +145,7 @@ def export_files(store: StudyStore, rows: TableRows, export_format: str) -> dict
         "answers": len(answers.answers),
         "raters": len({answer.rater for answer in answers.answers}),
         "left_out": dict(answers.left_out),
+        "conditions": dict(store.study.conditions),
         "scales": {dimension: str(scale) for dimension, scale in form.scales.items()},
     }
     text = json.dumps(record, indent=2, ensure_ascii=False)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
@@ -15,6 +16,7 @@ import numpy as np
 from ...conf import group
 from ...datasets.errors import InputError, unknown
 from ...datasets.paths import expand_home
+from ...datasets.reading.rating_scales import read_conditions
 from ...datasets.reading.yaml_fields import YamlFields, read_yaml_fields
 from ..texts import ENGLISH, Language
 from .forms import FORMS
@@ -47,6 +49,7 @@ class Study:
         nicknames: whether raters may choose nicknames and see the board.
         attention_every: the answers after which an attention item comes.
         units: everything that is shown.
+        conditions: how raters were found, paid and trained, in texts, for exports.
     """
 
     name: str
@@ -63,6 +66,7 @@ class Study:
     attention_every: int
     limits: StudyLimits
     units: tuple[StudyUnit, ...] = field(repr=False)
+    conditions: Mapping[str, str] = field(default_factory=dict[str, str])
 
     @property
     def annotator_names(self) -> tuple[str, ...]:
@@ -208,6 +212,7 @@ def _read_study(
             limits.count("requests", default_limits.requests, 1),
         ),
         units=units,
+        conditions=read_conditions(top),
     )
     _check_attention(study, top)
     top.reject_unknown()

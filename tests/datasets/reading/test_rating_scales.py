@@ -146,7 +146,7 @@ FAULTS = {
     "no YAML": ("scales: {", ":1: "),
     "another field": (
         f"{THUMB_YAML}name: x\n",
-        ":5: name: unknown field 'name': known: faults, scales, totals",
+        ":5: name: unknown field 'name': known: conditions, faults, scales, totals",
     ),
     "no scales": ("", ":1: scales: it is empty"),
     "a list": ("scales: [1, 2]\n", ":1: scales: fields are expected"),

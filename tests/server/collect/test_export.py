@@ -27,7 +27,9 @@ from captau.server.collect.rater_figures import (
     measure_agreement,
 )
 from captau.server.collect.simulated_browser import join_study
-from tests.server.collect.conftest import CAPTIONS, make_site, serve_site
+from captau.server.collect.study import read_study
+from tests.conftest import run_captau, says
+from tests.server.collect.conftest import CAPTIONS, make_site, serve_site, write_study
 
 
 @pytest.fixture
@@ -307,3 +309,32 @@ def test_excluded_raters_do_not_count_and_figures_point_out_poor_raters(run_stud
     rows["raters"][2]["excluded_at"] = 1.0
     assert len(collect_answers(store, rows).answers) == 2 * len(CAPTIONS)
     assert compute_rater_figures(store, rows)[1].correlation == pytest.approx(1.0)
+
+
+def test_a_study_s_conditions_are_in_its_exports_and_stated_by_agree(run_study, tmp_path, capsys):
+    """Lee et al. 2021, appendix B.4, as a study of one's own would record it."""
+    store, rows = run_study(
+        "four",
+        2,
+        lambda k, captions: dict.fromkeys(
+            (f"overall_{n}" for n in range(1, len(captions) + 1)), 3 + k
+        ),
+    )
+    conditions = {"countries": "US, UK", "pay": "$0.20 for four captions"}
+    store.study = replace(store.study, conditions=conditions)
+    folder = write_files(export_files(store, rows, "captau"), tmp_path / "out")
+    assert json.loads((folder / "run.json").read_text())["conditions"] == conditions
+    assert load("file", path=folder / "ratings.csv").card.conditions == conditions
+    words = ["dataset=file", f"file.path={folder / 'ratings.csv'}", f"output_dir={tmp_path / 'a'}"]
+    assert run_captau("agree", *words) == 0
+    printed = " ".join(capsys.readouterr().out.split())
+    assert (
+        "collected under these conditions: countries: US, UK; pay: $0.20 for four captions."
+        in printed
+    )
+
+
+def test_a_study_s_conditions_have_known_names(tmp_path):
+    path = write_study(tmp_path, "four", conditions={"contries": "US"})
+    with says(f"{path}", "conditions.contries"):
+        read_study(str(path))
