@@ -1,4 +1,4 @@
-"""A user's captions and references, in each of the forms that they may have."""
+"""A user's captions and references, in each of the forms that they may have, among them the outputs of lmms-eval and VLMEvalKit."""
 
 from __future__ import annotations
 
@@ -33,6 +33,8 @@ ANNOTATIONS = CaptionFileForm(
     "or a table",
 )
 
+#: What VLMEvalKit calls image, caption and references in its tables.
+_VLMEVALKIT = ("index", "prediction", "answer")
 #: Among so many members of an object stand `image_id` and `caption`, where it is a line of JSON lines.
 _ROW = 16
 
@@ -159,8 +161,10 @@ def _rows(
     pieces = source.read()
     head = list(islice(pieces, _ROW))
     members = {value[0]: value[1] for kind, _, value in head if kind == "member"}
-    if {"image_id", content_field} <= members.keys():  # JSON lines of one line
-        yield "line", source.name, head[0][1], members
+    if {"image_id", content_field} <= (
+        row := _unpack_sample(members)
+    ).keys():  # JSON lines of one line
+        yield "line", source.name, head[0][1], row
         return
     members_later: list[tuple[int, Any]] = []
     annotated = False
@@ -172,7 +176,7 @@ def _rows(
             yield kind, f"{source.name}:{line}: {kind} {number}", line, value
             number += 1
         elif kind == "line":
-            yield kind, f"{source.name}:{line}", line, value
+            yield kind, f"{source.name}:{line}", line, _unpack_sample(value)
         elif kind == "annotations" and form.entry == "annotation":
             annotated = True
         elif kind == "member" and form.entry == "entry":
@@ -194,16 +198,36 @@ def _table_rows(path: Path, content_field: str) -> Iterator[tuple[str, str, int,
     """
     table = read_table(path)
     hint = f"; image_id and {content_field} are expected"
-    columns: dict[str, list[Any]] = {"image_id": table.filled("image_id", hint)}
-    if content_field == "references" and "references" in table:
-        columns["references"] = [list(texts) for texts in table.references("references")]
+    image_id, caption, references = "image_id", "caption", "references"
+    if "image_id" not in table and all(name in table for name in _VLMEVALKIT):
+        image_id, caption, references = _VLMEVALKIT
+    columns: dict[str, list[Any]] = {"image_id": table.filled(image_id, hint)}
+    if content_field == "references" and references in table:
+        columns["references"] = [list(texts) for texts in table.references(references)]
     else:
-        columns["caption"] = table.texts("caption", hint)
+        columns["caption"] = table.texts(caption, hint)
     if content_field == "caption" and "system" in table:
         columns["system"] = table.filled("system")
     for row, where in enumerate(table.places):
         cells = {name: column[row] for name, column in columns.items()}
         yield "cells", where, int(re.split("[: ]", where)[-1]), cells
+
+
+def _unpack_sample(row: dict[str, Any]) -> dict[str, Any]:
+    """Return a line of lmms-eval's samples as an object with `image_id`, `caption` and `references`; others as they are.
+
+    These samples have an object with `image_id`, `pred` and `answer` below each metric, such as `coco_CIDEr`.
+    """
+    if "image_id" in row or "filtered_resps" not in row:
+        return row
+    for nested in row.values():
+        if isinstance(nested, dict) and {"image_id", "pred"} <= nested.keys():
+            caption = nested["pred"]
+            if isinstance(caption, list) and len(caption) == 1:
+                (caption,) = caption
+            sample = {"image_id": nested["image_id"], "caption": caption}
+            return sample | ({"references": nested["answer"]} if "answer" in nested else {})
+    return row
 
 
 def _member(source: JsonSource, line: int, member: Any, content_field: str) -> tuple[str, int, Any]:

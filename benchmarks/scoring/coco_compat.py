@@ -64,8 +64,8 @@ class COCOEvalCap:
         self.imgToEval: dict[Any, dict[str, Any]] = {}
         self.evalImgs: list[dict[str, Any]] = []
 
-    def evaluate(self) -> None:
-        """Fill `eval`, `imgToEval` and `evalImgs`, and print each score.
+    def evaluate(self) -> dict[str, float]:
+        """Fill `eval`, `imgToEval` and `evalImgs`, print each score, and return `eval` (pycocoevalcap returns nothing).
 
         Raises:
             InputError: on an image without just one result, or without annotations.
@@ -97,6 +97,7 @@ class COCOEvalCap:
         if self.spice:
             self._spice(ids, rows)
         self.evalImgs = list(self.imgToEval.values())
+        return self.eval
 
     def _caption(self, image_id: Any) -> str:
         results = self.cocoRes.imgToAnns.get(image_id, [])

@@ -156,3 +156,22 @@ def test_spice_of_images(spice_jars: list[Path]) -> None:
     assert ours.imgToEval[9]["SPICE"]["All"]["f"] > 0
     assert set(ours.imgToEval[9]["SPICE"]["Object"]) >= {"pr", "re", "f", "tp", "fp", "fn"}
     assert math.isnan(ours.imgToEval[3]["SPICE"]["Color"]["f"])
+
+
+def test_the_code_path_of_lmms_eval() -> None:
+    """lmms-eval makes COCO's index by hand, of images that have an id alone, and loads results from a list."""
+    table = COCO()
+    captions = {9: "a dog runs", 4: "two cats"}
+    references = {9: ["a dog runs fast", "a pup"], 4: ["two cats sit", "cats"]}
+    rows = [(i, text) for i, texts in references.items() for text in texts]
+    table.dataset = {
+        "images": [{"id": i} for i in captions],
+        "annotations": [{"image_id": i, "caption": c, "id": k} for k, (i, c) in enumerate(rows)],
+    }
+    table.createIndex()
+    results = table.loadRes([{"image_id": i, "caption": c} for i, c in captions.items()])
+    found = COCOEvalCap(table, results, spice=False).evaluate()
+    items = [{"caption": c, "references": references[i]} for i, c in captions.items()]
+    for name, spec in (("Bleu_4", "bleu_4"), ("ROUGE_L", "rouge_l"), ("CIDEr", "cider")):
+        instance = metric(spec)
+        assert found[name] == pytest.approx(instance.corpus_score(items), rel=1e-12)

@@ -491,3 +491,57 @@ def test_images_are_found_by_name_or_stem(tmp_path: Path) -> None:
     found = run(config)
     assert SEEN[:2] == [str(folder / "7.jpg"), str(folder / "x.png")]
     assert found.caption_scores.frame["seen"].tolist() == [0.0, 1.0]
+
+
+def lmms_sample(number: int, caption: Any, **changes: Any) -> dict[str, Any]:
+    """A line as lmms-eval writes it for coco_cap, made up."""
+    pred = {
+        "answer": [f"reference {number}", "another"],
+        "pred": caption,
+        "image_id": number,
+        "id": 5,
+    }
+    return {
+        "doc_id": number,
+        "target": "reference",
+        "filtered_resps": [caption],
+        "doc_hash": "0",
+        "coco_Bleu_4": pred,
+        "coco_CIDEr": pred,
+    } | changes
+
+
+@pytest.mark.parametrize("n_lines", [1, 3])
+@pytest.mark.parametrize("wrap", [str, lambda text: [text]], ids=["text", "list of one"])
+def test_lmms_evals_samples_are_candidates_and_references(
+    n_lines: int, wrap: Any, tmp_path
+) -> None:
+    path = tmp_path / "samples_coco.jsonl"
+    path.write_text(
+        "".join(f"{json.dumps(lmms_sample(i, wrap(f'caption {i}')))}\n" for i in range(n_lines))
+    )
+    assert read_candidates(path).captions == {str(i): f"caption {i}" for i in range(n_lines)}
+    assert read_references(path).texts == {
+        str(i): (f"reference {i}", "another") for i in range(n_lines)
+    }
+
+
+@pytest.mark.parametrize(
+    ("sample", "message"),
+    [
+        (lmms_sample(1, ["a", "b"]), ":2: 'caption' is ['a', 'b'], not str"),
+        ({"doc_id": 1, "filtered_resps": ["a"]}, ":2: 'image_id' is missing"),
+    ],
+)
+def test_a_sample_without_one_caption_names_its_line(sample: Any, message: str, tmp_path) -> None:
+    path = tmp_path / "samples.jsonl"
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in (lmms_sample(0, "x"), sample)))
+    with says(f"{path}{message}"):
+        read_candidates(path)
+
+
+def test_vlmevalkits_tables_are_candidates_and_references(tmp_path) -> None:
+    path = tmp_path / "model_COCO_VAL.csv"
+    path.write_text("index,question,answer,prediction\n0,?,\"['a dog', 'a pup']\",a dog runs\n")
+    assert read_candidates(path).captions == {"0": "a dog runs"}
+    assert read_references(path).texts == {"0": ("a dog", "a pup")}
