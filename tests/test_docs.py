@@ -343,6 +343,14 @@ REFERENCES = [
     {"image_id": i, "references": [f"{c} here", f"there {c}"]}
     for i, c in zip(IDS, ["a dog runs", "a cat sleeps on a bed", "two people talk"], strict=True)
 ]
+#: As lmms-eval writes them.
+SAMPLES = [
+    {
+        "filtered_resps": [c["caption"]],
+        "coco_CIDEr": {"image_id": r["image_id"], "pred": c["caption"], "answer": r["references"]},
+    }
+    for c, r in zip(CAPTIONS, REFERENCES, strict=True)
+]
 ANNOTATIONS = {
     "images": [{"id": i} for i in IDS],
     "annotations": [
@@ -380,7 +388,8 @@ class Scratch:
                 self.shards()
             elif key in ("candidates", "against"):
                 for name in names:
-                    self.lacking(name, self.rows(name, CAPTIONS))
+                    rows = SAMPLES if name.startswith("samples") else CAPTIONS
+                    self.lacking(name, self.rows(name, rows))
             elif key == "references" and words[0] != "bench":
                 for name in names:
                     self.lacking(
