@@ -75,6 +75,12 @@ class Unavailability:
 
 
 _BEFORE_REMEDY = "; "
+#: The end of a problem that no caption has what a metric needs.
+NONE_HAVE = ", which these captions do not have"
+_REMEDIES = {
+    "references": "metrics=reference_free names metrics that need none",
+    "images": "docs/neural.md says where they are looked for",
+}
 
 
 class UnavailableError(InputError):
@@ -237,37 +243,23 @@ class Metric(ABC):
                 if not isinstance(caption, str):
                     raise InputError(f"{rows.label(i)}: the caption is {caption!r}, not a text")
         if "references" in self.needs and not rows.has_references:
-            if len(rows) > 1 and not any(rows.references):
-                raise UnavailableError(
-                    f"metric {self.spec}",
-                    "needs references, which these captions do not have",
-                    "metrics=reference_free names metrics that need none",
-                )
+            self._check_need(rows, "references", list(map(bool, rows.references)))
             for i, references in enumerate(rows.references):
-                if not references:
-                    raise UnavailableError(
-                        f"metric {self.spec}",
-                        f"needs references, and {rows.label(i)} has none",
-                        "give it references, or name metrics that need none, as metrics=reference_free",
-                    )
                 if not all(isinstance(r, str) for r in references):
                     raise InputError(
                         f"{rows.label(i)}: the references are {references!r}, not texts"
                     )
         if "images" in self.needs:
-            if len(rows) > 1 and not any(image is not None for image in rows.images):
-                raise UnavailableError(
-                    f"metric {self.spec}",
-                    "needs images, which these captions do not have",
-                    "docs/neural.md says where they are looked for",
-                )
-            for i, image in enumerate(rows.images):
-                if image is None:
-                    raise UnavailableError(
-                        f"metric {self.spec}",
-                        f"needs images, and {rows.label(i)} has none",
-                        "docs/neural.md says where they are looked for",
-                    )
+            self._check_need(rows, "images", [image is not None for image in rows.images])
+
+    def _check_need(self, rows: Rows, need: str, has_it: Sequence[bool]) -> None:
+        """Check that all rows have what the metric needs."""
+        if all(has_it):
+            return
+        problem = f"needs {need}{NONE_HAVE}"
+        if len(has_it) == 1 or any(has_it):
+            problem = f"needs {need}, and {rows.label(has_it.index(False))} has none"
+        raise UnavailableError(f"metric {self.spec}", problem, _REMEDIES[need])
 
     def check_dataset(self, rows: Rows) -> None:  # noqa: B027
         """Check that these rows can test the metric, which other rows may do even where they cannot.

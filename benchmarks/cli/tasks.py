@@ -212,7 +212,7 @@ def print_table(_: Command, options: Any) -> int:
     from ..options.finished_runs import SweepTableOptions
     from ..reporting.drawn_table import draw_table
     from ..reporting.joined_table import join, written_table
-    from ..reporting.printed_table import LAYOUTS, appendix
+    from ..reporting.table_layouts import LAYOUTS, appendix
     from ..reporting.table_rows import TableChoices
     from ..runs.finished_run import read_runs
     from ..sweeps.gather import run

@@ -47,7 +47,7 @@ from ..runs.results import AGREEMENT_COLUMNS, RunClock
 from ..runs.tables import ResultTable, format_number
 from ..scoring.unavailable_metrics import describe_reasons, warn_unavailable
 from ..statistics.bootstrap import StatisticsOptions, count_blocks
-from ..statistics.rater_agreement import compute_measures
+from ..statistics.rater_agreement import MIN_ITEMS, compute_measures
 from ..statistics.rating_table import AgreementMeasure, RatingTable
 
 #: The measures that are printed without `details=true`, the one to report first on top.
@@ -55,6 +55,7 @@ _FIRST_MEASURES = (
     *("krippendorff_alpha_ordinal", "percent_agreement", "split_half"),
     "ceiling_one_vs_rest",
 )
+TOO_FEW_ITEMS = f"Fewer than {MIN_ITEMS} items with two ratings do not say how well raters agree"
 #: What run.json says that the runs measure.
 MEASURES = "how well people agree with each other"
 
@@ -328,13 +329,18 @@ def _agreement_tables(measured: Sequence[RaterAgreement]) -> list[ResultTable]:
     """Return two tables with a row a measure and a column a dimension of a dataset: the first four, and all others.
 
     Values are ×100, with the standard deviation over draws. Dimensions in which no item has two ratings are left out;
-    without any other there is no table.
+    without any other there is no table. Those in which few items have two stand in `agreement.csv` alone.
     """
     agreement = pd.DataFrame([row for of_dataset in measured for row in of_dataset.rows])
     agreement = agreement[agreement["has_pairs"]]
     if agreement.empty:
         return []
     counts = agreement.groupby("subject", sort=False)["n_items"].max()
+    few = counts[counts < MIN_ITEMS]
+    are_all_few = len(few) == len(counts)
+    if not are_all_few:
+        agreement = agreement[~agreement["subject"].isin(few.index)]
+        counts = counts.drop(few.index)
     sets = [of_dataset.selection.caption_set for of_dataset in measured]
     notes = [f"{s.name}: {synthetic_note('raters')}" for s in sets if s.card.synthetic]
     notes.append(
@@ -345,6 +351,9 @@ def _agreement_tables(measured: Sequence[RaterAgreement]) -> list[ResultTable]:
     notes += [note for of_dataset in measured for note in of_dataset.notes]
     unrepeated = [subject for of_dataset in measured for subject in sorted(of_dataset.unrepeated)]
     notes += [f"{', '.join(unrepeated)}: {NO_AGREEMENT}"] if unrepeated else []
+    if len(few) and not are_all_few:
+        subjects = ", ".join(f"{name} ({n})" for name, n in few.items())
+        notes.append(f"Not shown: {subjects}. {TOO_FEW_ITEMS} (agreement.csv has them).")
     is_first = agreement["name"].isin(_FIRST_MEASURES)
     alphas = agreement[agreement["name"] == _FIRST_MEASURES[0]].set_index("subject")["value"]
     first = _measure_table("How well the raters agree", agreement[is_first], notes)
@@ -352,6 +361,8 @@ def _agreement_tables(measured: Sequence[RaterAgreement]) -> list[ResultTable]:
         "Other measures of the raters' agreement", agreement[~is_first], []
     )
     verdict = agreement_verdict({str(subject): float(alpha) for subject, alpha in alphas.items()})
+    if are_all_few and alphas.notna().any():
+        verdict = f"{TOO_FEW_ITEMS}."
     return [replace(first, verdict=verdict), replace(other_measures, is_detail=True)]
 
 

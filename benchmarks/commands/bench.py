@@ -145,6 +145,14 @@ class _BenchedDataset:
     measured: MeasuredDataset
     missing: UnavailableMetrics
 
+    @property
+    def correlations(self) -> pd.DataFrame:
+        """The correlations, and a row for each that a missing metric would have."""
+        m = self.measured
+        columns = m.columns
+        rows = make_unavailable_rows(m.caption_set.name, m.protocol.name, columns, self.missing)
+        return pd.concat([m.correlations, rows])
+
 
 def run(config: BenchOptions, write: Callable[[Results], None] | None = None) -> Results:
     """Run `captau bench`, or `captau compare` where there are tests.
@@ -260,23 +268,7 @@ def _join(
     measured = [part.measured for part in benched]
     unfinished = list(config.datasets)[len(measured) + len(left_out) :]
     frames = {
-        "correlations.csv": pd.concat(
-            [
-                pd.concat(
-                    [
-                        p.measured.correlations,
-                        make_unavailable_rows(
-                            p.measured.caption_set.name,
-                            p.measured.protocol.name,
-                            p.measured.columns,
-                            p.missing,
-                        ),
-                    ]
-                )
-                for p in benched
-            ],
-            ignore_index=True,
-        ),
+        "correlations.csv": pd.concat([part.correlations for part in benched], ignore_index=True),
         "scores.parquet": pd.concat([m.scored.frame for m in measured], ignore_index=True),
         **_judgements(measured),
         "ranks.csv": pd.DataFrame(

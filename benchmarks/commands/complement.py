@@ -202,7 +202,9 @@ def run(config: ComplementOptions) -> Results:
     tables: list[ResultTable] = []
     labels = {LENGTH: "words", **{m.spec: metric_style(m).label for m in config.metrics}}
     with StepProgress(None) as progress:
-        studies = load_studies(config.datasets, config.metrics, config.locations, progress)
+        studies, left_out = load_studies(
+            config.datasets, config.metrics, config.locations, progress
+        )
         for study in studies:
             scores = study.scores()
             for dimension in study.selection.protocol.dimension:
@@ -227,6 +229,7 @@ def run(config: ComplementOptions) -> Results:
             config.datasets,
             config.locations,
             studies,
+            left_out,
             seed=config.seed,
             draws=config.draws,
         )

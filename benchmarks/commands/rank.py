@@ -157,19 +157,15 @@ def run(options: RankOptions, write: Callable[[Results], None] | None = None) ->
     """
     clock = RunClock()
     with StepProgress(None) as progress:
-        studies = load_studies(
+        studies, left_out = load_studies(
             options.datasets,
             options.metrics,
             options.locations,
             progress,
             needs_ratings=options.by == "ratings",
+            check=check_systems,
         )
-        left_out = LeftOutDatasets()
-        for study in studies:
-            with left_out.leave_out(study.name):
-                check_systems(study.selection)
-        left_out.check(len(studies))
-        studies = [study for study in studies if study.name not in left_out]
+        progress.add_steps(sum(len(study.metrics) for study in studies), "scores")
         parts: list[_RankedDataset] = []
         for study in studies:
             is_preferred = _uses_preferences(study, options.by)
@@ -177,14 +173,15 @@ def run(options: RankOptions, write: Callable[[Results], None] | None = None) ->
                 (_rank_by_preferences if is_preferred else _rank_by_ratings)(study, options)
             )
             if write is not None and len(parts) < len(studies):
-                write(_join(options, studies, parts, clock))
+                write(_join(options, studies, left_out, parts, clock))
     warn_unavailable([study.missing for study in studies])
-    return _join(options, studies, parts, clock)
+    return _join(options, studies, left_out, parts, clock)
 
 
 def _join(
     options: RankOptions,
     studies: Sequence[StudiedDataset],
+    left_out: LeftOutDatasets,
     parts: Sequence[_RankedDataset],
     clock: RunClock,
 ) -> Results:
@@ -206,6 +203,7 @@ def _join(
             options.datasets,
             options.locations,
             studies[: len(parts)],
+            left_out,
         )
         | {"measures": "which captioning systems people prefer"}
         | clock.record()

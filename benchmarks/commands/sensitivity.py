@@ -50,25 +50,26 @@ def run(config: SensitivityOptions) -> Results:
     tables: list[ResultTable] = []
     labels = FLOORS | {m.spec: metric_style(m).label for m in config.metrics}
     with StepProgress(None) as progress:
-        studies = load_studies(
+        studies, left_out = load_studies(
             config.datasets,
             config.metrics,
             config.locations,
             progress,
             needs_ratings=set(config.kinds) != {"length"},
         )
-        left_out_datasets = LeftOutDatasets()
+        left_out_parts = LeftOutDatasets()
         parts = list(product(studies, config.kinds))
         for study, kind in parts:
             with (
-                left_out_datasets.leave_out(f"{study.name}, {kind}"),
+                left_out_parts.leave_out(f"{study.name}, {kind}"),
                 progress.step(f"{study.name}: {kind}"),
             ):
                 of_kind = SensitivityAnalysis(study, config.seed, config.draws).rows(kind)
                 rows += of_kind
                 tables += _tables(_frame(of_kind), kind, study.name, labels)
                 tables[-1] = tables[-1].with_note(copies_note(study.selection))
-        left_out_datasets.check(len(parts))
+        left_out_parts.check(len(parts))
+        left_out.update(left_out_parts)
     frame = _frame(rows)
     warn_unavailable([s.missing for s in studies])
     return Results(
@@ -80,6 +81,7 @@ def run(config: SensitivityOptions) -> Results:
                 config.datasets,
                 config.locations,
                 studies,
+                left_out,
                 seed=config.seed,
                 draws=config.draws,
             ),

@@ -70,7 +70,9 @@ def run(config: ThresholdsOptions) -> Results:
     curve_rows: list[dict[str, Any]] = []
     recall_rows: list[dict[str, Any]] = []
     with StepProgress(None) as progress:
-        studies = load_studies(config.datasets, config.metrics, config.locations, progress)
+        studies, left_out = load_studies(
+            config.datasets, config.metrics, config.locations, progress
+        )
         for study in studies:
             scores = study.scores()
             for name in curve_names(config.good, study.selection.protocol.dimension):
@@ -83,7 +85,14 @@ def run(config: ThresholdsOptions) -> Results:
     warn_unavailable([s.missing for s in studies])
     return Results(
         {"thresholds.csv": curves, "recall.csv": recalls},
-        study_record("thresholds", config.configuration, config.datasets, config.locations, studies)
+        study_record(
+            "thresholds",
+            config.configuration,
+            config.datasets,
+            config.locations,
+            studies,
+            left_out,
+        )
         | {"measures": "how well metrics filter captions"}
         | clock.record(),
         _tables(recalls, labels, config, studies),

@@ -15,7 +15,8 @@ import numpy as np
 import pandas as pd
 
 from ...metrics.base import Floats
-from ..runs.results import PEOPLE_SOURCE
+from ..runs.results import PEOPLE_SOURCE, make_disattenuated
+from ..statistics.bootstrap import StatisticsOptions
 from ..statistics.coefficients.accuracy import Accuracy
 from ..statistics.coefficients.coefficient import (
     CoefficientValue,
@@ -23,8 +24,9 @@ from ..statistics.coefficients.coefficient import (
     correlate,
     find_coefficient,
 )
+from ..statistics.disattenuation import disattenuate
 from ..statistics.intervals import ExtraRow
-from ..statistics.panels import RatingPanel, make_rating_panel
+from ..statistics.panels import Panel, RatingPanel, make_rating_panel
 from ..statistics.preferences import MEAN_DIMENSION
 from ..statistics.rating_table import CEILINGS, RatingTable, compute_ceilings
 from ..statistics.remarks import Note, Remark, Undefined, remark
@@ -351,3 +353,22 @@ def blamed_words(selection: EvaluationSet, blame: BlameByMetric) -> list[pd.Data
             )
         )
     return parts
+
+
+def disattenuated_rows(
+    selection: EvaluationSet, panels: Sequence[Panel], statistics: StatisticsOptions
+) -> pd.DataFrame:
+    """Correct Pearson's r for the ratings' noise; columns `DISATTENUATED_COLUMNS`."""
+    ratings, item_ids = selection.ratings, selection.items["item_id"]
+    corrections = [
+        correction
+        for panel in panels
+        if isinstance(panel, RatingPanel)
+        for correction in disattenuate(
+            panel,
+            RatingTable.from_ratings(ratings, item_ids, panel.dimension),
+            selection.protocol.ratings,
+            statistics,
+        )
+    ]
+    return make_disattenuated(selection.name, selection.protocol.name, corrections)

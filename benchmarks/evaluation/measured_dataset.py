@@ -26,7 +26,6 @@ from ..runs.progress_bar import StepProgress
 from ..runs.results import (
     SCORE_COLUMNS,
     make_correlations,
-    make_disattenuated,
     make_significance,
 )
 from ..scoring.protocol import Protocol
@@ -34,7 +33,6 @@ from ..scoring.score_store import ScoreStore
 from ..scoring.scorer import Scorer, metric_caveats, score_all
 from ..statistics.bootstrap import Interval, StatisticsOptions, count_blocks
 from ..statistics.coefficients.coefficient import find_coefficient, list_coefficients
-from ..statistics.disattenuation import disattenuate
 from ..statistics.intervals import (
     RowKey,
     Uncertainty,
@@ -43,12 +41,12 @@ from ..statistics.intervals import (
     wilson_intervals,
 )
 from ..statistics.panels import Panel, RatingPanel, make_rating_panel
-from ..statistics.rating_table import RatingTable
 from .correlation_rows import (
     Ceilings,
     Row,
     build_word_panels,
     ceiling_rows,
+    disattenuated_rows,
     metric_rows,
     pair_ceiling_rows,
     pair_floor_rows,
@@ -275,7 +273,7 @@ def correlate_dataset(
         uncertainty.compute_ranks(
             {row_key(r): r["value"] for r in rows if r["metric"] in scored.oriented}
         ),
-        _disattenuated(selection, panels if statistics.disattenuate else [], statistics),
+        disattenuated_rows(selection, panels if statistics.disattenuate else [], statistics),
         of_people.remark,
     )
 
@@ -488,22 +486,3 @@ def _check_comparable(
             f"dataset {name}: of the metrics {', '.join(metrics)} alone can be computed here; "
             "a comparison needs two",
         )
-
-
-def _disattenuated(
-    selection: EvaluationSet, panels: Sequence[Panel], statistics: StatisticsOptions
-) -> pd.DataFrame:
-    """Correct Pearson's r for the ratings' noise; columns `DISATTENUATED_COLUMNS`."""
-    ratings, item_ids = selection.ratings, selection.items["item_id"]
-    corrections = [
-        correction
-        for panel in panels
-        if isinstance(panel, RatingPanel)
-        for correction in disattenuate(
-            panel,
-            RatingTable.from_ratings(ratings, item_ids, panel.dimension),
-            selection.protocol.ratings,
-            statistics,
-        )
-    ]
-    return make_disattenuated(selection.name, selection.protocol.name, corrections)

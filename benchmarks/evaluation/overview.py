@@ -17,6 +17,7 @@ from ..runs.progress_bar import StepProgress
 from ..runs.results import OVERVIEW_COLUMNS
 from ..runs.tables import ResultTable, format_coefficient
 from ..scoring.catalog import MetricStyle
+from ..scoring.unavailable_metrics import find_need
 from ..statistics.bootstrap import Interval, StatisticsOptions, count_blocks
 from ..statistics.coefficients.coefficient import find_coefficient
 from ..statistics.intervals import Uncertainty, measure_uncertainty
@@ -25,7 +26,14 @@ from ..statistics.panels import PreferencePanel, RatingPanel
 from .evaluation_set import EvaluationSet
 from .headline import sort_by_headline
 from .measured_dataset import MeasuredDataset, build_panels
-from .wording import Standing, interval_words, metric_verdict, rank_words
+from .wording import (
+    Standing,
+    interval_words,
+    list_words,
+    mean_words,
+    metric_verdict,
+    rank_words,
+)
 
 #: The name of the joint rows' dataset, and the head of their column.
 MEAN = "mean"
@@ -40,6 +48,7 @@ class OverviewColumn:
     Attributes:
         dataset, title: its name, and what tables call it.
         dimension, coefficient: its headline.
+        quoted: the dimension that the dataset's card names as the headline; empty for none.
         rows: the correlations by metric.
         ranks: by metric.
         reasons: why metrics have no value, by metric.
@@ -52,6 +61,12 @@ class OverviewColumn:
     rows: Mapping[str, Mapping[str, Any]] = field(default_factory=dict[str, Mapping[str, Any]])
     ranks: Mapping[str, int] = field(default_factory=dict[str, int])
     reasons: Mapping[str, str] = field(default_factory=dict[str, str])
+    quoted: str = ""
+
+    def head(self, title: str, symbol: str) -> str:
+        """Return the head of the column, with the dimension where the dataset's card names one."""
+        dimension = self.dimension if self.dimension == self.quoted else ""
+        return " ".join(filter(None, (title, dimension.replace("_", " "), symbol)))
 
     @property
     def short_title(self) -> str:
@@ -78,6 +93,7 @@ class OverviewColumn:
             rows,
             {m: r for (m, *key), r in measured.ranks.items() if tuple(key) == measured.headline},
             {**undefined, **missing},
+            measured.caption_set.card.headline,
         )
 
     @classmethod
@@ -94,6 +110,7 @@ class OverviewColumn:
             {row["metric"]: row for row in rows},
             {row["metric"]: int(row["rank"]) for row in rows if not math.isnan(row["rank"])},
             {row["metric"]: row["note"] for row in rows if math.isnan(row["value"])},
+            data.get("headline", ""),
         )
 
     def value(self, metric: str) -> float:
@@ -286,28 +303,25 @@ class DatasetsOverview:
         frame = pd.DataFrame(rows, columns=pd.Index(OVERVIEW_COLUMNS))
         return frame.astype({"rank": "Int64"})
 
+    @property
+    def mean_words(self) -> str:
+        """The datasets of the mean, in words."""
+        columns = [c for c in self.columns if c.dataset in self.joint.datasets]
+        return mean_words([c.title for c in columns], [c.coefficient for c in columns])
+
     def mean_note(self) -> str:
         """Say over which datasets the mean is, or why there is none."""
-        if self.joint.reason:
-            return self.joint.reason
-        titles = [c.title for c in self.columns if c.dataset in self.joint.datasets]
-        is_rescaled = any(
-            find_coefficient(c.coefficient).chance
-            for c in self.columns
-            if c.dataset in self.joint.datasets
-        )
-        rescaled = "; an accuracy a counts as 2a − 1" if is_rescaled else ""
-        return f"mean: over {', '.join(titles)}{rescaled}."
+        return self.joint.reason or f"mean: {self.mean_words}."
 
     def table(self) -> ResultTable:
         """Return the printed table: a row a metric, a column a dataset, and the mean with interval and rank."""
         cells = {metric: [self._cell(c, metric) for c in self.columns] for metric in self.metrics}
         symbols = [find_coefficient(c.coefficient).symbol for c in self.columns]
         heads, short_heads = (
-            [f"{title} {symbol}" for title, symbol in zip(titles, symbols, strict=True)]
+            [c.head(t, s) for c, t, s in zip(self.columns, titles, symbols, strict=True)]
             for titles in ([c.title for c in self.columns], [c.short_title for c in self.columns])
         )
-        latex = [f"{c.title} {find_coefficient(c.coefficient).latex}" for c in self.columns]
+        latex = [c.head(c.title, find_coefficient(c.coefficient).latex) for c in self.columns]
         if self.joint.values:
             for metric, row in cells.items():
                 row += self._joint_cells(metric)
@@ -381,9 +395,17 @@ class DatasetsOverview:
                     labels_by_reason.setdefault(key, []).append(self.styles[metric].label)
         titles_by_note: dict[str, list[str]] = {}
         for (title, reason), labels in labels_by_reason.items():
-            subject = "" if len(labels) == len(self.styles) else f" {', '.join(labels)}:"
-            titles_by_note.setdefault(f"{subject} {reason}.", []).append(title)
-        notes += [f"{', '.join(titles)}:{note}" for note, titles in titles_by_note.items()]
+            are_all = len(labels) == len(self.styles)
+            subject = "" if are_all else f" {', '.join(labels)}:"
+            note = f":{subject} {reason}."
+            if need := find_need(reason):  # that the captions of a dataset lack
+                who = "all of these metrics" if are_all else list_words(labels, len(labels))
+                verb = "needs" if len(labels) == 1 and not are_all else "need"
+                note = f" no {need}, which {who} {verb}."
+            titles_by_note.setdefault(note, []).append(title)
+        for note, titles in titles_by_note.items():
+            have = "" if note.startswith(":") else " has" if len(titles) == 1 else " have"
+            notes.append(f"{', '.join(titles)}{have}{note}")
         notes += dict.fromkeys(s.note for s in self.styles.values() if s.note)
         if self.absent:
             notes.append(f"Not here: {', '.join(self.absent)}.")

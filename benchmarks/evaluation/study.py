@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Generator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -160,8 +160,9 @@ def load_studies(
     progress: StepProgress,
     *,
     needs_ratings: bool = True,
-) -> list[StudiedDataset]:
-    """Load a command's datasets, without those that lack what is asked.
+    check: Callable[[EvaluationSet], None] | None = None,
+) -> tuple[list[StudiedDataset], LeftOutDatasets]:
+    """Load a command's datasets; return them, and those that lack what is asked.
 
     Args:
         datasets: the protocol of each.
@@ -169,6 +170,7 @@ def load_studies(
         locations: where the datasets and scores are.
         progress: counts steps.
         needs_ratings: whether there is nothing to study without ratings.
+        check: raises LackingError where a dataset lacks something else.
 
     Raises:
         InputError: where that leaves none.
@@ -181,6 +183,8 @@ def load_studies(
             if needs_ratings:
                 selection.require_ratings("it has preferences and no ratings to correlate with")
             missing = find_unavailable(metrics, selection.items, needs_one=needs_ratings)
+            if check is not None:
+                check(selection)
             computed = [m for m in metrics if m not in missing]
             coefficients = selection.rating_coefficients
             if needs_ratings and not coefficients:
@@ -192,7 +196,7 @@ def load_studies(
             parts = selection, computed, missing, caveats, coefficients, locations.store(), progress
             studies.append(StudiedDataset(*parts))
     left_out.check(len(datasets))
-    return studies
+    return studies, left_out
 
 
 def study_record(
@@ -201,6 +205,7 @@ def study_record(
     datasets: Mapping[str, Protocol],
     locations: Locations,
     studies: Sequence[StudiedDataset],
+    left_out: LeftOutDatasets,
     **choices: int | None,
 ) -> dict[str, Any]:
     """Return what `run.json` says of a study: what it takes to recompute it, and what is missing.
@@ -209,6 +214,7 @@ def study_record(
         command, configuration: as they were typed.
         datasets, locations: as in `load_studies`.
         studies: those that were finished.
+        left_out: those that lack what is asked.
         choices: seed and number of draws, where the command has them.
     """
     computed = list(dict.fromkeys(m for s in studies for m in s.metrics))
@@ -220,5 +226,6 @@ def study_record(
         **choices,
         **provenance(computed, caption_sets, locations, datasets.values()),
         "missing": {s.name: describe_reasons(s.missing) for s in studies},
+        "left_out": left_out.record(),
         "marks": {s.name: s.caveats for s in studies},
     }

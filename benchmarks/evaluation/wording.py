@@ -126,6 +126,17 @@ def rank_words(statistics: StatisticsOptions, coefficients: Iterable[str] = ()) 
     )
 
 
+def mean_words(titles: Sequence[str], coefficients: Iterable[str]) -> str:
+    """Describe a mean over datasets.
+
+    Args:
+        titles: of the datasets.
+        coefficients: the names of those that are in the mean.
+    """
+    is_rescaled = any(find_coefficient(name).chance for name in coefficients)
+    return f"over {', '.join(titles)}" + "; an accuracy a counts as 2a − 1" * is_rescaled
+
+
 def level_notes(
     correlations: pd.DataFrame, labels: Mapping[str, str], protocol: Protocol
 ) -> list[str]:

@@ -15,6 +15,7 @@ import pandas as pd
 from ...conf import group
 from ...datasets.errors import InputError
 from ...datasets.registry import card
+from ..evaluation.overview import MEAN
 from ..evaluation.wording import interval_words, rank_words
 from ..runs.finished_run import FinishedRun, check_same_data, read_runs
 from ..runs.tables import latex_escape
@@ -22,6 +23,7 @@ from ..scoring.catalog import MetricStyle, read_config
 from ..scoring.protocol import Judged, Protocol
 from ..statistics.bootstrap import StatisticsOptions
 from ..statistics.coefficients.coefficient import are_of_preferences, find_coefficient
+from .latex_table import breaking
 from .named_run import (
     NamedRun,
     describe_statistics,
@@ -30,7 +32,6 @@ from .named_run import (
     shorten_hashes,
     style_of,
 )
-from .printed_table import breaking
 from .run_parts import scored_parts
 
 #: The distributions that compute coefficients and intervals; metrics name theirs in signatures.
@@ -117,9 +118,14 @@ def cite(folders: Sequence[Path]) -> str:
         phrases = describe_statistics(sources, lambda o: f"{interval_words(o)}, seed {o.seed}")
         sentences += [f"Intervals: {latex_escape(words)}." for words in phrases]
     if any(source.ranks for source in sources):
-        ranked = [coefficient for source in sources for _, _, coefficient, _ in source.ranks]
+        ranked = [name for source in sources for over, _, name, _ in source.ranks if over != MEAN]
         phrases = describe_statistics(sources, lambda options: rank_words(options, ranked))
         sentences += [f"Ranks of metrics: {latex_escape(words)}." for words in phrases]
+    sentences += [
+        f"The mean is taken {latex_escape(source.overview.mean_words)}, and an image is drawn once for all datasets."
+        for source in sources
+        if source.overview is not None
+    ]
     return _write_paragraph("Coefficients and intervals", sentences, metrics, runs, works)
 
 

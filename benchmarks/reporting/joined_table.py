@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from decimal import Decimal
+from statistics import fmean
 from string import ascii_lowercase
 from typing import Any
 
@@ -21,14 +21,21 @@ from ..evaluation.headline import ALL, HEADLINE, find_headline
 from ..evaluation.judged_pairs import FLOOR_NOTES
 from ..evaluation.overview import MEAN
 from ..evaluation.published_numbers import COMPARED_CHOICES, describe_choice
-from ..evaluation.wording import interval_words, level_notes, number_word, rank_words
+from ..evaluation.wording import (
+    interval_words,
+    level_notes,
+    mean_words,
+    number_word,
+    rank_words,
+    synthetic_note,
+)
 from ..runs.finished_run import FinishedRun
-from ..runs.tables import MISSING
+from ..runs.tables import MISSING, format_coefficient
 from ..scoring.catalog import METRIC_KINDS
 from ..scoring.corpus_scores import PLAIN_PROTOCOL
 from ..scoring.protocol import Protocol
 from ..statistics.coefficients.coefficient import are_of_preferences, find_coefficient
-from ..statistics.joint_mean import JOINT_KEY
+from ..statistics.joint_mean import JOINT_KEY, find_common_metrics, rescale
 from .named_run import ColumnKey, NamedRun, describe_statistics, name_runs, shorten_hashes
 from .printed_table import (
     CoefficientColumn,
@@ -45,12 +52,14 @@ from .table_rows import (
     add_published_rows,
     choose_rows,
     computed_rows,
+    emphasise,
     name_rows,
     sort_rows,
 )
 
 #: The name of a protocol in which nothing is changed.
 _USUAL_PROTOCOL = Protocol.__dataclass_fields__["name"].default
+MEAN_COLUMN = CoefficientColumn(MEAN, "", MEAN, PLAIN_PROTOCOL, "", "", MEAN, MEAN)
 
 
 def written_table(
@@ -100,18 +109,13 @@ def join(runs: Sequence[FinishedRun], choices: TableChoices = USUAL_CHOICES) -> 
     drafts = choose_rows([*computed, *published.rows], choices.rows)
     if is_survey and not choices.rows:
         drafts = [draft for draft in drafts if draft.kind not in ("floors", "ceilings")]
+    mean_note = _average_runs(columns, drafts) if is_survey and len(sources) > 1 else ""
     has_dropped_clusters = _without_clusters(columns, drafts)
-    for key, column in columns.items():
-        _emphasise(key, drafts)
-        for draft in drafts:
-            is_gap = key not in draft.cells and key[0] != MEAN
-            if draft.kind in METRIC_KINDS and not draft.source and is_gap:
-                draft.cells[key] = PrintedNumber(MISSING, math.nan)
-                draft.texts[key] = [f"not computed on {column.over}"]
+    _finish_cells(columns, drafts)
     if choices.sort or not (choices.rows or is_paper):
         drafts = sort_rows(drafts, columns, choices.sort)
     name_rows(drafts, choices.names, choices.own)
-    notes = _notes(sources, columns, drafts, choices, is_survey=is_survey)
+    notes = _notes(sources, columns, drafts, choices, mean_note, is_survey=is_survey)
     notes += published.notes(drafts, has_details=has_details)
     if has_dropped_clusters:
         notes.append("No clusters where the metrics of several runs meet: each run ranked its own.")
@@ -123,18 +127,12 @@ def join(runs: Sequence[FinishedRun], choices: TableChoices = USUAL_CHOICES) -> 
         for draft in drafts:
             draft.texts.clear()
     letters: dict[str, str] = {}
-    groups: list[RowGroup] = []
-    for kind in dict.fromkeys(d.kind for d in drafts):
-        rows = [_row(d, columns, letters) for d in drafts if d.kind == kind]
-        groups.append(RowGroup(kind, tuple(rows)))
-    titles = list(dict.fromkeys(column.over for column in columns.values() if column.over))
-    many = f" on {number_word(len(titles))} datasets"
-    over = many if len(titles) > 3 else f": {', '.join(titles)}"
+    groups = _group_rows(columns, drafts, letters)
     return JoinedTable(
-        choices.title or f"Agreement of metrics with people{over}",
+        choices.title or _title(columns),
         choices.label or "",
         tuple(columns.values()),
-        tuple(groups),
+        groups,
         tuple((letter, text) for text, letter in letters.items()),
         tuple(notes),
         tuple(
@@ -143,6 +141,68 @@ def join(runs: Sequence[FinishedRun], choices: TableChoices = USUAL_CHOICES) -> 
         intervals,
         has_legend=choices.notes != "none",
     )
+
+
+def _group_rows(
+    columns: Iterable[ColumnKey], drafts: Sequence[RowDraft], letters: dict[str, str]
+) -> tuple[RowGroup, ...]:
+    """Return the rows by kind; `letters` takes the footnotes."""
+    kinds = dict.fromkeys(draft.kind for draft in drafts)
+    return tuple(
+        RowGroup(kind, tuple(_row(d, columns, letters) for d in drafts if d.kind == kind))
+        for kind in kinds
+    )
+
+
+def _title(columns: Mapping[ColumnKey, CoefficientColumn]) -> str:
+    titles = list(dict.fromkeys(column.over for column in columns.values() if column.over))
+    many = f" on {number_word(len(titles))} datasets"
+    return "Agreement of metrics with people" + (
+        many if len(titles) > 3 else f": {', '.join(titles)}"
+    )
+
+
+def _average_runs(columns: dict[ColumnKey, CoefficientColumn], drafts: Sequence[RowDraft]) -> str:
+    """Add the mean over the datasets that all metrics of several runs have; it has no interval and no rank.
+
+    Returns:
+        its note; empty where there is no such mean, or the runs have one.
+    """
+    datasets = [key[0] for key in columns]
+    if MEAN in datasets or len(set(datasets)) < len(datasets):
+        return ""
+    own = {str(i): d for i, d in enumerate(drafts) if d.kind in METRIC_KINDS and not d.source}
+    keys = {key[0]: key for key in columns if find_coefficient(key[3]).chance is not None}
+    values = {
+        dataset: {
+            name: draft.cells[key].value if key in draft.cells else math.nan
+            for name, draft in own.items()
+        }
+        for dataset, key in keys.items()
+    }
+    common, metrics = find_common_metrics(values)
+    if len(common) < 2:
+        return ""
+    mean_key = (MEAN, tuple(common), "", MEAN)
+    words = mean_words([columns[keys[d]].over for d in common], [keys[d][3] for d in common])
+    columns[mean_key] = MEAN_COLUMN
+    for name in metrics:
+        mean = fmean(rescale(values[dataset][name], keys[dataset][3]) for dataset in common)
+        own[name].cells[mean_key] = PrintedNumber(format_coefficient(mean, JOINT_KEY[1]), mean)
+    return f"mean: {words}. Of several runs it has no interval and no rank."
+
+
+def _finish_cells(
+    columns: Mapping[ColumnKey, CoefficientColumn], drafts: Sequence[RowDraft]
+) -> None:
+    """Mark the best numbers, and say of each dataset on which a metric was not computed that it was not."""
+    for key, column in columns.items():
+        emphasise(key, drafts)
+        for draft in drafts:
+            is_gap = key not in draft.cells and key[0] != MEAN
+            if draft.kind in METRIC_KINDS and not draft.source and is_gap:
+                draft.cells[key] = PrintedNumber(MISSING, math.nan)
+                draft.texts[key] = [f"not computed on {column.over}"]
 
 
 def _row(draft: RowDraft, columns: Iterable[ColumnKey], letters: dict[str, str]) -> TableRow:
@@ -181,9 +241,30 @@ def _columns(
         folder = sources[0].run.folder
         raise InputError(f"{folder} has no correlations; captau bench makes a run that has")
     blocks = list(dict.fromkeys(key[:2] for key in sources_by_key))
+    keys = sorted(
+        _choose_keys(sources_by_key, choices, sources[0].run),
+        key=lambda key: blocks.index(key[:2]),
+    )
+    columns = {key: _column(key, keys, blocks, *sources_by_key[key]) for key in keys}
+    means = dict.fromkeys(key for source in sources for key, _ in source.mean_rows)
+    has_mean = choices.coefficients == (HEADLINE,) and not choices.dimensions
+    if has_mean and len(means) == 1:
+        columns |= dict.fromkeys(means, MEAN_COLUMN)
+    return columns
+
+
+def _choose_keys(
+    sources_by_key: Mapping[ColumnKey, tuple[NamedRun, Protocol]],
+    choices: TableChoices,
+    run: FinishedRun,
+) -> list[ColumnKey]:
+    """Return the columns that are asked for.
+
+    Raises:
+        InputError: where there are none, or one that was asked for is not there.
+    """
     keys = list(sources_by_key)
     coefficients = choices.coefficients
-    has_mean = coefficients == (HEADLINE,) and not choices.dimensions
     if coefficients == (HEADLINE,):
         keys, coefficients = _headlines(sources_by_key, choices.dimensions), ()
     elif coefficients == (ALL,):
@@ -196,39 +277,49 @@ def _columns(
         known_names = list(dict.fromkeys(str(key[index]) for key in sources_by_key))
         for name in chosen_names:
             if name not in known_names:
-                raise unknown(f"{option} of run={sources[0].run.folder}", name, known_names)
+                raise unknown(f"{option} of run={run.folder}", name, known_names)
         if chosen_names:
             matching_keys = [key for key in keys if key[index] in chosen_names]
             keys = sorted(matching_keys, key=lambda key: chosen_names.index(str(key[index])))
     if not keys:
         raise InputError("no column has both these dimensions= and these coefficients=")
-    columns: dict[ColumnKey, CoefficientColumn] = {}
-    for key in sorted(keys, key=lambda key: blocks.index(key[:2])):
-        dataset, _, dimension, coefficient = key
-        source, protocol = sources_by_key[key]
-        data = source.run.run["data"][dataset]
-        protocols = [block[1] for block in blocks if block[0] == dataset]
-        style = find_coefficient(coefficient)
-        same = [k for k in keys if k[:2] == key[:2]]
-        rated = {k[2] for k in same if not find_coefficient(k[3]).is_of_preferences}
-        prefix = (
-            f"{dimension.replace('_', ' ')} " if len(rated) > 1 or style.is_of_preferences else ""
-        )
-        columns[key] = CoefficientColumn(
-            dataset,
-            dimension,
-            coefficient,
-            protocol,
-            data["revision"],
-            _describe_dataset(data, protocol, protocols),
-            prefix + style.symbol,
-            prefix + style.latex,
-        )
-    means = dict.fromkeys(key for source in sources for key, _ in source.mean_rows)
-    if has_mean and len(means) == 1:
-        (key,) = means
-        columns[key] = CoefficientColumn(MEAN, "", MEAN, PLAIN_PROTOCOL, "", "", MEAN, MEAN)
-    return columns
+    return keys
+
+
+def _column(
+    key: ColumnKey,
+    keys: Sequence[ColumnKey],
+    blocks: Sequence[tuple[str, tuple[Any, ...]]],
+    source: NamedRun,
+    protocol: Protocol,
+) -> CoefficientColumn:
+    """Return a column; its head names the dimension among several, of pairs, and where it is the card's headline.
+
+    Args:
+        key: its key.
+        keys: those of all columns that are shown.
+        blocks: dataset and protocol of all that the runs have.
+        source, protocol: the first run that has it.
+    """
+    dataset, _, dimension, coefficient = key
+    data = source.run.run["data"][dataset]
+    protocols = [block[1] for block in blocks if block[0] == dataset]
+    style = find_coefficient(coefficient)
+    same = [k for k in keys if k[:2] == key[:2]]
+    rated = {k[2] for k in same if not find_coefficient(k[3]).is_of_preferences}
+    is_quoted = dimension == data.get("headline")
+    is_named = len(rated) > 1 or style.is_of_preferences or is_quoted
+    prefix = f"{dimension.replace('_', ' ')} " if is_named else ""
+    return CoefficientColumn(
+        dataset,
+        dimension,
+        coefficient,
+        protocol,
+        data["revision"],
+        _describe_dataset(data, protocol, protocols),
+        prefix + style.symbol,
+        prefix + style.latex,
+    )
 
 
 def _describe_dataset(
@@ -279,53 +370,30 @@ def _without_clusters(columns: Iterable[ColumnKey], drafts: Sequence[RowDraft]) 
     return has_clusters
 
 
-def _emphasise(key: ColumnKey, drafts: Sequence[RowDraft]) -> None:
-    """Mark the best and the second best number of a column, as printed: ties share it.
-
-    More is better: of a metric where less is, the runs hold the negative's coefficients. Floors and
-    ceilings do not compete, nor does a paper's number under another protocol, or beside our own.
-    """
-    filled = [d for d in drafts if key in d.cells and d.cells[key].text != MISSING]
-    computed_specs = {d.spec for d in filled if not d.source}
-    competing = [
-        d
-        for d in filled
-        if d.kind in (*METRIC_KINDS, "published")
-        and not (d.source and (d.spec in computed_specs or key in d.apart))
-    ]
-    if len(competing) < 2:
-        return
-    values = sorted({Decimal(d.cells[key].text) for d in competing}, reverse=True)
-    for draft in competing:
-        rank_index = values.index(Decimal(draft.cells[key].text))
-        if rank_index < 2:
-            emphasis = ("best", "second")[rank_index]
-            draft.cells[key] = replace(draft.cells[key], emphasis=emphasis)
-
-
 def _notes(
     sources: Sequence[NamedRun],
     columns: Mapping[ColumnKey, CoefficientColumn],
     drafts: Sequence[RowDraft],
     choices: TableChoices,
+    mean_note: str,
     *,
     is_survey: bool,
 ) -> list[str]:
     """List the notes below the table, except footnotes, signatures and the meaning of bold.
 
-    Brief ones say how to read the numbers; full ones also what metrics and rows are, and where numbers are from. A survey
-    has a headline of several datasets.
+    Brief ones say how to read the numbers; full ones also what metrics and rows are, and where numbers are from.
+
+    Args:
+        sources, columns, drafts, choices: what the table is made of.
+        mean_note: of a mean of several runs; empty for none.
+        is_survey: whether it has a headline of several datasets.
     """
-    has_details = choices.notes == "full"
-    specs = {draft.spec for draft in drafts}
+    has_details, specs = choices.notes == "full", {draft.spec for draft in drafts}
     cells = [c for d in drafts for c in d.cells.values()]
     notes = ["Coefficients ×100."]
     datasets = {column.dataset for column in columns.values()}
     if any(s.run.run["data"].get(name, {}).get("synthetic") for s in sources for name in datasets):
-        notes.insert(
-            0,
-            "SYNTHETIC data: it only shows that captau works, and says nothing about real metrics.",
-        )
+        notes.insert(0, synthetic_note("metrics"))
     if any(c.low for c in cells):
         meanings = {
             "subscript": "Pairs of numbers: the ends of the",
@@ -339,10 +407,15 @@ def _notes(
         ranked = [JOINT_KEY[1] if key[0] == MEAN else key[3] for key in columns]
         phrases = describe_statistics(sources, lambda options: rank_words(options, ranked))
         notes += [f"Superscript numbers, ranks: {words}." for words in phrases]
-    for source in sources:
-        rows = [(k, row) for k, row in source.rows if k in columns and row["metric"] in specs]
-        notes += _on_data(source, rows, columns, is_short=is_survey and not has_details)
-        if source.overview is not None and any(key[0] == MEAN for key in columns):
+    rows_by_source = [
+        [(k, row) for k, row in source.rows if k in columns and row["metric"] in specs]
+        for source in sources
+    ]
+    is_short = is_survey and not has_details
+    notes += [*_data_notes(sources, rows_by_source, columns, is_short=is_short), mean_note]
+    for source, rows in zip(sources, rows_by_source, strict=True):
+        has_mean = not mean_note and any(key[0] == MEAN for key in columns)
+        if source.overview is not None and has_mean:
             notes.append(source.overview.mean_note())
         if not has_details:
             continue
@@ -356,19 +429,39 @@ def _notes(
     return [note for note in dict.fromkeys(notes) if note]
 
 
-def _on_data(
-    source: NamedRun,
-    rows: Sequence[tuple[ColumnKey, dict[str, Any]]],
+def _data_notes(
+    sources: Sequence[NamedRun],
+    rows_by_source: Sequence[Sequence[tuple[ColumnKey, dict[str, Any]]]],
     columns: Mapping[ColumnKey, CoefficientColumn],
     *,
     is_short: bool,
 ) -> list[str]:
+    """Describe the datasets of all runs; where it shall be short, usual protocols stand in one line for all."""
+    n_items: dict[str, int] = {}
+    notes: list[str] = []
+    for source, rows in zip(sources, rows_by_source, strict=True):
+        notes += _on_data(source, rows, columns, n_items if is_short else None)
+    if not n_items:
+        return notes
+    sizes = ", ".join(f"{title} {n:,}" for title, n in n_items.items())
+    return [f"Items, each dataset under its usual protocol: {sizes}.", *notes]
+
+
+def _on_data(
+    source: NamedRun,
+    rows: Sequence[tuple[ColumnKey, dict[str, Any]]],
+    columns: Mapping[ColumnKey, CoefficientColumn],
+    n_items_by_title: dict[str, int] | None,
+) -> list[str]:
     """Describe each dataset under each protocol: its revision, its sizes, and every choice.
 
-    Where it shall be short, those under their usual protocols have their number of items alone.
+    Args:
+        source: the run.
+        rows: its rows that the table has.
+        columns: those of the table.
+        n_items_by_title: takes the number of items of datasets under their usual protocols, which then have no note.
     """
     notes: list[str] = []
-    short: list[str] = []
     labels = {spec: style.label for spec, style in source.styles.items()}
     for block in dict.fromkeys(key[:2] for key, _ in rows):
         same = pd.DataFrame([row for key, row in rows if key[:2] == block])
@@ -379,16 +472,15 @@ def _on_data(
         )
         n_images = source.run.run.get("n_images", {}).get(column.dataset)
         images = f" of {n_images:,} images" if n_images else ""
-        n_items = f"{same['n_items'].max():,}"
-        if is_short and protocol.name == _USUAL_PROTOCOL:
-            short.append(f"{column.over} {n_items}")
+        n_items = int(same["n_items"].max())
+        if n_items_by_title is not None and protocol.name == _USUAL_PROTOCOL:
+            if n_items:
+                n_items_by_title[column.over] = max(n_items, n_items_by_title.get(column.over, 0))
         else:
             notes.append(
-                f"{column.over}, revision {data['revision'][:12]}: {n_items} items{images}, "
+                f"{column.over}, revision {data['revision'][:12]}: {n_items:,} items{images}, "
                 f"{same['n_ratings'].max():,} {unit}; protocol {protocol.name}: {protocol.describe()}."
             )
         ours = same[~same["metric"].isin([*source.below["floors"], *source.below["ceilings"]])]
         notes += level_notes(ours, labels, protocol)
-    if short:
-        notes.insert(0, f"Items, each dataset under its usual protocol: {', '.join(short)}.")
     return notes

@@ -6,7 +6,6 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from html import escape
-from itertools import accumulate, pairwise
 from typing import Any
 
 from ...datasets import registry
@@ -14,12 +13,8 @@ from ..runs.results import to_json
 from ..runs.tables import (
     MISSING,
     ResultTable,
-    booktabs_table,
     csv_lines,
-    latex_escape,
-    latex_row,
     markdown_of,
-    split_head,
 )
 from ..scoring.catalog import METRIC_KINDS
 from ..scoring.protocol import Protocol
@@ -178,7 +173,7 @@ class JoinedTable:
         return spans
 
 
-def _legend(table: JoinedTable, printed: str) -> list[str]:
+def legend_lines(table: JoinedTable, printed: str) -> list[str]:
     """Explain the letters' shapes; `printed` is the look of published numbers."""
     lines: list[str] = []
     if not table.has_legend:
@@ -202,70 +197,7 @@ def signs_above(cell: PrintedNumber) -> list[str]:
     return [*([str(cell.rank)] if cell.rank is not None else []), *cell.marks]
 
 
-#: Up to so many datasets with a column each have whole heads in LaTeX; those of more are folded to fit a column of text.
-_MOST_BESIDE = 3
-
-
-def _stack_head(column: CoefficientColumn) -> str:
-    """Return a column's head with each of its words on a line."""
-    words = [latex_escape(word) for word in split_head(column.over)] if column.over else []
-    lines = [*words, *re.split(r"(?<!\\) ", column.latex)]
-    return r"\scriptsize\begin{tabular}[b]{@{}c@{}}" + r" \\ ".join(lines) + r"\end{tabular}"
-
-
-def latex(table: JoinedTable) -> str:
-    """A booktabs table that compiles as it stands with the packages that its first lines name.
-
-    A number and what stands above, below and behind it are in columns of their own, so that numbers
-    stand under one another.
-    """
-    width = 2 * len(table.columns) + 1
-    packages = ["booktabs", "graphicx", *(["xcolor"] if table.has_published_rows else [])]
-    ends = list(accumulate((2 * n for _, n in table.spans), initial=1))
-    lines: list[str] = []
-    heads = [column.latex for column in table.columns]
-    is_stacked = len(table.spans) == len(table.columns) > _MOST_BESIDE
-    if is_stacked:
-        heads = [_stack_head(column) for column in table.columns]
-    elif any(over for over, _ in table.spans):
-        spans = [
-            rf"\multicolumn{{{2 * n}}}{{c}}{{{latex_escape(over)}}}" for over, n in table.spans
-        ]
-        rules = [
-            rf"\cmidrule(lr){{{start + 1}-{end}}}"
-            for (start, end), (over, _) in zip(pairwise(ends), table.spans, strict=True)
-            if over
-        ]
-        lines += [latex_row(["", *spans]), "    " + " ".join(rules)]
-    heads = [rf"\multicolumn{{2}}{{c}}{{{head}}}" for head in heads]
-    lines.append(latex_row([table.corner, *heads]))
-    for group in table.groups:
-        heading = latex_escape(group.heading)
-        lines.append(r"    \midrule")
-        if heading:
-            lines.append(rf"    \multicolumn{{{width}}}{{l}}{{\emph{{{heading}}}}} \\")
-        for row in group.rows:
-            cells = [latex_escape(row.sourced_label)]
-            for cell in row.cells:
-                cells += ["", ""] if cell is None else _latex_cell(cell, table)
-            if row.source:
-                cells = [rf"\textcolor{{black!60}}{{{cell}}}" if cell else "" for cell in cells]
-            lines.append(latex_row(cells))
-    below = [" ".join(latex_escape(n) for n in [*_legend(table, "Grey"), *table.notes])]
-    below.append(
-        " ".join(rf"$^{{\mathrm{{{mark}}}}}${latex_escape(text)}." for mark, text in table.marks)
-    )
-    below += _signatures(table, latex_escape, breaking)
-    if below := [rf"    {line}\par" for line in below if line]:
-        begin = r"  \begin{minipage}{\linewidth}\scriptsize\raggedright"
-        below = [r"  \par\smallskip", begin, *below, r"  \end{minipage}"]
-    gap = r"@{\hspace{4pt}}" if is_stacked else ""
-    columns = "l" + f"{gap}r@{{}}l" * len(table.columns)
-    text = booktabs_table(table.title, columns, lines, below, label=table.label, is_fitted=True)
-    return "\n".join([*(rf"% \usepackage{{{name}}}" for name in packages), text]) + "\n"
-
-
-def _signatures(
+def signature_lines(
     table: JoinedTable, write_text: Callable[[str], str], write_signature: Callable[[str], str]
 ) -> list[str]:
     """Return the line of the metrics' signatures; none where there are none."""
@@ -276,56 +208,24 @@ def _signatures(
     return [f"Signatures: {'; '.join(signatures)}."] if signatures else []
 
 
-def appendix(table: JoinedTable, *, is_latex: bool) -> str:
-    """Return the notes and signatures of a table for a paper's appendix, as LaTeX or Markdown."""
-    title = f"Details of the table: {table.title}"
-    if is_latex:
-        signatures = [
-            rf"  \item {latex_escape(label)}: {breaking(signature)}"
-            for label, signature in table.signatures
-        ]
-        lines = [rf"\paragraph{{{latex_escape(title)}}}", *map(latex_escape, table.notes)]
-        lines += [r"\begin{itemize}\raggedright", *signatures, r"\end{itemize}"]
-        return "\n".join(lines) + "\n"
-    signatures = [f"- {_plain(label)}: `{signature}`" for label, signature in table.signatures]
-    return "\n\n".join([f"## {title}", *map(_plain, table.notes), "\n".join(signatures)]) + "\n"
-
-
-def _latex_cell(cell: PrintedNumber, table: JoinedTable) -> list[str]:
-    """A number, and what goes with it."""
-    text = re.sub(r"^-(?=\d)", "$-$", cell.text.replace(MISSING, "--"))
-    how = {"best": r"\textbf", "second": r"\underline"}.get(cell.emphasis)
-    above = ",".join(rf"\mathrm{{{word}}}" for word in signs_above(cell))
-    tail = f"$^{{{above}}}$" if above else ""
-    if table.intervals == "subscript" and cell.low:
-        tail += f"{{}}$_{{{cell.low},\\,{cell.high}}}$"
-    elif table.intervals == "plusminus" and cell.reach:
-        tail = rf"\,{{\scriptsize$\pm$\,{cell.reach}}}" + tail
-    return [f"{how}{{{text}}}" if how else text, tail]
-
-
-def breaking(signature: str) -> str:
-    """A signature, which is long, with places to break it."""
-    escaped = latex_escape(signature).replace(r"\textbar{}", r"\textbar\allowbreak{}")
-    return escaped.replace(":", r":\allowbreak{}")
-
-
 def markdown(table: JoinedTable) -> str:
     """GitHub's pipe table; what Markdown has no sign for is in HTML's."""
     rows: list[tuple[str, list[str]]] = []
     for group in table.groups:
         if group.heading:
-            rows.append((f"*{_plain(group.heading)}*", []))
+            rows.append((f"*{escape_markdown(group.heading)}*", []))
         for row in group.rows:
             texts = [
-                _plain(row.sourced_label),
+                escape_markdown(row.sourced_label),
                 *(_marked(c, table, _IN_MARKDOWN) for c in row.cells),
             ]
             label, *cells = [f"*{text}*" if row.source and text else text for text in texts]
             rows.append((label, cells))
-    heads = [_plain(column.whole_head) for column in table.columns]
-    notes = _below(table, "In italics", _plain, _plain)
-    printed = ResultTable(_plain(table.title), _plain(table.corner), heads, rows, notes=notes)
+    heads = [escape_markdown(column.whole_head) for column in table.columns]
+    notes = _below(table, "In italics", escape_markdown, escape_markdown)
+    printed = ResultTable(
+        escape_markdown(table.title), escape_markdown(table.corner), heads, rows, notes=notes
+    )
     return markdown_of(printed, is_escaped=True) + "\n"
 
 
@@ -337,9 +237,9 @@ def _below(
 ) -> list[str]:
     """Return the lines below a table whose signs are HTML's; `printed` is the look of published numbers."""
     return [
-        *(write_text(note) for note in (*_legend(table, printed), *table.notes)),
+        *(write_text(note) for note in (*legend_lines(table, printed), *table.notes)),
         *(f"<sup>{mark}</sup> {write_text(text)}." for mark, text in table.marks),
-        *_signatures(table, write_text, write_signature),
+        *signature_lines(table, write_text, write_signature),
     ]
 
 
@@ -366,7 +266,7 @@ def _marked(cell: PrintedNumber | None, table: JoinedTable, signs: Mapping[str, 
     return text
 
 
-def _plain(text: str) -> str:
+def escape_markdown(text: str) -> str:
     """Text that Markdown shows as it is."""
     return re.sub(r"([\\`*<|])", r"\\\1", text)
 
@@ -475,12 +375,3 @@ def json_of(table: JoinedTable) -> str:
         "notes": table.notes,
     }
     return to_json(plain).decode()
-
-
-LAYOUTS: dict[str, Callable[[JoinedTable], str]] = {
-    "markdown": markdown,
-    "latex": latex,
-    "html": html_of,
-    "csv": csv_of,
-    "json": json_of,
-}

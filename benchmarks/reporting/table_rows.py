@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from typing import Any
 
 from ...datasets.errors import InputError, unknown
@@ -21,7 +22,7 @@ from ..evaluation.published_numbers import (
     short_citation,
 )
 from ..runs.results import parse_missing_note
-from ..runs.tables import format_coefficient, format_number
+from ..runs.tables import MISSING, format_coefficient, format_number
 from ..scoring.catalog import METRIC_KINDS
 from ..statistics.coefficients.coefficient import find_coefficient
 from .named_run import ColumnKey, NamedRun, style_of
@@ -319,6 +320,30 @@ def find_rows(drafts: Sequence[RowDraft], name: str, option: str) -> list[RowDra
     if not rows and folded not in GROUPS:
         raise unknown(f"row of {option}", name, dict.fromkeys(d.spec or d.label for d in drafts))
     return rows
+
+
+def emphasise(key: ColumnKey, drafts: Sequence[RowDraft]) -> None:
+    """Mark the best and the second best number of a column, as printed: ties share it.
+
+    More is better: of a metric where less is, the runs hold the negative's coefficients. Floors and
+    ceilings do not compete, nor does a paper's number under another protocol, or beside our own.
+    """
+    filled = [d for d in drafts if key in d.cells and d.cells[key].text != MISSING]
+    computed_specs = {d.spec for d in filled if not d.source}
+    competing = [
+        d
+        for d in filled
+        if d.kind in (*METRIC_KINDS, "published")
+        and not (d.source and (d.spec in computed_specs or key in d.apart))
+    ]
+    if len(competing) < 2:
+        return
+    values = sorted({Decimal(d.cells[key].text) for d in competing}, reverse=True)
+    for draft in competing:
+        rank_index = values.index(Decimal(draft.cells[key].text))
+        if rank_index < 2:
+            emphasis = ("best", "second")[rank_index]
+            draft.cells[key] = replace(draft.cells[key], emphasis=emphasis)
 
 
 def sort_rows(

@@ -183,6 +183,8 @@ def booktabs_table(
     below: Iterable[str],
     *,
     label: str = "",
+    size: str = "",
+    is_wide: bool = False,
     is_fitted: bool = False,
 ) -> str:
     """Return a LaTeX table whose rows and notes are escaped already.
@@ -193,15 +195,19 @@ def booktabs_table(
         lines: the head, the rules within and the rows, see `latex_row`.
         below: lines below the columns.
         label: for `\\ref`; empty for none.
+        size: the command of a size of type; empty for the text's.
+        is_wide: whether it spans the columns of a two-column article.
         is_fitted: whether a table that is wider than the text is made as narrow.
     """
     fit = r"  \resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%"
+    environment = "table*" if is_wide else "table"
     return "\n".join(
         [
-            r"\begin{table}",
+            rf"\begin{{{environment}}}",
             r"  \centering",
             rf"  \caption{{{latex_escape(title)}}}",
             *([rf"  \label{{{label}}}"] if label else []),
+            *([f"  {size}"] if size else []),
             *([fit] if is_fitted else []),
             rf"  \begin{{tabular}}{{{columns}}}",
             r"    \toprule",
@@ -209,7 +215,7 @@ def booktabs_table(
             r"    \bottomrule",
             r"  \end{tabular}" + "}" * is_fitted,
             *below,
-            r"\end{table}",
+            rf"\end{{{environment}}}",
         ]
     )
 
@@ -273,8 +279,8 @@ def csv_lines(rows: Iterable[Sequence[str]]) -> str:
 def rich_of(table: ResultTable, width: int | None = None) -> Group:
     """Return the table for the terminal, with the verdict and the notes below it in the terminal's width.
 
-    Where it is narrow, heads are short, labels and heads fold, lines between columns go, and numbers stay whole. Cells are `Text`, because rich takes brackets
-    within a str for markup.
+    Where it is narrow, heads are short, labels and heads fold, lines between columns go, and numbers stay whole.
+    Cells are `Text`, because rich takes brackets within a str for markup.
 
     Args:
         table: the table.

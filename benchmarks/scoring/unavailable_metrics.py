@@ -11,7 +11,7 @@ import pandas as pd
 
 from ...datasets.errors import Lack, LackingError
 from ...datasets.schema import CaptionSet
-from ...metrics.base import Metric, Unavailability
+from ...metrics.base import NONE_HAVE, Metric, Unavailability
 from ...metrics.rows import Rows
 from ..runs.results import make_correlations, missing_note
 from ..runs.tables import MISSING, ResultTable
@@ -82,6 +82,13 @@ def split_available(
 def describe_reasons(missing: UnavailableMetrics) -> dict[str, str]:
     """Return the reasons as text by the metrics' specs, for run.json."""
     return {metric.spec: str(reason) for metric, reason in missing.items()}
+
+
+def find_need(reason: str) -> str:
+    """Return what metrics need and no caption has, by the reason why they cannot be computed; else nothing."""
+    problem = Unavailability.parse(reason).problem
+    is_need = problem.startswith("needs ") and problem.endswith(NONE_HAVE)
+    return problem.removeprefix("needs ").removesuffix(NONE_HAVE) if is_need else ""
 
 
 def make_unavailable_rows(

@@ -10,16 +10,31 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 import pandas as pd
 
 from .coefficients.coefficient import find_coefficient
 from .panels import Panel
-from .weighted_pairs import Ints, Mask, Statistic
+from .weighted_pairs import Floats, Ints, Mask, Statistic
+
+Number = TypeVar("Number", float, Floats)
 
 #: Dimension of the joint rows, and the coefficient whose range, intervals and tests the mean shares.
 JOINT_KEY = ("mean", "tau_c")
+
+
+def rescale(values: Number, coefficient: str) -> Number:
+    """Return a coefficient on the scale of the mean: at most 1, and 0 of scores that say nothing.
+
+    Args:
+        values: of the coefficient.
+        coefficient: the name of one that has a value of scores that say nothing.
+    """
+    chance = find_coefficient(coefficient).chance
+    assert chance is not None  # no others are in a mean
+    return (values - chance) / (1 - chance)
 
 
 @dataclass(frozen=True)
@@ -45,9 +60,8 @@ class JointPart:
             return lambda weights: np.full((len(metrics), weights.shape[1]), np.nan)
         images = image_of_point[mask]
         statistic = self.panel.prepare(metrics, mask, [unit[images] for unit in units])
-        row, chance = self.panel.keys.index(self.key), find_coefficient(self.key[1]).chance
-        assert chance is not None  # `JointPanel.join` takes no others
-        return lambda weights: (statistic(weights)[[row]] - chance) / (1 - chance)
+        row, coefficient = self.panel.keys.index(self.key), self.key[1]
+        return lambda weights: rescale(statistic(weights)[[row]], coefficient)
 
 
 @dataclass(frozen=True)

@@ -28,8 +28,8 @@ from .rating_table import (
 )
 from .remarks import Note, Remark, Undefined, remark
 
-#: Two raters with fewer items in common than this make no κ of their own.
-MIN_COMMON_ITEMS = 10
+#: Fewer items than this do not say how well raters agree: two raters with fewer in common make no κ of their own.
+MIN_ITEMS = 10
 
 #: The measures of `draw_halves`.
 HALF_MEASURES = (
@@ -71,9 +71,7 @@ def krippendorff_alpha(table: RatingTable, level: str) -> AgreementMeasure:
     return AgreementMeasure(1 - observed / expected, table.n_items)
 
 
-def cohen_kappas(
-    table: RatingTable, min_items: int = MIN_COMMON_ITEMS
-) -> dict[str, AgreementMeasure]:
+def cohen_kappas(table: RatingTable, min_items: int = MIN_ITEMS) -> dict[str, AgreementMeasure]:
     """Compute Cohen's κ, plain and with linear and quadratic weights, the mean over pairs of raters.
 
     Cohen 1960 and 1968. A weight is by the distance in points of the scale. A pair counts if it has

@@ -345,3 +345,13 @@ def test_equal_ratings_have_undefined_ceilings(serve_demo):
     assert any(
         "oracle (mean rating), overall tau_c: undefined" in n for n in results.tables[0].notes
     )
+
+
+def test_few_items_do_not_say_how_well_raters_agree(agree, data_root):
+    """Of PASCAL-50S's HM one pair has two answers: its α of 100 stands in the file, not in the table or the verdict."""
+    status, out, _, folder = agree("dataset=flickr8k_expert,pascal50s")
+    assert status == 0
+    assert "Not shown: pascal50s HM (1), pascal50s MM (2). Fewer than 10 items" in out
+    assert "α 100" not in out
+    measures = pd.read_csv(folder / "agreement.csv").set_index(["dataset", "measure"])["value"]
+    assert measures["pascal50s", "HM:krippendorff_alpha_ordinal"] == 1

@@ -13,14 +13,18 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import kendalltau
 
 import captau
 from captau.benchmarks.evaluation.overview import DatasetsOverview
 from captau.benchmarks.reporting.coefficient_charts import make_overview_chart
 from captau.benchmarks.reporting.figure_files import style as figure_style
+from captau.benchmarks.reporting.joined_table import join
+from captau.benchmarks.reporting.table_layouts import LAYOUTS
 from captau.benchmarks.runs.finished_run import read_run
 from captau.benchmarks.runs.tables import markdown_of
 from captau.benchmarks.scoring.catalog import DATASET_SETS
+from captau.benchmarks.statistics.bootstrap import BLOCK, draw_weights
 from captau.benchmarks.statistics.rating_table import CEILINGS
 from captau.datasets.reading.source_files import identify_image
 from captau.datasets.sources.coco_captions import COCO_REFERENCES
@@ -59,6 +63,14 @@ WORDS = [
     "ball",
     "fly",
 ]
+
+
+@dataclasses.dataclass(frozen=True)
+class FirstLetter(captau.Metric):
+    """Order captions by their first letters, which say nothing."""
+
+    def compute(self, rows: Any) -> list[float]:
+        return [float(ord(text[0])) for text in rows.captions]
 
 
 def write(root: Path, path: str, content: str) -> None:
@@ -209,7 +221,7 @@ def test_a_narrow_terminal_keeps_the_mean_with_interval_and_rank(folder: Path) -
     assert "F8k-" in shown
     text = " ".join(" ".join(lines).split())
     assert "too narrow for Caption-Quality ρ: widen it" in text
-    assert text.count("Caption-Quality: needs references, which these captions do not have") == 1
+    assert text.count("Caption-Quality has no references, which all of these metrics need.") == 1
     assert "left out" not in text
 
 
@@ -218,6 +230,10 @@ def test_rank_goes_on_where_a_dataset_names_no_systems(folder: Path, tmp_path: P
     out = tmp_path / "out"
     assert run_captau("rank", "dataset=demo,flickr8k_expert", *words, f"output_dir={out}") == 0
     assert set(pd.read_csv(out / "systems.csv")["dataset"]) == {"demo"}
+    left_out = json.loads((out / "run.json").read_text())["left_out"]
+    assert {name: reason["lack"] for name, reason in left_out.items()} == {
+        "flickr8k_expert": "system"
+    }
     assert run_captau("rank", "dataset=flickr8k_expert", *words, f"output_dir={out}") == 2
 
 
@@ -284,13 +300,17 @@ def test_a_named_dataset_that_is_not_here_is_an_error_before_any_work(
         ({"coefficients": ["tau_c", "tau_b"]}, "judgements"),
         ({"dimension": "HC"}, "dimension"),
         ({"systems": ["A"]}, "system"),
+        ({"split": "test"}, "split"),
     ],
 )
 def test_what_one_dataset_lacks_stops_the_run_only_where_nothing_is_left(
     protocol: dict[str, Any], lack: str, folder: Path
 ) -> None:
-    """PASCAL-50S has preferences alone, Flickr8k-Expert no dimension HC, and neither of them systems."""
+    """PASCAL-50S has preferences alone, Flickr8k-Expert no dimension HC, neither of them systems; of Caption-Quality one split is here."""
     sets = ["flickr8k_expert", "pascal50s"]
+    if lack == "split":
+        write_quality(folder)
+        sets = ["flickr8k_expert", "caption_quality"]
     options: dict[str, Any] = {"data_root": folder, "statistics": FAST, "protocol": protocol}
     if lack == "system":
         with says("unknown system", "flickr8k_expert", "pascal50s"):
@@ -359,13 +379,55 @@ def test_an_image_is_drawn_once_wherever_it_stands(folder: Path) -> None:
     assert widths[1] / widths[0] == pytest.approx(1 / math.sqrt(2), abs=0.12)
 
 
+def test_the_joint_mean_is_that_of_numpy(folder: Path) -> None:
+    """Independent: SciPy's τ_c of points repeated as often as their images were drawn, the mean, its quantiles and rank."""
+    write_coco(folder)
+    write_gold(folder)
+    statistics = {"interval": "percentile", "replicates": BLOCK}
+    sets = ["flickr8k_expert", "flickrg"]
+    metrics = ["rouge_l", FirstLetter()]
+    results = captau.bench(sets, metrics, data_root=folder, statistics=statistics, ceilings=False)
+    frames = results.frames
+    specs = list(dict.fromkeys(frames["scores.parquet"]["metric"]))
+    scores = frames["scores.parquet"].set_index(["dataset", "metric", "item_id"])["score"]
+    items = frames["items.parquet"].assign(image=lambda f: f["image_id"].map(identify_image))
+    images = list(dict.fromkeys(items["image"]))
+    assert len(images) == 24  # both datasets have all of them
+    image_of = items.set_index(["dataset", "item_id"])["image"].map(images.index)
+    values: dict[str, np.ndarray] = {}
+    weights = np.column_stack([np.ones(len(images)), draw_weights(len(images), 0, 0)]).astype(int)
+    for spec in specs:
+        means = np.zeros(weights.shape[1])
+        for name in sets:
+            ratings = frames["ratings.parquet"].query("dataset == @name")
+            x = scores[name, spec].loc[ratings["item_id"]].to_numpy()
+            y = ratings["value"].to_numpy()
+            n_drawn = weights[image_of[name].loc[ratings["item_id"]].to_numpy()]
+            means += [
+                kendalltau(np.repeat(x, n), np.repeat(y, n), variant="c").statistic / 2
+                for n in n_drawn.T
+            ]
+        values[spec] = means
+    overview = frames["overview.csv"].set_index(["dataset", "metric"]).loc["mean"]
+    for spec in specs:
+        row = overview.loc[spec]
+        assert row["value"] == pytest.approx(values[spec][0], abs=1e-12)
+        ends = np.quantile(values[spec][1:], [0.025, 0.975])
+        assert [row["ci_low"], row["ci_high"]] == pytest.approx(ends.tolist(), abs=1e-12)
+    differences = values[specs[0]][1:] - values[specs[1]][1:]
+    p_value = 2 * (min((differences <= 0).sum(), (differences >= 0).sum()) + 1) / (BLOCK + 1)
+    assert p_value <= 0.05
+    assert overview["rank"].to_dict() == {specs[0]: 1, specs[1]: 2}
+
+
 def test_the_overview(folder: Path, tmp_path: Path) -> None:
     """Worked: the mean of τ_c and of 2a − 1, over the datasets that all listed metrics have."""
     write(tmp_path, "mine.py", LENGTH)
     out = tmp_path / "out"
     metrics = f"rouge_l,bleu_1,{tmp_path}/mine.py:Length"
     words = ["dataset=flickr8k_expert,pascal50s,caption_quality", f"metrics={metrics}"]
-    words += [f"data.root={folder}", "statistics.replicates=256", f"output_dir={out}"]
+    words += [f"data.root={folder}", "statistics.replicates=256", "statistics.interval=percentile"]
+    words.append(f"output_dir={out}")
     assert run_captau("bench", *words) == 0
     overview = pd.read_csv(out / "overview.csv", keep_default_na=False, na_values=[""])
     assert list(overview.columns) == [
@@ -630,3 +692,45 @@ def test_a_score_file_has_an_empty_cell_where_it_lacks_a_dataset(
     assert math.isnan(rows.loc[("pascal50s", "mine"), "value"])
     assert "has no score of these captions" in rows.loc[("pascal50s", "mine"), "note"]
     assert not math.isnan(rows.loc[("pascal50s", "bleu_1"), "value"])
+
+
+def test_several_runs_have_a_mean_over_what_all_their_metrics_have(
+    survey: Path, folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Worked: half of τ_c and of 2a − 1; Caption-Quality, which one run alone has, is not in it. Items stand once."""
+    write(tmp_path, "wide.py", "def width(caption, references):\n    return float(len(caption))\n")
+    sets = "dataset=flickr8k_expert,pascal50s,caption_quality"
+    words = [sets, f"data.root={folder}", f"metrics={tmp_path}/wide.py:width"]
+    words.append(f"output_dir={tmp_path}/again")
+    assert run_captau("bench", *words, "statistics.replicates=64") == 0
+    capsys.readouterr()
+    assert run_captau("table", f"run={survey},{tmp_path}/again") == 0
+    shown = capsys.readouterr().out
+    assert shown.count("Items, each dataset") == 1
+    assert "mean: over Flickr8k-Expert, PASCAL-50S; an accuracy a counts as 2a − 1." in shown
+    assert run_captau("table", f"run={survey},{tmp_path}/again", "style=csv") == 0
+    rows = list(csv.DictReader(capsys.readouterr().out.splitlines()))
+    for row in rows:
+        tau, accuracy = (float(row[h]) for h in ("Flickr8k-Expert τ_c", "PASCAL-50S mean acc. %"))
+        assert float(row["mean"]) == pytest.approx((tau + 2 * accuracy - 100) / 2, abs=0.13)
+    assert run_captau("cite", f"run={survey}") == 0
+    assert "The mean is taken over Flickr8k-Expert, PASCAL-50S" in " ".join(
+        capsys.readouterr().out.split()
+    )
+
+
+def test_the_table_of_a_paper_fits_its_column(survey: Path) -> None:
+    """Type is never below LaTeX's scriptsize: what does not fit at that size takes the page's width."""
+    table = join([read_run(survey)])
+    beside = table.columns[0]
+    for n_columns, is_wide in ((8, False), (12, True)):
+        columns = tuple(dataclasses.replace(beside, over=f"Set {i}") for i in range(n_columns))
+        rows = tuple(
+            dataclasses.replace(row, label=row.label[:8], cells=n_columns * row.cells[:1])
+            for row in table.rows
+        )
+        group = dataclasses.replace(table.groups[0], rows=rows)
+        text = LAYOUTS["latex"](dataclasses.replace(table, columns=columns, groups=(group,)))
+        assert ("table*" in text) == is_wide
+        assert (r"\rotatebox{90}" in text) != is_wide
+        assert r"  \scriptsize" + "\n" in text

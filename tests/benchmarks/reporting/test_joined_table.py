@@ -27,7 +27,8 @@ from hypothesis import strategies as st
 from captau.benchmarks.evaluation.published_numbers import protocol_differences, select_numbers
 from captau.benchmarks.options.finished_runs import STYLES
 from captau.benchmarks.reporting.joined_table import join
-from captau.benchmarks.reporting.printed_table import LAYOUTS, JoinedTable
+from captau.benchmarks.reporting.printed_table import JoinedTable
+from captau.benchmarks.reporting.table_layouts import LAYOUTS
 from captau.benchmarks.reporting.table_rows import TableChoices
 from captau.benchmarks.runs.finished_run import read_runs
 from captau.benchmarks.runs.tables import MISSING

@@ -15,7 +15,7 @@ from scipy import stats
 
 from captau.benchmarks.statistics.rater_agreement import (
     HALF_MEASURES,
-    MIN_COMMON_ITEMS,
+    MIN_ITEMS,
     cohen_kappas,
     compute_measures,
     difference_histogram,
@@ -132,7 +132,7 @@ def test_cohen_kappa_is_the_mean_over_pairs_with_enough_in_common():
     rng = np.random.default_rng(3)
     ratings = simulated(60, 5)
     ratings[rng.random(ratings.shape) < 0.3] = NAN
-    ratings[MIN_COMMON_ITEMS - 1 :, 4] = NAN  # the last rater has too few items with anyone
+    ratings[MIN_ITEMS - 1 :, 4] = NAN  # the last rater has too few items with anyone
     table = table_of_matrix(ratings)
     for name, weights in (
         ("cohen_kappa", None),
@@ -466,7 +466,7 @@ def test_laws(ratings, data):
 
 @laws
 @given(
-    values=st.lists(st.integers(1, 5), min_size=MIN_COMMON_ITEMS, max_size=20),
+    values=st.lists(st.integers(1, 5), min_size=MIN_ITEMS, max_size=20),
     n_raters=st.integers(2, 6),
 )
 def test_who_agree_fully_have_one(values, n_raters):
