@@ -299,14 +299,14 @@ def _make_scale(metric: Metric, scale: Scale) -> Callable[[Floats], Floats]:
     """Return the function from a metric's scores to rewards."""
     sign = 1.0 if metric.higher_is_better else -1.0
     if scale == "own":
-        return lambda scores: scores if metric.higher_is_better else -scores
+        return lambda scores: scores if metric.higher_is_better else 0.0 - scores
     low, high = metric.bounds
     if low is None or high is None:
         raise InputError(
             f"metric {metric.spec}: scale=unit needs bounds, and it has none; leave out scale="
         )
     worst = low if metric.higher_is_better else high
-    return lambda scores: sign * (scores - worst) / (high - low)
+    return lambda scores: 0.0 + sign * (scores - worst) / (high - low)
 
 
 def _check_references(image: Any, texts: Sequence[str], subject: str = "image") -> tuple[str, ...]:

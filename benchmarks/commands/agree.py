@@ -193,7 +193,7 @@ def _measure_raters(config: AgreeOptions) -> Results:
     with StepProgress(len(config.datasets)) as progress:
         for name, protocol in config.datasets.items():
             with progress.step(name):
-                selection = EvaluationSet.select(config.locations.load(name), protocol)
+                selection = EvaluationSet.select(config.locations.load(name), protocol).in_order()
                 measured.append(_measure_dataset(selection, config))
     rows = [row for of_dataset in measured for row in of_dataset.rows]
     agreement = pd.DataFrame(rows, columns=pd.Index(AGREEMENT_COLUMNS))

@@ -5,9 +5,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -103,6 +104,51 @@ class EvaluationSet:
     def name(self) -> str:
         """The dataset's name."""
         return self.caption_set.name
+
+    def in_order(self, scores: Sequence[Floats] = ()) -> EvaluationSet:
+        """Return the set with its items in an order of their texts, judgements and scores.
+
+        Whoever draws at random takes the rows of this set, so that neither the order of a file's rows nor the names
+        of items, images and raters, nor the scale of ratings, moves an interval or a p-value.
+
+        Args:
+            scores: of each metric, shape (n_items,).
+        """
+        items, facts = self.items, self._judgements_of_items()
+        columns = [np.nan_to_num(column, nan=-np.inf).tolist() for column in scores]
+        keys = [
+            (caption, references, sorted(facts.get(item_id, [])), item_scores, str(system))
+            for item_id, caption, references, system, *item_scores in zip(
+                *(items[c] for c in ("item_id", "caption", "references", "system")),
+                *columns,
+                strict=True,
+            )
+        ]
+        of_image: dict[str, list[Any]] = {}
+        for image_id, key in zip(items["image_id"], keys, strict=True):
+            of_image.setdefault(image_id, []).append(key)
+        ranked_images = {image_id: sorted(image) for image_id, image in of_image.items()}
+        whole_keys = [
+            (ranked_images[image_id], key)
+            for image_id, key in zip(items["image_id"], keys, strict=True)
+        ]
+        order = sorted(range(len(items)), key=whole_keys.__getitem__)
+        return replace(self, items=items.iloc[order].reset_index(drop=True))
+
+    def _judgements_of_items(self) -> dict[str, list[tuple[float, str]]]:
+        """Return, by item id, the rank of each rating, and of each preference with the other caption."""
+        judgements: dict[str, list[tuple[float, str]]] = {}
+        ranks = self.ratings.groupby("dimension")["value"].rank(method="dense")
+        for item_id, rank in zip(self.ratings["item_id"], ranks, strict=True):
+            judgements.setdefault(item_id, []).append((rank, ""))
+        caption_of = dict(zip(self.items["item_id"], self.items["caption"], strict=True))
+        strengths = self.preferences["strength"].astype(np.float64)
+        signed_ranks = np.sign(strengths) * strengths.abs().rank(method="dense")
+        pairs = self.preferences["item_a"], self.preferences["item_b"], signed_ranks
+        for a, b, rank in zip(*pairs, strict=True):
+            judgements.setdefault(a, []).append((rank, caption_of[b]))
+            judgements.setdefault(b, []).append((0.0 - rank, caption_of[a]))
+        return judgements
 
     @property
     def rating_coefficients(self) -> list[str]:
@@ -237,13 +283,16 @@ class EvaluationSet:
         return self.judged_pairs.ceilings(self.all_pairs)
 
     def points(self, dimension: str) -> pd.DataFrame:
-        """Return the data points of a dimension: columns `item_id, value`, in the items' order.
+        """Return the data points of a dimension: columns `item_id, value`, by the items' order and their values.
 
         Where the card says that the dimension is of faults, they count negative, so that more is better.
         """
         if dimension in self.derived_points:
             return self.derived_points[dimension]
-        points = self.protocol.data_points(self.caption_set, self.items, dimension)
+        points = self.protocol.data_points_of(self.ratings, self.items, dimension)
+        place = pd.Index(self.items["item_id"]).get_indexer(pd.Index(points["item_id"]))
+        order = np.lexsort((points["value"], place))
+        points = points.iloc[order].reset_index(drop=True)
         is_fault = dimension in self.caption_set.card.faults
         return points.assign(value=0.0 - points["value"]) if is_fault else points
 

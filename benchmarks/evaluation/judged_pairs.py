@@ -83,11 +83,15 @@ class JudgedPairs:
             preferences: as `CaptionSet.preferences`.
             ratings: `per_rating`, where each rater's answer is a point; else what makes one of a pair's answers.
             ties: `half`, `drop` or `calibrated`; the first two leave out what people tie.
-            image_of_item: image ids by item id.
+            image_of_item: image ids by item id, in the order that the comparisons are to have.
         """
         frame = _summarise(preferences, ratings)
-        is_tied = (frame["strength"] == 0).to_numpy()
         n_tied = dict.fromkeys(frame["dimension"], 0)
+        place_a, place_b = (
+            image_of_item.index.get_indexer(pd.Index(frame[side])) for side in ("item_a", "item_b")
+        )
+        frame = frame.iloc[np.lexsort((frame["strength"], frame["dimension"], place_b, place_a))]
+        is_tied = (frame["strength"] == 0).to_numpy()
         if ties != "calibrated":
             n_tied |= frame.loc[is_tied, "dimension"].value_counts().to_dict()
             frame = frame[~is_tied]

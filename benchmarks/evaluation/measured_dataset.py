@@ -87,6 +87,15 @@ class ScoredDataset:
             for metric in self.metrics
         }
 
+    def in_order(self) -> ScoredDataset:
+        """Return the scores with the items in the order of `EvaluationSet.in_order`."""
+        columns = [series.to_numpy(dtype=np.float64) for series in self.by_metric.values()]
+        selection = self.selection.in_order(columns)
+        by_metric = {
+            m: series.loc[selection.items["item_id"]] for m, series in self.by_metric.items()
+        }
+        return replace(self, selection=selection, by_metric=by_metric)
+
     @cached_property
     def blame(self) -> dict[str, list[Floats]]:
         """By metric that blames words, an array for each item: a number for each of its words."""
@@ -247,6 +256,7 @@ def correlate_dataset(
         InputError: where there is nothing to correlate with, the level has no such interval, or
             there are tests and fewer than two images or metrics.
     """
+    measured, scored = scored, scored.in_order()
     selection = scored.selection
     selection.require_coefficients()
     by_floor = floor_scores(selection.items) if floors else {}
@@ -264,7 +274,7 @@ def correlate_dataset(
     )
     names = selection.name, selection.protocol.name
     return MeasuredDataset(
-        scored,
+        measured,
         make_correlations(_with_intervals(rows, uncertainty.intervals, statistics)),
         statistics,
         make_significance(*names, uncertainty.differences, statistics.replicates)

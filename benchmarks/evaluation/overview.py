@@ -187,11 +187,10 @@ def _find_common(
 
 def _joint_part(measured: MeasuredDataset) -> JointPart:
     """Return a dataset's part in the mean: the panel of its headline."""
-    selection, headline = measured.selection, measured.headline
+    scored, headline = measured.scored.in_order(), measured.headline
+    selection = scored.selection
     panel = next(
-        panel
-        for panel in build_panels(selection, measured.scored.oriented)
-        if headline in panel.keys
+        panel for panel in build_panels(selection, scored.oriented) if headline in panel.keys
     )
     if isinstance(panel, RatingPanel):
         panel = replace(panel, coefficients=(headline[1],))

@@ -179,7 +179,7 @@ def load_studies(
     left_out = LeftOutDatasets()
     for name, protocol in datasets.items():
         with left_out.leave_out(name):
-            selection = EvaluationSet.select(locations.load(name), protocol)
+            selection = EvaluationSet.select(locations.load(name), protocol).in_order()
             if needs_ratings:
                 selection.require_ratings("it has preferences and no ratings to correlate with")
             missing = find_unavailable(metrics, selection.items, needs_one=needs_ratings)

@@ -169,7 +169,8 @@ class BattleSet:
         systems = tuple(dict.fromkeys(items["system"]))
         codes = pd.Index(systems).get_indexer(pd.Index(items["system"]))
         number = pd.Series(codes, index=items.index)
-        frame = selection.all_pairs.frame
+        pairs = selection.all_pairs
+        frame = pairs.frame
         first, second = (number.loc[frame[s]].to_numpy(np.int64) for s in ("item_a", "item_b"))
         is_battle = first != second
         if not is_battle.any():
@@ -182,8 +183,10 @@ class BattleSet:
         n_first, n_second = (n_words.loc[frame[s]].to_numpy(float) for s in ("item_a", "item_b"))
         signs = np.sign(frame["strength"].to_numpy(dtype=np.float64))
         battles: list[Battles] = []
-        for dimension in dict.fromkeys(frame["dimension"]):
+        for dimension in pairs.dimensions:
             is_own = (frame["dimension"] == dimension).to_numpy()
+            if not is_own.any():
+                continue
             captions = pd.unique(pd.concat([frame["item_a"][is_own], frame["item_b"][is_own]]))
             battles.append(
                 Battles(

@@ -148,8 +148,9 @@ class RatingTable:
         return (remark(Note.TOO_FEW_RATINGS, **counts),)
 
     def shuffle_values(self, rng: np.random.Generator) -> Floats:
-        """Return the values, in random order within each item."""
-        return self.value[np.argsort(self.item + rng.random(len(self.item)))]
+        """Return the values in random order within each item, whatever the raters are called."""
+        ascending = self.value[np.lexsort((self.value, self.item))]
+        return ascending[np.argsort(self.item + rng.random(len(self.item)))]
 
     def draw_ratings(self, size: int, rng: np.random.Generator) -> Floats:
         """Draw so many ratings of each item without replacement, shape (n_items, size)."""

@@ -102,6 +102,7 @@ class MetricEvaluator(Evaluator):
         """Return bootstrap replicates of each correlation."""
         options = self.challenge.statistics
         replicates: dict[tuple[str, str], Floats] = {}
+        scored = scored.in_order()
         for panel in build_panels(scored.selection, scored.oriented):
             points = panel.comparable_points(SUBMITTED)
             if points is None or panel.n_images < 2:

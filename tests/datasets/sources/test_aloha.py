@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from captau.benchmarks.commands.bench import bench
+from captau.benchmarks.evaluation.judged_pairs import ORDER_NOTE
 from captau.datasets.registry import load
 from captau.datasets.sources.aloha import CAPTIONS, PAIRS
 from tests.conftest import says
@@ -129,7 +130,12 @@ def test_every_field_of_nocaps_foil(tmp_path: Path) -> None:
 def test_pairs_and_detection(tmp_path: Path) -> None:
     """BLEU-1 scores the right caption 1 and the foiled one 2/3, in every pair."""
     write_pairs(tmp_path, [PAIR_ROW, PAIR_ROW | {"image_path": "two.jpg"}])
-    table = bench("nocaps_foil", "bleu_1", data_root=tmp_path).correlations
+    results = bench("nocaps_foil", "bleu_1", data_root=tmp_path)
+    table = results.correlations
+    # The original stands first in every pair, so that the first caption says nothing.
+    assert "floor_length" in set(table["metric"])
+    assert "floor_position" not in set(table["metric"])
+    assert ORDER_NOTE in results.tables[0].notes
     table = table[table["metric"] == "bleu_1"].set_index("coefficient")["value"]
     assert table[["average_precision", "auroc", "accuracy"]].tolist() == [1, 1, 1, 1]
 

@@ -182,6 +182,11 @@ def test_tied_pairs_move_no_p_value(n_tied):
     assert Accuracy().value(outcomes, images=images).p_value == pytest.approx(2 / 2**12)
 
 
+def test_a_share_of_ties_makes_no_decided_majority_look_like_chance():
+    """43 of 50 decided pairs are right beside 450 ties; the p-value is that of 43 of 50, not of 268 of 500."""
+    assert p_value(43, 7, 450) == pytest.approx(stats.binomtest(43, 50).pvalue, rel=1e-10)
+
+
 def test_an_images_pairs_are_swapped_together():
     """By hand: sums 2, 1 and -1 of three images; of the 8 swaps those of sums ±2 and ±4 are as far from 0: 6."""
     images = np.array([0, 0, 1, 2])
