@@ -309,7 +309,7 @@ def test_every_golden_number_is_its_published_one():
 
 def test_a_baseline_from_before_some_options_has_their_defaults(tmp_path):
     text = (GOLDEN / "demo.yaml").read_text()
-    later = ", own_references: keep, normalise: none, ties: half}"
+    later = ", own_references: keep, normalise: none, ties: half, rater_scale: none}"
     assert later in text
     path = tmp_path / "old.yaml"
     path.write_text(text.replace(later, "}"))

@@ -21,7 +21,7 @@ from tests.benchmarks.reporting.made_runs import ROWS, made_run
 from tests.conftest import run_captau, says
 
 #: Metrics of nobody's paper: a user's own.
-OWN = ("file", "python", "rater")
+OWN = ("file", "python", "rater", "script")
 AGAIN = "@misc{a,\n  title={One}\n}"
 
 
