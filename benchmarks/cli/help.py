@@ -224,7 +224,8 @@ def _value_words(command: Command, last_word: str) -> list[str]:
             *(_paths(part, _CODE_OR_SCORES) if part else ()),
         ]
     elif key == "run":
-        names = ["last", *map(str, list_runs()), *_paths(part, ())]
+        runs = list(map(str, list_runs()))
+        names = ["last", *runs, *(path for path in _paths(part, ()) if path[:-1] not in runs)]
     elif option.is_literal:
         label, named, path = part.rpartition("=")  # candidates=mine=FILE
         names = [f"{label}{named}{name}" for name in _paths(path)]

@@ -35,7 +35,7 @@ _GROUPS = {
     "Papers": (
         ("reproduce", "reproduce:ReproduceOptions", tasks.run_in_folder, "rebuild a paper's tables, and compare them cell by cell"),
         ("table", "finished_runs:TableOptions", tasks.print_table, "join finished runs, a sweep's runs and published numbers"),
-        ("cite", "finished_runs:CiteOptions", tasks.print_citations, "print BibTeX and a methods sentence for a run"),
+        ("cite", "finished_runs:CiteOptions", tasks.print_citations, "print two sentences for a paper, an appendix and BibTeX"),
         ("report", "finished_runs:ReportOptions", tasks.write_report, "write a finished run as one HTML page"),
         ("plot", "finished_runs:PlotOptions", tasks.draw_figures, "draw a finished run's figures"),
     ),

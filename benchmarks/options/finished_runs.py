@@ -189,8 +189,8 @@ captau cite run=mine
 captau cite run=mine,older output=captau.bib
 """
     notes: ClassVar[str] = """
-The methods paragraph names the protocol in full; the BibTeX is that of the datasets and metrics that a run used
-(docs/tables.md). BibTeX passes over the paragraph, which stands outside of its entries.
+The two sentences name metrics, data and coefficients; the appendix names the protocol in full. The BibTeX is that of the datasets and
+metrics that a run used (docs/tables.md). BibTeX passes over both texts, which stand outside of its entries.
 """
 
     runs: tuple[Path, ...] = runs_option(f"{_RUNS}all {_STUDIES}")

@@ -1,4 +1,4 @@
-"""`captau cite`: BibTeX of what finished runs used, and a methods paragraph that names the protocol."""
+"""`captau cite`: two sentences for a paper, an appendix that names the protocol, and BibTeX of what finished runs used."""
 
 from __future__ import annotations
 
@@ -36,6 +36,9 @@ from .run_parts import scored_parts
 
 #: The distributions that compute coefficients and intervals; metrics name theirs in signatures.
 COMPUTING = ("numpy", "scipy", "numba")
+
+#: The largest number of metrics or systems that the two sentences name.
+_N_NAMED = 6
 
 
 @dataclass(frozen=True)
@@ -98,7 +101,7 @@ class Bibliography:
 
 
 def cite(folders: Sequence[Path]) -> str:
-    """A methods paragraph for LaTeX, and the BibTeX of all that it cites.
+    """Return two sentences for a paper and an appendix, in LaTeX, and the BibTeX of all that they cite.
 
     Raises:
         InputError: on a run that cannot be read, or runs over different data.
@@ -110,23 +113,38 @@ def cite(folders: Sequence[Path]) -> str:
         return _cite_studies(runs)
     sources = name_runs(runs)
     works = Bibliography()
-    sentences = [f"We measure how well metrics agree with people with {_cite_captau(runs, works)}."]
+    captau = _cite_captau(runs, works)
+    sentences = [f"We measure how well metrics agree with people with {captau}."]
     for source in sources:
         sentences += _on_data(source, works)
     metrics = _CitedMetrics(works, [metric for source in sources for metric in _metrics(source)])
+    intervals, ranks = [], []
     if any(source.run.correlations["ci_low"].notna().any() for source in sources):
         phrases = describe_statistics(sources, lambda o: f"{interval_words(o)}, seed {o.seed}")
-        sentences += [f"Intervals: {latex_escape(words)}." for words in phrases]
+        intervals = [latex_escape(words) for words in phrases]
+        sentences += [f"Intervals: {words}." for words in intervals]
     if any(source.ranks for source in sources):
         ranked = [name for source in sources for over, _, name, _ in source.ranks if over != MEAN]
         phrases = describe_statistics(sources, lambda options: rank_words(options, ranked))
-        sentences += [f"Ranks of metrics: {latex_escape(words)}." for words in phrases]
+        ranks = [latex_escape(words) for words in phrases]
+        sentences += [f"Ranks of metrics: {words}." for words in ranks]
     sentences += [
         f"The mean is taken {latex_escape(source.overview.mean_words)}, and an image is drawn once for all datasets."
         for source in sources
         if source.overview is not None
     ]
-    return _write_paragraph("Coefficients and intervals", sentences, metrics, runs, works)
+    names = [
+        find_coefficient(row["coefficient"]).words
+        for source in sources
+        for _, row in source.rows
+        if row["coefficient"] in source.protocol(row).coefficients
+    ]
+    first = (
+        f"With {captau} we measure how well {metrics.in_words} agree with people{_on(runs, works)}."
+    )
+    second = _second_sentence(_listed(names), intervals, ranks)
+    brief = f"{first} {second}"
+    return _write_paper("Coefficients and intervals", brief, sentences, metrics, runs, works)
 
 
 def _cite_captau(runs: Sequence[FinishedRun], works: Bibliography) -> str:
@@ -141,11 +159,14 @@ def _cite_studies(runs: Sequence[FinishedRun]) -> str:
     works = Bibliography()
     captau = _cite_captau(runs, works)
     sentences: list[str] = []
+    intervals: list[str] = []
+    actions: list[str] = []
     metrics: list[tuple[str, str, str, str]] = []
     for run in runs:
         signatures, protocols = run.run.get("signatures", {}), run.run.get("protocols", {})
         measures = run.run.get("measures")
         action = f"measure {measures}" if measures else f"run its command {run.command}"
+        actions.append(action)
         sentences.append(f"With {captau} we {action}.")
         for name, data in run.run.get("data", {}).items():
             protocol = protocol_of(run, protocols[name]) if name in protocols else None
@@ -157,18 +178,27 @@ def _cite_studies(runs: Sequence[FinishedRun]) -> str:
             sentences.append(f"{sentence}.")
         options: dict[str, Any] = run.run["config"].get("statistics") or {}
         if options and (statistics := StatisticsOptions(**options)).uses_resampling:
-            words = f"{interval_words(statistics)}, seed {statistics.seed}"
-            sentences.append(f"Intervals: {latex_escape(words)}.")
+            intervals.append(latex_escape(f"{interval_words(statistics)}, seed {statistics.seed}"))
+            sentences.append(f"Intervals: {intervals[-1]}.")
         styles = {spec: style_of(spec, "given") for spec in signatures}
         metrics += _cited_metrics(styles, signatures)
-    return _write_paragraph("Numbers", sentences, _CitedMetrics(works, metrics), runs, works)
+    cited = _CitedMetrics(works, metrics)
+    first = f"With {captau} we {_listed(actions)}{_on(runs, works)}."
+    second = _second_sentence(
+        f"numbers of {cited.in_words}" if cited.lines else "numbers", intervals, []
+    )
+    return _write_paper("Numbers", f"{first} {second}", sentences, cited, runs, works)
 
 
 def _cite_scores(runs: Sequence[FinishedRun]) -> str:
     """Cite what runs of `captau score` used."""
     parts = [part for run in runs for part in scored_parts(run)]
     works = Bibliography()
-    sentences = [f"We score captions with {_cite_captau(runs, works)}."]
+    captau = _cite_captau(runs, works)
+    sentences = [f"We score captions with {captau}."]
+    captions: list[str] = []
+    intervals: list[str] = []
+    ranks: list[str] = []
     for part in parts:
         n_images = int(part.corpus["n_images"].max())
         references = (
@@ -176,15 +206,18 @@ def _cite_scores(runs: Sequence[FinishedRun]) -> str:
             if part.has_several_references
             else ""
         )
-        systems = latex_escape(", ".join(part.systems))
-        sentences.append(f"Captions of {n_images:,} images{references} are scored: {systems}.")
+        systems = [latex_escape(system) for system in part.systems]
+        captions.append(f"{_listed(systems, 'systems')} on {n_images:,} images{references}")
+        sentences.append(
+            f"Captions of {n_images:,} images{references} are scored: {', '.join(systems)}."
+        )
         options = part.statistics
         if part.corpus["ci_low"].notna().any():
-            words = f"{interval_words(options)}, seed {options.seed}"
-            sentences.append(f"Intervals: {latex_escape(words)}.")
+            intervals.append(latex_escape(f"{interval_words(options)}, seed {options.seed}"))
+            sentences.append(f"Intervals: {intervals[-1]}.")
         if len(part.differences):
-            words = rank_words(options).replace("metrics", "systems")
-            sentences.append(f"Ranks of systems: {latex_escape(words)}.")
+            ranks.append(latex_escape(rank_words(options).replace("metrics", "systems")))
+            sentences.append(f"Ranks of systems: {ranks[-1]}.")
     metrics = [
         (
             m,
@@ -195,9 +228,40 @@ def _cite_scores(runs: Sequence[FinishedRun]) -> str:
         for part in parts
         for m in part.metrics
     ]
-    return _write_paragraph(
-        "Scores and intervals", sentences, _CitedMetrics(works, metrics), runs, works
-    )
+    cited = _CitedMetrics(works, metrics)
+    first = f"With {captau} we score the captions of {_listed(captions)}."
+    second = _second_sentence(cited.in_words, intervals, ranks)
+    brief = f"{first} {second}"
+    return _write_paper("Scores and intervals", brief, sentences, cited, runs, works)
+
+
+def _listed(names: Sequence[str], kind: str = "") -> str:
+    """Return names once each, the last behind "and"; more than a few of a kind are only counted."""
+    names = list(dict.fromkeys(names))
+    if kind and len(names) > _N_NAMED:
+        return f"{len(names)} {kind}"
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+
+
+def _on(runs: Sequence[FinishedRun], works: Bibliography) -> str:
+    """Return " on" and the titles of the runs' datasets with citations; nothing where there are none."""
+    titles = [
+        rf"{latex_escape(data['title'])} \cite{{{','.join(works.add(data['citation']))}}}"
+        for run in runs
+        for data in run.run.get("data", {}).values()
+    ]
+    return f" on {_listed(titles)}" if titles else ""
+
+
+def _second_sentence(reported: str, intervals: list[str], ranks: list[str]) -> str:
+    """Say what we report, with its intervals and ranks where all runs have the same."""
+    has_one_interval, has_one_test = len(set(intervals)) == 1, len(set(ranks)) == 1
+    clauses = [
+        f"We report {reported}{f' with the {intervals[0]}' if has_one_interval else ''}",
+        *(ranks[:1] if has_one_test else []),
+        "the appendix has the protocol and all versions",
+    ]
+    return f"{'; '.join(clauses)}."
 
 
 class _CitedMetrics:
@@ -205,30 +269,35 @@ class _CitedMetrics:
 
     Attributes:
         lines: of LaTeX, a metric each.
+        in_words: the metrics' labels with citations, or their number.
         uncited: labels of metrics of which no paper is known.
     """
 
     def __init__(self, works: Bibliography, metrics: Sequence[tuple[str, str, str, str]]) -> None:
         lines: dict[tuple[str, str], str] = {}
+        names: list[str] = []
         self.uncited: list[str] = []
         for spec, label, signature, citation in metrics:
             keys = works.add(citation)
             if not keys and label not in self.uncited:
                 self.uncited.append(label)
             citation_command = rf" \cite{{{','.join(keys)}}}" if keys else ""
-            line = rf"{latex_escape(label)}{citation_command} (\texttt{{{breaking(shorten_hashes(signature))}}})"
+            names.append(f"{latex_escape(label)}{citation_command}")
+            line = rf"{names[-1]} (\texttt{{{breaking(shorten_hashes(signature))}}})"
             lines.setdefault((spec, signature), line)
         self.lines = list(lines.values())
+        self.in_words = _listed(names, "metrics")
 
 
-def _write_paragraph(
+def _write_paper(
     subject: str,
+    brief: str,
     sentences: list[str],
     metrics: _CitedMetrics,
     runs: Sequence[FinishedRun],
     works: Bibliography,
 ) -> str:
-    """Return the paragraph, with metrics and versions at its end, and the entries below it."""
+    """Return the two sentences, the appendix with metrics and versions at its end, and the entries."""
     if metrics.lines:
         sentences = [*sentences, f"Metrics, with signatures: {'; '.join(metrics.lines)}."]
     for run in runs:
@@ -238,17 +307,19 @@ def _write_paragraph(
             if name in COMPUTING
         ]
         sentences.append(f"{subject} were computed with {', '.join(with_versions)}.")
-    paragraph = textwrap.fill(
-        " ".join(dict.fromkeys(sentences)), 100, break_long_words=False, break_on_hyphens=False
-    )
+    paragraphs = [
+        textwrap.fill(text, 100, break_long_words=False, break_on_hyphens=False)
+        for text in (brief, " ".join(dict.fromkeys(sentences)))
+    ]
     # Outside of entries BibTeX passes over all but this sign, behind % as well.
-    paragraph = paragraph.replace("@", r"\char64{}")
+    paper, appendix = (text.replace("@", r"\char64{}") for text in paragraphs)
     if metrics.uncited:
         names = ", ".join(metrics.uncited).replace("@", "(at)")
-        paragraph += f"\n\n% No paper is known here for: {names}. Cite what they come from."
-    return f"{paragraph}\n\n{works}\n"
+        appendix += f"\n\n% No paper is known here for: {names}. Cite what they come from."
+    return f"% For the paper:\n{paper}\n\n{_APPENDIX}\n{appendix}\n\n% BibTeX:\n{works}\n"
 
 
+_APPENDIX = "% For its appendix:"
 _CAPTAU_ENTRY = """@misc{captau,
   title={captau: how well image-caption metrics agree with human ratings},
   author={{The captau maintainers}},
@@ -302,8 +373,7 @@ def _on_data(source: NamedRun, works: Bibliography) -> list[str]:
             sizes.append(f"{rated['n_ratings'].max():,} data points of {dimensions}")
         if len(compared):
             sizes.append(f"{compared['n_ratings'].max():,} preference pairs")
-        names = [find_coefficient(name).words for name in dict.fromkeys(frame["coefficient"])]
-        listed = " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+        listed = _listed([find_coefficient(name).words for name in frame["coefficient"]])
         sentences.append(
             f"On {_describe_data(data, works, [', '.join(sizes)])} we report {listed}: "
             f"{'; '.join(_choices(protocol, works, rated=len(rated) > 0, compared=len(compared) > 0))}."

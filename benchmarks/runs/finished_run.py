@@ -347,8 +347,8 @@ def read_run(folder: str | Path, needs: str = "", *, checks_numbers: bool = True
         raise InputError(f"{record} names no command; it is not captau's")
     if command == "collect export":
         raise InputError(
-            f"{folder} holds a study's answers, and nothing that was computed of them: captau agree dataset=file "
-            f"file.path={folder / 'ratings.csv'} computes it, and captau report makes a page of that run"
+            f"{folder} holds a study's answers, and no measure of them yet; run captau agree dataset=file "
+            f"file.path={folder / 'ratings.csv'} output_dir=agreement, then captau report run=agreement"
         )
     if run.get("format") != FORMAT:
         versions = run.get("versions")

@@ -111,6 +111,7 @@ class StudyDatabase:
     Attributes:
         units: everything that is shown, by number.
         pool_sizes: the number of units by pool.
+        most_answers: the most answers of one person; the study may have all that it needs before.
         secret: signs sessions and makes codes.
 
     Raises:
@@ -125,6 +126,8 @@ class StudyDatabase:
         self._code_prefix = settings.get("completion_prefix", "")
         self.units = database.run_blocking(lambda c: _load_units(c, study))
         self.pool_sizes = Counter(unit.pool for unit in self.units.values())
+        n_units = self.pool_sizes["main"]
+        self.most_answers = min(study.per_rater or n_units, n_units)
         self.clock = Clock(database.run_blocking(_latest_time))
 
     def tag(self, *parts: object) -> str:

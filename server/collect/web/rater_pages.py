@@ -221,6 +221,5 @@ async def show_end(request: Request, site: CurrentSite) -> Response:
 def _unit_page(
     site: StudySite, session: Session, shown_unit: ShownUnit, status: int = 200, fault: str = ""
 ) -> Response:
-    return site.render(
-        site.study.form.template, session, status, shown_unit=shown_unit, fault=fault
-    )
+    variables = {"shown_unit": shown_unit, "fault": fault, "n_most": site.store.most_answers}
+    return site.render(site.study.form.template, session, status, **variables)

@@ -401,10 +401,7 @@ def test_the_shell_completes_commands_options_and_values(captau, monkeypatch, li
         ("bench protocol.coefficients=tau_b,tau_", "tau_c tau_a"),
         ("bench protocol.ratings=me", "mean median"),
         ("table run=", "last results/runs/b results/runs/a folder/ results/"),
-        (
-            "cite run=last,results/runs/",
-            "results/runs/b results/runs/a results/runs/a/ results/runs/b/",
-        ),
+        ("cite run=last,results/runs/", "results/runs/b results/runs/a"),
         ("bench run=las", "last"),
         ("score candidates=mi", "mine.csv mine.py"),
         ("score candidates=old=folder/deep.csv,new=mine.c", "new=mine.csv"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -33,7 +34,9 @@ def files(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def check(folder: Path, new: str, old: str, names: str = "rouge_l", **statistics):
+def check(
+    folder: Path, new: str, old: str, names: str = "rouge_l", **statistics: Any
+) -> system_check.CheckedSystem:
     return system_check.run(
         folder / f"{new}.json",
         folder / old,
@@ -43,6 +46,11 @@ def check(folder: Path, new: str, old: str, names: str = "rouge_l", **statistics
     )
 
 
+def rows_of(result: system_check.CheckedSystem) -> list[tuple[str, list[str]]]:
+    assert result.table is not None
+    return result.table.rows
+
+
 def test_a_system_that_fell(files):
     """Worked by hand: ROUGE-L of "a red dog" has recall 2/5 and precision 2/3, so F (β 1.2) is 2.44·(4/15)/(2/5 + 1.44·2/3).
 
@@ -50,7 +58,7 @@ def test_a_system_that_fell(files):
     """
     result = check(files, "worse", "whole.json")
     assert result.status == 1
-    (_, cells), *others = result.table.rows
+    (_, cells), *others = rows_of(result)
     assert cells[:3] == ["100.0", "73.9", "-26.1"]
     assert cells[-1] == "fell"
     assert not others
@@ -59,9 +67,9 @@ def test_a_system_that_fell(files):
 
 
 def test_a_system_that_rose_or_did_not_change_significantly(files):
-    assert check(files, "whole", "worse.json").table.rows[0][1][-1] == "rose"
+    assert rows_of(check(files, "whole", "worse.json"))[0][1][-1] == "rose"
     result = check(files, "alike", "whole.json")
-    assert result.table.rows[0][1][-1] == "no significant change"
+    assert rows_of(result)[0][1][-1] == "no significant change"
     assert result.status == 0
     assert b'failures="0"' in result.xml()
 
@@ -82,8 +90,8 @@ def test_a_metric_of_which_less_is_better_fell_where_it_grew(files, tmp_path):
         "    def compute(self, rows): return [float(len(c)) for c in rows.captions]\n"
     )
     names = f"{tmp_path / 'length.py'}:Length"
-    assert check(files, "whole", "worse.json", names).table.rows[0][1][-1] == "fell"
-    assert check(files, "worse", "whole.json", names).table.rows[0][1][-1] == "rose"
+    assert rows_of(check(files, "whole", "worse.json", names))[0][1][-1] == "fell"
+    assert rows_of(check(files, "worse", "whole.json", names))[0][1][-1] == "rose"
 
 
 def test_a_run_of_captau_score_is_compared_with(files, monkeypatch, capsys):
@@ -91,18 +99,20 @@ def test_a_run_of_captau_score_is_compared_with(files, monkeypatch, capsys):
     with pytest.raises(SystemExit):
         main(
             [
-                "score",
-                "candidates=whole.json",
-                "references=refs.json",
-                "metrics=rouge_l",
-                "output_dir=old",
+                *[
+                    "score",
+                    "candidates=whole.json",
+                    "references=refs.json",
+                    "metrics=rouge_l",
+                    "output_dir=old",
+                ]
             ]
         )
     words = "check candidates=worse.json against=old references=refs.json metrics=rouge_l"
     with pytest.raises(SystemExit) as ended:
-        main(words.split())
+        main([*words.split()])
     assert ended.value.code == 1
-    assert check(files, "worse", "old").table.rows == check(files, "worse", "whole.json").table.rows
+    assert rows_of(check(files, "worse", "old")) == rows_of(check(files, "worse", "whole.json"))
 
 
 @pytest.mark.parametrize(

@@ -34,6 +34,11 @@ def keys_of(bibtex: str) -> list[str]:
     return [entry.key for entry in library.entries]
 
 
+def appendix_of(text: str) -> str:
+    """The text below the two sentences for the paper, as one line."""
+    return " ".join(text.partition("% For its appendix:\n")[2].split())
+
+
 def cited(text: str) -> set[str]:
     return {key for found in re.findall(r"\\cite\{([^}]*)\}", text) for key in found.split(",")}
 
@@ -118,8 +123,21 @@ def test_what_was_used_is_cited_once(run):
     assert text == cite([run])
 
 
-def test_the_paragraph_names_the_protocol(run):
-    text = " ".join(cite([run]).split())
+def test_two_sentences_can_be_pasted(run):
+    """They name metrics, data, coefficients and statistics, and leave the rest to the appendix."""
+    paper = cite([run]).partition("% For its appendix:")[0].removeprefix("% For the paper:\n")
+    first, second = re.split(r"(?<=\.) (?=[A-Z])", " ".join(paper.split()))
+    assert first.startswith(r"With captau 1.2.3 \cite{captau} we measure how well ")
+    assert r"CIDEr \cite{vedantam2015cider,chen2015microsoft}" in first
+    assert r"Flickr8k-Expert \cite{hodosh2013framing}" in first
+    assert second.startswith(r"We report Kendall's $\tau_c$")
+    assert r" with the 95 \% interval (percentile bootstrap" in second
+    assert second.endswith("; the appendix has the protocol and all versions.")
+    assert "%" not in paper.replace(r"\%", "")  # a comment, in LaTeX
+
+
+def test_the_appendix_names_the_protocol(run):
+    text = appendix_of(cite([run]))
     for part in (
         r"with captau 1.2.3 \cite{captau}",
         r"On Flickr8k-Expert \cite{hodosh2013framing} (revision 0123456789ab; 1,234 captions, 3,702 "
@@ -173,7 +191,7 @@ def test_two_runs_are_one_paragraph(run, tmp_path):
     again = made_run(tmp_path / "again")
     other = made_run(tmp_path / "other", ROWS[:3], statistics={"replicates": 900})
     assert cite([run, again]) == cite([run])
-    text = " ".join(cite([run, again, other]).split())
+    text = appendix_of(cite([run, again, other]))
     assert "500 replicates), seed 0 (run, again)" in text
     assert "900 replicates), seed 0 (other)" in text
     assert text.count(r"CIDEr \cite") == 1
@@ -199,15 +217,16 @@ def studies(tmp_path_factory):
 def test_every_study_is_cited_with_its_data_and_metrics(studies):
     texts = {command: " ".join(cite([run]).split()) for command, run in studies.items()}
     for command, text in texts.items():
-        assert text.startswith("With captau ")
+        assert text.startswith("% For the paper: With captau ")
         measures = json.loads((studies[command] / "run.json").read_text())["measures"]
+        assert f"we measure {measures} on Demo " in text
         assert f"we measure {measures}." in text
         assert "The data is the synthetic dataset Demo" in text
         assert ("papineni2002bleu" in keys_of(text)) == (command != "agree")
         assert ("candidates are scored against all references" in text) == (command != "agree")
     assert "(expanded percentile bootstrap over images, 100 replicates), seed 0" in texts["rank"]
     assert "Intervals" not in texts["thresholds"]
-    together = " ".join(cite(list(studies.values())).split())
+    together = appendix_of(cite(list(studies.values())))
     assert together.count(" we measure ") == len(studies)
     assert together.count("@article{vedantam2015cider") <= 1
     assert len(keys_of(together)) == len(set(keys_of(together)))

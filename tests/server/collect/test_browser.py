@@ -120,7 +120,7 @@ def test_each_form_works_in_a_browser(chromium, tmp_path, protocol, width):
         if protocol == "good_bad":
             for key in "123":
                 page.keyboard.press(key)
-                page.wait_for_selector(f"text={key} done")
+                page.wait_for_selector(f"text={key} of at most")
                 page.wait_for_load_state()
         elif protocol == "extrinsic":
             page.keyboard.press(
@@ -131,7 +131,7 @@ def test_each_form_works_in_a_browser(chromium, tmp_path, protocol, width):
                 page.keyboard.press("ArrowDown")
                 page.keyboard.press("Tab")
             page.keyboard.press("Enter")
-            page.wait_for_selector("text=1 done")
+            page.wait_for_selector("text=1 of at most")
             assert set(load_rows(site)["answers"][0]["value"].values()) == {2}
         elif protocol == "thumb":
             n_captions = page.locator(".caption").count()
@@ -146,14 +146,14 @@ def test_each_form_works_in_a_browser(chromium, tmp_path, protocol, width):
             page.wait_for_selector("text=Totals: 2.5; 3.5; 3.5")
             chromium_page.check("thumb-totals")
             page.click("[data-submit]")
-            page.wait_for_selector("text=1 done")
+            page.wait_for_selector("text=1 of at most")
             second = ChromiumPage(chromium, url, width).join().check("thumb-second")
             assert "Another annotator has scored" in second.page.text_content("main")
             assert second.page.locator("input[type=radio]:checked").count() == 3 * n_captions
             second.page.focus("input[name=precision_1]:checked")
             second.page.keyboard.press("ArrowRight")
             second.page.keyboard.press("Enter")
-            second.page.wait_for_selector("text=1 done")
+            second.page.wait_for_selector("text=1 of at most")
             values = [a["value"] for a in load_rows(site)["answers"]]
             assert len(values) == 2 * n_captions
             assert sorted(v["precision"] for v in values) == [2] * (2 * n_captions - 1) + [3]
@@ -161,13 +161,13 @@ def test_each_form_works_in_a_browser(chromium, tmp_path, protocol, width):
             for k in range(1, page.locator(".caption").count() + 1):
                 page.check(f"input[name=overall_{k}][value='{k}']")
             page.click("[data-submit]")
-            page.wait_for_selector("text=1 done")
+            page.wait_for_selector("text=1 of at most")
         elif protocol == "ab":
             assert page.locator("h2").all_text_contents() == ["Caption A", "Caption B"]
             page.keyboard.press("2")
             assert page.is_checked("input[value='0']")
             page.keyboard.press("Enter")
-            page.wait_for_selector("text=1 done")
+            page.wait_for_selector("text=1 of at most")
         else:
             page.fill("textarea", "There is a plain picture")
             page.wait_for_selector("text=at least 8 words; there are 5")
@@ -175,7 +175,7 @@ def test_each_form_works_in_a_browser(chromium, tmp_path, protocol, width):
             page.fill("textarea", "A plain picture of one colour, seen from very near.")
             page.wait_for_selector("text=Ready.")
             page.click("[data-submit]")
-            page.wait_for_selector("text=1 done")
+            page.wait_for_selector("text=1 of at most")
         assert load_rows(site)["answers"]
         assert not chromium_page.errors
 

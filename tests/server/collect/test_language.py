@@ -111,9 +111,11 @@ def test_a_study_brings_its_own_translations(tmp_path):
     with says("study.yaml:", "lang: 'fr'", "en, de", "translations="):
         read_study(str(path))
     texts = tmp_path / "fr.yaml"
-    texts.write_text('Skip: Passer\n"%(n)s done": "%(m)s faits"\n', encoding="utf-8")
+    texts.write_text(
+        'Skip: Passer\n"%(n)s of at most %(most)s done": "%(m)s faits"\n', encoding="utf-8"
+    )
     path = write_study(tmp_path, "good_bad", lang="fr", translations="fr.yaml")
-    with says("fr.yaml:2: %(n)s done", "placeholders differ"):
+    with says("fr.yaml:2: %(n)s of at most %(most)s done", "placeholders differ"):
         read_study(str(path))
     texts.write_text("Skip: Passer\n", encoding="utf-8")
     language = read_study(str(path)).form.wording.language
