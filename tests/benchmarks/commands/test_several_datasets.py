@@ -16,6 +16,7 @@ import pytest
 from scipy.stats import kendalltau
 
 import captau
+from captau.benchmarks.evaluation.evaluation_set import EvaluationSet
 from captau.benchmarks.evaluation.overview import DatasetsOverview
 from captau.benchmarks.reporting.coefficient_charts import make_overview_chart
 from captau.benchmarks.reporting.figure_files import style as figure_style
@@ -23,10 +24,12 @@ from captau.benchmarks.reporting.joined_table import join
 from captau.benchmarks.reporting.table_layouts import LAYOUTS
 from captau.benchmarks.runs.finished_run import read_run
 from captau.benchmarks.runs.tables import markdown_of
-from captau.benchmarks.scoring.catalog import DATASET_SETS
+from captau.benchmarks.scoring.catalog import DATASET_SETS, usual_protocol
+from captau.benchmarks.scoring.protocol import Protocol
 from captau.benchmarks.statistics.bootstrap import BLOCK, draw_weights
 from captau.benchmarks.statistics.rating_table import CEILINGS
 from captau.datasets.reading.source_files import identify_image
+from captau.datasets.registry import load
 from captau.datasets.sources.coco_captions import COCO_REFERENCES
 from captau.datasets.sources.flickr8k import EXPERT_JSON
 from captau.datasets.sources.pascal50s import CATEGORIES, PAIRS
@@ -391,7 +394,10 @@ def test_the_joint_mean_is_that_of_numpy(folder: Path) -> None:
     specs = list(dict.fromkeys(frames["scores.parquet"]["metric"]))
     scores = frames["scores.parquet"].set_index(["dataset", "metric", "item_id"])["score"]
     items = frames["items.parquet"].assign(image=lambda f: f["image_id"].map(identify_image))
-    images = list(dict.fromkeys(items["image"]))
+    # Images are drawn by their content, not as the file has them.
+    protocol = Protocol.resolve(sets[0], usual_protocol(sets[0]), {})
+    drawn_items = EvaluationSet.select(load(sets[0], folder), protocol).in_order().items
+    images = list(dict.fromkeys(map(identify_image, drawn_items["image_id"])))
     assert len(images) == 24  # both datasets have all of them
     image_of = items.set_index(["dataset", "item_id"])["image"].map(images.index)
     values: dict[str, np.ndarray] = {}
