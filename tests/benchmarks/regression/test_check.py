@@ -314,7 +314,7 @@ def test_the_line_is_the_right_one(check, base):
     ("words", "said"),
     [
         (("baseline=none.yaml",), "captau check baseline=none.yaml update=true"),
-        ((), "baseline=… is needed"),
+        ((), "name the baseline, baseline=FILE"),
         (("baseline=base.yaml", "dataset=thumb"), "dataset=… was given, and base.yaml has demo"),
         (("baseline=base.yaml", "protocol.ratings=mean"), "protocol=… was given"),
         (("baseline=base.yaml", "tolerance=1e-3"), "base.yaml has 1e-09; leave it out"),
