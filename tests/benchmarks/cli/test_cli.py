@@ -378,7 +378,7 @@ def test_a_bug_of_captaus_is_a_traceback_and_not_a_line(captau, monkeypatch):
         ("captau bench metrics=me", "metrics=meteor"),
         (
             "captau reproduce ",
-            "cache. data. experiment= java. leave_out. output_dir= paper= run= weights.",
+            "cache. data. experiment= java. leave_out. output_dir= paper= raters. run= weights.",
         ),
     ],
 )
