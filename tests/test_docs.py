@@ -512,7 +512,8 @@ def check_shown(words: list[str], lines: list[str], drawn: list[ResultTable]) ->
     _, _, too_narrow = text.partition("The terminal is too narrow for ")
     for table in drawn:
         heads = [head for head in table.columns if head not in too_narrow]
-        if table.short_columns and not set(split_head(" ".join(heads))) <= shown:
+        pieces = set(split_head(" ".join(heads)))
+        if table.short_columns and any(all(p not in word for word in shown) for p in pieces):
             short_heads = dict(zip(table.columns, table.short_columns, strict=True))
             heads = [short_heads[head] for head in heads]
         pieces = [p for head in [table.corner, *heads] for p in split_head(head)]
