@@ -305,8 +305,16 @@ def rich_of(table: ResultTable, width: int | None = None) -> Group:
             fixed_widths = widths
     least_widths: Sequence[int | None] = numbers if table.numeric else [None] * len(words)
     least_label = None
-    if not table.numeric and width is not None and _fits(table, width):
-        least_widths, least_label = words, _label_room(table)
+    is_folded = bool(fixed_widths)
+    if not table.numeric and width is not None:
+        least_label = _label_room(table)
+        cells = [
+            max(n, w, _width(h)) for n, w, h in zip(numbers, words, table.columns, strict=True)
+        ]
+        labels = max((_width(label) for label, _ in table.rows), default=0)
+        is_folded = _least_width(table, cells, is_framed=is_framed) - least_label + labels > width
+        if _fits(table, width):
+            least_widths = words
     rich_table = RichTable()
     if not is_framed:
         rich_table = RichTable(box=box.SIMPLE_HEAD, show_edge=False, padding=0)
@@ -321,12 +329,13 @@ def rich_of(table: ResultTable, width: int | None = None) -> Group:
         )
     per_column, edges = _frame_widths(is_framed)
     label_room = (width or 0) - edges - sum(fixed_widths) - per_column * len(fixed_widths)
+    label_room = label_room if fixed_widths else (least_label or 0)
     for label, cells in table.rows:
         if not cells:
-            heading = _fold_head(label, label_room) if fixed_widths else label
+            heading = _fold_head(label, label_room) if is_folded else label
             rich_table.add_row(Text(heading, style="italic"))
         else:
-            whole_words = _fold_head(label, label_room) if fixed_widths else label
+            whole_words = _fold_head(label, label_room) if is_folded else label
             rich_table.add_row(Text(whole_words), *map(Text, cells))
     parts = [Text(table.title, style="italic"), rich_table]
     parts += [Text(table.verdict, style="bold")] if table.verdict else []

@@ -246,7 +246,10 @@ def test_two_challenges_of_the_same_name_are_reported(tmp_path):
         ),
         ({"metrics": ["bertscore(model=none)"]}, ["metric bertscore", "none"]),
         ({"metrics": ["cider(df=none.json)"]}, ["metrics: ", "none.json: cannot be read"]),
-        ({"metrics": ["rouge_l", "python(nowhere:score)"]}, ["metrics: ", "no module nowhere is here"]),
+        (
+            {"metrics": ["rouge_l", "python(nowhere:score)"]},
+            ["metrics: ", "no module nowhere is here"],
+        ),
         ({"metrics": ["python(math:nowhere)"]}, ["metrics: unknown function of math 'nowhere'"]),
         ({"metrics": ["python(math:sqrt)"]}, ["metrics: metric python(math:sqrt): TypeError"]),
     ],
