@@ -308,11 +308,10 @@ def rich_of(table: ResultTable, width: int | None = None) -> Group:
     is_folded = bool(fixed_widths)
     if not table.numeric and width is not None:
         least_label = _label_room(table)
-        cells = [
-            max(n, w, _width(h)) for n, w, h in zip(numbers, words, table.columns, strict=True)
-        ]
-        labels = max((_width(label) for label, _ in table.rows), default=0)
-        is_folded = _least_width(table, cells, is_framed=is_framed) - least_label + labels > width
+        whole_cells = [max(pair) for pair in zip(numbers, whole_heads, strict=True)]
+        longest_label = max((_width(label) for label, _ in table.rows), default=0)
+        extra = longest_label - least_label
+        is_folded = _least_width(table, whole_cells, is_framed=is_framed) + extra > width
         if _fits(table, width):
             least_widths = words
     rich_table = RichTable()
@@ -327,16 +326,13 @@ def rich_of(table: ResultTable, width: int | None = None) -> Group:
             width=fixed_widths[index] if fixed_widths else None,
             min_width=least_widths[index],
         )
-    per_column, edges = _frame_widths(is_framed)
-    label_room = (width or 0) - edges - sum(fixed_widths) - per_column * len(fixed_widths)
-    label_room = label_room if fixed_widths else (least_label or 0)
+    label_room = least_label or 0
+    if fixed_widths:
+        per_column, edges = _frame_widths(is_framed)
+        label_room = (width or 0) - edges - sum(fixed_widths) - per_column * len(fixed_widths)
     for label, cells in table.rows:
-        if not cells:
-            heading = _fold_head(label, label_room) if is_folded else label
-            rich_table.add_row(Text(heading, style="italic"))
-        else:
-            whole_words = _fold_head(label, label_room) if is_folded else label
-            rich_table.add_row(Text(whole_words), *map(Text, cells))
+        folded_label = _fold_head(label, label_room) if is_folded else label
+        rich_table.add_row(Text(folded_label, style="" if cells else "italic"), *map(Text, cells))
     parts = [Text(table.title, style="italic"), rich_table]
     parts += [Text(table.verdict, style="bold")] if table.verdict else []
     return Group(*parts, *map(Text, table.notes))

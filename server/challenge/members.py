@@ -185,8 +185,9 @@ def check_name(subject: str, name: str) -> None:
 
 def find_look_alike(connection: Connection, table: Table, name: str) -> int | None:
     """Return the number of the account or team whose name looks like this one; None if there is none."""
+    look = look_of(name)
     rows = connection.execute(select(table.c.id, table.c.name))
-    return next((number for number, other in rows if look_of(other) == look_of(name)), None)
+    return next((number for number, other in rows if look_of(other) == look), None)
 
 
 def create_team(connection: Connection, name: str, now: float) -> int:
