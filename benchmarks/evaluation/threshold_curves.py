@@ -66,7 +66,7 @@ class Conjunction:
             if match is None:
                 raise InputError(
                     f"{key} is '{text}': '{part}' is not a condition on a dimension; a share of the scale, as "
-                    f"0.5, or conditions, as 'correct>=2 and helpful>=2', are expected"
+                    f"0.5, or conditions, as 'correct>=1 and helpful>=1', are expected"
                 )
             conditions.append(Condition(match["dimension"], match["sign"], float(match["number"])))
         return cls(tuple(conditions))

@@ -279,7 +279,7 @@ class CurveOptions(Options):
         0.5,
         "when a caption is good; SHARE means that most of its ratings are at least this share of "
         "the scale, and 0.5 is the middle. Or conditions on dimensions, each met by most ratings: "
-        "'correct>=2 and helpful>=2'",
+        "'correct>=1 and helpful>=1'",
         takes="SHARE|CONDITIONS",
         read=_good_of,
         check=_check_good,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,13 @@ from .wording import Dimension, Level, Wording, check_same_levels, load_wording
 _RATINGS = {"good": 1.0, "bad": 0.0}
 #: Caption-Quality's folds by our names of splits.
 _FOLDS = {"train": "train", "validation": "dev", "test": "test"}
+#: The columns of the release's second file of each fold, with a row for each image. A study knows three of them; the file
+#: of the image stands for its address.
+_META_COLUMNS = (
+    *("Index", "Author", "AuthorProfileURL", "IMAGE_KEY", "License", "OriginalLandingURL"),
+    *("OriginalMD5", "OriginalSize", "OriginalURL", "Rotation", "Subset", "Thumbnail300KURL"),
+    "Title",
+)
 
 
 @dataclass(frozen=True)
@@ -78,14 +86,17 @@ class GoodBadForm(Form):
         )
 
     def paper_files(self, answers: CountedAnswers) -> dict[str, bytes]:
-        """Return Caption-Quality's three folds, in the columns of the released development fold."""
+        """Return Caption-Quality's three folds and their images, in the columns of the released development fold."""
         has_models = all(a.item.system for a in answers.answers)
         folds: dict[str, list[list[str]]] = {fold: [] for fold in _FOLDS.values()}
+        images_by_fold: dict[str, dict[str, str]] = {fold: {} for fold in _FOLDS.values()}
         for group in answers.by_item():
             is_good = [a.value["answer"] == "good" for a in group if a.value["answer"] in _RATINGS]
             estimate = float(p_hat(np.array([sum(is_good) / len(is_good)]))[0])
             unit, item = group[0].unit, group[0].item
-            fold = folds[_FOLDS.get(item.split, "test")]
+            name = _FOLDS.get(item.split, "test")
+            images_by_fold[name].setdefault(unit.image_id, Path(unit.image).name)
+            fold = folds[name]
             fold.append(
                 [
                     str(len(fold)),
@@ -99,11 +110,19 @@ class GoodBadForm(Form):
             )
         columns = ["Index", "IMAGE_KEY", "CAPTION_PRED", "COUNT_RATINGS", "COUNT_GOOD_RATINGS"]
         columns += ["ROUNDED_AVG_USER_RATING", *(["MODEL"] if has_models else [])]
+        files = {f"{fold}.tsv": [columns, *rows] for fold, rows in folds.items()}
+        for fold, images in images_by_fold.items():
+            known = [
+                {"Index": str(number), "IMAGE_KEY": image_id, "OriginalURL": image}
+                for number, (image_id, image) in enumerate(images.items())
+            ]
+            rows = [[row.get(column, "") for column in _META_COLUMNS] for row in known]
+            files[f"{fold}.tsv.meta"] = [[*_META_COLUMNS], *rows]
         return {
-            f"OID-rated-image-captions.v1.{fold}.tsv": "".join(
-                "\t".join(row) + "\n" for row in [columns, *rows]
+            f"OID-rated-image-captions.v1.{name}": "".join(
+                "\t".join(row) + "\n" for row in rows
             ).encode()
-            for fold, rows in folds.items()
+            for name, rows in files.items()
         }
 
     def simulate_answer(

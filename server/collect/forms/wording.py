@@ -45,8 +45,8 @@ class Dimension:
 
     @property
     def has_texts(self) -> bool:
-        """Tell whether levels have names or texts, not only numbers."""
-        return any(level.name or level.text for level in self.levels)
+        """Tell whether levels have texts, not only names or numbers."""
+        return any(level.text for level in self.levels)
 
     def level(self, value: int) -> Level:
         """Return the level of a number."""

@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 import captau
+from captau.benchmarks.evaluation.threshold_curves import Conjunction, mark_good_captions
 from captau.benchmarks.evaluation.wording import MEASURE_LABELS
 from captau.benchmarks.scoring.caption_files import read_references
 from captau.benchmarks.statistics.rater_agreement import compute_measures
@@ -90,21 +91,45 @@ def test_a_game_export_loads_as_dataset_file(run_study, tmp_path):
     assert scales == {"scales": {"overall": {"low": 1, "high": 5, "step": 1}}}
 
 
-def test_a_game_export_on_coco_imports_as_cocog(run_study, tmp_path):
+@pytest.mark.parametrize(("name", "image"), [("cocog", "391895"), ("flickrg", "f.jpg")])
+def test_a_game_export_reads_back_as_cocog_or_flickrg(run_study, tmp_path, name, image):
+    """FlickrG is joined with Flickr8k-Expert, of which one pair of another image was not played."""
+    level = {c: 1 + k % 5 for k, (_, c, _) in enumerate(CAPTIONS)}
     store, rows = run_study(
         "game",
         2,
-        lambda k, c: {"rating": 4},
+        lambda k, captions: {"rating": min(5, level.get(captions[0], 4) + k)},
         game={"points": -100, "tutorial_pairs": 0, "tutorial": []},
     )
-    units = {n: type(u)(**{**vars(u), "image_id": "391895"}) for n, u in store.units.items()}
+    units = {n: replace(u, image_id=image) for n, u in store.units.items()}
     store.units.update(units)
-    folder = write_files(export_files(store, rows, "paper"), tmp_path / "out")
+    files = export_files(store, rows, "paper")
+    assert set(files) == {f"{name}.csv", "run.json"}
     root = tmp_path / "root"
-    take(card("cocog"), folder, root)
-    dataset = load("cocog", root)
-    assert len(dataset.ratings) == 2 * len(dataset.items)
-    assert set(dataset.ratings["value"]) == {4.0}
+    take(card(name), write_files(files, tmp_path / "out"), root)
+    played = [
+        (image, caption, system, "overall", float(min(5, value + k)))
+        for caption, value in level.items()
+        for k in range(2)
+        for system in [f"sys-{len(caption.split())}"]
+    ]
+    if name == "flickrg":
+        other = {"caption": "A cow .", "rating": 1}
+        images = {
+            key: {
+                "image_path": f"Flickr8k_Dataset/{key}",
+                "ground_truth": ["A dog ."],
+                "human_judgement": [other] * 3,
+            }
+            for key in (image, "g.jpg")
+        }
+        (root / "flickr8k").mkdir()
+        (root / "flickr8k" / "flickr8k.json").write_text(json.dumps(images))
+        played += [(i, "A cow .", None, "overall", 1.0) for i in (image, "g.jpg")] * 3
+    dataset = load(name, root)
+    joined = dataset.ratings.merge(dataset.items, on="item_id")
+    columns = ["image_id", "caption", "system", "dimension", "value"]
+    assert Counter(joined[columns].itertuples(index=False, name=None)) == Counter(played)
 
 
 def test_a_good_bad_export_imports_as_caption_quality(run_study, tmp_path):
@@ -127,7 +152,21 @@ def test_a_good_bad_export_imports_as_caption_quality(run_study, tmp_path):
     assert all([*f.columns, "MODEL"][:7] == released for f in frames)
     table = pd.concat(frames).set_index("CAPTION_PRED")
     assert table.loc[CAPTIONS[1][1], "COUNT_RATINGS"] == 8
+    # The release's second file has a row for each image.
+    metas = [pd.read_csv(path, sep="\t") for path in sorted(folder.glob("*.tsv.meta"))]
+    assert len(metas) == 3
+    meta = pd.concat(metas)
+    assert (len(meta.columns), list(meta.columns[:4])) == (
+        13,
+        ["Index", "Author", "AuthorProfileURL", "IMAGE_KEY"],
+    )
+    assert sorted(meta["IMAGE_KEY"]) == sorted(table["IMAGE_KEY"].unique())
+    assert meta["OriginalURL"].tolist() == meta["IMAGE_KEY"].tolist()  # a study's own files
+    assert meta["Author"].isna().all()
     take(card("caption_quality"), folder, root)
+    assert sorted(p.name for p in (root / "caption_quality").glob("*.meta")) == sorted(
+        p.name for p in folder.glob("*.meta")
+    )
     dataset = load("caption_quality", root)
     captions = dataset.items.set_index("item_id")["caption"]
     assert set(captions) == {c for _, c, _ in CAPTIONS[1:]}
@@ -187,12 +226,25 @@ def test_a_thumb_export_imports_the_last_states(run_study, tmp_path):
     root = tmp_path / "root"
     take(card("thumb"), folder, root)
     dataset = load("thumb", root)
-    assert len(dataset.items) == len(CAPTIONS)
-    total = dataset.ratings[dataset.ratings["dimension"] == "total"].set_index("item_id")["value"]
-    captions = dataset.items.set_index("item_id")["caption"]
-    for item_id, caption in captions.items():
-        mean = 3.5 if caption == "A square number 0." else 4
-        assert total[item_id] == mean - 0.5 - 0.1
+    expected = Counter()
+    for image, caption, reference in CAPTIONS:
+        shown = caption[0].upper() + caption[1:] + "."
+        precision = 4 if shown == "A square number 0." else 5
+        values = {"precision": precision, "recall": 3, "fluency": -0.1, "inclusive": -0.5}
+        values |= {"conciseness": 0, "total": (precision + 3) / 2 - 0.6}
+        system = f"sys-{len(caption.split())}"
+        row = image, shown, (reference,), system
+        expected.update((*row, name, round(value, 9)) for name, value in values.items())
+    joined = dataset.ratings.merge(dataset.items, on="item_id").round({"value": 9})
+    columns = ["image_id", "caption", "references", "system", "dimension", "value"]
+    assert Counter(joined[columns].itertuples(index=False, name=None)) == expected
+    # The released rows number the images and name their files.
+    lines = (folder / "mscoco_THumB-1.0.jsonl").read_text(encoding="utf-8").splitlines()
+    image_ids = {unit.id: unit.image_id for unit in store.units.values()}
+    for line in map(json.loads, lines):
+        assert list(line)[:5] == ["SYS", "hyp", "seg_id", "set_id", "image"]
+        assert (image_ids[line["set_id"]], line["image"]) == (line["seg_id"], line["seg_id"])
+    assert len({json.loads(line)["set_id"] for line in lines}) == 6
     captau_folder = write_files(export_files(store, rows, "captau"), tmp_path / "mine")
     ratings = load("file", path=captau_folder / "ratings.csv")
     assert len(ratings.ratings) == 2 * len(CAPTIONS) * 6  # both states of everything
@@ -200,16 +252,16 @@ def test_a_thumb_export_imports_the_last_states(run_study, tmp_path):
 
 
 def test_ext_good_is_a_majority_of_partially_correct_and_somewhat_useful(run_study, tmp_path):
-    """Levinboim et al. 2021, section 6.2: worked by hand on three raters."""
+    """Levinboim et al. 2021, section 6.2: worked by hand on the yes (1) and no (0) of three raters."""
     levels = {
-        CAPTIONS[0][1]: [(1, 3), (2, 2), (3, 1)],  # two of three each, though not the same two
-        CAPTIONS[3][1]: [(3, 3), (3, 1), (3, 1)],  # correct, and useful to one
-        CAPTIONS[6][1]: [(1, 3), (1, 3), (2, 3)],  # useful, and correct to one
+        CAPTIONS[0][1]: [(0, 1), (1, 1), (1, 0)],  # two of three each, though not the same two
+        CAPTIONS[3][1]: [(1, 1), (1, 0), (1, 0)],  # correct, and useful to one
+        CAPTIONS[6][1]: [(0, 1), (0, 1), (1, 1)],  # useful, and correct to one
     }
 
     def rule(k, captions):
-        correct, helpful = levels.get(captions[0], [(3, 3)] * 3)[k]
-        return {"correct_1": correct, "helpful_1": helpful, "fluent_1": 3}
+        correct, helpful = levels.get(captions[0], [(1, 1)] * 3)[k]
+        return {"correct_1": correct, "helpful_1": helpful, "fluent_1": 1}
 
     store, rows = run_study("extrinsic", 3, rule)
     table = pd.read_csv(pd.io.common.BytesIO(export_files(store, rows, "paper")["caption_ext.csv"]))
@@ -223,6 +275,12 @@ def test_ext_good_is_a_majority_of_partially_correct_and_somewhat_useful(run_stu
     folder = write_files(export_files(store, rows, "captau"), tmp_path / "out")
     dataset = load("file", path=folder / "ratings.csv")
     assert set(dataset.ratings["dimension"]) == {"correct", "helpful", "fluent"}
+    # `captau thresholds` finds the same captions good of what reads back.
+    good = Conjunction.parse("correct>=1 and helpful>=1", "good")
+    scales = dataset.card.scales
+    is_good = mark_good_captions(dataset.ratings, str(good), scales, good, "file")
+    captions = dataset.items.set_index("item_id")["caption"]
+    assert is_good.rename(captions).to_dict() == ext_good
 
 
 def test_a_four_export_imports_as_capeval1k(run_study, tmp_path):
@@ -289,10 +347,12 @@ def test_references_export_as_coco_annotations(run_study, tmp_path):
     store, rows = run_study("references", 2, rule)
     folder = write_files(export_files(store, rows, "paper"), tmp_path / "out")
     content = json.loads((folder / "captions.json").read_text())
-    assert len(content["annotations"]) == 12
-    assert len(content["images"]) == 6
+    numbers = {image["file_name"]: str(image["id"]) for image in content["images"]}
+    written = [rule(k, [])["text"] for k in range(2)]
     references = read_references(folder / "captions.json")
-    assert sorted(map(len, references.texts.values())) == [2] * 6
+    assert {image: sorted(texts) for image, texts in references.texts.items()} == {
+        numbers[f"p{k}.png"]: written for k in range(6)
+    }
 
 
 def test_excluded_raters_do_not_count_and_figures_point_out_poor_raters(run_study):

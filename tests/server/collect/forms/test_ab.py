@@ -121,7 +121,7 @@ def test_graded_answers_on_two_dimensions_are_exported_as_strengths(
         "recall": 0,
     }
     file = tmp_path / "preferences.csv"
-    file.write_bytes(export_files(site.store, load_rows(site), "captau")["preferences.csv"])
+    file.write_bytes(export_files(site.store, load_rows(site), "paper")["preferences.csv"])
     preferences = load("file", path=file).preferences
     assert dict(zip(preferences["dimension"], preferences["strength"], strict=True)) == {
         "precision": 2,

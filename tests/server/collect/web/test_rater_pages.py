@@ -41,13 +41,13 @@ def test_attention_items_come_in_between_and_do_not_count(serve_small):
 
 @pytest.mark.parametrize("protocol", ["four", "extrinsic"])
 def test_attention_items_come_in_between_captions_judged_by_levels(serve_small, protocol):
-    item = {"image": "p0.png", "caption": "not at all this", "accepted": [1, 2]}
+    item = {"image": "p0.png", "caption": "not at all this", "accepted": [1]}
     site, url = serve_small(protocol, attention=[item], attention_every=2)
     browser = join_study(url)
     for _ in range(4):
         page = browser.get("/rate")
         levels = {
-            f"{dimension}_{k}": 1 if dimension != "correct" else 2
+            f"{dimension}_{k}": 1
             for dimension in site.study.form.scales
             for k in range(1, len(page.captions) + 1)
         }
