@@ -72,8 +72,8 @@ class SystemCheckOptions(Options):
     )
     against: Path = option(
         None,
-        "its old captions, or the folder of a run of captau score that scored them; the check fails if the new ones "
-        "are significantly worse by a metric",
+        "its old captions: a file, the folder of a run of captau score that scored them, or a baseline (.yaml) that "
+        "update=true wrote; the check fails if the new ones are significantly worse by a metric",
         type=str | None,
         takes="FILE|DIR",
     )
@@ -82,9 +82,7 @@ class SystemCheckOptions(Options):
         None, "the folder of images, for metrics that look at them", takes="DIR"
     )
     partial: bool = option(False, "true compares the images that both have captioned")
-    metrics: tuple[Metric, ...] = part(
-        lambda composed: resolve_metrics(composed["metrics"] or "text")
-    )
+    metrics: tuple[Metric, ...] | None = part(_metrics_of, default=None)
     normalise: str = part(
         lambda composed: dict(composed["protocol"]).get("normalise") or "none", default="none"
     )
@@ -94,6 +92,7 @@ class SystemCheckOptions(Options):
         interval="expanded, percentile or bca, by resampling images",
     )
     junit: Path | None = part(lambda composed: path_of(composed["junit"]), default=None)
+    update: bool = part(lambda composed: bool(composed["update"]), default=False)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -115,14 +114,17 @@ captau check baseline=golden/demo.yaml junit=captau.xml versions=none
 captau check baseline=mine.yaml update=true dataset=flickr8k_expert metrics=mine:score
 captau check baseline=mine.yaml allow=mine:score        runs the function that this baseline names
 captau check candidates=new.json against=old.json references=refs.json   fails if the system fell
+captau check candidates=old.json against=system.yaml references=refs.json update=true metrics=cider
+captau check candidates=new.json against=system.yaml references=refs.json   by the baseline's metrics
 """
     notes: ClassVar[str] = """
 Every score is computed anew. A table shows what moved: by how much, and the likely cause (the version of a package, a
 parameter, the data, or none of them: the code). Exit status 0: as in the baseline; 1: something moved; 2: bad
 input. docs/ci_gate.md shows how other projects use it.
 
-With candidates= and against=, nothing is recorded: the captions of two systems, or of one before and after a change,
-are scored, and exit status 1 says that the new ones are significantly worse by a metric (paired bootstrap over images).
+With candidates= and against=, the captions of two systems, or of one before and after a change, are scored, and exit
+status 1 says that the new ones are significantly worse by a metric (paired bootstrap over images), or that a score that
+a baseline holds moved. A baseline of a system holds its captions and their scores.
 """
     variants: ClassVar[tuple[type[Options], ...]] = (SystemCheckOptions,)
     environment: ClassVar[tuple[Option, ...]] = ENVIRONMENT
@@ -203,6 +205,8 @@ are scored, and exit status 1 says that the new ones are significantly worse by 
                 )
             return super().read(composed)
         own_keys = {option_.key for option_ in SystemCheckOptions.declared()}
-        for key in sorted(composed.typed - own_keys - {"metrics", "junit", "protocol.normalise"}):
+        for key in sorted(
+            composed.typed - own_keys - {"metrics", "junit", "update", "protocol.normalise"}
+        ):
             raise InputError(f"{key}= does not go with candidates=; leave one of them out")
         return SystemCheckOptions.read(composed)

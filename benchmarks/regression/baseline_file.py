@@ -222,26 +222,29 @@ def written(baseline: Baseline) -> str:
     digits = decimals_of(baseline.tolerance)
     lines = [
         f"format: {FORMAT}",
-        f"dataset: {_text(baseline.dataset)}",
-        *([f"file: {_flow(baseline.file_options)}"] if baseline.file_options else []),
-        f"data: {_flow(baseline.data)}",
-        f"protocol: {_flow(vars(baseline.protocol))}",
+        f"dataset: {yaml_text(baseline.dataset)}",
+        *([f"file: {yaml_flow(baseline.file_options)}"] if baseline.file_options else []),
+        f"data: {yaml_flow(baseline.data)}",
+        f"protocol: {yaml_flow(vars(baseline.protocol))}",
         f"seed: {baseline.seed}",
         f"tolerance: {_float(baseline.tolerance)}",
         f"versions: {baseline.versions}",
         "packages:",
-        *(f"  {_text(name)}: {_text(v, quoted=True)}" for name, v in baseline.packages.items()),
+        *(
+            f"  {yaml_text(name)}: {yaml_text(v, quoted=True)}"
+            for name, v in baseline.packages.items()
+        ),
         "metrics:",
     ]
     for name, metric in baseline.metrics.items():
         correlations = (
-            f"{_text(key)}: {number(value, _decimals_at(key))}"
+            f"{yaml_text(key)}: {number(value, _decimals_at(key))}"
             for key, value in metric.correlations.items()
         )
         lines += [
-            f"  {_text(name)}:",
-            f"    made: {_flow(metric.recipe)}",
-            f"    signature: {_text(metric.signature, quoted=True)}",
+            f"  {yaml_text(name)}:",
+            f"    made: {yaml_flow(metric.recipe)}",
+            f"    signature: {yaml_text(metric.signature, quoted=True)}",
             f"    correlations: {{{', '.join(correlations)}}}",
             f"    scores: {{items: {metric.items}, undefined: {metric.undefined}, "
             f"mean: {number(metric.mean, digits)}, std: {number(metric.std, digits)}}}",
@@ -249,8 +252,8 @@ def written(baseline: Baseline) -> str:
         ]
     lines.append("sample:")
     for item, scores in baseline.sample.items():
-        inside = (f"{_text(name)}: {number(score, digits)}" for name, score in scores.items())
-        lines.append(f"  {_text(item, quoted=True)}: {{{', '.join(inside)}}}")
+        inside = (f"{yaml_text(name)}: {number(score, digits)}" for name, score in scores.items())
+        lines.append(f"  {yaml_text(item, quoted=True)}: {{{', '.join(inside)}}}")
     return _HEAD + "\n".join(lines) + "\n"
 
 
@@ -273,22 +276,24 @@ def _float(value: float) -> str:
     return f"{mantissa}{'' if '.' in mantissa else '.0'}{exponent}{power}"
 
 
-def _flow(value: Any) -> str:
+def yaml_flow(value: Any) -> str:
     """Plain data in a line."""
     if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{_text(str(k))}: {_flow(v)}" for k, v in value.items()) + "}"
+        return (
+            "{" + ", ".join(f"{yaml_text(str(k))}: {yaml_flow(v)}" for k, v in value.items()) + "}"
+        )
     if isinstance(value, list | tuple):
-        return "[" + ", ".join(map(_flow, value)) + "]"
+        return "[" + ", ".join(map(yaml_flow, value)) + "]"
     if isinstance(value, float):
         return _float(value)
-    return _text(value) if isinstance(value, str) else json.dumps(value)
+    return yaml_text(value) if isinstance(value, str) else json.dumps(value)
 
 
 #: What YAML has no letter for within quotes, or takes for the end of a line.
 _UNSEEN = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff\ud800-\udfff]")
 
 
-def _text(text: str, *, quoted: bool = False) -> str:
+def yaml_text(text: str, *, quoted: bool = False) -> str:
     """A text as YAML; without quotes where every reader takes it for a text."""
     plain = re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*( [A-Za-z0-9_]+)*", text)
     if plain and not quoted and yaml.safe_load(text) == text and parse_scalar(text) == text:

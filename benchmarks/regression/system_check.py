@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -10,12 +10,14 @@ import pandas as pd
 
 from ...datasets.caption_texts import normalise_items
 from ...datasets.errors import InputError
+from ...datasets.reading.yaml_fields import MAX_CHARACTERS, MAX_NODES
 from ...metrics.base import Metric
 from ..runs.finished_run import read_run
+from ..runs.output_folder import check_writable, write_file
 from ..runs.progress_bar import StepProgress
 from ..runs.tables import MISSING, ResultTable, format_number, format_p_value
-from ..scoring.caption_files import CandidateFile, read_references, read_systems
-from ..scoring.catalog import metric_style
+from ..scoring.caption_files import CandidateFile, ReferenceFile, read_references, read_systems
+from ..scoring.catalog import metric_style, resolve_metrics
 from ..scoring.corpus_scores import (
     compare_systems,
     make_caption_items,
@@ -28,7 +30,8 @@ from ..statistics.bootstrap import StatisticsOptions, count_blocks
 from ..statistics.intervals import correct_p_values
 from ..statistics.significance import MetricDifference
 from .check import Checked
-from .differences import Difference, format_change
+from .differences import Difference, format_change, make_difference_table
+from .system_baseline import SystemBaseline, digest_references, is_baseline
 
 #: What the two systems are called in tables.
 NEW, OLD = "candidates", "against"
@@ -36,28 +39,32 @@ NEW, OLD = "candidates", "against"
 
 @dataclass(frozen=True)
 class CheckedSystem(Checked):
-    """The outcome of the check of a system; its path is the file of the new captions."""
+    """The outcome of the check of a system; its path is the file of the new captions.
+
+    Attributes:
+        tables_made: the scores of both systems with a test for each metric, and the held scores that moved.
+    """
 
     aspects: tuple[str, ...] = ("scores",)
-    table: ResultTable | None = field(kw_only=True)
+    tables_made: tuple[ResultTable, ...] = field(kw_only=True)
 
     @property
     def tables(self) -> list[ResultTable]:
-        """The scores of both systems, with a test for each metric."""
-        return [] if self.table is None else [self.table]
+        return list(self.tables_made)
 
 
 def run(
     candidates: Path,
     against: Path,
     references: Path | None,
-    metrics: Sequence[Metric],
+    metrics: Sequence[Metric] | None,
     statistics: StatisticsOptions,
     *,
     images: Path | None = None,
     partial: bool = False,
     normalise: str = "none",
     junit: Path | None = None,
+    update: bool = False,
 ) -> CheckedSystem:
     """Score two systems' captions of the same images, and test for each metric whether the new one fell.
 
@@ -66,45 +73,128 @@ def run(
 
     Args:
         candidates: the file of the new captions.
-        against: the file of the old captions, or the folder of a run of `captau score` that scored them.
+        against: the file of the old captions, the folder of a run of `captau score` that scored them, or a baseline
+            (`.yaml`) that holds them and their scores; a held score that moved fails the check as well.
         references: the file of the references; None for metrics that need none.
-        metrics: that are tested; those that cannot be computed here are left out with a warning.
+        metrics: that are tested; those that cannot be computed here are left out with a warning. None for those of the
+            baseline, else the suite text.
         statistics: the kind of intervals, which must resample.
         images: the folder of the images, for metrics that look at them.
         partial: whether to compare only the images that both have captioned.
         normalise: the text rule for captions and references.
         junit: where the JUnit report goes; None for none.
+        update: whether to write the new captions and their scores as the baseline instead.
 
     Raises:
-        InputError: where a file cannot be read, images lack captions or references, or no metric can be tested.
+        InputError: where a file cannot be read or written, images lack captions or references, or no metric can be
+            tested.
     """
-    systems = {NEW: _read_captions(candidates), OLD: _read_captions(against)}
-    reference_sets = {} if references is None else {"references": read_references(references)}
-    if not reference_sets and all("references" in m.needs for m in metrics):
+    baseline = _read_baseline(against, update=update)
+    if metrics is None:
+        metrics = resolve_metrics("text") if baseline is None else baseline.make_metrics()
+    systems = {NEW: _read_captions(candidates)}
+    if not update:
+        systems[OLD] = _read_captions(against) if baseline is None else baseline.captions
+    if references is None and all("references" in m.needs for m in metrics):
         raise InputError(f"metric {metrics[0].spec} needs references; give references=FILE")
-    ((name, image_ids),) = select_images(systems, reference_sets, partial).items()
-    items = {
-        system: normalise_items(
-            make_caption_items(captions, reference_sets.get(name), image_ids, images), normalise
-        )
-        for system, captions in systems.items()
-    }
+    image_references = None if references is None else read_references(references)
+    items = _make_items(systems, image_references, images, normalise, partial=partial)
+    image_ids = items[NEW]["image_id"].tolist()
     missing = find_unavailable(metrics, items[NEW])
+    if baseline is not None and (lost := [m for m in missing if m.spec in baseline.scores]):
+        raise InputError(
+            f"{against} holds {lost[0].spec}, which {missing[lost[0]]}; or name other metrics, metrics=…"
+        )
     warn_unavailable([missing])
     metrics = [m for m in metrics if m not in missing]
-    n_blocks = count_blocks(statistics.replicates)
-    with StepProgress(2 * len(metrics) + n_blocks) as progress:
+    n_blocks = 0 if update else count_blocks(statistics.replicates)
+    with StepProgress(len(items) * len(metrics) + n_blocks) as progress:
         scored = [
-            score_system(system, name, frame, metrics, ScoreStore(None), progress)
+            score_system(system, "", frame, metrics, ScoreStore(None), progress)
             for system, frame in items.items()
         ]
-        _, differences = compare_systems(scored, statistics, progress.advance)
+        differences = [] if update else compare_systems(scored, statistics, progress.advance)[1]
+    digest = digest_references(image_references, image_ids)
+    now = SystemBaseline.make(
+        systems[scored[-1].system], digest, scored[-1].corpus, metrics, normalise
+    )
+    if update:
+        return _write_baseline(candidates, against, now)
     tested = [d for d in differences if d.result.p_value == d.result.p_value]
     if not tested:
         raise InputError(
             f"{candidates}: no metric has a test of {len(image_ids)} image(s); name other metrics, or more images"
         )
-    return _outcome(candidates, against, tested, metrics, statistics, len(image_ids), junit)
+    is_all = baseline is not None and len(image_ids) == len(baseline.captions.captions)
+    moved = baseline.compare(now, metrics) if baseline is not None and is_all else []
+    return _outcome(candidates, against, tested, metrics, statistics, len(image_ids), junit, moved)
+
+
+def _make_items(
+    systems: Mapping[str, CandidateFile],
+    references: ReferenceFile | None,
+    images: Path | None,
+    normalise: str,
+    *,
+    partial: bool,
+) -> dict[str, pd.DataFrame]:
+    """Return the items of each system, of the same images in the same order.
+
+    Raises:
+        InputError: where images lack captions or references.
+    """
+    reference_sets = {} if references is None else {"references": references}
+    (image_ids,) = select_images(systems, reference_sets, partial).values()
+    return {
+        system: normalise_items(
+            make_caption_items(captions, references, image_ids, images), normalise
+        )
+        for system, captions in systems.items()
+    }
+
+
+def _read_baseline(path: Path, *, update: bool) -> SystemBaseline | None:
+    """Read a baseline; return None where the path is no baseline's, or one that `update` is to make.
+
+    Raises:
+        InputError: where it cannot be read, or cannot be written and is to be.
+    """
+    if update and not is_baseline(path):
+        raise InputError(
+            f"update=true writes a baseline, and {path} is no name of one; write against=system.yaml"
+        )
+    if update:
+        check_writable(path)
+    is_new = update and not path.exists()
+    return SystemBaseline.read(path) if is_baseline(path) and not is_new else None
+
+
+def _write_baseline(candidates: Path, path: Path, baseline: SystemBaseline) -> CheckedSystem:
+    """Write the baseline of new captions, where it is not as it was.
+
+    Raises:
+        InputError: where it cannot be written, or the captions are too many.
+    """
+    text = baseline.written()
+    n_captions = len(baseline.captions.captions)
+    if len(text) > MAX_CHARACTERS or 2 * n_captions > MAX_NODES - 1000:
+        raise InputError(
+            f"{candidates}: {n_captions:,} captions are too many for a baseline; keep the file, and compare "
+            f"with it: against={candidates}"
+        )
+    is_same = path.exists() and path.read_bytes() == text.encode()
+    if not is_same:
+        write_file(path, text.encode())
+    return CheckedSystem(
+        path=candidates,
+        dataset=str(path),
+        metrics=tuple(baseline.scores),
+        differences=(),
+        summary=f"{path}: {'is as it was' if is_same else 'written'}: {n_captions:,} captions of {candidates} and "
+        f"their scores by {','.join(baseline.scores)}",
+        updated=True,
+        tables_made=(),
+    )
 
 
 def _read_captions(path: Path) -> CandidateFile:
@@ -131,15 +221,10 @@ def _read_captions(path: Path) -> CandidateFile:
     return next(iter(systems.values()))
 
 
-def _outcome(
-    candidates: Path,
-    against: Path,
-    tested: Sequence[MetricDifference],
-    metrics: Sequence[Metric],
-    statistics: StatisticsOptions,
-    n_images: int,
-    junit: Path | None,
-) -> CheckedSystem:
+def _judge(
+    tested: Sequence[MetricDifference], metrics: Sequence[Metric], statistics: StatisticsOptions
+) -> tuple[list[tuple[str, list[str]]], list[Difference]]:
+    """Return a row of the table for each metric, and a line for each significant change."""
     corrected = correct_p_values([d.result.p_value for d in tested], statistics.correction)
     styles = {m.spec: metric_style(m) for m in metrics}
     by_metric = dict(
@@ -161,13 +246,29 @@ def _outcome(
         old, new, *others = [format_number(v, style.scale, style.decimals) for v in values]
         rows.append((style.label, [old, new, *others, format_p_value(p_value), verdict]))
         if is_significant:
-            moved = format_change(
+            change_text = format_change(
                 difference.value_b * style.scale, difference.value_a * style.scale
             )
             cause = f"p {format_p_value(p_value)}"
             lines.append(
-                Difference("scores", (spec,), style.label, old, new, moved, cause, fails=is_worse)
+                Difference(
+                    "scores", (spec,), style.label, old, new, change_text, cause, fails=is_worse
+                )
             )
+    return rows, lines
+
+
+def _outcome(
+    candidates: Path,
+    against: Path,
+    tested: Sequence[MetricDifference],
+    metrics: Sequence[Metric],
+    statistics: StatisticsOptions,
+    n_images: int,
+    junit: Path | None,
+    moved: Sequence[Difference],
+) -> CheckedSystem:
+    rows, lines = _judge(tested, metrics, statistics)
     fallen = [line for line in lines if line.fails]
     n_metrics = "one metric" if len(tested) == 1 else f"{len(tested)} metrics"
     correction = {
@@ -186,18 +287,27 @@ def _outcome(
             f"{correction[statistics.correction]}."
         ],
     )
-    names = ", ".join(f"{line.subject} ({line.change})" for line in fallen)
+    names = tuple(d.coefficient for d in tested)
+    changes = ", ".join(f"{line.subject} ({line.change})" for line in fallen)
     summary = (
-        f"{candidates} fell significantly below {against} by {len(fallen)} of {n_metrics}: {names}"
+        f"{candidates} fell significantly below {against} by {len(fallen)} of {n_metrics}: {changes}"
         if fallen
         else f"{candidates} did not fall significantly below {against} (tested: {n_metrics})"
     )
+    tables = [table]
+    if moved:
+        title = f"{against}: scores of the old captions that are no longer as it holds them"
+        columns = ("baseline", "now")
+        tables.append(make_difference_table(title, moved, names, columns))
+        summary += (
+            f". Scores that {against} holds moved; if that is meant, make it anew with update=true"
+        )
     return CheckedSystem(
         path=candidates,
         dataset=str(against),
-        metrics=tuple(by_metric),
-        differences=tuple(lines),
+        metrics=names,
+        differences=(*lines, *moved),
         summary=summary,
         junit=junit,
-        table=table,
+        tables_made=tuple(tables),
     )

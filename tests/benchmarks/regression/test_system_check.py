@@ -47,8 +47,7 @@ def check(
 
 
 def rows_of(result: system_check.CheckedSystem) -> list[tuple[str, list[str]]]:
-    assert result.table is not None
-    return result.table.rows
+    return result.tables[0].rows
 
 
 def test_a_system_that_fell(files):
@@ -115,9 +114,83 @@ def test_a_run_of_captau_score_is_compared_with(files, monkeypatch, capsys):
     assert rows_of(check(files, "worse", "old")) == rows_of(check(files, "worse", "whole.json"))
 
 
+def run(words: str) -> int:
+    with pytest.raises(SystemExit) as ended:
+        main(["check", *words.split()])
+    return int(ended.value.code or 0)
+
+
+def test_a_baseline_holds_captions_scores_and_metrics(files, monkeypatch, capsys):
+    """Worked by hand: half of the captions are "a red dog", of whose 3 words 2 are among the reference's 5.
+
+    ROUGE-L is as above. BLEU-1 of the corpus is (10·2 + 10·5)/(10·3 + 10·5)·exp(1 - 100/80) = 0.6814, and a mean over
+    images would be (2/3·exp(1 - 5/3) + 1)/2 = 0.6711.
+    """
+    monkeypatch.chdir(files)
+    make = "candidates=whole.json against=old.yaml references=refs.json update=true"
+    assert run(f"{make} metrics=rouge_l,bleu_1") == 0
+    text = Path("old.yaml").read_text()
+    assert '  bleu_1: {made: bleu_1, signature: "bleu_1|n:1|' in text
+    assert "score: 1}" in text
+    assert '  "3": "a red square on white"' in text
+    assert run(make) == 0
+    assert Path("old.yaml").read_text() == text
+    assert "is as it was" in capsys.readouterr().out
+    words = "candidates=worse.json against=old.yaml references=refs.json"
+    assert run(words) == 1
+    out = capsys.readouterr().out
+    assert [out.count(cell) for cell in ("73.9", "68.1", "fell")] == [1, 1, 3]
+    assert run("candidates=whole.json against=old.yaml references=refs.json") == 0
+    assert run(f"{words} metrics=rouge_1") == 1
+
+
+def test_a_held_score_that_moved_fails_and_says_why(files, monkeypatch, capsys):
+    monkeypatch.chdir(files)
+    make = "candidates=worse.json against=old.yaml references=refs.json update=true metrics=rouge_l"
+    words = "candidates=worse.json against=old.yaml references=refs.json"
+    run(make)
+    text = Path("old.yaml").read_text()
+    Path("old.yaml").write_text(text.replace("score: 0.739", "score: 0.749"))
+    assert run(words) == 1
+    out = capsys.readouterr().out
+    assert "the code of captau or of another package" in out
+    assert "no significant change" in out
+    assert "update=true" in out
+    Path("old.yaml").write_text(text)
+    references = json.loads(Path("refs.json").read_text()) | {"1": ["a red dog"]}
+    Path("refs.json").write_text(json.dumps(references))
+    assert run(words) == 1
+    assert "other references" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("dataset: demo", "old.yaml: a baseline of metrics, which baseline=old.yaml"),
+        ("format: 2", "old.yaml:1: no baseline (this captau reads format 1)"),
+        ("format: 1\nreferences: x\nmetrics: {}\ncaptions: {a: [b]}", "old.yaml:4: no baseline (a is ['b'], not str)"),
+        (
+            "format: 1\nreferences: x\nmetrics: {f: {made: 'mine.py:f', signature: f, score: 1}}\ncaptions: {a: b}",
+            "old.yaml:3: mine.py:f runs only if the command names it; if you trust it, name all metrics: metrics=f",
+        ),
+    ],
+)  # fmt: skip
+def test_a_baseline_of_a_system_that_is_none_is_refused(
+    files, monkeypatch, capsys, content, message
+):
+    monkeypatch.chdir(files)
+    Path("old.yaml").write_text(content)
+    assert run("candidates=whole.json against=old.yaml references=refs.json") == 2
+    assert message in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
+        (
+            "candidates=whole.json against=alike.json references=refs.json update=true",
+            "write against=system.yaml",
+        ),
         ("candidates=whole.json", "the option against=… is needed"),
         ("candidates=whole.json against=alike.json", "needs references"),
         ("candidates=whole.json against=alike.json sample=3", "sample= does not go with"),
@@ -131,9 +204,7 @@ def test_a_run_of_captau_score_is_compared_with(files, monkeypatch, capsys):
 )
 def test_what_is_missing_is_said(files, monkeypatch, capsys, words, message):
     monkeypatch.chdir(files)
-    with pytest.raises(SystemExit) as ended:
-        main(["check", *words.split()])
-    assert ended.value.code == 2
+    assert run(words) == 2
     assert message in capsys.readouterr().err
 
 

@@ -1,0 +1,193 @@
+"""Baselines of a captioning system: its captions and their scores, for `captau check candidates=NEW against=FILE`.
+
+Every check scores the captions anew. So both systems are scored alike by any metric, those of the whole corpus included,
+and the scores in the file tell whether a metric moved.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ...datasets.errors import InputError
+from ...datasets.reading.json_files import JsonSource
+from ...metrics.base import Metric
+from ...metrics.external import user_code_of
+from ...metrics.registry import metric as metric_of
+from ...metrics.registry import recipe_of
+from ..runs.tables import format_number
+from ..scoring.caption_files import CandidateFile, ReferenceFile
+from ..scoring.catalog import metric_style
+from ..scoring.protocol import Protocol, sign
+from .baseline_file import moved, number, yaml_text
+from .differences import Difference, cause_of, format_change, signature_changes_of
+from .yaml_tree import YamlTree
+
+FORMAT = 1
+
+#: The decimals of a score in the file.
+_DECIMALS = 10
+
+_HEAD = """\
+# A captioning system's baseline: what `captau check candidates=NEW against=FILE` compares with; docs/ci_gate.md explains it.
+# Review it like code. With update=true the command writes the new captions and their scores.
+"""
+
+
+@dataclass(frozen=True)
+class BaselineScore:
+    """A system's score in a baseline: the spec that makes the metric, its signature, and the score of all captions."""
+
+    recipe: str | None
+    signature: str
+    value: float
+
+
+@dataclass(frozen=True)
+class SystemBaseline:
+    """The content of a system's baseline.
+
+    Attributes:
+        captions: the system's captions.
+        references: `digest_references` of their references.
+        scores: by the metrics' specs.
+        tree: the file that was read; None for a baseline that is made.
+    """
+
+    captions: CandidateFile
+    references: str
+    scores: Mapping[str, BaselineScore]
+    tree: YamlTree | None = None
+
+    @classmethod
+    def make(
+        cls,
+        captions: CandidateFile,
+        references: str,
+        corpus: Mapping[str, float],
+        metrics: Sequence[Metric],
+        normalise: str,
+    ) -> SystemBaseline:
+        """Make a baseline of captions and their scores by spec; `normalise` is the text rule of both."""
+        protocols = [Protocol(normalise=normalise)]
+        scores = {
+            m.spec: BaselineScore(recipe_of(m), sign(m, protocols), corpus[m.spec]) for m in metrics
+        }
+        return cls(captions, references, scores)
+
+    @classmethod
+    def read(cls, path: Path) -> SystemBaseline:
+        """Read a baseline.
+
+        Raises:
+            InputError: where it cannot be read, is one of metrics, or holds something else; with the line.
+        """
+        tree = YamlTree(path)
+        if isinstance(tree.plain, dict) and "dataset" in tree.plain:
+            raise InputError(
+                f"{path}: a baseline of metrics, which baseline={path} compares with; captions are compared with that "
+                f"of a system, which captau check candidates=OLD.json against=system.yaml references=FILE update=true "
+                f"writes"
+            )
+        if tree.get("format", kind=int) != FORMAT:
+            raise tree.fail(("format",), f"this captau reads format {FORMAT}")
+        tree.keys(expected_keys=("format", "references", "metrics", "captions"))
+        scores: dict[str, BaselineScore] = {}
+        for spec in tree.keys("metrics"):
+            keys = ("metrics", spec)
+            tree.keys(*keys, expected_keys=("made", "signature", "score"))
+            scores[spec] = BaselineScore(
+                tree.get(*keys, "made", kind=(str, type(None))),
+                tree.get(*keys, "signature", kind=str),
+                tree.number(*keys, "score"),
+            )
+        captions = {i: tree.get("captions", i, kind=str) for i in tree.keys("captions")}
+        lines = {i: tree.lines["captions", i] for i in captions}
+        candidates = CandidateFile(JsonSource(path), captions, lines)
+        return cls(candidates, tree.get("references", kind=str), scores, tree)
+
+    def written(self) -> str:
+        """Return the text of the file: the same for the same content."""
+        lines = [f"format: {FORMAT}", f"references: {yaml_text(self.references, quoted=True)}"]
+        lines.append("metrics:")
+        for spec, score in self.scores.items():
+            made = "null" if score.recipe is None else yaml_text(score.recipe)
+            signature = yaml_text(score.signature, quoted=True)
+            value = number(score.value, _DECIMALS)
+            lines.append(
+                f"  {yaml_text(spec)}: {{made: {made}, signature: {signature}, score: {value}}}"
+            )
+        lines.append("captions:")
+        lines += [
+            f"  {yaml_text(image_id, quoted=True)}: {yaml_text(caption, quoted=True)}"
+            for image_id, caption in self.captions.captions.items()
+        ]
+        return _HEAD + "\n".join(lines) + "\n"
+
+    def make_metrics(self) -> tuple[Metric, ...]:
+        """Make the metrics that the file holds scores of.
+
+        Raises:
+            InputError: where one cannot be made, or would run code or ask a judge that nobody named.
+        """
+        assert self.tree is not None
+        metrics: list[Metric] = []
+        for spec, score in self.scores.items():
+            keys = ("metrics", spec, "made")
+            if score.recipe is None:
+                raise self.tree.fail(keys, f"{spec} was made in Python; name metrics=…")
+            try:
+                metric = metric_of(score.recipe)
+            except InputError as error:
+                raise self.tree.fail(keys, str(error)) from error
+            if user_code_of(metric) or metric.name == "mllm_judge":
+                raise InputError(
+                    f"{self.tree.path}:{self.tree.lines[keys]}: {score.recipe} runs only if the command names it; if "
+                    f"you trust it, name all metrics: metrics={','.join(self.scores)}"
+                )
+            metrics.append(metric)
+        return tuple(metrics)
+
+    def compare(self, now: SystemBaseline, metrics: Sequence[Metric]) -> list[Difference]:
+        """List the scores that moved by half of the last printed digit, and why, among those that both have."""
+        lines: list[Difference] = []
+        for metric in metrics:
+            if (old := self.scores.get(metric.spec)) is None:
+                continue
+            new, style = now.scores[metric.spec], metric_style(metric)
+            if not moved(old.value, new.value, 10**-style.decimals / style.scale / 2):
+                continue
+            changes = signature_changes_of(old.signature, new.signature)
+            code = "the function" if user_code_of(metric) else "captau or of another package"
+            unsigned = f"neither references nor signature changed: the code of {code}"
+            has_other_references = self.references != now.references
+            cause = (
+                "other references"
+                if has_other_references
+                else cause_of(False, changes, {}, unsigned)
+            )
+            before, after = (
+                format_number(v, style.scale, style.decimals + 2) for v in (old.value, new.value)
+            )
+            change = format_change(old.value * style.scale, new.value * style.scale)
+            subject = f"{style.label} of the old captions"
+            lines.append(
+                Difference("scores", (metric.spec,), subject, before, after, change, cause)
+            )
+        return lines
+
+
+def is_baseline(path: Path) -> bool:
+    """Tell by its name whether a file is a baseline: captions are JSON or a table, and runs are folders."""
+    return path.suffix.lower() in (".yaml", ".yml") and not path.is_dir()
+
+
+def digest_references(references: ReferenceFile | None, image_ids: Sequence[str]) -> str:
+    """Return a hash of some images' references, in an order of the images' ids; empty without references."""
+    if references is None:
+        return ""
+    texts = [[image_id, *references.texts[image_id]] for image_id in sorted(image_ids)]
+    return hashlib.sha256(json.dumps(texts).encode()).hexdigest()[:16]
