@@ -11,7 +11,8 @@ import pandas as pd
 
 from ...datasets.errors import InputError
 from ..evaluation.published_numbers import PaperTable, mark_printed, paper_files, read_published
-from ..evaluation.published_tables import Cells, TableRebuilder
+from ..evaluation.published_sources import Cells
+from ..evaluation.published_tables import TableRebuilder
 from ..evaluation.study import provenance
 from ..evaluation.wording import copies_note, join_notes
 from ..options.reproduce import ReproduceOptions
@@ -51,7 +52,7 @@ def run(options: ReproduceOptions) -> Results:
             options.leave_out,
             options.locations.store(),
             progress,
-            options.raters,
+            rater_folders=options.raters,
         )
         for paper, paper_tables in options.papers.items():
             published = read_published(paper)

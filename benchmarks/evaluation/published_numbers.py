@@ -45,7 +45,7 @@ class PaperTable:
 
     Attributes:
         table: its name, as "Table 1".
-        kind: one of `published_tables.TABLE_KINDS`.
+        kind: one of `published_cells.TABLE_KINDS`.
         dataset, title: what it is of, and what it is called.
         revision: the dataset's revision that the numbers are of; empty where there is one alone.
         scale: the factor of printed numbers.

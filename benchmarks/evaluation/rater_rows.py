@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import pandas as pd
@@ -23,6 +23,12 @@ def fits_row(card: RaterCard, wanted: Mapping[str, Any]) -> bool:
         and set(card.about.get("data", ())) == set(wanted["trained_on"])
         and all(bool(card.options.get(name)) == is_on for name, is_on in options.items())
     )
+
+
+def find_training_images(card: RaterCard, image_ids: Iterable[str]) -> set[str]:
+    """Return those of some images that a rater was trained on; images that only chose it are no part of them."""
+    trained = set(card.images) - set(card.about.get("validation_images", ()))
+    return trained & set(image_ids)
 
 
 def compute_rating_error(rater: Metric, selection: EvaluationSet) -> float:

@@ -82,7 +82,7 @@ one; cells whose metric captau does not have yet are listed as missing.
     raters: tuple[Path, ...] = option(
         [],
         "folders of captau train, whose raters fill the rows of the papers' own models that fit them (several seeds: "
-        "their mean)",
+        "their mean); a rater fills no cell of images that it was trained on",
         type=list[str],
         read=lambda names, _: tuple(f for n in names for f in list_rater_folders(n)),
         takes="[FOLDER]",

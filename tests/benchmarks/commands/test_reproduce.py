@@ -16,6 +16,7 @@ from captau.benchmarks.commands.reproduce import (
     matches,
     summarise,
 )
+from captau.benchmarks.evaluation.published_cells import TABLE_KINDS, _bound_or_value
 from captau.benchmarks.evaluation.published_numbers import (
     CORRELATIONS,
     PaperTable,
@@ -23,12 +24,8 @@ from captau.benchmarks.evaluation.published_numbers import (
     read_numbers,
     read_published,
 )
-from captau.benchmarks.evaluation.published_tables import (
-    TABLE_KINDS,
-    TableCell,
-    TableRebuilder,
-    _bound_or_value,
-)
+from captau.benchmarks.evaluation.published_sources import TableCell
+from captau.benchmarks.evaluation.published_tables import TableRebuilder
 from captau.benchmarks.runs.progress_bar import StepProgress
 from captau.benchmarks.runs.results import parse_missing_note
 from captau.benchmarks.scoring.catalog import read_config
@@ -226,6 +223,16 @@ def test_the_folds_of_a_dataset_are_counted_and_an_absent_one_says_so():
     )
 
 
+def test_the_lines_of_a_file_are_counted_and_an_absent_one_says_so(tmp_path):
+    """Flickr8k-Expert's pairs before the loader leaves some out."""
+    (tmp_path / "three.txt").write_text("a\tb\nc\td\ne\tf\n")
+    rebuilder = TableRebuilder(Locations(data_root=str(tmp_path)), (), store=None, progress=None)
+    columns = {name: {"file": f"{name}.txt"} for name in ("three", "none")}
+    cells = rebuilder.rebuild("p", table(kind="fold_counts", rows={"A": "all"}, columns=columns))
+    assert cells["A", "three"].value == 3
+    assert cells["A", "none"].note == "missing: no file none.txt under data.root"
+
+
 def test_papers_without_their_data_are_an_error_that_says_how_to_get_them(tmp_path, capsys):
     where = [f"data.root={tmp_path}", f"output_dir={tmp_path / 'out'}"]
     assert run_captau("reproduce", "paper=iicr_2023", *where) == 2
@@ -349,11 +356,16 @@ def test_raters_of_one_s_own_fill_the_rows_of_the_papers_models(tmp_path):
         columns={
             "rho": {"coefficient": "spearman", "protocol": of_test},
             "MSE": {"error": "mse", "protocol": of_test, "missing": "no model"},
+            "chosen": {"error": "mse", "protocol": {"split": "validation"}},
+            "trained": {"coefficient": "spearman", "protocol": {"split": "train"}},
+            "all": {"error": "mse"},
         },
         **changes,
     )
     with StepProgress(None) as progress:
-        rebuilder = TableRebuilder(Locations(), (), ScoreStore(None), progress, folders)
+        rebuilder = TableRebuilder(
+            Locations(), (), ScoreStore(None), progress, rater_folders=folders
+        )
         cells = rebuilder.rebuild("p", made)
         stages = {"accuracy": {"stage": "pretraining"}}
         history = rebuilder.rebuild(
@@ -364,6 +376,19 @@ def test_raters_of_one_s_own_fill_the_rows_of_the_papers_models(tmp_path):
         assert cells[row, "rho"].value == pytest.approx(errors["spearman"].mean(), abs=1e-6)
         assert cells[row, "MSE"].value == pytest.approx(errors["mse"].mean(), rel=1e-4)
     assert "2 raters of your own" in cells["ICR", "rho"].note
+    # Images that chose a rater are named; images that it was trained on fill no cell.
+    n_images = load("demo").items.groupby("split")["image_id"].nunique()
+    n_chosen, n_trained = n_images["validation"], n_images["train"]
+    for row, folder in (("ICR", folders[0]), ("Pretrained", folders[2])):
+        assert "of your own" not in cells[row, "trained"].note
+        assert cells[row, "trained"].note == (
+            f"missing: {folder} was trained on {n_trained} of the {n_trained} images that it would be tested on"
+        )
+        assert f"{folder} was trained on {n_trained} of the {n_images.sum()}" in (
+            cells[row, "all"].note
+        )
+        assert f"chosen by, {n_chosen} of the {n_chosen} images" in cells[row, "chosen"].note
+        assert "trained on" not in cells[row, "rho"].note
     for row in ("Elsewhere", "Unrated"):
         assert cells[row, "rho"].note == "missing: not here"
     training = pd.read_csv(folders[2] / "training.csv").query("best")
@@ -385,9 +410,38 @@ def test_a_printed_bound_matches_what_is_below_it():
     assert frame["delta"].tolist() == ["-0.0001", "+0.0000"]
 
 
+@pytest.mark.neural
+def test_bert_tbr_is_computed_once_its_model_and_stop_words_are_there(tiny, tmp_path, monkeypatch):
+    """Lee et al. 2021, Table 1, with a tiny model under the authors' names; source: SciPy's τ_b of the metric's scores."""
+    monkeypatch.setenv("CAPTAU_WEIGHTS", str(tmp_path))
+    umic = read_config("paper", "umic_2021")["tables"][1]
+    made = table(
+        dataset="demo",
+        scale=1,
+        protocol=umic["protocol"],
+        rows={"BERT-TBR": umic["rows"]["BERT-TBR"]},
+        row_protocols={"BERT-TBR": umic["row_protocols"]["BERT-TBR"]},
+        columns={"A": umic["columns"]["CapEval1k"]},
+    )
+
+    def rebuild():
+        with StepProgress(None) as progress:
+            return TableRebuilder(Locations(), (), ScoreStore(None), progress).rebuild("p", made)
+
+    assert "give stop_words=FILE" in rebuild()["BERT-TBR", "A"].note
+    (tmp_path / "bert_tbr_stop_words.txt").write_text("a\nthe\non\n.\n")
+    assert "needs the model 'bert-base-uncased'" in rebuild()["BERT-TBR", "A"].note
+    (tmp_path / "bert-base-uncased").symlink_to(tiny / "roberta-large")  # a BERT of 17 layers
+    items, ratings = load("demo").items, load("demo").ratings
+    means = ratings.groupby("item_id")["value"].mean()[items["item_id"]]
+    expected = stats.kendalltau(metric("bert_tbr").score(items), means).statistic
+    assert rebuild()["BERT-TBR", "A"].value == pytest.approx(expected, abs=1e-6)
+
+
 @pytest.mark.parametrize("row", ["VSEPP", "VBAalignment"])
-def test_rows_are_computed_once_their_features_are_there(row, weights):
+def test_rows_are_computed_once_their_features_are_there(row, tmp_path, monkeypatch):
     """Scott et al. 2023, Table 4, on files of our own in the weights folder, as `captau reproduce` finds them."""
+    monkeypatch.setenv("CAPTAU_WEIGHTS", str(tmp_path))
     spec = next(
         t["rows"][row]
         for t in read_config("paper", "iicr_2023")["tables"]
@@ -405,7 +459,7 @@ def test_rows_are_computed_once_their_features_are_there(row, weights):
     ids = items["item_id"].to_numpy(dtype=str)
     for field in metric(spec).endings:
         np.savez(
-            weights / f"{spec}_{field}.npz", item_id=ids, embedding=rng.normal(size=(len(ids), 2))
+            tmp_path / f"{spec}_{field}.npz", item_id=ids, embedding=rng.normal(size=(len(ids), 2))
         )
     assert abs(rebuild()[row, "A"].value) < 20
 
