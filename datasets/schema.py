@@ -94,10 +94,12 @@ class SourceFile:
         url: the page or archive a person gets it from.
         sha256: of the revision the card names; empty where it is not known.
         alternative: it stands in for others, so that its absence is no fault.
-        downloads: direct addresses, tried in order; empty where it has to be fetched by hand.
+        downloads: direct addresses, tried in order; empty where it has to be fetched by hand. The last part of an
+            address on Hugging Face's hub may be a pattern, which stands for all files of such names.
         git_blob: the git blob id, where that and not the SHA-256 is known.
         member: where the downloads are archives, the file's path inside them.
         also: where else it may lie, as patterns relative to `data.root`: other formats, or parts.
+        parts: the files that together stand for it, and are downloaded in its stead.
         split: the split that it alone holds; empty where it holds several.
         optional: it adds to others, such as addresses of images, so that its absence is no fault.
         adds: what the dataset is incomplete without, of an optional one: `references`.
@@ -114,6 +116,12 @@ class SourceFile:
     split: str = ""
     optional: bool = False
     adds: str = ""
+    parts: tuple[SourceFile, ...] = ()
+
+    @property
+    def is_downloaded(self) -> bool:
+        """Tell whether it can be downloaded; otherwise it has to be got by hand."""
+        return bool(self.downloads or self.parts)
 
 
 @dataclass(frozen=True)

@@ -85,7 +85,7 @@ def details(names: Iterable[str], root: Path | None) -> list[ResultTable]:
         notes: list[str] = []
         for source in [*missing(folder, card), *missing_additions(folder, card)]:
             adds = f", which adds {source.adds}," if source.adds else ""
-            remark = "" if source.downloads else " (by hand)"
+            remark = "" if source.is_downloaded else " (by hand)"
             notes.append(f"Missing: {source.path}{adds} from {source.url}{remark}")
         if notes:
             fetched, imported = (

@@ -94,10 +94,12 @@ captau data fetch dataset=all
 captau data fetch dataset=spice_models      what the metric spice needs (387 MB, docs/spice.md)
 """
     notes: ClassVar[str] = """
-The licence and the citation are shown first. Every address names a fixed revision, and a file takes its name only when
-its hash is that of the revision. A file that is there already with the right hash is not fetched again; one with another
+The licence and the citation are shown first. A file takes its name only when its hash is that of the card's revision. Where
+no hash is known, that of the first download is printed and recorded in NAME.sha256, and later ones have to be the same. A file that is there already with the right hash is not fetched again; one with another
 hash is replaced. A download that is cut is continued the next time (from NAME.part). A server that fails is tried
 again, with growing pauses, and then the mirror.
+
+Sets on Hugging Face's hub that ask you to accept terms need HF_TOKEN; HF_ENDPOINT names a mirror of the hub.
 
 Some datasets are given out on request, or have to be downloaded by hand. For those the output names the page, the files
 to get from it, and the command that takes them in: captau data import --help.

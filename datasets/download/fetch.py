@@ -12,18 +12,29 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from ..errors import InputError
-from ..reading.source_files import fits, git_blob, missing, sha256, state, used, way_to_get
+from ..reading.source_files import (
+    fits,
+    git_blob,
+    missing,
+    record_of,
+    sha256,
+    state,
+    used,
+    way_to_get,
+    with_recorded_hash,
+)
 from ..schema import Card, SourceFile
 from .archives import Archive, choose
+from .hub import address_of, files_of, headers_of, listing_of, remedy_of
 
 if TYPE_CHECKING:
     import requests
@@ -130,7 +141,7 @@ class _MirrorError(Exception):
 def sources_to_fetch(root: Path, card: Card) -> list[SourceFile]:
     """List the files of a dataset that are missing or not of the card's revision."""
     states = [(s, state(root, card, s)) for s in used(root, card)]
-    return [s for s, is_ in states if is_ == "missing" or (is_ == "differs" and s.downloads)]
+    return [s for s, is_ in states if is_ == "missing" or (is_ == "differs" and s.is_downloaded)]
 
 
 def fetch(
@@ -162,13 +173,19 @@ def fetch(
     if not missing_sources:
         return []
     stand_ins = [s for s in card.sources if s.alternative]
-    if not all(s.downloads for s in stand_ins):
+    if not all(s.is_downloaded for s in stand_ins):
         stand_ins = []
     done: list[Path] = []
     failed: list[str] = []
 
     def get(sources: Sequence[SourceFile], session: requests.Session) -> None:
-        for group in _group_by_address(sources):
+        files: list[SourceFile] = []
+        for source in sources:
+            try:
+                files += _files_to_get(root, source, session, how, note)
+            except (_MirrorError, InputError) as error:
+                failed.append(f"{source.path} could not be downloaded ({error})")
+        for group in _group_by_address(files):
             download = _FileDownload(root, group, session, how, progress, note)
             try:
                 done.extend(download.run())
@@ -176,22 +193,49 @@ def fetch(
                 failed.append(f"{download.name} could not be downloaded ({error})")
 
     if how.offline:
-        files = [f"{s.path} from {s.downloads[0]}" for s in missing_sources if s.downloads]
+        files = [
+            f"{s.path} from {s.downloads[0] if s.downloads else s.url}"
+            for s in missing_sources
+            if s.is_downloaded
+        ]
         if files:
             failed.append(f"data.offline=true, so not fetched: {', '.join(files)}")
-    elif stand_ins or any(s.downloads for s in missing_sources):
+    elif stand_ins or any(s.is_downloaded for s in missing_sources):
         with locked(root, note), _session(how) as session:
             # Another run may have got some of them meanwhile.
-            get([s for s in sources_to_fetch(root, card) if s.downloads], session)
+            get([s for s in sources_to_fetch(root, card) if s.is_downloaded], session)
             if stand_ins and (still_missing := missing(root, card)):
                 note(f"for {', '.join(s.path for s in still_missing)} another file can stand in")
                 get([s for s in stand_ins if state(root, card, s) != "right"], session)
     missing_sources = sources_to_fetch(root, card)
-    if by_hand := [s for s in missing_sources if not s.downloads]:
+    if by_hand := [s for s in missing_sources if not s.is_downloaded]:
         failed.append(_by_hand(card, by_hand))
     if missing_sources:
         raise InputError(f"dataset {card.name}: {'; '.join(failed)}")
     return done
+
+
+def _files_to_get(
+    root: Path, source: SourceFile, session: requests.Session, how: RetryLimits, note: Note
+) -> list[SourceFile]:
+    """List the files that a source stands for and that are not here, with their hashes as far as these are known.
+
+    Raises:
+        _MirrorError: where the hub gives no list of the files of a pattern, or an empty one.
+        InputError: where that list, or the record of a hash, is malformed.
+    """
+    files = list(source.parts) or [with_recorded_hash(root, source)]
+    if listing := listing_of(source):
+        with _request(session, listing, {}, how) as response:
+            try:
+                entries: Any = response.json()
+            except (ValueError, OSError) as error:
+                raise _MirrorError(f"{address_of(listing)}: no list of files") from error
+        files = files_of(source, entries, address_of(listing))
+        if not files:
+            raise _MirrorError(f"{address_of(listing)}: no file of that name")
+        note(f"{source.path}: {len(files)} files, with the hashes that {address_of(listing)} lists")
+    return [f for f in files if not (root / f.path).is_file() or fits(root / f.path, f) is not True]
 
 
 def _group_by_address(sources: Iterable[SourceFile]) -> list[list[SourceFile]]:
@@ -276,8 +320,9 @@ class _FileDownload:
         finally:
             _discard(self.part)
         written = [self.root / s.path for s in self.sources]
-        for path in written:
-            self.note(f"{path}: {path.stat().st_size:,} bytes from {url}")
+        for path, source in zip(written, self.sources, strict=True):
+            note = "" if source.sha256 or source.git_blob else _record_hash(path)
+            self.note(f"{path}: {path.stat().st_size:,} bytes from {address_of(url)}{note}")
         return written
 
     def _unpack(self) -> None:
@@ -322,31 +367,10 @@ class _FileDownload:
 
     def _ask(self, url: str, offset: int) -> requests.Response:
         """Request what comes after the first `offset` bytes."""
-        from requests import exceptions
-
         headers = {"Accept-Encoding": "identity"}
         if offset:
             headers["Range"] = f"bytes={offset}-"
-        try:
-            response = self.session.get(url, headers=headers, stream=True, timeout=self.how.timeout)
-        except exceptions.TooManyRedirects as error:
-            raise _MirrorError("it redirects without end") from error
-        except exceptions.SSLError as error:
-            raise _MirrorError("its TLS certificate is not trusted") from error
-        except exceptions.Timeout as error:
-            raise _MirrorError(f"no answer within {self.how.timeout:g} s") from error
-        except exceptions.ConnectionError as error:
-            raise _MirrorError("no connection") from error
-        except (exceptions.RequestException, ValueError) as error:
-            raise _MirrorError(f"the request failed ({type(error).__name__})") from error
-        status = response.status_code
-        if status not in (200, 206) and not (offset and status == 416):
-            response.close()
-            raise _MirrorError(f"{status} {response.reason or ''}".strip())
-        if url.startswith("https:") and not response.url.startswith("https:"):
-            response.close()
-            raise _MirrorError("it redirects to an address without TLS")
-        return response
+        return _request(self.session, url, headers, self.how)
 
     def _receive(self, response: requests.Response, start: int, total: int) -> bool:
         """Write what comes; returns whether that is the rest of the file."""
@@ -369,6 +393,44 @@ class _FileDownload:
             _discard(self.part)
             raise unwritable(self.part, error) from error
         return not total or done == total
+
+
+def _request(
+    session: requests.Session, url: str, headers: Mapping[str, str], how: RetryLimits
+) -> requests.Response:
+    """Ask for an address, whose body is yet to be read; raise _MirrorError with the reason where it does not answer."""
+    from requests import exceptions
+
+    address = address_of(url)
+    headers = {**headers, **headers_of(url)}
+    try:
+        response = session.get(address, headers=headers, stream=True, timeout=how.timeout)
+    except exceptions.TooManyRedirects as error:
+        raise _MirrorError("it redirects without end") from error
+    except exceptions.SSLError as error:
+        raise _MirrorError("its TLS certificate is not trusted") from error
+    except exceptions.Timeout as error:
+        raise _MirrorError(f"no answer within {how.timeout:g} s") from error
+    except exceptions.ConnectionError as error:
+        raise _MirrorError("no connection") from error
+    except (exceptions.RequestException, ValueError) as error:
+        raise _MirrorError(f"the request failed ({type(error).__name__})") from error
+    status = response.status_code
+    if status not in (200, 206) and not ("Range" in headers and status == 416):
+        response.close()
+        raise _MirrorError(f"{status} {response.reason or ''}".strip() + remedy_of(url, status))
+    if address.startswith("https:") and not response.url.startswith("https:"):
+        response.close()
+        raise _MirrorError("it redirects to an address without TLS")
+    return response
+
+
+def _record_hash(path: Path) -> str:
+    """Record the hash of a file whose card knows none, so that the next download has to be the same; say so."""
+    digest, record = sha256(path), record_of(path)
+    with arriving(record) as temporary:
+        write([f"{digest}  {path.name}\n".encode()], temporary)
+    return f"; no hash of it was known, {record.name} keeps SHA-256 {digest}"
 
 
 def _session(how: RetryLimits) -> requests.Session:
@@ -408,7 +470,9 @@ def _check(path: Path, source: SourceFile) -> None:
             if source.sha256
             else ("git blob id", source.git_blob, git_blob(path))
         )
-        raise _MirrorError(f"the {kind} of {source.path} there is {actual}, not {right}")
+        record = record_of(path.with_name(PurePosixPath(source.path).name))
+        remedy = f"; delete {record} to take the new file" if record.is_file() else ""
+        raise _MirrorError(f"the {kind} of {source.path} there is {actual}, not {right}{remedy}")
 
 
 def _range(response: requests.Response) -> tuple[int, int]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Sequence
+from dataclasses import replace
 from importlib import resources
 from pathlib import Path
 from typing import Any, Literal
@@ -30,6 +32,25 @@ def github_file(
     return SourceFile(path, attributes.pop("url", url), sha256, downloads=downloads, **attributes)
 
 
+#: Hugging Face's hub; the variable HF_ENDPOINT names a mirror of it.
+HUB = "https://huggingface.co"
+
+
+def hub_file(
+    path: str, repository: str, revision: str, name: str, sha256: str = "", **attributes: Any
+) -> SourceFile:
+    """Return a file, or the files of a pattern of names, of a data set on Hugging Face's hub.
+
+    Args:
+        path: where it lies in the data folder; of a pattern, one of `also` has to be where its files lie.
+        repository, revision, name: which file it is; the last part of the name may be a pattern.
+        sha256, attributes: as of a `SourceFile`.
+    """
+    page = f"{HUB}/datasets/{repository}"
+    downloads = (f"{page}/resolve/{revision}/{name}",)
+    return SourceFile(path, page, sha256, downloads=downloads, **attributes)
+
+
 def bibtex(key: str) -> str:
     """Return the entry of `citations.bib` with a key, for a card's `citation`."""
     text = (resources.files("captau.datasets") / "citations.bib").read_text(encoding="utf-8")
@@ -53,7 +74,7 @@ def find(root: Path, card: Card, source: SourceFile) -> Path:
 
 def way_to_get(card: Card, source: SourceFile) -> str:
     """Return the command that gets a source file: a download, or an import of a manual download."""
-    if source.downloads:
+    if source.is_downloaded:
         return f"run captau data fetch dataset={card.name} (from {source.url})"
     return f"get it from {source.url} and run captau data import dataset={card.name} source=PATH"
 
@@ -75,8 +96,40 @@ def locate_all(root: Path, card: Card, source: SourceFile) -> list[Path]:
     for path in (usual, root / card.name / usual.name):
         if path.is_file():
             return [path]
+    if source.parts:
+        paths = [root / part.path for part in source.parts]
+        return paths if all(path.is_file() for path in paths) else []
     parts = (sorted(p for p in root.glob(pattern) if p.is_file()) for pattern in source.also)
     return next(filter(None, parts), [])
+
+
+def count_parts(paths: Sequence[Path]) -> int:
+    """Return how many parts a file should have, where the name of one tells: `train-00000-of-00004.parquet`."""
+    counts = (re.search(r"-of-(\d+)\.\w+$", path.name) for path in paths)
+    return max((int(count[1]) for count in counts if count), default=len(paths))
+
+
+def record_of(path: Path) -> Path:
+    """Return the file that keeps the SHA-256 of a download whose hash the card does not know."""
+    return path.with_name(f"{path.name}.sha256")
+
+
+def with_recorded_hash(root: Path, source: SourceFile) -> SourceFile:
+    """Return a source with the hash that its first download recorded, where the card knows none.
+
+    Raises:
+        InputError: where the record cannot be read or holds something else.
+    """
+    record = record_of(root / source.path)
+    if source.sha256 or source.git_blob or not record.is_file():
+        return source
+    try:
+        digest = record.read_text(encoding="ascii").partition(" ")[0]
+    except (OSError, UnicodeDecodeError):
+        digest = ""
+    if not re.fullmatch("[0-9a-f]{64}", digest):
+        raise InputError(f"{record}: not a line of sha256sum; delete it, and fetch the file again")
+    return replace(source, sha256=digest)
 
 
 def sha256(path: Path) -> str:
@@ -152,10 +205,15 @@ def state(root: Path, card: Card, source: SourceFile) -> State:
     Raises:
         InputError: where the file cannot be read.
     """
-    path = locate(root, card, source)
-    if path is None:
+    paths = locate_all(root, card, source)
+    if not paths or len(paths) < count_parts(paths):
         return "missing"
-    verdict = fits(path, source) if path.name == Path(source.path).name else None
+    if source.parts and len(paths) > 1:
+        verdict = all(map(fits, paths, source.parts))
+    elif paths[0].name == Path(source.path).name:
+        verdict = fits(paths[0], with_recorded_hash(root, source))
+    else:
+        verdict = None
     return "unchecked" if verdict is None else "right" if verdict else "differs"
 
 

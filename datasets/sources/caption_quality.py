@@ -26,6 +26,11 @@ from ..registry import dataset
 from ..schema import CaptionSet, Card, Scale, SourceFile, make_items
 
 _PAGE = "https://github.com/google-research-datasets/Image-Caption-Quality-Dataset"
+#: What the page links, at the address that asks for no account; it was not tried.
+_ZIP = (
+    "https://storage.googleapis.com/gcc-data/OID-rated-image-caption/v1/"
+    "oid.rated-image-captions.v1.zip"
+)
 #: A pair of fewer answers than this, or of more skips than that, is dropped (section 3.2).
 FEWEST, MOST_SKIPS = 8, 2
 _FOLDS = {"train": "train", "dev": "validation", "test": "test"}
@@ -64,6 +69,8 @@ def _files(ending: str) -> tuple[SourceFile, ...]:
             also=(also.format(fold),) if also else (),
             split=split if ending == "tsv" else "",
             optional=ending == "meta",
+            downloads=(_ZIP,),
+            member=f"OID-rated-image-captions.v1.{fold}.{ending}",
         )
         for fold, split in _FOLDS.items()
     )

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ..reading.source_files import bibtex
+from ..reading.source_files import HUB, bibtex, hub_file
 from ..registry import dataset
 from ..schema import CaptionSet, Card, Scale, SourceFile
 from .polaris import read_hub
 
-_PAGE = "https://huggingface.co/datasets/Ka2ukiMatsuda/LongCap-Arena"
+_REPOSITORY = "Ka2ukiMatsuda/LongCap-Arena"
 DIMENSIONS = {"desc": "descriptiveness", "rel": "relevance", "flu": "fluency"}
 PARTS = {"val": "test_a", "test": "test_b"}
 #: The release does not say its scale where it could be read: numbers from 0 to 1 and from 1 to 5 are both on it.
@@ -23,9 +23,11 @@ SCALE = Scale(0, 5)
 
 def _source(part: str, dimension: str) -> SourceFile:
     name = f"dci_{part}.{dimension}"
-    return SourceFile(
+    return hub_file(
         f"longcap_arena/{name}.parquet",
-        _PAGE,
+        _REPOSITORY,
+        "main",
+        f"data/{name}-*.parquet",
         also=(
             f"longcap_arena/default/{name}/*.parquet",
             f"longcap_arena/data/{name}-*.parquet",
@@ -39,10 +41,10 @@ FILES = {(part, dimension): _source(part, dimension) for part in PARTS for dimen
 CARD = Card(
     name="longcap_arena",
     title="LongCap-Arena",
-    revision="2025; the reader was not run on the original",
+    revision="2025, no revision of the hub is known here; neither the reader nor the download was run on the original",
     licence="BSD-3-Clause-Clear",
     citation=bibtex("matsuda2025vela"),
-    homepage=_PAGE,
+    homepage=f"{HUB}/datasets/{_REPOSITORY}",
     scales=dict.fromkeys(DIMENSIONS.values(), SCALE),
     sources=tuple(FILES.values()),
     partial=True,

@@ -9,12 +9,11 @@ Where an image's name is not given, its references name it, as they are the same
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePosixPath
 
 from ..errors import InputError
-from ..reading.source_files import bibtex, find, locate_all
+from ..reading.source_files import HUB, bibtex, count_parts, find, hub_file, locate_all
 from ..reading.table import JudgementColumns, Table, read_table
 from ..registry import dataset
 from ..schema import CaptionSet, Card, Scale, SourceFile
@@ -26,12 +25,20 @@ _CAPTIONS = ("cand", "mt")
 _SCORES = ("human_score", "score")
 
 
-def sources_of(name: str, page: str) -> tuple[SourceFile, ...]:
-    """List the files of a dataset, one a split: the name of the CSV, and patterns for other formats."""
+def sources_of(name: str, repository: str, revision: str, file: str) -> tuple[SourceFile, ...]:
+    """List the files of a dataset on the hub, one a split: the name of the CSV, and patterns for other formats.
+
+    Args:
+        name: the dataset's.
+        repository, revision: where it is on the hub.
+        file: the name there, or a pattern of names, with `{}` for the split.
+    """
     return tuple(
-        SourceFile(
+        hub_file(
             f"{name}/{name}_{split}.csv",
-            page,
+            repository,
+            revision,
+            file.format(split),
             also=tuple(
                 f"{name}/{folder}{prefix}{split}*.{ending}"
                 for ending in ("parquet", "jsonl", "json", "csv")
@@ -112,30 +119,30 @@ def _name_of(references: tuple[str, ...]) -> str:
 
 
 def _check_parts(paths: Sequence[Path]) -> None:
-    """Check that every part is there; a name such as `train-00000-of-00004.parquet` tells how many."""
-    for path in paths:
-        part_count = re.search(r"-of-(\d+)\.\w+$", path.name)
-        if part_count and int(part_count[1]) != len(paths):
-            raise InputError(
-                f"{path}: one of {int(part_count[1])} parts, of which {len(paths)} are there; get the others"
-            )
+    """Check that every part is there, and no more."""
+    if (n_parts := count_parts(paths)) != len(paths):
+        raise InputError(
+            f"{paths[0]}: one of {n_parts} parts, of which {len(paths)} are there; get the others"
+        )
 
 
 def _squeeze(text: str) -> str:
     return " ".join(text.split())
 
 
-_PAGE = "https://huggingface.co/datasets/yuwd/Polaris"
+_REPOSITORY = "yuwd/Polaris"
+#: The authors' first upload, which has CSV files beside the images. Later ones have Parquet files with the images inside.
+_REVISION = "7d823575f89ed87c0db0cb7aa5fe7bd4fdbca2cb"
 
 CARD = Card(
     name="polaris",
     title="Polaris",
-    revision="2024",
+    revision=f"{_REVISION}; the download was not tried",
     licence="BSD",
     citation=bibtex("wada2024polos"),
-    homepage=_PAGE,
+    homepage=f"{HUB}/datasets/{_REPOSITORY}",
     scales={"overall": Scale(0, 1)},
-    sources=sources_of("polaris", _PAGE),
+    sources=sources_of("polaris", _REPOSITORY, _REVISION, "polaris_{}.csv"),
     expected={"ratings": 131020},
     partial=True,
 )

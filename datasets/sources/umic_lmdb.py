@@ -11,12 +11,14 @@ columns `image, caption, references, value` (0 to 1) and `system`: what `captau 
 
 from __future__ import annotations
 
+import gzip
 import re
 import subprocess
 import sys
+import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import pandas as pd
@@ -24,7 +26,7 @@ import pandas as pd
 from ..caption_texts import comparison_form
 from ..errors import InputError
 from ..reading.json_files import field, rating, read_json, read_text, texts
-from ..reading.source_files import bibtex, find, github_file, sha256, used
+from ..reading.source_files import bibtex, find, github_file, locate_all, sha256, used
 from ..reading.table import read_table
 from ..registry import dataset
 from ..schema import CaptionSet, Card, Scale, SourceFile, make_items
@@ -44,9 +46,34 @@ VOCABULARY = SourceFile(
         "https://s3.amazonaws.com/models.huggingface.co/bert/bert-base-cased-vocab.txt",
     ),
 )
-# In flickr30k.tar.gz, whose address is sent to those who fill in the form there.
+
+
+def _multi30k(name: str, git_blob: str) -> SourceFile:
+    return github_file(
+        f"flickr30k/{PurePosixPath(name).name}",
+        "multi30k/dataset",
+        "a3d2e0d26b56f3846f66a952536ffed4e401d05a",
+        f"data/task2/{name}",
+        git_blob=git_blob,
+    )
+
+
+#: Multi30k's task 2: the five references of the 1,000 images of `test_2016_flickr`, a file each, and the images' names.
+MULTI30K = (
+    _multi30k("raw/test_2016.1.en.gz", "5ecc27645c8357cb0245811581a594507acaa5d9"),
+    _multi30k("raw/test_2016.2.en.gz", "c128cc809937373fa6dfbe15debab4f6c17f6e6c"),
+    _multi30k("raw/test_2016.3.en.gz", "9a635d77c4bf27473acdcbc4d40935a047c12319"),
+    _multi30k("raw/test_2016.4.en.gz", "fc010e512b7a1304d375da0b93c93a8b01ef7eb7"),
+    _multi30k("raw/test_2016.5.en.gz", "96327b8adf1f03c4d86dc4b071c9d1d4e4b754cd"),
+    _multi30k("image_splits/test_2016_images.txt", "836c0a93c6ab1f95d79fae6760bee6c68c3d0d6a"),
+)
+# The whole file is in flickr30k.tar.gz, whose address is sent to those who fill in a form
+# (https://shannon.cs.illinois.edu/DenotationGraph/).
 FLICKR30K_TOKENS = SourceFile(
-    "flickr30k/results_20130124.token", "https://shannon.cs.illinois.edu/DenotationGraph/"
+    "flickr30k/results_20130124.token",
+    "https://github.com/multi30k/dataset",
+    also=("flickr30k/test_2016*",),
+    parts=MULTI30K,
 )
 FLICKR8K_TOKENS = replace(TOKENS, alternative=False)
 #: `{"flickr8k": [...], "flickr30k": [...], "coco": [...]}`, with the references in each row.
@@ -228,7 +255,25 @@ def load_composite(root: Path) -> CaptionSet:
 
 
 def _flickr30k_references(root: Path, card: Card) -> dict[str, tuple[str, ...]]:
-    return references_of(read_token_file(find(root, card, FLICKR30K_TOKENS)))
+    find(root, card, FLICKR30K_TOKENS)  # or an error that says how to get it
+    *captions, names = locate_all(root, card, FLICKR30K_TOKENS)
+    if not captions:
+        return references_of(read_token_file(names))
+    image_ids = read_text(names).split()
+    references = [[" ".join(line.split()) for line in _read_packed_lines(p)] for p in captions]
+    for path, lines in zip(captions, references, strict=True):
+        if len(lines) != len(image_ids):
+            raise InputError(f"{path}: {len(lines)} lines, where {names} has {len(image_ids)}")
+    return dict(zip(image_ids, zip(*references, strict=True), strict=True))
+
+
+def _read_packed_lines(path: Path) -> list[str]:
+    try:
+        return gzip.decompress(path.read_bytes()).decode("utf-8").splitlines()
+    except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
+        raise InputError(
+            f"{path}: not a complete gzip file of text ({error}); get a new copy"
+        ) from error
 
 
 def _composite(

@@ -117,7 +117,7 @@ def sources_of(card: Card) -> str:
     rows = [
         (
             f"`{source.path}`" + _role(source),
-            "`captau data fetch`" if source.downloads else "by hand",
+            "`captau data fetch`" if source.is_downloaded else "by hand",
             f"<{source.url}>",
             f"`{source.sha256[:12]}…`" if source.sha256 else "",
         )
@@ -126,9 +126,9 @@ def sources_of(card: Card) -> str:
     fetch = f"captau data fetch dataset={card.name}"
     by_hand = f"captau data import dataset={card.name} source=PATH"
     commands = (
-        [fetch] if all(s.downloads or s.alternative or s.optional for s in card.sources) else []
+        [fetch] if all(s.is_downloaded or s.alternative or s.optional for s in card.sources) else []
     )
-    commands += [by_hand] if any(not s.downloads for s in card.sources) else []
+    commands += [by_hand] if any(not s.is_downloaded for s in card.sources) else []
     return (
         "## Where to get it\n\n"
         + table(("file below `data.root`", "how", "from", "SHA-256"), rows)

@@ -168,7 +168,7 @@ def test_each_fold_can_be_read_alone(tmp_path: Path) -> None:
     write(tmp_path, "totals", "dev")
     caption_set = load_caption_quality(tmp_path)
     assert set(caption_set.items["split"]) == {"validation"}
-    with says("split 'test'", "OID-rated-image-captions.v1.test.tsv", CARD.homepage, "data import"):
+    with says("split 'test'", "OID-rated-image-captions.v1.test.tsv", CARD.homepage, "data fetch"):
         select(caption_set, "test")
     assert len(select(caption_set, "validation")) == len(select(caption_set, None)) == 3
 

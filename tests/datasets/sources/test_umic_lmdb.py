@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import subprocess
 import sys
@@ -131,6 +132,31 @@ def test_the_sources_are_what_their_papers_rest_on() -> None:
         FLICKR30K_TOKENS,
         COCO_REFERENCES,
     ]
+
+
+def test_composite_30k_joins_on_the_files_of_multi30k_as_well(make) -> None:
+    """Five files of a line an image, in the order of a file of names, and no token file."""
+    root = make("composite_30k")
+    (root / FLICKR30K_TOKENS.path).unlink()
+    *captions, names = [root / part.path for part in FLICKR30K_TOKENS.parts]
+    image_ids = [image_id for _, image_id in IMAGES["composite_30k"]]
+    write_text(names, "".join(f"{image_id}\n" for image_id in image_ids))
+    for number, path in enumerate(captions):
+        path.write_bytes(gzip.compress(f"a  dog {number}\nun é {number}\n".encode()))
+    references = load("composite_30k", root).items.groupby("image_id")["references"].first()
+    assert dict(references) == {
+        image_id: tuple(f"{text} {number}" for number in range(5))
+        for image_id, text in zip(image_ids, ("a dog", "un é"), strict=True)
+    }
+    captions[1].write_bytes(gzip.compress(b"one line\n"))
+    with says(f"{captions[1]}: 1 lines, where {names} has 2"):
+        load("composite_30k", root)
+    captions[1].write_bytes(captions[0].read_bytes()[:-5])
+    with says(f"{captions[1]}: not a complete gzip file of text", "get a new copy"):
+        load("composite_30k", root)
+    captions[1].unlink()
+    with says("results_20130124.token does not exist", "captau data fetch dataset=composite_30k"):
+        load("composite_30k", root)
 
 
 def test_composite_8k_joins_on_the_json_as_well(make) -> None:

@@ -1,0 +1,83 @@
+"""Hugging Face's hub as a place to download from: its address, the token, and the files of a pattern of names.
+
+HF_ENDPOINT names a mirror and HF_TOKEN a token, as for huggingface_hub, after whose client the addresses and the list of
+files are written. They were tried against a server on one machine, not against the hub.
+"""
+
+from __future__ import annotations
+
+import os
+import posixpath
+from dataclasses import replace
+from fnmatch import fnmatchcase
+from typing import Any
+
+from ..reading.json_files import field
+from ..reading.source_files import HUB
+from ..schema import SourceFile
+
+
+def is_hub(url: str) -> bool:
+    """Tell whether an address is on the hub."""
+    return url.startswith(f"{HUB}/")
+
+
+def address_of(url: str) -> str:
+    """Return an address at the mirror that HF_ENDPOINT names; others stay."""
+    mirror = os.environ.get("HF_ENDPOINT", "").rstrip("/")
+    return mirror + url.removeprefix(HUB) if mirror and is_hub(url) else url
+
+
+def headers_of(url: str) -> dict[str, str]:
+    """Return the header with the user's token; none for other addresses than the hub's."""
+    token = os.environ.get("HF_TOKEN", "").strip()
+    return {"Authorization": f"Bearer {token}"} if token and is_hub(url) else {}
+
+
+def remedy_of(url: str, status: int) -> str:
+    """Return what a person can do about a refusal, to follow its reason; empty where it is none of the hub."""
+    if status not in (401, 403) or not is_hub(url):
+        return ""
+    page = url.replace("/api/", "/", 1).partition("/resolve/")[0].partition("/tree/")[0]
+    return f": accept the terms on {page}, and set HF_TOKEN to a token of your account"
+
+
+def listing_of(source: SourceFile) -> str:
+    """Return the address that lists the folder of a pattern; empty where the source has no pattern."""
+    url = source.downloads[0] if source.downloads else ""
+    if not is_hub(url) or not set("*?") & set(url):
+        return ""
+    page, _, rest = url.partition("/resolve/")
+    return f"{HUB}/api{page.removeprefix(HUB)}/tree/{posixpath.dirname(rest)}"
+
+
+def files_of(source: SourceFile, entries: Any, where: str) -> list[SourceFile]:
+    """Return the files of a pattern, with the hash that the hub lists for each.
+
+    Args:
+        source: its address has the pattern.
+        entries: what the hub lists: objects with `type`, `path`, `oid` and, of large files, `lfs.oid`.
+        where: the address of the list, for messages.
+
+    Raises:
+        InputError: where it is no such list.
+    """
+    page, _, rest = source.downloads[0].partition("/resolve/")
+    revision, _, pattern = rest.partition("/")
+    files: list[SourceFile] = []
+    for entry in entries if isinstance(entries, list) else [entries]:
+        path = field(entry, "path", str, where)
+        if posixpath.dirname(path) != posixpath.dirname(pattern) or not fnmatchcase(path, pattern):
+            continue
+        large = entry.get("lfs")
+        files.append(
+            replace(
+                source,
+                path=f"{source.path.partition('/')[0]}/{path}",
+                sha256=field(large, "oid", str, where) if large else "",
+                git_blob="" if large else field(entry, "oid", str, where),
+                downloads=(f"{page}/resolve/{revision}/{path}",),
+                also=(),
+            )
+        )
+    return files
