@@ -195,10 +195,10 @@ def _load_captions(config: ProbeOptions) -> tuple[pd.DataFrame, list[CaptionSet]
                 dict(zip(items["image_id"], items["references"], strict=True))
             )
         return items, [caption_set], caption_set.card.title
-    references = read_references(config.references.path, config.references.content)
+    references = read_references(config.references.path, config.references.content, config.columns)
     if config.candidates is None:
         return items_of_references(references.texts), [], config.references.name
-    candidates = read_candidates(config.candidates.path, config.candidates.content)
+    candidates = read_candidates(config.candidates.path, config.candidates.content, config.columns)
     images = select_images({"": candidates}, {"": references}, partial=True)[""]
     items = make_caption_items(candidates, references, images, None)
     return items, [], config.candidates.name

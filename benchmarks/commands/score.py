@@ -213,7 +213,10 @@ def run(config: ScoreOptions) -> ScoreResults:
     clock = RunClock()
     evidence = load_evidence([m.spec for m in config.metrics], config.trust)
     systems = _read_all_systems(config)
-    references = {file.name: read_references(file.path, file.content) for file in config.references}
+    references = {
+        file.name: read_references(file.path, file.content, config.columns)
+        for file in config.references
+    }
     if not references and all("references" in m.needs for m in config.metrics):
         raise InputError(f"metric {config.metrics[0].spec} needs references; give references=FILE")
     items = _make_items(systems, references, config)
@@ -273,7 +276,9 @@ def _read_all_systems(config: ScoreOptions) -> dict[str, CandidateFile]:
     """
     systems: dict[str, CandidateFile] = {}
     for file in config.candidates:
-        for column_name, candidates in read_systems(file.path, file.content).items():
+        for column_name, candidates in read_systems(
+            file.path, file.content, config.columns
+        ).items():
             system = column_name or file.name
             if system in systems:
                 raise InputError(f"{file.path}: a second system is called '{system}'; rename one")

@@ -22,8 +22,8 @@ import pandas as pd
 
 from ...datasets.errors import InputError, unknown
 from ...datasets.paths import expand_home
+from ...datasets.reading.table import Columns
 from ...datasets.shards.shard_files import Shard, stat_shard
-from ...datasets.shards.shard_rows import Columns
 from ..options.large import FilterOptions
 from ..runs.output_folder import OutputFolder
 from ..runs.progress_bar import RowProgress

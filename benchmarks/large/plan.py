@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from ...datasets.cache import replacing
+from ...datasets.reading.table import Columns
 from ...datasets.shards.shard_files import Shard
-from ...datasets.shards.shard_rows import Columns
 from ...metrics.base import Metric
 from ...metrics.external import metric as make_metric
 from ...metrics.text.cider import Cider

@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from ...datasets.errors import InputError
+from ...datasets.reading.table import Columns
 from ...metrics.base import Metric
 from ..scoring.catalog import optional_specs, resolve_metrics
 from ..scoring.score_store import Locations
 from ..statistics.bootstrap import StatisticsOptions
 from .declaration import Composed, Option, Options, option, part, path_of
+from .large import columns_part
 from .shared import (
     CACHE_ROOT,
     DATA_ROOT,
@@ -78,6 +80,7 @@ class SystemCheckOptions(Options):
         takes="FILE|DIR",
     )
     references: Path | None = option(None, "the references of both", takes="FILE")
+    columns: Columns = columns_part()
     images: Path | None = option(
         None, "the folder of images, for metrics that look at them", takes="DIR"
     )

@@ -10,8 +10,8 @@ from typing import Any, ClassVar
 
 from ...datasets.errors import InputError
 from ...datasets.paths import expand_home
+from ...datasets.reading.table import Columns
 from ...datasets.shards.shard_files import is_url, kind_of
-from ...datasets.shards.shard_rows import Columns
 from ...metrics.base import Metric
 from ..scoring.catalog import resolve_metrics
 from .declaration import Composed, Option, Options, option, part, path_of
@@ -29,14 +29,19 @@ ROWS = 4_000
 LARGE_ONLY = ("workers", "rows", "skip_corrupt", "work")
 SMALL_ONLY = ("partial", "stdout", "protocol.normalise")
 
-COLUMNS = tuple(
-    Option(f"columns.{name}", getattr(Columns, name), text, str, is_literal=True)
-    for name, text in {
-        "image_id": "the column of image ids",
-        "caption": "the column of captions",
-        "references": "the column of references",
-    }.items()
-)
+
+def columns_part() -> Any:
+    """Declare the field of the columns of captions that `columns.*` names."""
+    options = (
+        Option(f"columns.{name}", getattr(Columns, name), text, str, is_literal=True)
+        for name, text in {
+            "image_id": "the column of image ids; of JSON a.b.c is what stands in nested objects",
+            "caption": "the column of captions",
+            "references": "the column of references",
+        }.items()
+    )
+    return part(lambda composed: Columns(**composed["columns"]), *options, default_factory=Columns)
+
 
 TRUST = Option(
     "trust",
@@ -122,11 +127,7 @@ class LargeOptions(Options):
         takes="HOST:PORT",
         is_literal=True,
     )
-    columns: Columns = part(
-        lambda composed: Columns(**composed["columns"]),
-        *COLUMNS,
-        default_factory=Columns,
-    )
+    columns: Columns = columns_part()
     rows: int | None = option(
         None,
         f"the rows that a worker does at a time (default: {ROWS}, and more for sets of more than 10 million rows)",

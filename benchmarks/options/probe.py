@@ -6,10 +6,12 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from ...datasets.errors import InputError
+from ...datasets.reading.table import Columns
 from ...metrics.base import Metric
 from ..evaluation.probes.faults import CONTROLS, FAULTS
 from ..statistics.bootstrap import StatisticsOptions
 from .declaration import Composed, option, part
+from .large import columns_part
 from .score import NamedFile, files_of
 from .shared import (
     DATASETS,
@@ -94,6 +96,7 @@ table.csv, run.json.
         takes="FILE",
         is_literal=True,
     )
+    columns: Columns = columns_part()
     metrics: tuple[Metric, ...] = metrics_part(METRICS)
     faults: tuple[str, ...] = option(
         [],

@@ -14,6 +14,7 @@ from ...datasets.caption_texts import NORMALISATIONS
 from ...datasets.errors import InputError, unknown
 from ...datasets.paths import expand_home
 from ...datasets.reading.json_files import STDIN
+from ...datasets.reading.table import Columns
 from ...metrics.base import Metric
 from ...metrics.text.tokens.ptb import Tokenize
 from ..scoring.catalog import resolve_metrics
@@ -25,6 +26,7 @@ from .large import (
     TRUST,
     FilterOptions,
     LargeOptions,
+    columns_part,
     is_large,
     is_large_path,
 )
@@ -318,6 +320,7 @@ examples.csv, table.md, table.tex and run.json.
         is_literal=True,
         has_several=True,
     )
+    columns: Columns = columns_part()
     images: Path | None = option(
         None, "the folder of images, for metrics that look at them", takes="DIR"
     )

@@ -10,6 +10,7 @@ import pandas as pd
 
 from ...datasets.caption_texts import normalise_items
 from ...datasets.errors import InputError
+from ...datasets.reading.table import USUAL_COLUMNS, Columns
 from ...datasets.reading.yaml_fields import MAX_CHARACTERS, MAX_NODES
 from ...metrics.base import Metric
 from ..runs.finished_run import read_run
@@ -60,6 +61,7 @@ def run(
     metrics: Sequence[Metric] | None,
     statistics: StatisticsOptions,
     *,
+    columns: Columns = USUAL_COLUMNS,
     images: Path | None = None,
     partial: bool = False,
     normalise: str = "none",
@@ -79,6 +81,7 @@ def run(
         metrics: that are tested; those that cannot be computed here are left out with a warning. None for those of the
             baseline, else the suite text.
         statistics: the kind of intervals, which must resample.
+        columns: the names of the columns, or keys, in all of these files.
         images: the folder of the images, for metrics that look at them.
         partial: whether to compare only the images that both have captioned.
         normalise: the text rule for captions and references.
@@ -92,12 +95,12 @@ def run(
     baseline = _read_baseline(against, update=update)
     if metrics is None:
         metrics = resolve_metrics("text") if baseline is None else baseline.make_metrics()
-    systems = {NEW: _read_captions(candidates)}
+    systems = {NEW: _read_captions(candidates, columns)}
     if not update:
-        systems[OLD] = _read_captions(against) if baseline is None else baseline.captions
+        systems[OLD] = _read_captions(against, columns) if baseline is None else baseline.captions
     if references is None and all("references" in m.needs for m in metrics):
         raise InputError(f"metric {metrics[0].spec} needs references; give references=FILE")
-    image_references = None if references is None else read_references(references)
+    image_references = None if references is None else read_references(references, columns=columns)
     items = _make_items(systems, image_references, images, normalise, partial=partial)
     image_ids = items[NEW]["image_id"].tolist()
     missing = find_unavailable(metrics, items[NEW])
@@ -197,7 +200,7 @@ def _write_baseline(candidates: Path, path: Path, baseline: SystemBaseline) -> C
     )
 
 
-def _read_captions(path: Path) -> CandidateFile:
+def _read_captions(path: Path, columns: Columns) -> CandidateFile:
     """Read one system's captions, of a file or of a run of `captau score`.
 
     Raises:
@@ -213,7 +216,7 @@ def _read_captions(path: Path) -> CandidateFile:
         content = items[["image_id", "caption"]].to_json(orient="records").encode()
         systems = read_systems(path / "items.parquet", content)
     else:
-        systems = read_systems(path)
+        systems = read_systems(path, columns=columns)
     if len(systems) > 1:
         raise InputError(
             f"{path} holds {len(systems)} systems; put the captions of one into a file"

@@ -13,7 +13,7 @@ from ...datasets.caption_texts import replace_surrogates
 from ...datasets.errors import InputError
 from ...datasets.reading.cells import parse_references
 from ...datasets.reading.json_files import JsonSource, field
-from ...datasets.reading.table import read_table
+from ...datasets.reading.table import USUAL_COLUMNS, Columns, read_table
 
 
 @dataclass(frozen=True)
@@ -60,13 +60,15 @@ class ReferenceFile:
     texts: dict[str, tuple[str, ...]]
 
 
-def read_candidates(path: Path, content: bytes | None = None) -> CandidateFile:
+def read_candidates(
+    path: Path, content: bytes | None = None, columns: Columns = USUAL_COLUMNS
+) -> CandidateFile:
     """Read one system's captions; see `read_systems`.
 
     Raises:
         InputError: where `read_systems` does, or there are several systems.
     """
-    candidates, *other_systems = read_systems(path, content).values()
+    candidates, *other_systems = read_systems(path, content, columns).values()
     if other_systems:
         raise InputError(
             f"{path}: captions of {1 + len(other_systems)} systems, where one is expected"
@@ -74,12 +76,15 @@ def read_candidates(path: Path, content: bytes | None = None) -> CandidateFile:
     return candidates
 
 
-def read_systems(path: Path, content: bytes | None = None) -> dict[str, CandidateFile]:
+def read_systems(
+    path: Path, content: bytes | None = None, columns: Columns = USUAL_COLUMNS
+) -> dict[str, CandidateFile]:
     """Read COCO results, an object image id → caption, or JSON lines or a table with `image_id` and `caption`.
 
     Args:
         path: the file.
         content: what to read instead, no table; the path is then its name.
+        columns: the names of the columns, or the keys of objects.
 
     Returns:
         The captions by system. Only a table can have a column `system`; without it, the one key is empty.
@@ -89,7 +94,7 @@ def read_systems(path: Path, content: bytes | None = None) -> dict[str, Candidat
     """
     source = JsonSource(path, content)
     systems: dict[str, CandidateFile] = {}
-    for kind, where, line, row in _rows(source, "caption", RESULTS):
+    for kind, where, line, row in _rows(source, "caption", RESULTS, columns):
         image_id = image_key(row, where)
         caption = replace_surrogates(field(row, "caption", str, where))
         system = row.get("system", "") if kind == "cells" else ""
@@ -105,7 +110,9 @@ def read_systems(path: Path, content: bytes | None = None) -> dict[str, Candidat
     return systems
 
 
-def read_references(path: Path, content: bytes | None = None) -> ReferenceFile:
+def read_references(
+    path: Path, content: bytes | None = None, columns: Columns = USUAL_COLUMNS
+) -> ReferenceFile:
     """Read COCO caption annotations, an object image id → captions, or objects or a table with `references`.
 
     A table may have a column `caption` instead, with a row for each reference. An image may come several times if its
@@ -114,6 +121,7 @@ def read_references(path: Path, content: bytes | None = None) -> ReferenceFile:
     Args:
         path: the file.
         content: what to read instead, no table; the path is then its name.
+        columns: as of `read_systems`.
 
     Raises:
         InputError: where it is none of them, or an image comes with two lists of references.
@@ -121,7 +129,7 @@ def read_references(path: Path, content: bytes | None = None) -> ReferenceFile:
     source = JsonSource(path, content)
     annotated: dict[str, list[str]] = {}
     references: dict[str, tuple[str, ...]] = {}
-    for kind, where, _, row in _rows(source, "references", ANNOTATIONS):
+    for kind, where, _, row in _rows(source, "references", ANNOTATIONS, columns):
         image_id = image_key(row, where)
         if kind == "annotation" or (kind == "cells" and "caption" in row):
             caption = field(row, "caption", str, where)
@@ -148,21 +156,21 @@ def image_key(row: Any, where: str) -> str:
 
 
 def _rows(
-    source: JsonSource, content_field: str, form: CaptionFileForm
+    source: JsonSource, content_field: str, form: CaptionFileForm, columns: Columns
 ) -> Iterator[tuple[str, str, int, Any]]:
     """Yield kind, place, line and row of each entry; a row is an object with `image_id` and the given field.
 
     Raises:
         InputError: where the file is of another form.
     """
-    if source.is_file and source.path.suffix.lower() in (".csv", ".tsv", ".parquet"):
-        yield from _table_rows(source.path, content_field)
+    if source.is_file and source.path.suffix.lower() in (".csv", ".tsv", ".parquet", ".xlsx"):
+        yield from _table_rows(source.path, content_field, columns)
         return
     pieces = source.read()
     head = list(islice(pieces, _ROW))
     members = {value[0]: value[1] for kind, _, value in head if kind == "member"}
     if {"image_id", content_field} <= (
-        row := _unpack_sample(members)
+        row := _unpack(members, content_field, USUAL_COLUMNS, source.name)
     ).keys():  # JSON lines of one line
         yield "line", source.name, head[0][1], row
         return
@@ -170,13 +178,15 @@ def _rows(
     annotated = False
     number = 0
     for kind, line, value in chain(head, pieces):
-        if kind == form.entry or (
-            kind == "entry" and type(value) is dict and content_field in value
-        ):
-            yield kind, f"{source.name}:{line}: {kind} {number}", line, value
+        is_row = kind == "entry" and type(value) is dict
+        if kind == form.entry or (is_row and (content_field in value or columns != USUAL_COLUMNS)):
+            where = f"{source.name}:{line}: {kind} {number}"
+            row = _unpack(value, content_field, columns, where) if is_row else value
+            yield kind, where, line, row
             number += 1
         elif kind == "line":
-            yield kind, f"{source.name}:{line}", line, _unpack_sample(value)
+            where = f"{source.name}:{line}"
+            yield kind, where, line, _unpack(value, content_field, columns, where)
         elif kind == "annotations" and form.entry == "annotation":
             annotated = True
         elif kind == "member" and form.entry == "entry":
@@ -190,7 +200,9 @@ def _rows(
             yield "member", *_member(source, line, value, content_field)
 
 
-def _table_rows(path: Path, content_field: str) -> Iterator[tuple[str, str, int, Any]]:
+def _table_rows(
+    path: Path, content_field: str, columns: Columns
+) -> Iterator[tuple[str, str, int, Any]]:
     """Yield the rows of a CSV, TSV or Parquet file as `_rows` does, of the kind `cells`.
 
     Raises:
@@ -198,36 +210,77 @@ def _table_rows(path: Path, content_field: str) -> Iterator[tuple[str, str, int,
     """
     table = read_table(path)
     hint = f"; image_id and {content_field} are expected"
-    image_id, caption, references = "image_id", "caption", "references"
-    if "image_id" not in table and all(name in table for name in _VLMEVALKIT):
-        image_id, caption, references = _VLMEVALKIT
-    columns: dict[str, list[Any]] = {"image_id": table.filled(image_id, hint)}
-    if content_field == "references" and references in table:
-        columns["references"] = [list(texts) for texts in table.references(references)]
+    names = {
+        usual: usual if usual in table and name not in table else name
+        for usual, name in vars(columns).items()
+    }
+    if (
+        columns == USUAL_COLUMNS
+        and "image_id" not in table
+        and all(n in table for n in _VLMEVALKIT)
+    ):
+        names = dict(zip(names, _VLMEVALKIT, strict=True))
+    texts: dict[str, list[Any]] = {"image_id": table.filled(names["image_id"], hint)}
+    if content_field == "references" and names["references"] in table:
+        texts["references"] = [list(row) for row in table.references(names["references"])]
     else:
-        columns["caption"] = table.texts(caption, hint)
+        texts["caption"] = table.texts(names["caption"], hint)
     if content_field == "caption" and "system" in table:
-        columns["system"] = table.filled("system")
+        texts["system"] = table.filled("system")
     for row, where in enumerate(table.places):
-        cells = {name: column[row] for name, column in columns.items()}
+        cells = {name: column[row] for name, column in texts.items()}
         yield "cells", where, int(re.split("[: ]", where)[-1]), cells
 
 
-def _unpack_sample(row: dict[str, Any]) -> dict[str, Any]:
-    """Return a line of lmms-eval's samples as an object with `image_id`, `caption` and `references`; others as they are.
+def _unpack(
+    row: dict[str, Any], content_field: str, columns: Columns, where: str
+) -> dict[str, Any]:
+    """Return an object with `image_id` and the given field, from the keys that the user names or a line of lmms-eval's samples.
 
-    These samples have an object with `image_id`, `pred` and `answer` below each metric, such as `coco_CIDEr`.
+    These samples have an object with `image_id`, `pred` and `answer` below each metric, such as `coco_CIDEr`. Other objects stay.
+
+    Raises:
+        InputError: where the object has neither a key that the user names nor the usual one.
     """
+    if columns != USUAL_COLUMNS:
+        return {
+            name: _look_up(row, getattr(columns, name), name, where)
+            for name in ("image_id", content_field)
+        }
     if "image_id" in row or "filtered_resps" not in row:
         return row
     for nested in row.values():
         if isinstance(nested, dict) and {"image_id", "pred"} <= nested.keys():
-            caption = nested["pred"]
-            if isinstance(caption, list) and len(caption) == 1:
-                (caption,) = caption
-            sample = {"image_id": nested["image_id"], "caption": caption}
+            sample = {"image_id": nested["image_id"], "caption": _only(nested["pred"])}
             return sample | ({"references": nested["answer"]} if "answer" in nested else {})
     return row
+
+
+def _look_up(row: dict[str, Any], key: str, usual: str, where: str) -> Any:
+    """Return what stands under `a.b.c` in nested objects, else under the usual key; a list of one object is that object.
+
+    Raises:
+        InputError: where there is neither.
+    """
+    value: Any = row
+    for part in [key] if key in row else key.split("."):
+        value = _only(value)
+        if not isinstance(value, dict) or part not in value:
+            if usual in row:
+                return row[usual]
+            keys = ", ".join(value) if isinstance(value, dict) else "nothing, as it is no object"
+            raise InputError(
+                f"{where}: columns.{usual}={key}: '{part}' is not there; what is there: {keys}"
+            )
+        value = value[part]
+    return value if usual == "references" else _only(value)
+
+
+def _only(value: Any) -> Any:
+    """Return the element of a list of one, however deep; other values stay."""
+    while isinstance(value, list) and len(value) == 1:
+        (value,) = value
+    return value
 
 
 def _member(source: JsonSource, line: int, member: Any, content_field: str) -> tuple[str, int, Any]:

@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 import pandas as pd
@@ -74,8 +76,20 @@ def measure_row_group(row_group: Any, columns: Collection[str]) -> tuple[int, in
     return row_group.num_rows, n_bytes
 
 
+@dataclass(frozen=True)
+class Columns:
+    """The names of the columns of captions; of JSON the keys, where `a.b.c` is what stands under `c` in nested objects."""
+
+    image_id: str = "image_id"
+    caption: str = "caption"
+    references: str = "references"
+
+
+#: The names of captions' columns where nothing else is said.
+USUAL_COLUMNS = Columns()
+
 #: The endings that `read_table` knows.
-ENDINGS = (".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".parquet")
+ENDINGS = (".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".parquet", ".xlsx")
 
 
 class Table:
@@ -183,8 +197,9 @@ def read_table(path: Path, ending: str = "") -> Table:
         raise InputError(f"{path}: its ending is not one of {', '.join(ENDINGS)}")
     if ending == ".parquet":
         return _parquet(path)
-    if ending in (".csv", ".tsv"):
-        return _of_rows(path, _csv(path) if ending == ".csv" else _tsv(path))
+    if ending in (".csv", ".tsv", ".xlsx"):
+        rows_of = {".csv": _csv, ".tsv": _tsv, ".xlsx": _xlsx}[ending]
+        return _of_rows(path, rows_of(path))
     if ending == ".json" and read_text(path).lstrip().startswith("["):
         rows = ((f"{path}: entry {i}", row) for i, row in enumerate(read_json(path)))
     else:
@@ -192,8 +207,9 @@ def read_table(path: Path, ending: str = "") -> Table:
     return _of_objects(path, rows)
 
 
-def _csv(path: Path) -> Iterator[tuple[int, list[str]]]:
-    reader = csv.reader(io.StringIO(read_text(path), newline=""), strict=True)
+def _csv(path: Path, delimiter: str = ",") -> Iterator[tuple[int, list[str]]]:
+    text = io.StringIO(read_text(path), newline="")
+    reader = csv.reader(text, strict=True, delimiter=delimiter)
     line = 1
     try:
         for cells in reader:
@@ -207,10 +223,33 @@ def _csv(path: Path) -> Iterator[tuple[int, list[str]]]:
 
 
 def _tsv(path: Path) -> Iterator[tuple[int, list[str]]]:
-    """Tab-separated values without quoting: a quote in a caption is a quote."""
-    for line, text in enumerate(read_text(path).replace("\r\n", "\n").split("\n"), start=1):
+    """Tab-separated values without quoting: a quote in a caption is a quote. Where every name of a column is in quotes,
+    as VLMEvalKit writes them, all cells are.
+    """
+    lines = read_text(path).replace("\r\n", "\n").split("\n")
+    if all(re.fullmatch('".*"', name) for name in lines[0].split("\t")):
+        yield from _csv(path, "\t")
+        return
+    for line, text in enumerate(lines, start=1):
         if text:
             yield line, text.split("\t")
+
+
+def _xlsx(path: Path) -> Iterator[tuple[int, list[str]]]:
+    """Yield the rows of the first sheet of an Excel file, cells as texts."""
+    try:
+        from openpyxl import load_workbook  # pyright: ignore[reportMissingModuleSource]
+    except ImportError as error:
+        raise InputError(
+            f"{path}: Excel files need openpyxl: pip install openpyxl, or save the file as CSV"
+        ) from error
+    try:
+        sheet = load_workbook(path, read_only=True, data_only=True).worksheets[0]
+        for line, cells in enumerate(sheet.iter_rows(values_only=True), start=1):
+            if any(cell is not None for cell in cells):
+                yield line, ["" if cell is None else str(cell) for cell in cells]
+    except (OSError, KeyError, ValueError, BadZipFile) as error:
+        raise InputError(f"{path}: not a complete Excel file ({error}); get a new copy") from error
 
 
 def _of_rows(path: Path, rows: Iterator[tuple[int, list[str]]]) -> Table:

@@ -30,7 +30,7 @@ from ..reading.json_files import (
     json_lines,
     parsed,
 )
-from ..reading.table import measure_row_group, open_parquet
+from ..reading.table import Columns, measure_row_group, open_parquet
 from .shard_files import Shard, open_unpacked
 
 #: The endings under which a sample may hold its caption, as a text or in JSON, and its image.
@@ -120,15 +120,6 @@ class CorruptError(InputError):
         super().__init__(
             f"{name}: corrupt ({' '.join(why.split())}); get a new copy, or leave it out with skip_corrupt=true"
         )
-
-
-@dataclass(frozen=True)
-class Columns:
-    """The names of the columns (of JSON, the keys)."""
-
-    image_id: str = "image_id"
-    caption: str = "caption"
-    references: str = "references"
 
 
 def read_rows(

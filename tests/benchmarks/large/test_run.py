@@ -19,9 +19,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from captau.benchmarks.large import plan, stages
+from captau.datasets.reading.table import Columns
 from captau.datasets.shards import shard_rows
 from captau.datasets.shards.shard_files import find_shards
-from captau.datasets.shards.shard_rows import Columns, read_rows
+from captau.datasets.shards.shard_rows import read_rows
 from captau.metrics.registry import metric
 from captau.metrics.text.cider import document_frequencies
 from tests.benchmarks.large.large_sets import (

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -17,6 +18,7 @@ from captau.benchmarks.options.score import ScoreOptions, files_of
 from captau.benchmarks.scoring.caption_files import read_candidates, read_references
 from captau.benchmarks.scoring.catalog import resolve_metrics
 from captau.benchmarks.scoring.score_store import Locations
+from captau.datasets.reading.table import Columns
 from captau.metrics.base import Metric
 from captau.metrics.rows import Rows
 from tests.conftest import says
@@ -540,8 +542,107 @@ def test_a_sample_without_one_caption_names_its_line(sample: Any, message: str, 
         read_candidates(path)
 
 
-def test_vlmevalkits_tables_are_candidates_and_references(tmp_path) -> None:
-    path = tmp_path / "model_COCO_VAL.csv"
-    path.write_text("index,question,answer,prediction\n0,?,\"['a dog', 'a pup']\",a dog runs\n")
-    assert read_candidates(path).captions == {"0": "a dog runs"}
-    assert read_references(path).texts == {"0": ("a dog", "a pup")}
+VLMEVALKIT = [
+    ["index", "question", "answer", "prediction"],
+    ["0", "?", "['a dog', 'a pup']", 'a "dog" runs'],
+    ["7", "?", "['a cat']", "a cat\nsits"],
+]
+
+
+def write_workbook(path: Path) -> None:
+    workbook = pytest.importorskip("openpyxl").Workbook()
+    for row in [VLMEVALKIT[0], *([int(row[0]), *row[1:]] for row in VLMEVALKIT[1:])]:
+        workbook.active.append(row)
+    workbook.save(path)
+
+
+@pytest.mark.parametrize("ending", ["csv", "tsv", "xlsx"])
+def test_vlmevalkits_tables_are_candidates_and_references(tmp_path, ending) -> None:
+    """VLMEvalKit (`vlmeval/smp/file.py`) writes Excel, or text of which every cell is in quotes; `index` is a number."""
+    path = tmp_path / f"model_COCO_VAL.{ending}"
+    if ending == "xlsx":
+        write_workbook(path)
+    else:
+        with path.open("w", newline="", encoding="utf-8") as stream:
+            delimiter = "\t" if ending == "tsv" else ","
+            csv.writer(stream, delimiter=delimiter, quoting=csv.QUOTE_ALL).writerows(VLMEVALKIT)
+    assert read_candidates(path).captions == {"0": 'a "dog" runs', "7": "a cat\nsits"}
+    assert read_references(path).texts == {"0": ("a dog", "a pup"), "7": ("a cat",)}
+
+
+def test_an_excel_file_names_its_remedies(tmp_path, monkeypatch) -> None:
+    path = tmp_path / "c.xlsx"
+    write_workbook(path)
+    path.write_bytes(path.read_bytes()[:-30])
+    with says(f"{path}: not a complete Excel file"):
+        read_candidates(path)
+    monkeypatch.setitem(sys.modules, "openpyxl", None)
+    with says(f"{path}: Excel files need openpyxl: pip install openpyxl, or save the file as CSV"):
+        read_candidates(path)
+
+
+NESTED = Columns("doc.id", "response.choices.message.content", "doc.meta.refs")
+
+
+def nested(number: int, caption: Any) -> dict[str, Any]:
+    """A line of an API's answers: the caption stands in a list of one object."""
+    meta = {"refs": [f"reference {number}", "another"]}
+    answer = {"choices": [{"message": {"content": caption}}]}
+    return {"doc": {"id": number, "meta": meta}, "response": answer}
+
+
+@pytest.mark.parametrize("form", ["lines", "list"])
+def test_keys_of_nested_objects(tmp_path, form) -> None:
+    rows = [nested(1, "a dog"), nested(2, ["a cat"])]
+    path = tmp_path / "answers.json"
+    path.write_text(lines(rows) if form == "lines" else json.dumps(rows))
+    assert read_candidates(path, columns=NESTED).captions == {"1": "a dog", "2": "a cat"}
+    assert read_references(path, columns=NESTED).texts == {
+        "1": ("reference 1", "another"),
+        "2": ("reference 2", "another"),
+    }
+
+
+def test_files_with_the_usual_names_are_read_beside_named_columns(tmp_path) -> None:
+    """One command names the columns of all its files, of which another may be COCO's or a table."""
+    (tmp_path / "r.csv").write_text("image_id,caption\n1,a dog\n")
+    (tmp_path / "c.csv").write_text("key,pred,caption\n1,mine,theirs\n")
+    annotations = {"images": [], "annotations": [{"image_id": 1, "caption": "a dog"}]}
+    (tmp_path / "coco.json").write_text(json.dumps(annotations))
+    (tmp_path / "r.jsonl").write_text('{"image_id": 1, "references": ["a dog"]}\n')
+    columns = Columns("key", "pred", "refs")
+    assert read_candidates(tmp_path / "c.csv", columns=columns).captions == {"1": "mine"}
+    for name in ("r.csv", "coco.json", "r.jsonl"):
+        assert read_references(tmp_path / name, columns=columns).texts == {"1": ("a dog",)}
+
+
+@pytest.mark.parametrize(
+    ("columns", "said"),
+    [
+        (
+            Columns("doc.idd", "c"),
+            "columns.image_id=doc.idd: 'idd' is not there; what is there: id, meta",
+        ),
+        (
+            Columns("doc.id.x", "c"),
+            "columns.image_id=doc.id.x: 'x' is not there; what is there: nothing",
+        ),
+        (Columns("doc.id", "caption"), "columns.caption=caption: 'caption' is not there"),
+        (Columns("doc.id", "doc.meta"), "'caption' is {'refs': "),
+    ],
+)
+def test_a_key_that_is_not_there(tmp_path, columns, said) -> None:
+    path = tmp_path / "answers.jsonl"
+    path.write_text(lines([nested(1, "a dog")]))
+    with says(f"{path}:1: ", said):
+        read_candidates(path, columns=columns)
+
+
+@pytest.mark.parametrize("command", ["score", "probe", "check"])
+def test_commands_take_columns(captau, tmp_path, command) -> None:
+    path = tmp_path / "answers.jsonl"
+    path.write_text(lines([nested(i, f"reference {i}") for i in range(12)]))
+    columns = [f"columns.{name}={key}" for name, key in vars(NESTED).items()]
+    against = [f"against={path}"] if command == "check" else [f"output_dir={tmp_path / 'out'}"]
+    arguments = [f"candidates={path}", f"references={path}", "metrics=bleu_1", *against, *columns]
+    assert captau(command, *arguments)[0] == 0
