@@ -184,8 +184,8 @@ def copies_note(selection: EvaluationSet) -> str:
     return {
         "keep": f"{counted}: protocol.own_references=drop leaves them out, leave_out scores "
         "them without that reference",
-        "drop": f"{counted}, and left out: protocol.own_references=keep counts them",
-        "leave_out": f"{counted}, and scored without it{with_it}",
+        "drop": f"{counted}, and are left out: protocol.own_references=keep counts them",
+        "leave_out": f"{counted}, and are scored without it{with_it}",
         "leave_out_image": f"{counted}, and all captions of these images are scored without it{with_it}",
     }[selection.protocol.own_references] + "."
 

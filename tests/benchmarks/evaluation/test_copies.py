@@ -94,12 +94,12 @@ def test_a_single_copy_is_counted_in_the_singular() -> None:
         (
             "drop",
             "2 of 5 captions repeat one of their image's references, 1 of them exactly (mean overall 5.00, of the "
-            "others 2.00), and left out: protocol.own_references=keep counts them.",
+            "others 2.00), and are left out: protocol.own_references=keep counts them.",
         ),
         (
             "leave_out",
             "2 of 5 captions repeat one of their image's references, 1 of them exactly (mean overall 5.00, of the "
-            "others 2.00), and scored without it: protocol.own_references=keep scores them with it.",
+            "others 2.00), and are scored without it: protocol.own_references=keep scores them with it.",
         ),
         (
             "leave_out_image",
