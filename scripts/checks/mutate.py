@@ -1,16 +1,19 @@
 """Measure which share of seeded faults the tests find, by mutation testing with cosmic-ray.
 
 Cosmic-ray lists the places in a module that can be changed, and how: another operator, another number, a
-loop that does not run. A seeded sample of places is drawn, and one change of each. The module's tests then
-run in a child process that imports the changed source; the files stay as they are.
+loop that does not run. A seeded sample of places is drawn in each package, and one change of each. The tests
+of the package's folder (and of `MORE_TESTS`) run once to record which functions each of them calls. Then
+those that call the changed function run in a child process that imports the changed source; the files stay
+as they are. Code outside functions is tested by all tests that call a function of its module.
 
-    python scripts/checks/mutate.py mutants=500 seed=1 workers=2
-    python scripts/checks/mutate.py only=benchmarks/statistics/boot*
+    python scripts/checks/mutate.py mutants=40 seed=1 workers=2
+    python scripts/checks/mutate.py only=benchmarks/statistics,server/challenge
 
 Killed: a test fails. Timed out: a test takes over `TEST_SECONDS` of CPU that does not without the change, or
-hangs for `HANG_SECONDS` of the clock. Tests that are slow anyway stop at `TEST_SECONDS` and pass. Equivalent: no test can find it, for the reason in
+hangs for `HANG_SECONDS` of the clock. Tests that are slow anyway stop at `TEST_SECONDS` and pass. Survived:
+no test failed in `MUTANT_SECONDS`. Equivalent: no test can find it, for the reason in
 `scripts/checks/equivalent_mutants.csv`; such changes do not enter the share. Changes of annotations, or of zip's
-`strict=`, which asserts, are not drawn. Numba does not compile. Linux only.
+`strict=`, which asserts, are not drawn. Linux only.
 """
 
 from __future__ import annotations
@@ -28,16 +31,21 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
+import time
 from collections import Counter, defaultdict
 from functools import partial
 from importlib.machinery import ModuleSpec, SourceFileLoader
 from importlib.util import spec_from_file_location
-from itertools import chain, islice
+from itertools import islice
 from multiprocessing import get_context
 from pathlib import Path
+from types import CodeType, FrameType
+from typing import NamedTuple
 
-os.environ |= {"NUMBA_DISABLE_JIT": "1", "OPENBLAS_NUM_THREADS": "1"}
+os.environ["OPENBLAS_NUM_THREADS"] = "1"
 
+import numba
 import pytest
 from cosmic_ray.ast import ast_nodes, get_ast
 from cosmic_ray.mutating import mutate_code
@@ -46,39 +54,30 @@ from hypothesis import Phase, settings
 from scipy.stats import binomtest
 
 ROOT = Path(__file__).resolve().parents[2]
-#: Modules, and their tests beside those named after them; beside the folder of the module's tests.
-TESTS = {
-    "_kernels": "weighted_pairs",
-    "alignment": "metric",
-    "automaton penn_rules": "penn ../../../parity/penn",
-    "bleu rouge": "../registry ../../parity/n_grams",
-    "cider": "frequency_table ../registry ../../parity/n_grams",
-    "chair": "../registry",
-    "bootstrap": "significance levels",
-    "bradley_terry": "../commands/rank",
-    "accuracy": "../preferences ../weighted_pairs",
-    "coefficient": "kendall pairwise_accuracy pearson ../levels ../weighted_pairs",
-    "corpus": "../cider ../frequency_table ../../reward ../../../parity/n_grams",
-    "disattenuation": "significance ../commands/agree",
-    "intervals": "bootstrap preferences significance",
-    "levels": "bootstrap coefficients/detection",
-    "models": "../../../benchmarks/commands/spice",
-    "meteor/index": "jar_process",
-    "meteor/words": "index metric",
-    "panels remarks": "significance",
-    "kendall pairwise_accuracy pearson": "coefficient ../levels ../weighted_pairs",
-    "rater_agreement rating_table": "agreement_measures ../commands/agree",
-    "weighted_pairs": "coefficients/pearson",
-    "meteor/_kernel": "index metric",
-    "meteor/jar_process": "../java",
-    "meteor/metric": "jar_process ../java ../../registry",
-    "spice/metric": "jar_process ../../registry",
+PACKAGES = """benchmarks/cli benchmarks/commands benchmarks/evaluation benchmarks/large benchmarks/options
+benchmarks/regression benchmarks/reporting benchmarks/runs benchmarks/scoring benchmarks/statistics
+benchmarks/sweeps datasets/download datasets/reading datasets/shards datasets/sources metrics/learned
+metrics/neural metrics/text server/challenge server/collect server/storage server/web"""
+#: Packages with kernels, which Numba does not compile.
+KERNELS = ("benchmarks/statistics", "metrics/text")
+#: Folders of tests of a package besides the folder of its name.
+MORE_TESTS = {
+    "benchmarks/evaluation": ["benchmarks/commands"],
+    "benchmarks/options": ["benchmarks/cli", "benchmarks/commands"],
+    "benchmarks/statistics": ["benchmarks/commands"],
+    "datasets/reading": ["datasets/sources"],
+    "datasets/shards": ["benchmarks/large"],
+    "metrics/text": ["parity"],
+    "server/storage": ["server/challenge", "server/collect"],
+    "server/web": ["server/challenge", "server/collect"],
 }
-OPTIONS = ["-xq", "-pno:cacheprovider", "-pno:xdist", "-mnot neural", "-knot pycocoevalcap"]
+MARKS = "browser or cluster or database or docs or kill or neural or training or wheel"
+OPTIONS = ["-q", "-pno:cacheprovider", "-pno:xdist", f"-mnot ({MARKS})", "-knot pycocoevalcap"]
 OPTIONS += ["--hypothesis-profile=mutation"]
 TEST_SECONDS = 1
 HANG_SECONDS = 120
-FIRST_SECONDS = 5  # what a test may take that runs first, and imports packages
+MUTANT_SECONDS = 60
+FIRST_SECONDS = 6  # what a test may take when it is recorded, and imports packages
 OUTCOMES = ("killed", "timed out", "survived", "equivalent")
 # Hypothesis draws the same examples each time, remembers none, and stops at the first that fails.
 PHASES = (Phase.explicit, Phase.generate)
@@ -86,17 +85,22 @@ settings.register_profile("mutation", deadline=None, derandomize=True, database=
 # Hypothesis collects before each example, which takes longer than most examples.
 gc.disable()
 gc.collect = lambda generation=2: 0
-Mutant = tuple[str, str, str, str]  # module, changed source, changed lines before and after
 
 
-def find_test_files(module: str) -> list[str]:
-    path = Path(module)
-    keys = {path.stem, f"{path.parent.name}/{path.stem}"}
-    more = [names for modules, names in TESTS.items() if keys & set(modules.split())]
-    names = " ".join([path.stem, *more]).split()
-    folder = ROOT / "tests" / path.parent
-    files = ((folder / name).with_name(f"test_{Path(name).name}.py").resolve() for name in names)
-    return [str(file.relative_to(ROOT)) for file in files if file.exists()]
+class Mutant(NamedTuple):
+    package: str
+    module: str
+    function: int  # the line where the changed function begins, 0 outside functions
+    source: str
+    before: str
+    after: str
+
+
+class Calls(NamedTuple):
+    """What a test takes and calls: its CPU seconds, and the first lines of functions by module."""
+
+    seconds: float
+    functions: dict[str, list[int]]
 
 
 def dump_evaluated(source: str) -> str:
@@ -109,18 +113,29 @@ def dump_evaluated(source: str) -> str:
     return ast.dump(tree)
 
 
-def find_sites(module: str) -> list[list[tuple[str, str, int]]]:
-    """Return module, operator and number of each change, by the place that it changes."""
+def find_sites(module: str) -> list[list[tuple[str, int, str, int]]]:
+    """Return module, line, operator and number of each change, by the place that it changes."""
     tree, sites = get_ast((ROOT / module).read_text(encoding="utf-8")), defaultdict(list)
     for name in sorted(name for name in operator_names() if not get_operator(name).arguments()):
         operator = get_operator(name)()
         places = (place for node in ast_nodes(tree) for place in operator.mutation_positions(node))
         for number, place in enumerate(places):
-            sites[place].append((module, name, number))
+            sites[place].append((module, place[0][0], name, number))
     return [sites[place] for place in sorted(sites)]
 
 
-def mutate(module: str, name: str, number: int) -> Mutant | None:
+def find_function(source: str, line: int) -> int:
+    """Return the line where the innermost function around a line begins, 0 where there is none."""
+    begins = [0]
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            begin = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
+            if begin <= line <= (node.end_lineno or 0):
+                begins.append(begin)
+    return max(begins)
+
+
+def mutate(package: str, module: str, line: int, name: str, number: int) -> Mutant | None:
     source = (ROOT / module).read_text(encoding="utf-8")
     # Cosmic-ray cannot change an exception's name that has a dot.
     with contextlib.suppress(SyntaxError, AttributeError):
@@ -128,8 +143,16 @@ def mutate(module: str, name: str, number: int) -> Mutant | None:
         if dump_evaluated(changed) != dump_evaluated(source):
             lines = list(difflib.unified_diff(source.splitlines(), changed.splitlines(), n=0))[2:]
             before, after = (" ".join(x[1:].strip() for x in lines if x[0] == s) for s in "-+")
-            return module, changed, before, after
+            return Mutant(package, module, find_function(source, line), changed, before, after)
     return None
+
+
+def draw_mutants(package: str, count: int, seed: int) -> list[Mutant]:
+    files = [path.relative_to(ROOT) for path in sorted((ROOT / package).rglob("*.py"))]
+    sites = [site for file in files for site in find_sites(str(file))]
+    rng = random.Random(seed)
+    drawn = (mutate(package, *rng.choice(site)) for site in rng.sample(sites, len(sites)))
+    return list(islice(filter(None, drawn), count))
 
 
 class MutatedImport(SourceFileLoader):
@@ -144,14 +167,45 @@ class MutatedImport(SourceFileLoader):
         return compile(self.source, self.path, "exec")
 
 
-class TimedTests:
-    """Tests in the order of their CPU seconds, each of which stops after `TEST_SECONDS`."""
+class TestRun:
+    """A run of tests, each of which stops after a limit of CPU seconds.
 
-    def __init__(self, seconds: dict[str, float]) -> None:
-        self.known, self.seconds = seconds, dict[str, float]()
+    Args:
+        known: the tests to run, in this order; where there are none, all run and their calls are recorded.
+    """
+
+    __test__ = False
+
+    def __init__(self, known: dict[str, Calls]) -> None:
+        self.known, self.seconds = known, dict[str, float]()
+        self.codes: dict[str, set[CodeType]] = defaultdict(set)
+        self.ends = time.monotonic() + MUTANT_SECONDS if known else float("inf")
 
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        items.sort(key=lambda item: self.known.get(item.nodeid, 0))
+        if self.known:
+            order = {test: number for number, test in enumerate(self.known)}
+            items[:] = sorted(
+                (item for item in items if item.nodeid in order),
+                key=lambda item: order[item.nodeid],
+            )
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_setup(self, item: pytest.Item) -> object:
+        # What a fixture calls once for a file counts for each test of the file.
+        self._record(item.nodeid.split("::")[0])
+        if time.monotonic() > self.ends:
+            os._exit(0)
+        return (yield)
+
+    def _record(self, name: str) -> None:
+        if not self.known:
+            codes = self.codes[name]
+
+            def trace(frame: FrameType, *_: object) -> None:
+                codes.add(frame.f_code)
+
+            sys.settrace(trace)
+            threading.settrace(trace)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_pyfunc_call(self, pyfuncitem: pytest.Function) -> object:
@@ -160,6 +214,7 @@ class TimedTests:
             raise KeyboardInterrupt
 
         stopped: list[bool] = []
+        self._record(pyfuncitem.nodeid)
         signal.alarm(HANG_SECONDS)
         signal.signal(signal.SIGPROF, stop)
         limit = TEST_SECONDS if self.known else FIRST_SECONDS
@@ -169,30 +224,48 @@ class TimedTests:
         except BaseException:  # Hypothesis may raise another one in its stead
             if not stopped:
                 raise
-            if self.known and self.known[pyfuncitem.nodeid] < TEST_SECONDS / 2:
+            if self.known and self.known[pyfuncitem.nodeid].seconds < TEST_SECONDS / 2:
                 os._exit(99)
             return True
         finally:
             left = signal.setitimer(signal.ITIMER_PROF, 0)[0]
             self.seconds[pyfuncitem.nodeid] = limit - left
 
+    def report(self) -> dict[str, Calls]:
+        sys.settrace(None)
+        calls = {}
+        for test, seconds in self.seconds.items():
+            functions = defaultdict(set)
+            for code in self.codes[test] | self.codes[test.split("::")[0]]:
+                file = os.path.realpath(code.co_filename)
+                if file.startswith(str(ROOT)) and ".venv" not in file:
+                    functions[os.path.relpath(file, ROOT)].add(code.co_firstlineno)
+            calls[test] = Calls(seconds, {file: sorted(x) for file, x in functions.items()})
+        return calls
 
-def run_tests(module: str, source: str, folder: Path, seconds: dict[str, float]) -> str:
-    """Run a module's tests on changed source in a child process, and return the outcome."""
+
+def run_tests(
+    package: str, files: list[str], known: dict[str, Calls], folder: Path, *mutated: str
+) -> str:
+    """Run tests in a child process, on the changed source of a module if one is given."""
     parent, child = os.getpid(), os.fork()
     if not child:
         os.setsid()
         signal.alarm(HANG_SECONDS)
         log = os.open(folder / f"log{parent}", os.O_CREAT | os.O_WRONLY | os.O_TRUNC)
         os.dup2(log, 1), os.dup2(log, 2)
-        loader = MutatedImport("captau." + module[:-3].replace("/", "."), str(ROOT / module))
-        loader.source = source
-        sys.meta_path.insert(0, loader)
+        numba.config.DISABLE_JIT = package in KERNELS
+        if mutated:
+            module, source = mutated
+            name = "captau." + module[:-3].replace("/", ".").removesuffix(".__init__")
+            loader = MutatedImport(name, str(ROOT / module))
+            loader.source = source
+            sys.meta_path.insert(0, loader)
         os.environ["PYTEST_XDIST_WORKER"] = "gw0"  # so that the cache is beside the temporary files
-        timed = TimedTests(seconds)
-        options = [*OPTIONS, f"--basetemp={folder}/run{parent}", *find_test_files(module)]
-        status = int(pytest.main(options, plugins=[timed]))
-        report = json.dumps([timed.seconds, list(sys.modules)])
+        tests = TestRun(known)
+        options = [*OPTIONS, *["-x"] * bool(known), f"--basetemp={folder}/run{parent}"]
+        status = int(pytest.main([*options, *files], plugins=[tests]))
+        report = json.dumps([{} if known else tests.report(), list(sys.modules)])
         (folder / f"report{parent}").write_text(report, encoding="utf-8")
         os._exit(status)
     status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
@@ -201,49 +274,50 @@ def run_tests(module: str, source: str, folder: Path, seconds: dict[str, float])
     return {0: "survived", 99: "timed out", -signal.SIGALRM: "timed out"}.get(status, "killed")
 
 
-def time_tests(module: str, folder: Path) -> dict[str, float]:
-    """Return the CPU seconds of each test on the source as it is, and import what the tests import.
-
-    The order counts, for a test may fill caches for the next: the second run has the order of the mutants'.
-    """
-    source = (ROOT / module).read_text(encoding="utf-8")
-    seconds: dict[str, float] = {}
-    for _ in range(2):
-        order = {test: TEST_SECONDS + seconds[test] for test in seconds}
-        if run_tests(module, source, folder, order) != "survived":
-            raise RuntimeError((folder / f"log{os.getpid()}").read_text(encoding="utf-8"))
-        report = json.loads((folder / f"report{os.getpid()}").read_text(encoding="utf-8"))
-        seconds = {test: max(value, seconds.get(test, 0)) for test, value in report[0].items()}
-        for name in report[1]:
-            if name.split(".")[0] not in ("captau", "tests"):
-                with contextlib.suppress(Exception):
-                    importlib.import_module(name)
-    return seconds
+def record_tests(package: str, folder: Path) -> dict[str, Calls]:
+    """Return what each test of a package calls, and import what the tests import."""
+    folders = [f"tests/{name}" for name in (package, *MORE_TESTS.get(package, ()))]
+    folders = [name for name in folders if (ROOT / name).exists()]
+    if run_tests(package, folders, {}, folder) != "survived":
+        raise RuntimeError((folder / f"log{os.getpid()}").read_text(encoding="utf-8"))
+    report = json.loads((folder / f"report{os.getpid()}").read_text(encoding="utf-8"))
+    for name in report[1]:
+        if name.split(".")[0] not in ("captau", "tests"):
+            with contextlib.suppress(Exception):
+                importlib.import_module(name)
+    return {test: Calls(*calls) for test, calls in report[0].items()}
 
 
-def draw_mutants(patterns: str, count: int, seed: int) -> list[Mutant]:
-    files = {path for pattern in patterns.split(",") for path in ROOT.glob(f"{pattern}.py")}
-    sites = [site for path in sorted(files) for site in find_sites(str(path.relative_to(ROOT)))]
-    rng = random.Random(seed)
-    drawn = (mutate(*rng.choice(site)) for site in rng.sample(sites, len(sites)))
-    return list(islice(filter(None, drawn), count))
+def select_tests(calls: dict[str, Calls], mutant: Mutant) -> dict[str, Calls]:
+    """Return the tests that call the changed function, those of the module's file first, then the quickest."""
+    _, *parts = Path(mutant.module).with_suffix("").parts
+    mirrored = f"test_{parts[-1]}.py"
+    return {
+        test: calls[test]
+        for test in sorted(calls, key=lambda test: (mirrored not in test, calls[test].seconds))
+        if mutant.module in calls[test].functions
+        and (not mutant.function or mutant.function in calls[test].functions[mutant.module])
+    }
 
 
-def test_mutants(
-    mutants: list[Mutant], equivalents: set[tuple[str, ...]], folder: Path
-) -> list[tuple[str, str]]:
-    """Return the module and the outcome of each mutant."""
-    seconds: dict[str, dict[str, float]] = {}
-    outcomes: list[tuple[str, str]] = []
-    for module, source, *lines in mutants:
-        if module not in seconds:
-            seconds[module] = time_tests(module, folder)
-        outcome = run_tests(module, source, folder, seconds[module])
-        if outcome == "survived" and (module, *lines) in equivalents:
-            outcome = "equivalent"
-        outcomes.append((module, outcome))
-        print(outcome, module, *lines, sep="\t", file=sys.stderr, flush=True)
-    return outcomes
+def test_mutant(
+    mutant: Mutant,
+    calls: dict[str, dict[str, Calls]],
+    equivalents: set[tuple[str, ...]],
+    folder: Path,
+) -> tuple[str, str]:
+    """Return the package and the outcome of a mutant."""
+    tests = select_tests(calls[mutant.package], mutant)
+    files = sorted({test.split("::")[0] for test in tests})
+    outcome = "survived"
+    if tests:
+        source = (mutant.module, mutant.source)
+        outcome = run_tests(mutant.package, files, tests, folder, *source)
+    if outcome == "survived" and (mutant.module, mutant.before, mutant.after) in equivalents:
+        outcome = "equivalent"
+    words = (outcome, f"{mutant.module}:{mutant.function}", mutant.before, mutant.after, len(tests))
+    print(*words, sep="\t", file=sys.stderr, flush=True)
+    return mutant.package, outcome
 
 
 def print_row(name: str, counts: Counter[str]) -> None:
@@ -255,33 +329,29 @@ def print_row(name: str, counts: Counter[str]) -> None:
 
 
 def main(words: list[str]) -> None:
-    options = {"mutants": "500", "seed": "1", "workers": "1"}
-    options["only"] = "benchmarks/statistics/*,metrics/text/**/*"
+    options = {"mutants": "40", "seed": "1", "workers": "1", "only": ",".join(PACKAGES.split())}
     options |= dict(word.split("=", 1) for word in words)
-    mutants = draw_mutants(options["only"], int(options["mutants"]), int(options["seed"]))
+    count, seed = int(options["mutants"]), int(options["seed"])
+    packages = options["only"].split(",")
+    mutants = [mutant for name in packages for mutant in draw_mutants(name, count, seed)]
     with (ROOT / "scripts" / "checks" / "equivalent_mutants.csv").open(
         encoding="utf-8", newline=""
     ) as file:
         equivalents = {(row["module"], row["before"], row["after"]) for row in csv.DictReader(file)}
-    modules = sorted({mutant[0] for mutant in mutants})
-    shares: list[list[Mutant]] = [[] for _ in range(int(options["workers"]))]
-    for mutant in mutants:
-        shares[modules.index(mutant[0]) % len(shares)].append(mutant)
     outcomes: dict[str, Counter[str]] = defaultdict(Counter)
     with tempfile.TemporaryDirectory() as folder:
         compile_tables = "from captau.metrics.text.meteor import index; index.load_index()"
         environment = os.environ | {"CAPTAU_CACHE": f"{folder}/cache"}
         subprocess.run([sys.executable, "-c", compile_tables], env=environment, check=True)
-        test = partial(test_mutants, equivalents=equivalents, folder=Path(folder))
-        with get_context("fork").Pool(len(shares)) as pool:
-            for module, outcome in chain(*pool.map(test, shares, 1)):
-                outcomes[module][outcome] += 1
-    print("| module | sampled |", " | ".join(OUTCOMES), "| found | 95 % |\n|:--|" + "--:|" * 7)
-    for module, counts in sorted(outcomes.items()):
-        print_row(module, counts)
-    for package in ("benchmarks", "metrics", ""):
-        counts = (outcomes[module] for module in outcomes if module.startswith(package))
-        print_row(f"all {package}", sum(counts, Counter()))
+        calls = {name: record_tests(name, Path(folder)) for name in packages}
+        test = partial(test_mutant, calls=calls, equivalents=equivalents, folder=Path(folder))
+        with get_context("fork").Pool(int(options["workers"])) as pool:
+            for package, outcome in pool.imap(test, mutants):
+                outcomes[package][outcome] += 1
+    print("| package | sampled |", " | ".join(OUTCOMES), "| found | 95 % |\n|:--|" + "--:|" * 7)
+    for package, counts in outcomes.items():
+        print_row(package, counts)
+    print_row("all", sum(outcomes.values(), Counter()))
 
 
 if __name__ == "__main__":

@@ -589,7 +589,15 @@ def test_lists_on_the_command_line(captau: Any, files: Path, tmp_path: Path) -> 
         s: ["c4", "two"] for s in ("good", "a, (b) it's", "x y")
     }
     assert "Differences, references two" in out
-    assert (tmp_path / "out" / "differences.csv").is_file()
+    differences = pd.read_csv(tmp_path / "out" / "differences.csv")
+    assert differences.groupby("references", sort=False).size().to_dict() == {"c4": 3, "two": 3}
+    for row in differences.to_dict("records"):
+        value_a, value_b = (
+            corpus[row[system]][row["references"]]["bleu_1"] for system in ("system_a", "system_b")
+        )
+        assert row["difference"] == pytest.approx(value_a - value_b)
+        cells = f"{100 * row['difference']:.1f}"
+        assert cells in out
     one = (f"candidates={files / 'good.json'}", f"references={files / 'c4.json'}")
     assert captau(*one, "metrics=[bleu_1]", "output_dir=out")[0] == 0
     assert not (tmp_path / "out" / "differences.csv").exists(), "of an earlier run"

@@ -39,6 +39,14 @@ def test_elo_is_the_mean_over_orders_and_within_its_range():
     assert elo["elo"].sum() == pytest.approx(2000)
 
 
+def test_who_wins_twice_gains_and_who_loses_twice_loses():
+    """By hand: the first win moves 16 points, the second 32 (1 - e), with e = 1 / (1 + 10 ** (-32 / 400))."""
+    gain = 16 + 32 * (1 - 1 / (1 + 10 ** (-32 / 400)))
+    for games in ([(0, 1, 1)] * 2, [(1, 0, -1)] * 2):
+        elo = make_battles("AB", games).elo_rows("made", 0).set_index("system")["elo"]
+        assert elo.to_dict() == pytest.approx({"A": 1000 + gain, "B": 1000 - gain})
+
+
 def test_elo_lies_within_its_range_where_the_file_has_all_losses_last():
     """All of A's wins stand before all of its losses, which no order at random has."""
     games = [(0, 1, 1)] * 30 + [(0, 1, -1)] * 30

@@ -193,8 +193,21 @@ def test_engine_local_gives_the_scores_of_a_small_file(rows, tmp_path, capsys):
     large_scores = scores_in(tmp_path / "large")
     assert large_scores["item_id"].tolist() == scores["item_id"].tolist()
     assert large_scores["cider"].tolist() == scores["cider"].tolist()
-    assert (tmp_path / "small" / "scores.csv").is_file()
     assert not (tmp_path / "large" / "scores.csv").exists()
+
+
+def test_the_table_has_the_corpus_score_and_percentiles_of_each_metric(one_part_run):
+    """Percentiles by NumPy of the scores; corpus scores as corpus.json has them. All are ×100."""
+    corpus = json.loads((one_part_run / "corpus.json").read_text())
+    scores = scores_in(one_part_run)
+    labels = ("BLEU-1", "BLEU-2", "BLEU-3", "BLEU-4", "ROUGE-L", "CIDEr")
+    expected = []
+    for label, spec in zip(labels, METRICS, strict=True):
+        percentiles = np.percentile(scores[spec], (5, 50, 95))
+        cells = " | ".join(f"{100 * value:.1f}" for value in (corpus[spec], *percentiles))
+        expected.append(f"| {label} | {cells} |")
+    text = (one_part_run / "table.md").read_text(encoding="utf-8")
+    assert [line for line in text.splitlines() if line.startswith("| ")][1:] == expected
 
 
 def test_cider_takes_saved_document_frequencies_beside_the_sets_own(rows, tmp_path):

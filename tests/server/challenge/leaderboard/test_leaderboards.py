@@ -23,6 +23,8 @@ from captau.server.challenge.leaderboard.board import (
     BoardRow,
     Score,
     ScoreColumn,
+    default_column,
+    make_columns,
     read_scores,
     round_scores,
 )
@@ -32,6 +34,7 @@ from captau.server.challenge.leaderboard.ranking import (
     rank_submissions,
     select_entries,
 )
+from tests.server.challenge.conftest import make_site
 
 CIDER = ScoreColumn("cider@c5", "cider", "c5", "CIDEr", 100, 1, True)
 LOSS = ScoreColumn("loss", "loss", "", "Loss", 1, 3, False)
@@ -70,6 +73,18 @@ def test_lower_scores_are_better_where_the_metric_says_so():
     assert [r.entry.number for r in rank_entries(entries, LOSS, {})] == [1, 2]
     better = entry(3, 2, 0.1, key="loss")
     assert numbers(select_entries([*entries, better], LOSS, "best")) == [1, 3]
+
+
+def test_a_higher_coefficient_is_better_and_leads_the_board(tmp_path):
+    site = make_site(tmp_path, ("metrics",))
+    challenge = replace(site.store.get_challenge("small_metrics"), rank_by="pearson overall")
+    columns = make_columns(challenge)
+    assert [(c.key, c.higher_is_better) for c in columns] == [
+        ("pearson overall", True),
+        ("tau_b overall", True),
+    ]
+    assert default_column(challenge, columns) == columns[0]
+    site.store.database.close()
 
 
 def test_the_best_the_latest_or_all_of_a_team_s_submissions_are_selected():

@@ -53,6 +53,16 @@ def test_hidden_and_disqualified_submissions_leave_the_leaderboard(serve_small):
     assert admin.send(missing_page, page="/admin", why="x").status == 404
 
 
+def test_each_account_is_listed_with_its_team(serve_small):
+    site, url = serve_small()
+    ann = sign_up(url, "Ann", team="Reds")
+    sign_up(url, "Bob", team="Blues")
+    sign_up(url, "Cid", code=ann.create_invitation())
+    dashboard = sign_up_admin(site, url).get("/admin").text
+    for name, team in (("Ann", "Reds"), ("Bob", "Blues"), ("Cid", "Reds")):
+        assert dashboard.count(f"<td>{name}</td><td>{team}</td>") == 1
+
+
 def test_limits_are_reset_for_a_team(serve_small):
     site, url = serve_small()
     ann, admin = sign_up(url, "Ann", team="Reds"), sign_up_admin(site, url)

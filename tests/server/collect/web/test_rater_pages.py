@@ -24,6 +24,18 @@ def test_a_good_bad_study_ends_when_it_has_all_answers(serve_small):
     assert refused.status == 400
 
 
+def test_an_answer_takes_the_seconds_from_showing_to_answering(serve_small, monkeypatch):
+    site, url = serve_small("good_bad")
+    clock = [site.store.clock()]
+    monkeypatch.setattr(site.store, "clock", lambda: clock[0])
+    browser = join_study(url)
+    for seconds in (7, 60):
+        page = browser.get("/rate")
+        clock[0] += seconds
+        browser.post("/rate", {**page.hidden, "answer": "good"}, follow=False)
+    assert [a["seconds"] for a in load_rows(site)["answers"]] == pytest.approx([7, 60])
+
+
 def test_attention_items_come_in_between_and_do_not_count(serve_small):
     attention_item = {"image": "p0.png", "caption": "not at all this", "accepted": [0]}
     site, url = serve_small("good_bad", attention=[attention_item], attention_every=4)
