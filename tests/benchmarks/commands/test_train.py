@@ -14,20 +14,26 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+import scipy
 from filelock import FileLock
 
 import captau
 from captau.benchmarks.commands.train import design_notes, make_plan
+from captau.benchmarks.commands.train import run as train
 from captau.benchmarks.evaluation.rater_training import shuffle_labels
 from captau.benchmarks.evaluation.training_designs import TrainingCorpus, plan_jobs
 from captau.benchmarks.options.train import TrainOptions
 from captau.benchmarks.scoring.catalog import usual_protocol
 from captau.benchmarks.scoring.protocol import Protocol
+from captau.benchmarks.statistics.bootstrap import StatisticsOptions
 from captau.datasets.schema import CaptionSet, Card, Scale, make_items
 from captau.metrics.learned.common.recipe import make_recipe
+from captau.metrics.learned.rater import RaterCard
 from tests.conftest import run_captau, says
+from tests.metrics.learned.word_counter import word_counter
 
-pytestmark = pytest.mark.training
+__all__ = ["word_counter"]  # the fixture
+trains = pytest.mark.training
 
 QUICK = ("rater=icr", "rater.epochs=3", "rater.hidden=[8]", "statistics.interval=none")
 
@@ -211,6 +217,78 @@ def test_the_control_has_the_same_ratings_elsewhere():
     assert control.rows is one.rows
 
 
+def words_options(word_counter, **changes) -> TrainOptions:
+    datasets = {"demo": Protocol.resolve("demo", usual_protocol("demo"), {})}
+    statistics = StatisticsOptions(interval="none")
+    changes = {"recipe": word_counter(), "statistics": statistics, **changes}
+    return TrainOptions(**{"datasets": datasets, **changes})
+
+
+def test_what_a_training_writes_is_what_its_rater_predicts(word_counter, tmp_path):
+    """A rater that counts words, on the demo: SciPy's τ_c, the errors by NumPy, and the card's figures."""
+    found = train(words_options(word_counter, seeds=(0, 1)), tmp_path)
+    demo = captau.load("demo")
+    items = demo.items[demo.items["split"] == "test"].set_index("item_id")
+    words = items["caption"].str.split().str.len()
+    ratings = demo.ratings[demo.ratings["item_id"].isin(items.index)]
+    tau = scipy.stats.kendalltau(words[ratings["item_id"]], ratings["value"], variant="c").statistic
+    rows = found.frames["correlations.csv"].query("coefficient == 'tau_c'")
+    assert rows["metric"].tolist() == ["words seed 0", "words seed 1", "words mean"]
+    assert rows["value"].tolist() == pytest.approx([tau] * 3)
+    assert rows["note"].tolist()[2] == "mean of 2 seeds, standard deviation 0.000000"
+    scores = found.frames["scores.parquet"].set_index(["item_id", "metric"])["score"]
+    assert scores.xs("words seed 0", level="metric")[words.index].tolist() == words.tolist()
+    training = found.frames["training.csv"]
+    n_train = int((demo.items["split"] == "train").sum())
+    assert training.to_dict("list") == {
+        "rater": ["seed-0", "seed-1"],
+        "stage": ["words"] * 2,
+        "epoch": [1] * 2,
+        "steps": [n_train] * 2,
+        "learning_rate": [0.5] * 2,
+        "loss": [0.25] * 2,
+        "validation": [0.125] * 2,
+        "best": [True] * 2,
+    }
+    means = ratings.groupby("item_id")["value"].mean()[items.index]
+    errors = found.frames["rating_errors.csv"].set_index(["rater", "split"])
+    assert errors.loc[("words seed 0", "test"), "mse"] == pytest.approx(
+        ((words - means) ** 2).mean()
+    )
+    card = RaterCard.read(tmp_path / "seed-1")
+    assert (card.rater, card.seed, card.options) == ("words", 1, {"factor": 1.0, "texts": "words"})
+    trained = demo.items[demo.items["split"].isin(["train", "validation"])]
+    assert card.images == tuple(sorted(set(trained["image_id"])))
+    assert card.about["train"] == {
+        "demo": {
+            "captions": n_train,
+            "images": demo.items.query("split == 'train'")["image_id"].nunique(),
+        }
+    }
+    page = (tmp_path / "seed-1" / "README.md").read_text()
+    assert f"| demo | overall | tau_c {100 * tau:.1f} | {len(items)} |" in page
+    again = train(words_options(word_counter, seeds=(0, 1)), tmp_path)  # reads what it wrote
+    assert again.frames["correlations.csv"].equals(found.frames["correlations.csv"])
+    changed = words_options(word_counter, recipe=word_counter(factor=2.0))
+    with says("a rater of another training lies there"):
+        train(changed, tmp_path)
+
+
+def test_folds_are_predicted_and_no_rater_is_kept(word_counter, tmp_path):
+    options = words_options(word_counter, design="folds", folds=3, keep=False, shuffled=True)
+    found = train(options, tmp_path)
+    demo = captau.load("demo")
+    scores = found.frames["scores.parquet"].set_index("item_id")["score"]
+    assert scores.to_dict() == dict(
+        zip(demo.items["item_id"], demo.items["caption"].str.split().str.len(), strict=True)
+    )
+    assert [path.name for path in found.spare] == [f"seed-0-fold-{k}" for k in (1, 2, 3)]
+    (table,) = found.tables[:1]
+    assert "words: predicted by raters that had not seen the image (3 folds)" in table.notes[-2]
+    assert table.notes[-1] == "CONTROL: trained on shuffled ratings."
+
+
+@trains
 def test_a_run_and_its_rater_as_a_metric(tmp_path, capsys):
     out = tmp_path / "run"
     assert run(*QUICK, f"output_dir={out}", "seeds=[0,1]", "metrics=[bleu_1]") == 0
@@ -265,6 +343,7 @@ def test_a_run_and_its_rater_as_a_metric(tmp_path, capsys):
     assert "52 of the 60 images" in marked.files()["table.md"].decode()
 
 
+@trains
 def test_predictions_obey_the_protocols_references(tmp_path):
     """As `bench` scores the rater: against one reference at a time, here."""
     out = tmp_path / "run"
@@ -291,6 +370,7 @@ def test_predictions_obey_the_protocols_references(tmp_path):
     assert not other.equals(found)
 
 
+@trains
 def test_a_finished_run_is_not_done_again_and_another_is_refused(tmp_path, capsys):
     out = tmp_path / "run"
     words = (*QUICK, f"output_dir={out}")
@@ -307,6 +387,7 @@ def test_a_finished_run_is_not_done_again_and_another_is_refused(tmp_path, capsy
     assert weights.stat().st_mtime_ns == before
 
 
+@trains
 def test_folds_leave_no_raters_behind(tmp_path):
     out = tmp_path / "run"
     assert run(*QUICK, "design=folds", "folds=2", f"output_dir={out}") == 0
@@ -387,6 +468,7 @@ def wait_for(path: Path, process: subprocess.Popen[bytes]) -> None:
         time.sleep(0.02)
 
 
+@trains
 def test_two_runs_at_once_do_not_meet(tmp_path, capsys):
     out = tmp_path / "run"
     out.mkdir()
@@ -396,6 +478,7 @@ def test_two_runs_at_once_do_not_meet(tmp_path, capsys):
     assert run(*QUICK, f"output_dir={out}") == 0
 
 
+@trains
 def test_a_killed_run_goes_on_to_the_same_weights(tmp_path):
     """SIGKILL while it trains; the second run starts from the checkpoint, a third from nothing."""
     words = ("rater=icr", "rater.epochs=2500", "rater.hidden=[64,16]", "threads=1")
@@ -418,6 +501,7 @@ def test_a_killed_run_goes_on_to_the_same_weights(tmp_path):
     assert not checkpoint.exists()
 
 
+@trains
 def test_a_rater_of_everything_has_a_card_with_licences_and_ranges_and_refuses_its_images(
     tmp_path, capsys
 ):
@@ -450,6 +534,7 @@ def test_a_rater_of_everything_has_a_card_with_licences_and_ranges_and_refuses_i
         captau.bench("demo", [f"rater(path='{out / 'seed-0'}')"])
 
 
+@trains
 def test_the_lead_over_other_metrics_is_printed_and_written(tmp_path, capsys):
     out = tmp_path / "run"
     options = ("rater=combination", "rater.metrics=[bleu_1,rouge_l]", "rater.roots=[]")

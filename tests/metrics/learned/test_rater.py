@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from captau.metrics.learned.common import recipe as recipes
-from captau.metrics.learned.common.recipe import Examples, RaterModel, Recipe, register_recipe
+from captau.metrics.learned.common.recipe import Examples
 from captau.metrics.learned.rater import (
     ALL,
     CALIBRATION_FILE,
@@ -24,40 +22,10 @@ from captau.metrics.learned.rater import (
 from captau.metrics.registry import metric
 from captau.metrics.rows import Rows
 from tests.conftest import says
+from tests.metrics.learned.word_counter import WordCounter, word_counter
 
-
-@pytest.fixture(scope="module", autouse=True)
-def _word_counter():
-    """A recipe that counts words, `factor` times."""
-    recipes.recipe_names()
-
-    @register_recipe("words")
-    @dataclass(frozen=True)
-    class WordCountRecipe(Recipe):
-        factor: float = 1.0
-
-        source_options = ("texts",)
-        texts: str = "words"
-
-        def fit(self, train, validation, session):
-            return WordCounter(self.factor)
-
-        def load(self, folder: Path) -> RaterModel:
-            return WordCounter(json.loads((folder / "model.json").read_text()))
-
-    yield
-    del recipes._RECIPES["words"]
-
-
-class WordCounter(RaterModel):
-    def __init__(self, factor):
-        self.factor = factor
-
-    def predict(self, rows):
-        return np.array([self.factor * len(c.split()) for c in rows.captions])
-
-    def save(self, folder):
-        (folder / "model.json").write_text(json.dumps(self.factor))
+__all__ = ["word_counter"]  # the fixture
+pytestmark = pytest.mark.usefixtures("word_counter")
 
 
 @pytest.fixture
