@@ -357,7 +357,7 @@ def test_the_error_for_a_missing_file_names_the_command(name, number, remedy, tm
     with pytest.raises(InputError) as caught:
         find(tmp_path, card, card.sources[number])
     assert remedy in str(caught.value)
-    with pytest.raises(InputError, match=f"run captau data fetch dataset={name} "):
+    with pytest.raises(InputError, match=f"run captau data (fetch|import) dataset={name} "):
         registry.load(name, tmp_path / "none")
 
 
