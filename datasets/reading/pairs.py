@@ -193,8 +193,8 @@ def read_strengths(table: Table, winner: str, strength: str | None) -> list[floa
 #: The keys of pairs in a file of votes: two people's captions, one of another recording, a person's and a machine's, and
 #: two machines' (Zhou et al. 2022, "Can Audio Captions Be Evaluated with Image Caption Metrics?").
 _VOTES = re.compile(r"(HC|HI|HM|MM)(?:_\d+)?")
-#: Where such a file names the recording, in the order of preference.
-_RECORDINGS = ("raw_name", "image_id", "file_name", "id")
+#: Where such a file names the recording, in the order of preference; `raw_name` is missing in half of AudioCaps-Eval.
+_RECORDINGS = ("raw_name", "audio_id", "image_id", "file_name", "id")
 
 
 def has_votes(table: Table) -> bool:
@@ -213,7 +213,8 @@ def read_votes(table: Table, image: str = "image") -> PairColumns:
     Raises:
         InputError: where a pair is of another form.
     """
-    name = table.first_of(image, *_RECORDINGS)
+    complete = (n for n in _RECORDINGS if n in table and None not in table.column(n))
+    name = image if image in table else next(complete, None)
     image_ids = None if name is None else table.filled(name)
     all_references = table.column("references")
     rows: list[tuple[Any, ...]] = []
@@ -250,9 +251,9 @@ def read_votes(table: Table, image: str = "image") -> PairColumns:
 
 
 def _read_pair(cell: Any, where: str) -> tuple[list[str], list[str], list[float]]:
-    """Return captions, sources and votes of a pair."""
-    if isinstance(cell, list) and len(cell) == 5:
-        *texts, votes = cell
+    """Return captions, sources and votes of a pair; half of AudioCaps-Eval has a number before the votes."""
+    if isinstance(cell, list) and len(cell) in (5, 6):
+        texts, votes = cell[:4], cell[-1]
         is_text = all(isinstance(text, str) and text.strip() for text in texts)
         if (
             is_text

@@ -243,9 +243,10 @@ def len_of_caption(caption: str) -> int:
     return len(caption)
 
 
-#: Made up, in the shape of AudioCaps-Eval and Clotho-Eval (Zhou et al. 2022).
+#: Made up, in the shape of AudioCaps-Eval and Clotho-Eval (Zhou et al. 2022), whose entries differ in two places.
 VOTES = [
     {
+        "audio_id": "a",
         "raw_name": "a.wav",
         "references": ["r1", "r2", "r3"],
         "HC": ["r1", "r2", "human_1", "human_2", [1, -1, 0, 1]],
@@ -253,9 +254,9 @@ VOTES = [
         "MM_1": ["m1", "m2", "nn", "rl", [-1, 1]],
     },
     {
-        "raw_name": "b.wav",
+        "audio_id": "b",
         "references": ["s1", "s2"],
-        "HM": ["s1", "m1", "human_1", "nn", [0, -1]],
+        "HM": ["s1", "m1", "human_1", "nn", 0, [0, -1]],
         "MM_2": ["m1", "m1", "nn", "rl", [1]],
     },
 ]
@@ -295,7 +296,7 @@ def test_votes_on_pairs_are_read_as_published(tmp_path: Path) -> None:
         ),
         ("MM", "rating_1", 1, ("m1", "nn", ("s1", "s2")), ("m1", "rl", ("s1", "s2"))),
     ]
-    assert set(judged.items["image_id"]) == {"a.wav", "b.wav"}
+    assert set(judged.items["image_id"]) == {"a", "b"}
     assert (judged.card.has_references, judged.card.anonymous_raters) == (True, True)
     assert len(judged.card.remarks) == 2
     results = captau.bench("file", ["rouge_l"], file={"path": path}).correlations
@@ -312,7 +313,7 @@ def test_votes_on_pairs_are_read_as_published(tmp_path: Path) -> None:
     ],
 )
 def test_votes_that_are_malformed(pair: list[Any], message: str, tmp_path: Path) -> None:
-    entry = {"raw_name": "b", "references": ["s1"], "HC": pair}
+    entry = {"audio_id": "b", "references": ["s1"], "HC": pair}
     with says(message):
         load("file", path=write(tmp_path, json.dumps([VOTES[0], entry]), "votes.json"))
 
