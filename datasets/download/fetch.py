@@ -179,12 +179,7 @@ def fetch(
     failed: list[str] = []
 
     def get(sources: Sequence[SourceFile], session: requests.Session) -> None:
-        files: list[SourceFile] = []
-        for source in sources:
-            try:
-                files += _files_to_get(root, source, session, how, note)
-            except (_MirrorError, InputError) as error:
-                failed.append(f"{source.path} could not be downloaded ({error})")
+        files = _list_files(sources, root, session, how, note, failed)
         for group in _group_by_address(files):
             download = _FileDownload(root, group, session, how, progress, note)
             try:
@@ -193,12 +188,8 @@ def fetch(
                 failed.append(f"{download.name} could not be downloaded ({error})")
 
     if how.offline:
-        files = [
-            f"{s.path} from {s.downloads[0] if s.downloads else s.url}"
-            for s in missing_sources
-            if s.is_downloaded
-        ]
-        if files:
+        there = [s for s in missing_sources if s.is_downloaded]
+        if files := [f"{s.path} from {(s.downloads or [s.url])[0]}" for s in there]:
             failed.append(f"data.offline=true, so not fetched: {', '.join(files)}")
     elif stand_ins or any(s.is_downloaded for s in missing_sources):
         with locked(root, note), _session(how) as session:
@@ -213,6 +204,20 @@ def fetch(
     if missing_sources:
         raise InputError(f"dataset {card.name}: {'; '.join(failed)}")
     return done
+
+
+def _list_files(
+    sources: Sequence[SourceFile], root: Path, session: requests.Session, how: RetryLimits,
+    note: Note, failed: list[str],
+) -> list[SourceFile]:  # fmt: skip
+    """List the files that sources stand for, and add a line to `failed` for each that has no list of its files."""
+    files: list[SourceFile] = []
+    for source in sources:
+        try:
+            files += _files_to_get(root, source, session, how, note)
+        except (_MirrorError, InputError) as error:
+            failed.append(f"{source.path} could not be downloaded ({error})")
+    return files
 
 
 def _files_to_get(
@@ -490,7 +495,5 @@ def _length(part: Path) -> int:
 
 
 def _discard(part: Path) -> None:
-    if (
-        part.exists()
-    ):  # where a folder of it is a file, `unlink` would fail in another way than writing does
+    if part.exists():  # where its folder is a file, `unlink` fails in another way than writing
         part.unlink()

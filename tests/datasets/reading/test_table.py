@@ -111,7 +111,7 @@ BROKEN = {
     "cut JSON lines": ("t.jsonl", b'{"a": 1}\n{"a":', [":2: not valid JSON", "truncated"]),
     "a key twice": ("t.jsonl", b'{"a": 1}\n{"a": 1, "a": 2}', [":2: 'a' appears twice"]),
     "many digits": ("t.json", b'[{"a":\n' + b"9" * 5000 + b"}]", [":2: a number of more than"]),
-    "another ending": ("t.xlsx", b"", ["t.xlsx: its ending is not one of .csv, "]),
+    "another ending": ("t.ods", b"", ["t.ods: its ending is not one of .csv, "]),
     "no Parquet": ("t.parquet", b"PAR1 or so", ["not a complete Parquet file", "truncated"]),
 }
 
