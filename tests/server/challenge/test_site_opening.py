@@ -24,4 +24,6 @@ def test_each_demo_challenge_opens_with_three_submissions_once(tmp_path):
         for challenge, systems in names.items():
             assert [row.system for row in rows if row.challenge == challenge] == list(systems)
         assert all(site.store.file_of(row.key, "upload.jsonl").is_file() for row in rows)
+    names = [account["name"] for account in asyncio.run(site.accounts.list_all())]
+    assert names == [f"Example {number}" for number in range(1, 7)]
     site.store.database.close()

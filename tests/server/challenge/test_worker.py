@@ -5,9 +5,17 @@ from __future__ import annotations
 import pytest
 
 from captau.server.challenge.client import ChallengeClient
+from captau.server.challenge.evaluation.caption_evaluator import CaptionEvaluator
+from captau.server.challenge.submissions import load_status
 from captau.server.challenge.tables import SCHEMA
 from captau.server.storage.database import Database
-from tests.server.challenge.conftest import captions_json, create_account, write_challenge
+from tests.server.challenge.conftest import (
+    captions_json,
+    create_account,
+    make_manual_worker,
+    make_site,
+    write_challenge,
+)
 
 #: A metric that does what a caption says.
 OBEDIENT_METRIC = """
@@ -24,6 +32,27 @@ def obedient(items):
         time.sleep(3600)
     return [0.5] * len(items)
 """
+
+
+def test_human_captions_are_scored_before_the_first_submission_and_once(tmp_path, monkeypatch):
+    """Of an image's two references the last is held out: of six words, all but the first are the other's."""
+    write_challenge(
+        tmp_path,
+        human="last",
+        metrics=["rouge_l"],
+        references=[{"name": "c2", "file": "references.json"}],
+    )
+    site = make_site(tmp_path)
+    challenge = site.store.get_challenge("small_captions")
+    make_manual_worker(tmp_path, site)
+    scores = site.store.database.run_blocking(lambda c: load_status(c, challenge)).human_scores
+    assert [(row["metric"], row["n"], row["note"]) for row in scores] == [
+        ("rouge_l", 12, "against 1 others")
+    ]
+    assert scores[0]["value"] == pytest.approx(5 / 6)
+    monkeypatch.setattr(CaptionEvaluator, "score_human_captions", None)  # is not called again
+    make_manual_worker(tmp_path, site)
+    site.store.database.close()
 
 
 @pytest.mark.kill

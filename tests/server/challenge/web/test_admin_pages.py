@@ -108,7 +108,8 @@ def test_only_a_failed_submission_is_evaluated_again(serve_small):
     assert f"It could not be scored: {reason}" in page.text
     path = f"/admin/submissions/{key}/requeue"
     assert admin.send(path, page="/admin", why="mended").status == 200
-    assert load_submission(site, key).state == "queued"
+    submission = load_submission(site, key)
+    assert (submission.state, submission.progress, submission.finished_at) == ("queued", 0, None)
     refused = admin.send(path, page="/admin", why="twice")
     assert (refused.status, "Only a failed submission" in refused.text) == (400, True)
 
