@@ -148,11 +148,12 @@ def test_the_threshold_is_the_lowest_that_reaches_a_precision(tmp_path, capsys):
         for i, c, r in zip(items["image_id"], items["caption"], items["references"], strict=True)
     ]
     write(tmp_path / "set.parquet", rows)
-    score(tmp_path / "set.parquet", tmp_path / "run", ["cider", "rouge_l"], rows=100)
+    metrics = ["cider", "rouge_l", "bleu_1"]
+    score(tmp_path / "set.parquet", tmp_path / "run", metrics, rows=100)
     curves = tmp_path / "curves"
     assert command("thresholds", "metrics=[rouge_l,bleu_1]", f"output_dir={curves}") == 0
-    table = pd.read_csv(curves / "thresholds.csv")
-    table = table[table["metric"] == "rouge_l"]
+    both = pd.read_csv(curves / "thresholds.csv")
+    table = both[both["metric"] == "rouge_l"]
     row = table[table["precision"] >= 0.6].iloc[-1]
     words = [f"keep.thresholds={curves}", "keep.precision=0.6"]
     assert filter_run(tmp_path / "run", tmp_path / "out", *words, metric="rouge_l") == 0
@@ -168,7 +169,23 @@ def test_the_threshold_is_the_lowest_that_reaches_a_precision(tmp_path, capsys):
         in printed
     )
     scores = scores_in(tmp_path / "run")["rouge_l"]
-    assert f"kept {(scores >= row['threshold']).sum()} of 360" in printed
+    n_kept = (scores >= row["threshold"]).sum()
+    assert f"kept {n_kept} of 360 captions ({n_kept / 360:.1%}), in" in printed
+    row = both[(both["metric"] == "bleu_1") & (both["precision"] >= 0.6)].iloc[-1]
+    assert filter_run(tmp_path / "run", tmp_path / "bleu", *words, metric="bleu_1") == 0
+    found = json.loads((tmp_path / "bleu" / "run.json").read_text())["known"]
+    assert (found["threshold"], found["precision"]) == (row["threshold"], row["precision"])
+    # Of several dimensions one is chosen.
+    capsys.readouterr()
+    other = table.assign(dimension="detail", threshold=9.0)
+    pd.concat([other, table]).to_csv(curves / "thresholds.csv", index=False)
+    assert filter_run(tmp_path / "run", tmp_path / "o", *words, metric="rouge_l") == 2
+    choices = "keep.dataset=demo keep.dimension=detail, keep.dataset=demo keep.dimension=overall"
+    assert f"several curves of rouge_l; choose one: {choices}" in capsys.readouterr().err
+    words.append("keep.dimension=overall")
+    assert filter_run(tmp_path / "run", tmp_path / "out", *words, metric="rouge_l") == 0
+    again = json.loads((tmp_path / "out" / "run.json").read_text())["known"]
+    assert again["threshold"] == threshold["threshold"]
     # A curve that does not get so far.
     table[table["precision"] < 0.6].to_csv(curves / "thresholds.csv", index=False)
     assert filter_run(tmp_path / "run", tmp_path / "o", *words, metric="rouge_l") == 2

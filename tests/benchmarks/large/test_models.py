@@ -18,8 +18,6 @@ from captau.metrics.registry import metric
 from captau.metrics.rows import Rows
 from tests.benchmarks.large.large_sets import plain, put, rows_of, score, scores_in, write
 
-pytestmark = pytest.mark.neural
-
 
 def test_a_text_model_is_loaded_once(weights, tmp_path, monkeypatch):
     rows = rows_of(40)
