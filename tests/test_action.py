@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 import yaml
@@ -137,7 +138,8 @@ def test_the_check_itself(tmp_path, monkeypatch):
     )
     assert red.returncode == 1
     assert "| parameters | rouge_1 | n | 3 | 1 |" in (tmp_path / "summary.md").read_text("utf-8")
-    assert (tmp_path / "o" / "j.xml").is_file()
+    suite = next(ElementTree.parse(tmp_path / "o" / "j.xml").iter("testsuite"))
+    assert int(suite.get("failures", 0)) == len(list(suite.iter("failure"))) > 0
 
 
 def test_a_function_of_the_baseline_runs_where_the_input_allows_it(tmp_path):

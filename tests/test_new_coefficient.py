@@ -86,7 +86,8 @@ def test_compare_tests_it(folder: Path) -> None:
 def test_rank_takes_a_protocol_that_names_it(folder: Path) -> None:
     words = ["statistics.replicates=20", "output_dir=rank"]
     run_beside(folder, "rank", *DEMO, *words)
-    assert (folder / "rank" / "systems.csv").is_file()
+    systems = pd.read_csv(folder / "rank" / "systems.csv")
+    assert set(systems["system"]) == set(captau.load("demo").items["system"])
 
 
 def test_table_and_cite_print_it(folder: Path) -> None:

@@ -30,7 +30,9 @@ def test_bench_writes_a_fresh_folder_under_results_runs(captau, tmp_path):
     status, out, _ = captau("bench", "metrics=[rouge_1]")
     assert status == 0
     (folder,) = (tmp_path / "results" / "runs").iterdir()
-    assert (folder / "correlations.csv").is_file()
+    rows = pd.read_csv(folder / "correlations.csv").query("metric == 'rouge_1'")
+    tau = rows.set_index(["dimension", "coefficient"]).at[("overall", "tau_c"), "value"]
+    assert f"{100 * tau:.1f}" in next(line for line in out.splitlines() if "ROUGE-1" in line)
     assert str(folder.name) in out
     assert captau("bench", "metrics=[rouge_1]")[0] == 0
     assert len(list((tmp_path / "results" / "runs").iterdir())) == 2
@@ -71,13 +73,15 @@ def test_multiruns_at_once_have_a_folder_each(captau, tmp_path):
         assert captau("bench", "-m", f"metrics=[{metric}]")[0] == 0
     folders = sorted((tmp_path / "results" / "runs").iterdir())
     assert len(folders) == 2
-    assert all((folder / "0" / "run.json").is_file() for folder in folders)
+    configs = [json.loads((folder / "0" / "run.json").read_text())["config"] for folder in folders]
+    assert sorted(config["metrics"] for config in configs) == [["rouge_1"], ["rouge_2"]]
 
 
 def test_a_path_may_have_any_letters_and_a_tilde(captau, tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
     assert captau("bench", "metrics=[rouge_1]", "output_dir=~/a, (b) 'c' {d}=e")[0] == 0
-    assert (tmp_path / "a, (b) 'c' {d}=e" / "run.json").is_file()
+    record = json.loads((tmp_path / "a, (b) 'c' {d}=e" / "run.json").read_text())
+    assert record["config"]["metrics"] == ["rouge_1"]
 
 
 def test_data_help_lists_its_commands(captau):

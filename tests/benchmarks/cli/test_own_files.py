@@ -176,7 +176,9 @@ def test_agree_takes_the_run_of_a_bench_without_its_metrics(captau, tmp_path):
     run = tmp_path / "bench"
     assert captau("bench", "metrics=bleu_1", f"output_dir={run}")[0] == 0
     assert captau("agree", f"run={run}", f"output_dir={tmp_path / 'agree'}")[0] == 0
-    assert (tmp_path / "agree" / "agreement.csv").is_file()
+    assert captau("agree", "dataset=demo", f"output_dir={tmp_path / 'demo'}")[0] == 0
+    of_run, of_demo = (tmp_path / name / "agreement.csv" for name in ("agree", "demo"))
+    assert of_run.read_bytes() == of_demo.read_bytes() != b""
 
 
 def test_a_score_run_is_repeated(captau, tmp_path):

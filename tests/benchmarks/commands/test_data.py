@@ -97,11 +97,12 @@ def test_fetch(captau, thumb, tmp_path) -> None:
 
 def test_fetch_into_another_folder(captau, thumb, tmp_path, monkeypatch) -> None:
     assert captau("fetch", "dataset=thumb", "data.root=there")[0] == 0
-    assert (tmp_path / "there/thumb/mscoco_references.json").is_file()
+    name = "mscoco_references.json"
+    assert (tmp_path / "there/thumb" / name).read_bytes() == CONTENTS[name]
     monkeypatch.setenv("CAPTAU_DATA", "")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     assert captau("fetch", "dataset=thumb")[0] == 0
-    assert (registry.data_root() / "thumb/mscoco_references.json").is_file()
+    assert (registry.data_root() / "thumb" / name).read_bytes() == CONTENTS[name]
 
 
 def test_what_cannot_be_had_is_told_and_the_rest_is_fetched(captau, site, thumb, tmp_path) -> None:
@@ -112,7 +113,8 @@ def test_what_cannot_be_had_is_told_and_the_rest_is_fetched(captau, site, thumb,
     assert "dataset thumb: thumb/mscoco_THumB-1.0.jsonl could not be downloaded" in line
     assert "404 Not Found" in line
     assert "demo: " in out
-    assert (tmp_path / "here/thumb/mscoco_references.json").is_file()
+    name = "mscoco_references.json"
+    assert (tmp_path / "here/thumb" / name).read_bytes() == CONTENTS[name]
 
 
 def test_fetch_names_the_page_the_files_and_the_import(captau, thumb, monkeypatch) -> None:
