@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from captau.datasets.errors import InputError
 from captau.server.challenge.client import ChallengeClient
 from captau.server.challenge.evaluation.caption_evaluator import CaptionEvaluator
 from captau.server.challenge.submissions import load_status
 from captau.server.challenge.tables import SCHEMA
+from captau.server.challenge.worker import _failure_reason
+from captau.server.challenge.worker_pool import WorkKind
 from captau.server.storage.database import Database
 from tests.server.challenge.conftest import (
     captions_json,
@@ -53,6 +56,18 @@ def test_human_captions_are_scored_before_the_first_submission_and_once(tmp_path
     monkeypatch.setattr(CaptionEvaluator, "score_human_captions", None)  # is not called again
     make_manual_worker(tmp_path, site)
     site.store.database.close()
+
+
+def test_a_failure_is_told_with_whether_another_attempt_may_help():
+    """A lack of memory or an error of captau may pass; what the submission or a metric is at fault for does not."""
+    without_memory = ValueError("shape")
+    without_memory.__cause__ = MemoryError()
+    evaluate = WorkKind.EVALUATE
+    assert _failure_reason(without_memory, evaluate) == ("it took more memory than is given", False)
+    assert _failure_reason(KeyError("x"), evaluate) == ("something went wrong here", False)
+    assert _failure_reason(InputError("x"), WorkKind.CHECK) == ("it could not be read", True)
+    reason, is_final = _failure_reason(InputError("x"), evaluate)
+    assert (reason.startswith("the metrics could not be computed"), is_final) == (True, True)
 
 
 @pytest.mark.kill

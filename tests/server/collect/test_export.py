@@ -348,6 +348,7 @@ def test_references_export_as_coco_annotations(run_study, tmp_path):
     folder = write_files(export_files(store, rows, "paper"), tmp_path / "out")
     content = json.loads((folder / "captions.json").read_text())
     numbers = {image["file_name"]: str(image["id"]) for image in content["images"]}
+    assert [annotation["id"] for annotation in content["annotations"]] == list(range(1, 13))
     written = [rule(k, [])["text"] for k in range(2)]
     references = read_references(folder / "captions.json")
     assert {image: sorted(texts) for image, texts in references.texts.items()} == {

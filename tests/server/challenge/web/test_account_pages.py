@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 import urllib.error
@@ -14,6 +15,7 @@ import pytest
 
 from captau.server.challenge import tables
 from captau.server.web import visitors
+from captau.server.web.oidc import Identity
 from captau.server.web.sessions import MEMBER_AGE, EndedSessions
 from captau.server.web.visitors import RateLimiter
 from tests.server.challenge.visitors import (
@@ -230,6 +232,19 @@ def test_attempts_to_sign_in_and_up_are_limited(serve_small, monkeypatch):
     for clock[0] in (0, 29, 31, 32):  # two a minute are one each 30 seconds
         statuses.append(Visitor(url).sign_up(f"Cid {clock[0]}").status)
     assert statuses == [429, 429, 200, 429]
+
+
+def test_people_of_a_provider_get_a_free_name_each_and_keep_their_account(serve_small):
+    site, _ = serve_small()
+
+    def sign_in(key):
+        identity = Identity(key, ("Ann", "Ann Lab"))
+        return asyncio.run(site.accounts.sign_in_identity(identity, "192.0.2.1"))
+
+    members = [sign_in(key) for key in ("one", "two", "three", "two")]
+    assert [member.name for member in members] == [*("Ann", "Ann Lab", "Ann 2", "Ann Lab")]
+    assert members[1].id == members[3].id
+    assert not asyncio.run(site.accounts.has_password(members[0]))
 
 
 def test_signing_out_ends_the_session_on_the_server(serve_small):

@@ -43,6 +43,8 @@ def test_an_invitation_is_for_one_person(serve_small):
     links = re.findall(r"http://\S+(/i/[\w-]+)", page.text)
     assert len(links) == 2
     ann = join_study(url, path=links[0])
+    (rater,) = load_rows(site)["raters"]
+    assert (rater["points"], rater["excluded_at"]) == (0, None)
     key = ann.get("/rate").hidden["key"]
     elsewhere = Browser(url)  # the same person, by the link, on another device
     assert elsewhere.get(links[0]).hidden["key"] == key
