@@ -41,7 +41,7 @@ from ..runs.results import RunClock
 from ..runs.tables import ResultTable, format_number
 from ..scoring.catalog import metric_style
 from ..scoring.unavailable_metrics import warn_unavailable
-from ..statistics.bootstrap import count_blocks
+from ..statistics.bootstrap import count_blocks, count_steps
 
 #: Coefficients of a metric's means per system with people's.
 ORDER_COEFFICIENTS = ("tau_b", "pearson", "pairwise_accuracy")
@@ -271,7 +271,8 @@ def _rank_dataset(study: StudiedDataset, options: RankOptions) -> _DatasetRankin
         selection = selection.with_dimension(WEIGHTED, totals)
     points = {d: selection.points(d) for d in selection.protocol.dimension}
     if statistics.uses_resampling:
-        study.progress.add_steps(count_blocks(statistics.replicates), f"{study.name}: replicates")
+        n_steps = count_steps(statistics.replicates, selection.items["system"].nunique())
+        study.progress.add_steps(n_steps, f"{study.name}: systems")
     people = rank_systems(selection, points, statistics, study.progress.advance)
     best_worst = count_best_worst(
         study.selection, _best_worst_dimensions(study, options.best_worst)

@@ -57,7 +57,7 @@ from ..scoring.corpus_scores import (
 from ..scoring.protocol import Protocol, sign
 from ..scoring.score_store import Locations, ScoreStore
 from ..scoring.unavailable_metrics import describe_reasons, find_unavailable, warn_unavailable
-from ..statistics.bootstrap import count_blocks
+from ..statistics.bootstrap import count_steps
 from ..statistics.significance import MetricDifference
 
 logger = logging.getLogger(__name__)
@@ -376,10 +376,12 @@ def _score_systems(
     by_references: dict[str, dict[str, pd.DataFrame]] = {}
     for (name, system), frame in items.items():
         by_references.setdefault(name, {})[system] = frame
-    n_blocks = count_blocks(statistics.replicates) if statistics.uses_resampling else 0
+    n_steps = len(items) * len(metrics)
+    if statistics.uses_resampling:
+        n_steps += sum(count_steps(statistics.replicates, len(s)) for s in by_references.values())
     scored: list[SystemScores] = []
     differences: dict[str, list[MetricDifference]] = {}
-    with StepProgress(len(items) * len(metrics) + n_blocks * len(by_references)) as progress:
+    with StepProgress(n_steps) as progress:
         for name, by_system in by_references.items():
             against_set = [
                 score_system(

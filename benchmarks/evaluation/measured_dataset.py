@@ -31,7 +31,7 @@ from ..runs.results import (
 from ..scoring.protocol import Protocol
 from ..scoring.score_store import ScoreStore
 from ..scoring.scorer import Scorer, metric_caveats, score_all
-from ..statistics.bootstrap import Interval, StatisticsOptions, count_blocks
+from ..statistics.bootstrap import Interval, StatisticsOptions, count_steps
 from ..statistics.coefficients.coefficient import find_coefficient, list_coefficients
 from ..statistics.intervals import (
     RowKey,
@@ -436,16 +436,16 @@ def _measure_uncertainty(
         _check_comparable(selection, metrics, panels, tests)
     competing = metrics if compares else []
     all_panels = [*panels, *word_panels]
-    n_blocks = count_blocks(statistics.replicates)
     n_competing = [len(set(competing) & set(panel.metrics)) for panel in all_panels]
-    steps = sum(n_blocks + n * (n - 1) // 2 for n in n_competing)
+    steps = sum(count_steps(statistics.replicates, n) for n in n_competing)
     unprinted = set(selection.measured_coefficients) - set(selection.rating_coefficients)
     unranked_panels = [
         replace(panel, coefficients=tuple(unprinted))
         for panel in panels
         if unprinted and isinstance(panel, RatingPanel)
     ]
-    progress.add_steps(steps + n_blocks * len(unranked_panels), f"{selection.name}: replicates")
+    steps += count_steps(statistics.replicates, 0) * len(unranked_panels)
+    progress.add_steps(steps, f"{selection.name}: replicates")
     uncertainty = measure_uncertainty(
         all_panels,
         competing,

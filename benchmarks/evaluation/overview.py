@@ -18,7 +18,7 @@ from ..runs.results import OVERVIEW_COLUMNS
 from ..runs.tables import ResultTable, format_coefficient
 from ..scoring.catalog import MetricStyle
 from ..scoring.unavailable_metrics import find_need
-from ..statistics.bootstrap import Interval, StatisticsOptions, count_blocks
+from ..statistics.bootstrap import Interval, StatisticsOptions, count_steps
 from ..statistics.coefficients.coefficient import find_coefficient
 from ..statistics.intervals import Uncertainty, measure_uncertainty
 from ..statistics.joint_mean import JOINT_KEY, JointPanel, JointPart, find_common_metrics
@@ -163,8 +163,7 @@ def compute_joint_mean(
     means = {m: float(panel.statistic(m, points)(everything)[0, 0]) for m in common}
     if not options.uses_resampling:
         return JointMean(names, means)
-    n_pairs = len(common) * (len(common) - 1) // 2
-    progress.add_steps(count_blocks(options.replicates) + n_pairs, "mean: replicates")
+    progress.add_steps(count_steps(options.replicates, len(common)), "mean: replicates")
     uncertainty: Uncertainty = measure_uncertainty(
         [panel], common, options, advance=progress.advance
     )

@@ -120,7 +120,7 @@ def rank_systems(
         points: by dimension, columns `item_id, value`.
         statistics: how intervals and tests are made; without resampling there are neither, and ranks are those
             of the means.
-        advance: called after each block of replicates.
+        advance: called at each of `count_steps(replicates, n_systems)` steps.
 
     Raises:
         InputError: where an item has no system.

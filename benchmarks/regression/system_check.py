@@ -27,7 +27,7 @@ from ..scoring.corpus_scores import (
 )
 from ..scoring.score_store import ScoreStore
 from ..scoring.unavailable_metrics import find_unavailable, warn_unavailable
-from ..statistics.bootstrap import StatisticsOptions, count_blocks
+from ..statistics.bootstrap import StatisticsOptions, count_steps
 from ..statistics.intervals import correct_p_values
 from ..statistics.significance import MetricDifference
 from .check import Checked
@@ -110,8 +110,8 @@ def run(
         )
     warn_unavailable([missing])
     metrics = [m for m in metrics if m not in missing]
-    n_blocks = 0 if update else count_blocks(statistics.replicates)
-    with StepProgress(len(items) * len(metrics) + n_blocks) as progress:
+    n_steps = 0 if update else count_steps(statistics.replicates, len(items))
+    with StepProgress(len(items) * len(metrics) + n_steps) as progress:
         scored = [
             score_system(system, "", frame, metrics, ScoreStore(None), progress)
             for system, frame in items.items()

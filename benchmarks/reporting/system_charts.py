@@ -110,6 +110,10 @@ def system_violin_charts(part: ScoredCaptions) -> Iterator[Chart]:
         )
 
 
+#: The most systems whose names a figure has room for.
+MAX_DRAWN_SYSTEMS = 200
+
+
 def system_figure(systems: pd.DataFrame) -> dict[str, bytes]:
     """Draw mean ratings, or strengths, with intervals, a panel a dataset and dimension, the best system on top.
 
@@ -117,12 +121,12 @@ def system_figure(systems: pd.DataFrame) -> dict[str, bytes]:
         systems: the rows of `systems.csv`.
 
     Returns:
-        the figure as files by name; none without matplotlib.
+        the figure as files by name; none without matplotlib, or of more than `MAX_DRAWN_SYSTEMS`.
     """
-    if not can_draw():
-        return {}
     panels = list(systems.groupby(["dataset", "dimension"], sort=False))
     tallest = max(len(panel) for _, panel in panels)
+    if not can_draw() or tallest > MAX_DRAWN_SYSTEMS:
+        return {}
     with style():
         figure, axes = make_panels(len(panels), 2, 5, 0.35 * tallest + 1)
         for axis, (names, panel) in zip(axes, panels, strict=True):
@@ -144,9 +148,9 @@ def win_figures(battles: BattleSet, dataset: str) -> dict[str, bytes]:
     """Draw how often the system of a row beats that of a column, ties counting half, a panel a dimension.
 
     Returns:
-        the figure as files by name; none without matplotlib.
+        the figure as files by name; none without matplotlib, or of more than `MAX_DRAWN_SYSTEMS`.
     """
-    if not can_draw():
+    if not can_draw() or len(battles.systems) > MAX_DRAWN_SYSTEMS:
         return {}
     panels = battles.by_dimension
     size = 0.35 * len(battles.systems) + 1.5

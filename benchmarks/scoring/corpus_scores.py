@@ -302,7 +302,7 @@ def compare_systems(
     Args:
         systems: scored on the same images.
         options: the kind of intervals; they must resample.
-        advance: called after each block of replicates.
+        advance: called at each of `count_steps(replicates, n_systems)` steps.
     """
     specs = [spec for spec in systems[0].corpus if all(spec in s.resamplers for s in systems)]
     n_images = len(systems[0].items)
@@ -348,7 +348,7 @@ def compare_on_images(
     Args:
         panel: the systems and their statistics, of two images at least.
         options: the kind of intervals; they must resample.
-        advance: called after each block of replicates.
+        advance: called at each of `count_steps(replicates, n_systems)` steps.
     """
     names, n_images = panel.specs, panel.n_images
     all_points = np.ones(n_images, dtype=bool)
@@ -367,7 +367,7 @@ def compare_on_images(
     return SystemComparison(
         intervals,
         {s: dict(zip(names, values, strict=True)) for s, values in replicates.items()},
-        compare_metrics(panel, panel.metrics, prepared, replicates, options),
+        compare_metrics(panel, panel.metrics, prepared, replicates, options, advance=advance),
     )
 
 

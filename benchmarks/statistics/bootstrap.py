@@ -162,6 +162,11 @@ def count_blocks(replicates: int) -> int:
     return -(-replicates // BLOCK)
 
 
+def count_steps(replicates: int, n_compared: int) -> int:
+    """Return the number of steps in which so many metrics, or systems, are resampled and every two are compared."""
+    return count_blocks(replicates) + n_compared * (n_compared - 1) // 2
+
+
 def draw_weights(n_units: int, seed: int, block: int) -> Floats:
     """Draw how often each unit is in each replicate of a block, shape (n_units, BLOCK)."""
     rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(block,)))

@@ -21,9 +21,10 @@ from captau.benchmarks.evaluation.system_ranking import (
     rank_systems,
     weigh_dimensions,
 )
+from captau.benchmarks.reporting.system_charts import MAX_DRAWN_SYSTEMS, system_figure
 from captau.benchmarks.scoring.catalog import usual_protocol
 from captau.benchmarks.scoring.protocol import Protocol
-from captau.benchmarks.statistics.bootstrap import StatisticsOptions
+from captau.benchmarks.statistics.bootstrap import StatisticsOptions, count_steps
 from captau.datasets.schema import CaptionSet, Card, Scale
 from tests.conftest import says
 
@@ -88,6 +89,23 @@ def test_a_dimension_of_faults_keeps_its_sign_and_the_least_is_best():
     assert (systems["value"] <= systems["ci_high"]).all()
     difference = tests.set_index(["system_a", "system_b"]).loc[("A", "C")]
     assert difference[["difference", "ci_low", "ci_high"]].tolist() == [-1, -1, -1]
+
+
+def test_every_pair_of_systems_is_a_step_of_the_progress():
+    """By hand: 130 replicates are 3 blocks of 64, and 4 systems have 6 pairs."""
+    selection = make_selection({"d": {**PRECISION, "D": [1, 1, 5]}})
+    points, steps = {"d": selection.points("d")}, []
+    options = StatisticsOptions(replicates=130)
+    rank_systems(selection, points, options, lambda: steps.append(1))
+    assert len(steps) == count_steps(130, 4) == 9
+
+
+def test_more_systems_than_a_figure_has_room_for_are_not_drawn():
+    rows = [("made", "d", str(k), 1.0, 0.0, 2.0) for k in range(MAX_DRAWN_SYSTEMS + 1)]
+    systems = pd.DataFrame(
+        rows, columns=["dataset", "dimension", "system", "value", "ci_low", "ci_high"]
+    )
+    assert system_figure(systems) == {}
 
 
 def test_tables_are_ordered_by_the_total_else_by_the_first_dimension():
