@@ -21,8 +21,8 @@ from ..storage.database import Clock, Database
 from ..web.errors import NotFoundError, RefusedError
 from .definition import Challenge, Phase
 from .members import Account
+from .tables import audit, results, submissions, teams
 from .tables import challenges as challenge_rows
-from .tables import results, submissions, teams
 from .transactions import transaction
 
 
@@ -339,6 +339,10 @@ def save_human_scores(
     connection.execute(statement.values(human=marked))
 
 
+#: The last entry of the log, the number of scored submissions, when the last of them was, and human scores as text.
+Revision = tuple[int | None, int, float | None, str]
+
+
 class Queries(StoreUser):
     """The queries of a site's pages."""
 
@@ -346,6 +350,25 @@ class Queries(StoreUser):
     def challenge_status(self, connection: Connection, challenge: Challenge) -> ChallengeStatus:
         """Return the status of a challenge."""
         return load_status(connection, challenge)
+
+    @transaction
+    def board_revision(self, connection: Connection, challenge: Challenge) -> Revision:
+        """Return what stays the same for as long as a leaderboard does.
+
+        Each change that people make of one is an entry of the log, and each that a worker makes ends a submission, or
+        stores human scores.
+        """
+        is_scored = [
+            submissions.c.challenge == challenge.name,
+            submissions.c.state == SubmissionState.SCORED,
+        ]
+        columns = func.count(), func.max(submissions.c.finished_at)
+        human = select(challenge_rows.c.human).where(challenge_rows.c.name == challenge.name)
+        return (
+            connection.execute(select(func.max(audit.c.id))).scalar(),
+            *connection.execute(select(*columns).where(*is_scored)).one(),
+            repr(connection.execute(human).scalar_one()),
+        )
 
     @transaction
     def allowance(

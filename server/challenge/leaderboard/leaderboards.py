@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -12,7 +12,7 @@ from urllib.parse import urlencode
 
 from ...web.errors import RefusedError
 from ..definition import Challenge, Phase
-from ..submissions import ChallengeStatus, Queries, Submission, SubmissionStore
+from ..submissions import ChallengeStatus, Queries, Revision, Submission, SubmissionStore
 from .board import (
     Board,
     BoardEntry,
@@ -144,11 +144,13 @@ class Leaderboards:
 
     Attributes:
         columns: by challenge.
+        pages: as HTML.
     """
 
     def __init__(self, store: SubmissionStore, queries: Queries) -> None:
         self._store, self._queries, self._ranks = store, queries, RankCache(store)
         self.columns = {c.name: make_columns(c) for c in store.challenges.values()}
+        self.pages = BoardPages()
 
     def read_request(self, challenge: Challenge, parameters: Mapping[str, str]) -> BoardRequest:
         """Return the request of an address's query parameters."""
@@ -204,6 +206,29 @@ class Leaderboards:
             [s for s in submissions if s.standing == "disqualified"],
             status.is_published,
         )
+
+
+#: The pages that `BoardPages` keeps.
+_MAX_PAGES = 50
+
+
+class BoardPages:
+    """The HTML pages of leaderboards that were shown last, by what they depend on; each is kept until the leaderboard changes."""
+
+    def __init__(self) -> None:
+        self._pages: dict[Hashable, tuple[Revision, bytes]] = {}
+
+    def get(self, key: Hashable, revision: Revision) -> bytes | None:
+        """Return a page as it was at a revision of its leaderboard; None if that is not kept."""
+        kept_revision, page = self._pages.get(key, (None, None))
+        return page if kept_revision == revision else None
+
+    def put(self, key: Hashable, revision: Revision, page: bytes) -> None:
+        """Keep a page, and forget the one that was kept first if there are too many."""
+        self._pages.pop(key, None)
+        self._pages[key] = revision, page
+        if len(self._pages) > _MAX_PAGES:
+            del self._pages[next(iter(self._pages))]
 
 
 def _make_entries(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 
 from fastapi import APIRouter, Request, Response
+from fastapi.responses import HTMLResponse
 from starlette.datastructures import UploadFile
 
 from ...web.errors import RefusedError
@@ -120,18 +121,28 @@ async def show_leaderboard(
     request: Request, site: CurrentSite, visitor: CurrentVisitor, challenge: CurrentChallenge
 ) -> Response:
     """Show the leaderboard that the address describes."""
-    board_request = site.leaderboards.read_request(challenge, request.query_params)
+    boards = site.leaderboards
+    board_request = boards.read_request(challenge, request.query_params)
     page = f"/challenges/{challenge.name}/board"
-    return site.render_for(
+    # Read first: a page may show more than its revision says, and never less.
+    revision = await site.queries.board_revision(challenge)
+    # A member's page has their names, and the token of their session.
+    reader = visitor.session and visitor.member and (visitor.session.name, visitor.member)
+    key = challenge.name, board_request, reader
+    if (html := boards.pages.get(key, revision)) is not None:
+        return HTMLResponse(html)
+    response = site.render_for(
         "leaderboard.html",
         visitor,
         challenge=challenge,
         request=board_request,
-        visible=await site.leaderboards.build(challenge, board_request, visitor.team),
+        visible=await boards.build(challenge, board_request, visitor.team),
         alpha=ALPHA,
         board_page=page,
         current_page=f"{page}?{board_request.query_string()}",
     )
+    boards.pages.put(key, revision, bytes(response.body))
+    return response
 
 
 @router.get("/challenges/{name}/board.{form}")

@@ -10,6 +10,7 @@ import re
 import pytest
 
 from captau.server.challenge import tables
+from captau.server.challenge.leaderboard.leaderboards import BoardPages
 from captau.server.challenge.submissions import save_human_scores
 from tests.server.challenge.visitors import (
     Visitor,
@@ -185,3 +186,46 @@ def test_human_scores_stand_among_the_rows_without_a_place(serve_small):
     board = json.loads(Visitor(url).raw("GET", f"{BOARD}.json")[2])
     systems = [(row["system"], row["human"]) for row in board["rows"] if row["human"]]
     assert systems == [("additional captions", True), ("captions held out", True)]
+
+
+def test_a_page_of_a_leaderboard_is_made_once_until_the_leaderboard_changes(
+    serve_small, monkeypatch
+):
+    site, url = serve_small(visibility=PUBLIC)
+    teams = score_three_teams(site, url)
+    stranger, made = Visitor(url), []
+    render = site.render_for
+    monkeypatch.setattr(site, "render_for", lambda *a, **k: made.append(1) or render(*a, **k))
+
+    def view(visitor=stranger, query=""):
+        before = len(made)
+        page = visitor.get(f"{BOARD}?{query}").text
+        return page, len(made) - before
+
+    page, n_made = view()
+    assert (view(), n_made) == ((page, 0), 1)
+    assert view(query="which=all")[1] == 1
+    reds = view(teams["Reds"])
+    assert (">of Reds</a>" in reds[0], reds[1], view(teams["Reds"])) == (True, 1, (reds[0], 0))
+    assert view()[0] == page
+    # What people, workers and the admin change is seen at once.
+    teams["Greens"].send("/team/rename", name="Limes")
+    assert [row[2] for row in read_board(view()[0])] == ["Reds", "Blues", "Limes"]
+    response = teams["Greens"].upload("small", "r.json", valid_captions(), system="better")
+    score(site, submission_key(response), 0.9)
+    assert [row[3] for row in read_board(view()[0])] == ["better", "Reds 1", "Blues 0"]
+    human = [{"references": "c2", "metric": "cider", "value": 0.79, "ci_low": 0.7, "ci_high": 0.8}]
+    challenge = site.challenges["small"]
+    site.store.database.run_blocking(lambda c: save_human_scores(c, challenge, human))
+    assert [row[2] for row in read_board(view()[0])] == ["Limes", "Reds", "Blues", "people"]
+    admin, key = sign_up_admin(site, url), load_table(site, tables.submissions)[0]["key"]
+    admin.send(f"/admin/submissions/{key}/disqualified", page="/admin", why="seen before")
+    assert "seen before" in view()[0]
+
+
+def test_few_pages_of_leaderboards_are_kept():
+    pages, revision = BoardPages(), (1, 1, 1.0, "[]")
+    for number in range(60):
+        pages.put(number, revision, b"%d" % number)
+    assert [pages.get(number, revision) for number in (9, 10, 59)] == [None, b"10", b"59"]
+    assert pages.get(59, (2, 1, 1.0, "[]")) is None
