@@ -154,6 +154,13 @@ class OutsideMetric(Metric):
         """The function or file of the user's that it runs; empty where there is none."""
         return ""
 
+    def find_file(self, path: str) -> Path:
+        """Return a file that the metric reads; raise InputError if there is none."""
+        found = expand_home(path)
+        if not found.is_file():
+            raise InputError(f"{self.label}: no file {found}")
+        return found
+
 
 @register("file")
 @dataclass(frozen=True)
@@ -246,9 +253,7 @@ class ScoreFile(OutsideMetric):
         return [metric == metric_name for metric in metrics]
 
     def _read(self) -> Table:
-        path = expand_home(self.path)
-        if not path.is_file():
-            raise InputError(f"metric {self.name}: no file {path}")
+        path = self.find_file(self.path)
         ending = path.suffix.lower()
         if ending not in (".csv", ".jsonl", ".json", ".ndjson", ".parquet"):
             raise InputError(f"{path}: a score file ends in .csv, .jsonl or .parquet")
@@ -386,9 +391,7 @@ class PythonFunction(OutsideMetric):
     def _load(self) -> Any:
         module_name, _, attribute = self.function.rpartition(":")
         if module_name.endswith(".py"):
-            path = expand_home(module_name)
-            if not path.is_file():
-                raise InputError(f"{self.label}: no file {path}")
+            path = self.find_file(module_name)
             module = run_user_code(self.label, lambda: _import_file(path))
         else:
             _find_modules_in(Path.cwd())

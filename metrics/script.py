@@ -82,8 +82,7 @@ class Script(OutsideMetric):
 
     def check_rows(self, rows: Rows) -> None:
         super().check_rows(rows)
-        if not expand_home(self.path).is_file():
-            raise InputError(f"{self.label}: no file {self.path}")
+        self.find_file(self.path)
         find_uv(self.label)
 
     def compute(self, rows: Rows) -> Floats:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import secrets
+from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, delete, insert, select, update
+from sqlalchemy import ColumnElement, Connection, Row, delete, insert, select, update
 
 from ...texts import look_of, name_key
 from ...web.errors import NotFoundError, RefusedError
@@ -40,13 +41,7 @@ class Participants:
         def add(c: Connection) -> int:
             invitation, name = None, nickname
             if study.participants == "invitation":
-                invitation = c.execute(
-                    select(invitations).where(invitations.c.hash == _hash(token))
-                ).first()
-                if invitation is None:
-                    raise RefusedError(
-                        "This study is by invitation. Open the link that you were sent."
-                    )
+                invitation = _find_invitation(c, token)
                 if invitation.rater is not None:
                     return invitation.rater
                 if study.annotator_names:
@@ -57,8 +52,7 @@ class Participants:
                 )
             if worker_hash and _exists(c, raters.c.worker == worker_hash):
                 raise RefusedError("You have taken part already, in this or another browser.")
-            nicknames = c.scalars(select(raters.c.nickname).where(raters.c.nickname.is_not(None)))
-            if name and look_of(name) in map(look_of, nicknames):
+            if name and _is_taken(c, name):
                 raise RefusedError("That nickname is taken. Choose another.")
             inserted = c.execute(
                 insert(raters).values(
@@ -177,6 +171,20 @@ class Participants:
             ).all()
         )
         return [(row.nickname, row.points, row.given) for row in rows]
+
+
+def _find_invitation(c: Connection, token: str) -> Row[Any]:
+    """Return the invitation of a link; raise RefusedError if there is none."""
+    invitation = c.execute(select(invitations).where(invitations.c.hash == _hash(token))).first()
+    if invitation is None:
+        raise RefusedError("This study is by invitation. Open the link that you were sent.")
+    return invitation
+
+
+def _is_taken(c: Connection, nickname: str) -> bool:
+    """Return whether a participant's nickname looks like this one."""
+    nicknames = c.scalars(select(raters.c.nickname).where(raters.c.nickname.is_not(None)))
+    return look_of(nickname) in map(look_of, nicknames)
 
 
 def _exists(c: Connection, condition: ColumnElement[bool]) -> bool:
