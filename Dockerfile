@@ -2,13 +2,18 @@
 FROM python:3.13-slim AS build
 WORKDIR /source
 COPY . .
-RUN pip wheel --no-cache-dir --no-deps --wheel-dir /wheels .
+# At a release, scripts/release/pin_versions.py writes requirements.lock, and the digests of images.
+RUN pip wheel --no-cache-dir --no-deps --wheel-dir /wheels . \
+ && if [ -e requirements.lock ]; then cp requirements.lock /wheels; fi
 
 FROM python:3.13-slim
 # `postgres,coco` adds METEOR and SPICE, which are under the LGPL and the AGPL (docs/licences.md).
 ARG EXTRAS=postgres
 COPY --from=build /wheels /wheels
-RUN pip install --no-cache-dir "$(echo /wheels/captau-*.whl)[$EXTRAS]" \
+RUN if [ -e /wheels/requirements.lock ]; then \
+      pip install --no-cache-dir --require-hashes -r /wheels/requirements.lock; \
+    fi \
+ && pip install --no-cache-dir "$(echo /wheels/captau-*.whl)[$EXTRAS]" \
  && rm -r /wheels \
  && useradd --create-home --uid 1000 captau \
  && install --directory --owner captau /data
