@@ -36,7 +36,8 @@ _ALGORITHMS = ["RS256", "RS512", "PS256", "ES256", "ES384"]
 #: Seconds that an attempt to sign in may take, and the most attempts that are remembered. The site limits
 #: how many an address begins.
 _SECONDS, _MAX_ATTEMPTS = 600, 10_000
-_TIMEOUT = 10
+#: The provider answers itself: a redirect could lead inwards, with a code or a token.
+_REQUEST: dict[str, Any] = {"timeout": 10, "allow_redirects": False}
 #: Seconds by which clocks may differ.
 _LEEWAY = 60
 
@@ -182,11 +183,11 @@ class OidcProvider:
                 code=code,
                 grant_type="authorization_code",
                 code_verifier=attempt.verifier,
-                timeout=_TIMEOUT,
+                **_REQUEST,
             )
             claims = self._check_token(str(token.get("id_token", "")), attempt.nonce)
             if "userinfo_endpoint" in metadata and "access_token" in token:
-                user = client.get(metadata["userinfo_endpoint"], timeout=_TIMEOUT).json()
+                user = client.get(metadata["userinfo_endpoint"], **_REQUEST).json()
                 if user["sub"] != claims["sub"]:
                     raise ValueError("the userinfo is somebody else's")
                 claims = {**user, **claims}
@@ -257,7 +258,7 @@ class OidcProvider:
 
     def _get_json(self, url: str) -> Mapping[str, Any]:
         try:
-            response = requests.get(url, timeout=_TIMEOUT)
+            response = requests.get(url, **_REQUEST)
             response.raise_for_status()
             value = response.json()
         except (requests.RequestException, ValueError) as error:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import time
+from collections.abc import Callable
 from contextlib import ExitStack
 from urllib.parse import parse_qs, urlencode, urlsplit
 
@@ -27,6 +28,8 @@ class LocalProvider:
         user: the claims of the user who is asked for next.
         changes: claims of the ID token that are wrong; None takes one out.
         is_down: whether it answers 500 to all.
+        redirects: where it sends requests on to, by path.
+        forge: makes the ID token of claims instead of the provider.
         issuer: its address.
     """
 
@@ -38,6 +41,8 @@ class LocalProvider:
         self.user = {"sub": "42", "preferred_username": "ann"}
         self.changes: dict[str, object] = {}
         self.is_down = False
+        self.redirects: dict[str, str] = {}
+        self.forge: Callable[[dict[str, object]], str] | None = None
         self.issuer = self.described_issuer = ""
         self._codes: dict[str, dict[str, str]] = {}
         self.app = FastAPI()
@@ -52,6 +57,8 @@ class LocalProvider:
         self.app.middleware("http")(self._fail_if_down)
 
     async def _fail_if_down(self, request: Request, call_next) -> Response:
+        if address := self.redirects.get(request.url.path):
+            return RedirectResponse(address, 307)
         return Response("broken", 500) if self.is_down else await call_next(request)
 
     def _describe(self):
@@ -94,7 +101,8 @@ class LocalProvider:
         claims = {"iss": self.issuer, "aud": "captau", "iat": now, "exp": now + 60}
         claims |= {"nonce": query["nonce"], "sub": self.user["sub"], **self.changes}
         claims = {name: value for name, value in claims.items() if value is not None}
-        token = jwt.encode({"alg": "RS256", "kid": self.key.kid}, claims, self.key)
+        header = {"alg": "RS256", "kid": self.key.kid}
+        token = self.forge(claims) if self.forge else jwt.encode(header, claims, self.key)
         return {"access_token": "x", "token_type": "Bearer", "expires_in": 60, "id_token": token}
 
     def _show_keys(self):

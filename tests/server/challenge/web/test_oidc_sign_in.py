@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import base64
+import hmac
+import json
 import time
+from functools import partial
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
+from fastapi import FastAPI
 
 from captau.benchmarks.options.sites import OidcOptions
 from captau.server.challenge import tables
 from captau.server.web import oidc as module
 from captau.server.web.oidc import open_provider
 from captau.server.web.sessions import Session
-from tests.conftest import says
+from tests.conftest import says, serving
 from tests.server.challenge.visitors import (
     Visitor,
     load_table,
@@ -133,6 +138,73 @@ def test_a_token_of_another_key_is_refused(serve_small, oidc, kid):
     site, url = serve_small(provider=oidc.make_client())
     oidc.key = RSAKey.generate_key(2048, {"kid": kid}, auto_kid=False)
     check_refused(site, Visitor(url))
+
+
+def encode_part(value):
+    text = value if isinstance(value, bytes) else json.dumps(value).encode()
+    return base64.urlsafe_b64encode(text).rstrip(b"=").decode()
+
+
+def sign_by_nobody(oidc, claims, name="none"):
+    """Return a token without a signature (RFC 8725, section 2.1)."""
+    return f"{encode_part({'alg': name, 'kid': 'first'})}.{encode_part(claims)}."
+
+
+def sign_by_public_key(oidc, claims):
+    """Return a token whose symmetric key is the provider's public one (RFC 8725, section 2.1)."""
+    head = f"{encode_part({'alg': 'HS256', 'kid': 'first'})}.{encode_part(claims)}"
+    key = oidc.key.as_pem(private=False)
+    return f"{head}.{encode_part(hmac.digest(key, head.encode(), 'sha256'))}"
+
+
+def sign_by_own_key(oidc, claims):
+    """Return a token that brings the key which it is signed by (RFC 7515, section 4.1.3)."""
+    from joserfc import jwt
+    from joserfc.jwk import RSAKey
+
+    key = RSAKey.generate_key(2048, {"kid": "first"}, auto_kid=False)
+    header = {"alg": "RS256", "kid": "first", "jwk": key.as_dict(private=False)}
+    return jwt.encode({**header, "jku": f"{oidc.issuer}/elsewhere"}, claims, key)
+
+
+@pytest.mark.parametrize(
+    "forge",
+    [
+        sign_by_nobody,
+        partial(sign_by_nobody, name="nOnE"),
+        sign_by_public_key,
+        sign_by_own_key,
+        lambda oidc, claims: "",
+        lambda oidc, claims: "a.b.c",
+        lambda oidc, claims: f"{encode_part(b'[' * 100_000)}.e30.e30",
+    ],
+)
+def test_a_forged_token_is_refused(serve_small, oidc, forge):
+    site, url = serve_small(provider=oidc.make_client())
+    oidc.forge = lambda claims: forge(oidc, claims)
+    check_refused(site, Visitor(url))
+
+
+@pytest.mark.parametrize("path", ["/.well-known/openid-configuration", "/keys", "/token", "/user"])
+def test_a_provider_that_redirects_inwards_is_not_followed(serve_small, oidc, path):
+    asked = []
+    inside = FastAPI()
+
+    @inside.api_route("/secret", methods=["GET", "POST"])
+    def secret():
+        asked.append(path)
+        return {"keys": [], "sub": "42"}
+
+    site, url = serve_small(provider=oidc.make_client())
+    with serving(inside) as address:
+        oidc.redirects[path] = f"{address}/secret"
+        visitor = Visitor(url)
+        if "well-known" in path:
+            status = visitor.raw("GET", "/signin/oidc")[0]
+        else:
+            status = visitor.raw("GET", visit_provider(visitor))[0]
+    assert (status, asked) in [(400, []), (503, [])]
+    assert not load_table(site, tables.accounts)
 
 
 def test_new_keys_of_the_provider_are_fetched(serve_small, oidc):

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import re
+import time
 
+import pytest
+
+from captau.server.challenge import tables
 from captau.server.web.site import PublicAddress
 from tests.server.challenge.visitors import (
     Visitor,
+    load_table,
     quick_passwords,
     record_verdict,
     score,
@@ -70,3 +75,21 @@ def test_a_site_below_a_path_ignores_the_host_header(serve_small):
     _, _, body = visitor.raw("GET", "/lab/challenges/small", host="evil.example")
     assert b"url=https://lab.example/lab" in body
     assert b"evil.example" not in body
+
+
+@pytest.mark.parametrize("days", [-3, 3])
+def test_a_machine_s_clock_that_is_set_anew_gives_no_second_day_and_ends_no_phase(
+    serve_small, monkeypatch, days
+):
+    site, url = serve_small(phases=[{"name": "test", "per_day": 1, "to": "2099-01-01"}])
+    ann, now = sign_up(url, "Ann"), time.time()
+    record_verdict(site, submission_key(ann.upload("small", "r.json", valid_captions())))
+    monkeypatch.setattr(time, "time", lambda: now + 86_400 * days)
+    bob = sign_up(url, "Bob")
+    record_verdict(site, submission_key(bob.upload("small", "r.json", valid_captions())))
+    for member in (ann, bob):
+        assert "Sign out" in member.get("/account").text
+        status, _, body = member.upload("small", "r.json", valid_captions())
+        assert (status, b"1 submissions on a day" in body) == (400, True)
+    times = [row["received_at"] for row in load_table(site, tables.submissions)]
+    assert now <= times[0] <= times[1] < now + 600
