@@ -2,7 +2,7 @@
 
     python scripts/checks/fuzz_inputs.py [inputs=1000] [seed=0]
 
-Small valid files are broken in the ways of `BREAKAGES`, drawn by the seed, and read as the commands read them. The script prints
+Small valid files, and lines that are typed, are broken in the ways of `BREAKAGES` and `HOSTILE_LINES`, drawn by the seed, and read as the commands read them. The script prints
 a row for each reader and group of requests (a third of the inputs, see `fuzz_sites.py`), and ends with status 1 if one input gave a traceback, took longer than five seconds, was accepted although
 its breakage leaves no valid file, or gave a message that is not one short line without control characters.
 """
@@ -17,6 +17,7 @@ import random
 import re
 import shutil
 import sys
+import tarfile
 import tempfile
 import time
 import traceback
@@ -26,6 +27,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import yaml
 
 from captau.benchmarks.cli.main import main as captau_main
@@ -41,6 +43,11 @@ RATINGS = "image,caption,references,value,rater\n" + "".join(
     f'{image},{caption},"[""a dog"", ""a cow""]",{value},{rater}\n'
     for rater in ("r", "s")
     for image, caption, value in (("a", "a dog", 1), ("a", "a cat", 3), ("b", "cows", 5))
+)
+SYSTEMS = "image,caption,references,value,rater,system\n" + "".join(
+    f'{image},{system} runs,"[""a dog"", ""a cow""]",{value},r,{system}\n'
+    for image in "abc"
+    for system, value in (("dog", 1), ("cat", 3), ("cow", 5))
 )
 CHALLENGE = {
     "name": "fuzz",
@@ -69,6 +76,31 @@ HOSTILE_VALUES = [
         "python(os:system)",
     ),
 ]
+
+
+#: Lines that are typed, and single words that stand behind others.
+HOSTILE_LINES = (
+    *("metrics=${x}", "metrics=${oc.env:HOME}", "statistics.seed=${oc.decode:[}", "dataset=${..}"),
+    *("metrics=file(path=/dev/zero)", "metrics=python(os:system)", "metrics=cider(df=/dev/zero)"),
+    *(
+        "metrics=",
+        "metrics=[",
+        "protocol.k=1e999",
+        "dataset=../..",
+        "statistics.level=nan",
+        "=",
+        "a=b",
+    ),
+    *("--multirun", "--config-dir", "--help", "+x=1", "~metrics", "hydra.run.dir=/", "java.home=/"),
+    "bench --multirun statistics.seed=range(0,0) metrics=rouge_1",
+    "bench --multirun metrics=choice() statistics.interval=none",
+    "check baseline=/dev/zero",
+    "check baseline=/dev/null",
+    "report run=/dev/null",
+    "score candidates=/dev/zero references=/dev/zero metrics=rouge_1",
+    "table run=last,\x1b[31m",
+    "rank dataset=file file.path=/dev/zero",
+)
 
 
 def break_bytes(content: bytes, rng: random.Random) -> bytes:
@@ -124,25 +156,39 @@ def _containers(value: Any) -> list[Any]:
     return ([value] if children else []) + [c for child in children for c in _containers(child)]
 
 
-#: Ways to break a file, and whether what comes of it is never valid.
-BREAKAGES: tuple[tuple[Callable[[bytes, random.Random], bytes], bool], ...] = (
-    *((break_bytes, True), (nest, True), (cut, False), (flip, False), (insert, False)),
-    *((replace_value, False), (replace_value, False), (replace_value, False)),
-)
+def double(content: bytes, rng: random.Random) -> bytes:
+    """Append the file to itself, as `cat` does with two files."""
+    return content + content
+
+
+def take_line(content: bytes, rng: random.Random) -> bytes:
+    """Type something hostile instead, or behind what is typed."""
+    line = rng.choice(HOSTILE_LINES).encode()
+    return line if b" " in line else content + b" " + line
+
+
+Breakage = Callable[[bytes, random.Random], bytes]
+#: Ways to break a file.
+BREAKAGES: tuple[Breakage, ...] = (break_bytes, nest, cut, flip, insert, double)
+#: Ways to break a JSON or YAML file.
+DOCUMENT_BREAKAGES: tuple[Breakage, ...] = (*BREAKAGES, *[replace_value] * 3)
 
 
 @dataclass(frozen=True)
 class Reader:
-    """A valid file and what reads it; `read` raises InputError, or returns captau's exit status."""
+    """A valid file and what reads it.
+
+    Attributes:
+        read: raises InputError, or returns captau's exit status.
+        breakages: the ways to break it.
+        never_valid: those of which no valid file comes.
+    """
 
     file: str
     content: bytes
     read: Callable[[Path], int | None]
-
-    @property
-    def is_document(self) -> bool:
-        """Whether it is JSON or YAML, whose values can be replaced."""
-        return not self.file.endswith(".csv")
+    breakages: tuple[Breakage, ...] = DOCUMENT_BREAKAGES
+    never_valid: tuple[Breakage, ...] = (break_bytes, nest, double)
 
 
 def command(*words: str) -> Callable[[Path], int | None]:
@@ -151,18 +197,49 @@ def command(*words: str) -> Callable[[Path], int | None]:
     def run(path: Path) -> int | None:
         with contextlib.suppress(FileNotFoundError):
             shutil.rmtree(path.parent / "out")
-        try:
-            captau_main([word.format(path, folder=path.parent) for word in words])
-        except SystemExit as ended:
-            return int(ended.code or 0)
-        return 0
+        return captau([word.format(path, folder=path.parent) for word in words])
 
     return run
+
+
+def captau(words: list[str]) -> int:
+    """Run captau in this process, and return its exit status."""
+    try:
+        captau_main(words)
+    except SystemExit as ended:
+        return int(ended.code or 0)
+    return 0
 
 
 def read_challenge(path: Path) -> None:
     for challenge in read_challenges(str(path)):
         make_evaluator(challenge).check_challenge()
+
+
+def rank_and_report(path: Path) -> int | None:
+    """Rank the systems of a table of ratings, and make a page of the run."""
+    words = ("rank", "dataset=file", "file.path={}", "file.system=system", "metrics=rouge_1")
+    few = ("statistics.replicates=20", "output_dir={folder}/out")
+    return command(*words, *few)(path) or captau(["report", f"run={path.parent}/out"])
+
+
+def make_tar() -> bytes:
+    """Return a shard of the candidates as WebDataset packs them."""
+    shard = io.BytesIO()
+    with tarfile.open(fileobj=shard, mode="w") as archive:
+        for row in CANDIDATES:
+            for ending, text in (("txt", row["caption"]), ("json", json.dumps(row))):
+                member = tarfile.TarInfo(f"{row['image_id']}.{ending}")
+                member.size = len(text)
+                archive.addfile(member, io.BytesIO(text.encode()))
+    return shard.getvalue()
+
+
+def make_parquet() -> bytes:
+    """Return a shard of the candidates as Parquet."""
+    shard = io.BytesIO()
+    pd.DataFrame(CANDIDATES).to_parquet(shard)
+    return shard.getvalue()
 
 
 def make_readers(folder: Path) -> list[Reader]:
@@ -178,9 +255,14 @@ def make_readers(folder: Path) -> list[Reader]:
     score = ("score", "metrics=rouge_1", "output_dir={folder}/out")
     lines = "".join(json.dumps(row) + "\n" for row in CANDIDATES)
     score_candidates = command(*score, "candidates={}", "references={folder}/references.json")
+    score_shard = command(
+        *(*score, "workers=0"), "candidates={}", "references={folder}/../references.json"
+    )
     return [
         Reader("c.json", json.dumps(CANDIDATES).encode(), score_candidates),
-        Reader("c.jsonl", lines.encode(), score_candidates),
+        Reader("c.jsonl", lines.encode(), score_candidates, BREAKAGES),
+        Reader("tar/shard.tar", make_tar(), score_shard, BREAKAGES, (nest, double)),
+        Reader("parquet/shard.parquet", make_parquet(), score_shard, BREAKAGES, (nest,)),
         Reader(
             "r.json",
             json.dumps(REFERENCES).encode(),
@@ -197,6 +279,24 @@ def make_readers(folder: Path) -> list[Reader]:
                 "statistics.interval=none",
                 "output_dir={folder}/out",
             ),
+            BREAKAGES,
+        ),
+        Reader("systems.csv", SYSTEMS.encode(), rank_and_report, BREAKAGES),
+        Reader(
+            "config/experiment/mine.yaml",
+            b"metrics: [rouge_1]\nstatistics: {interval: none, seed: 3}\nprotocol: {references: first_k, k: 4}\n",
+            command(
+                *("bench", "experiment=mine", "--config-dir", "{folder}/.."),
+                "output_dir={folder}/out",
+            ),
+            never_valid=(break_bytes, nest),
+        ),
+        Reader(
+            "line.txt",
+            b"bench metrics=rouge_1 statistics.interval=none",
+            lambda path: command(*path.read_text("utf-8", "surrogateescape").split())(path),
+            (take_line, take_line, take_line, flip, insert),
+            (),
         ),
         Reader(
             "run/run.json",
@@ -223,7 +323,7 @@ def try_input(
     reader: Reader, path: Path, is_never_valid: bool, most_seconds: float
 ) -> tuple[str, str]:
     """Read a broken file; return the outcome and, of a fault, what was seen."""
-    path.parent.mkdir(exist_ok=True)
+    path.parent.mkdir(exist_ok=True, parents=True)
     begun, printed = time.monotonic(), io.StringIO()
     try:
         with contextlib.redirect_stderr(printed), contextlib.redirect_stdout(io.StringIO()):
@@ -258,17 +358,15 @@ def fuzz(
         folder = Path(name)
         readers = make_readers(folder)
         for reader in readers:
+            (folder / reader.file).parent.mkdir(exist_ok=True, parents=True)
             (folder / reader.file).write_bytes(reader.content)
             outcome, seen = try_input(reader, folder / reader.file, False, most_seconds)
             if outcome != "accepted":
                 raise SystemExit(f"{reader.file}: the valid file is {outcome} {seen}")
         for number in range(n_inputs):
             reader = readers[number % len(readers)]
-            breakage, is_never_valid = rng.choice(BREAKAGES)
-            while breakage is replace_value and (
-                not reader.is_document or reader.file.endswith("jsonl")
-            ):
-                breakage, is_never_valid = rng.choice(BREAKAGES)
+            breakage = rng.choice(reader.breakages)
+            is_never_valid = breakage in reader.never_valid
             path = folder / reader.file
             path.write_bytes(breakage(reader.content, rng))
             outcome, seen = try_input(reader, path, is_never_valid, most_seconds)
