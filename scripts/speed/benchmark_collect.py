@@ -4,7 +4,8 @@
 
 Raters are played by processes of their own through HTTP, each rater with its own connection, one answer
 every `pace` seconds, or as fast as they are answered. A database that is kept starts empty.
-Good or bad on the demo's captions; there are two requests a rating.
+Good or bad on the demo's 120 captions; there are two requests a rating. `raters=200 answers=120 pace=5` takes ten minutes.
+Exits with status 1 if the database lacks a rating that a rater saw confirmed.
 """
 
 from __future__ import annotations
@@ -16,9 +17,14 @@ import tempfile
 import time
 from pathlib import Path
 
+from sqlalchemy import func, select
+
 from captau.benchmarks.options.sites import CollectOptions
 from captau.server.collect.simulation import PlayRecord, StudyServer, play_all
+from captau.server.collect.store.tables import SCHEMA
+from captau.server.collect.store.tables import answers as answer_rows
 from captau.server.collect.study import read_study
+from captau.server.storage.database import Database
 
 PROCESSES = 2
 
@@ -39,7 +45,7 @@ def cpu_seconds(pid: int) -> float | None:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def main() -> None:
+def main() -> int:
     given = dict(word.split("=", 1) for word in sys.argv[1:])
     raters, answers = int(given.get("raters", 200)), int(given.get("answers", 15))
     pace = float(given.get("pace", 0))
@@ -60,6 +66,10 @@ def main() -> None:
             parts = pool.starmap(play, jobs)
         spent = cpu_seconds(server.process.pid)
         server.stop()
+        stored = Database(database, SCHEMA, read_only=True)
+        query = select(func.count()).select_from(answer_rows)
+        kept = stored.run_blocking(lambda c: c.execute(query).scalar_one())
+        stored.close()
     played = [p for part, _ in parts for p in part]
     seconds = max(s for _, s in parts)
     took = sorted(t for p in played for t in p.took)
@@ -74,7 +84,9 @@ def main() -> None:
     if spent is not None:
         print(f"the server's CPU: {1000 * spent / done:.1f} ms a rating, its start included")
     print(f"faults: {len(faults)} {faults[:1]}")
+    print(f"lost: {max(0, done - kept):,} of {done:,} confirmed ratings")
+    return int(kept < done)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

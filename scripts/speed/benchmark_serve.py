@@ -1,6 +1,6 @@
 """The evaluation server under load: one large submission, and many at once.
 
-    python scripts/speed/benchmark_serve.py [--images 40000] [--users 50] [--folder DIR]
+    python scripts/speed/benchmark_serve.py [--images 40000] [--users 50] [--folder DIR] [--minutes 0] [--database URL]
 
 The challenge has synthetic references, five an image and forty of every eighth image, as the COCO server had
 c5 and c40; words are drawn by a fixed seed, as often as in English (Zipf). `captau serve` runs as a process of
@@ -10,7 +10,8 @@ its own, with one process that checks and one that evaluates, and the text suite
 1. One submission for all images, sent as `captau submit` does: seconds until it is found valid, until it is
    scored, and the most memory of any of the server's processes (VmHWM).
 2. Many users submit at once, each a file of all images, while others look at pages: seconds until each
-   submission is acknowledged, and the time that pages take until all are queued.
+   submission is acknowledged, and the time that pages take until all are queued. With `--minutes 10 --images 200`
+   each user submits again and again, every half minute or so, and looks at the leaderboard in between.
 
 Prints a Markdown table; exits with status 1 if a submission is lost, invalid, or counted twice.
 """
@@ -27,6 +28,7 @@ import sys
 import tempfile
 import threading
 import time
+from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -41,7 +43,9 @@ from captau.server.storage.database import Database
 
 #: One image of so many has forty references.
 FORTY_REFERENCES_EVERY = 8
-PAGES = ("/", "/api/challenges", "/api/challenges/big")
+PAGES = ("/", "/api/challenges", "/api/challenges/big", "/challenges/big/board")
+#: The mean of the seconds from a user's submission to the next, and those after which they look at the leaderboard.
+PAUSE, LOOK = 30.0, 7.0
 
 
 def write_challenge(folder: Path, n_images: int) -> Path:
@@ -73,7 +77,8 @@ def write_challenge(folder: Path, n_images: int) -> Path:
     path.write_text(
         "name: big\nkind: captions\nphases: [{name: all}]\nmetrics: [text]\n"
         "references: [{name: c5, file: c5.json}, {name: c40, file: c40.json}]\n"
-        "limits: {requests: 100000}\n"
+        "limits: {requests: 100000, uploads: 100000}\n"
+        "visibility: {leaderboard: public}\n"
     )
     return path
 
@@ -114,13 +119,21 @@ def main() -> int:
     parser.add_argument("--images", type=int, default=40_000)
     parser.add_argument("--users", type=int, default=50)
     parser.add_argument("--folder", type=Path)
+    parser.add_argument("--minutes", type=float, default=0.0)
+    parser.add_argument("--database", default="site.sqlite3")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
         folder = options.folder or Path(temporary)
         folder.mkdir(parents=True, exist_ok=True)
         path = write_challenge(folder, options.images)
         code = "from captau.benchmarks.cli.main import main; main()"
-        words = ["serve", f"challenge={path}", "port=0", "database=site.sqlite3"]
+        words = [
+            "serve",
+            f"challenge={path}",
+            "port=0",
+            f"database={options.database}",
+            "files=files",
+        ]
         with (folder / "serve.log").open("wb") as log:
             server = subprocess.Popen(
                 [sys.executable, "-c", code, *words],
@@ -145,25 +158,27 @@ def measure(folder: Path, server: subprocess.Popen[bytes], options: argparse.Nam
             return 1
         time.sleep(0.1)
     url = match[0]
-    database = Database(str(folder / "site.sqlite3"), SCHEMA, guest=True)
+    is_file = "://" not in options.database
+    name = str(folder / options.database) if is_file else options.database
+    database = Database(name, SCHEMA, guest=True)
     names = [create_account(database, f"user{k}") for k in range(options.users + 1)]
     client = ChallengeClient(url, names[-1])
     rows = measure_single(folder, client, options.images)
     rows.append(("most memory of a process", f"{peak_memory(server.pid):,} MB"))
-    load = Load(url, folder / "concurrent.json", names[:-1])
+    load = Load(url, folder / "concurrent.json", names[:-1], 60 * options.minutes)
     load.run(database)
     rows += load.rows()
     print("| measured | |\n|:--|--:|")
     for name, value in rows:
         print(f"| {name} | {value} |")
-    for error in dict.fromkeys(load.errors):
-        print(error, file=sys.stderr)
+    for error, count in Counter(load.errors).items():
+        print(f"{count} times: {error}", file=sys.stderr)
     n_lost, n_twice = load.count_faults(database)
     database.close()
-    if n_lost or n_twice or len(load.acknowledged) < options.users:
-        print(f"lost: {n_lost}, twice: {n_twice}", file=sys.stderr)
-        return 1
-    return 0
+    print(
+        f"lost: {n_lost} of {len(load.acknowledged):,} acknowledged submissions; scored twice: {n_twice}"
+    )
+    return int(n_lost > 0 or n_twice > 0 or len(load.acknowledged) < options.users)
 
 
 def measure_single(folder: Path, client: ChallengeClient, n_images: int) -> list[tuple[str, str]]:
@@ -198,6 +213,7 @@ class Load:
 
     Attributes:
         tokens: of the users.
+        seconds: for which users submit again; 0 for once each.
         page_seconds: the times that pages took.
         acknowledged: seconds until the acknowledgement, by submission.
         queued_after: seconds until all submissions are checked.
@@ -206,6 +222,7 @@ class Load:
     url: str
     path: Path
     tokens: list[str]
+    seconds: float = 0.0
     page_seconds: list[float] = field(default_factory=list)
     acknowledged: dict[str, float] = field(default_factory=dict)
     errors: list[str] = field(default_factory=list)
@@ -234,32 +251,64 @@ class Load:
         session = requests.Session()
         while not self.stopping.is_set():
             for page in PAGES:
-                began = time.monotonic()
-                response = session.get(self.url + page, timeout=60)
-                self.page_seconds.append(time.monotonic() - began)
-                if response.status_code != 200:
-                    self.errors.append(f"{page}: status {response.status_code}")
+                self.look_at(session, page)
             time.sleep(0.05)
 
-    def submit(self, token: str) -> None:
-        """Submit the file as a user."""
+    def look_at(self, session: requests.Session, page: str) -> None:
+        """Request a page and count the time."""
         began = time.monotonic()
         try:
-            submission = ChallengeClient(self.url, token).submit(self.path, "big")
-            self.acknowledged[submission["id"]] = time.monotonic() - began
-        except Exception as error:
-            self.errors.append(str(error))
+            status = session.get(self.url + page, timeout=60).status_code
+        except requests.RequestException as error:
+            status = type(error).__name__
+        self.page_seconds.append(time.monotonic() - began)
+        if status != 200:
+            self.errors.append(f"{page}: status {status}")
+
+    def submit(self, token: str) -> None:
+        """Submit the file as a user, and again as long as the load lasts."""
+        client, session, rng = (
+            ChallengeClient(self.url, token),
+            requests.Session(),
+            random.Random(token),
+        )
+        end = time.monotonic() + self.seconds
+        if self.seconds:  # not all at the same moment
+            time.sleep(rng.uniform(0, min(PAUSE, self.seconds)))
+        while True:
+            began = time.monotonic()
+            try:
+                submission = client.submit(self.path, "big")
+                self.acknowledged[submission["id"]] = time.monotonic() - began
+            except Exception as error:
+                self.errors.append(str(error))
+            next_at = began + rng.uniform(0.5, 1.5) * PAUSE
+            if not self.seconds or next_at > end:
+                return
+            while (left := next_at - time.monotonic()) > 0:
+                time.sleep(min(LOOK, left))
+                self.look_at(session, "/challenges/big/board")
 
     def rows(self) -> list[tuple[str, str]]:
         """Return the names and values of the measured times."""
         n_users, n_pages = len(self.tokens), len(self.page_seconds)
-        slowest = max(self.acknowledged.values())
-        median, high = 1000 * np.quantile(self.page_seconds, [0.5, 0.95])
-        return [
-            (f"{n_users} submit at once: the last is acknowledged", f"{slowest:.1f} s"),
-            ("all are checked and queued", f"{self.queued_after:.1f} s"),
+        median, high, highest = 1000 * np.quantile(self.page_seconds, [0.5, 0.95, 0.99])
+        rows = [
             (f"pages meanwhile, 95th percentile of {n_pages:,}", f"{high:.0f} ms"),
             ("pages meanwhile, median", f"{median:.0f} ms"),
+        ]
+        if not self.seconds:
+            slowest = max(self.acknowledged.values())
+            queued = ("all are checked and queued", f"{self.queued_after:.1f} s")
+            once = f"{n_users} submit at once: the last is acknowledged"
+            return [(once, f"{slowest:.1f} s"), queued, *rows]
+        halfway, late = 1000 * np.quantile(list(self.acknowledged.values()), [0.5, 0.99])
+        name = f"{n_users} users, {self.seconds / 60:g} min, {len(self.acknowledged):,} submissions"
+        return [
+            (f"{name}: acknowledged, median", f"{halfway:.0f} ms"),
+            ("acknowledged, 99th percentile", f"{late:.0f} ms"),
+            *rows,
+            ("pages meanwhile, 99th percentile", f"{highest:.0f} ms"),
         ]
 
     def count_faults(self, database: Database) -> tuple[int, int]:
