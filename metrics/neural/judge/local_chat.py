@@ -95,6 +95,7 @@ class LocalChat:
         model, processor = self._loaded
         tokenizer = getattr(processor, "tokenizer", processor)
         inputs = self._inputs(processor, question).to(self.device)
+        inputs.pop("token_type_ids", None)  # some tokenizers of transformers 4 add it for no model
         with torch.inference_mode():
             out = model.generate(
                 **inputs,
