@@ -313,9 +313,10 @@ class Load:
 
     def count_faults(self, database: Database) -> tuple[int, int]:
         """Return the numbers of lost or invalid submissions, and of results beyond one a submission."""
-        rows = database.run_blocking(lambda c: c.execute(select(submissions)).all())
-        query = select(results.c.submission)
-        n_results = len(database.run_blocking(lambda c: c.execute(query).all()))
+        queries = select(submissions), select(results.c.submission)
+        # In one transaction, as workers may be at work still.
+        rows, result_rows = database.run_blocking(lambda c: [c.execute(q).all() for q in queries])
+        n_results = len(result_rows)
         valid_keys = {row.key for row in rows if row.state != "invalid"}
         n_scored = sum(row.state == "scored" for row in rows)
         return len(set(self.acknowledged) - valid_keys), n_results - n_scored
