@@ -472,7 +472,7 @@ class WordMetric(Metric):
         for index, (caption, values) in enumerate(zip(distinct.captions, blame, strict=True)):
             if np.shape(values) != (len(caption.split()),):
                 raise InputError(
-                    f"{distinct.label(index)}: metric {self.spec} blames {np.size(values)} words of a caption of "
+                    f"{distinct.label(index)}: metric {self.spec} returned {np.size(values)} word scores for a caption of "
                     f"{len(caption.split())}; one number for each word is expected"
                 )
         return [np.asarray(blame[index], dtype=np.float64) for index in inverse.tolist()]

@@ -27,8 +27,8 @@ PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").g
 
 
 @pytest.fixture(scope="module")
-def pages(tmp_path_factory):
-    """The built site: path → text of the page, without its tags."""
+def site(tmp_path_factory):
+    """The folder of the built site."""
     out = tmp_path_factory.mktemp("site")
     command = [
         sys.executable,
@@ -49,7 +49,13 @@ def pages(tmp_path_factory):
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert not re.search("WARNING|ERROR", done.stderr), done.stderr
-    return {str(p.relative_to(out)): p.read_text(encoding="utf-8") for p in out.rglob("*.html")}
+    return out
+
+
+@pytest.fixture(scope="module")
+def pages(site):
+    """The built site: path → text of the page, without its tags."""
+    return {str(p.relative_to(site)): p.read_text(encoding="utf-8") for p in site.rglob("*.html")}
 
 
 def text_of(page: str) -> str:
@@ -65,6 +71,32 @@ def test_nothing_is_fetched_when_a_page_is_read(pages):
         for tag in re.findall(r"<(?:script|link|img|iframe|source|video)\b[^>]*>", page):
             where = re.search(r"\b(?:src|href)=\"([^\"]*)\"", tag)
             assert not where or not re.match(r"(\w+:)?//", where[1]), f"{path}: {tag}"
+
+
+@pytest.mark.parametrize(
+    ("words", "page"),
+    [
+        ("compare two systems", "own_captions.html"),
+        ("worst captions", "own_captions.html"),
+        ("clipscore", "metrics/clipscore.html"),
+        ("my own metric", "new_metric.html"),
+        ("latex table", "tables.html"),
+    ],
+)
+def test_the_search_works_from_disk_and_finds_the_right_page_first(site, chromium, words, page):
+    from playwright.sync_api import expect
+
+    from tests.server.chromium import ChromiumPage
+
+    opened = ChromiumPage(chromium, site.as_uri(), 1280)
+    addresses: list[str] = []
+    opened.page.on("request", lambda request: addresses.append(request.url))
+    opened.open("/index.html")
+    opened.page.fill(".md-search__input", words)
+    first = opened.page.locator(".md-search-result__item a").first
+    expect(first).to_have_attribute("href", re.compile(rf"/{page}(\?|$)"))
+    assert all(re.match("file:|blob:null/|data:", address) for address in addresses)
+    assert not opened.errors
 
 
 def test_a_page_for_everything(pages):

@@ -243,7 +243,7 @@ def _measure_dataset(selection: EvaluationSet, config: AgreeOptions) -> RaterAgr
         groups = pd.Series("", index=item_ids)
         if config.by != "dataset":
             raise InputError(
-                f"dataset {selection.name}: by={config.by} is of ratings, not of pairs"
+                f"dataset {selection.name}: by={config.by} groups ratings, and the dataset has preferences between pairs"
             )
     else:
         selection.require_ratings("it has neither ratings nor preferences to agree on")

@@ -268,7 +268,7 @@ def verify(
     )
     spare = tuple((columns.index(name),) for name in reversed(_COPIES))
     table = ResultTable(
-        "Verified", "dataset", columns, rows, notes=notes, numeric=False, spare=spare
+        "Verified", "dataset", columns, rows, notes=notes, numeric=False, spare=spare, file=""
     )
     return table, is_good
 
@@ -385,7 +385,7 @@ def overlap(datasets: Sequence[str], root: Path | None) -> ResultTable:
         "leaks",
     ]
     columns += ["shared captions"]
-    return ResultTable("Overlap", "datasets", columns, rows, notes=notes)
+    return ResultTable("Overlap", "datasets", columns, rows, notes=notes, file="")
 
 
 def _compare(a: CaptionSet, b: CaptionSet) -> tuple[str, list[str]]:

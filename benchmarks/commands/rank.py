@@ -303,7 +303,7 @@ def _best_worst_dimensions(study: StudiedDataset, named: Sequence[str]) -> list[
     if missing := [dimension for dimension in named if dimension not in rated]:
         raise InputError(
             f"rank.best_worst: dataset {study.name} has no dimension '{missing[0]}' under this protocol; "
-            f"it has {', '.join(rated)}"
+            f"it has {','.join(rated)}"
         )
     usual = [d for d in rated if card.scales[d].high > 0 and d not in card.totals]
     return list(named) or usual or list(rated)

@@ -90,7 +90,9 @@ def _check_caption_file(config: ValidateOptions, faults: Faults) -> str:
     texts = results_in(config.file, data, faults)
     if config.member is not None:
         if not is_zip(config.file, data):
-            raise InputError(f"member={config.member} is of a zip, and {config.file} is none")
+            raise InputError(
+                f"member={config.member} names a file in a zip archive, which {config.file} is not"
+            )
         texts = {name: texts[name] for name in texts if name == config.member}
         if not texts and not faults.count:
             raise InputError(f"{config.file}: member={config.member} is not in it")
@@ -124,8 +126,8 @@ def _find_covering_member(
     covering = [name for name, count in counts.items() if count == highest_count]
     if not highest_count or len(covering) > 1:
         raise InputError(
-            f"{path}: results on {len(texts)} sets, {highest_count:,} images of each among the references'; member=NAME "
-            f"says which the references are of"
+            f"{path}: it holds results on {len(texts)} sets, and the references have {highest_count:,} images of each; name the "
+            f"set that they belong to: member=NAME"
         )
     return covering[0]
 

@@ -361,5 +361,5 @@ class EvaluationSet:
             return
         message = preferences_remedy
         if dimensions := self.caption_set.dimensions:
-            message = f"protocol.dimension is empty; name at least one: {', '.join(dimensions)}"
+            message = f"protocol.dimension is empty; name at least one of {','.join(dimensions)}"
         raise LackingError(Lack.JUDGEMENTS, f"dataset {self.name}: {message}")

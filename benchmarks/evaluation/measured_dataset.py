@@ -426,8 +426,8 @@ def _measure_uncertainty(
     if statistics.interval == "fisher":
         if selection.protocol.level != "pooled":
             raise InputError(
-                f"statistics.interval=fisher is of data points; protocol.level="
-                f"{selection.protocol.level} takes statistics.interval=expanded, percentile or bca"
+                f"statistics.interval=fisher needs protocol.level=pooled; with "
+                f"protocol.level={selection.protocol.level} set statistics.interval to expanded, percentile or bca"
             )
         return Uncertainty(statistics, fisher_intervals(rows, statistics.level), ())
     if not statistics.uses_resampling:
@@ -469,8 +469,8 @@ def _check_comparable(
     if not panels:
         raise LackingError(
             Lack.JUDGEMENTS,
-            f"dataset {name}: it has no preferences, and protocol.coefficients names accuracy "
-            "alone; name a coefficient of ratings",
+            f"dataset {name}: protocol.coefficients names only accuracy, and the dataset has no "
+            "preferences; add a coefficient of ratings, such as tau_c",
         )
     if (fewest := min(panel.n_images for panel in panels)) < 2:
         raise LackingError(
@@ -483,16 +483,16 @@ def _check_comparable(
     if any(isinstance(panel, RatingPanel) for panel in panels):
         coefficients |= set(selection.rating_coefficients)
     if not any(set(tests) & set(find_coefficient(c).tests) for c in coefficients):
-        tested = [", ".join(c.name for c in list_coefficients() if t in c.tests) for t in tests]
+        tested = [",".join(c.name for c in list_coefficients() if t in c.tests) for t in tests]
         raise LackingError(
             Lack.TESTS,
-            f"dataset {name}: tests={','.join(tests)} are of {' and '.join(tested)}; here is "
-            f"{', '.join(sorted(coefficients))}: name another test, or another of "
+            f"dataset {name}: tests={','.join(tests)} compare {' and '.join(tested)}, and the run has "
+            f"{','.join(sorted(coefficients))}; name another test, or another of "
             "protocol.coefficients",
         )
     if len(metrics) < 2:
         raise LackingError(
             Lack.METRICS,
-            f"dataset {name}: of the metrics {', '.join(metrics)} alone can be computed here; "
-            "a comparison needs two",
+            f"dataset {name}: only {','.join(metrics)} can be computed here; a comparison "
+            "needs two metrics",
         )

@@ -190,7 +190,7 @@ def load_studies(
             if needs_ratings and not coefficients:
                 raise LackingError(
                     Lack.JUDGEMENTS,
-                    f"dataset {selection.name}: protocol.coefficients has none of ratings; name one",
+                    f"dataset {selection.name}: protocol.coefficients names none of ratings; add one, such as tau_c",
                 )
             caveats = metric_caveats(computed, selection.items)
             parts = selection, computed, missing, caveats, coefficients, locations.store(), progress

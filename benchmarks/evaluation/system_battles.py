@@ -101,8 +101,8 @@ class Battles:
             names = " | ".join(",".join(self.systems[i] for i in group) for group in groups)
             largest = ",".join(self.systems[i] for i in max(groups, key=len))
             raise InputError(
-                f"dataset {dataset}, {self.dimension}: {len(groups)} groups of systems never meet, and no strengths "
-                f"compare them: {names}; protocol.systems={largest} ranks the largest"
+                f"dataset {dataset}, {self.dimension}: {len(groups)} groups of systems are never compared with each other, so "
+                f"that strengths have no common scale: {names}; protocol.systems={largest} ranks the largest"
             )
 
     def win_rows(self, dataset: str) -> pd.DataFrame:
@@ -175,7 +175,7 @@ class BattleSet:
         is_battle = first != second
         if not is_battle.any():
             raise InputError(
-                f"dataset {selection.name}: no comparison is of captions of two systems; captau rank compares systems"
+                f"dataset {selection.name}: no pair has captions of two different systems, which captau rank compares"
             )
         frame, first, second = frame[is_battle], first[is_battle], second[is_battle]
         image, names = pd.factorize(cluster_of(items).loc[frame["item_a"]])

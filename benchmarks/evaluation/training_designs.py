@@ -87,7 +87,7 @@ class TrainingCorpus:
         """
         if protocol.split is not None:
             raise InputError(
-                f"protocol.split={protocol.split}: captau train says itself which images are for what"
+                f"protocol.split={protocol.split}: captau train divides the images by itself; leave the option out"
             )
         selection = EvaluationSet.select(caption_set, protocol)
         return cls(selection, _make_examples(selection, _target_dimension(selection, target)))
@@ -116,7 +116,7 @@ class TrainingCorpus:
         rows = np.flatnonzero(self.items["split"] == split)
         if not len(rows):
             remedy = way_to_get_split(self.selection.caption_set.card, split)
-            raise InputError(f"dataset {self.name}: no row is of the split '{split}'{remedy}")
+            raise InputError(f"dataset {self.name}: no row has the split '{split}'{remedy}")
         return rows
 
     def take(self, split: str) -> Examples:
@@ -134,7 +134,7 @@ def _target_dimension(selection: EvaluationSet, target: str | None) -> str | Non
         return None
     if len(candidates) != 1 or candidates[0] not in dimensions:
         raise InputError(
-            f"dataset {selection.name}: which dimension is to be learnt? target={'|'.join(dimensions)}"
+            f"dataset {selection.name}: name the dimension to learn: target={'|'.join(dimensions)}"
         )
     return candidates[0]
 
@@ -249,7 +249,7 @@ def _fold_jobs(
     plan: TrainingPlan, corpora: Mapping[str, TrainingCorpus], seed: int
 ) -> Iterator[TrainingJob]:
     if len(corpora) != 1:
-        raise InputError("design=folds is of one dataset at a time; name one")
+        raise InputError("design=folds takes one dataset at a time; name one")
     ((name, corpus),) = corpora.items()
     image_ids = corpus.examples.image_ids
     images = np.unique(image_ids)

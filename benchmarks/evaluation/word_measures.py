@@ -178,7 +178,7 @@ def measure_words(
     system_words = [] if scores is None else list(scores.by_word)
     uses = WordUses.count(people.captions, n_words, [*named_words, *system_words])
     if unknown := [w for w in named_words if w not in uses.words]:
-        raise InputError(f"words.label: nobody uses '{unknown[0]}' in {people.name}")
+        raise InputError(f"words.label: no caption of {people.name} has the word '{unknown[0]}'")
     n_images = len(uses.image_ids)
     ones = np.ones((n_images, 1))
     by_k: dict[int, pd.DataFrame] = {}

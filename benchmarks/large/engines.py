@@ -169,8 +169,8 @@ class PoolEngine(Engine):
 
 def _worker_died_error(stage: str, task: Task) -> InputError:
     return InputError(
-        f"{task.get('source', task['id'])}: its worker died {RETRIES + 1} times over ({stage}); for want of "
-        f"memory? what is done is kept: start the same command again with fewer workers="
+        f"{task.get('source', task['id'])}: its worker died {RETRIES + 1} times ({stage}), perhaps for lack "
+        f"of memory; finished parts are kept: start the same command again with fewer workers="
     )
 
 

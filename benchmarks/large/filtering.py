@@ -107,7 +107,7 @@ def choose_threshold(
     if metric.depends_on_corpus and metric.parameters.get("df") is None:
         raise InputError(
             f"metric {config.metric} weighs words by the set that it scores, so a threshold found on another "
-            f"set says nothing here; take a metric of the caption by itself, or cider(df=FILE)"
+            f"set says nothing here; take a metric that scores each caption by itself, or cider(df=FILE)"
         )
     path = config.thresholds / "thresholds.csv"
     curve = _read_curve(config, path, signature)

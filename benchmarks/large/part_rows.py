@@ -203,7 +203,7 @@ def _with_references(table: pa.Table, lookup: ReferenceLookup, name: str) -> pa.
         texts = lookup.get(image_id)
         if texts is None:
             raise InputError(
-                f"{name}: row {row}: image '{image_id}' has no references in those given; add them or "
+                f"{name}: row {row}: image '{image_id}' has no references in references=FILE; add them or "
                 f"leave the row out"
             )
         references.append(texts)

@@ -155,7 +155,7 @@ def _check_schemas(config: LargeOptions, shards: Iterable[Shard]) -> None:
             ours, theirs = types.get(name, "not there"), first[1].get(name, "not there")
             if ours != theirs:
                 raise InputError(
-                    f"{shard.path}: '{name}' is {ours}, where in {first[0]} it is {theirs}; write "
+                    f"{shard.path}: column '{name}' is {ours}, and in {first[0]} it is {theirs}; write "
                     f"the shards with one schema, or score them apart"
                 )
 
@@ -197,7 +197,7 @@ def _choose_metrics(plan: RunPlan, metrics: Sequence[Metric]) -> RunPlan:
     specs = {m.frequencies_key: m.spec for m in metrics if isinstance(m, Cider) and m.df is None}
     if len(specs) > 1:
         raise InputError(
-            f"metrics: {', '.join(specs.values())} count the document frequencies of a large set under different "
+            f"metrics={','.join(specs.values())} count the document frequencies of a large set under different "
             f"tokenisers; score them apart, or give them df=FILE"
         )
     plan = replace(

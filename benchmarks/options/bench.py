@@ -51,8 +51,8 @@ hydra/launcher=joblib, submitit_local, slurm or ray spreads them (docs/clusters.
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.tests and len(self.metrics) < 2:
-            specs = ", ".join(metric.spec for metric in self.metrics)
-            raise InputError(f"metrics is [{specs}]; two are needed to compare")
+            specs = ",".join(metric.spec for metric in self.metrics)
+            raise InputError(f"metrics={specs}; two are needed to compare")
         if self.tests and not self.statistics.uses_resampling:
             raise InputError(
                 f"statistics.interval={self.statistics.interval} draws no images, which a comparison "
@@ -63,7 +63,7 @@ hydra/launcher=joblib, submitit_local, slurm or ray spreads them (docs/clusters.
 def _tests_of(value: Any, _: str) -> tuple[str, ...]:
     tests: Any = [value] if isinstance(value, str) else value
     if not isinstance(tests, list | tuple) or not tests:
-        raise InputError(f"tests is {value!r}; one or several of {', '.join(TESTS)} are expected")
+        raise InputError(f"tests is {value!r}; one or several of {','.join(TESTS)} are expected")
     return tuple(dict.fromkeys(map(str, tests)))
 
 

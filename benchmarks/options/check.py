@@ -41,7 +41,7 @@ _CACHE_ROOT = replace(
 def _dataset_of(composed: Composed) -> str | None:
     names = names_of(list(composed["datasets"]))
     if len(names) > 1:
-        raise InputError(f"dataset is {','.join(names)}; a baseline is of one dataset")
+        raise InputError(f"dataset={','.join(names)}; a baseline has one dataset")
     return names[0] if "dataset" in composed.typed else None
 
 

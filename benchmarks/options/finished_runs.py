@@ -20,10 +20,8 @@ STYLES = ("markdown", "latex", "html", "csv", "json")
 INTERVALS = ("subscript", "plusminus", "none")
 NOTES = ("brief", "full", "none")
 
-_LAST = "last is the newest one in results/runs/"
-_RUNS = (
-    f"finished runs, of which {_LAST}; of bench, compare, reproduce or train, or all of score; or "
-)
+_LAST = "last is the newest in results/runs/"
+_RUNS = f"finished runs; {_LAST}. Several are of bench, compare, reproduce or train, or all of score; or "
 _STUDIES = "of rank, agree, sensitivity, complement or thresholds"
 _OUTPUT = "the output file (default: standard output)"
 
@@ -216,7 +214,7 @@ Nothing is scored. It needs pip install 'captau[report]' (matplotlib, jinja2). d
 
     run: Path = option(
         "last",
-        f"a finished run, and {_LAST}; only one of bench, compare or score has items, and so captions on its page",
+        f"a finished run; {_LAST}. Only runs of bench, compare and score show captions on their pages",
         takes="DIR",
         read=lambda folder, _: find_run(folder),
     )
@@ -231,7 +229,7 @@ Nothing is scored. It needs pip install 'captau[report]' (matplotlib, jinja2). d
     )
     megabytes: float | None = option(
         None,
-        "the largest size of the page (default: 3; 12 for your own captions); captions and "
+        "the largest size of the page (default: 3, or 12 for your own captions); captions and "
         "pictures fill the free room, most disputed first",
     )
     options: CurveOptions = part(
@@ -268,7 +266,7 @@ Nothing is scored. It needs pip install 'captau[report]' (matplotlib). Equal res
 
     run: Path = option(
         "last",
-        f"a finished run, and {_LAST}; one of rank, agree, sensitivity or thresholds has the figures that it drew",
+        f"a finished run; {_LAST}. Runs of rank, agree, sensitivity and thresholds have the figures that they drew",
         takes="DIR",
         read=lambda folder, _: find_run(folder),
     )

@@ -92,7 +92,7 @@ def _candidates_of(composed: Composed) -> tuple[str, ...]:
     for path in candidates:
         if (match := re.match(r"(\w+)=", path)) and not Path(path).exists():
             raise InputError(
-                f"candidates: '{match[1]}=' names a system; of large sets several files are shards of one"
+                f"candidates: '{match[1]}=' names a system, but the files of a large set are shards of one; leave it out"
             )
     return candidates
 

@@ -40,7 +40,7 @@ def _dataset_of(composed: Composed) -> str | None:
     names = names_of(composed["datasets"])
     if len(names) > 1:
         raise InputError(
-            f"captau probe takes one dataset; {len(names)} are named: {', '.join(names)}"
+            f"captau probe takes one dataset; {len(names)} are named: {','.join(names)}"
         )
     return names[0]
 

@@ -35,7 +35,9 @@ class PaperSchema:
 
 def _papers_of(composed: Composed) -> Mapping[str, tuple[PaperTable, ...]]:
     if not composed["papers"]:
-        raise InputError(f"the option paper=… is needed: {', '.join(group('paper'))}, or all")
+        raise InputError(
+            f"the option paper=… is needed: all, or some of {','.join(group('paper'))}"
+        )
     return {
         name: tuple(PaperTable(**table) for table in paper["tables"])
         for name, paper in composed["papers"].items()

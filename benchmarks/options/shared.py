@@ -157,7 +157,7 @@ STORED = (
     Option(
         "run",
         None,
-        "repeats a finished run with its options, or last, the newest one in results/runs/; options that are typed win",
+        "repeats a finished run; last is the newest in results/runs/. Options that you type win over the run's",
         takes="DIR",
         heading=SCORING,
     ),

@@ -235,7 +235,7 @@ matplotlib is installed (pip install 'captau[report]'). docs/sensitivity.md expl
     def __post_init__(self) -> None:
         super().__post_init__()
         if not self.kinds:
-            raise InputError(f"kind is empty; name at least one: {', '.join(SENSITIVITY_KINDS)}")
+            raise InputError(f"kind is empty; name at least one of {','.join(SENSITIVITY_KINDS)}")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -57,7 +57,7 @@ def _rater_options(composed: Composed) -> dict[str, Any]:
     values = dict(composed["rater"])
     name = values.get("name")
     if name is None:
-        raise InputError(f"the option rater=… is needed: {', '.join(group('rater'))}")
+        raise InputError(f"the option rater=… is needed, one of {', '.join(group('rater'))}")
     for_demo = values.pop("demo", {})
     if set(composed["datasets"]) == {"demo"}:
         values |= {k: v for k, v in for_demo.items() if f"rater.{k}" not in composed.typed}
@@ -190,7 +190,7 @@ the differences of every two.
         super().__post_init__()
         if not self.seeds or min(self.seeds) < 0 or len(set(self.seeds)) < len(self.seeds):
             raise InputError(
-                f"seeds is {list(self.seeds)}; different whole numbers from 0 on are expected"
+                f"seeds={','.join(map(str, self.seeds))}; different whole numbers from 0 on are expected"
             )
         if (self.strict or self.strict_control) and self.design != "folds":
             raise InputError("strict=true and strict_control=true need design=folds")

@@ -24,7 +24,7 @@ _SCORE_ENDINGS = (".csv", ".tsv", ".parquet")
 def _dataset_of(composed: Composed) -> str | None:
     names = list(composed["datasets"])
     if len(names) > 1:
-        raise InputError(f"dataset is [{','.join(names)}]; scores are of one dataset")
+        raise InputError(f"dataset={','.join(names)}; a file of scores is checked with one dataset")
     return names[0] if names else None
 
 

@@ -109,7 +109,7 @@ def _check_metrics(path: Path, metrics: Sequence[Metric], *, is_update: bool) ->
     absent_specs = sorted(set(baseline_specs) - set(specs))
     if is_update and absent_specs:
         raise InputError(
-            f"{path} has other metrics as well ({', '.join(absent_specs)}); one baseline a call"
+            f"{path} has other metrics as well ({', '.join(absent_specs)}); write one baseline for each call"
         )
     for spec in specs:
         if not is_update and spec not in baseline_specs:

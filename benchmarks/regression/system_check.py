@@ -284,6 +284,7 @@ def _outcome(
         "metric",
         ["old", "new", "change", "from", "to", "p", "verdict"],
         rows,
+        file="",
         notes=[
             f"{n_images:,} images. from, to: the {100 * statistics.level:g} % interval of the change (paired bootstrap over "
             f"images, {statistics.replicates:,} replicates); p is "

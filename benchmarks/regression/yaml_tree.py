@@ -46,7 +46,7 @@ class YamlTree:
     def _broken(self, problem: str, line: int) -> InputError:
         problem = " ".join(problem.split())
         return InputError(
-            f"{self.path}:{line}: no baseline ({problem}); mend the line, or take the file anew from "
+            f"{self.path}:{line}: not a valid baseline ({problem}); mend the line, or take the file anew from "
             f"version control"
         )
 

@@ -111,11 +111,11 @@ def _select_figures(
     ]
     if not names:
         raise InputError(
-            f"nothing to draw: {run.folder}, a run of captau {run.command}, has no figures; a command draws its own "
-            "where matplotlib is"
+            f"nothing to draw: {run.folder}, a run of captau {run.command}, has no figures; commands draw them "
+            "where matplotlib is installed: pip install 'captau[report]', and run it again"
         )
     if not chosen:
-        raise InputError(f"no figure of this kind and format; {run.folder} has {', '.join(names)}")
+        raise InputError(f"no figure of this kind and format; {run.folder} has {','.join(names)}")
     return figure_files.Figures({name: run.path_of(name).read_bytes() for name in chosen})
 
 

@@ -67,8 +67,8 @@ class NamedRun:
         options = self.run.find_protocol(row["dataset"], row["protocol"])
         if options is None or row["dataset"] not in self.run.run["data"]:
             raise InputError(
-                f"{self.run.folder}: run.json knows nothing of {row['dataset']}, {row['protocol']} in "
-                f"correlations.csv; run captau {self.run.command} again"
+                f"{self.run.folder}: run.json does not mention {row['dataset']} and {row['protocol']}, which "
+                f"correlations.csv has; run captau {self.run.command} again"
             )
         return protocol_of(self.run, options)
 

@@ -399,7 +399,7 @@ def scored_parts(run: FinishedRun) -> list[ScoredCaptions]:
     """
     if not (run.has_file("items.parquet") and run.run.get("metrics")):
         raise InputError(
-            f"{run.folder} is of an earlier captau, which kept no captions; run captau score "
+            f"{run.folder} was written by an earlier captau, which stored no captions; run captau score "
             f"output_dir={run.folder} again"
         )
     return [ScoredCaptions(run, name) for name in dict.fromkeys(run.corpus["references"])]

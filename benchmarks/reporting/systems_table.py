@@ -41,7 +41,7 @@ def join_systems(runs: Sequence[FinishedRun], choices: TableChoices) -> JoinedTa
     for name in ("published", "dimensions"):
         if getattr(choices, name):
             raise InputError(
-                f"{name}= is of runs that meet judgements; a run of captau score has none"
+                f"{name}= works on runs that measure agreement with people; captau score does not"
             )
     intervals = choices.intervals or "subscript"
     parts = [part for run in runs for part in scored_parts(run)]

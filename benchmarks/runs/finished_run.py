@@ -362,7 +362,7 @@ def read_run(folder: str | Path, needs: str = "", *, checks_numbers: bool = True
     if needs and needs not in finished.files:
         remark = "; table.md in it is its table" if finished.has_file("table.md") else ""
         raise InputError(
-            f"{folder} is a run of captau {command}, which writes no {needs}, and one that does is expected{remark}"
+            f"{folder} is a run of captau {command}, which writes no {needs}; name a run that has it{remark}"
         )
     if checks_numbers:
         finished.check_numbers()
@@ -408,8 +408,8 @@ def check_same_data(runs: Sequence[FinishedRun]) -> None:
             digest = first.run["data"][name]["digest"]
             if digest != data["digest"]:
                 raise InputError(
-                    f"{first.folder} and {run.folder} are over different data: {name} is of digest "
-                    f"{digest[:12]} and {data['digest'][:12]}; run one again"
+                    f"{first.folder} and {run.folder} measure different data: {name} has the digest "
+                    f"{digest[:12]} in one and {data['digest'][:12]} in the other; run one of them again"
                 )
 
 

@@ -46,7 +46,7 @@ class ResultTable:
         verdict: a sentence that says what the table shows, above the notes.
         details: columns that commands print only with `details=true`.
         is_detail: whether that holds for the whole table.
-        file: where a reader of a narrow terminal finds all columns.
+        file: where a reader of a narrow terminal finds all columns; empty where no file has them.
     """
 
     title: str
@@ -360,7 +360,8 @@ def _fit_columns(table: ResultTable, width: int) -> tuple[ResultTable, bool]:
     missing_heads = ", ".join(head for head in heads if head not in shown)
     if not missing_heads:
         return fitted, is_framed
-    note = f"The terminal is too narrow for {missing_heads}: widen it, or see {table.file}."
+    remedy = f", or see {table.file}" if table.file else ""
+    note = f"The terminal is too narrow for {missing_heads}: widen it{remedy}."
     return fitted.with_note(note), is_framed
 
 

@@ -494,8 +494,8 @@ class Protocol:
         excluded = copies.is_copy if self.own_references == "drop" else copies.is_single
         if excluded.all():
             raise InputError(
-                f"{where}: every caption is one of its references, or has no other, so that "
-                f"protocol.own_references={self.own_references} leaves nothing"
+                f"{where}: protocol.own_references={self.own_references} leaves nothing, because every "
+                f"caption is one of its references, or its only one"
             )
         if self.own_references == "drop":
             return items[~excluded]
@@ -522,7 +522,7 @@ class Protocol:
             weights = self._weights(caption_set, items, (dimension,))
             if not np.array_equal(weights, items["weight"]):
                 raise InputError(
-                    f"dataset {caption_set.name}: items have other numbers of ratings of "
+                    f"dataset {caption_set.name}: items have more or fewer ratings of "
                     f"{dimension} than of {self.dimension[0]}, and the corpus statistics of metric "
                     f"{metric} depend on them; run the dimensions one at a time, "
                     f"protocol.dimension={dimension}"

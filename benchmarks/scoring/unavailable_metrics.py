@@ -54,7 +54,7 @@ def find_unavailable(
         if len(reasons) == 1:
             message = f"metric {metrics[0].spec} {reasons[metrics[0]]}"
             raise LackingError(Lack.METRICS, message)
-        texts = [f"{', '.join(specs)}: {reason}" for reason, specs in specs_by_reason.items()]
+        texts = [f"{','.join(specs)}: {reason}" for reason, specs in specs_by_reason.items()]
         message = f"none of the metrics can be computed: {'. '.join(texts)}"
         raise LackingError(Lack.METRICS, message)
     return reasons
@@ -149,7 +149,7 @@ def warn_unavailable(missing: Sequence[UnavailableMetrics]) -> None:
         for reason, specs in _group_by_reason(reasons).items():
             specs_by_reason.setdefault(reason, {}).update(dict.fromkeys(specs))
     for reason, specs in specs_by_reason.items():
-        logger.warning("left out %s: %s", ", ".join(specs), reason)
+        logger.warning("left out %s: %s", ",".join(specs), reason)
 
 
 def _group_by_reason(missing: UnavailableMetrics) -> dict[Unavailability, list[str]]:

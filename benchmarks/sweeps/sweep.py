@@ -132,7 +132,7 @@ def _combine_values(loader: Any, config: DictConfig) -> tuple[tuple[str, ...], .
         HydraException, OmegaConfBaseException: where a value cannot be composed.
     """
     if config.hydra.runtime.choices["hydra/sweeper"] != "basic":
-        raise InputError("hydra/sweeper= is not known to captau, which runs every combination")
+        raise InputError("hydra/sweeper= cannot be set; captau runs every combination")
     typed = [str(word) for word in config.hydra.overrides.task]
     parsed = OverridesParser.create(config_loader=loader).parse_overrides(typed)
     jobs = list(product(*map(_list_values, parsed)))

@@ -237,7 +237,7 @@ def list_rater_folders(path: str | Path) -> list[Path]:
     if not folder.is_dir():
         raise UnavailableError(f"rater {path}", "is not a folder", "captau train makes one")
     raise InputError(
-        f"{folder}: no {CARD_FILE} in it; was the training stopped? captau train goes on"
+        f"{folder}: no {CARD_FILE} in it; if the training was stopped, start the same captau train again"
     )
 
 
@@ -342,8 +342,8 @@ class RaterMetric(Metric):
             raise UnavailableError(
                 f"metric {self.spec}",
                 remark,
-                "protocol.split=test leaves out what design=split trains on, and rater(path=…,seen=mark) reports it "
-                "even so",
+                "protocol.split=test leaves out the images of design=split's training, and rater(path=…,seen=mark) "
+                "keeps and marks them",
             )
         return remark
 

@@ -344,7 +344,7 @@ def _fill(model: Any, checkpoint: Path) -> None:
     )
     if misshapen:
         raise InputError(
-            f"{checkpoint}: {len(misshapen)} tensors are of another shape than the model's, first "
+            f"{checkpoint}: {len(misshapen)} tensors have other shapes than the model's, first "
             f"{misshapen[0]}: {tuple(table[misshapen[0]].shape)} and not {tuple(model_tensors[misshapen[0]].shape)}"
         )
     model.load_state_dict(table)

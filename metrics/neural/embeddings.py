@@ -70,7 +70,9 @@ class Embeddings:
             raise InputError(f"{path}: no such file of embeddings")
         ending = path.suffix.lower()
         if ending not in _READERS:
-            raise InputError(f"{path}: embeddings end in {', '.join(_READERS)}")
+            raise InputError(
+                f"{path}: the name of a file of embeddings ends in {' or '.join(_READERS)}"
+            )
         keys, vectors, lengths = _READERS[ending](path, tokens)
         return cls(path, keys, *_checked(path, keys, vectors, lengths))
 
@@ -154,8 +156,8 @@ def _checked(
         )
     if lengths.sum() != len(vectors):
         raise InputError(
-            f"{path}: {entries} entries are of {int(lengths.sum())} vectors, but there are "
-            f"{len(vectors)}"
+            f"{path}: the lengths of its {entries} entries add up to {int(lengths.sum())} vectors, "
+            f"but there are {len(vectors)}"
         )
     if vectors.dtype == np.float16:
         vectors = vectors.astype(np.float32)
@@ -371,7 +373,7 @@ class VseCosine(FromFiles):
         if images.dimensions != texts.dimensions:
             raise InputError(
                 f"{texts.path}: texts have {texts.dimensions} dimensions, but images "
-                f"{images.dimensions} in {images.path}; they are of two spaces"
+                f"{images.dimensions} in {images.path}; use embeddings of one model"
             )
         v = images.of_rows(rows, ("item_id",), ("image_id",)).astype(np.float64)
         t = texts.of_rows(rows, ("item_id",), ("image_id", "caption"), ("caption",))
@@ -424,7 +426,9 @@ class ViLBERTScore(FromFiles):
         """
         file = Embeddings.read(self.file("embeddings"), tokens=True)
         if missing := [c for c in _KEY if c not in file.keys]:
-            raise InputError(f"{file.path}: no '{missing[0]}'; token embeddings are named by both")
+            raise InputError(
+                f"{file.path}: no '{missing[0]}'; token embeddings need both {' and '.join(_KEY)}"
+            )
         entries = file.entries(_KEY)
         keys = row_keys(rows, _KEY, file.path)
         pair_keys = [(k[0], r) for k, refs in zip(keys, rows.references, strict=True) for r in refs]

@@ -226,7 +226,9 @@ def read_vectors(path: Path, words: Collection[str]) -> dict[str, Floats]:
         raise InputError(f"{path}: no such file of word vectors")
     readers = {".npz": _npz, ".bin": _binary, ".txt": _text, ".vec": _text}
     if path.suffix.lower() not in readers:
-        raise InputError(f"{path}: word vectors end in {', '.join(readers)}")
+        raise InputError(
+            f"{path}: the name of a file of word vectors ends in {' or '.join(readers)}"
+        )
     vectors: dict[str, Floats] = {}
     for word, vector in readers[path.suffix.lower()](path, words):
         length = float(np.linalg.norm(vector))

@@ -328,7 +328,7 @@ class Cider(SegmentedMetric):
         saved = DocumentFrequencies.read(expand_home(str(self.df)))
         if saved.tokenize != self.tokenize:
             raise InputError(
-                f"{self.df}: its n-grams are of tokenize={saved.tokenize}, those of metric {self.spec} of "
+                f"{self.df}: it was made with tokenize={saved.tokenize}, and metric {self.spec} has "
                 f"tokenize={self.tokenize}; make the file again with captau score save_df=FILE tokenize={self.tokenize}"
             )
         return saved

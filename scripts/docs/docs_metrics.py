@@ -131,7 +131,10 @@ def metric_page(name: str) -> str:
     about, _ = docstring(sys.modules[cls.__module__])
     shown_as = read_config("metric", name)
     fields = [f for f in dataclasses.fields(cls) if f.name not in fixed]
-    parts = [f"# {shown_as.get('label', name)}", f"`{name}`", text, about]
+    label = str(shown_as.get("label", name))
+    is_spelt = re.sub(r"\W", "_", label).lower() == name
+    title = label if is_spelt else f"{label} ({name})"  # people look for either
+    parts = [f"# {title}", f"`{name}`", text, about]
     if note := shown_as.get("note"):
         parts.append(f'!!! note "Below a table"\n    {note}')
     parts += [

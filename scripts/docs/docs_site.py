@@ -11,6 +11,7 @@ import inspect
 import json
 import re
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import yaml
@@ -146,7 +147,41 @@ def on_files(files: Any, config: Any) -> Any:
     return files
 
 
+#: How much a page counts in the search beside others: guides and metrics come before lists.
+_SEARCH: dict[str, dict[str, float | bool]] = {
+    r"(own_captions|new_metric|metrics/cider)\.md": {"boost": 3},
+    r"metrics/(?!index|cider\.).*|(ci_gate|tables|collect)\.md": {"boost": 2},
+    r"(changelog|licences|datasets/fleur)\.md": {"boost": 0.1},
+    r"reproduced_cells\.md": {"exclude": True},
+}
+
+
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
+    for pattern, weight in _SEARCH.items():
+        if re.fullmatch(pattern, page.file.src_uri):
+            page.meta["search"] = weight
     if page.file.src_uri in generated():
         return markdown
     return relink(markdown, f"docs/{page.file.src_uri}")
+
+
+#: Before the theme's code: pages from disk cannot open a worker by its address, but one of a text.
+_WORKER_OF_TEXT = """\
+if (location.protocol === "file:") {{
+  const NativeWorker = window.Worker
+  const text = {source}
+  window.Worker = function () {{
+    return new NativeWorker(URL.createObjectURL(new Blob([text], {{type: "text/javascript"}})))
+  }}
+}}
+"""
+
+
+def on_post_build(config: Any) -> None:
+    """Write the search's worker and its index as scripts, since a browser fetches no other file of pages from disk."""
+    site = Path(config.site_dir)
+    (worker,) = (site / "assets" / "javascripts" / "workers").glob("search.*.js")
+    text = _WORKER_OF_TEXT.format(source=json.dumps(worker.read_text(encoding="utf-8")))
+    (site / "search" / "worker.js").write_text(text, encoding="utf-8")
+    index = (site / "search" / "search_index.json").read_text(encoding="utf-8")
+    (site / "search" / "search_index.js").write_text(f"var __index = {index}", encoding="utf-8")

@@ -68,7 +68,7 @@ def find_scene(image_id: str) -> demo.Scene:
     match = re.fullmatch(r"further_(\d+)\.png", image_id)
     if match is None:
         raise InputError(
-            f"the demo has no image '{image_id}', and these features are of the demo's scenes alone"
+            f"the demo has no image '{image_id}', and the features named demo exist only for its images"
         )
     return demo.further(int(match.group(1)))[0]
 

@@ -490,7 +490,9 @@ def _read_captions(path: Path) -> tuple[dict[str, list[str]], dict[str, str]]:
         InputError: if a row's split is unknown, or another than that of its image's first row.
     """
     if not path.is_file():
-        raise InputError(f"{path}: no such file of captions; or say references, or demo")
+        raise InputError(
+            f"{path}: no such file of captions; a file, references or demo is expected"
+        )
     table = read_table(path)
     for column in ("image_id", "caption"):
         if column not in table:
@@ -507,7 +509,7 @@ def _read_captions(path: Path) -> tuple[dict[str, list[str]], dict[str, str]]:
             raise InputError(f"{place}: split is '{split}'; one of {', '.join(_SIDES)} is expected")
         if sides.setdefault(image_id, side) != side:
             raise InputError(
-                f"{place}: image '{image_id}' is of {side}, and above of {sides[image_id]}"
+                f"{place}: image '{image_id}' is in {side}, and on an earlier row in {sides[image_id]}"
             )
     return captions, sides
 

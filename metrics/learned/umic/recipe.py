@@ -170,8 +170,8 @@ class UmicRecipe(Recipe):
 
     def __post_init__(self) -> None:
         if not self.negatives:
-            kinds = ", ".join(NEGATIVE_KINDS)
-            raise InputError(f"rater.negatives is empty; of {kinds} one is expected")
+            kinds = ",".join(NEGATIVE_KINDS)
+            raise InputError(f"rater.negatives is empty; name at least one of {kinds}")
         self.check_range("batch_size", low=1 + len(self.negatives))
         self.check_range(
             *("steps", "validate_every", "hidden", "layers", "heads", "intermediate"), low=1

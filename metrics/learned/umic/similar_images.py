@@ -82,7 +82,7 @@ def load_similar_images(path: Path, captioned: CaptionedImages) -> SimilarImages
         similar = _read_lists(path)
     else:
         endings = ", ".join([".json", *_TABLES, *_EMBEDDINGS])
-        raise InputError(f"{path}: files of similar images end in {endings}")
+        raise InputError(f"{path}: the name of a file of similar images ends in {endings}")
     n_lacking = sum(image not in similar for image in captioned)
     if n_lacking == len(captioned):
         raise InputError(

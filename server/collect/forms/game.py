@@ -59,7 +59,7 @@ class ColdStart:
         entries: list[Any] = value if isinstance(value, list) else []
         if not 1 <= len(entries) <= N_COMPUTED:
             raise game.error(
-                "cold_start", "one metric or two are expected, in a list, or 'ratings'"
+                "cold_start", "one or two metrics, in a list, or 'ratings' are expected"
             )
         return cls(tuple(_read_entry(entry, game) for entry in entries))
 

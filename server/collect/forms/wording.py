@@ -151,7 +151,7 @@ def read_wording(
     default = default.translated(language)
     defaults = {dimension.name: dimension for dimension in default.dimensions}
     if "dimensions" in study and not defaults:
-        raise study.error("dimensions", "the protocol takes none here; leave it out")
+        raise study.error("dimensions", "this protocol has none; leave it out")
     listed: dict[str, Dimension] = {}
     for fields in study.sections("dimensions"):
         name = fields.text("name", None, 64)

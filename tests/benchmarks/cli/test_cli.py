@@ -264,7 +264,7 @@ UNKNOWN_HOMES = (
             "the file mscoco_references.json does not exist",
         ),
         (["bench", "java.home=nowhere", "cache.use=false"], "no Java program at nowhere"),
-        (["reproduce"], "the option paper=… is needed: caption_quality_2021"),
+        (["reproduce"], "the option paper=… is needed: all, or some of caption_quality_2021,"),
         (["reproduce", "paper=clipscore"], "did you mean clipscore_2021"),
         (["bench", "++protocl.k=3"], "unknown option of captau bench '++protocl.k'"),
         (["bench", "+protocol.k=3"], "unknown option"),

@@ -253,14 +253,17 @@ def test_systems_that_never_meet_are_named(tmp_path):
     path = write_pairs(
         tmp_path, ("i1", "A", "B", "a"), ("i2", "C", "D", "b"), ("i3", "B", "A", "a")
     )
-    with says("overall: 2 groups of systems never meet", "A,B | C,D; protocol.systems=A,B ranks"):
+    with says(
+        "overall: 2 groups of systems are never compared with each other",
+        "A,B | C,D; protocol.systems=A,B ranks",
+    ):
         captau.rank("file", "rouge_l", file={"path": str(path)})
 
 
 def test_bad_choices_of_rank(tmp_path):
     with says("unknown rank.ties 'glicko'"):
         captau.rank("demo", "rouge_l", ties="glicko")
-    with says("dataset demo, colour: 5 groups of systems never meet"):
+    with says("dataset demo, colour: 5 groups of systems are never compared"):
         captau.rank("demo", "rouge_l", by="preferences")
 
 

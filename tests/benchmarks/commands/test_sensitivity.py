@@ -309,7 +309,7 @@ def test_errors():
         config("images", draws=10**9)
     with says("kind=power compares metrics; name two at least"):
         run(config("power", metrics=["rouge_1"]))
-    with says("protocol.coefficients has none of ratings"):
+    with says("protocol.coefficients names none of ratings"):
         run(config("images", coefficients=["accuracy"]))
     with says("protocol.dimension is empty"):
         run(config("images", dimension=()))

@@ -205,7 +205,7 @@ def test_designs_want_their_number_of_datasets():
         plan_jobs(make_plan(config("folds")), {**one, "two": corpus("two", PICTURES)})
     with says("too few for 15 folds"):
         plan_jobs(make_plan(config("folds", folds=15)), one)
-    with says("no row is of the split"):
+    with says("no row has the split"):
         plan_jobs(make_plan(config("split")), {"one": corpus("one", PICTURES, split="train")})
 
 
@@ -412,7 +412,7 @@ def test_folds_leave_no_raters_behind(tmp_path):
         (("rater=icr", "seeds=x"), "seeds"),
         (("rater=icr", "seeds=[1,1]"), "different whole numbers"),
         (("rater=icr", "strict=true"), "design=folds"),
-        (("rater=icr", "protocol.split=test"), "says itself which images"),
+        (("rater=icr", "protocol.split=test"), "divides the images by itself"),
         (("rater=icr", "rater.images=x.npz"), "images=x.npz is not a file"),
         (("rater=icr", "target=beauty"), "which dimension"),
         (("rater=icr", "device=nope"), "unknown device 'nope'"),

@@ -84,7 +84,7 @@ def test_a_zip_of_one_set_and_of_both(tmp_path):
     assert not check(two, references=references, member=NAME).n_faults
     with says("member=other.json is not in it"):
         check(two, member="other.json")
-    with says("member=other.json is of a zip"):
+    with says("member=other.json names a file in a zip archive"):
         check(submitted(tmp_path, ROWS), member="other.json")
 
 
@@ -105,7 +105,9 @@ def test_of_a_zip_the_results_with_the_references_images_are_checked_against_the
         f"{two}: {NAME}: no caption of image 'a.jpg'"
     ]
     two = zipped(tmp_path, (NAME, others), (validation, b"["))
-    with says("results on 2 sets, 0 images of each among the references'", "member=NAME"):
+    with says(
+        "it holds results on 2 sets, and the references have 0 images of each", "member=NAME"
+    ):
         check(two, references=references)
 
 

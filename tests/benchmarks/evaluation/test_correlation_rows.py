@@ -95,7 +95,7 @@ def test_chair_blames_the_objects_that_people_mark(hat: Path) -> None:
 
 
 def test_blame_of_another_number_of_words_is_refused(hat: Path) -> None:
-    with says("metric lengths(surplus=1) blames 6 words of a caption of 5"):
+    with says("metric lengths(surplus=1) returned 6 word scores for a caption of 5"):
         bench("hat", Lengths(surplus=1), data_root=hat)
 
 

@@ -241,7 +241,7 @@ def test_files_and_figure(tmp_path):
 
 
 def test_a_word_that_nobody_uses(references):
-    with says("words.label: nobody uses 'zebra' in refs"):
+    with says("words.label: no caption of refs has the word 'zebra'"):
         run(config(references, label=("zebra",)))
 
 

@@ -268,7 +268,7 @@ def test_a_task_that_kills_every_worker_ends_the_run(rows, tmp_path, monkeypatch
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("captau.benchmarks.large.engines.RETRIES", 1)
     write(tmp_path / "set.jsonl", rows[:30])
-    with says("set.jsonl", "its worker died 2 times over", "workers="):
+    with says("set.jsonl", "its worker died 2 times", "workers="):
         score("set.jsonl", "out", ["bleu_1", "python(always:score)"], workers=1)
     assert (tmp_path / "out" / ".work" / "read" / "000000.json").is_file()
 

@@ -268,11 +268,11 @@ def test_whatever_is_done_to_the_text_is_told_in_a_line(recipe, tmp_path_factory
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("", ":1: no baseline ('format' is missing)"),
-        ("- 1", ":1: no baseline (keys and values are expected)"),
-        ("[" * 3000, ":1: no baseline"),
-        ("format: " + "9" * 5000, ":1: no baseline (format is '999"),
-        ("format: 1\n---\nformat: 1", ":2: no baseline"),
+        ("", ":1: not a valid baseline ('format' is missing)"),
+        ("- 1", ":1: not a valid baseline (keys and values are expected)"),
+        ("[" * 3000, ":1: not a valid baseline"),
+        ("format: " + "9" * 5000, ":1: not a valid baseline (format is '999"),
+        ("format: 1\n---\nformat: 1", ":2: not a valid baseline"),
     ],
 )
 def test_what_is_no_baseline_at_all(tmp_path, text, said):

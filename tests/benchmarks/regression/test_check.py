@@ -306,7 +306,7 @@ def test_the_line_is_the_right_one(check, base):
     base.write_text("\n".join(lines), encoding="utf-8")
     line, message = fault(check(f"baseline={base}")[2], base)
     assert line == at + 5
-    assert message.startswith("no baseline (std is 'O")
+    assert message.startswith("not a valid baseline (std is 'O")
     assert "take the file anew from version control" in message
 
 
@@ -325,7 +325,7 @@ def test_the_line_is_the_right_one(check, base):
         (("baseline=base.yaml", "tolerance=2"), "a number from 1e-12 to 1"),
         (("baseline=base.yaml", "sample=0"), "a whole number from 1 on"),
         (("baseline=base.yaml", "seed=-1"), "a whole number from 0 on"),
-        (("baseline=base.yaml", "dataset=[demo,thumb]"), "a baseline is of one dataset"),
+        (("baseline=base.yaml", "dataset=[demo,thumb]"), "a baseline has one dataset"),
         (("baseline=base.yaml", "junit=base.yaml/x.xml"), "cannot be written"),
         (("baseline=.", "update=true"), "Is a directory"),
         (("baseline=base.yaml/b.yaml", "update=true"), "cannot be"),

@@ -139,7 +139,7 @@ def test_a_run_without_its_captions_is_refused_with_the_remedy(run, tmp_path, ca
     old = shutil.copytree(run, tmp_path / "run")
     (old / "items.parquet").unlink()
     assert run_captau("report", f"run={old}") == 2
-    assert "kept no captions; run captau score" in capsys.readouterr().err
+    assert "stored no captions; run captau score" in capsys.readouterr().err
 
 
 def test_a_table_has_systems_as_rows_and_marks_the_best(run, capsys):
@@ -183,7 +183,7 @@ def test_two_runs_against_the_same_references_share_columns(run, files, tmp_path
     ("options", "message"),
     [
         (["coefficients=[meteor]"], "meteor"),
-        (["published=all"], "published= is of runs that meet judgements"),
+        (["published=all"], "published= works on runs that measure agreement with people"),
         (["rows=[nobody]"], "nobody"),
         (["sort=meteor"], "metric to sort by"),
         (["names={terse: exact}"], "names: the rows exact and terse would both be called 'exact'"),

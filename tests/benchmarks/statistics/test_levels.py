@@ -214,7 +214,7 @@ def test_compare_on_every_level(level, tmp_path) -> None:
 
 
 def test_fisher_is_of_data_points() -> None:
-    with says("statistics.interval=fisher is of data points", "percentile or bca"):
+    with says("statistics.interval=fisher needs protocol.level=pooled", "percentile or bca"):
         captau.bench(
             "demo", "rouge_1", protocol={"level": "system"}, statistics={"interval": "fisher"}
         )

@@ -76,7 +76,7 @@ def test_a_folder_without_one_whole_rater_is_refused(folder, tmp_path):
         metric("rater(path=/nowhere/at/all)").score(ROWS)
     empty = tmp_path / "empty"
     empty.mkdir()
-    with says(CARD_FILE, "was the training stopped?"):
+    with says(CARD_FILE, "if the training was stopped"):
         metric(f"rater(path='{empty}')").score(ROWS)
     other = folder.parent / "seed-1"
     other.mkdir()

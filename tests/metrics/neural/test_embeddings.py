@@ -169,7 +169,7 @@ def test_a_truncated_file(ending, share, tmp_path):
                 message,
             )
             for lengths, message in [
-                ([2], "1 entries are of 2 vectors, but there are 1"),
+                ([2], "the lengths of its 1 entries add up to 2 vectors, but there are 1"),
                 ([-1], "not one whole number"),
                 ([1.0], "not one whole number"),
                 ([1, 1], "not one whole number"),
@@ -224,7 +224,8 @@ def test_a_safetensors_file_without_a_list_of_names(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("name", "message"), [("absent.npz", "no such file"), ("a.csv", "embeddings end in .npz")]
+    ("name", "message"),
+    [("absent.npz", "no such file"), ("a.csv", "the name of a file of embeddings ends in .npz")],
 )
 def test_a_file_that_is_none(name, message, tmp_path):
     (tmp_path / "a.csv").write_text("item_id,embedding\n")
@@ -321,7 +322,7 @@ def test_a_reference_without_embeddings(tmp_path):
 @pytest.mark.parametrize("column", ["image_id", "caption"])
 def test_a_file_that_lacks_a_key(column, tmp_path):
     path = write(tmp_path / "v.npz", VECTORS, LENGTHS, **{column: ENTRIES[column]})
-    with says("v.npz", "token embeddings are named by both"):
+    with says("v.npz", "token embeddings need both"):
         ViLBERTScore(str(path)).score(ITEMS)
 
 
@@ -396,7 +397,7 @@ def test_laws_of_cosines(images, texts, factor, tmp_path_factory):
 
 
 def test_two_spaces(tmp_path):
-    with says("texts.parquet", "texts have 3 dimensions, but images 2", "two spaces"):
+    with says("texts.parquet", "texts have 3 dimensions, but images 2", "of one model"):
         made(tmp_path, [[3, 4], [2, 0]], [[4, 3, 1], [1, 1, 1]]).score(IMAGE_ITEMS)
 
 

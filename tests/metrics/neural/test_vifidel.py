@@ -235,7 +235,7 @@ def test_files_of_word_vectors(name, header, tmp_path):
         ("v.bin", b"cat 1 0\n", "its first line is two numbers"),
         ("v.bin", b"2 2\ncat " + bytes(8) + b"\ndog " + bytes(5), "within word 2 of 2"),
         ("v.npz", b"PK", "not an npz file with `word`"),
-        ("v.pkl", b"", "word vectors end in"),
+        ("v.pkl", b"", "the name of a file of word vectors ends in"),
         ("absent.txt", None, "no such file of word vectors"),
     ],
 )

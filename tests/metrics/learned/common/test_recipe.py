@@ -131,7 +131,7 @@ def test_a_file_s_own_split_says_what_to_train_on_and_to_validate_by(sides, tmp_
     assert session.extra_image_ids == set("abcd")
     for row, split, message in (
         (3, "later", "captions.csv:5: split is 'later'; one of train, training, restval"),
-        (3, "val", "captions.csv:5: image 'b' is of validation, and above of train"),
+        (3, "val", "captions.csv:5: image 'b' is in validation, and on an earlier row in train"),
         ([4, 5], "train", "the column split leaves 1 images of validation; at least two"),
     ):
         other = table.copy()

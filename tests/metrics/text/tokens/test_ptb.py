@@ -356,10 +356,10 @@ def test_document_frequencies_are_of_the_same_tokeniser(tmp_path):
     np.testing.assert_array_equal(saved.score(CHINESE), scores)
     reward = captau.reward(saved, {i: list(r) for i, r in enumerate(references)})
     np.testing.assert_allclose(reward([row["caption"] for row in CHINESE], [0, 1, 2]), scores)
-    with says("its n-grams are of tokenize=zh", "captau score save_df=FILE tokenize=ptb"):
+    with says("it was made with tokenize=zh", "captau score save_df=FILE tokenize=ptb"):
         metric(f"cider(df={path})").score(CHINESE)
     document_frequencies(references).write(path)
-    with says("its n-grams are of tokenize=ptb", "captau score save_df=FILE tokenize=char"):
+    with says("it was made with tokenize=ptb", "captau score save_df=FILE tokenize=char"):
         captau.reward(f"cider(df={path},tokenize=char)", {0: ["狗"]})
 
 

@@ -102,7 +102,7 @@ def test_a_study_without_references_says_what_to_choose(tmp_path):
 @pytest.mark.parametrize(
     ("cold_start", "parts"),
     [
-        ("meteor", ["one metric or two are expected", "ratings"]),
+        ("meteor", ["one or two metrics", "ratings"]),
         ([], ["one metric or two"]),
         (["rouge_l", "cider", "bleu_4"], ["one metric or two"]),
         (["text"], ["text is a suite"]),
