@@ -169,6 +169,10 @@ def _read_baseline(path: Path, *, update: bool) -> SystemBaseline | None:
     if update:
         check_writable(path)
     is_new = update and not path.exists()
+    if is_baseline(path) and not path.exists() and not update:
+        raise InputError(
+            f"no baseline {path}; captau check candidates=OLD.json against={path} references=FILE update=true makes it"
+        )
     return SystemBaseline.read(path) if is_baseline(path) and not is_new else None
 
 

@@ -194,6 +194,7 @@ def test_a_baseline_of_a_system_that_is_none_is_refused(
         ("candidates=whole.json", "the option against=… is needed"),
         ("candidates=whole.json against=alike.json", "needs references"),
         ("candidates=whole.json against=alike.json sample=3", "sample= does not go with"),
+        ("candidates=whole.json against=no.yaml references=refs.json", "update=true makes it"),
         ("candidates=whole.json against=no.json references=refs.json", "no.json"),
         ("", "name the baseline"),
         (
