@@ -102,6 +102,7 @@ def test_a_number_of_32_bits_is_what_it_was_written_as(tmp_path: Path) -> None:
 BROKEN = {
     "empty": ("t.csv", b"", ["t.csv: it is empty"]),
     "ragged": ("t.csv", b"a,b\n1,2\n3\n", [":3: 1 cells", "names 2 columns", "truncated"]),
+    "a cell too many": ("t.csv", b"a,b\n1,2\n3,4,5\n", [":3: 3 cells", "names 2 columns"]),
     "an open quote": ("t.csv", b'a,b\n1,2\n3,"4\n', [":3: not valid CSV", "truncated"]),
     "a column twice": ("t.csv", b"a,a\n1,2\n", ["'a' appears twice"]),
     "not UTF-8": ("t.csv", b"a,b\n1,2\ncaf\xe9,3\n", [":3: not UTF-8"]),
