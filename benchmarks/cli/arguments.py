@@ -165,7 +165,9 @@ def _unexpected_word(command: Command, word: str, overrides: Sequence[str]) -> I
     groups = {option.key: option.config_group for option in command.declared()}
     named = [key for key, name in groups.items() if name and word in choices_of(name)]
     files = [key for key in ("candidates", "references") if key in groups]
-    if files and (expand_home(word).is_file() or word.endswith(_CAPTION_FILES)):
+    if "baseline" in groups and word.endswith((".yaml", ".yml")):
+        advice = f"write baseline={word}; {advice}"
+    elif files and (expand_home(word).is_file() or word.endswith(_CAPTION_FILES)):
         first_key, *others = files
         advice = f"write {' '.join([f'{first_key}={word}', *(f'{key}=FILE' for key in others)])}; {advice}"
     elif overrides:

@@ -242,6 +242,7 @@ UNKNOWN_HOMES = (
         ),
         (["bench", "protocol=drop"], "or protocol.own_references=drop"),
         (["score", "A.json", "B.json"], "write candidates=A.json references=FILE"),
+        (["check", "golden.yaml"], "write baseline=golden.yaml"),
         (["bench", "demo"], "write dataset=demo"),
         (["bench", "help"], "captau bench --help shows the options"),
         (["bench", "foo=1"], "unknown option of captau bench 'foo'"),
