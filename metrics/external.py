@@ -158,7 +158,7 @@ class OutsideMetric(Metric):
         """Return a file that the metric reads; raise InputError if there is none."""
         found = expand_home(path)
         if not found.is_file():
-            raise InputError(f"{self.label}: no file {found}")
+            raise InputError(f"metric {self.name}: no file {found}")
         return found
 
 
