@@ -294,7 +294,7 @@ def make_readers(folder: Path) -> list[Reader]:
         Reader(
             "line.txt",
             b"bench metrics=rouge_1 statistics.interval=none",
-            lambda path: command(*path.read_text("utf-8", "surrogateescape").split())(path),
+            lambda path: captau(path.read_text("utf-8", "surrogateescape").split()),
             (take_line, take_line, take_line, flip, insert),
             (),
         ),
