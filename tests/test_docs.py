@@ -49,9 +49,8 @@ SMALLER = {
     "captau sensitivity": ["draws=2"],
     "captau complement": ["draws=2"],
     "captau train rater=combination": ["rater.metrics=[bleu_1,rouge_1,rouge_l]", "rater.roots=[]"],
-    "captau train rater=in_domain": ["rater.epochs=1", "rater.landmarks=20"],
-    "captau train rater=in_domain dataset=flickr8k_expert design=folds": [
-        *("rater.encoder=frozen", "rater.landmarks=20", "folds=2"),
+    "captau train rater=captau rater.learns_from=ratings dataset=flickr8k_expert design=folds": [
+        "folds=2"
     ],
     # The small rater compares with references, which one that looks at images would not need.
     "captau score candidates=mine.json metrics=rater": ["references=refs.jsonl"],

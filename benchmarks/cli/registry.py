@@ -19,7 +19,7 @@ _GROUPS = {
     "Measure metrics": (
         ("bench", "bench:BenchOptions", tasks.run_by_dataset, "correlate metrics' scores with people's judgements"),
         ("compare", "bench:CompareOptions", tasks.compare_metrics, "test which metrics differ; show what moved between two runs"),
-        ("probe", "probe:ProbeOptions", tasks.run_in_folder, "show which faults in captions a metric notices"),
+        ("probe", "studies:ProbeOptions", tasks.run_with_figures, "show which faults in captions a metric notices"),
         ("rank", "rank:RankOptions", tasks.rank_systems, "rank captioning systems by people and by metrics"),
         ("agree", "studies:AgreeOptions", tasks.measure_agreement, "measure how well people agree with each other"),
         ("sensitivity", "studies:SensitivityOptions", tasks.run_with_figures, "show how far numbers move with images, raters and choices"),

@@ -237,7 +237,7 @@ def _measure_dataset(selection: EvaluationSet, config: AgreeOptions) -> RaterAgr
     dimensions, scales = selection.protocol.dimension, card.scales
     is_of_pairs = not dimensions and not selection.preferences.empty
     if is_of_pairs:
-        answers = PairAnswers.from_preferences(selection.preferences)
+        answers = PairAnswers.from_preferences(selection.preferences, item_ids)
         ratings, item_ids, scales = answers.ratings, answers.item_ids, answers.scales
         dimensions = tuple(scales)
         groups = pd.Series("", index=item_ids)

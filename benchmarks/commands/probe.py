@@ -19,18 +19,18 @@ from ..evaluation.probes.noticed import (
 )
 from ..evaluation.probes.pairs import items_of_references, make_probe_pairs
 from ..evaluation.study import provenance
-from ..options.probe import ProbeOptions
 from ..options.score import Captions, References, captions_from_python
-from ..options.shared import describe_metrics, statistics_of
+from ..options.shared import measuring_arguments
+from ..options.studies import ProbeOptions
 from ..reporting.run_results import Results
+from ..reporting.score_charts import probe_figure
 from ..runs.output_folder import run_into
 from ..runs.progress_bar import StepProgress
 from ..runs.results import RunClock, missing_note, tables_as_csv
 from ..scoring.caption_files import read_candidates, read_references
-from ..scoring.catalog import metric_style, resolve_metrics
+from ..scoring.catalog import metric_style
 from ..scoring.corpus_scores import make_caption_items, select_images
 from ..scoring.protocol import Protocol
-from ..scoring.score_store import Locations
 from ..scoring.scorer import Scorer, score_all
 from ..scoring.unavailable_metrics import (
     add_unavailable_rows,
@@ -79,48 +79,33 @@ def probe(
     Raises:
         InputError: on an unknown name, missing or malformed data, or captions without references.
     """
-    chosen_metrics = resolve_metrics(metrics)
-    loaded = {dataset.card.name: dataset} if isinstance(dataset, CaptionSet) else {}
-    name = next(iter(loaded), dataset)
+    arguments = measuring_arguments(
+        dataset,
+        metrics,
+        protocol=None,
+        statistics=statistics,
+        data_root=data_root,
+        cache_root=cache_root,
+        output_dir=output_dir,
+        file=None,
+    )
+    (name,) = arguments.pop("datasets")
     files = {
         key: next(iter(captions_from_python(value, key)), None)
         for key, value in (("candidates", candidates), ("references", references))
     }
-    in_memory = [key for key, file in files.items() if file and file.content is not None]
-    choices: dict[str, Any] = {
-        "captions": captions,
-        "faults": tuple(faults),
-        "pairs": pairs,
-        "seed": seed,
-    }
-    config = ProbeOptions(
-        dataset=None if references is not None else str(name),
-        candidates=files["candidates"],
-        references=files["references"],
-        **choices,
-        metrics=chosen_metrics,
-        statistics=statistics_of(statistics),
-        locations=Locations(
-            data_root=Path(data_root) if data_root else None,
-            cache_root=Path(cache_root) if cache_root else None,
-            output_dir=Path(output_dir) if output_dir else None,
-            loaded=loaded,
-        ),
-        configuration={
-            "dataset": str(name),
-            **{key: file.spelling for key, file in files.items() if file},
-            **describe_metrics(
-                chosen_metrics, in_memory=[*in_memory, *(["dataset"] if loaded else [])]
-            ),
-            **choices,
-            "statistics": vars(statistics_of(statistics)),
-        },
-    )
+    choices = dict[str, Any](captions=captions, faults=tuple(faults), pairs=pairs, seed=seed)
+    configuration = arguments["configuration"]
+    if in_memory := [key for key, file in files.items() if file and file.content is not None]:
+        configuration["in_memory"] = [*configuration.get("in_memory", []), *in_memory]
+    configuration |= {key: file.spelling for key, file in files.items() if file} | choices
+    dataset_name = name if references is None else None
+    config = ProbeOptions(**arguments, **files, **choices, dataset=dataset_name)
     return run_into(output_dir, "probe", lambda: run(config))
 
 
 def run(config: ProbeOptions) -> Results:
-    """Make captions with faults, score them beside the whole ones, and count which the metrics notice.
+    """Make captions with faults, score them beside the original ones, and count which the metrics notice.
 
     Raises:
         InputError: on missing or malformed data, or captions of which no fault can be made.
@@ -151,19 +136,12 @@ def run(config: ProbeOptions) -> Results:
         for m, reason in missing.items()
         for fault in config.chosen_faults
     ]
-    scored_pairs = probes.pairs.assign(
-        **{
-            f"{prefix}{spec}": of_metric.loc[probes.pairs[key]].to_numpy()
-            for spec, of_metric in scores.items()
-            for prefix, key in (("score_", "item_id"), ("faulty_score_", "pair_id"))
-        }
-    )
     return Results(
         {
             "probes.csv": pd.concat([rows, pd.DataFrame(unavailable)], ignore_index=True)[
                 list(PROBE_COLUMNS)
             ],
-            "probe_pairs.parquet": scored_pairs,
+            "probe_pairs.parquet": _add_scores(probes.pairs, scores),
         },
         {
             "command": "probe",
@@ -177,12 +155,23 @@ def run(config: ProbeOptions) -> Results:
         }
         | clock.record(),
         tables,
-        other_files={"table.csv": tables_as_csv(tables)},
+        other_files={"table.csv": tables_as_csv(tables)}
+        | probe_figure(rows, {m.spec: metric_style(m).label for m in metrics}, source),
     )
 
 
+def _add_scores(pairs: pd.DataFrame, scores: Mapping[str, pd.Series]) -> pd.DataFrame:
+    """Return the pairs with both scores by each metric."""
+    columns = {
+        f"{prefix}{spec}": of_metric.loc[pairs[key]].to_numpy()
+        for spec, of_metric in scores.items()
+        for prefix, key in (("score_", "item_id"), ("faulty_score_", "pair_id"))
+    }
+    return pairs.assign(**columns)
+
+
 def _load_captions(config: ProbeOptions) -> tuple[pd.DataFrame, list[CaptionSet], str]:
-    """Return the whole captions with their references, the dataset that they are of, and its name.
+    """Return the original captions with their references, the dataset that they are of, and its name.
 
     Raises:
         InputError: where a file or a dataset cannot be read.

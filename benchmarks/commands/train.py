@@ -32,6 +32,7 @@ from ..evaluation.rater_training import (
     estimate_ratings,
     lead_table,
     lock_folder,
+    measure_reliability,
     train_rater,
     write_card,
 )
@@ -196,6 +197,11 @@ def _train(
                 items = selection.items.iloc[rows].reset_index(drop=True)
                 column[rows] = Scorer(name, items, selection.protocol).score(rater, store)
                 tested[name] = column[rows]
+            about = {
+                **cards[job.name].about,
+                "reliability": measure_reliability(model, job, tested, corpora),
+            }
+            cards[job.name] = replace(cards[job.name], about=about)
             estimates += estimate_ratings(options.recipe, job, model, tested, corpora)
             history = pd.read_csv(rater_folder / HISTORY_FILE)
             histories.append(history.assign(rater=job.name))

@@ -124,16 +124,7 @@ class EvaluationSet:
                 strict=True,
             )
         ]
-        of_image: dict[str, list[Any]] = {}
-        for image_id, key in zip(items["image_id"], keys, strict=True):
-            of_image.setdefault(image_id, []).append(key)
-        ranked_images = {image_id: sorted(image) for image_id, image in of_image.items()}
-        whole_keys = [
-            (ranked_images[image_id], key)
-            for image_id, key in zip(items["image_id"], keys, strict=True)
-        ]
-        order = sorted(range(len(items)), key=whole_keys.__getitem__)
-        return replace(self, items=items.iloc[order].reset_index(drop=True))
+        return replace(self, items=order_by_content(items, keys))
 
     def _judgements_of_items(self) -> dict[str, list[tuple[float, str]]]:
         """Return, by item id, the rank of each rating, and of each preference with the other caption."""
@@ -363,3 +354,22 @@ class EvaluationSet:
         if dimensions := self.caption_set.dimensions:
             message = f"protocol.dimension is empty; name at least one of {','.join(dimensions)}"
         raise LackingError(Lack.JUDGEMENTS, f"dataset {self.name}: {message}")
+
+
+def order_by_content(items: pd.DataFrame, contents: Sequence[tuple[Any, ...]]) -> pd.DataFrame:
+    """Order the items of each image by their contents, and the images by those of their items.
+
+    Args:
+        items: with the column `image_id`.
+        contents: of each item, what its place depends on.
+    """
+    contents_of_image: dict[str, list[Any]] = {}
+    for image_id, content in zip(items["image_id"], contents, strict=True):
+        contents_of_image.setdefault(image_id, []).append(content)
+    for image_contents in contents_of_image.values():
+        image_contents.sort()
+    keys = [
+        (contents_of_image[image_id], content)
+        for image_id, content in zip(items["image_id"], contents, strict=True)
+    ]
+    return items.iloc[sorted(range(len(items)), key=keys.__getitem__)].reset_index(drop=True)

@@ -284,20 +284,25 @@ class PairAnswers:
     scales: Mapping[str, Scale]
 
     @classmethod
-    def from_preferences(cls, preferences: pd.DataFrame) -> PairAnswers:
-        """Return each answer for both orders of its captions, so that no measure depends on the order."""
+    def from_preferences(cls, preferences: pd.DataFrame, item_ids: Sequence[str]) -> PairAnswers:
+        """Return each answer for both orders of its captions, so that no measure depends on the order.
+
+        Args:
+            preferences: as `CaptionSet.preferences`.
+            item_ids: of the captions, in the order that the pairs are to have.
+        """
         a, b = (preferences[side].astype(str) for side in ("item_a", "item_b"))
         ratings = pd.concat(
             [
                 pd.DataFrame(
                     {
-                        "item_id": item_ids,
+                        "item_id": pair_ids,
                         "dimension": preferences["dimension"],
                         "rater": preferences["rater"],
                         "value": strengths,
                     }
                 )
-                for item_ids, strengths in (
+                for pair_ids, strengths in (
                     (a + "|" + b, preferences["strength"]),
                     (b + "|" + a, -preferences["strength"]),
                 )
@@ -309,7 +314,9 @@ class PairAnswers:
             largest = float(values.abs().max())
             is_whole = bool((values == values.round()).all())
             scales[str(dimension)] = Scale(-largest, largest, 1.0 if is_whole and largest else None)
-        return cls(ratings, list(ratings["item_id"].unique()), scales)
+        place = pd.Index(item_ids).get_indexer
+        order = np.lexsort((place(pd.Index(pd.concat([b, a]))), place(pd.Index(pd.concat([a, b])))))
+        return cls(ratings, list(ratings["item_id"].iloc[order].unique()), scales)
 
 
 def both_orders(values: Floats) -> Floats:

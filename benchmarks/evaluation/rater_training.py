@@ -24,7 +24,7 @@ from ...datasets.errors import InputError
 from ...metrics.base import Floats, Metric
 from ...metrics.learned.common.recipe import Examples, RaterModel, Recipe
 from ...metrics.learned.common.training import HISTORY_COLUMNS, TrainingSession
-from ...metrics.learned.rater import CARD_FILE, PAGE_FILE, RaterCard
+from ...metrics.learned.rater import CARD_FILE, PAGE_FILE, Calibration, RaterCard
 from ...metrics.rows import Rows
 from ..runs.results import describe_environment, to_csv
 from ..runs.tables import ResultTable, format_number
@@ -158,7 +158,39 @@ def _describe_figures(about: Mapping[str, Any]) -> list[str]:
         lines.append(
             f"| {row['dataset']} | {row['dimension']} | {row['coefficient']} {value} | {row['n_items']:,} |"
         )
+    for name, rows in about.get("reliability", {}).items():
+        lines += ["", f"Reliability on {name}: what the calibration expects, and what people said,"]
+        lines += ["by fifths of its captions; ratings as a share of their scale.", ""]
+        lines.append("| score | expected rating | rating | expected to be good | good | captions |")
+        lines.append("|--:|--:|--:|--:|--:|--:|")
+        keys = ("score", "expected_rating", "rating", "expected_good", "good")
+        for row in rows:
+            cells = [format_number(row[key], 1, 2) for key in keys]
+            lines.append(f"| {' | '.join([*cells, str(row['n_items'])])} |")
     return lines
+
+
+def measure_reliability(
+    model: RaterModel,
+    job: TrainingJob,
+    test_predictions: Mapping[str, Floats],
+    corpora: Mapping[str, TrainingCorpus],
+) -> dict[str, list[dict[str, float]]]:
+    """Compare a calibrated rater's expectations with the ratings of its test rows, by dataset.
+
+    Args:
+        test_predictions: by dataset, for the rows of `job.test`.
+    """
+    calibration: Calibration | None = getattr(model, "calibration", None)
+    if calibration is None:
+        return {}
+    tables = {
+        name: calibration.measure_reliability(
+            corpora[name].examples.take(rows), test_predictions[name]
+        )
+        for name, rows in job.test.items()
+    }
+    return {name: table for name, table in tables.items() if table}
 
 
 #: The file in a rater's folder with a row an epoch.

@@ -5,7 +5,8 @@
 - `transfer`: the same for each dataset by itself, tested on the others' test images as well (Scott et
   al. 2023, Table 4);
 - `folds`: k folds of images, each predicted by a rater trained on the others;
-- `leave_one_out`: each dataset predicted by a rater trained on the others;
+- `leave_one_out`: each dataset predicted by a rater trained on the others, without images that share an id or a
+  reference with it;
 - `all`: one rater trained on everything, which nothing is left to test on.
 
 To add one, write a function like `_split_jobs` and name it in `plan_jobs` and in the plan.
@@ -13,7 +14,7 @@ To add one, write a function like `_split_jobs` and name it in `plan_jobs` and i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Set
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -26,6 +27,7 @@ from ...datasets.schema import CaptionSet, split_of
 from ...metrics.learned.common.recipe import Examples, Ints, Recipe
 from ...metrics.rows import Rows
 from ..scoring.protocol import Protocol
+from ..statistics.bootstrap import number_images
 from .evaluation_set import EvaluationSet
 
 #: The dimension that is learnt where a dataset has several.
@@ -83,13 +85,9 @@ class TrainingCorpus:
             target: the dimension to learn; None takes the only one, or one of `OVERALL`.
 
         Raises:
-            InputError: where it is not clear which dimension is meant, or the protocol has a split.
+            InputError: where it is not clear which dimension is meant.
         """
-        if protocol.split is not None:
-            raise InputError(
-                f"protocol.split={protocol.split}: captau train divides the images by itself; leave the option out"
-            )
-        selection = EvaluationSet.select(caption_set, protocol)
+        selection = EvaluationSet.select(caption_set, protocol).in_order()
         return cls(selection, _make_examples(selection, _target_dimension(selection, target)))
 
     @property
@@ -111,8 +109,13 @@ class TrainingCorpus:
         """Return the rows of a split.
 
         Raises:
-            InputError: where there is none.
+            InputError: where there is none, or the protocol selects a split by itself.
         """
+        if chosen_split := self.selection.protocol.split:
+            raise InputError(
+                f"dataset {self.name}: protocol.split={chosen_split}: with this design captau train divides the "
+                "images by itself; leave the option out, or choose design=folds or leave_one_out"
+            )
         rows = np.flatnonzero(self.items["split"] == split)
         if not len(rows):
             remedy = way_to_get_split(self.selection.caption_set.card, split)
@@ -157,10 +160,11 @@ def _make_examples(selection: EvaluationSet, dimension: str | None) -> Examples:
     winner = np.where(prefers_a, pairs["item_a"], pairs["item_b"])
     loser = np.where(prefers_a, pairs["item_b"], pairs["item_a"])
     rows = np.column_stack([index.get_indexer(pd.Index(side)) for side in (winner, loser)])
+    rows = rows[(rows >= 0).all(axis=1)].astype(np.intp)
     return Examples(
         Rows(items.assign(dataset=caption_set.name)),
-        tuple(np.array(values, dtype=np.float64) for values in ratings_by_row),
-        rows[(rows >= 0).all(axis=1)].astype(np.intp),
+        tuple(np.sort(np.array(values, dtype=np.float64)) for values in ratings_by_row),
+        rows[np.lexsort((rows[:, 1], rows[:, 0]))],
     )
 
 
@@ -252,23 +256,23 @@ def _fold_jobs(
         raise InputError("design=folds takes one dataset at a time; name one")
     ((name, corpus),) = corpora.items()
     image_ids = corpus.examples.image_ids
-    images = np.unique(image_ids)
-    if len(images) < 2 * plan.folds:
-        raise InputError(f"dataset {name}: {len(images)} images are too few for {plan.folds} folds")
-    fold = np.random.default_rng([seed, plan.folds]).permutation(len(images)) % plan.folds
-    fold_of_row = fold[np.searchsorted(images, image_ids)]
+    image, n_images = number_images(image_ids)
+    if n_images < 2 * plan.folds:
+        raise InputError(f"dataset {name}: {n_images} images are too few for {plan.folds} folds")
+    fold = np.random.default_rng([seed, plan.folds]).permutation(n_images) % plan.folds
+    fold_of_row = fold[image]
     borrowed = _borrowed_images(corpus) if plan.strict or plan.strict_control else {}
     for index in range(plan.folds):
         test = np.flatnonzero(fold_of_row == index)
         lenders = sorted({image for row in test.tolist() for image in borrowed.get(row, ())})
-        training_images = np.unique(image_ids[fold_of_row != index])
+        training_images = pd.unique(image_ids[fold_of_row != index])
         excluded = training_images[np.isin(training_images, lenders)]
         if plan.strict_control:
             rng = np.random.default_rng([seed, plan.folds, index, 1])
             excluded = rng.choice(training_images, size=len(excluded), replace=False)
         is_usable = (fold_of_row != index) & ~np.isin(image_ids, excluded)
         usable = np.flatnonzero(is_usable)
-        usable_images = np.unique(image_ids[usable])
+        usable_images = pd.unique(image_ids[usable])
         shuffled = np.random.default_rng([seed, plan.folds, index]).permutation(usable_images)
         n_validation = round(VALIDATION_SHARE * len(usable_images))
         is_validation = np.isin(image_ids[usable], shuffled[:n_validation])
@@ -303,7 +307,7 @@ def _leave_one_out_jobs(
     if len(corpora) < 2:
         raise InputError("design=leave_one_out needs two datasets at least: dataset=a,b")
     for name, corpus in corpora.items():
-        test_images = np.unique(corpus.examples.image_ids)
+        test_texts = {comparison_form(t) for ts in corpus.examples.rows.references for t in ts}
         joined: list[Examples] = []
         n_dropped = 0
         for splits in (("train", "test"), ("validation",)):
@@ -312,9 +316,10 @@ def _leave_one_out_jobs(
                 if learnt is corpus:
                     continue
                 rows = np.flatnonzero(learnt.items["split"].isin(splits))
-                disjoint = rows[~np.isin(learnt.examples.image_ids[rows], test_images)]
-                n_dropped += len(rows) - len(disjoint)
-                parts.append(learnt.examples.take(disjoint))
+                shared_images = set(corpus.examples.image_ids) | _images_with(learnt, test_texts)
+                is_shared = np.isin(learnt.examples.image_ids[rows], list(shared_images))
+                n_dropped += int(is_shared.sum())
+                parts.append(learnt.examples.take(rows[~is_shared]))
             joined.append(Examples.join(parts))
         train, validation = joined
         test = {name: np.arange(len(corpus.items))}
@@ -329,6 +334,16 @@ def _leave_one_out_jobs(
             test,
             n_dropped,
         )
+
+
+def _images_with(corpus: TrainingCorpus, texts: Set[str]) -> set[str]:
+    """Return the images that have one of these texts, in `comparison_form`, among their references."""
+    image_ids, references = corpus.examples.image_ids, corpus.examples.rows.references
+    return {
+        str(image)
+        for image, image_texts in zip(image_ids, references, strict=True)
+        if not texts.isdisjoint(map(comparison_form, image_texts))
+    }
 
 
 def _all_jobs(

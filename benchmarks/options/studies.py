@@ -1,4 +1,4 @@
-"""Options of the studies of datasets: `captau agree`, `sensitivity`, `complement` and `thresholds`."""
+"""Options of the studies of datasets: `captau agree`, `sensitivity`, `complement`, `thresholds` and `probe`."""
 
 from __future__ import annotations
 
@@ -8,25 +8,35 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from ...datasets.errors import InputError
+from ...datasets.reading.table import Columns
 from ...metrics.base import Metric
+from ..evaluation.probes.faults import CONTROLS, FAULTS
 from ..evaluation.threshold_curves import Conjunction
 from ..scoring.catalog import resolve_metrics
 from ..scoring.protocol import Protocol
+from ..statistics.bootstrap import StatisticsOptions
 from .declaration import Composed, Options, option, part
+from .large import columns_part
+from .score import NamedFile, files_of
 from .shared import (
     DATASETS,
     FILE,
     MAX_DRAWS,
+    METRICS,
     PROTOCOL,
     MeasuringOptions,
     ScoringOptions,
     at_least,
     check_choice,
+    check_not_fisher,
     check_share,
     details_option,
     metrics_option,
+    metrics_part,
+    names_of,
     one_of,
     protocols_of,
+    statistics_part,
     words_of,
 )
 
@@ -55,12 +65,15 @@ _KINDS_BY_OPTION = {
 _PROTOCOL = [o for o in PROTOCOL if o.key in _KINDS_BY_OPTION]
 
 
-def _datasets_of(composed: Composed) -> dict[str, Protocol]:
-    if not composed["references"]:
-        return protocols_of(composed)
-    if tuple(composed["datasets"]) != ("demo",):
+def _has_reference_file(composed: Composed) -> bool:
+    """Return whether captions of a file take the place of datasets."""
+    if composed["references"] and tuple(composed["datasets"]) != ("demo",):
         raise InputError("give references=FILE or dataset=NAME, not both")
-    return {}
+    return bool(composed["references"])
+
+
+def _datasets_of(composed: Composed) -> dict[str, Protocol]:
+    return {} if _has_reference_file(composed) else protocols_of(composed)
 
 
 def _computed_metrics(composed: Composed) -> tuple[Metric, ...]:
@@ -307,3 +320,100 @@ captau thresholds dataset=thumb metrics=text 'good=precision>=4 and recall>=4'
 Writes thresholds.csv (the curves), recall.csv, precision_recall.svg and .png, table.md, table.tex, run.json.
 captau score keep.metric=… keep.above=… then filters your own captions.
 """
+
+
+#: Which captions of a dataset `captau probe` gives a fault.
+PROBED_CAPTIONS = ("candidates", "references")
+
+
+def _probed_dataset_of(composed: Composed) -> str | None:
+    if _has_reference_file(composed):
+        return None
+    names = names_of(composed["datasets"])
+    if len(names) > 1:
+        raise InputError(
+            f"captau probe takes one dataset; {len(names)} are named: {','.join(names)}"
+        )
+    return names[0]
+
+
+def _one_file(value: Any, key: str) -> NamedFile | None:
+    files = files_of(value, key) if value else ()
+    if len(files) > 1:
+        raise InputError(f"{key}= names {len(files)} files; captau probe takes one")
+    return files[0] if files else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProbeOptions(ScoringOptions):
+    """Options of `captau probe`."""
+
+    examples: ClassVar[str] = """
+captau probe                                           the embedded demo, the text suite
+captau probe dataset=thumb metrics=text                a dataset's captions
+captau probe dataset=flickr8k_expert captions=references
+captau probe references=refs.json metrics=text,sentence_cosine
+captau probe candidates=mine.json references=refs.json faults=gender,negation,joined
+captau probe run=DIR 'metrics=file(path=scores.csv,name=Mine)'      scores of the pairs that a run wrote
+"""
+    notes: ClassVar[str] = """
+Each fault is made by rule and seed; what cannot be made of a caption is counted in the notes (docs/probes.md). A metric
+that only comes as a file scores the captions of probe_pairs.parquet: its file has item_id, which is a pair's item_id for
+the original caption and its pair_id for the faulty one, and score.
+"""
+    writes: ClassVar[str] = """
+Writes probes.csv (a row a metric and fault), probe_pairs.parquet (the pairs and their scores), probes.svg and .png,
+table.md, table.tex, table.csv, run.json.
+"""
+
+    dataset: str | None = part(_probed_dataset_of, *DATASETS, *FILE, default="demo")
+    captions: str = option(
+        "candidates",
+        "which captions of a dataset get a fault: its candidates, or one reference of each image, which is left out "
+        "of the references then; files of references alone always give references",
+        takes="|".join(PROBED_CAPTIONS),
+        check=one_of(PROBED_CAPTIONS, "value of captions"),
+    )
+    candidates: NamedFile | None = option(
+        None,
+        "captions of your own, in the forms that captau score takes",
+        read=_one_file,
+        takes="FILE",
+        is_literal=True,
+    )
+    references: NamedFile | None = option(
+        None,
+        "captions by image, instead of a dataset's; in the forms that captau score takes",
+        read=_one_file,
+        takes="FILE",
+        is_literal=True,
+    )
+    columns: Columns = columns_part()
+    metrics: tuple[Metric, ...] = metrics_part(METRICS)
+    faults: tuple[str, ...] = option(
+        [],
+        f"which faults and controls (default: all); {', '.join([*FAULTS, *CONTROLS])}",
+        takes="A,B",
+        read=words_of,
+        check=one_of([*FAULTS, *CONTROLS], "fault"),
+    )
+    pairs: int = option(1000, "the most pairs of a fault", check=at_least(1, 1_000_000))
+    seed: int = option(0, "the seed of all draws of faults", check=at_least(0))
+    details: bool = details_option()
+    statistics: StatisticsOptions = statistics_part(
+        *("interval", "replicates", "level", "seed"),
+        interval="expanded, percentile or bca (bootstrap over images), none",
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_not_fisher(self.statistics)
+        if self.candidates and not self.references:
+            raise InputError("candidates= needs references=FILE")
+        if not self.metrics:
+            raise InputError("metrics is empty; name one at least")
+
+    @property
+    def chosen_faults(self) -> tuple[str, ...]:
+        """The faults and controls in the order of the tables."""
+        return tuple(f for f in (*FAULTS, *CONTROLS) if not self.faults or f in self.faults)

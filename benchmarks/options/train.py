@@ -104,7 +104,7 @@ class TrainOptions(ScoringOptions):
 captau train rater=icr                                 on the embedded demo
 captau train rater=captau dataset=flickr8k_expert,capeval1k,thumb,pascal50s design=all
 captau train rater=captau dataset=flickr8k_expert,capeval1k,thumb design=leave_one_out metrics=text
-captau train rater=in_domain dataset=flickr8k_expert design=folds seeds=[0,1,2]
+captau train rater=captau rater.learns_from=ratings dataset=flickr8k_expert design=folds
 captau train rater=icr dataset=cocog rater.images=vilbert_images.npz rater.texts=vilbert_texts.npz
 captau train rater=icr shuffled=true                   the control that a rater must beat
 """
@@ -130,7 +130,8 @@ the differences of every two.
         "how images are divided; split: train on 64 %, choose on 16 % and test on 20 % of the "
         "images, or use the split that the data come with; transfer: split each dataset and test "
         "on all; folds: predict each fold of images by raters trained on the others; "
-        "leave_one_out: predict each dataset by a rater trained on the others; all: train one "
+        "leave_one_out: predict each dataset by a rater trained on the others, but for images that share an id or a "
+        "reference with it; all: train one "
         "rater on everything, and test nothing",
         check=one_of(DESIGNS, "value of design"),
     )

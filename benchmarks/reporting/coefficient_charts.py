@@ -28,7 +28,7 @@ from .figure_files import (
     can_draw,
     draw_squares,
     files_of,
-    label_square,
+    label_squares,
     legend,
     make_panels,
     make_row_figure,
@@ -315,7 +315,7 @@ def _draw_differences(
         for i, row in enumerate(zip(differences, signs, strict=True))
     ]
     draw_squares(axis, squares)
-    label_square(axis, labels)
+    label_squares(axis, labels, labels)
     return figure, axis
 
 

@@ -338,6 +338,16 @@ def make_square_figure(count: int) -> tuple[Any, Any]:
     return make_figure(size, size * 0.92)
 
 
+def shade_square(value: float, text: str) -> Square:
+    """Return a square in a shade from red (-1) to blue (1); without a value it is neutral."""
+    from matplotlib import colormaps
+    from matplotlib.colors import to_hex
+
+    return Square(
+        to_hex(colormaps["RdBu"](0.5 + 0.42 * value)) if value == value else NEUTRAL, text
+    )
+
+
 def draw_squares(axis: Any, cells: Sequence[Sequence[Square | None]]) -> None:
     from matplotlib.patches import Rectangle
 
@@ -355,12 +365,12 @@ def draw_squares(axis: Any, cells: Sequence[Sequence[Square | None]]) -> None:
             axis.text(j, i, cell.text, ha="center", va="center", fontsize=7, color=ink)
 
 
-def label_square(axis: Any, labels: Sequence[str]) -> None:
-    count = len(labels)
-    axis.set_xlim(-0.5, count - 0.5)
-    axis.set_ylim(count - 0.5, -0.5)
-    axis.set_xticks(range(count), labels, rotation=45, ha="right", rotation_mode="anchor")
-    axis.set_yticks(range(count), labels)
+def label_squares(axis: Any, rows: Sequence[str], columns: Sequence[str]) -> None:
+    """Name the rows and columns of squares."""
+    axis.set_xlim(-0.5, len(columns) - 0.5)
+    axis.set_ylim(len(rows) - 0.5, -0.5)
+    axis.set_xticks(range(len(columns)), columns, rotation=45, ha="right", rotation_mode="anchor")
+    axis.set_yticks(range(len(rows)), rows)
     axis.tick_params(length=0)
     axis.grid(False)
     for spine in axis.spines.values():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -10,6 +11,8 @@ import pandas as pd
 
 from ...datasets.errors import InputError
 from ...metrics.base import Floats
+from ..evaluation.probes.faults import CONTROLS
+from ..evaluation.probes.noticed import format_probe_cell, is_weak
 from ..evaluation.threshold_curves import (
     curve_names,
     describe_good,
@@ -24,7 +27,6 @@ from ..statistics.rating_table import (
 from .figure_files import (
     INK,
     MUTED,
-    NEUTRAL,
     SERIES,
     Chart,
     Square,
@@ -34,11 +36,12 @@ from .figure_files import (
     files_of,
     format_percent,
     format_short,
-    label_square,
+    label_squares,
     legend,
     make_figure,
     make_panels,
     make_square_figure,
+    shade_square,
     slug,
     style,
 )
@@ -176,25 +179,12 @@ def metric_correlation_charts(part: RunPart) -> Iterator[Chart]:
         )
 
     def draw() -> Any:
-        from matplotlib import colormaps
-        from matplotlib.colors import to_hex
-
         figure, axis = make_square_figure(len(labels))
-        shades = colormaps["RdBu"]
-        draw_squares(
-            axis,
-            [
-                [
-                    Square(
-                        to_hex(shades(0.5 + 0.42 * v)) if v == v else NEUTRAL,
-                        format_number(v, 100, 0),
-                    )
-                    for v in map(float, row)
-                ]
-                for row in matrix
-            ],
-        )
-        label_square(axis, labels)
+        squares = [
+            [shade_square(v, format_number(v, 100, 0)) for v in map(float, row)] for row in matrix
+        ]
+        draw_squares(axis, squares)
+        label_squares(axis, labels, labels)
         axis.set_title(f"{part.title}: ρ ×100")
         return figure
 
@@ -337,3 +327,39 @@ def draw_curves(
     n_columns = 2 if max(map(len, names)) < 35 else 1  # two columns of long names leave no axes
     below = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.16), "ncols": n_columns}
     legend(axis, handles, names, **below)
+
+
+def probe_figure(rows: pd.DataFrame, labels: Mapping[str, str], title: str) -> dict[str, bytes]:
+    """Draw how often each metric notices each fault; weak cells have an exclamation mark.
+
+    Args:
+        rows: those of `probes.csv`.
+        labels: the metrics' names.
+        title: of the figure.
+
+    Returns:
+        the figure as files by name; none where there is no value, or no matplotlib.
+    """
+    measured = rows.dropna(subset=["value"])
+    if measured.empty or not can_draw():
+        return {}
+    faults = list(dict.fromkeys(measured["fault"]))
+    records: Any = measured.to_dict("records")
+    cells = {(row["metric"], row["fault"]): row for row in records}
+
+    def make_square(metric: str, fault: str) -> Square | None:
+        row = cells.get((metric, fault))
+        if row is None:
+            return None
+        # A control has no share that is good or bad in itself.
+        shade = (
+            2 * row["value"] - 1 if fault not in CONTROLS else -1.0 if is_weak(row) else math.nan
+        )
+        return shade_square(shade, format_probe_cell(row))
+
+    with style():
+        figure, axis = make_figure(1.8 + 0.4 * len(faults), 1.5 + 0.28 * len(labels))
+        draw_squares(axis, [[make_square(m, fault) for fault in faults] for m in labels])
+        label_squares(axis, list(labels.values()), faults)
+        axis.set_title(f"{title}: faults noticed, in % of pairs")
+        return files_of(figure, "probes")

@@ -26,7 +26,7 @@ from ..base import Floats, Metric, UnavailableError
 from ..neural.models import MODEL_LOCK, hash_of
 from ..registry import register
 from ..rows import Rows
-from .common.recipe import Examples, RaterModel, Recipe, make_recipe
+from .common.recipe import Examples, Ints, RaterModel, Recipe, make_recipe
 
 CALIBRATION_FILE = "calibration.json"
 #: The name of the curve of all datasets.
@@ -35,6 +35,8 @@ ALL = "all"
 GOOD_SHARE = 0.5
 #: Captions of similar score count as one point of a curve; so many points at most.
 _POINTS = 100
+#: The number of rows of a reliability table.
+_FIFTHS = 5
 
 
 @dataclass(frozen=True)
@@ -73,6 +75,11 @@ class Curve:
 
         return cls(tuple(average(scores).tolist()), rise(ratings), rise(is_good))
 
+    def expect(self, scores: Floats) -> tuple[Floats, Floats]:
+        """Return the expected ratings and the probabilities of being good, shape (n,) each."""
+        ratings, good = (np.interp(scores, self.scores, side) for side in (self.ratings, self.good))
+        return ratings, good
+
     def threshold(self, precision: float) -> float:
         """Return the least score from which on at least this share of captions of that score is good; or NaN."""
         reached = np.flatnonzero(np.array(self.good) >= precision)
@@ -88,12 +95,8 @@ class Calibration:
     @classmethod
     def fit(cls, examples: Examples, scores: Floats) -> Calibration:
         """Fit the curves to the rated rows; there are none where no row is rated."""
-        rated = np.flatnonzero(examples.has_rating)
+        rated, ratings, is_good = _rated_rows(examples)
         names = examples.rows.frame["dataset"].astype(str).to_numpy()[rated]
-        ratings = examples.mean_ratings[rated]
-        is_good = np.array(
-            [float((examples.ratings[i] >= GOOD_SHARE - 1e-9).mean() > 0.5) for i in rated]
-        )
         sizes = {name: int((names == name).sum()) for name in np.unique(names).tolist()}
         weights = np.array([1 / sizes[name] for name in names])
         masks = {name: names == name for name in sizes}
@@ -105,6 +108,30 @@ class Calibration:
     def curve_of(self, dataset: str) -> Curve | None:
         """Return the curve of a dataset, or of all where it has none of its own; None without any."""
         return self.curves.get(dataset, self.curves.get(ALL))
+
+    def measure_reliability(self, examples: Examples, scores: Floats) -> list[dict[str, float]]:
+        """Compare what the curve of all datasets expects of unseen captions with what people said.
+
+        Args:
+            examples: captions of a dataset that the curves were not fitted to.
+            scores: shape (n,).
+
+        Returns:
+            A row for each fifth of the rated captions by score, from the lowest on: means of the score, the expected
+            and the actual rating, the expected and the actual share of good captions; and the number of captions.
+        """
+        rated, ratings, is_good = _rated_rows(examples)
+        if not (len(rated) and (curve := self.curves.get(ALL))):
+            return []
+        columns = {"score": scores[rated], "rating": ratings, "good": is_good}
+        columns["expected_rating"], columns["expected_good"] = curve.expect(scores[rated])
+        fifths = np.array_split(np.argsort(scores[rated], kind="stable"), _FIFTHS)
+        return [
+            {name: float(values[part].mean()) for name, values in columns.items()}
+            | {"n_items": len(part)}
+            for part in fifths
+            if len(part)
+        ]
 
     def write(self, folder: Path) -> None:
         """Write the calibration, whole or not at all."""
@@ -132,6 +159,13 @@ class Calibration:
             )
         except (ValueError, LookupError, TypeError, AttributeError) as error:
             raise InputError(f"{path}: damaged ({error}); train the rater again") from error
+
+
+def _rated_rows(examples: Examples) -> tuple[Ints, Floats, Floats]:
+    """Return the rows with ratings, the mean ratings of each, and 1 where it is good, shape (n_rated,) each."""
+    rated = np.flatnonzero(examples.has_rating)
+    is_good = [float((examples.ratings[i] >= GOOD_SHARE - 1e-9).mean() > 0.5) for i in rated]
+    return rated, examples.mean_ratings[rated], np.array(is_good)
 
 
 #: A rater's card; it is written last, so its presence says that the rater is complete.

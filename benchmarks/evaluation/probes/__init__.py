@@ -1,1 +1,1 @@
-"""Captions with one known fault beside the whole ones, and how often metrics notice."""
+"""Captions with one known fault beside the original ones, and how often metrics notice."""

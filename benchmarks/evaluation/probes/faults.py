@@ -1,6 +1,6 @@
 """The faults of `captau probe`: each makes of a caption the same one with a known fault, or says why it cannot.
 
-A fault is a function that takes a `Whole` caption and returns its text with the fault; it raises `CannotMakeError` where
+A fault is a function that takes an `Original` caption and returns its text with the fault; it raises `CannotMakeError` where
 the caption has nothing to change, or the change would be none for these references. `FAULTS` and `CONTROLS` hold them by
 name, in the order of the tables.
 """
@@ -38,8 +38,8 @@ class CannotMakeError(Exception):
 
 
 @dataclass(frozen=True)
-class Whole:
-    """A caption of which faults are made.
+class Original:
+    """A caption without a fault, of which faults are made.
 
     Attributes:
         caption: the text.
@@ -70,90 +70,90 @@ class Whole:
         return options[int(self.rng.integers(len(options)))]
 
 
-Fault = Callable[[Whole], str]
+Fault = Callable[[Original], str]
 
 
-def _swap(whole: Whole, candidates: Callable[[str], Sequence[str]]) -> str:
+def _swap(original: Original, candidates: Callable[[str], Sequence[str]]) -> str:
     """Put another word in the place of one, whose kind stands neither in the caption nor in a reference.
 
     Args:
-        whole: the caption.
+        original: the caption.
         candidates: the words that may replace a word, none where it stays.
 
     Raises:
         CannotMakeError: where no word can be replaced.
     """
-    lists = whole.lists
-    known_kinds = lists.kinds_of([whole.caption, *whole.references])
-    matches = [match for match in whole.words() if candidates(match[0].lower())]
+    lists = original.lists
+    kinds = lists.kinds_of([original.caption, *original.references])
+    matches = [match for match in original.words() if candidates(match[0].lower())]
     if not matches:
         raise CannotMakeError(Obstacle.NO_WORD)
-    for place in whole.rng.permutation(len(matches)).tolist():
-        match = matches[place]
+    for match_index in original.rng.permutation(len(matches)).tolist():
+        match = matches[match_index]
         new_words = [
             word
             for word in candidates(match[0].lower())
-            if known_kinds.isdisjoint(lists.kinds_of([word]))
+            if kinds.isdisjoint(lists.kinds_of([word]))
         ]
         if new_words:
-            return replace_word(whole.caption, match, whole.choose(new_words))
+            return replace_word(original.caption, match, original.choose(new_words))
     raise CannotMakeError(Obstacle.IN_REFERENCES)
 
 
-def swap_object(whole: Whole) -> str:
+def swap_object(original: Original) -> str:
     """Put another thing of its line in an object's place."""
 
     def other_objects(word: str) -> list[str]:
-        noun = whole.lists.nouns.get(word)
+        noun = original.lists.nouns.get(word)
         if noun is None or noun.line == "people":
             return []
-        kinds = [kind for kind in whole.lists.kinds_by_line[noun.line] if kind != noun.kind]
-        return [whole.lists.forms[kind][noun.is_plural] for kind in kinds]
+        kinds = [kind for kind in original.lists.kinds_by_line[noun.line] if kind != noun.kind]
+        return [original.lists.forms[kind][noun.is_plural] for kind in kinds]
 
-    return _swap(whole, other_objects)
+    return _swap(original, other_objects)
 
 
-def swap_attribute(whole: Whole) -> str:
+def swap_attribute(original: Original) -> str:
     """Put another colour in a colour's place, or the opposite in that of another attribute."""
-    return _swap(whole, lambda word: whole.lists.attributes.get(word, ("", []))[1])
+    return _swap(original, lambda word: original.lists.attributes.get(word, ("", []))[1])
 
 
-def swap_number(whole: Whole) -> str:
+def swap_number(original: Original) -> str:
     """Put another number in the place of one from two to eight."""
-    numbers = whole.lists.numbers
+    numbers = original.lists.numbers
     kinds = sorted(set(numbers.values()))
     return _swap(
-        whole, lambda word: [k for k in kinds if k != numbers[word]] if word in numbers else []
+        original, lambda word: [k for k in kinds if k != numbers[word]] if word in numbers else []
     )
 
 
-def swap_gender(whole: Whole) -> str:
+def swap_gender(original: Original) -> str:
     """Make men of all women in a caption, or women of all men; captions and references of both are left out."""
-    caption_words = set(words_of(whole.caption))
-    men, women = whole.lists.genders
-    for own, other in ((men, women), (women, men)):
-        if caption_words & own.keys():
-            reference_words = {word for text in whole.references for word in words_of(text)}
-            if (caption_words | reference_words) & other.keys():
+    caption_words = set(words_of(original.caption))
+    men, women = original.lists.genders
+    for counterparts, other_gender in ((men, women), (women, men)):
+        if caption_words & counterparts.keys():
+            reference_words = {word for text in original.references for word in words_of(text)}
+            if (caption_words | reference_words) & other_gender.keys():
                 raise CannotMakeError(Obstacle.IN_REFERENCES)
-            text = whole.caption
+            text = original.caption
             for match in reversed(list(WORD.finditer(text))):
-                if match[0].lower() in own:
-                    text = replace_word(text, match, own[match[0].lower()])
+                if match[0].lower() in counterparts:
+                    text = replace_word(text, match, counterparts[match[0].lower()])
             return text
     raise CannotMakeError(Obstacle.NO_WORD)
 
 
-def swap_roles(whole: Whole) -> str:
+def swap_roles(original: Original) -> str:
     """Let two things change places, as in "a horse rides a man"; what stands between them has a direction."""
-    lists = whole.lists
-    nouns = [match for match in whole.words() if match[0].lower() in lists.nouns]
+    lists = original.lists
+    nouns = [match for match in original.words() if match[0].lower() in lists.nouns]
     for first, second in pairwise(nouns):
         a, b = (lists.nouns[match[0].lower()] for match in (first, second))
-        between = words_of(whole.caption[first.end() : second.start()])
+        between = words_of(original.caption[first.end() : second.start()])
         is_one_way = any(word in lists["one_way"] or word.endswith("ing") for word in between)
         is_both_ways = any(word in lists["both_ways"] for word in between)
-        marks = set(whole.caption[first.end() : second.start()]) & set(",.;")
+        marks = set(original.caption[first.end() : second.start()]) & set(",.;")
         if (
             a.kind == b.kind
             or a.is_plural != b.is_plural
@@ -162,9 +162,9 @@ def swap_roles(whole: Whole) -> str:
             or marks
         ):
             continue
-        if any(_names_in_order(text, b.kind, a.kind, lists) for text in whole.references):
+        if any(_names_in_order(text, b.kind, a.kind, lists) for text in original.references):
             raise CannotMakeError(Obstacle.IN_REFERENCES)
-        text = replace_word(whole.caption, second, first[0].lower())
+        text = replace_word(original.caption, second, first[0].lower())
         return replace_word(text, first, second[0].lower())
     raise CannotMakeError(Obstacle.NO_WORD)
 
@@ -175,11 +175,13 @@ def _names_in_order(text: str, first_kind: str, second_kind: str, lists: WordLis
     return first_kind in kinds and second_kind in kinds[kinds.index(first_kind) :]
 
 
-def negate(whole: Whole) -> str:
+def negate(original: Original) -> str:
     """Put "not" behind the first "is" or "are", else before the first word in "-ing", else "no" for an article."""
-    negations = whole.lists["negations"]
+    negations = original.lists["negations"]
     if any(
-        word in negations for text in (whole.caption, *whole.references) for word in words_of(text)
+        word in negations
+        for text in (original.caption, *original.references)
+        for word in words_of(text)
     ):
         raise CannotMakeError(Obstacle.IN_REFERENCES)
     for pattern, new in (
@@ -187,88 +189,88 @@ def negate(whole: Whole) -> str:
         (r"(?<!\ba )(?<!\ban )(?<!\bthe )(?<=\w )(\w{2,}ing)\b", r"not \1"),
         (r"\b(?:an?|the|two|three|some)\b(?= \w)", "no"),
     ):
-        text = re.sub(pattern, new, whole.caption, count=1, flags=re.IGNORECASE)
-        if text != whole.caption:
-            return text[0].upper() + text[1:] if whole.caption[0].isupper() else text
+        text = re.sub(pattern, new, original.caption, count=1, flags=re.IGNORECASE)
+        if text != original.caption:
+            return text[0].upper() + text[1:] if original.caption[0].isupper() else text
     raise CannotMakeError(Obstacle.NO_WORD)
 
 
-def add_object(whole: Whole) -> str:
+def add_object(original: Original) -> str:
     """Add an object that nobody names, and none of its line."""
-    lists = whole.lists
-    texts = [whole.caption, *whole.references]
-    known_lines = {
+    lists = original.lists
+    texts = [original.caption, *original.references]
+    named_lines = {
         lists.nouns[w].line for text in texts for w in words_of(text) if w in lists.nouns
     }
-    lines = [line for line in lists["added"] if line not in known_lines]
+    lines = [line for line in lists["added"] if line not in named_lines]
     if not lines:
         raise CannotMakeError(Obstacle.IN_REFERENCES)
-    thing = whole.choose([kind for line in lines for kind in lists.kinds_by_line[line]])
+    thing = original.choose([kind for line in lines for kind in lists.kinds_by_line[line]])
     article = "an" if thing[0] in "aeiou" else "a"
-    body = whole.caption.rstrip(" .!")
-    return f"{body} and {article} {thing}{whole.caption[len(body) :]}"
+    body = original.caption.rstrip(" .!")
+    return f"{body} and {article} {thing}{original.caption[len(body) :]}"
 
 
-def take_other_image(whole: Whole) -> str:
+def take_other_image(original: Original) -> str:
     """Take a caption of another image."""
-    return whole.draw_other()
+    return original.draw_other()
 
 
-def cut_half(whole: Whole) -> str:
+def cut_half(original: Original) -> str:
     """Keep the first half of the words."""
-    words = whole.caption.split()
+    words = original.caption.split()
     if len(words) < 4:
         raise CannotMakeError(Obstacle.TOO_SHORT)
     return " ".join(words[: len(words) // 2])
 
 
 def _repeat(times: int) -> Fault:
-    return lambda whole: " ".join([whole.caption.strip()] * times)
+    return lambda original: " ".join([original.caption.strip()] * times)
 
 
-def shuffle_words(whole: Whole) -> str:
+def shuffle_words(original: Original) -> str:
     """Put the words in a random order."""
-    words = whole.caption.split()
-    return " ".join(words[place] for place in whole.rng.permutation(len(words)))
+    words = original.caption.split()
+    return " ".join(words[index] for index in original.rng.permutation(len(words)))
 
 
-def sort_reference_words(whole: Whole) -> str:
+def sort_reference_words(original: Original) -> str:
     """List all words of the references in alphabetical order."""
-    return " ".join(sorted(word for text in whole.references for word in words_of(text)))
+    return " ".join(sorted(word for text in original.references for word in words_of(text)))
 
 
-def join_references(whole: Whole) -> str:
+def join_references(original: Original) -> str:
     """Write all references in a row."""
-    if len(whole.references) < 2:
+    if len(original.references) < 2:
         raise CannotMakeError(Obstacle.NO_REFERENCE)
-    return " ".join(text.strip() for text in whole.references)
+    return " ".join(text.strip() for text in original.references)
 
 
-def say_nothing(whole: Whole) -> str:
+def say_nothing(original: Original) -> str:
     """Take a caption that is true of almost every image."""
-    return whole.choose(whole.lists["generic"])
+    return original.choose(original.lists["generic"])
 
 
-def copy_reference(whole: Whole) -> str:
+def copy_reference(original: Original) -> str:
     """Take one of the references, which stays among them."""
-    return whole.choose(whole.references)
+    return original.choose(original.references)
 
 
-def change_case(whole: Whole) -> str:
+def change_case(original: Original) -> str:
     """Write all letters as capitals; where they are, write small ones."""
-    upper = whole.caption.upper()
-    return whole.caption.lower() if upper == whole.caption else upper
+    upper = original.caption.upper()
+    return original.caption.lower() if upper == original.caption else upper
 
 
-def swap_synonym(whole: Whole) -> str:
+def swap_synonym(original: Original) -> str:
     """Put a word or phrase of the same meaning in the place of one."""
-    synonyms = whole.lists.synonyms
+    synonyms = original.lists.synonyms
     pattern = "|".join(sorted(map(re.escape, synonyms), key=len, reverse=True))
-    matches = list(re.finditer(rf"\b(?:{pattern})\b", whole.caption, re.IGNORECASE))
+    matches = list(re.finditer(rf"\b(?:{pattern})\b", original.caption, re.IGNORECASE))
     if not matches:
         raise CannotMakeError(Obstacle.NO_WORD)
-    match = matches[int(whole.rng.integers(len(matches)))]
-    return replace_word(whole.caption, match, synonyms[match[0].lower()])
+    match = matches[int(original.rng.integers(len(matches)))]
+    return replace_word(original.caption, match, synonyms[match[0].lower()])
 
 
 #: Those that need English words.
@@ -306,16 +308,16 @@ CONTROLS: dict[str, Fault] = {
 _MAY_BE_REFERENCE = ("copy", "other_reference", "case")
 
 
-def make_fault(name: str, whole: Whole) -> str:
+def make_fault(name: str, original: Original) -> str:
     """Make a fault, and check that it changes the caption.
 
     Raises:
         CannotMakeError: where it cannot be made, changes nothing, or gives one of the references.
     """
-    text = {**FAULTS, **CONTROLS}[name](whole)
-    if text == whole.caption:
+    text = {**FAULTS, **CONTROLS}[name](original)
+    if text == original.caption:
         raise CannotMakeError(Obstacle.UNCHANGED)
-    forms = {comparison_form(reference) for reference in whole.references}
+    forms = {comparison_form(reference) for reference in original.references}
     if name not in _MAY_BE_REFERENCE and comparison_form(text) in forms:
         raise CannotMakeError(Obstacle.IN_REFERENCES)
     return text

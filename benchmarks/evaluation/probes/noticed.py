@@ -86,13 +86,13 @@ def find_noticed(
     columns: dict[str, Floats] = {}
     for metric in metrics:
         of_metric = scores[metric.spec]
-        whole, faulty = (
+        original, faulty = (
             of_metric.loc[pairs[name]].to_numpy(np.float64) for name in ("item_id", "pair_id")
         )
         with np.errstate(invalid="ignore"):
-            difference = np.where(whole == faulty, 0.0, whole - faulty)
+            difference = np.where(original == faulty, 0.0, original - faulty)
             difference *= 1.0 if metric.higher_is_better else -1.0
-            tie = TIE_SHARE * np.nan_to_num(np.maximum(abs(whole), abs(faulty)), posinf=0.0)
+            tie = TIE_SHARE * np.nan_to_num(np.maximum(abs(original), abs(faulty)), posinf=0.0)
         noticed = np.where(abs(difference) <= tie, 0.5, (difference > 0).astype(np.float64))
         columns[metric.spec] = np.where(np.isnan(difference), np.nan, noticed)
     return pd.DataFrame(columns, index=pairs.index)
@@ -140,8 +140,8 @@ def measure_probes(
                     "note": join_notes(remark_text, undefined, note),
                 }
             )
-    order = {metric: place for place, metric in enumerate(noticed.columns)}
-    return sorted(rows, key=lambda row: order[row["metric"]])
+    specs = list(noticed.columns)
+    return sorted(rows, key=lambda row: specs.index(row["metric"]))
 
 
 def _share_with_interval(
@@ -184,16 +184,16 @@ def probe_tables(
     cells = {(row["metric"], row["fault"]): row for row in records}
     tables: list[ResultTable] = []
     for title, faults in _TABLES:
-        shown = [fault for fault in faults if fault in set(rows["fault"])]
-        if not shown:
+        columns = [fault for fault in faults if fault in set(rows["fault"])]
+        if not columns:
             continue
         table_rows = [
-            (label, [_format_cell(cells[spec, fault]) for fault in shown])
+            (label, [format_probe_cell(cells[spec, fault]) for fault in columns])
             for spec, label in labels.items()
         ]
         first = next(iter(labels))
-        table_rows.append(("pairs", [f"{cells[first, fault]['n_pairs']:,}" for fault in shown]))
-        tables.append(ResultTable(f"{source}: {title}", "metric", shown, table_rows))
+        table_rows.append(("pairs", [f"{cells[first, fault]['n_pairs']:,}" for fault in columns]))
+        tables.append(ResultTable(f"{source}: {title}", "metric", columns, table_rows))
     notes = [
         "The share of pairs, ×100, in which the changed caption scores lower; ties count ½.",
         f"! a fault whose {level:.0%} interval reaches below {100 * NOTICED_SHARE:.0f}, or a control after which "
@@ -237,7 +237,8 @@ def is_weak(row: Mapping[str, Any]) -> bool:
     return low < NOTICED_SHARE
 
 
-def _format_cell(row: Mapping[str, Any]) -> str:
+def format_probe_cell(row: Mapping[str, Any]) -> str:
+    """Return a share ×100, with an exclamation mark where it is weak."""
     return format_number(row["value"], 100, 0) + "!" * is_weak(row)
 
 

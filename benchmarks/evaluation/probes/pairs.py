@@ -16,18 +16,19 @@ import pandas as pd
 from ....datasets.caption_texts import comparison_form
 from ....datasets.errors import InputError
 from ....datasets.schema import make_items
+from ..evaluation_set import order_by_content
 from .faults import (
     CONTROLS,
     ENGLISH_FAULTS,
     FAULTS,
     CannotMakeError,
     Obstacle,
-    Whole,
+    Original,
     make_fault,
 )
 from .words import english_words
 
-#: A row a pair. `item_id` stands for the whole caption and `pair_id` for the faulty one wherever these are scored.
+#: A row a pair. `item_id` stands for the original caption and `pair_id` for the faulty one wherever these are scored.
 PAIR_COLUMNS = (
     *("pair_id", "fault", "item_id", "image_id", "image"),
     *("caption", "faulty_caption", "references"),
@@ -50,29 +51,28 @@ class Probes:
 
     @property
     def items(self) -> pd.DataFrame:
-        """The captions to score, whole and faulty: the columns of a `CaptionSet`'s items that metrics read."""
+        """The captions to score, original and faulty: the columns of a `CaptionSet`'s items that metrics read."""
         shared = ["image_id", "image", "references"]
-        wholes = self.pairs[["item_id", "caption", *shared]].drop_duplicates("item_id")
+        originals = self.pairs[["item_id", "caption", *shared]].drop_duplicates("item_id")
         faulty = self.pairs[["pair_id", "faulty_caption", *shared]]
         names = {"pair_id": "item_id", "faulty_caption": "caption"}
-        items = pd.concat([wholes, faulty.rename(columns=names)], ignore_index=True)
+        items = pd.concat([originals, faulty.rename(columns=names)], ignore_index=True)
         return items.assign(system=None, weight=1)
 
 
 def items_of_references(references: Mapping[str, Sequence[str]]) -> pd.DataFrame:
     """Make items of references alone: each is a caption once, and is left out of its own references then."""
     rows = [
-        (image_id, text, (*texts[:place], *texts[place + 1 :]))
+        (image_id, text, (*texts[:index], *texts[index + 1 :]))
         for image_id, texts in references.items()
-        for place, text in enumerate(texts)
+        for index, text in enumerate(texts)
         if len(texts) > 1
     ]
     if not rows:
         raise InputError(
             "no image has two references; one of them is the caption, so give two an image, or candidates=FILE"
         )
-    images, captions, others = (list(column) for column in zip(*rows, strict=True))
-    return make_items(images, captions, others)
+    return make_items(*(list(column) for column in zip(*rows, strict=True)))
 
 
 def make_probe_pairs(items: pd.DataFrame, faults: Sequence[str], n_pairs: int, seed: int) -> Probes:
@@ -84,7 +84,7 @@ def make_probe_pairs(items: pd.DataFrame, faults: Sequence[str], n_pairs: int, s
         items: of a `CaptionSet`, with references.
         faults: names of `FAULTS` and `CONTROLS`.
         n_pairs: the most pairs of a fault.
-        seed: of all draws; neither the order of rows nor the choice of faults moves them.
+        seed: of all draws; neither the order of rows, nor names of images, nor the choice of faults moves them.
 
     Raises:
         InputError: where no caption has references.
@@ -94,7 +94,7 @@ def make_probe_pairs(items: pd.DataFrame, faults: Sequence[str], n_pairs: int, s
         raise InputError("no caption has a reference that differs from it; probes need one")
     lists = english_words()
     is_english = lists.is_english([row["caption"] for row in rows])
-    made: list[dict[str, Any]] = []
+    pairs: list[dict[str, Any]] = []
     notes: dict[str, str] = {}
     for fault in faults:
         if fault in ENGLISH_FAULTS and not is_english:
@@ -103,38 +103,40 @@ def make_probe_pairs(items: pd.DataFrame, faults: Sequence[str], n_pairs: int, s
         index = [*FAULTS, *CONTROLS].index(fault)
         rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(index,)))
         obstacles: Counter[Obstacle] = Counter()
-        of_fault: list[dict[str, Any]] = []
+        pairs_of_fault: list[dict[str, Any]] = []
         for row in rows:
-            if len(of_fault) == n_pairs:
+            if len(pairs_of_fault) == n_pairs:
                 break
             try:
-                of_fault.append(_make_pair(fault, row, rows, rng))
+                pairs_of_fault.append(_make_pair(fault, row, rows, rng))
             except CannotMakeError as error:
                 obstacles[error.obstacle] += 1
-        made += of_fault
-        n_tried = len(of_fault) + obstacles.total()
+        pairs += pairs_of_fault
+        n_tried = len(pairs_of_fault) + obstacles.total()
         counts = " and ".join(f"{n:,} {obstacle}" for obstacle, n in sorted(obstacles.items()))
         notes[fault] = f"of {n_tried:,} captions were left out {counts}" if counts else ""
-    return Probes(pd.DataFrame(made, columns=pd.Index(PAIR_COLUMNS)), notes)
+    return Probes(pd.DataFrame(pairs, columns=pd.Index(PAIR_COLUMNS)), notes)
 
 
 def _order_items(items: pd.DataFrame, seed: int) -> list[dict[str, Any]]:
     """Return the items with references, copies left out, in a random order: first captions of images come first."""
     rows: list[dict[str, Any]] = []
     row: dict[str, Any]
-    for row in items.sort_values("item_id", kind="stable").to_dict("records"):  # pyright: ignore[reportAssignmentType]
+    contents = zip(*(items[name] for name in ("caption", "references", "system")), strict=True)
+    ordered = order_by_content(items, [(*texts, str(system)) for *texts, system in contents])
+    for row in ordered.to_dict("records"):  # pyright: ignore[reportAssignmentType]
         form = comparison_form(row["caption"])
         references = tuple(text for text in row["references"] if comparison_form(text) != form)
         if references and form:
             rows.append({**row, "references": references})
     rng = np.random.default_rng(seed)
-    shuffled = [rows[place] for place in rng.permutation(len(rows))]
-    number: Counter[str] = Counter()
-    ranked: list[tuple[int, dict[str, Any]]] = []
+    shuffled = [rows[index] for index in rng.permutation(len(rows))]
+    n_captions: Counter[str] = Counter()
+    rounds: list[int] = []
     for row in shuffled:
-        ranked.append((number[row["image_id"]], row))
-        number[row["image_id"]] += 1
-    return [row for _, row in sorted(ranked, key=lambda pair: pair[0])]
+        rounds.append(n_captions[row["image_id"]])
+        n_captions[row["image_id"]] += 1
+    return [shuffled[index] for index in np.argsort(rounds, kind="stable")]
 
 
 def _make_pair(
@@ -149,10 +151,10 @@ def _make_pair(
 
     def draw_other() -> str:
         for _ in range(_DRAWS):
-            other = rows[int(rng.integers(len(rows)))]
-            is_same = comparison_form(other["caption"]) == comparison_form(row["caption"])
-            if other["image_id"] != row["image_id"] and not is_same:
-                return other["caption"]
+            drawn = rows[int(rng.integers(len(rows)))]
+            is_same = comparison_form(drawn["caption"]) == comparison_form(row["caption"])
+            if drawn["image_id"] != row["image_id"] and not is_same:
+                return drawn["caption"]
         raise CannotMakeError(Obstacle.UNCHANGED)
 
     pair_id, item_id = f"{row['item_id']}|{fault}", row["item_id"]
@@ -162,12 +164,12 @@ def _make_pair(
         faulty = references[int(rng.integers(len(references)))]
         form = comparison_form(faulty)
         references = tuple(text for text in references if comparison_form(text) != form)
-        item_id = f"{pair_id}|whole"
+        item_id = f"{pair_id}|original"
         if not references:
             raise CannotMakeError(Obstacle.NO_REFERENCE)
     else:
         faulty = make_fault(
-            fault, Whole(row["caption"], references, draw_other, english_words(), rng)
+            fault, Original(row["caption"], references, draw_other, english_words(), rng)
         )
     return {
         "pair_id": pair_id,

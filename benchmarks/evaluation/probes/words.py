@@ -95,14 +95,14 @@ def english_words() -> WordLists:
                 nouns[name] = Noun(names[0], line, is_plural=False)
     colours = _split(lists["colours"])
     attributes = {
-        name: (names[0], [other[0] for other in colours if other is not names])
+        name: (names[0], [colour[0] for colour in colours if colour is not names])
         for names in colours
         for name in names
     }
     for pair in lists["opposites"]:
         sides = [side.split("|") for side in pair]
-        for side, other in (sides, sides[::-1]):
-            attributes |= {name: (side[0], [other[0]]) for name in side}
+        for side, opposite in (sides, sides[::-1]):
+            attributes |= {name: (side[0], [opposite[0]]) for name in side}
     men: dict[str, str] = {}
     women: dict[str, str] = {}
     for pair in lists["genders"]:

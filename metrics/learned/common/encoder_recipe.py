@@ -62,11 +62,6 @@ class TextStates:
         """Each text's mean state at each layer, of length 1, shape (n_texts, n_layers, width), float32."""
         return np.stack([normalise_states(s)[1] for s in self.states(range(len(self.lengths)))])
 
-    def middle_states(self, texts: NDArray[np.integer]) -> tuple[Array, NDArray[np.int64]]:
-        """Return the second layer's states, one text's after the other's, and the texts' lengths."""
-        states = [s.reshape(len(s), self.n_layers, -1)[:, 1] for s in self._features[texts]]
-        return np.concatenate(states).astype(np.float32), self.lengths[texts]
-
 
 @dataclass(frozen=True)
 class EncoderRecipe(Recipe):

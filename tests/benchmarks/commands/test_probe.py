@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ import captau
 from captau.benchmarks.evaluation.probes.faults import CONTROLS, FAULTS
 from captau.benchmarks.evaluation.probes.noticed import (
     find_noticed,
+    format_probe_cell,
     measure_probes,
     weakest_sentences,
 )
@@ -80,7 +82,7 @@ def test_shares_counted_anew_from_the_pairs(run: Path) -> None:
     assert rows.loc[("bleu_1", "empty"), "value"] == 1.0
 
 
-def test_pairs_are_whole_captions_and_faulty_ones(run: Path) -> None:
+def test_pairs_are_original_captions_and_faulty_ones(run: Path) -> None:
     pairs = pd.read_parquet(run / "probe_pairs.parquet")
     assert pairs["pair_id"].is_unique
     for row in pairs.to_dict("records"):
@@ -112,8 +114,9 @@ def test_scores_of_a_file_are_read_back(run: Path, tmp_path: Path) -> None:
     pd.testing.assert_frame_equal(theirs.drop(columns="metric"), own.drop(columns="metric"))
 
 
-def test_the_order_of_images_and_the_choice_of_faults_move_nothing() -> None:
-    reordered = dict(reversed(REFERENCES.items()))
+def test_the_order_and_names_of_images_and_the_choice_of_faults_move_nothing() -> None:
+    renamed = {image: f"{99 - n}" for n, image in enumerate(REFERENCES)}
+    reordered = {renamed[image]: texts for image, texts in reversed(REFERENCES.items())}
     statistics = {"interval": "none"}
     a = captau.probe(references=REFERENCES, metrics="bleu_1", statistics=statistics)
     b = captau.probe(
@@ -121,7 +124,8 @@ def test_the_order_of_images_and_the_choice_of_faults_move_nothing() -> None:
     )
     frame = a.frames["probe_pairs.parquet"]
     chosen = frame[frame["fault"].isin(["number", "joined"])].reset_index(drop=True)
-    pd.testing.assert_frame_equal(b.frames["probe_pairs.parquet"], chosen)
+    contents = ["fault", "caption", "faulty_caption", "references", "score_bleu_1"]
+    pd.testing.assert_frame_equal(b.frames["probe_pairs.parquet"][contents], chosen[contents])
     c = captau.probe(references=REFERENCES, metrics="bleu_1", faults=["shuffled"], seed=1)
     assert set(c.frames["probe_pairs.parquet"]["faulty_caption"]) != set(
         frame.query("fault == 'shuffled'")["faulty_caption"]
@@ -147,6 +151,21 @@ def test_own_captions_and_a_metric_of_ones_own() -> None:
     assert all(len(texts) == 2 for texts in references)  # the caption's own copy is left out
 
 
+def test_the_figure_shows_each_share_and_marks_the_weak_ones(run: Path, tmp_path: Path) -> None:
+    """The texts of the SVG, row by row, are the cells of the printed tables; `captau plot` writes it again."""
+    assert run_captau("plot", f"run={run}", f"output_dir={tmp_path}") == 0
+    svg = (tmp_path / "probes.svg").read_text()
+    assert svg == (run / "probes.svg").read_text()
+    texts = re.findall(r"<text[^>]*>([^<]+)</text>", svg)
+    rows = pd.read_csv(run / "probes.csv").dropna(subset=["value"])
+    cells = [format_probe_cell(row) for row in rows.to_dict("records")]
+    assert [text for text in texts if re.fullmatch(r"\d+!?", text)] == cells
+    assert any(cell.endswith("!") for cell in cells)
+    faults = rows["fault"].unique().tolist()
+    assert [text for text in texts if text in faults] == faults
+    assert {"BLEU-1", "CIDEr", "refs: faults noticed, in % of pairs"} <= set(texts)
+
+
 def test_ties_rounding_and_undefined_scores() -> None:
     """Of four pairs one is noticed, one tied, one tied but for rounding, and one has no score: (1 + ½ + ½) / 3."""
     pairs = pd.DataFrame(
@@ -158,8 +177,10 @@ def test_ties_rounding_and_undefined_scores() -> None:
         }
     )
     metric = captau.metric("bleu_1")
-    whole, faulty = [0.5, 0.5, 0.5, np.nan], [0.4, 0.5, 0.5 + 1e-8, 0.1]
-    scores = {"bleu_1": pd.Series([*whole, *faulty], index=[*pairs["item_id"], *pairs["pair_id"]])}
+    originals, faulty = [0.5, 0.5, 0.5, np.nan], [0.4, 0.5, 0.5 + 1e-8, 0.1]
+    scores = {
+        "bleu_1": pd.Series([*originals, *faulty], index=[*pairs["item_id"], *pairs["pair_id"]])
+    }
     noticed = find_noticed(pairs, scores, [metric])
     assert noticed["bleu_1"].tolist()[:3] == [1.0, 0.5, 0.5]
     (row,) = measure_probes(pairs, noticed, {"half": "x"}, StatisticsOptions(interval="none"))

@@ -145,6 +145,20 @@ def test_leave_one_out_drops_shared_images():
     assert set(second.test) == {"two"}
 
 
+def test_leave_one_out_drops_images_that_share_a_reference():
+    """Other ids for the same images: "of p15.jpg" is a reference of p15.jpg and of 15.jpg; a split is a selection."""
+    one, two = corpus("one", PICTURES), corpus("two", ["15.jpg", "x.jpg", "y.jpg"]).selection
+    items = two.caption_set.items
+    items["references"] = [("OF P15.JPG",), ("OF P15.JPG",), *items["references"][2:]]
+    items["split"] = ["test"] * 4 + ["train"] * 2
+    caption_set = CaptionSet(items, two.caption_set.ratings, card=two.caption_set.card)
+    protocol = replace(two.protocol, split="test")
+    sets = {"one": one, "two": TrainingCorpus.prepare(caption_set, protocol, None)}
+    first, _ = plan_jobs(make_plan(config("leave_one_out")), sets)
+    assert first.train.image_ids.tolist() == ["x.jpg", "x.jpg"]
+    assert first.n_dropped == 2
+
+
 def test_transfer_tests_each_on_all():
     sets = {"one": corpus("one", PICTURES), "two": corpus("two", [f"q{i}" for i in range(20)])}
     jobs = plan_jobs(make_plan(config("transfer")), sets)

@@ -13,7 +13,7 @@ from tests.conftest import run_captau
 METRICS = "metrics=bleu_1,rouge_l,cider"
 LABELS = (
     *("dimension", "kind", "metric", "metric_a", "metric_b", "coefficient", "test", "other"),
-    *("criterion", "step"),
+    *("criterion", "step", "measure"),
 )
 
 
@@ -41,7 +41,12 @@ def shuffle(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def numbers(
-    table: pd.DataFrame, folder: Path, command: str, file: str, *words: str
+    table: pd.DataFrame,
+    folder: Path,
+    command: str,
+    file: str,
+    *words: str,
+    metrics: str = METRICS,
 ) -> pd.DataFrame:
     """The numbers of a command's file by their labels."""
     folder.mkdir(exist_ok=True)
@@ -49,9 +54,8 @@ def numbers(
     output = folder / command
     if not output.exists():
         path = f"file.path={folder / 'ratings.csv'}"
-        assert not run_captau(
-            command, "dataset=file", path, METRICS, f"output_dir={output}", *words
-        )
+        words = (*filter(None, [metrics]), *words)
+        assert not run_captau(command, "dataset=file", path, f"output_dir={output}", *words)
     read = pd.read_csv(output / file)
     read = read.set_index([name for name in LABELS if name in read]).sort_index()
     return read.select_dtypes("number")
@@ -108,3 +112,32 @@ def test_rows_and_names_move_no_rank_of_systems(tmp_path: Path) -> None:
         pd.testing.assert_frame_equal(
             first.sort_values(by, ignore_index=True), second.sort_values(by, ignore_index=True)
         )
+
+
+def test_rows_and_names_move_no_agreement_of_preferences(tmp_path: Path) -> None:
+    """Stability and split halves, which draw, of 60 pairs that three raters graded each."""
+    rng = np.random.default_rng(0)
+    rows = [
+        (f"{pair}", f"caption {pair} {quality}", f"caption {pair}", f"r{rater}", int(strength))
+        for pair, quality in enumerate(rng.normal(size=60).round(2))
+        for rater, strength in enumerate(np.clip(np.round(rng.normal(quality, 1, 3)), -2, 2))
+    ]
+    columns = ["image", "caption_a", "caption_b", "rater", "strength"]
+    table = pd.DataFrame(rows, columns=pd.Index(columns))
+    first = numbers(table, tmp_path / "first", "agree", "agreement.csv", metrics="")
+    other = numbers(shuffle(table), tmp_path / "other", "agree", "agreement.csv", metrics="")
+    assert first["value"].notna().sum() > 5
+    pd.testing.assert_frame_equal(first, other)
+
+
+def test_rows_and_names_move_no_fold_of_a_training(tmp_path: Path) -> None:
+    """Weights of three metrics, learned by folds of images."""
+    table = rating_table(None, "demo", 30)
+    words = ("rater=combination", "rater.metrics=[bleu_1,rouge_l,rouge_1]", "rater.roots=[]")
+    words += ("design=folds", "folds=3", "statistics.interval=none")
+    first, other = (
+        numbers(rows, tmp_path / name, "train", "correlations.csv", *words, metrics="")
+        for name, rows in (("first", table), ("other", shuffle(table)))
+    )
+    assert first["value"].notna().any()
+    pd.testing.assert_frame_equal(first, other)

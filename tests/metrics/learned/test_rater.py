@@ -170,3 +170,19 @@ def test_curves_rise_and_are_read_back(tmp_path):
         Calibration.read(tmp_path)
     (tmp_path / CALIBRATION_FILE).unlink()
     assert Calibration.read(tmp_path) is None
+
+
+def test_reliability_by_hand():
+    """Five captions, one a fifth; the curve of all expects half of the score as a rating, and the score as the chance to be good."""
+    examples = examples_of(["d"] * 6, [[0.3], [0.1], [0.9], [0.5], [1.0], []])
+    curve = Curve((0.0, 1.0), (0.0, 0.5), (0.0, 1.0))
+    rows = Calibration({ALL: curve}).measure_reliability(
+        examples, np.array([0.4, 0.2, 1.0, 0.6, 0.8, 0.5])
+    )
+    assert [row["score"] for row in rows] == [0.2, 0.4, 0.6, 0.8, 1.0]
+    assert [row["expected_rating"] for row in rows] == pytest.approx([0.1, 0.2, 0.3, 0.4, 0.5])
+    assert [row["rating"] for row in rows] == [0.1, 0.3, 0.5, 1.0, 0.9]
+    assert [row["expected_good"] for row in rows] == pytest.approx([0.2, 0.4, 0.6, 0.8, 1.0])
+    assert [row["good"] for row in rows] == [0.0, 0.0, 1.0, 1.0, 1.0]
+    assert [row["n_items"] for row in rows] == [1] * 5
+    assert Calibration({}).measure_reliability(examples, np.zeros(6)) == []

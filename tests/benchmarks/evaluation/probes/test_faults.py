@@ -10,7 +10,7 @@ from captau.benchmarks.evaluation.probes.faults import (
     FAULTS,
     CannotMakeError,
     Obstacle,
-    Whole,
+    Original,
     make_fault,
 )
 from captau.benchmarks.evaluation.probes.words import english_words, make_plural
@@ -18,16 +18,16 @@ from captau.benchmarks.evaluation.probes.words import english_words, make_plural
 OTHER = "A train at a station."
 
 
-def whole(caption: str, *references: str) -> Whole:
+def original(caption: str, *references: str) -> Original:
     rng = np.random.default_rng(0)
-    return Whole(
+    return Original(
         caption, references or ("Outside.", "Some view."), lambda: OTHER, english_words(), rng
     )
 
 
 def obstacle(fault: str, caption: str, *references: str) -> Obstacle:
     with pytest.raises(CannotMakeError) as caught:
-        make_fault(fault, whole(caption, *references))
+        make_fault(fault, original(caption, *references))
     return caught.value.obstacle
 
 
@@ -54,28 +54,30 @@ def obstacle(fault: str, caption: str, *references: str) -> Obstacle:
     ],
 )
 def test_a_fault_by_hand(fault: str, caption: str, expected: str) -> None:
-    assert make_fault(fault, whole(caption)) == expected
+    assert make_fault(fault, original(caption)) == expected
 
 
 def test_faults_that_are_drawn_keep_to_their_rule() -> None:
     lists = english_words()
-    text = make_fault("object", whole("An elephant by a wall"))
+    text = make_fault("object", original("An elephant by a wall"))
     article, noun = text.split()[:2]
     assert lists.nouns[noun].line == "animals"
     assert noun != "elephant"
     assert article == ("An" if noun[0] in "aeiou" else "A")
-    plural = make_fault("object", whole("Puppies in snow", "A snowy field")).split()[0].lower()
+    plural = make_fault("object", original("Puppies in snow", "A snowy field")).split()[0].lower()
     assert plural == "snow" or (lists.nouns[plural].is_plural and lists.nouns[plural].kind != "dog")
-    colour = make_fault("attribute", whole("A red wall", "A blue wall", "The grey wall")).split()[1]
+    colour = make_fault(
+        "attribute", original("A red wall", "A blue wall", "The grey wall")
+    ).split()[1]
     assert colour in {"green", "yellow", "black", "white", "brown", "pink", "purple"}
-    assert make_fault("attribute", whole("A tiny fly")) == "A big fly"
-    number = make_fault("number", whole("Two men", "Three men")).split()[0]
+    assert make_fault("attribute", original("A tiny fly")) == "A big fly"
+    number = make_fault("number", original("Two men", "Three men")).split()[0]
     assert number in {"Four", "Five", "Six", "Seven", "Eight"}
-    added = make_fault("addition", whole("A dog runs.", "A car"))
+    added = make_fault("addition", original("A dog runs.", "A car"))
     assert added.startswith("A dog runs and a")
     thing = added.rstrip(".").split()[-1]
     assert lists.nouns[thing].line in ("furniture", "tableware", "things")
-    shuffled = make_fault("shuffled", whole("a b c d e"))
+    shuffled = make_fault("shuffled", original("a b c d e"))
     assert sorted(shuffled.split()) == ["a", "b", "c", "d", "e"]
 
 

@@ -1,4 +1,4 @@
-"""captau's own rater: a formula of similarities and of what fools them, for captions of kinds that nobody has rated.
+"""The formula of captau's own rater: similarities and what fools them, for captions of kinds that nobody has rated.
 
     cosine to the references' centroid + ½ the same along the axes of `SameImage` + recall of the references' tokens
     - ½ nearness to other images - ¼ agreement of the references - repeated words - excess of words
@@ -7,40 +7,26 @@ Nothing in it is learned from ratings. The axes, on which mere wording counts le
 the references that it was made with; the weights are round numbers, chosen once (docs/captau_rater.md). A caption that
 is near many images says little of this one, and where references agree, any caption of the image is near them. The last
 two terms answer captions that say everything: all references in a row, or a list of their words.
-`captau train rater=captau` makes it.
 """
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from pathlib import Path
-from typing import ClassVar, cast
+from typing import cast
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 from scipy import linalg
 
-from ...datasets.errors import InputError
-from ..base import Floats
-from ..neural.models import resolve
-from ..neural.store import Array
-from ..progress import progress_counter
-from ..rows import Rows
-from .common.encoder_recipe import EncoderRecipe, TextStates, normalise, weigh_tokens
-from .common.recipe import (
-    Examples,
-    RaterModel,
-    arrays_to_tensors,
-    make_arrays,
-    register_recipe,
-    save_tensors,
-)
-from .common.training import TrainingSession
-from .rater import Calibration
+from ...base import Floats
+from ...neural.store import Array
+from ...progress import progress_counter
+from ...rows import Rows
+from ..common.encoder_recipe import TextStates, normalise, weigh_tokens
 
 #: The share of a spherical covariance in that of wording, which few captions determine poorly.
 SPHERICAL_SHARE = 0.7
@@ -92,14 +78,21 @@ class SameImage:
     agreement: Halves
 
     @classmethod
-    def learn(cls, texts: TextStates, images: Sequence[Sequence[int]]) -> SameImage:
-        """Learn from the references of each image, given by their numbers among the texts."""
+    def learn(cls, texts: TextStates, image_ids: Sequence[str]) -> SameImage:
+        """Learn from the references of each image's first row.
+
+        Args:
+            texts: of the rows.
+            image_ids: of the rows.
+        """
+        first_rows = pd.Series(image_ids).drop_duplicates().index
+        images = [texts.references[row] for row in first_rows]
         sentences = texts.sentences[:, -1].astype(np.float64)
-        by_image = [sentences[list(image)] for image in images]
+        by_image = [sentences[list(references)] for references in images]
         mean, axes, variances = analyse_discriminants(by_image, SPHERICAL_SHARE)
         axes = axes * np.sqrt(variances / (1 + variances))
         axes /= np.abs(axes).max()  # float16 has no room above 65,504, and cosines have no scale
-        agreements = [measure_agreement(texts) for texts in by_image if len(texts) > 1]
+        agreements = [measure_agreement(image) for image in by_image if len(image) > 1]
         centroids = np.stack([references.mean(0) for references in by_image[:MAX_IMAGES]])
         arrays = (
             mean,
@@ -179,81 +172,6 @@ def analyse_discriminants(
     return mean, axes, np.maximum(variances, MIN_VARIANCE)
 
 
-WEIGHTS_FILE = "captau.safetensors"
-
-
-@register_recipe("captau")
-@dataclass(frozen=True)
-class Captau(EncoderRecipe):
-    """Σ w_k t_k over the `TERMS`, shifted and scaled into 0 to 1.
-
-    Args:
-        model: the sentence encoder: a folder, or a name as `sentence_cosine` takes it.
-    """
-
-    file_format: ClassVar[str] = "4"
-    needs: ClassVar[frozenset[str]] = frozenset({"references"})
-
-    @property
-    def signature(self) -> str:
-        """The encoder's weights, and versions of libraries."""
-        return self._sign()
-
-    def select_layers(self, n_layers: int) -> tuple[int, ...]:
-        """Return the last layer alone."""
-        return (n_layers,)
-
-    def fit(self, train: Examples, validation: Examples, session: TrainingSession) -> RaterModel:
-        """Learn the axes and the other images from references; ratings serve the calibration alone."""
-        examples = Examples.join([train, validation])
-        texts = self.encode_texts(examples.rows, session.device)
-        image_ids = examples.rows.frame["image_id"].to_numpy(dtype=np.str_)
-        first_rows = np.unique(image_ids, return_index=True)[1]
-        same_image = SameImage.learn(texts, [texts.references[row] for row in first_rows])
-        model = CaptauModel(self, same_image, session.device)
-        model.calibration = Calibration.fit(examples, model.predict(examples.rows))
-        return model
-
-    def load(self, folder: Path) -> RaterModel:
-        path = folder / WEIGHTS_FILE
-        tensors, card = self.load_file(path, "terms")
-        if json.loads(card["terms"]) != TERMS:
-            raise InputError(f"{path}: a rater with other weights; train it again")
-        same_image = make_arrays(SameImage, path, tensors)
-        return CaptauModel(self, same_image, resolve("auto"), Calibration.read(folder))
-
-
-class CaptauModel(RaterModel):
-    """The axes and the other images; `calibration` is of the scores, once they are calibrated."""
-
-    def __init__(
-        self,
-        recipe: Captau,
-        same_image: SameImage,
-        device: str,
-        calibration: Calibration | None = None,
-    ) -> None:
-        self.recipe = recipe
-        self.same_image = same_image
-        self.device = device
-        self.calibration = calibration
-
-    def predict(self, rows: Rows) -> Floats:
-        """Return scores from 0 to 1, shape (n,); an empty caption has 0."""
-        if not len(rows):
-            return np.empty(0)
-        texts = self.recipe.encode_texts(rows, self.device)
-        terms = compute_terms(texts, rows, self.same_image)
-        scores = np.clip((terms @ np.array([*TERMS.values()]) + ORIGIN) / RANGE, 0.0, 1.0)
-        return np.where([bool(caption.strip()) for caption in rows.captions], scores, 0.0)
-
-    def save(self, folder: Path) -> None:
-        card = self.recipe.file_card | {"terms": json.dumps(TERMS)}
-        save_tensors(folder / WEIGHTS_FILE, arrays_to_tensors(self.same_image), card)
-        if self.calibration is not None:
-            self.calibration.write(folder)
-
-
 def compute_terms(texts: TextStates, rows: Rows, same_image: SameImage) -> Floats:
     """Compute the `TERMS` of each row, shape (n_rows, 7)."""
     terms = np.empty((len(rows), len(TERMS)))
@@ -269,11 +187,11 @@ def compute_terms(texts: TextStates, rows: Rows, same_image: SameImage) -> Float
             agreement = measure_agreement(references)
             candidates = [texts.candidates[row] for row in index]
             along = same_image.project(np.vstack([sentences[candidates], centroid]))
-            own = np.broadcast_to(along[-1], (len(index), along.shape[1]))
+            own_centroids = np.broadcast_to(along[-1], (len(index), along.shape[1]))
             terms[index, 0] = sentences[candidates] @ normalise(centroid)
             terms[index, 1] = along[:-1] @ along[-1]
             terms[index, 2] = compute_recalls(texts, candidates, own_references)
-            terms[index, 3] = same_image.nearness(along[:-1], own)
+            terms[index, 3] = same_image.nearness(along[:-1], own_centroids)
             terms[index, 4] = typical if np.isnan(agreement) else agreement
             for row in index:
                 caption = rows.captions[row]
@@ -297,3 +215,9 @@ def compute_recalls(
         float((tokens @ normalise(state[:, -1]).T).max(1) @ weights)
         for state in texts.states(candidates)
     ]
+
+
+def apply_formula(terms: Floats, captions: Sequence[str]) -> Floats:
+    """Return scores from 0 to 1, shape (n,): Σ w_k t_k over the `TERMS`, shifted and scaled; an empty caption has 0."""
+    scores = np.clip((terms @ np.array([*TERMS.values()]) + ORIGIN) / RANGE, 0.0, 1.0)
+    return np.where([bool(caption.strip()) for caption in captions], scores, 0.0)

@@ -10,15 +10,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from captau.metrics.learned.captau_rater import (
+from captau.metrics.learned.captau_rater.formula import (
     TERMS,
-    Captau,
     SameImage,
     analyse_discriminants,
     compute_terms,
     measure_excess,
     measure_repetition,
 )
+from captau.metrics.learned.captau_rater.recipe import Captau
 from captau.metrics.learned.common.recipe import load_tensors, save_tensors
 from captau.metrics.learned.common.training import TrainingSession
 from captau.metrics.registry import metric
@@ -181,8 +181,8 @@ def test_files_that_do_not_fit_are_refused(trained, encoders, tmp_path):
     with says("captau.safetensors", "not trained on the encoder", "roberta-large"):
         replace(Captau(), model="roberta-large").load(tmp_path)
     tensors, card = load_tensors(tmp_path / "captau.safetensors")
-    save_tensors(tmp_path / "captau.safetensors", tensors, {**card, "format": "3"})
-    with says("a rater of another version of captau (format 3, here 4); train it again"):
+    save_tensors(tmp_path / "captau.safetensors", tensors, {**card, "format": "4"})
+    with says("a rater of another version of captau (format 4, here 5); train it again"):
         Captau().load(tmp_path)
     save_tensors(tmp_path / "captau.safetensors", tensors, {**card, "terms": "{}"})
     with says("captau.safetensors: a rater with other weights; train it again"):
@@ -205,6 +205,7 @@ def test_it_agrees_with_the_demos_rule_and_reads_no_rating(monkeypatch):
     train, validation, test = map(demo_examples, ("train", "validation", "test"))
     model = Captau().fit(train, validation, TrainingSession(0))
     predictions = model.predict(test.rows)
-    assert correlate_with_rule(predictions, test) > 0.5
+    # Without any agreement Spearman's coefficient would have the standard deviation 1 / √(n - 1); this is four of them.
+    assert correlate_with_rule(predictions, test) > 4 / np.sqrt(len(test) - 1)
     control = Captau().fit(shuffle_ratings(train), shuffle_ratings(validation), TrainingSession(0))
     np.testing.assert_array_equal(control.predict(test.rows), predictions)

@@ -1,0 +1,1 @@
+"""captau's own rater: a formula without ratings, or a regression on them; `recipe.py` is where to start."""
