@@ -53,6 +53,8 @@ ORIGIN, RANGE = 0.5, 2.75
 REPEATED_LETTERS, FREE_REPETITION = 4, 0.1
 #: How many times as long as the longest reference a caption may be.
 FREE_LENGTH = 1.75
+#: So many rows at a time are compared with the other images.
+_CHUNK = 1024
 _WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
 
 Halves = NDArray[np.float16]
@@ -176,6 +178,8 @@ def compute_terms(texts: TextStates, rows: Rows, same_image: SameImage) -> Float
     """Compute the `TERMS` of each row, shape (n_rows, 7)."""
     terms = np.empty((len(rows), len(TERMS)))
     sentences = texts.sentences[:, -1]
+    candidates = np.array(texts.candidates)
+    centroids = np.empty((len(rows), sentences.shape[1]), dtype=np.float32)
     # Rows with the same references stand together, so that these are read once.
     order = sorted(range(len(rows)), key=texts.references.__getitem__)
     typical = float(same_image.agreement[0])
@@ -183,21 +187,21 @@ def compute_terms(texts: TextStates, rows: Rows, same_image: SameImage) -> Float
         for own_references, group in groupby(order, key=texts.references.__getitem__):
             index = list(group)
             references = sentences[own_references]
-            centroid = references.mean(0)
+            centroids[index] = references.mean(0)
             agreement = measure_agreement(references)
-            candidates = [texts.candidates[row] for row in index]
-            along = same_image.project(np.vstack([sentences[candidates], centroid]))
-            own_centroids = np.broadcast_to(along[-1], (len(index), along.shape[1]))
-            terms[index, 0] = sentences[candidates] @ normalise(centroid)
-            terms[index, 1] = along[:-1] @ along[-1]
-            terms[index, 2] = compute_recalls(texts, candidates, own_references)
-            terms[index, 3] = same_image.nearness(along[:-1], own_centroids)
+            terms[index, 0] = sentences[candidates[index]] @ normalise(centroids[index[0]])
+            terms[index, 2] = compute_recalls(texts, candidates[index].tolist(), own_references)
             terms[index, 4] = typical if np.isnan(agreement) else agreement
             for row in index:
                 caption = rows.captions[row]
                 terms[row, 5] = measure_repetition(caption)
                 terms[row, 6] = measure_excess(caption, rows.references[row])
             advance(len(index))
+    for chunk in (slice(start, start + _CHUNK) for start in range(0, len(rows), _CHUNK)):
+        along = same_image.project(sentences[candidates[chunk]])
+        along_centroids = same_image.project(centroids[chunk])
+        terms[chunk, 1] = (along * along_centroids).sum(1)
+        terms[chunk, 3] = same_image.nearness(along, along_centroids)
     return terms
 
 
