@@ -314,6 +314,11 @@ def rich_of(table: ResultTable, width: int | None = None) -> Group:
         is_folded = _least_width(table, whole_cells, is_framed=is_framed) + extra > width
         if _fits(table, width):
             least_widths = words
+        if _fits(table, width) and is_folded:
+            room = width - _least_width(table, words, is_framed=is_framed)
+            for word, cell in zip(words, whole_cells, strict=True):
+                fixed_widths.append(word + min(room, max(cell - word, 0)))
+                room -= fixed_widths[-1] - word
     rich_table = RichTable()
     if not is_framed:
         rich_table = RichTable(box=box.SIMPLE_HEAD, show_edge=False, padding=0)

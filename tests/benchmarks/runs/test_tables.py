@@ -356,3 +356,18 @@ def test_latex_compiles(tmp_path: Path) -> None:
 def test_pdflatex_knows_no_minus_sign() -> None:
     """`captau sensitivity kind=power` names its rows "A − B"."""
     assert latex_escape("A − B") == "A $-$ B"
+
+
+def test_a_table_of_texts_that_fits_with_folds_is_not_wider_than_the_terminal():
+    """By hand: the least widths, labels 12 and columns 8, 6, 5, 7, 11 and 7, and 22 cells of frame make 78 of 80."""
+    from rich.console import Console
+
+    heads = ["files", "images", "items", "ratings", "preferences", "verdict"]
+    cells = ["2 missing, 1 right", "654", "2,392", "24,400", "0", "part"]
+    table = ResultTable("t", "dataset", heads, [("caption_quality", cells)], numeric=False)
+    console = Console(width=200)
+    with console.capture() as shown:
+        console.print(rich_of(table, 80))
+    widths = [len(line.rstrip()) for line in shown.get().splitlines()]
+    assert max(widths) == 80
+    assert "part" in shown.get()
