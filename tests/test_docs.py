@@ -64,6 +64,7 @@ CHEAP = ["metrics=[cider,rouge_l]", "workers=0"]
 NETWORK = "downloads"
 MODELS = "wants weights, features or images that cannot be made small"
 BY_HAND = "takes in what a person downloaded"
+SHARED = "needs datasets that share no reference, and the small ones do"
 SPICE = "parses captions by SPICE's jars (387 MB); tests/parity/test_spice.py runs it"
 #: Commands that are composed alone, by their beginning, and why.
 ELSEWHERE = {
@@ -72,11 +73,13 @@ ELSEWHERE = {
     "captau data verify dataset=spice_models": NETWORK,
     "captau bench dataset=flickr8k_expert metrics=spice": SPICE,
     "captau bench dataset=thumb metrics=spice": SPICE,
+    "captau bench dataset=capeval1k,thumb,flickr8k_expert,pascal50s,composite_8k metrics=spice": SPICE,
     "captau thresholds dataset=flickr8k_expert metrics=cider,spice": SPICE,
     "captau bench dataset=flickr8k_expert metrics=cider,spice": SPICE,
     "captau bench dataset=capeval1k metrics=umic,umic_c": MODELS,
     "captau bench dataset=classic": "wants Composite; commands/test_several_datasets.py has several sets",
     "captau train rater=icr dataset=cocog": MODELS,
+    "captau train rater=captau dataset=flickr8k_expert,capeval1k,thumb,pascal50s,composite_8k": SHARED,
     "captau data verify dataset=thumb data.images": "looks for COCO's photographs",
     "captau thresholds dataset=caption_quality": MODELS,
     "captau train rater=qe dataset=caption_quality": MODELS,

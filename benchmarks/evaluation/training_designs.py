@@ -322,6 +322,10 @@ def _leave_one_out_jobs(
                 parts.append(learnt.examples.take(rows[~is_shared]))
             joined.append(Examples.join(parts))
         train, validation = joined
+        if not len(train):
+            raise InputError(
+                f"dataset {name}: nothing is left to learn from; the other datasets share all their images with it"
+            )
         test = {name: np.arange(len(corpus.items))}
         label = _label(plan, seed)
         yield _make_job(

@@ -215,6 +215,8 @@ def test_designs_want_their_number_of_datasets():
     one = {"one": corpus("one", PICTURES)}
     with says("two datasets at least"):
         plan_jobs(make_plan(config("leave_one_out")), one)
+    with says("nothing is left to learn from; the other datasets share all their images with it"):
+        plan_jobs(make_plan(config("leave_one_out")), {**one, "two": corpus("two", PICTURES)})
     with says("one dataset at a time"):
         plan_jobs(make_plan(config("folds")), {**one, "two": corpus("two", PICTURES)})
     with says("too few for 15 folds"):
