@@ -242,6 +242,42 @@ def make_parquet() -> bytes:
     return shard.getvalue()
 
 
+def make_table_readers() -> list[Reader]:
+    """Return the readers of tables of ratings."""
+    return [
+        Reader(
+            "ratings.csv",
+            RATINGS.encode(),
+            command(
+                "bench",
+                "dataset=file",
+                "file.path={}",
+                "metrics=rouge_1",
+                "statistics.interval=none",
+                "output_dir={folder}/out",
+            ),
+            BREAKAGES,
+        ),
+        Reader("systems.csv", SYSTEMS.encode(), rank_and_report, BREAKAGES),
+    ]
+
+
+def make_site_readers() -> list[Reader]:
+    """Return the readers of the files of both sites."""
+    return [
+        Reader(
+            "challenge.yaml",
+            yaml.safe_dump(CHALLENGE, sort_keys=False).encode(),
+            lambda path: read_challenge(path),
+        ),
+        Reader(
+            "study.yaml",
+            yaml.safe_dump(STUDY, sort_keys=False).encode(),
+            lambda path: read_study(str(path)) and None,
+        ),
+    ]
+
+
 def make_readers(folder: Path) -> list[Reader]:
     """Write the valid files and return their readers."""
     (folder / "references.json").write_text(json.dumps(REFERENCES))
@@ -268,20 +304,7 @@ def make_readers(folder: Path) -> list[Reader]:
             json.dumps(REFERENCES).encode(),
             command(*score, "candidates={folder}/candidates.json", "references={}"),
         ),
-        Reader(
-            "ratings.csv",
-            RATINGS.encode(),
-            command(
-                "bench",
-                "dataset=file",
-                "file.path={}",
-                "metrics=rouge_1",
-                "statistics.interval=none",
-                "output_dir={folder}/out",
-            ),
-            BREAKAGES,
-        ),
-        Reader("systems.csv", SYSTEMS.encode(), rank_and_report, BREAKAGES),
+        *make_table_readers(),
         Reader(
             "config/experiment/mine.yaml",
             b"metrics: [rouge_1]\nstatistics: {interval: none, seed: 3}\nprotocol: {references: first_k, k: 4}\n",
@@ -306,16 +329,7 @@ def make_readers(folder: Path) -> list[Reader]:
         Reader(
             "baseline.yaml", (folder / "first.yaml").read_bytes(), command("check", "baseline={}")
         ),
-        Reader(
-            "challenge.yaml",
-            yaml.safe_dump(CHALLENGE, sort_keys=False).encode(),
-            lambda path: read_challenge(path),
-        ),
-        Reader(
-            "study.yaml",
-            yaml.safe_dump(STUDY, sort_keys=False).encode(),
-            lambda path: read_study(str(path)) and None,
-        ),
+        *make_site_readers(),
     ]
 
 
