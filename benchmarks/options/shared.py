@@ -324,8 +324,8 @@ def dataset_options(default: str | None, text: str, takes: str = "NAME|A,B") -> 
 DATASETS = (
     *dataset_options(
         "demo",
-        "which datasets (captau data list); or core (the mission's seven), classic (those of which papers print "
-        "numbers) or here (all that are), of which those count that are here",
+        "which datasets (captau data list), or a named set, of which those on this machine count: core (the mission's "
+        "seven), classic (those of which papers print numbers), here (every dataset)",
     ),
     Option("optional_datasets", [], "", list[str]),
 )

@@ -130,7 +130,7 @@ the differences of every two.
         "how images are divided; split: train on 64 %, choose on 16 % and test on 20 % of the "
         "images, or use the split that the data come with; transfer: split each dataset and test "
         "on all; folds: predict each fold of images by raters trained on the others; "
-        "leave_one_out: predict each dataset by a rater trained on the others, but for images that share an id or a "
+        "leave_one_out: predict each dataset by a rater trained on the others, without images that share an id or a "
         "reference with it; all: train one "
         "rater on everything, and test nothing",
         check=one_of(DESIGNS, "value of design"),

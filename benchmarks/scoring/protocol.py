@@ -138,7 +138,7 @@ class Protocol:
     )
     dimension: tuple[str, ...] = choice(
         ALL_DIMENSIONS,
-        "the rated dimension, or several: [precision,recall], or all",
+        "the rated dimension, or several (precision,recall), or all",
         type=Any,
         noted="never",
         is_compared=False,
