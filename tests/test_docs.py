@@ -80,6 +80,7 @@ ELSEWHERE = {
     "captau bench dataset=classic": "wants Composite; commands/test_several_datasets.py has several sets",
     "captau train rater=icr dataset=cocog": MODELS,
     "captau train rater=captau dataset=flickr8k_expert,capeval1k,thumb,pascal50s,composite_8k": SHARED,
+    "captau train rater=captau dataset=flickr8k_expert,capeval1k,thumb design=leave_one_out": SHARED,
     "captau data verify dataset=thumb data.images": "looks for COCO's photographs",
     "captau thresholds dataset=caption_quality": MODELS,
     "captau train rater=qe dataset=caption_quality": MODELS,
@@ -388,6 +389,11 @@ class Scratch:
             names = re.findall(r"[^\[\],]+", value)
             if key == "candidates" and value.startswith("shards"):
                 self.shards()
+            elif key == "against" and value.endswith(".yaml"):
+                if "update=true" not in words and not (self.folder / value).exists():
+                    made = ["candidates=old.json", "references=refs.json", word]
+                    self.prepare(["check", *made[:2]])
+                    self.run(["check", *made, "update=true", "metrics=[rouge_1,cider]"])
             elif key in ("candidates", "against"):
                 for name in names:
                     rows = SAMPLES if name.startswith("samples") else CAPTIONS

@@ -582,10 +582,10 @@ def test_parquet_shards_must_have_one_schema(rows, tmp_path):
     write(tmp_path / "a.parquet", rows[:9])
     numbered = [{**r, "image_id": i} for i, r in enumerate(rows[9:20])]
     write(tmp_path / "b.parquet", numbered)
-    with says("b.parquet: 'image_id' is int64", "a.parquet it is string", "one schema"):
+    with says("b.parquet: column 'image_id' is int64", "a.parquet it is string", "one schema"):
         score([tmp_path / "a.parquet", tmp_path / "b.parquet"], tmp_path / "out")
     write(tmp_path / "b.parquet", [{k: r[k] for k in ("image_id", "caption")} for r in rows[9:20]])
-    with says("b.parquet: 'references' is not there"):
+    with says("b.parquet: column 'references' is not there"):
         score([tmp_path / "a.parquet", tmp_path / "b.parquet"], tmp_path / "out")
 
 

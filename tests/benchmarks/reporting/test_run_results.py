@@ -140,8 +140,8 @@ def test_options_of_score_are_those_of_the_command(tmp_path: Path) -> None:
     written = json.loads((tmp_path / "run" / "run.json").read_text())
     assert written["config"]["partial"] is True
     assert written["config"]["protocol"] == {"normalise": "thumb"}
-    corpus = pd.read_csv(tmp_path / "run" / "corpus.csv").set_index("metric")["value"]
-    assert corpus.to_dict() == scored.corpus.set_index("metric")["value"].to_dict()
+    corpus = pd.read_csv(tmp_path / "run" / "corpus.csv").set_index("metric")["score"]
+    assert corpus.to_dict() == scored.corpus.set_index("metric")["score"].to_dict()
 
 
 def test_a_table_becomes_a_frame_with_heads_that_differ() -> None:

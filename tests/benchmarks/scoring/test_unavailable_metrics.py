@@ -118,7 +118,7 @@ def test_a_dataset_without_references_names_metrics_that_need_none(data_root, tm
     where = [f"data.root={data_root}", f"output_dir={tmp_path / 'out'}"]
     assert run_captau("bench", "dataset=caption_quality", *where) == 2
     message = capsys.readouterr().err
-    assert message.startswith("captau: none of the metrics can be computed: bleu_1, bleu_2, ")
+    assert message.startswith("captau: none of the metrics can be computed: bleu_1,bleu_2,")
     assert "which these captions do not have" in message
     assert message.endswith("metrics=reference_free names metrics that need none\n")
     assert message.count("\n") == 1

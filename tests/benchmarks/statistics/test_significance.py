@@ -534,12 +534,12 @@ def test_values_of_pairs_are_those_of_the_metrics(run):
 @pytest.mark.parametrize(
     ("options", "parts"),
     [
-        (["metrics=[rouge_1]"], ("metrics is [rouge_1]", "two are needed")),
+        (["metrics=[rouge_1]"], ("metrics=rouge_1", "two are needed")),
         (["tests=[t]"], ("unknown test 't'", "permutation")),
         (["tests=[]"], ("tests is []",)),
         (
             ["tests=[mcnemar]", "protocol.coefficients=[tau_c]"],
-            ("dataset demo", "mcnemar", "of accuracy; here is tau_c"),
+            ("dataset demo", "mcnemar", "compare accuracy, and the run has tau_c"),
         ),
         (["statistics.interval=none"], ("statistics.interval=none", "percentile or bca")),
         (["statistics.replicates=-1"], ("statistics.replicates is -1",)),

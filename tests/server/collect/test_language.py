@@ -181,7 +181,7 @@ def test_question_levels_and_dimensions_come_from_the_study(serve_small):
         ("thumb", [{"name": "fluent"}], [":14: ", "unknown dimension 'fluent'"]),
         ("game", [{"name": "overall", "levels": SEVEN}], ["dimensions[1].levels", "1 to 5"]),
         ("four", [], ["dimensions: at least one"]),
-        ("references", [{"name": "overall"}], ["dimensions: the protocol takes none"]),
+        ("references", [{"name": "overall"}], ["dimensions: this protocol has none"]),
         ("four", "overall", ["dimensions: a list is expected"]),
     ],
 )

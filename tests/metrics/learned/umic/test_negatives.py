@@ -324,7 +324,7 @@ def test_images_that_a_file_lacks_are_counted(tmp_path, caplog):
         ("a.json", '{"other": ["3"]}', "none of the 3 captioned images is in it, such as '60623'"),
         ("a.csv", "image_id,other\n2,3\n", "no column 'similar_image_id'"),
         ("a.csv", "image_id,similar_image_id,similarity\n2,3,much\n", "a.csv:2"),
-        ("a.txt", "", "end in .json, .csv"),
+        ("a.txt", "", "ends in .json, .csv"),
     ],
 )
 def test_faulty_files_of_similar_images_are_refused(tmp_path, name, text, message):

@@ -103,8 +103,8 @@ def test_a_study_without_references_says_what_to_choose(tmp_path):
     ("cold_start", "parts"),
     [
         ("meteor", ["one or two metrics", "ratings"]),
-        ([], ["one metric or two"]),
-        (["rouge_l", "cider", "bleu_4"], ["one metric or two"]),
+        ([], ["one or two metrics"]),
+        (["rouge_l", "cider", "bleu_4"], ["one or two metrics"]),
         (["text"], ["text is a suite"]),
         ([{"metric": "rouge_l", "low": 1, "high": 1}], ["low: 0, high: 1"]),
         ([{"metric": "rouge_l"}], ["low: 0, high: 1"]),
