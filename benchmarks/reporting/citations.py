@@ -315,7 +315,7 @@ def _write_paper(
     paper, appendix = (text.replace("@", r"\char64{}") for text in paragraphs)
     if metrics.uncited:
         names = ", ".join(metrics.uncited).replace("@", "(at)")
-        appendix += f"\n\n% No paper is known here for: {names}. Cite what they come from."
+        appendix += f"\n\n% captau knows no paper of {names}; cite the source yourself."
     return f"% For the paper:\n{paper}\n\n{_APPENDIX}\n{appendix}\n\n% BibTeX:\n{works}\n"
 
 

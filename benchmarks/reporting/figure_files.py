@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from xml.etree import ElementTree
 
 #: What to say where there is none.
-NO_FIGURES = "curves are drawn where matplotlib is: pip install 'captau[report]'"
+NO_FIGURES = "figures need matplotlib: pip install 'captau[report]'"
 
 #: Text and axes; what matters less; grid lines; what lies beneath.
 INK, MUTED, GRID, PAPER = "#1c1c1e", "#6e6e73", "#d6d6db", "#fefefe"

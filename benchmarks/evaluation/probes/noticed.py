@@ -45,7 +45,7 @@ FAULT_WORDS = {
     "eight_times": "caption said eight times",
     "shuffled": "caption with its words shuffled",
     "sorted": "list of the references' words",
-    "joined": "row of all references",
+    "joined": "caption joined from references",
     "generic": "caption that says nothing",
     "empty": "empty caption",
 }
@@ -120,15 +120,14 @@ def measure_probes(
         for metric, column in noticed.loc[is_of_fault].items():
             values = column.to_numpy(np.float64)
             is_defined = ~np.isnan(values)
-            undefined = (
-                f"{n:,} pairs without a score left out" if (n := int((~is_defined).sum())) else ""
-            )
+            n_undefined = int((~is_defined).sum())
+            undefined = f"pairs left out for want of a score: {n_undefined:,}" * (n_undefined > 0)
             images = pairs.loc[is_of_fault, "image_id"][is_defined]
             value, low, high, remark_text = _share_with_interval(
                 values[is_defined], images, options
             )
             if math.isnan(value):
-                remark_text = "undefined: no pairs"
+                remark_text = "no pairs"
             rows.append(
                 {
                     "metric": str(metric),
@@ -196,7 +195,7 @@ def probe_tables(
         tables.append(ResultTable(f"{source}: {title}", "metric", columns, table_rows))
     notes = [
         "The share of pairs, ×100, in which the changed caption scores lower; ties count ½.",
-        f"! a fault whose {level:.0%} interval reaches below {100 * NOTICED_SHARE:.0f}, or a control after which "
+        f"! a fault whose {100 * level:g} % interval reaches below {100 * NOTICED_SHARE:.0f}, or a control after which "
         f"a caption loses more often than not.",
         *dict.fromkeys(
             f"{fault}: {note}."
@@ -253,7 +252,7 @@ def weakest_sentences(rows: pd.DataFrame, labels: Mapping[str, str]) -> str:
 
 
 def _describe_share(value: float, fault: str) -> str:
-    """Return "misses one gender swap in three" or "notices one negation in four" for a share that is noticed."""
+    """Return "misses one gender swap out of three" or "notices only one negation out of four" for a share that is noticed."""
     missed = 1 - value
     if missed <= 0.005:
         return f"notices every {fault}"
@@ -261,4 +260,4 @@ def _describe_share(value: float, fault: str) -> str:
         return f"notices no {fault}"
     verb, share = ("misses", missed) if missed <= 0.5 else ("notices only", value)
     number = round(1 / share)
-    return f"{verb} one {fault} in {_NUMBER_WORDS[number] if number <= 10 else f'{number:,}'}"
+    return f"{verb} one {fault} out of {_NUMBER_WORDS[number] if number <= 10 else f'{number:,}'}"

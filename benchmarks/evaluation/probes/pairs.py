@@ -113,8 +113,9 @@ def make_probe_pairs(items: pd.DataFrame, faults: Sequence[str], n_pairs: int, s
                 obstacles[error.obstacle] += 1
         pairs += pairs_of_fault
         n_tried = len(pairs_of_fault) + obstacles.total()
-        counts = " and ".join(f"{n:,} {obstacle}" for obstacle, n in sorted(obstacles.items()))
-        notes[fault] = f"of {n_tried:,} captions were left out {counts}" if counts else ""
+        counts = ", ".join(f"{n:,} {obstacle}" for obstacle, n in sorted(obstacles.items()))
+        left_out = f"{obstacles.total():,} of {n_tried:,} captions are left out: {counts}"
+        notes[fault] = left_out if counts else ""
     return Probes(pd.DataFrame(pairs, columns=pd.Index(PAIR_COLUMNS)), notes)
 
 

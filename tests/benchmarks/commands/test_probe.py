@@ -185,7 +185,7 @@ def test_ties_rounding_and_undefined_scores() -> None:
     assert noticed["bleu_1"].tolist()[:3] == [1.0, 0.5, 0.5]
     (row,) = measure_probes(pairs, noticed, {"half": "x"}, StatisticsOptions(interval="none"))
     assert row["value"] == pytest.approx(2 / 3)
-    assert (row["n_pairs"], row["note"]) == (3, "1 pairs without a score left out; x")
+    assert (row["n_pairs"], row["note"]) == (3, "pairs left out for want of a score: 1; x")
 
 
 def test_the_sentence() -> None:
@@ -197,7 +197,7 @@ def test_the_sentence() -> None:
         }
     )
     assert weakest_sentences(rows, {"a": "CIDEr", "b": "Mine"}) == (
-        "Mine notices only one negation in four. CIDEr misses one gender swap in three."
+        "Mine notices only one negation out of four. CIDEr misses one gender swap out of three."
     )
 
 

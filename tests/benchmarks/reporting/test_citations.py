@@ -151,7 +151,7 @@ def test_the_appendix_names_the_protocol(run):
         r"Benjamini-Hochberg",
         r"CIDEr \cite{vedantam2015cider,chen2015microsoft} (\texttt{cider",
         "computed with numpy 2.0.0, scipy 1.13.0",
-        "% No paper is known here for: Mine <b>|*50%_.",
+        "% captau knows no paper of Mine <b>|*50%_; cite the source yourself.",
     ):
         assert part in text
 
