@@ -298,7 +298,7 @@ def _outcome(
     names = tuple(d.coefficient for d in tested)
     changes = ", ".join(f"{line.subject} ({line.change})" for line in fallen)
     summary = (
-        f"{candidates} fell significantly below {against} by {len(fallen)} of {n_metrics}: {changes}"
+        f"{candidates} fell significantly below {against} by {changes} (tested: {n_metrics})"
         if fallen
         else f"{candidates} did not fall significantly below {against} (tested: {n_metrics})"
     )
