@@ -182,10 +182,8 @@ class StudyServer:
     """
 
     def __init__(self, options: CollectOptions, wait: float = 0.0) -> None:
-        has_fork_server = "forkserver" in multiprocessing.get_all_start_methods()
-        context: Any = multiprocessing.get_context("forkserver" if has_fork_server else "spawn")
-        if has_fork_server:  # modules are imported once for all servers
-            context.set_forkserver_preload(["captau.server.collect.web.app", "uvicorn"])
+        # A fork server would take modules from the working folder, such as a clone's own captau/.
+        context = multiprocessing.get_context("spawn")
         receiver, sender = context.Pipe(duplex=False)
         self.process = context.Process(target=_serve, args=(options, wait, sender), daemon=True)
         self.process.start()
