@@ -1,10 +1,11 @@
 """Write the digests of images into Dockerfile and compose.yaml, and the hashes of the container's packages into requirements.lock.
 
-    python scripts/release/pin_versions.py [root=.] [registry=https://registry-1.docker.io] [index=https://pypi.org/simple]
+    python scripts/release/pin_versions.py registry=URL index=URL [root=.]
 
-Run it before a release, and commit what it writes. The digest of an image is the SHA-256 of the manifest that the registry sends; the
-script ends with status 1 if the registry names another. uv (extra `[dev]`) chooses the versions for the Dockerfile's Python, with the
-hashes that the index names, and pip refuses any other file. An image that has a digest already gets the one that its tag has now.
+Run it before a release, and commit what it writes. `registry` has the images, and `index` is pip's. The digest of an image is the
+SHA-256 of the manifest that the registry sends; the script ends with status 1 if the registry names another. uv (extra `[dev]`) chooses
+the versions for the Dockerfile's Python, with the hashes that the index names, and pip refuses any other file. An image that has a digest
+already gets the one that its tag has now.
 """
 
 from __future__ import annotations
@@ -72,11 +73,12 @@ def lock_packages(root: Path, index: str) -> None:
 
 def main() -> None:
     given = dict(word.split("=", 1) for word in sys.argv[1:])
+    if not {"registry", "index"} <= given.keys():
+        raise SystemExit("name both addresses: registry=URL index=URL")
     root = Path(given.get("root", "."))
-    registry = given.get("registry", "https://registry-1.docker.io")
     for name in ("Dockerfile", "compose.yaml"):
-        pin_images(root / name, registry)
-    lock_packages(root, given.get("index", "https://pypi.org/simple"))
+        pin_images(root / name, given["registry"])
+    lock_packages(root, given["index"])
 
 
 if __name__ == "__main__":
