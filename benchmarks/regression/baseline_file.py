@@ -223,9 +223,9 @@ def written(baseline: Baseline) -> str:
     lines = [
         f"format: {FORMAT}",
         f"dataset: {yaml_text(baseline.dataset)}",
-        *([f"file: {yaml_flow(baseline.file_options)}"] if baseline.file_options else []),
-        f"data: {yaml_flow(baseline.data)}",
-        f"protocol: {yaml_flow(vars(baseline.protocol))}",
+        *([f"file: {_flow(baseline.file_options)}"] if baseline.file_options else []),
+        f"data: {_flow(baseline.data)}",
+        f"protocol: {_flow(vars(baseline.protocol))}",
         f"seed: {baseline.seed}",
         f"tolerance: {_float(baseline.tolerance)}",
         f"versions: {baseline.versions}",
@@ -243,7 +243,7 @@ def written(baseline: Baseline) -> str:
         )
         lines += [
             f"  {yaml_text(name)}:",
-            f"    made: {yaml_flow(metric.recipe)}",
+            f"    made: {_flow(metric.recipe)}",
             f"    signature: {yaml_text(metric.signature, quoted=True)}",
             f"    correlations: {{{', '.join(correlations)}}}",
             f"    scores: {{items: {metric.items}, undefined: {metric.undefined}, "
@@ -276,14 +276,12 @@ def _float(value: float) -> str:
     return f"{mantissa}{'' if '.' in mantissa else '.0'}{exponent}{power}"
 
 
-def yaml_flow(value: Any) -> str:
+def _flow(value: Any) -> str:
     """Plain data in a line."""
     if isinstance(value, Mapping):
-        return (
-            "{" + ", ".join(f"{yaml_text(str(k))}: {yaml_flow(v)}" for k, v in value.items()) + "}"
-        )
+        return "{" + ", ".join(f"{yaml_text(str(k))}: {_flow(v)}" for k, v in value.items()) + "}"
     if isinstance(value, list | tuple):
-        return "[" + ", ".join(map(yaml_flow, value)) + "]"
+        return "[" + ", ".join(map(_flow, value)) + "]"
     if isinstance(value, float):
         return _float(value)
     return yaml_text(value) if isinstance(value, str) else json.dumps(value)

@@ -162,18 +162,19 @@ def _read_baseline(path: Path, *, update: bool) -> SystemBaseline | None:
     Raises:
         InputError: where it cannot be read, or cannot be written and is to be.
     """
-    if update and not is_baseline(path):
-        raise InputError(
-            f"update=true writes a baseline, and {path} is no name of one; write against=system.yaml"
-        )
+    if not is_baseline(path):
+        if update:
+            raise InputError(
+                f"update=true writes a baseline, and {path} is no name of one; write against=system.yaml"
+            )
+        return None
     if update:
         check_writable(path)
-    is_new = update and not path.exists()
-    if is_baseline(path) and not path.exists() and not update:
+    elif not path.exists():
         raise InputError(
             f"no baseline {path}; captau check candidates=OLD.json against={path} references=FILE update=true makes it"
         )
-    return SystemBaseline.read(path) if is_baseline(path) and not is_new else None
+    return SystemBaseline.read(path) if path.exists() else None
 
 
 def _write_baseline(candidates: Path, path: Path, baseline: SystemBaseline) -> CheckedSystem:

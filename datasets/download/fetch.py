@@ -207,9 +207,13 @@ def fetch(
 
 
 def _list_files(
-    sources: Sequence[SourceFile], root: Path, session: requests.Session, how: RetryLimits,
-    note: Note, failed: list[str],
-) -> list[SourceFile]:  # fmt: skip
+    sources: Sequence[SourceFile],
+    root: Path,
+    session: requests.Session,
+    how: RetryLimits,
+    note: Note,
+    failed: list[str],
+) -> list[SourceFile]:
     """List the files that sources stand for, and add a line to `failed` for each that has no list of its files."""
     files: list[SourceFile] = []
     for source in sources:
