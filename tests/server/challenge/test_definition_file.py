@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import pytest
 import yaml
 
+from captau.server.challenge.definition import Phase
 from captau.server.challenge.definition_file import read_challenges
 from captau.server.challenge.evaluation import make_evaluator
 from tests.conftest import run_captau, says
@@ -196,6 +197,33 @@ def test_faults_of_metrics_name_file_line_and_field(tmp_path, field, value, line
     line = next(n for n, text in enumerate([*lines, ""], start=1) if text.startswith(line_start))
     with says(f"{path}:{line}: ", *parts):
         read_challenges(str(path))
+
+
+def test_limits_that_a_file_does_not_name_are_those_of_the_guide(tmp_path):
+    """docs/challenges.md, `limits`."""
+    (challenge,) = read_challenges(str(write_changed(tmp_path, "captions", limits="{joins: 7}")[0]))
+    assert asdict(challenge.limits) == {
+        **{"joins": 7, "logins": 10, "requests": 20, "uploads": 30, "megabytes": 32},
+        **{"memory": 3000, "seconds": 900, "attempts": 3, "faults": 50},
+    }
+
+
+def test_a_phase_begins_with_its_first_second_and_ends_before_its_last():
+    phase = Phase("a", 10.0, 20.0, None, None)
+    assert [phase.is_open(now) for now in (9.9, 10.0, 19.9, 20.0)] == [False, True, True, False]
+    assert replace(phase, begins=None).is_open(-1.0)
+    assert replace(phase, ends=None).is_open(1e12)
+    assert not replace(phase, ends=None).is_open(9.9)
+
+
+def test_digests_are_those_that_databases_hold(tmp_path):
+    """Another digest of an unchanged challenge would make its site refuse to start."""
+    for kind in ("captions", "metrics"):
+        write_challenge(tmp_path, kind)
+    assert {c.kind: c.digest[:16] for c in read_challenges(str(tmp_path))} == {
+        "captions": "61025266fe9bfe91",
+        "metrics": "83b73974843fb87d",
+    }
 
 
 def test_repeated_fields_and_unreadable_files_are_reported(tmp_path):

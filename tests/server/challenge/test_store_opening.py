@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from hashlib import sha256
 
 import pytest
 
@@ -133,6 +134,27 @@ def test_human_scores_of_another_choice_are_not_shown(tmp_path):
         challenge = site.challenges["small_captions"]
         assert not asyncio.run(site.queries.challenge_status(challenge)).human_scores
         site.store.database.close()
+
+
+def test_a_site_keeps_its_secret_to_itself(tmp_path, site):
+    site.store.database.close()
+    reopened = make_site(tmp_path)
+    assert len(reopened.store.secret) == 32
+    assert reopened.store.secret == site.store.secret  # sessions go on
+    modes = [(tmp_path / name).stat().st_mode & 0o777 for name in ("site.sqlite3", "files")]
+    assert modes == [0o600, 0o700]
+    assert (tmp_path / "files/site").read_text() == sha256(site.store.secret).hexdigest()
+    reopened.store.database.close()
+
+
+def test_a_check_that_the_end_of_the_server_interrupted_waits_again(tmp_path, site):
+    number = submit(site, account_of(site))
+    assert SubmissionLifecycle(site.store).claim(number, "w", "received").attempts == 1
+    site.store.database.close()
+    reopened = make_site(tmp_path)
+    submission = load(reopened, number)
+    assert (submission.state, submission.worker, submission.attempts) == ("received", None, 0)
+    reopened.store.database.close()
 
 
 def test_a_folder_with_other_files_is_left_alone(tmp_path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import hashlib
 import io
 import json
 import os
@@ -272,3 +273,59 @@ def test_invisible_characters_of_system_and_note_are_removed(site):
 )
 def test_no_system_is_named_like_a_formula_of_a_spreadsheet(site, system, file, shown):
     assert submit(site, (system, ""), file).system == shown
+
+
+def test_names_of_files_are_cleaned_and_name_the_system(site):
+    challenge = site.store.get_challenge("small_captions")
+
+    async def body():
+        yield VALID_JSON
+
+    async def submit(account, sent):
+        upload = await submission_files.store_upload(site.store, challenge, sent, body())
+        await submission_files.submit_upload(site.store, challenge, account, upload, "", "n" * 2001)
+        return await site.store.load_submission(upload.key)
+
+    for sent, file, system in (
+        ("my results.json", "my results.json", "my results"),
+        (r"C:\fakepath\a (1)+b-c.json", "a (1)+b-c.json", "a (1)+b-c"),
+        ("../../etc/x;y'z.json", "x_y_z.json", "x_y_z"),
+        ("=1+1.json", "_1+1.json", "_1+1"),
+        ("+-1.json", "+-1.json", "1"),
+        ("-.json", "-.json", "system"),
+        ("d" * 200 + ".json", "d" * 95 + ".json", "d" * 64),
+    ):
+        token, _ = create_account(site.store.database, f"sender of {sent}")
+        account = asyncio.run(site.tokens.find_account(token))
+        submission = asyncio.run(submit(account, sent))
+        assert (submission.file, submission.system, submission.note) == (file, system, "n" * 2000)
+    assert submission_files.clean_file_name("") == "submission"
+
+
+def test_a_file_may_have_all_the_megabytes_and_no_byte_more(tmp_path):
+    write_challenge(tmp_path, limits={"megabytes": 1})
+    opened = make_site(tmp_path, ["captions"])
+    challenge = opened.store.get_challenge("small_captions")
+
+    async def body(size):
+        yield b"x" * (size // 2)
+        yield b"x" * (size - size // 2)
+
+    def store(size):
+        return asyncio.run(
+            submission_files.store_upload(opened.store, challenge, "a.json", body(size))
+        )
+
+    upload = store(1 << 20)
+    assert upload.bytes == 1 << 20
+    assert upload.sha256 == hashlib.sha256(b"x" * (1 << 20)).hexdigest()
+    path = submission_files.find_upload(opened.store.folder / upload.key)
+    assert (path.name, path.stat().st_size) == ("upload.json", 1 << 20)
+    folders = set(opened.store.folder.iterdir())
+    with pytest.raises(RefusedError, match="larger than 1 MB, the limit of this site"):
+        store((1 << 20) + 1)
+    assert set(opened.store.folder.iterdir()) == folders
+    submission_files.discard_upload(opened.store, upload.key)
+    submission_files.discard_upload(opened.store, upload.key)  # already gone
+    assert not path.parent.exists()
+    opened.store.database.close()

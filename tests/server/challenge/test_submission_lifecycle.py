@@ -13,7 +13,7 @@ from captau.server.challenge.submission_files import store_upload, submit_upload
 from captau.server.challenge.submission_lifecycle import SubmissionLifecycle
 from captau.server.challenge.submissions import Allowance, select_submissions
 from captau.server.challenge.tables import challenges, results, submissions
-from captau.server.storage.database import StoreError
+from captau.server.storage.database import Clock, StoreError
 from captau.server.web.errors import RefusedError
 from tests.server.challenge.conftest import (
     captions_json,
@@ -97,7 +97,8 @@ def test_each_step_is_taken_once(site):
     assert load(site, number).note == "a note"
     assert lifecycle.claim(number, "first", "received").key == load(site, number).key
     assert lifecycle.claim(number, "second", "received") is None
-    lifecycle.record_verdict(number, "second", INVALID)  # a worker that has not claimed it
+    for worker_name in ("second", "a third"):  # workers that have not claimed it
+        lifecycle.record_verdict(number, worker_name, INVALID)
     assert load(site, number).state == "received"
     lifecycle.record_verdict(number, "first", VALID)
     assert lifecycle.list_waiting() == {"received": [], "queued": [number]}
@@ -216,6 +217,36 @@ def test_submissions_are_taken_one_at_a_time_while_a_phase_is_open(tmp_path, sit
     with pytest.raises(RefusedError, match="No phase of Small captions"):
         submit(reopened, account)
     reopened.store.database.close()
+
+
+def test_an_account_sends_a_number_of_files_an_hour(tmp_path):
+    write_challenge(tmp_path, limits={"uploads": 2})
+    opened = make_site(tmp_path, ["captions"])
+    account = account_of(opened)
+    for _ in range(2):
+        record_verdict(opened, submit(opened, account), INVALID)
+    message = "You have sent 2 files within the last hour; the limit is 2."
+    with pytest.raises(RefusedError, match=message):
+        submit(opened, account)
+    set_received_at(opened, opened.store.clock() - 3590)
+    with pytest.raises(RefusedError, match=message):
+        submit(opened, account)
+    set_received_at(opened, opened.store.clock() - 3601)
+    record_verdict(opened, submit(opened, account))
+    opened.store.database.close()
+
+
+def test_a_submission_is_overdue_after_the_seconds_of_its_challenge(site, monkeypatch):
+    lifecycle, number = SubmissionLifecycle(site.store), submit(site, account_of(site))
+    assert not lifecycle.is_overdue("w")
+    began = site.store.clock()
+    monkeypatch.setattr(Clock, "__call__", lambda _: began)
+    lifecycle.claim(number, "w", "received")
+    overdue = []
+    for seconds in (900, 901):
+        monkeypatch.setattr(Clock, "__call__", lambda _, now=began + seconds: now)
+        overdue.append((lifecycle.is_overdue("w"), lifecycle.is_overdue("v")))
+    assert overdue == [(False, False), (True, False)]
 
 
 def test_a_worker_ends_if_the_database_takes_nothing(tmp_path, site, monkeypatch):

@@ -257,6 +257,13 @@ def score_three_teams(site, url):
     return visitors
 
 
+def read_tables(text):
+    """Return the rows of all tables of a page, each as the texts of its cells."""
+    rows = re.findall(r"<tr[^>]*>(.*?)</tr>", text, re.S)
+    cells = [re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row, re.S) for row in rows]
+    return [tuple(" ".join(re.sub("<[^>]+>", " ", c).split()) for c in row) for row in cells]
+
+
 def read_board(text):
     """Return place, rank, team and system of each row of a leaderboard's page."""
     body = re.search(r"<table class=\"board\">.*?<tbody>(.*?)</tbody>", text, re.S)[1]

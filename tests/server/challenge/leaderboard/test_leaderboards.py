@@ -7,6 +7,7 @@ import io
 import json
 import math
 from dataclasses import replace
+from urllib.parse import parse_qsl
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from captau.benchmarks.scoring.corpus_scores import SystemPanel
 from captau.benchmarks.statistics.bootstrap import StatisticsOptions, resample
 from captau.benchmarks.statistics.intervals import correct_p_values, rank_clusters
 from captau.benchmarks.statistics.significance import PreparedMetric, compare_metrics
+from captau.server.challenge.definition import Phase
 from captau.server.challenge.leaderboard.board import (
     Board,
     BoardEntry,
@@ -28,12 +30,13 @@ from captau.server.challenge.leaderboard.board import (
     read_scores,
     round_scores,
 )
-from captau.server.challenge.leaderboard.leaderboards import Filters
+from captau.server.challenge.leaderboard.leaderboards import Filters, read_board_request
 from captau.server.challenge.leaderboard.ranking import (
     rank_entries,
     rank_submissions,
     select_entries,
 )
+from captau.server.web.errors import RefusedError
 from tests.server.challenge.conftest import make_site
 
 CIDER = ScoreColumn("cider@c5", "cider", "c5", "CIDEr", 100, 1, True)
@@ -108,6 +111,39 @@ def test_filters_accept_a_team_or_a_period_and_always_human_captions():
     assert accepted(since=10, until=20) == [1, None]
 
 
+def test_an_address_describes_a_leaderboard(tmp_path):
+    phases = [
+        Phase(name, begins, begins + 10, None, None) for name, begins in (("a", 0), ("b", 20))
+    ]
+    site = make_site(tmp_path, ("captions",))
+    challenge = replace(site.store.get_challenge("small_captions"), phases=tuple(phases))
+    columns = make_columns(challenge)
+    assert [(c.key, c.heading) for c in columns] == [
+        *(("cider@c2", "CIDEr, c2"), ("cider@c1", "CIDEr, c1")),
+        *(("rouge_l@c2", "ROUGE-L, c2"), ("rouge_l@c1", "ROUGE-L, c1")),
+    ]
+
+    def read(now=0.0, **parameters):
+        return read_board_request(challenge, columns, parameters, now)
+
+    # The open phase, between two the last that began, and before all the last.
+    assert [read(now).phase for now in (-1.0, 5.0, 15.0, 25.0, 35.0)] == [*"baabb"]
+    assert read().query_string() == "phase=a&sort=cider%40c2&which=best"
+    assert read().filters == Filters(None, -math.inf, math.inf)
+    days = {"since": "1970-01-02", "until": "1970-01-03"}
+    request = read(phase="all", sort="rouge_l@c1", turn="yes", which="latest", team="12", **days)
+    assert request.filters == Filters(12, 86_400.0, 3 * 86_400.0)
+    assert request.query_string(team="") == (
+        "phase=all&sort=rouge_l%40c1&turn=yes&which=latest&since=1970-01-02&until=1970-01-03"
+    )
+    assert request == read(**dict(parse_qsl(request.query_string())))
+    assert read(which="all").selection == "all"
+    assert read(which="each", team="1²").filters.team is None
+    with pytest.raises(RefusedError, match="“1970-13-01” is not a day; write it as 2026-11-21"):
+        _ = read(since="1970-13-01").filters
+    site.store.database.close()
+
+
 def test_ranks_are_those_of_captau_score():
     """Each submission resampled alone, as the server does: the p-values of all resampled together."""
     rng = np.random.default_rng(0)
@@ -170,12 +206,27 @@ def test_csv_and_json_agree_and_have_no_more_digits_than_shown():
         for row in rows
     ]
     board = Board("demo", [CIDER], CIDER, rounded_rows, {"cider": "cider|v1"})
+    header = "place,rank,team,system,submission,phase,at,cider@c5,cider@c5_low,cider@c5_high"
+    at = "2023-11-14T22:13:20Z"
+    assert board.to_csv().splitlines() == [
+        header,
+        f"1,1,team 1,'=1+1,,test,{at},0.123,0.113,0.133",
+        f",,team 2,one,,test,{at},,,",
+        ",,people,,,,,0.85,0.84,0.86",
+    ]
     lines = list(csv.DictReader(io.StringIO(board.to_csv())))
     assert [line["cider@c5"] for line in lines] == ["0.123", "", "0.85"]
     assert (lines[0]["cider@c5_low"], lines[0]["at"]) == ("0.113", "2023-11-14T22:13:20Z")
     assert lines[0]["system"] == "'=1+1"  # no spreadsheet computes it
     table = json.loads(board.to_json())
-    assert table["signatures"] == {"cider": "cider|v1"}
+    row = table["rows"][1]
+    fields = {"place": None, "rank": None, "team": "team 2", "system": "one", "submission": None}
+    undefined = {"cider@c5": dict.fromkeys(("value", "low", "high"))}
+    assert row == {**fields, "phase": "test", "at": at, "human": False, "scores": undefined}
+    assert {key: table[key] for key in table if key != "rows"} == {
+        **{"challenge": "demo", "ranked_by": "cider@c5", "alpha": 0.05, "correction": "bh"},
+        **{"signatures": {"cider": "cider|v1"}, "signatures_differ": False},
+    }
     assert [r["scores"]["cider@c5"]["value"] for r in table["rows"]] == [0.123, None, 0.85]
     assert [r["human"] for r in table["rows"]] == [False, False, True]
     assert "0.1234" not in board.to_csv() + board.to_json()

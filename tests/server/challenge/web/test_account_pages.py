@@ -14,10 +14,12 @@ from urllib.parse import urlencode
 import pytest
 
 from captau.server.challenge import tables
+from captau.server.storage.database import Clock
 from captau.server.web import visitors
 from captau.server.web.oidc import Identity
 from captau.server.web.sessions import MEMBER_AGE, EndedSessions
 from captau.server.web.visitors import RateLimiter
+from tests.server.challenge.conftest import create_account
 from tests.server.challenge.visitors import (
     PASSWORD,
     TOKEN,
@@ -205,6 +207,35 @@ def test_teams_are_joined_by_a_code_and_left(serve_small):
     assert ann.send("/team/rename", name="BLUES").status == 400
 
 
+def test_a_team_has_at_most_fifty_members(serve_small):
+    site, url = serve_small()
+    code = sign_up(url, "Ann", team="Reds").create_invitation()
+    for k in range(48):
+        create_account(site.store.database, f"member {k}", team=1)
+    bob = sign_up(url, "Bob", code=code)
+    page = Visitor(url).sign_up("Cid", code=code)
+    assert (page.status, "A team has at most 50 members." in page.text) == (400, True)
+    assert "member 47, Bob." in bob.get("/account").text
+
+
+def test_the_uses_of_a_token_are_noted_at_most_each_minute(serve_small, monkeypatch):
+    site, url = serve_small()
+    ann, clock = sign_up(url, "Ann"), [0.0]
+    token = TOKEN.search(ann.send("/account/tokens", label="x" * 65).text)[0]
+    monkeypatch.setattr(Clock, "__call__", lambda _: clock[0])
+    noted = []
+    for clock[0] in (1000.0, 1060.0, 1061.0):
+        account = asyncio.run(site.tokens.find_account(token))
+        assert (account.name, account.team_name) == ("Ann", "Ann")
+        noted.append(load_table(site, tables.tokens)[0]["used_at"])
+    assert noted == [1000.0, 1000.0, 1061.0]
+    (listed,) = asyncio.run(site.tokens.list_active(account))
+    assert (listed["label"], listed["used_at"]) == ("x" * 64, 1061.0)
+    ann.send(f"/account/tokens/{listed['id']}/revoke")
+    assert load_table(site, tables.tokens)[0]["revoked_at"] == 1061.0
+    assert asyncio.run(site.tokens.find_account(token)) is None
+
+
 def test_forms_need_the_token_of_their_session(serve_small):
     site, url = serve_small()
     ann, bob = sign_up(url, "Ann"), sign_up(url, "Bob")
@@ -245,6 +276,15 @@ def test_people_of_a_provider_get_a_free_name_each_and_keep_their_account(serve_
     assert [member.name for member in members] == [*("Ann", "Ann Lab", "Ann 2", "Ann Lab")]
     assert members[1].id == members[3].id
     assert not asyncio.run(site.accounts.has_password(members[0]))
+    for names, expected in (
+        ((), ["member", "member 2"]),
+        (("b" * 32,), ["b" * 32, "b" * 24 + " 2"]),
+    ):
+        identities = [Identity(f"{names} {k}", names) for k in range(2)]
+        found = [asyncio.run(site.accounts.sign_in_identity(i, "192.0.2.1")) for i in identities]
+        assert (
+            [member.name for member in found] == [member.team_name for member in found] == expected
+        )
 
 
 def test_signing_out_ends_the_session_on_the_server(serve_small):

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 from captau.server.challenge import tables
 from captau.server.challenge.submission_lifecycle import SubmissionLifecycle
+from captau.server.challenge.web import admin_pages
+from captau.server.storage.database import Clock
 from tests.server.challenge.visitors import (
     Visitor,
     begin_evaluation,
@@ -11,6 +15,7 @@ from tests.server.challenge.visitors import (
     load_table,
     quick_passwords,
     read_board,
+    read_tables,
     record_verdict,
     score,
     score_three_teams,
@@ -53,14 +58,53 @@ def test_hidden_and_disqualified_submissions_leave_the_leaderboard(serve_small):
     assert admin.send(missing_page, page="/admin", why="x").status == 404
 
 
-def test_each_account_is_listed_with_its_team(serve_small):
-    site, url = serve_small()
-    ann = sign_up(url, "Ann", team="Reds")
-    sign_up(url, "Bob", team="Blues")
-    sign_up(url, "Cid", code=ann.create_invitation())
-    dashboard = sign_up_admin(site, url).get("/admin").text
-    for name, team in (("Ann", "Reds"), ("Bob", "Blues"), ("Cid", "Reds")):
-        assert dashboard.count(f"<td>{name}</td><td>{team}</td>") == 1
+def test_the_dashboard_lists_all_that_the_site_holds(serve_small, monkeypatch):
+    monkeypatch.setattr(Clock, "__call__", lambda _: 1_800_000_000.0)
+    site, url = serve_small(phases=[{"name": "test", "to": "2030-01-01", "per_day": 2}])
+    teams = score_three_teams(site, url)
+    sign_up(url, "Cid", code=teams["Reds"].create_invitation())
+    submission_key(teams["Blues"].upload("small", "r.json", b"[]"))
+    admin = sign_up_admin(site, url)
+    admin.send("/admin/accounts/3/block", page="/admin", why="two <accounts>")
+    page = admin.get("/admin").text
+    at, scored = "2027-01-15 08:00", ("small", "test", "2027-01-15 08:00", "scored", "1")
+    assert read_tables(page) == [
+        ("system", "team", "challenge", "phase", "sent (UTC)", "state", "attempts", "score"),
+        ("r", "Blues", "small", "test", at, "being checked", "0", ""),
+        ("Greens 0", "Greens", *scored, "20.0 CIDEr, c2"),
+        ("Blues 0", "Blues", *scored, "79.9 CIDEr, c2"),
+        ("Reds 1", "Reds", *scored, "80.0 CIDEr, c2"),
+        ("Reds 0", "Reds", *scored, "60.0 CIDEr, c2"),
+        ("team", "members", "submissions", "founded (UTC)", "limits"),
+        ("Reds", "2", "2", at, "Reset Reset small"),
+        ("Blues", "1", "2", at, "Reset Reset small"),
+        ("Greens", "1", "1", at, "Reset Reset small"),
+        ("name", "team", "joined (UTC)", "action"),
+        ("of Reds", "Reds", at, "Block"),
+        ("of Blues", "Blues", at, "Block"),
+        ("of Greens", "Greens", at, "Unblock"),
+        ("Cid", "Reds", at, "Block"),
+        ("when (UTC)", "who", "action", "object", "why"),
+        (at, "admin", "block", "account 3", "two &lt;accounts&gt;"),
+        (at, "admin", "password", "dashboard", "from 127.0.0.1"),
+        (at, "Cid", "sign up", "team 1", ""),
+        (at, "of Reds", "invite", "team 1", ""),
+        (at, "of Greens", "sign up", "team 3", ""),
+        (at, "of Blues", "sign up", "team 2", ""),
+        (at, "of Reds", "sign up", "team 1", ""),
+    ]
+    text = " ".join(re.sub("<[^>]+>", " ", page).split())
+    assert "test to 2030-01-01 00:00 UTC, 2 a day open The leaderboard is private ." in text
+    assert "1 received, 0 invalid, 0 queued, 0 running, 4 scored, 0 failed Publish Freeze" in text
+    monkeypatch.setattr(admin_pages, "_MAX_ROWS", 2)
+    few = admin.get("/admin").text
+    assert "These are the last 2 of 5 submissions." in few
+    assert len(read_tables(few)) == len(read_tables(page)) - 3 - 5
+    # A member's own list has the same scores, the newest first.
+    assert read_tables(teams["Reds"].get("/submissions").text)[1:] == [
+        (name, "scored", f"{value} CIDEr, c2", "small", "test", at)
+        for name, value in (("Reds 1", "80.0"), ("Reds 0", "60.0"))
+    ]
 
 
 def test_limits_are_reset_for_a_team(serve_small):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import time
 from types import SimpleNamespace
 
 import pytest
@@ -11,6 +13,9 @@ import requests
 from captau.datasets.errors import InputError
 from captau.server.challenge import client as client_module
 from captau.server.challenge.client import ChallengeClient, print_outcome
+from captau.server.challenge.submissions import SubmissionStore
+from captau.server.storage.database import BusyError, StoreError
+from captau.server.web.errors import NotFoundError, RefusedError, TooManyRequestsError
 from captau.server.web.visitors import RateLimiter
 from tests.conftest import says
 from tests.server.challenge.conftest import (
@@ -66,9 +71,22 @@ def read_lines(response):
 
 def test_challenges_are_described_without_private_data(site):
     challenges = get(site, "challenges").json()["challenges"]
-    assert [c["name"] for c in challenges] == ["small_captions", "small_metrics"]
-    assert challenges[0]["references"] == ["c2", "c1"]
-    assert challenges[0]["open"] == "all"
+    phase = dict.fromkeys(("begins", "ends", "per_day", "in_all"))
+    shared = {"phases": [{"name": "all", **phase}], "open": "all", "megabytes": 32}
+    assert challenges == [
+        {
+            **{"name": "small_captions", "title": "Small captions", "kind": "captions"},
+            **shared,
+            "files": [".json", ".jsonl", ".ndjson", ".zip"],
+            **{"references": ["c2", "c1"], "rank_by": "cider", "per_item": False},
+        },
+        {
+            **{"name": "small_metrics", "title": "Small metrics", "kind": "metrics"},
+            **shared,
+            "files": [".csv", ".tsv", ".jsonl", ".ndjson", ".parquet"],
+            **{"references": [], "rank_by": "pearson overall", "per_item": False},
+        },
+    ]
     assert get(site, "challenges/small_metrics").json() == challenges[1]
     assert get(site, "challenges/other").status_code == 404
     items = read_lines(get(site, "challenges/small_captions/items"))
@@ -115,14 +133,28 @@ def test_a_submission_is_followed_to_its_scores(site):
     assert response.status_code == 201
     received = response.json()
     key = received["id"]
-    fields = (received["state"], received["system"], received["note"])
-    assert fields == ("received", "mine", "layer 9")
+    text = captions_json().encode()
+    assert received.pop("received_at") == pytest.approx(time.time(), abs=60)
+    assert received == {
+        **{"id": key, "url": f"{site.opened.address.origin}/submissions/{key}"},
+        **{"team": "member", "challenge": "small_captions", "phase": "all", "system": "mine"},
+        **{"note": "layer 9", "file": "a.json", "sha256": hashlib.sha256(text).hexdigest()},
+        **{"bytes": len(text), "state": "received", "done": False, "counts": False},
+        **{"faults": [], "n_faults": 0, "progress": 0.0, "scores": None, "run": None},
+        **dict.fromkeys(("summary", "step", "reason"), ""),
+    }
     second = post(site, site.member, captions_json())
     assert (second.status_code, "still being checked" in second.json()["error"]) == (409, True)
     site.work()
     scored = client.submission(key)
-    assert scored["state"] == "scored"
-    assert scored["counts"]
+    changes = {name: value for name, value in scored.items() if received.get(name, 0) != value}
+    assert changes.pop("received_at")
+    assert [row["value"] for row in changes.pop("scores")] == [0.833, 2.575, 0.833, 3.75]
+    assert changes.pop("run")["metrics"] == ["rouge_l", "cider"]
+    assert changes == {
+        **{"state": "scored", "done": True, "counts": True, "progress": 1.0},
+        "summary": "a.json: valid: 12 captions",
+    }
     assert [(r["references"], r["metric"], r["n"]) for r in scored["scores"]] == [
         ("c2", "rouge_l", 12),
         ("c2", "cider", 12),
@@ -169,6 +201,26 @@ def test_submissions_without_a_valid_token_are_refused(site, headers, status):
     response = requests.post(url, data=b"[]", headers=headers, timeout=30)
     assert response.status_code == status
     assert response.headers["www-authenticate"] == "Bearer"
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "message", "retry_after"),
+    [
+        (NotFoundError(), 404, "there is no such thing, or it is somebody else's", None),
+        (RefusedError("not today"), 409, "not today", None),
+        (TooManyRequestsError(), 429, "too many at once; wait a few seconds", "5"),
+        (BusyError("locked"), 503, "the database is busy; wait a few seconds", "5"),
+        (StoreError("full"), 507, "this could not be stored (full); try again later", None),
+    ],
+)
+def test_errors_are_json_with_their_status(site, monkeypatch, error, status, message, retry_after):
+    def fail(*_):
+        raise error
+
+    monkeypatch.setattr(SubmissionStore, "get_challenge", fail)
+    response = get(site, "challenges/small_captions")
+    assert (response.status_code, response.json()) == (status, {"error": message})
+    assert response.headers.get("retry-after") == retry_after
 
 
 def test_reading_without_a_token_has_a_limit(site, monkeypatch):

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import re
 import time
+from types import SimpleNamespace
 
 import pytest
 
 from captau.server.challenge import tables
+from captau.server.challenge.leaderboard.board import Score, ScoreColumn
+from captau.server.challenge.site import format_half_width, format_score, format_time
+from captau.server.web import visitors
 from captau.server.web.site import PublicAddress
 from tests.server.challenge.visitors import (
     Visitor,
     load_table,
+    make_site,
     quick_passwords,
     record_verdict,
     score,
@@ -21,6 +26,7 @@ from tests.server.challenge.visitors import (
     sign_up_admin,
     submission_key,
     valid_captions,
+    write_challenge,
 )
 
 __all__ = ["quick_passwords", "serve_small"]
@@ -93,3 +99,38 @@ def test_a_machine_s_clock_that_is_set_anew_gives_no_second_day_and_ends_no_phas
         assert (status, b"1 submissions on a day" in body) == (400, True)
     times = [row["received_at"] for row in load_table(site, tables.submissions)]
     assert now <= times[0] <= times[1] < now + 600
+
+
+def test_of_several_challenges_the_highest_limits_hold(tmp_path, monkeypatch):
+    clock = [0.0]
+    monkeypatch.setattr(visitors, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+    limits = {"a": {"joins": 3, "logins": 4, "requests": 2}}
+    limits["b"] = {"joins": 2, "logins": 6, "requests": 5}
+    paths = [write_challenge(tmp_path, name, limits=limits[name]) for name in limits]
+    site = make_site(tmp_path, *paths)
+    assert site.title == "captau"
+    # The attempts at once, and those of the seconds after them.
+    for limiter, at_once, seconds, later in (
+        (site.joins, 3, 40, 2),  # a minute
+        (site.requests, 15, 1, 5),  # a second, and those of three at once
+        (site.sign_in_limiter, 6, 200, 2),  # in ten minutes
+        (site.names, 60, 20, 2),  # as many a minute from all addresses
+    ):
+        allowed = [sum(limiter.take("somebody") for _ in range(100))]
+        clock[0] += seconds + 1e-6
+        allowed.append(sum(limiter.take("somebody") for _ in range(100)))
+        assert allowed == [at_once, later]
+        assert limiter.take("somebody else")
+    site.store.database.close()
+    named = make_site(tmp_path, *paths, title="Lab")
+    assert named.title == "Lab"
+    named.store.database.close()
+
+
+def test_times_and_half_widths_are_printed_as_in_tables():
+    assert (format_time(None), format_time(0.0)) == ("", "1970-01-01 00:00")
+    assert format_time(1_800_000_059.9) == "2027-01-15 08:00"
+    column = ScoreColumn("cider@c5", "cider", "c5", "CIDEr", 100, 1, True)
+    score = Score(0.52345, 0.5, 0.5234567, "")
+    assert format_score(0.52345, column) == "52.3"
+    assert format_half_width(score, column) == "1.2"

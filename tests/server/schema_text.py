@@ -1,0 +1,32 @@
+"""The tables of a site's database as text, for a golden file that a changed table makes differ."""
+
+from __future__ import annotations
+
+import os
+
+from sqlalchemy.dialects import sqlite
+from sqlalchemy.schema import CreateIndex, CreateTable
+
+
+def describe_schema(schema):
+    """Return the statements that create a schema's tables and indexes, and those of its revisions."""
+    lines = [f"-- of {schema.command_name}"]
+    for table in schema.tables.sorted_tables:
+        indexes = sorted(table.indexes, key=lambda index: index.name)
+        for statement in (CreateTable(table), *map(CreateIndex, indexes)):
+            text = str(statement.compile(dialect=sqlite.dialect()))
+            lines.append(" ".join(text.split()).replace("( ", "(").replace(" )", ")") + ";")
+    for revision, statements in schema.migrations.items():
+        lines += [f"-- {revision}", *(f"{statement};" for statement in statements)]
+    return "\n".join(lines) + "\n"
+
+
+def check_schema(schema, golden):
+    """Compare a schema with its golden file, which `CAPTAU_GOLDEN=write` writes anew.
+
+    A change of the tables needs a revision that brings older databases to it.
+    """
+    text = describe_schema(schema)
+    if os.environ.get("CAPTAU_GOLDEN") == "write":
+        golden.write_text(text, encoding="utf-8")
+    assert text == golden.read_text(encoding="utf-8")
