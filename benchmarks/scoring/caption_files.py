@@ -170,7 +170,7 @@ def _rows(
     head = list(islice(pieces, _ROW))
     members = {value[0]: value[1] for kind, _, value in head if kind == "member"}
     if {"image_id", content_field} <= (
-        row := _unpack(members, content_field, USUAL_COLUMNS, source.name)
+        row := _find_sample(members)
     ).keys():  # JSON lines of one line
         yield "line", source.name, head[0][1], row
         return
@@ -237,8 +237,6 @@ def _unpack(
 ) -> dict[str, Any]:
     """Return an object with `image_id` and the given field, from the keys that the user names or a line of lmms-eval's samples.
 
-    These samples have an object with `image_id`, `pred` and `answer` below each metric, such as `coco_CIDEr`. Other objects stay.
-
     Raises:
         InputError: where the object has neither a key that the user names nor the usual one.
     """
@@ -247,6 +245,18 @@ def _unpack(
             name: _look_up(row, getattr(columns, name), name, where)
             for name in ("image_id", content_field)
         }
+    row = _find_sample(row)
+    for name in ("image_id", content_field):
+        if name not in row:
+            raise InputError(f"{where}: '{name}' is missing; columns.{name}=KEY names another key")
+    return row
+
+
+def _find_sample(row: dict[str, Any]) -> dict[str, Any]:
+    """Return the sample in a line of lmms-eval's; other objects stay.
+
+    These lines have an object with `image_id`, `pred` and `answer` below each metric, such as `coco_CIDEr`.
+    """
     if "image_id" in row or "filtered_resps" not in row:
         return row
     for nested in row.values():

@@ -240,10 +240,13 @@ def _files_to_get(
                 entries: Any = response.json()
             except (ValueError, OSError) as error:
                 raise _MirrorError(f"{address_of(listing)}: no list of files") from error
-        files = files_of(source, entries, address_of(listing))
+        files, n_bytes = files_of(source, entries, address_of(listing))
         if not files:
             raise _MirrorError(f"{address_of(listing)}: no file of that name")
-        note(f"{source.path}: {len(files)} files, with the hashes that {address_of(listing)} lists")
+        note(
+            f"{source.path}: {len(files)} files, {n_bytes:,} bytes in all, with the hashes that "
+            f"{address_of(listing)} lists"
+        )
     return [f for f in files if not (root / f.path).is_file() or fits(root / f.path, f) is not True]
 
 

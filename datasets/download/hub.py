@@ -51,12 +51,12 @@ def listing_of(source: SourceFile) -> str:
     return f"{HUB}/api{page.removeprefix(HUB)}/tree/{posixpath.dirname(rest)}"
 
 
-def files_of(source: SourceFile, entries: Any, where: str) -> list[SourceFile]:
-    """Return the files of a pattern, with the hash that the hub lists for each.
+def files_of(source: SourceFile, entries: Any, where: str) -> tuple[list[SourceFile], int]:
+    """Return the files of a pattern, with the hash that the hub lists for each, and their bytes in all.
 
     Args:
         source: its address has the pattern.
-        entries: what the hub lists: objects with `type`, `path`, `oid` and, of large files, `lfs.oid`.
+        entries: what the hub lists: objects with `type`, `path`, `oid`, `size` and, of large files, `lfs.oid`.
         where: the address of the list, for messages.
 
     Raises:
@@ -65,11 +65,13 @@ def files_of(source: SourceFile, entries: Any, where: str) -> list[SourceFile]:
     page, _, rest = source.downloads[0].partition("/resolve/")
     revision, _, pattern = rest.partition("/")
     files: list[SourceFile] = []
+    n_bytes = 0
     for entry in entries if isinstance(entries, list) else [entries]:
         path = field(entry, "path", str, where)
         if posixpath.dirname(path) != posixpath.dirname(pattern) or not fnmatchcase(path, pattern):
             continue
         large = entry.get("lfs")
+        n_bytes += field(entry, "size", int, where)
         files.append(
             replace(
                 source,
@@ -80,4 +82,4 @@ def files_of(source: SourceFile, entries: Any, where: str) -> list[SourceFile]:
                 also=(),
             )
         )
-    return files
+    return files, n_bytes

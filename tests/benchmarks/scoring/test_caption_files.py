@@ -231,11 +231,15 @@ CANDIDATE_FAULTS = {
     ),
     "a line that is a list": ("c.jsonl", "[1]\n", [":1: an object is expected, not list"]),
     "a line without a caption": ("c.jsonl", '{"image_id": 1}\n', [":1: 'caption' is missing"]),
-    "a line without an image": ("c.jsonl", '{"caption": "a"}\n', [":1: 'image_id' is missing"]),
+    "a line without an image": (
+        "c.jsonl",
+        '{"caption": "a"}\n',
+        ["c.jsonl:1: 'image_id' is missing; columns.image_id=KEY names another key"],
+    ),
     "an entry without a caption": (
         "c.json",
         '[{"image_id": 1}]',
-        ["entry 0: 'caption' is missing"],
+        ["entry 0: 'caption' is missing; columns.caption=KEY names another key"],
     ),
     "an entry that is a text": ("c.json", '["a"]', ["entry 0: an object is expected, not str"]),
     "image null": (

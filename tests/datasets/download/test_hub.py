@@ -49,7 +49,7 @@ def hub(site, monkeypatch):
         site.files[RESOLVED + path] = content
         large = {"oid": hashlib.sha256(content).hexdigest(), "size": len(content)}
         entries.append(
-            {"type": "file", "oid": blob(content), "size": 1, "path": path, "lfs": large}
+            {"type": "file", "oid": blob(content), "size": len(content), "path": path, "lfs": large}
         )
     site.files[LISTING] = json.dumps(entries).encode()
     return site
@@ -70,7 +70,7 @@ def test_the_files_of_a_pattern(hub, tmp_path) -> None:
     assert [path.read_bytes() for path in locate_all(tmp_path, card(TRAIN), TRAIN)] == [
         *PARTS.values()
     ]
-    assert notes[0].startswith("mine/train.csv: 2 files, with the hashes that ")
+    assert notes[0].startswith("mine/train.csv: 2 files, 6,000 bytes in all, with the hashes that ")
     assert [path for path, _ in hub.asked] == [LISTING, *(RESOLVED + path for path in PARTS)]
     assert fetch(card(TRAIN), tmp_path, QUICK) == []
 
