@@ -34,7 +34,7 @@ import tempfile
 import threading
 import time
 from collections import Counter, defaultdict
-from functools import partial
+from functools import cache, partial
 from importlib.machinery import ModuleSpec, SourceFileLoader
 from importlib.util import spec_from_file_location
 from itertools import islice
@@ -62,7 +62,10 @@ metrics/neural metrics/text server/challenge server/collect server/storage serve
 KERNELS = ("benchmarks/statistics", "metrics/text")
 #: Folders of tests of a package besides the folder of its name.
 MORE_TESTS = {
-    "benchmarks/evaluation": ["benchmarks/commands"],
+    "benchmarks/evaluation": [
+        *("benchmarks/commands", "benchmarks/reporting/test_joined_table.py"),
+        "metrics/neural/judge/test_pairs.py",
+    ],
     "benchmarks/options": ["benchmarks/cli", "benchmarks/commands"],
     "benchmarks/statistics": ["benchmarks/commands"],
     "datasets/reading": [
@@ -236,17 +239,24 @@ class TestRun:
 
     def report(self) -> dict[str, Calls]:
         sys.settrace(None)
+        signal.alarm(0)  # no test hangs any more
         calls = {}
         for test in self.seconds.keys() - self.failed:
             functions = defaultdict(set)
             for code in self.codes[test] | self.codes[test.split("::")[0]]:
-                file = os.path.realpath(code.co_filename)
-                if file.startswith(str(ROOT)) and ".venv" not in file:
-                    functions[os.path.relpath(file, ROOT)].add(code.co_firstlineno)
+                if module := find_module(code.co_filename):
+                    functions[module].add(code.co_firstlineno)
             calls[test] = Calls(
                 self.seconds[test], {file: sorted(x) for file, x in functions.items()}
             )
         return calls
+
+
+@cache
+def find_module(name: str) -> str:
+    """Return a file's path within the project, empty for a file of another."""
+    file = os.path.realpath(name)
+    return os.path.relpath(file, ROOT) if file.startswith(str(ROOT)) and ".venv" not in file else ""
 
 
 def run_tests(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
+import captau
 from captau.benchmarks.commands.reproduce import (
     COMPARISON_COLUMNS,
     compare,
@@ -171,6 +173,27 @@ def test_polos_and_expert_learned_from_what_their_repositories_name():
 def test_twelve_papers_at_least_print_the_numbers():
     assert len(group("paper")) >= 12
     assert all(len(read_published(paper)) for paper in group("paper"))
+
+
+def test_cells_are_the_correlations_of_bench_on_the_scale_of_the_table():
+    """Two columns of one protocol and one of another, against `bench` itself."""
+    with StepProgress(None) as progress:
+        rebuilder = TableRebuilder(Locations(), (), ScoreStore(None), progress)
+        columns = {
+            "tau_c": {"coefficient": "tau_c"},
+            "r": {"coefficient": "pearson"},
+            "mean": {"coefficient": "tau_c", "protocol": {"ratings": "mean"}},
+        }
+        rows = {"A": "bleu_1", "B": "rouge_l"}
+        cells = rebuilder.rebuild("p", table(rows=rows, columns=columns))
+    assert len(cells) == 6
+    for ratings, names in (("per_rating", ("tau_c", "r")), ("mean", ("mean",))):
+        protocol = {"ratings": ratings, "coefficients": ["tau_c", "pearson"]}
+        found = captau.bench("demo", ["bleu_1", "rouge_l"], protocol=protocol)
+        values = found.correlations.set_index(["metric", "coefficient"])["value"]
+        for (row, spec), name in product(rows.items(), names):
+            expected = values[spec, columns[name]["coefficient"]]
+            assert cells[row, name].value == pytest.approx(100 * expected)
 
 
 def test_a_column_may_say_why_it_cannot_be_computed():

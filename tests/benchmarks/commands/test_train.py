@@ -20,6 +20,8 @@ from filelock import FileLock
 import captau
 from captau.benchmarks.commands.train import design_notes, make_plan
 from captau.benchmarks.commands.train import run as train
+from captau.benchmarks.evaluation.evaluation_set import EvaluationSet
+from captau.benchmarks.evaluation.rater_rows import compute_rating_error, read_best_validation
 from captau.benchmarks.evaluation.rater_training import shuffle_labels
 from captau.benchmarks.evaluation.training_designs import TrainingCorpus, plan_jobs
 from captau.benchmarks.options.train import TrainOptions
@@ -28,7 +30,7 @@ from captau.benchmarks.scoring.protocol import Protocol
 from captau.benchmarks.statistics.bootstrap import StatisticsOptions
 from captau.datasets.schema import CaptionSet, Card, Scale, make_items
 from captau.metrics.learned.common.recipe import make_recipe
-from captau.metrics.learned.rater import RaterCard
+from captau.metrics.learned.rater import RaterCard, RaterMetric
 from tests.conftest import run_captau, says
 from tests.metrics.learned.word_counter import word_counter
 
@@ -271,6 +273,17 @@ def test_what_a_training_writes_is_what_its_rater_predicts(word_counter, tmp_pat
     assert errors.loc[("words seed 0", "test"), "mse"] == pytest.approx(
         ((words - means) ** 2).mean()
     )
+    rater = RaterMetric(str(tmp_path / "seed-0"), seen="mark")
+    protocol = Protocol.resolve(
+        "demo", usual_protocol("demo"), {"split": "test", "ratings": "mean"}
+    )
+    selection = EvaluationSet.select(demo, protocol)
+    assert compute_rating_error(rater, selection) == pytest.approx(
+        (((words - means) / 4) ** 2).mean()  # both scales are 1 to 5
+    )
+    assert np.isnan(compute_rating_error(captau.metric("bleu_1"), selection))
+    assert read_best_validation(rater, "wor") == 0.125
+    assert np.isnan(read_best_validation(rater, "pretraining"))
     card = RaterCard.read(tmp_path / "seed-1")
     assert (card.rater, card.seed, card.options) == ("words", 1, {"factor": 1.0, "texts": "words"})
     trained = demo.items[demo.items["split"].isin(["train", "validation"])]

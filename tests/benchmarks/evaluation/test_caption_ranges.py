@@ -100,6 +100,19 @@ def test_captions_that_copy_references_need_evidence_of_such(
     assert find_mismatch(evidence, captions, with_references=False) == ""
 
 
+def test_shares_of_copies_are_printed_in_percent() -> None:
+    """150 of 200 captions, 75 %, against 3 of 5."""
+    refs = ("a dog runs", "the dog")
+    sets = [
+        items_of([(refs[0] if i < n_copies else "a dog sits", refs) for i in range(n)])
+        for n_copies, n in ((3, 5), (150, 200))
+    ]
+    evidence, captions = map(measure_range, sets)
+    assert find_mismatch(evidence, captions, with_references=True) == (
+        "are one of their references in 75 % of cases, the judged ones in 60 %"
+    )
+
+
 def test_a_set_without_copies_does_not_vouch_for_copies() -> None:
     refs = ("two dogs run in the snow with a ball",) * 5
     copies = measure_range(items_of([(refs[0], refs)] * 200))

@@ -11,7 +11,7 @@ import pytest
 from captau.benchmarks.commands.agree import run
 from captau.benchmarks.evaluation import word_measures
 from captau.benchmarks.evaluation.word_agreement import WordUses
-from captau.benchmarks.evaluation.word_measures import find_parts
+from captau.benchmarks.evaluation.word_measures import find_parts, part_rows
 from captau.metrics.text.tokens import ptb
 from tests.benchmarks.evaluation.test_word_agreement import CAPTIONS, config
 from tests.conftest import run_captau, says
@@ -63,6 +63,29 @@ def test_a_word_has_the_part_of_speech_that_it_has_most_often(monkeypatch):
 
     monkeypatch.setattr(word_measures, "tag_parts", tag)
     assert find_parts(tags, ["wave", "run", "a", "zebra"]) == ["noun", "verb", "other", "other"]
+
+
+def test_a_part_of_speech_has_the_mean_and_deviation_over_its_words():
+    """By hand: 0.2 and 0.6 have the mean 0.4 and, over n - 1, the deviation 0.2 √2; one word has none."""
+    words = {
+        "part": ["noun", "noun", "verb", "noun"],
+        "recall": [0.2, 0.6, 0.5, float("nan")],
+        "precision": [0.1, 0.3, 0.5, 0.9],
+        "precision_at_human_recall": [0.4, float("nan"), float("nan"), float("nan")],
+    }
+    rows = {measure: row for measure, *row in part_rows(pd.DataFrame(words))}
+    assert list(rows) == [
+        *("human_recall_noun", "human_precision_noun", "precision_at_human_recall_noun"),
+        *("human_recall_verb", "human_precision_verb"),
+    ]
+    assert rows["human_recall_noun"][:2] == pytest.approx([0.4, 0.2 * 2**0.5])
+    assert rows["human_recall_noun"][2] == "mean over 2 words; std over words"
+    assert rows["human_precision_noun"][:2] == pytest.approx([1.3 / 3, 0.41633320])
+    assert rows["human_recall_verb"][0] == 0.5
+    assert pd.isna(rows["human_recall_verb"][1])
+    assert rows["precision_at_human_recall_noun"][2] == (
+        "mean over 1 words; std over words; people's precision on these is 0.1000"
+    )
 
 
 def test_without_the_tagger_the_message_says_how_to_install_it(references, monkeypatch):

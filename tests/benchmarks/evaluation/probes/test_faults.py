@@ -13,7 +13,7 @@ from captau.benchmarks.evaluation.probes.faults import (
     Original,
     make_fault,
 )
-from captau.benchmarks.evaluation.probes.words import english_words, make_plural
+from captau.benchmarks.evaluation.probes.words import Noun, english_words, make_plural
 
 OTHER = "A train at a station."
 
@@ -108,6 +108,22 @@ def test_every_fault_of_the_contract_is_there() -> None:
         "shuffled sorted joined generic empty"
     )
     assert " ".join(CONTROLS) == "copy other_reference case synonym"
+
+
+def test_the_lists_of_the_file_become_nouns_attributes_and_numbers() -> None:
+    """A few words of each list of `conf/probe/english.yaml`, read by eye."""
+    english_words.cache_clear()
+    lists = english_words()
+    assert lists.nouns["puppies"] == Noun("dog", "animals", is_plural=True)
+    assert lists.nouns["taxi"] == Noun("car", "vehicles", is_plural=False)
+    assert lists.nouns["men"] == Noun("man", "people", is_plural=True)
+    kind, others = lists.attributes["navy"]
+    assert kind == "blue"
+    assert others == ["red", "green", "yellow", "black", "white", "brown", "pink", "purple", "gray"]
+    assert lists.attributes["huge"] == ("big", ["small"])
+    assert lists.attributes["little"] == ("small", ["big"])
+    assert (lists.numbers["two"], lists.numbers["2"]) == ("two", "two")
+    assert lists.kinds_of(["Two navy taxis"]) == {"two", "blue", "car"}
 
 
 def test_plurals_and_languages() -> None:
