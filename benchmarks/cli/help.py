@@ -81,7 +81,7 @@ def _fit(head: str, text: str) -> list[str]:
     cut = words if len(words) <= room else textwrap.shorten(words, room, placeholder=" …")
     if len(head) + 4 > _COLUMN:
         return [f"  {head}", *([" " * _COLUMN + cut] if cut else [])]
-    return [f"  {head}".ljust(_COLUMN) + cut]
+    return [(f"  {head}".ljust(_COLUMN) + cut).rstrip()]
 
 
 def help_text(command: Command) -> str:
