@@ -12,8 +12,8 @@ as they are. Code outside functions is tested by all tests that call a function 
 Killed: a test fails. Timed out: a test takes over `TEST_SECONDS` of CPU that does not without the change, or
 hangs for `HANG_SECONDS` of the clock. Tests that are slow anyway stop at `TEST_SECONDS` and pass. Survived:
 no test failed in `MUTANT_SECONDS` of CPU. Equivalent: no test can find it, for the reason in
-`scripts/checks/equivalent_mutants.csv`; such changes do not enter the share. Changes of annotations, or of zip's
-`strict=`, which asserts, are not drawn. Linux only.
+`scripts/checks/equivalent_mutants.csv`; such changes do not enter the share. Changes of annotations are not drawn,
+nor those of `strict=` of zip and of `frozen=` and `kw_only=` of dataclasses, which only forbid. Linux only.
 """
 
 from __future__ import annotations
@@ -67,6 +67,9 @@ MORE_TESTS = {
         "metrics/neural/judge/test_pairs.py",
     ],
     "benchmarks/options": ["benchmarks/cli", "benchmarks/commands"],
+    "benchmarks/reporting": ["benchmarks/commands/test_written_files.py"],
+    "benchmarks/runs": ["benchmarks/commands/test_written_files.py"],
+    "benchmarks/scoring": ["benchmarks/commands/test_written_files.py"],
     "benchmarks/statistics": ["benchmarks/commands"],
     "datasets/reading": [
         *("datasets/sources", "server/collect/test_study.py"),
@@ -84,6 +87,7 @@ TEST_SECONDS = 1
 HANG_SECONDS = 120
 MUTANT_SECONDS = 30
 FIRST_SECONDS = 6  # what a test may take when it is recorded, and imports packages
+FORBIDDING = ("strict", "frozen", "kw_only")
 OUTCOMES = ("killed", "timed out", "survived", "equivalent")
 # Hypothesis draws the same examples each time, remembers none, and stops at the first that fails.
 PHASES = (Phase.explicit, Phase.generate)
@@ -113,7 +117,7 @@ def dump_evaluated(source: str) -> str:
     tree = ast.parse(source)
     for node in ast.walk(tree):
         if isinstance(node, ast.Call):
-            node.keywords = [keyword for keyword in node.keywords if keyword.arg != "strict"]
+            node.keywords = [keyword for keyword in node.keywords if keyword.arg not in FORBIDDING]
         for field in {"annotation", "returns"} & node.__dict__.keys():
             setattr(node, field, None if field == "returns" else ast.Constant(0))
     return ast.dump(tree)
