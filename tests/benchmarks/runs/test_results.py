@@ -2,11 +2,30 @@
 
 from __future__ import annotations
 
+import json
+import math
+import platform
+import re
+from importlib.metadata import version
+from pathlib import Path
+
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from captau.benchmarks.runs.results import missing_note, parse_missing_note
+from captau.benchmarks.runs import results
+from captau.benchmarks.runs.results import (
+    RunClock,
+    add_run_file,
+    describe_environment,
+    missing_note,
+    parse_missing_note,
+    table_files,
+    tables_as_csv,
+    to_json,
+)
+from captau.benchmarks.runs.tables import ResultTable
 from captau.metrics.base import Unavailability
 
 TEXT = st.text(st.characters(exclude_characters=";"), min_size=1)
@@ -27,3 +46,43 @@ def test_a_problem_with_semicolons_keeps_its_text_in_one_part(problem: str, reme
 @pytest.mark.parametrize("note", ["", "undefined: all scores are equal", "bleu_4"])
 def test_other_notes_name_no_missing_number(note: str) -> None:
     assert parse_missing_note(note) is None
+
+
+def test_json_has_null_for_what_is_no_number_at_any_depth() -> None:
+    nested = {"a": [math.inf, (1.5, math.nan)], "b": {"c": -math.inf, "d": "é"}, "e": Path("f")}
+    assert to_json(nested).decode() == (
+        '{\n  "a": [\n    null,\n    [\n      1.5,\n      null\n    ]\n  ],\n'
+        '  "b": {\n    "c": null,\n    "d": "é"\n  },\n  "e": "f"\n}\n'
+    )
+
+
+def test_tables_are_joined_into_one_file_of_each_form() -> None:
+    tables = [ResultTable(title, "m", ["v"], [("a", ["1"])]) for title in ("T", "U")]
+    files = table_files(iter(tables))
+    assert list(files) == ["table.md", "table.tex"]
+    cells = "| m | v |\n|:--|--:|\n| a | 1 |"
+    assert files["table.md"].decode() == f"**T**\n\n{cells}\n\n**U**\n\n{cells}\n"
+    assert files["table.tex"].decode().count("\\begin{table}") == 2
+    assert tables_as_csv(tables).decode() == "# T\nm,v\na,1\n\n# U\nm,v\na,1\n"
+
+
+def test_the_run_file_comes_last_with_the_digests_of_the_others() -> None:
+    """SHA-256 of "abc", FIPS 180-2, appendix B.1."""
+    files = add_run_file({"a.csv": b"abc"}, {"command": "x"})
+    assert list(files) == ["a.csv", "run.json"]
+    digest = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+    assert json.loads(files["run.json"]) == {"command": "x", "files": {"a.csv": digest}}
+
+
+def test_a_clock_and_the_environment_describe_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    seconds = iter([5.0, 7.12345])
+    monkeypatch.setattr(results.time, "perf_counter", lambda: next(seconds))
+    record = RunClock().record()
+    assert record["seconds"] == 2.123
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00", record["started"])
+    monkeypatch.setattr(results, "DISTRIBUTIONS", ("captau", "no_such_package", "numpy"))
+    described = describe_environment()
+    assert list(described) == ["format", "versions", "platform"]
+    assert described["versions"] == {"captau": version("captau"), "numpy": np.__version__}
+    assert list(described["platform"]) == ["python", "system", "machine"]
+    assert described["platform"]["python"] == platform.python_version()
