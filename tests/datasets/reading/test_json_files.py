@@ -6,6 +6,7 @@ import gzip
 import io
 import json
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +15,18 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from captau.datasets.caption_texts import replace_surrogates
+from captau.datasets.errors import InputError
 from captau.datasets.reading import json_files
 from captau.datasets.reading.json_files import (
     STDIN,
     JsonSource,
+    field,
     rating,
     read_json,
+    read_json_entries,
     read_json_lines,
     read_text,
+    texts,
 )
 from captau.datasets.reading.source_files import sha256
 from captau.datasets.schema import Scale, make_items
@@ -317,3 +322,97 @@ def test_a_device_is_no_file():
         read_text(Path("/dev/zero"))
     with says("/dev/zero: is a device, not a file"):
         sha256(Path("/dev/zero"))
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "kinds"),
+    [
+        ("c.json", '{"a": 1}', ["member"]),
+        ("c.json", '{"a": 1}\n', ["member"]),
+        ("c.json", '\n {"a": 1} \n\n{"b": 2}\n', ["line", "line"]),
+        ("c.json", '{"a": 1}\n{"b": 2}\n{"c":\n', ["line", "line"]),  # two tell
+        ("c.json", '{"a":\n1}\n', ["member"]),
+        ("c.jsonl", '{"a": 1}', ["line"]),
+        ("c.NDJSON.gz", '{"a": 1}', ["line"]),
+        ("c.json", "7", ["value"]),
+        ("c.json", "", []),
+    ],
+)
+def test_lines_of_objects_are_told_from_one_object(name, text, kinds, tmp_path: Path) -> None:
+    path = tmp_path / name
+    path.write_text(text)
+    found = []
+    with suppress(InputError):
+        for kind, _, _ in JsonSource(path).read():
+            found.append(kind)
+    assert found == kinds
+
+
+def test_a_file_of_one_packed_byte_is_no_gzip(tmp_path: Path) -> None:
+    path = tmp_path / "c.json"
+    for content in (b"7", b"\x1f"):
+        path.write_bytes(content)
+        if content == b"7":
+            assert pieces(path) == [("value", 1, 7)]
+        else:
+            with says(f"{path}:1: not valid JSON"):
+                pieces(path)
+
+
+def test_the_bounds_of_lines_and_lists(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "c.jsonl"
+    monkeypatch.setattr(json_files, "_MAX_BLANK_LINES", 2)
+    path.write_text('\n\n{"a": 1}\n\n\n{"a": 2}\n')
+    assert [n for n, _ in read_json_lines(path)] == [3, 6]
+    path.write_text('{"a": 1}\n\n\n\n')
+    with says(f"{path}:4: more than 2 blank lines; take them out"):
+        list(read_json_lines(path))
+    monkeypatch.setattr(json_files, "MAX_CONTAINERS", 3)
+    path.write_text('{"a": [[]]}\n')
+    assert list(read_json_lines(path)) == [(1, {"a": [[]]})]
+    path.write_text('{"a": [[], {}]}\n')
+    with says(f"{path}:1: more than 3 lists and objects; not a file of captions; get a new copy"):
+        list(read_json_lines(path))
+    monkeypatch.setattr(json_files, "MAX_ENTRY_BYTES", 2 << 20)
+    path.write_text(json.dumps({"a": "x" * ((2 << 20) - 10)}) + "\n")  # with its line end as long
+    assert [n for n, _ in read_json_lines(path)] == [1]
+    path.write_text(json.dumps({"a": "x" * (2 << 20)}))
+    with says(f"{path}:1: longer than 2 MB without an end; not a file of captions"):
+        list(read_json_lines(path))
+
+
+def test_entries_are_those_of_a_list(tmp_path: Path) -> None:
+    path = tmp_path / "c.json"
+    path.write_text("[1, {}]")
+    assert list(read_json_entries(path)) == [(f"{path}: entry 0", 1), (f"{path}: entry 1", {})]
+    path.write_text("{}")
+    with says(f"{path}: a list is expected, not dict"):
+        list(read_json_entries(path))
+
+
+@pytest.mark.parametrize(
+    ("row", "kind", "message"),
+    [
+        ([], str, "f:3: an object is expected, not list"),
+        ({}, str, "f:3: 'a' is missing"),
+        ({"a": 1}, str, "f:3: 'a' is 1, not str"),
+        ({"a": True}, int, "f:3: 'a' is True, not int"),
+        ({"a": True}, float, "f:3: 'a' is True, not float"),
+        ({"a": 1.5}, int, "f:3: 'a' is 1.5, not int"),
+        ({"a": None}, (str, list), "f:3: 'a' is None, not str or list"),
+    ],
+)
+def test_a_field_is_of_its_kind(row, kind, message) -> None:
+    with says(message):
+        field(row, "a", kind, "f:3")
+
+
+def test_fields_ratings_and_texts_are_read() -> None:
+    values = [(1, int), (1, float), (1.5, float), (True, bool), ("x", (int, str)), ([], list)]
+    assert [field({"a": value}, "a", kind, "f") for value, kind in values] == [v for v, _ in values]
+    assert rating({"a": 3}, "a", Scale(1, 5, 1), "f") == 3.0
+    assert texts({"a": ["x", "y"]}, "a", "f") == ("x", "y")
+    with says("f:3: 'a' is 3.5, not on the scale 1 to 5 in steps of 1"):
+        rating({"a": 3.5}, "a", Scale(1, 5, 1), "f:3")
+    with says("f:3: 'a' holds 1, not a text"):
+        texts({"a": ["x", 1]}, "a", "f:3")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from captau.datasets.reading.table import JudgementColumns, read_table
+from captau.datasets.reading.table import (
+    JudgementColumns,
+    measure_row_group,
+    open_parquet,
+    read_table,
+)
 from captau.datasets.schema import Card, Scale
 from tests.conftest import says
 
@@ -239,3 +245,81 @@ def test_an_item_has_one_set_of_references_and_one_split() -> None:
     assert len(judged(references=references, apart=True).caption_set(CARD).items) == 4
     with says("f:4: split differs from f:2"):
         judged(splits=["train", "train", "test", "test"]).caption_set(CARD)
+
+
+def test_a_file_of_parquet_tells_how_many_bytes_its_texts_have(tmp_path: Path) -> None:
+    """Ten different texts of 100 letters are stored once each, with their lengths of four bytes."""
+    path = tmp_path / "t.parquet"
+    texts = [str(k) * 100 for k in range(10)]
+    table = pa.table({"a": texts, "b": [[t, t[:50]] for t in texts], "n": list(range(10))})
+    pq.write_table(table, path, compression="none", use_dictionary=False, write_statistics=False)
+    for nested, expected in ((False, {"a"}), (True, {"a", "b"})):
+        file = open_parquet(path, nested=nested)
+        kinds = {f.name: str(f.type) for f in file.schema_arrow}
+        assert {name for name, kind in kinds.items() if "dictionary" in kind} == expected
+    row_group = file.metadata.row_group(0)
+    sizes = {name: measure_row_group(row_group, [name]) for name in ("a", "b", "n")}
+    assert sizes["n"] == (10, 0)
+    # Little besides the texts: headers of pages, and the levels of lists.
+    assert all(n == 10 for n, _ in sizes.values())
+    assert 1000 <= sizes["a"][1] < 1100
+    assert 1500 <= sizes["b"][1] < 1620
+    assert measure_row_group(row_group, ["a", "b"])[1] == sizes["a"][1] + sizes["b"][1]
+
+
+def test_tsv_whose_names_are_all_in_quotes_is_quoted(tmp_path: Path) -> None:
+    path = tmp_path / "t.tsv"
+    path.write_text('"a"\t"b"\n"x\ty"\t"say ""no"""\n')
+    table = read_table(path)
+    assert (table.texts("a"), table.texts("b")) == (["x\ty"], ['say "no"'])
+    path.write_text('"a"\tb\n"x"\ty\n')
+    assert read_table(path).texts('"a"') == ['"x"']
+
+
+def test_rows_of_excel_are_texts_with_their_numbers(tmp_path: Path) -> None:
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    for row in (["a", "b"], [1, None], [None, None], ["x", 2.5]):
+        book.active.append(row)
+    book.save(tmp_path / "t.xlsx")
+    table = read_table(tmp_path / "t.xlsx")
+    assert (table.texts("a"), table.texts("b")) == (["1", "x"], ["", "2.5"])
+    assert table.places == [f"{tmp_path}/t.xlsx:2", f"{tmp_path}/t.xlsx:4"]
+    (tmp_path / "t.xlsx").write_bytes(b"PK")
+    with says("t.xlsx: not a complete Excel file", "get a new copy"):
+        read_table(tmp_path / "t.xlsx")
+
+
+def test_texts_are_filled_and_whole_numbers_are_texts(tmp_path: Path) -> None:
+    table = read_table(write([{"a": 7, "b": " "}, {"a": "x", "b": "y"}], tmp_path / "t.json"))
+    assert table.texts("a") == table.filled("a") == ["7", "x"]
+    with says("entry 0: b is empty"):
+        table.filled("b")
+    assert table.texts("b") == [" ", "y"]
+    table = read_table(write([{"a": "x"}, {"a": True}], tmp_path / "t.json"))
+    with says("entry 1: a is True, not a text"):
+        table.texts("a")
+    assert read_table(write([{"a": "1e3"}, {"a": -2}], tmp_path / "t.json")).floats("a", None) == [
+        1000.0,
+        -2.0,
+    ]
+
+
+def test_items_have_the_columns_of_their_first_rows() -> None:
+    columns: dict[str, Any] = {
+        **{"references": [("x",), ("y",), ("x",), ("z",)], "systems": ["A", "A", "A", "B"]},
+        **{"splits": ["s", "t", "s", "u"], "images": ["1.png", "2.png", "3.png", None]},
+        **{"clusters": ["k", "l", "k", "m"], "dimensions": ["fit", "fit", "style", "fit"]},
+        "raters": ["r", "r", "r", "r"],
+    }
+    card = replace(CARD, scales=dict.fromkeys(("fit", "style"), Scale(0, 5)))
+    made = judged(**columns).caption_set(card)
+    kept = ["image_id", "caption", "references", "system", "split", "image", "cluster"]
+    assert made.items[kept].to_numpy().tolist() == [
+        ["a", "dog", ("x",), "A", "s", "1.png", "k"],
+        ["a", "cat", ("y",), "A", "t", "2.png", "l"],
+        ["b", "dog", ("z",), "B", "u", None, "m"],
+    ]
+    assert made.ratings["dimension"].tolist() == ["fit", "fit", "style", "fit"]
+    with says("f:4: cluster differs from f:2, which has the same image and caption"):
+        judged(clusters=["k", "l", "n", "m"]).caption_set(CARD)
