@@ -93,11 +93,12 @@ class RequestGuard:
             await _send_too_large(receive, send_with_headers, limit)
             return
         n_received = 0
-        is_too_large = has_begun = False
+        is_too_large = has_begun = is_read = False
 
         async def receive_bounded() -> Message:
-            nonlocal n_received, is_too_large
+            nonlocal n_received, is_too_large, is_read
             message = await receive()
+            is_read = not message.get("more_body", False)
             n_received += len(message.get("body", b""))
             if n_received > limit:
                 is_too_large = True
@@ -122,7 +123,7 @@ class RequestGuard:
                     await _send_text(send_with_headers, 500, text)
                 raise  # for the server's log
         if is_too_large and not has_begun:
-            await _send_too_large(receive, send_with_headers, limit)
+            await _send_too_large(receive, send_with_headers, limit, is_read=is_read)
 
     def _add_headers(self, message: Message, path: str) -> None:
         """Add the headers that the application did not set itself."""
@@ -152,14 +153,15 @@ def _is_foreign(scope: Scope, public_host: str) -> bool:
     return origin is not None and urlsplit(origin).netloc not in hosts
 
 
-async def _send_too_large(receive: Receive, send: Send, limit: int) -> None:
-    """Refuse a body after reading what is on its way."""
+async def _send_too_large(
+    receive: Receive, send: Send, limit: int, *, is_read: bool = False
+) -> None:
+    """Refuse a body after reading what is on its way; after its end a server has nothing more to receive."""
     n_received = 0
-    while n_received < _MAX_DRAINED_BYTES:
+    while not is_read and n_received < _MAX_DRAINED_BYTES:
         message = await receive()
         n_received += len(message.get("body", b""))
-        if not message.get("more_body", False):
-            break
+        is_read = not message.get("more_body", False)
     await _send_text(send, 413, f"At most {limit // 1024:,} kB are taken.\n")
 
 

@@ -13,6 +13,7 @@ from captau.datasets.reading import source_files
 from captau.datasets.reading.source_files import (
     count_parts,
     find_image,
+    fits,
     identify_image,
     is_here,
     locate_all,
@@ -128,6 +129,8 @@ def test_a_file_is_right_or_differs_or_nobody_knows(tmp_path: Path) -> None:
         record.write_bytes(content)
         with says(f"{record}: not a line of sha256sum; delete it, and fetch the file again"):
             state(tmp_path, card, source)
+    with says(f"{tmp_path}: cannot be read (Is a directory)"):
+        fits(tmp_path, replace(source, sha256=digest))
     # In another form it is not checked; in parts each is.
     path.rename(tmp_path / "g-00000-of-00002.csv")
     assert state(tmp_path, card, source) == "missing"  # one of two

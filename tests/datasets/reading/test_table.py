@@ -140,6 +140,13 @@ def test_equal_texts_of_parquet_are_in_memory_once(tmp_path: Path) -> None:
     assert first is second
 
 
+def test_lists_in_several_row_groups_of_parquet_are_read(tmp_path: Path) -> None:
+    """Arrow reads texts in lists as dictionaries of one row group at a time alone."""
+    path = tmp_path / "t.parquet"
+    pq.write_table(pa.table({"refs": [["x", "y"], ["z"], ["x"]]}), path, row_group_size=1)
+    assert read_table(path).references("refs") == [("x", "y"), ("z",), ("x",)]
+
+
 def test_parquet_that_is_not_utf8(tmp_path: Path) -> None:
     path = tmp_path / "t.parquet"
     pq.write_table(pa.table({"a": pa.array([b"caf\xe9"], pa.binary()).view(pa.string())}), path)

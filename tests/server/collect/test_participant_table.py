@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import csv
 import io
+import json
+import re
+from dataclasses import astuple
 
 import pandas as pd
 import pytest
@@ -10,8 +14,12 @@ from sqlalchemy import delete
 
 from captau.server.collect.export import export_files
 from captau.server.collect.forms.game_rules import consensus, score
+from captau.server.collect.rater_figures import compute_rater_figures
 from captau.server.collect.simulated_browser import join_study
 from captau.server.collect.store.tables import site_settings
+from captau.server.storage.database import Clock
+from tests.conftest import says
+from tests.server.challenge.visitors import read_tables
 from tests.server.collect.conftest import make_site
 from tests.server.collect.visitors import finish_tutorial, load_rows, open_unit_id, sign_in_admin
 
@@ -93,6 +101,104 @@ def test_a_crowd_s_participants_are_listed_with_their_codes(serve_small):
     log = read_table(site, "log", "log.csv")
     assert set(log["number"]) == {1}  # all captions of one page
     assert "consensus" not in log
+
+
+def test_every_file_of_a_small_study_is_as_it_was(serve_small, monkeypatch):
+    """Two raters of two captions, 7 and 90 s an answer, worked by hand."""
+    clock = [1_800_000_000.0]
+    monkeypatch.setattr(Clock, "__call__", lambda _: clock[0])
+    site, url = serve_small("good_bad", ratings=2, items={"limit": 2, "seed": 1})
+    monkeypatch.setattr(site.store, "rater_code", lambda number: f"r{number}")
+    for seconds, answers in ((7, ("good", "bad")), (90, ("good", "skip"))):
+        browser = join_study(url)
+        for answer in answers:
+            page = browser.get("/rate")
+            clock[0] += seconds
+            browser.post("/rate", {**page.hidden, "answer": answer}, follow=False)
+    splits = [site.store.units[number].items[0].split for number in (1, 2)]
+    first, second = (
+        (unit.image_id, unit.items[0].caption, unit.items[0].references[0], unit.items[0].system)
+        for unit in sorted(site.store.units.values(), key=lambda unit: unit.id)
+    )
+    rows = load_rows(site)
+    by_hand = {
+        "log": [
+            ["rater", "number", "phase", "image", "caption", "system", "good"],
+            ["r1", "1", "main", *first[:2], first[3], "1"],
+            ["r1", "2", "main", *second[:2], second[3], "0"],
+            ["r2", "1", "main", *first[:2], first[3], "1"],
+            ["r2", "2", "main", *second[:2], second[3], ""],
+        ],
+        "participants": [
+            ["rater", "answers", "minutes", "agreement", "distance", "known", "excluded"],
+            ["r1", "2", "0.2", "", "0", "0/0", ""],
+            ["r2", "2", "3.0", "", "0", "0/0", ""],
+        ],
+        "captau": [
+            ["image", "caption", "references", "system"],
+            *([*row[:2], f'["{row[2]}"]', row[3]] for row in (first, second, first)),
+        ],
+    }
+    ends = {
+        "log": [
+            ["seconds", "minutes", "excluded"],
+            *(["7.0", "0.00", ""], ["7.0", "0.12", ""], ["90.0", "1.62", ""], ["90.0", "3.12", ""]),
+        ],
+        "participants": [[]] * 3,
+        "captau": [
+            ["split", "rater", "dimension", "value", "seconds"],
+            *([splits[0], "r1", "good", "1", "7.0"], [splits[1], "r1", "good", "0", "7.0"]),
+            [splits[0], "r2", "good", "1", "90.0"],
+        ],
+    }
+    names = {"log": "log.csv", "participants": "participants.csv", "captau": "ratings.csv"}
+    for export_format, name in names.items():
+        files = export_files(site.store, rows, export_format)
+        table = list(csv.reader(io.StringIO(files[name].decode())))
+        expected = zip(by_hand[export_format], ends[export_format], strict=True)
+        assert table == [[*row, *end] for row, end in expected], export_format
+        record = json.loads(files["run.json"])
+        assert record == {
+            **{"command": "collect export", "study": "small", "title": "A small study"},
+            **{"protocol": "good_bad", "form": export_format, "answers": 4, "raters": 2},
+            "left_out": {"excluded_raters": 0, "pairs_of_more_than_2_skips": 0},
+            **{"conditions": {}, "scales": {"good": "0 to 1 in steps of 1"}},
+        }
+    with says("unknown form 'csv': known: captau, log, paper, participants"):
+        export_files(site.store, rows, "csv")
+    figures = compute_rater_figures(site.store, rows)
+    assert [astuple(figures[number]) for number in (1, 2)] == [
+        (2, 7.0, 0.0, None, 0.5, 1, 0, 0, ()),
+        (2, 90.0, 0.0, None, 0.5, 1, 0, 0, ()),
+    ]
+    admin = sign_in_admin(site, url)
+    admin.post("/admin/raters/2/exclude", {**admin.get("/admin").hidden, "why": "<asleep>"})
+    page = admin.get("/admin").text
+    joined, ends = "2027-01-15 08:00", ("50", "1", "0/0", "")
+    tables = read_tables(page)
+    assert tables[:3] == [
+        ("answers so far", "captions"),
+        ("1", "2"),
+        (
+            *("rater", "nickname", "joined (UTC)", "answers", "median s", "distance", "r"),
+            *("same %", "run", "known", "notes", "actions"),
+        ),
+    ]
+    assert [row[:-1] for row in tables[3:]] == [
+        ("r1", "", joined, "2", "7.0", "–", "–", *ends),  # nobody else counts
+        ("r2", "", joined, "2", "90.0", "0.00", "–", *ends),
+    ]
+    assert re.findall(r"<title>(2027[^<]+)</title>", page) == [
+        f"2027-01-15 08:0{minute}: {count}" for minute, count in enumerate((2, 1, 0, 1))
+    ]
+    text = " ".join(re.sub("<[^>]+>", " ", page).split())
+    for part in (
+        "2 of 4 answers (50.0 %)",
+        "2027-01-15 08:00 to 2027-01-15 08:03 UTC; the highest bar is 2.",
+        "No caption has two ratings yet.",
+        "2027-01-15 08:03 UTC: exclude r2: &lt;asleep&gt;",
+    ):
+        assert part in text
 
 
 @pytest.mark.parametrize("tag", ["1234567890abcdef", "12345678e9abcdef"])

@@ -3,11 +3,22 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
+from types import SimpleNamespace
 
+import numpy as np
 import pandas as pd
 import pytest
 
-from captau.server.collect.simulation import deserved_levels, list_players
+from captau.server.collect.simulation import (
+    DEFAULT_PLAYERS,
+    Player,
+    PlayRecord,
+    _points_table,
+    _speed_table,
+    deserved_levels,
+    list_players,
+)
 from captau.server.collect.study import read_study
 from tests.conftest import says
 from tests.server.collect.conftest import write_study
@@ -127,3 +138,65 @@ def test_thumb_s_ratings_go_from_collecting_to_agree_rank_and_bench(captau, tmp_
     assert {"precision", "recall", "total"} <= set(correlations["dimension"])
     agreement = pd.read_csv(tmp_path / "a" / "agreement.csv")
     assert agreement["n_items"].max() == settled["caption"].count() // 6
+
+
+def test_tables_of_players_have_their_means_and_quantiles():
+    feedback = SimpleNamespace
+    records = [PlayRecord("honest", 3, took=[0.001 * k for k in range(1, 21)])]
+    for phase, score, turn in (
+        ("tutorial", 2, ""),
+        ("playing", 1, "trial_passed"),
+        ("playing", 2, "tutorial_done"),
+        ("probation", None, "trial_failed"),
+    ):
+        records[0].add_feedback(phase, feedback(score=score, turn=turn))
+    records.append(PlayRecord("random", 1, {"playing": [-1]}, [0.5], "gone", ["trial_failed"]))
+    records.append(PlayRecord("honest", 1, {"playing": [0]}, [], "", ["trial_failed"]))
+    assert records[0].turns == ["trial_passed", "tutorial_done"]
+    points = _points_table(records)
+    columns = ["players", "answers", "points: tutorial", "game", "practice", "passed"]
+    assert (points.columns, points.rows) == (
+        columns,
+        [
+            ("honest", ["2", "4", "2.00", "1.00", "", "1 of 2"]),
+            ("random", ["1", "1", "", "-1.00", "", "0 of 1"]),
+        ],
+    )
+    without = _points_table([PlayRecord("honest", 3), PlayRecord("constant", 1)])
+    assert (without.columns, without.rows) == (
+        ["players", "answers"],
+        [("honest", ["1", "3"]), ("constant", ["1", "1"])],
+    )
+    # 21 requests in 2 s: the 11th and the 20th of them, counted from 1.
+    speed = _speed_table(records, 2.0)
+    assert speed.rows == [("3", ["5", "2", "10", "11", "20", "1"])]
+    assert _speed_table([PlayRecord("honest")], 1.0).rows == [("1", ["0", "0", "0", "0", "0", "0"])]
+
+
+def test_each_kind_of_player_chooses_in_its_way():
+    study, rng = read_study("demo_game"), np.random.default_rng(0)
+    caption = next(iter(deserved_levels(study)))
+    counts = Counter({2: 3, 5: 1})
+
+    def draw(kind, counts, n=300, level=4.0):
+        player = Player(kind, {caption: level}, study)
+        return [player._draw_level(caption, rng, counts) for _ in range(n)]
+
+    assert set(draw("constant", counts)) == {3}
+    assert (set(draw("majority", counts)), set(draw("majority", Counter()))) == ({2}, {3})
+    assert set(draw("random", counts)) == {1, 2, 3, 4, 5}
+    for kind, deviation in (("honest", 0.5), ("careless", 1.2)):
+        levels = draw(kind, counts, 3000, 3.0)
+        assert np.mean(levels) == pytest.approx(3, abs=0.1)
+        # Rounding adds a variance of a twelfth; the ends of the scale cut off some of the careless ones'.
+        assert np.std(levels) == pytest.approx((deviation**2 + 1 / 12) ** 0.5, abs=0.12)
+    assert set(draw("honest", counts, level=9.0)) == {5}
+    assert set(draw("honest", counts, level=-9.0)) == {1}
+    assert Player("honest", {}, study)._draw_level("no such caption", rng, counts) in range(1, 6)
+    assert DEFAULT_PLAYERS == {
+        "honest": 12,
+        "careless": 4,
+        "random": 4,
+        "constant": 4,
+        "majority": 4,
+    }

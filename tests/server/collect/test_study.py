@@ -17,7 +17,7 @@ from captau.datasets.reading.yaml_fields import YamlFields
 from captau.server.collect.forms import FORMS
 from captau.server.collect.forms.form import FormError
 from captau.server.collect.forms.references import caption_faults
-from captau.server.collect.study import read_study
+from captau.server.collect.study import StudyLimits, read_study
 from captau.server.collect.web.rater_pages import image_response
 from captau.server.web.errors import NotFoundError
 from tests.conftest import says
@@ -288,3 +288,70 @@ def test_the_digest_covers_what_is_rated_and_nothing_else(tmp_path, monkeypatch)
     for old, new in (("a reference of", "the reference of"), ("sys-4", "sys-5"), ("p3", "p4")):
         table.write_text(rows.replace(old, new), encoding="utf-8")
         assert read_study("study.yaml").digest != study.digest, new
+
+
+def test_what_a_study_s_file_leaves_out_is_usual(tmp_path):
+    path = write_study(tmp_path, "good_bad", title=None, ratings=None, limits=None, intro=None)
+    study = read_study(str(path))
+    usual = {
+        **{"name": "small", "title": "small", "intro": "", "ratings": 10, "per_rater": None},
+        **{"participants": "open", "worker_parameter": "worker", "completion": ""},
+        **{"nicknames": False, "attention_every": 10, "conditions": {}},
+        **{"limits": StudyLimits(joins=60, logins=10, requests=20), "annotator_names": ()},
+    }
+    assert {name: getattr(study, name) for name in usual} == usual
+    assert [(unit.id, unit.pool) for unit in study.units] == [(k, "main") for k in range(1, 19)]
+    changed = write_study(
+        tmp_path,
+        "game",
+        nicknames=False,
+        participants="crowd",
+        per_rater=12,
+        crowd={"parameter": "PID", "completion": "C0DE"},
+        limits={"joins": 1, "logins": 2, "requests": 3},
+    )
+    study = read_study(str(changed))
+    assert (study.nicknames, study.per_rater, study.ratings) == (False, 12, 3)
+    assert (study.worker_parameter, study.completion) == ("PID", "C0DE")
+    assert study.limits == StudyLimits(1, 2, 3)
+    assert read_study(str(write_study(tmp_path, "game"))).nicknames
+
+
+def test_bounds_of_a_study_s_fields_belong_to_them(tmp_path):
+    """A game's points and answers, and the lengths of texts; one more is a fault."""
+    for protocol, changes, part in (
+        ("game", {"game": {"points": 6}}, None),  # twice game.pairs, 3
+        ("game", {"per_rater": 3}, None),
+        ("game", {"per_rater": 2}, "per_rater: 2; game.pairs=3 at least are needed"),
+        ("good_bad", {"title": "t" * 200, "question": "q" * 500}, None),
+        ("good_bad", {"title": "t" * 201}, "title: 201 characters; at most 200"),
+        ("good_bad", {"question": "q" * 501}, "question: 501 characters; at most 500"),
+        ("good_bad", {**ATTENTION, "attention_every": 3}, None),
+        ("good_bad", {**ATTENTION, "attention_every": 4}, "attention_every: 4; per_rater=4"),
+        ("good_bad", {"name": "a.b-c_1"}, None),
+        ("good_bad", {"name": ".a"}, "name: '.a': letters, digits"),
+        ("good_bad", {"ratings": 1000}, None),
+        ("good_bad", {"ratings": 1001}, "ratings: 1001 is not a whole number from 1 to 1000"),
+    ):
+        path = write_study(tmp_path, protocol, **changes)
+        if part is None:
+            assert read_study(str(path)).form.name == protocol
+        else:
+            with says(part):
+                read_study(str(path))
+
+
+@pytest.mark.parametrize(
+    ("code", "translations", "part"),
+    [
+        ("xx", None, "lang: 'xx': captau has en, de; name your own texts with translations="),
+        ("xx", {"Next": "Nächstes %"}, "Next: its %-placeholders differ from the text's"),
+    ],
+)
+def test_a_language_without_texts_is_reported(code, translations, part, tmp_path):
+    own = {}
+    if translations:
+        (tmp_path / "own.yaml").write_text(yaml.safe_dump(translations, allow_unicode=True))
+        own["translations"] = "own.yaml"
+    with says(part):
+        read_study(str(write_study(tmp_path, "good_bad", lang=code, **own)))

@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 from captau.datasets.registry import load
+from captau.datasets.schema import Scale
 from captau.server.collect.export import export_files
 from captau.server.collect.rerun_stability import compare_runs
 from captau.server.collect.simulated_browser import join_study
@@ -179,6 +180,16 @@ def test_faults_of_the_section_ab_are_reported(tmp_path, section, parts):
     path = write_pairs(tmp_path, ab=section)
     with says(f"{path}:", *parts):
         read_study(str(path))
+
+
+def test_levels_from_0_or_1_on_are_strengths(tmp_path):
+    for values in ([1], [1, 0], [1, 2], [2, 0, 1], [1, 2, 3, 4, 5]):
+        rows = [{"value": v, "text": "{} is better" if v else "equal"} for v in values]
+        path = write_pairs(tmp_path, dimensions=[{"name": "overall", "levels": rows}])
+        form = read_study(str(path)).form
+        assert form.scales == {"overall": Scale(-max(values), max(values), 1)}
+        rules = {"dimensions": ["overall"], "levels": max(values), "ties": 0 in values}
+        assert form.digest_rules() == rules
 
 
 @pytest.mark.parametrize(

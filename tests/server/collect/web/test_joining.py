@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 
 import pytest
+from sqlalchemy import update
 
 from captau.server.collect.simulated_browser import Browser, join_study
+from captau.server.collect.store.tables import raters
 from tests.server.collect.visitors import load_rows, open_unit_id, sign_in_admin
 
 
@@ -51,6 +54,36 @@ def test_an_invitation_is_for_one_person(serve_small):
     assert join_study(url, path=links[1]).get("/rate").hidden["key"] != key
     assert len(load_rows(site)["raters"]) == 2
     assert Browser(url).raw("GET", "/i/made-up")[0] == 404
+
+
+def test_an_invitation_that_two_forms_hold_makes_one_participant(serve_small):
+    site, url = serve_small("good_bad", participants="invitation")
+    (token,) = asyncio.run(site.store.participants.invite("lab", 1))
+    first, second = Browser(url), Browser(url)
+    pages = [browser.get(f"/i/{token}") for browser in (first, second)]  # nobody has joined yet
+    keys = set()
+    for browser, page in zip((first, second), pages, strict=True):
+        joined = browser.post("/join", {**page.hidden, "consent": "yes"})
+        keys.add(joined.hidden["key"])
+    assert len(keys) == len(load_rows(site)["raters"]) == 1
+    (invitation,) = load_rows(site)["invitations"]
+    assert (invitation["rater"], invitation["note"]) == (1, "lab")
+
+
+def test_the_scoreboard_has_the_best_twenty_by_points_then_by_fewer_answers(serve_small):
+    site, _ = serve_small()
+    for k in range(25):
+        asyncio.run(site.store.participants.join(f"player {k}" if k else "", "", ""))
+    # Points fall with the number; 3 and 4 have equal ones, 4 with fewer answers; 5 has no answer; 6 is excluded.
+    rows = {k + 1: (100 - k, 7) for k in range(25)} | {4: (90, 9), 5: (90, 8), 6: (99, 0)}
+    for rater, (points, given) in rows.items():
+        change = update(raters).where(raters.c.id == rater).values(points=points, given=given)
+        site.store.database.run_blocking(lambda c, change=change: c.execute(change) and None)
+    asyncio.run(site.store.participants.set_excluded(7, "asleep", excluded=True))
+    board = asyncio.run(site.store.participants.load_scoreboard())
+    expected = [1, 2, *range(7, 11), 4, 3, *range(11, 25)]
+    assert [int(name.split()[1]) for name, _, _ in board] == expected[:20]
+    assert board[6:8] == [("player 4", 90, 8), ("player 3", 90, 9)]
 
 
 def test_a_crowd_worker_gets_a_code_and_takes_part_once(serve_small):
