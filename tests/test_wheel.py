@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import sysconfig
 import zipfile
 from pathlib import Path
 
@@ -83,3 +84,33 @@ def test_command_runs_from_the_wheel(wheel, tmp_path):
     )
     assert done.stdout.strip() == "captau.benchmarks.regression.assert_scores"
     assert not any(k.startswith("CAPTAU") for k in os.environ if k in environment)
+
+
+def test_a_simulated_study_runs_where_the_working_folder_has_a_captau(wheel, tmp_path):
+    """As a clone has: the processes that serve the study take the modules that are installed."""
+    venv, clone = tmp_path / "venv", tmp_path / "clone"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(venv)], check=True)
+    python = f"python{sys.version_info.major}.{sys.version_info.minor}"
+    packages = venv / "lib" / python / "site-packages"
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(packages)
+    # What captau needs is here already; captau itself is not, as files .pth in that folder are not read.
+    (packages / "needed.pth").write_text(sysconfig.get_path("purelib"), encoding="utf-8")
+    (clone / "captau").mkdir(parents=True)
+    (clone / "captau" / "__init__.py").write_text("")
+    start = (
+        "from captau.benchmarks.cli import run_program\nif __name__ == '__main__': run_program()\n"
+    )
+    (venv / "bin" / "captau").write_text(start, encoding="utf-8")
+    words = ["players={honest: 1}", "answers=2", "output_dir=out"]
+    done = subprocess.run(
+        [str(venv / "bin" / "python"), str(venv / "bin" / "captau"), "collect", "simulate", *words],
+        cwd=clone,
+        env={"HOME": str(tmp_path), "PATH": os.environ["PATH"], "LC_ALL": "C"},
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "| honest | 1 | 2 |" in done.stdout
