@@ -16,8 +16,6 @@ from captau.metrics.rows import Rows
 from captau.metrics.text.spice import models as spice_models
 from tests.conftest import AWKWARD, says
 
-pytestmark = [pytest.mark.neural, pytest.mark.training]
-
 METRICS = ("bleu_1", "rouge_1", "rouge_l")
 #: Of the metrics, the last of which is worth nothing.
 PLANTED = np.array([9.0, 3.0, 0.0])
