@@ -13,6 +13,7 @@ from jinja2.ext import extract_from_ast
 
 import captau.server.collect
 import captau.server.web
+from captau.datasets.schema import Scale
 from captau.server.collect.export import export_files
 from captau.server.collect.forms import FORMS
 from captau.server.collect.forms.course import TooEarlyError
@@ -156,6 +157,23 @@ def test_question_levels_and_dimensions_come_from_the_study(serve_small):
             "overall": {"low": 1, "high": 5, "step": 1},
         }
     }
+
+
+def test_levels_are_numbers_from_minus_100_to_100(tmp_path):
+    for values, part in (
+        ((-100, -99), ""),
+        ((99, 100), ""),
+        ((-101, -100), "value: -101 is not a whole number from -100 to 100"),
+        ((100, 101), "value: 101 is not a whole number from -100 to 100"),
+    ):
+        levels = [{"value": value, "text": "x"} for value in values]
+        dimensions = [{"name": "overall"}, {"name": "new", "levels": levels}]
+        path = write_study(tmp_path, "four", dimensions=dimensions)
+        if part:
+            with says(str(path), part):
+                read_study(str(path))
+        else:
+            assert read_study(str(path)).form.scales["new"] == Scale(*values, 1)
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -190,6 +191,25 @@ def test_levels_from_0_or_1_on_are_strengths(tmp_path):
         assert form.scales == {"overall": Scale(-max(values), max(values), 1)}
         rules = {"dimensions": ["overall"], "levels": max(values), "ties": 0 in values}
         assert form.digest_rules() == rules
+
+
+def test_simulated_raters_prefer_the_caption_of_the_higher_level(tmp_path):
+    opinions = {"good": 5, "fair": 4, "poor": 1}
+    for values, differences in (([1, 2], (2, 1, -2)), ([0, 1], (1, 1, -1))):
+        rows = [{"value": v, "text": "{} is better" if v else "equal"} for v in values]
+        dimensions = [{"name": "overall", "levels": rows}, {"name": "style", "levels": rows}]
+        form = read_study(str(write_pairs(tmp_path, dimensions=dimensions))).form
+        rng = np.random.default_rng(0)
+
+        def simulate(*captions, form=form, rng=rng):
+            answer = form.simulate_answer(opinions.__getitem__, captions, rng)
+            assert list(answer) == ["preference_1", "preference_2"]
+            return answer["preference_1"]
+
+        pairs = (("good", "poor"), ("good", "fair"), ("poor", "good"))
+        assert tuple(simulate(*pair) for pair in pairs) == differences
+        equal = {simulate("fair", "fair") for _ in range(20)}
+        assert equal == ({0} if 0 in values else {-1, 1})
 
 
 @pytest.mark.parametrize(

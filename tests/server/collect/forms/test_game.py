@@ -107,6 +107,7 @@ def test_a_study_without_references_says_what_to_choose(tmp_path):
         (["rouge_l", "cider", "bleu_4"], ["one or two metrics"]),
         (["text"], ["text is a suite"]),
         ([{"metric": "rouge_l", "low": 1, "high": 1}], ["low: 0, high: 1"]),
+        ([{"metric": "rouge_l", "low": 5, "high": 1}], ["low: 0, high: 1"]),
         ([{"metric": "rouge_l"}], ["low: 0, high: 1"]),
         ("ratings", ["not every item comes with ratings"]),
     ],

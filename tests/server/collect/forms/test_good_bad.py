@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from captau.server.collect.forms import wording
 from captau.server.collect.forms.good_bad import GoodBadForm
 from captau.server.collect.forms.levels import ExtrinsicForm
 
@@ -9,6 +10,8 @@ from captau.server.collect.forms.levels import ExtrinsicForm
 def test_the_answers_are_those_of_the_paper():
     """Levinboim et al. 2021, section 3.2: YES, NO, or skip."""
     assert [level.name for level in GoodBadForm().wording.dimensions[0].levels] == ["Yes", "No"]
+    wording._own_texts.cache_clear()
+    assert wording.load_wording("good_bad") == GoodBadForm().wording
 
 
 def test_the_finer_form_asks_yes_or_no_at_the_thresholds_of_the_paper():

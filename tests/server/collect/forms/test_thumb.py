@@ -187,6 +187,23 @@ def test_who_comes_too_late_checks_what_another_annotator_left(serve_small, monk
     assert {value["precision"] for value in settled} == {2}
 
 
+def test_who_comes_after_all_others_checks_once_more(serve_small, monkeypatch):
+    site, url = serve_small("thumb", ratings=2, items={"limit": 1})
+    slow, *others = (join_study(url) for _ in range(3))
+    slow.get("/rate")
+    clock = site.store.clock
+    monkeypatch.setattr(site.store, "clock", lambda: clock() + 601)
+    for browser in others:
+        lowest = {f"precision_{k}": 1 for k in range(1, 4)}
+        browser.post("/rate", fill_in(browser.get("/rate"), **lowest))
+    page = slow.get("/rate")
+    assert page.status == 200
+    assert checked_values(page)["precision_1"] == ["1"]
+    slow.post("/rate", fill_in(page))
+    phases = [a["phase"] for a in load_rows(site)["answers"][::3]]
+    assert phases == ["main", "check", "check"]
+
+
 def test_an_excluded_annotator_s_scores_are_not_what_others_check(serve_small):
     site, url = serve_small("thumb", items={"limit": 1})
     annotators = [join_study(url) for _ in range(3)]

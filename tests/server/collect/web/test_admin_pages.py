@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+from types import SimpleNamespace
 
+import pytest
 from sqlalchemy import select
 
+from captau.server.collect import rater_figures
 from captau.server.collect.simulated_browser import Browser, join_study
 from captau.server.collect.store.tables import site_settings
+from captau.server.collect.web import admin_pages
 from tests.server.collect.conftest import make_site, serve_site
 from tests.server.collect.visitors import finish_tutorial, load_rows, open_unit_id, sign_in_admin
 
@@ -145,6 +150,49 @@ def test_computed_ratings_are_refreshed_while_the_game_runs(serve_small, tmp_pat
     refused = admin.post("/admin/starting-ratings", admin.get("/admin").hidden)
     assert (refused.status, "game.cold_start" in refused.text) == (400, True)
     assert Browser(url).post("/admin/starting-ratings", {}).heading != "Dashboard"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "expected"),
+    [
+        ([], []),
+        ([59], [("1970-01-01 00:00", 1)]),
+        ([30, 60, 61, 239], [(f"1970-01-01 00:0{k}", n) for k, n in enumerate((1, 2, 0, 1))]),
+        # 48 minutes take bars of five, 40 days of a day, and 1,440 days of 30 days.
+        ([0, 48 * 60 - 1], [("1970-01-01 00:00", 1), 46, ("1970-01-01 00:47", 1)]),
+        ([0, 48 * 60], [("1970-01-01 00:00", 1), 8, ("1970-01-01 00:45", 1)]),
+        ([0, 40 * 86_400], [("1970-01-01 00:00", 1), 39, ("1970-02-10 00:00", 1)]),
+        ([0, 1440 * 86_400], [("1970-01-01 00:00", 1), 47, ("1973-12-11 00:00", 1)]),
+    ],
+)
+def test_answers_are_counted_in_bars_of_a_span_that_makes_few_of_them(seconds, expected):
+    bars = admin_pages._answers_over_time(seconds)
+    if len(expected) == 3 and isinstance(expected[1], int):
+        assert [bars[0], len(bars) - 2, bars[-1]] == expected
+        assert not any(count for _, count in bars[1:-1])
+    else:
+        assert bars == expected
+
+
+def test_agreement_is_measured_again_after_half_a_minute_or_when_it_expires(monkeypatch):
+    now, measured = [100.0], []
+
+    def measure(store, rows):
+        measured.append(now[0])
+        return {"measure": (now[0], "")}
+
+    monkeypatch.setattr(rater_figures, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    monkeypatch.setattr(rater_figures, "measure_agreement", measure)
+    cache = rater_figures.AgreementCache()
+
+    def get(at):
+        now[0] = at
+        return asyncio.run(cache.get(None, None))["measure"][0]
+
+    assert [get(at) for at in (100.0, 110.0, 130.0, 130.1)] == [100.0, 100.0, 100.0, 130.1]
+    cache.expire()
+    assert get(135.0) == 135.0
+    assert measured == [100.0, 130.1, 135.0]
 
 
 def test_other_forms_have_no_computed_ratings(serve_small):
