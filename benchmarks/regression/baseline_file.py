@@ -120,8 +120,8 @@ def unit_of(coefficient: str) -> float:
 
 def moved(before: float, now: float, reach: float) -> bool:
     """Tell whether a number is off by more than `reach`; NaN equals only NaN."""
-    if math.isnan(before) or math.isnan(now):
-        return math.isnan(before) != math.isnan(now)
+    if math.isnan(before) and math.isnan(now):
+        return False
     return before != now and not abs(before - now) <= reach
 
 

@@ -115,11 +115,10 @@ class SystemBaseline:
         lines.append("metrics:")
         for spec, score in self.scores.items():
             made = "null" if score.recipe is None else yaml_text(score.recipe)
-            signature = yaml_text(score.signature, quoted=True)
-            value = number(score.value, _DECIMALS)
-            lines.append(
-                f"  {yaml_text(spec)}: {{made: {made}, signature: {signature}, score: {value}}}"
+            cells = (
+                f"signature: {yaml_text(score.signature)}, score: {number(score.value, _DECIMALS)}"
             )
+            lines.append(f"  {yaml_text(spec)}: {{made: {made}, {cells}}}")
         lines.append("captions:")
         lines += [
             f"  {yaml_text(image_id, quoted=True)}: {yaml_text(caption, quoted=True)}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -123,7 +124,7 @@ def run(
     )
     if update:
         return _write_baseline(candidates, against, now)
-    tested = [d for d in differences if d.result.p_value == d.result.p_value]
+    tested = [d for d in differences if not math.isnan(d.result.p_value)]
     if not tested:
         raise InputError(
             f"{candidates}: no metric has a test of {len(image_ids)} image(s); name other metrics, or more images"

@@ -19,7 +19,7 @@ from captau.benchmarks.regression.baseline_file import (
     read,
 )
 from captau.benchmarks.regression.check import Checked
-from captau.benchmarks.regression.differences import Difference
+from captau.benchmarks.regression.differences import Difference, make_difference_table
 from captau.benchmarks.runs.output_folder import write_file
 from captau.metrics.text.cider import Cider
 from tests.benchmarks.regression.conftest import edit, fault
@@ -469,3 +469,11 @@ def test_a_function_that_the_command_line_names_runs(check, baseline_with_code, 
     for option in ("allow=leaves_a_file:words", "allow=[leaves_a_file:words]", baseline_with_code):
         assert check("baseline=code.yaml", option)[0] == 0
         assert (tmp_path / "it_ran").exists()
+
+
+def test_more_than_three_metrics_that_are_all_are_counted():
+    for names, shown in (("abc", "a, b, c"), ("abcd", "all 4"), ("abcde", "a, b, c, d")):
+        found = Difference("versions", tuple(names[:4]), "numpy", "1", "2")
+        table = make_difference_table("T", [found], tuple(names), ("then", "now"))
+        assert table.rows == [("versions", [shown, "numpy", "1", "2", "", ""])]
+        assert table.columns == ["metric", "what", "then", "now", "by", "likely cause"]

@@ -25,6 +25,7 @@ STEPS: dict[str, list[list[str] | tuple[str, str, str]]] = {
     "systems": [
         ["check", "candidates=B.json", "against=A.json", *SYSTEMS, METRICS],
         ["check", "candidates=A.json", "against=B.json", *SYSTEMS, METRICS, "junit=fall.xml"],
+        ["check", "candidates=B.json", "against=A.json", *SYSTEMS, "metrics=bleu_1,half.py:score"],
     ],
     "system_baseline": [
         ["check", "candidates=A.json", "against=s.yaml", *SYSTEMS, METRICS, "update=true"],
@@ -63,6 +64,8 @@ def test_golden(
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("GITHUB_STEP_SUMMARY", raising=False)
     write_files(tmp_path)
+    undefined = "def score(items):\n    return [float('nan')] * len(items)\n"
+    (tmp_path / "half.py").write_text(undefined)
     seen = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     parts: list[str] = []
     for step in STEPS[name]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from captau.benchmarks.regression import system_check
 from captau.benchmarks.scoring.catalog import resolve_metrics
 from captau.benchmarks.statistics.bootstrap import StatisticsOptions
 from captau.datasets.errors import InputError
+from tests.conftest import says
 
 N_IMAGES = 20
 REFERENCE = "a red square on white"
@@ -35,7 +37,7 @@ def files(tmp_path: Path) -> Path:
 
 
 def check(
-    folder: Path, new: str, old: str, names: str = "rouge_l", **statistics: Any
+    folder: Path, new: str, old: str, names: Any = "rouge_l", **statistics: Any
 ) -> system_check.CheckedSystem:
     return system_check.run(
         folder / f"{new}.json",
@@ -63,6 +65,39 @@ def test_a_system_that_fell(files):
     assert not others
     assert "fell significantly" in result.summary
     assert b'failures="1"' in result.xml()
+
+
+def test_the_bar_counts_each_caption_of_each_metric_and_the_blocks_of_draws(files, monkeypatch):
+    """Two systems and three metrics; a total that is not reached, or passed, would show."""
+    totals, steps = [], []
+
+    class Counted(system_check.StepProgress):
+        def __init__(self, total: int) -> None:
+            totals.append(total)
+            super().__init__(total)
+
+        def advance(self) -> None:
+            steps.append(1)
+
+        @contextlib.contextmanager
+        def step(self, description: str):
+            steps.append(1)
+            yield
+
+    monkeypatch.setattr(system_check, "StepProgress", Counted)
+    check(files, "worse", "whole.json", ["bleu_1", "rouge_l", "rouge_1"], replicates=40)
+    assert totals == [len(steps)]
+
+
+def test_captions_that_a_baseline_could_not_be_read_back_with_are_refused(files, monkeypatch):
+    """A caption has two nodes of YAML, and 1,000 are left for the rest."""
+    words = (files / "refs.json", resolve_metrics("bleu_1"), StatisticsOptions())
+    monkeypatch.setattr(system_check, "MAX_NODES", 1000 + 2 * N_IMAGES)
+    made = system_check.run(files / "whole.json", files / "b.yaml", *words, update=True)
+    assert made.summary.startswith(f"{files / 'b.yaml'}: written: {N_IMAGES} captions")
+    monkeypatch.setattr(system_check, "MAX_NODES", 999 + 2 * N_IMAGES)
+    with says(f"{N_IMAGES} captions are too many for a baseline"):
+        system_check.run(files / "whole.json", files / "c.yaml", *words, update=True)
 
 
 def test_a_system_that_rose_or_did_not_change_significantly(files):
