@@ -31,8 +31,6 @@ from tests.metrics.learned.demo_ratings import (
     shuffle_ratings,
 )
 
-pytestmark = [pytest.mark.neural, pytest.mark.training]
-
 
 @pytest.fixture(scope="module")
 def trained(encoders):
@@ -199,6 +197,8 @@ def test_files_that_do_not_fit_are_refused(trained, encoders, tmp_path):
         Captau().load(tmp_path)
 
 
+@pytest.mark.neural
+@pytest.mark.training
 def test_it_agrees_with_the_demos_rule_and_reads_no_rating(monkeypatch):
     """With the real encoder; shuffled ratings change the calibration alone."""
     monkeypatch.delenv("CAPTAU_WEIGHTS", raising=False)

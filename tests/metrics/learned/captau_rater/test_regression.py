@@ -20,8 +20,6 @@ from captau.metrics.rows import Rows
 from tests.conftest import AWKWARD, lend_tables, says
 from tests.metrics.learned.demo_ratings import demo_examples, make_rows, shuffle_ratings
 
-pytestmark = [pytest.mark.neural, pytest.mark.training]
-
 
 REGRESSION = Captau(learns_from="ratings", spice=False)
 
@@ -35,6 +33,7 @@ def trained(encoders):
 # Kernel regression
 
 
+@pytest.mark.neural
 def test_with_all_rows_as_landmarks_it_is_kernel_ridge_regression():
     from sklearn.kernel_ridge import KernelRidge
 
@@ -167,6 +166,8 @@ def test_files_that_do_not_fit_are_refused(trained, encoders, tmp_path):
         )
 
 
+@pytest.mark.neural
+@pytest.mark.training
 def test_it_learns_the_demos_rule_and_nothing_from_shuffled_ratings(monkeypatch):
     """With the real encoder's frozen features: seconds."""
     monkeypatch.delenv("CAPTAU_WEIGHTS", raising=False)
