@@ -20,7 +20,6 @@ from captau.metrics.rows import Rows
 from tests.conftest import AWKWARD, lend_tables, says
 from tests.metrics.learned.demo_ratings import demo_examples, make_rows, shuffle_ratings
 
-
 REGRESSION = Captau(learns_from="ratings", spice=False)
 
 
