@@ -6,9 +6,10 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pytest
 
 from captau.datasets.registry import load
-from tests.conftest import run_captau
+from tests.conftest import lend_tables, run_captau
 
 METRICS = "metrics=bleu_1,rouge_l,cider"
 LABELS = (
@@ -130,14 +131,33 @@ def test_rows_and_names_move_no_agreement_of_preferences(tmp_path: Path) -> None
     pd.testing.assert_frame_equal(first, other)
 
 
-def test_rows_and_names_move_no_fold_of_a_training(tmp_path: Path) -> None:
-    """Weights of three metrics, learned by folds of images."""
+def check_training(folder: Path, *words: str) -> None:
+    """Train on 30 images of the demo by folds of images, in two orders of rows and names."""
     table = rating_table(None, "demo", 30)
-    words = ("rater=combination", "rater.metrics=[bleu_1,rouge_l,rouge_1]", "rater.roots=[]")
     words += ("design=folds", "folds=3", "statistics.interval=none")
     first, other = (
-        numbers(rows, tmp_path / name, "train", "correlations.csv", *words, metrics="")
+        numbers(rows, folder / name, "train", "correlations.csv", *words, metrics="")
         for name, rows in (("first", table), ("other", shuffle(table)))
     )
     assert first["value"].notna().any()
     pd.testing.assert_frame_equal(first, other)
+
+
+def test_rows_and_names_move_no_fold_of_a_training(tmp_path: Path) -> None:
+    """Weights of three metrics."""
+    metrics = "rater.metrics=[bleu_1,rouge_l,rouge_1]"
+    check_training(tmp_path, "rater=combination", metrics, "rater.roots=[]")
+
+
+@pytest.mark.neural
+@pytest.mark.training
+@pytest.mark.parametrize("learns_from", ["references", "ratings"])
+def test_rows_and_names_move_no_fold_of_captaus_rater(
+    tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, learns_from: str
+) -> None:
+    """The axes and other images of references, and the regression on ratings, by a tiny encoder."""
+    lend_tables(tmp_path / "cache")
+    monkeypatch.setenv("CAPTAU_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("CAPTAU_WEIGHTS", str(tiny))
+    choice = f"rater.learns_from={learns_from}"
+    check_training(tmp_path, "rater=captau", choice, "rater.spice=false")
