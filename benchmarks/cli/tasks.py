@@ -194,7 +194,7 @@ def check_baseline(_: Command, options: Any) -> int:
     from ..regression import check, system_check
 
     if isinstance(options, SystemCheckOptions):
-        result = system_check.run(**vars(options))
+        result = system_check.SystemCheck(**vars(options)).run()
     else:
         names = check.CheckChoices.__dataclass_fields__
         choices = check.CheckChoices(**{name: getattr(options, name) for name in names})

@@ -55,26 +55,14 @@ class CheckedSystem(Checked):
         return list(self.tables_made)
 
 
-def run(
-    candidates: Path,
-    against: Path,
-    references: Path | None,
-    metrics: Sequence[Metric] | None,
-    statistics: StatisticsOptions,
-    *,
-    columns: Columns = USUAL_COLUMNS,
-    images: Path | None = None,
-    partial: bool = False,
-    normalise: str = "none",
-    junit: Path | None = None,
-    update: bool = False,
-) -> CheckedSystem:
-    """Score two systems' captions of the same images, and test for each metric whether the new one fell.
+@dataclass(frozen=True)
+class SystemCheck:
+    """The check whether a system fell: two systems' captions of the same images, with a test for each metric.
 
     The test is the paired bootstrap over images of `captau score`. Its p-values are corrected for the number of metrics,
     and a fall counts at level 1 - `statistics.level`.
 
-    Args:
+    Attributes:
         candidates: the file of the new captions.
         against: the file of the old captions, the folder of a run of `captau score` that scored them, or a baseline
             (`.yaml`) that holds them and their scores; a held score that moved fails the check as well.
@@ -88,122 +76,228 @@ def run(
         normalise: the text rule for captions and references.
         junit: where the JUnit report goes; None for none.
         update: whether to write the new captions and their scores as the baseline instead.
-
-    Raises:
-        InputError: where a file cannot be read or written, images lack captions or references, or no metric can be
-            tested.
     """
-    baseline = _read_baseline(against, update=update)
-    if metrics is None:
-        metrics = resolve_metrics("text") if baseline is None else baseline.make_metrics()
-    systems = {NEW: _read_captions(candidates, columns)}
-    if not update:
-        systems[OLD] = _read_captions(against, columns) if baseline is None else baseline.captions
-    if references is None and all("references" in m.needs for m in metrics):
-        raise InputError(f"metric {metrics[0].spec} needs references; give references=FILE")
-    image_references = None if references is None else read_references(references, columns=columns)
-    items = _make_items(systems, image_references, images, normalise, partial=partial)
-    image_ids = items[NEW]["image_id"].tolist()
-    missing = find_unavailable(metrics, items[NEW])
-    if baseline is not None and (lost := [m for m in missing if m.spec in baseline.scores]):
-        raise InputError(
-            f"{against} holds {lost[0].spec}, which {missing[lost[0]]}; or name other metrics, metrics=…"
-        )
-    warn_unavailable([missing])
-    metrics = [m for m in metrics if m not in missing]
-    n_steps = 0 if update else count_steps(statistics.replicates, len(items))
-    with StepProgress(len(items) * len(metrics) + n_steps) as progress:
-        scored = [
-            score_system(system, "", frame, metrics, ScoreStore(None), progress)
-            for system, frame in items.items()
-        ]
-        differences = [] if update else compare_systems(scored, statistics, progress.advance)[1]
-    digest = digest_references(image_references, image_ids)
-    now = SystemBaseline.make(
-        systems[scored[-1].system], digest, scored[-1].corpus, metrics, normalise
-    )
-    if update:
-        return _write_baseline(candidates, against, now)
-    tested = [d for d in differences if not math.isnan(d.result.p_value)]
-    if not tested:
-        raise InputError(
-            f"{candidates}: no metric has a test of {len(image_ids)} image(s); name other metrics, or more images"
-        )
-    is_all = baseline is not None and len(image_ids) == len(baseline.captions.captions)
-    moved = baseline.compare(now, metrics) if baseline is not None and is_all else []
-    return _outcome(candidates, against, tested, metrics, statistics, len(image_ids), junit, moved)
 
+    candidates: Path
+    against: Path
+    references: Path | None
+    metrics: Sequence[Metric] | None
+    statistics: StatisticsOptions
+    columns: Columns = USUAL_COLUMNS
+    images: Path | None = None
+    partial: bool = False
+    normalise: str = "none"
+    junit: Path | None = None
+    update: bool = False
 
-def _make_items(
-    systems: Mapping[str, CandidateFile],
-    references: ReferenceFile | None,
-    images: Path | None,
-    normalise: str,
-    *,
-    partial: bool,
-) -> dict[str, pd.DataFrame]:
-    """Return the items of each system, of the same images in the same order.
+    def run(self) -> CheckedSystem:
+        """Score both systems' captions, and test them; or write the baseline.
 
-    Raises:
-        InputError: where images lack captions or references.
-    """
-    reference_sets = {} if references is None else {"references": references}
-    (image_ids,) = select_images(systems, reference_sets, partial).values()
-    return {
-        system: normalise_items(
-            make_caption_items(captions, references, image_ids, images), normalise
-        )
-        for system, captions in systems.items()
-    }
-
-
-def _read_baseline(path: Path, *, update: bool) -> SystemBaseline | None:
-    """Read a baseline; return None where the path is no baseline's, or one that `update` is to make.
-
-    Raises:
-        InputError: where it cannot be read, or cannot be written and is to be.
-    """
-    if not is_baseline(path):
-        if update:
-            raise InputError(
-                f"update=true writes a baseline, and {path} is no name of one; write against=system.yaml"
+        Raises:
+            InputError: where a file cannot be read or written, images lack captions or references, or no metric can be
+                tested.
+        """
+        baseline, metrics = self._read_baseline(), self.metrics
+        if metrics is None:
+            metrics = resolve_metrics("text") if baseline is None else baseline.make_metrics()
+        systems = {NEW: _read_captions(self.candidates, self.columns)}
+        if not self.update:
+            systems[OLD] = (
+                _read_captions(self.against, self.columns)
+                if baseline is None
+                else baseline.captions
             )
-        return None
-    if update:
-        check_writable(path)
-    elif not path.exists():
-        raise InputError(
-            f"no baseline {path}; captau check candidates=OLD.json against={path} references=FILE update=true makes it"
+        if self.references is None and all("references" in m.needs for m in metrics):
+            raise InputError(f"metric {metrics[0].spec} needs references; give references=FILE")
+        references = None
+        if self.references is not None:
+            references = read_references(self.references, columns=self.columns)
+        items = self._make_items(systems, references)
+        image_ids = items[NEW]["image_id"].tolist()
+        missing = find_unavailable(metrics, items[NEW])
+        if baseline is not None and (lost := [m for m in missing if m.spec in baseline.scores]):
+            raise InputError(
+                f"{self.against} holds {lost[0].spec}, which {missing[lost[0]]}; or name other metrics, metrics=…"
+            )
+        warn_unavailable([missing])
+        metrics = [m for m in metrics if m not in missing]
+        n_steps = 0 if self.update else count_steps(self.statistics.replicates, len(items))
+        with StepProgress(len(items) * len(metrics) + n_steps) as progress:
+            scored = [
+                score_system(system, "", frame, metrics, ScoreStore(None), progress)
+                for system, frame in items.items()
+            ]
+            differences: list[MetricDifference] = []
+            if not self.update:
+                differences = compare_systems(scored, self.statistics, progress.advance)[1]
+        digest = digest_references(references, image_ids)
+        now = SystemBaseline.make(
+            systems[scored[-1].system], digest, scored[-1].corpus, metrics, self.normalise
         )
-    return SystemBaseline.read(path) if path.exists() else None
+        if self.update:
+            return self._write_baseline(now)
+        tested = [d for d in differences if not math.isnan(d.result.p_value)]
+        if not tested:
+            raise InputError(
+                f"{self.candidates}: no metric has a test of {len(image_ids)} image(s); name other metrics, or more images"
+            )
+        is_all = baseline is not None and len(image_ids) == len(baseline.captions.captions)
+        moved = baseline.compare(now, metrics) if baseline is not None and is_all else []
+        return self._outcome(tested, metrics, len(image_ids), moved)
 
+    def _make_items(
+        self, systems: Mapping[str, CandidateFile], references: ReferenceFile | None
+    ) -> dict[str, pd.DataFrame]:
+        """Return the items of each system, of the same images in the same order.
 
-def _write_baseline(candidates: Path, path: Path, baseline: SystemBaseline) -> CheckedSystem:
-    """Write the baseline of new captions, where it is not as it was.
+        Raises:
+            InputError: where images lack captions or references.
+        """
+        reference_sets = {} if references is None else {"references": references}
+        (image_ids,) = select_images(systems, reference_sets, self.partial).values()
+        return {
+            system: normalise_items(
+                make_caption_items(captions, references, image_ids, self.images), self.normalise
+            )
+            for system, captions in systems.items()
+        }
 
-    Raises:
-        InputError: where it cannot be written, or the captions are too many.
-    """
-    text = baseline.written()
-    n_captions = len(baseline.captions.captions)
-    if len(text) > MAX_CHARACTERS or 2 * n_captions > MAX_NODES - 1000:
-        raise InputError(
-            f"{candidates}: {n_captions:,} captions are too many for a baseline; keep the file, and compare "
-            f"with it: against={candidates}"
+    def _read_baseline(self) -> SystemBaseline | None:
+        """Read the baseline; return None where `against` is none, or one that `update` is to make.
+
+        Raises:
+            InputError: where it cannot be read, or cannot be written and is to be.
+        """
+        path = self.against
+        if not is_baseline(path):
+            if self.update:
+                raise InputError(
+                    f"update=true writes a baseline, and {path} is no name of one; write against=system.yaml"
+                )
+            return None
+        if self.update:
+            check_writable(path)
+        elif not path.exists():
+            raise InputError(
+                f"no baseline {path}; captau check candidates=OLD.json against={path} references=FILE update=true makes it"
+            )
+        return SystemBaseline.read(path) if path.exists() else None
+
+    def _write_baseline(self, baseline: SystemBaseline) -> CheckedSystem:
+        """Write the baseline of new captions, where it is not as it was.
+
+        Raises:
+            InputError: where it cannot be written, or the captions are too many.
+        """
+        candidates, path, text = self.candidates, self.against, baseline.written()
+        n_captions = len(baseline.captions.captions)
+        if len(text) > MAX_CHARACTERS or 2 * n_captions > MAX_NODES - 1000:
+            raise InputError(
+                f"{candidates}: {n_captions:,} captions are too many for a baseline; keep the file, and compare "
+                f"with it: against={candidates}"
+            )
+        is_same = path.exists() and path.read_bytes() == text.encode()
+        if not is_same:
+            write_file(path, text.encode())
+        return CheckedSystem(
+            path=candidates,
+            dataset=str(path),
+            metrics=tuple(baseline.scores),
+            differences=(),
+            summary=f"{path}: {'is as it was' if is_same else 'written'}: {n_captions:,} captions of {candidates} and "
+            f"their scores by {','.join(baseline.scores)}",
+            updated=True,
+            tables_made=(),
         )
-    is_same = path.exists() and path.read_bytes() == text.encode()
-    if not is_same:
-        write_file(path, text.encode())
-    return CheckedSystem(
-        path=candidates,
-        dataset=str(path),
-        metrics=tuple(baseline.scores),
-        differences=(),
-        summary=f"{path}: {'is as it was' if is_same else 'written'}: {n_captions:,} captions of {candidates} and "
-        f"their scores by {','.join(baseline.scores)}",
-        updated=True,
-        tables_made=(),
-    )
+
+    def _judge(
+        self, tested: Sequence[MetricDifference], metrics: Sequence[Metric]
+    ) -> tuple[list[tuple[str, list[str]]], list[Difference]]:
+        """Return a row of the table for each metric, and a line for each significant change."""
+        corrected = correct_p_values([d.result.p_value for d in tested], self.statistics.correction)
+        styles = {m.spec: metric_style(m) for m in metrics}
+        by_metric = dict(
+            zip([d.coefficient for d in tested], zip(tested, corrected, strict=True), strict=True)
+        )
+        rows: list[tuple[str, list[str]]] = []
+        lines: list[Difference] = []
+        for spec, style in styles.items():
+            if spec not in by_metric:
+                rows.append((style.label, [MISSING] * 6 + ["not tested"]))
+                continue
+            difference, p_value = by_metric[spec]
+            interval = difference.result.interval
+            change = difference.value_a - difference.value_b
+            is_worse = change < 0 if style.higher_is_better else change > 0
+            is_significant = p_value < 1 - self.statistics.level
+            verdict = (
+                ("fell" if is_worse else "rose") if is_significant else "no significant change"
+            )
+            values = [difference.value_b, difference.value_a, change, interval.low, interval.high]
+            old, new, *others = [format_number(v, style.scale, style.decimals) for v in values]
+            rows.append((style.label, [old, new, *others, format_p_value(p_value), verdict]))
+            if is_significant:
+                change_text = format_change(
+                    difference.value_b * style.scale, difference.value_a * style.scale
+                )
+                cause = f"p {format_p_value(p_value)}"
+                lines.append(
+                    Difference(
+                        "scores", (spec,), style.label, old, new, change_text, cause, fails=is_worse
+                    )
+                )
+        return rows, lines
+
+    def _outcome(
+        self,
+        tested: Sequence[MetricDifference],
+        metrics: Sequence[Metric],
+        n_images: int,
+        moved: Sequence[Difference],
+    ) -> CheckedSystem:
+        candidates, against, statistics = self.candidates, self.against, self.statistics
+        rows, lines = self._judge(tested, metrics)
+        fallen = [line for line in lines if line.fails]
+        n_metrics = "one metric" if len(tested) == 1 else f"{len(tested)} metrics"
+        correction = {
+            "bh": f"corrected for {n_metrics} (Benjamini-Hochberg)",
+            "holm": f"corrected for {n_metrics} (Holm)",
+            "none": "not corrected",
+        }
+        table = ResultTable(
+            f"{candidates} against {against}",
+            "metric",
+            ["old", "new", "change", "from", "to", "p", "verdict"],
+            rows,
+            file="",
+            notes=[
+                f"{n_images:,} images. from, to: the {100 * statistics.level:g} % interval of the change (paired bootstrap over "
+                f"images, {statistics.replicates:,} replicates); p is "
+                f"{correction[statistics.correction]}."
+            ],
+        )
+        names = tuple(d.coefficient for d in tested)
+        changes = ", ".join(f"{line.subject} ({line.change})" for line in fallen)
+        summary = (
+            f"{candidates} fell significantly below {against} by {changes} (tested: {n_metrics})"
+            if fallen
+            else f"{candidates} did not fall significantly below {against} (tested: {n_metrics})"
+        )
+        tables = [table]
+        if moved:
+            title = f"{against}: scores of the old captions that are no longer as it holds them"
+            columns = ("baseline", "now")
+            tables.append(make_difference_table(title, moved, names, columns))
+            summary += f". Scores that {against} holds moved; if that is meant, make it anew with update=true"
+        return CheckedSystem(
+            path=candidates,
+            dataset=str(against),
+            metrics=names,
+            differences=(*lines, *moved),
+            summary=summary,
+            junit=self.junit,
+            tables_made=tuple(tables),
+        )
 
 
 def _read_captions(path: Path, columns: Columns) -> CandidateFile:
@@ -228,96 +322,3 @@ def _read_captions(path: Path, columns: Columns) -> CandidateFile:
             f"{path} holds {len(systems)} systems; put the captions of one into a file"
         )
     return next(iter(systems.values()))
-
-
-def _judge(
-    tested: Sequence[MetricDifference], metrics: Sequence[Metric], statistics: StatisticsOptions
-) -> tuple[list[tuple[str, list[str]]], list[Difference]]:
-    """Return a row of the table for each metric, and a line for each significant change."""
-    corrected = correct_p_values([d.result.p_value for d in tested], statistics.correction)
-    styles = {m.spec: metric_style(m) for m in metrics}
-    by_metric = dict(
-        zip([d.coefficient for d in tested], zip(tested, corrected, strict=True), strict=True)
-    )
-    rows: list[tuple[str, list[str]]] = []
-    lines: list[Difference] = []
-    for spec, style in styles.items():
-        if spec not in by_metric:
-            rows.append((style.label, [MISSING] * 6 + ["not tested"]))
-            continue
-        difference, p_value = by_metric[spec]
-        interval = difference.result.interval
-        change = difference.value_a - difference.value_b
-        is_worse = change < 0 if style.higher_is_better else change > 0
-        is_significant = p_value < 1 - statistics.level
-        verdict = ("fell" if is_worse else "rose") if is_significant else "no significant change"
-        values = [difference.value_b, difference.value_a, change, interval.low, interval.high]
-        old, new, *others = [format_number(v, style.scale, style.decimals) for v in values]
-        rows.append((style.label, [old, new, *others, format_p_value(p_value), verdict]))
-        if is_significant:
-            change_text = format_change(
-                difference.value_b * style.scale, difference.value_a * style.scale
-            )
-            cause = f"p {format_p_value(p_value)}"
-            lines.append(
-                Difference(
-                    "scores", (spec,), style.label, old, new, change_text, cause, fails=is_worse
-                )
-            )
-    return rows, lines
-
-
-def _outcome(
-    candidates: Path,
-    against: Path,
-    tested: Sequence[MetricDifference],
-    metrics: Sequence[Metric],
-    statistics: StatisticsOptions,
-    n_images: int,
-    junit: Path | None,
-    moved: Sequence[Difference],
-) -> CheckedSystem:
-    rows, lines = _judge(tested, metrics, statistics)
-    fallen = [line for line in lines if line.fails]
-    n_metrics = "one metric" if len(tested) == 1 else f"{len(tested)} metrics"
-    correction = {
-        "bh": f"corrected for {n_metrics} (Benjamini-Hochberg)",
-        "holm": f"corrected for {n_metrics} (Holm)",
-        "none": "not corrected",
-    }
-    table = ResultTable(
-        f"{candidates} against {against}",
-        "metric",
-        ["old", "new", "change", "from", "to", "p", "verdict"],
-        rows,
-        file="",
-        notes=[
-            f"{n_images:,} images. from, to: the {100 * statistics.level:g} % interval of the change (paired bootstrap over "
-            f"images, {statistics.replicates:,} replicates); p is "
-            f"{correction[statistics.correction]}."
-        ],
-    )
-    names = tuple(d.coefficient for d in tested)
-    changes = ", ".join(f"{line.subject} ({line.change})" for line in fallen)
-    summary = (
-        f"{candidates} fell significantly below {against} by {changes} (tested: {n_metrics})"
-        if fallen
-        else f"{candidates} did not fall significantly below {against} (tested: {n_metrics})"
-    )
-    tables = [table]
-    if moved:
-        title = f"{against}: scores of the old captions that are no longer as it holds them"
-        columns = ("baseline", "now")
-        tables.append(make_difference_table(title, moved, names, columns))
-        summary += (
-            f". Scores that {against} holds moved; if that is meant, make it anew with update=true"
-        )
-    return CheckedSystem(
-        path=candidates,
-        dataset=str(against),
-        metrics=names,
-        differences=(*lines, *moved),
-        summary=summary,
-        junit=junit,
-        tables_made=tuple(tables),
-    )

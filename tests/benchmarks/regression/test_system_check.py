@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -39,13 +40,13 @@ def files(tmp_path: Path) -> Path:
 def check(
     folder: Path, new: str, old: str, names: Any = "rouge_l", **statistics: Any
 ) -> system_check.CheckedSystem:
-    return system_check.run(
+    return system_check.SystemCheck(
         folder / f"{new}.json",
         folder / old,
         folder / "refs.json",
         resolve_metrics(names),
         StatisticsOptions(**statistics),
-    )
+    ).run()
 
 
 def rows_of(result: system_check.CheckedSystem) -> list[tuple[str, list[str]]]:
@@ -91,13 +92,16 @@ def test_the_bar_counts_each_caption_of_each_metric_and_the_blocks_of_draws(file
 
 def test_captions_that_a_baseline_could_not_be_read_back_with_are_refused(files, monkeypatch):
     """A caption has two nodes of YAML, and 1,000 are left for the rest."""
-    words = (files / "refs.json", resolve_metrics("bleu_1"), StatisticsOptions())
+    paths = files / "whole.json", files / "b.yaml", files / "refs.json"
+    check_system = system_check.SystemCheck(
+        *paths, resolve_metrics("bleu_1"), StatisticsOptions(), update=True
+    )
     monkeypatch.setattr(system_check, "MAX_NODES", 1000 + 2 * N_IMAGES)
-    made = system_check.run(files / "whole.json", files / "b.yaml", *words, update=True)
+    made = check_system.run()
     assert made.summary.startswith(f"{files / 'b.yaml'}: written: {N_IMAGES} captions")
     monkeypatch.setattr(system_check, "MAX_NODES", 999 + 2 * N_IMAGES)
     with says(f"{N_IMAGES} captions are too many for a baseline"):
-        system_check.run(files / "whole.json", files / "c.yaml", *words, update=True)
+        replace(check_system, against=files / "c.yaml").run()
 
 
 def test_a_system_that_rose_or_did_not_change_significantly(files):
