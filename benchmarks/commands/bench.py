@@ -22,11 +22,16 @@ from ..evaluation.correlation_tables import (
 )
 from ..evaluation.evaluation_set import EvaluationSet
 from ..evaluation.judged_pairs import FLOORS
-from ..evaluation.measured_dataset import MeasuredDataset, correlate_dataset, score_dataset
+from ..evaluation.measured_dataset import (
+    MeasuredDataset,
+    correlate_dataset,
+    join_scores,
+    score_dataset,
+)
 from ..evaluation.overview import DatasetsOverview, OverviewColumn, compute_joint_mean
 from ..evaluation.study import LeftOutDatasets, provenance
 from ..options.bench import BenchOptions, CompareOptions
-from ..options.shared import measuring_arguments
+from ..options.python_arguments import measuring_arguments
 from ..reporting.run_results import Results
 from ..runs.output_folder import run_into
 from ..runs.progress_bar import StepProgress
@@ -269,7 +274,7 @@ def _join(
     unfinished = list(config.datasets)[len(measured) + len(left_out) :]
     frames = {
         "correlations.csv": pd.concat([part.correlations for part in benched], ignore_index=True),
-        "scores.parquet": pd.concat([m.scored.frame for m in measured], ignore_index=True),
+        "scores.parquet": join_scores(measured),
         **_judgements(measured),
         "ranks.csv": pd.DataFrame(
             [

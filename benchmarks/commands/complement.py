@@ -18,8 +18,8 @@ from scipy import stats
 
 from ...datasets.errors import InputError
 from ...metrics.base import Floats
-from ..evaluation.study import StudiedDataset, load_studies, study_record
-from ..evaluation.wording import copies_note, join_notes
+from ..evaluation.study import StudiedDataset, load_studies
+from ..evaluation.wording import copies_note, distinct_notes, join_notes
 from ..options.studies import ComplementOptions
 from ..reporting.run_results import Results
 from ..runs.progress_bar import StepProgress
@@ -166,18 +166,8 @@ def _squared_error(gram: Floats, beta: Floats, used: list[int]) -> float:
 
 
 COMPLEMENT_COLUMNS = (
-    "dataset",
-    "protocol",
-    "dimension",
-    "kind",
-    "criterion",
-    "step",
-    "metric",
-    "other",
-    "coefficient",
-    "value",
-    "n_items",
-    "note",
+    *("dataset", "protocol", "dimension", "kind", "criterion", "step", "metric", "other"),
+    *("coefficient", "value", "n_items", "note"),
 )
 #: The name of a caption's number of words among the metrics.
 LENGTH = "length"
@@ -202,9 +192,7 @@ def run(config: ComplementOptions) -> Results:
     tables: list[ResultTable] = []
     labels = {LENGTH: "words", **{m.spec: metric_style(m).label for m in config.metrics}}
     with StepProgress(None) as progress:
-        studies, left_out = load_studies(
-            config.datasets, config.metrics, config.locations, progress
-        )
+        studies = load_studies(config.datasets, config.metrics, config.locations, progress)
         for study in studies:
             scores = study.scores()
             for dimension in study.selection.protocol.dimension:
@@ -223,18 +211,12 @@ def run(config: ComplementOptions) -> Results:
     warn_unavailable([s.missing for s in studies])
     return Results(
         {"complementarity.csv": _frame(rows)},
-        study_record(
-            "complement",
-            config.configuration,
-            config.datasets,
-            config.locations,
-            studies,
-            left_out,
+        studies.record(
+            *("complement", config.configuration),
+            *("which metrics say the same, and which add something", clock),
             seed=config.seed,
             draws=config.draws,
-        )
-        | {"measures": "which metrics say the same, and which add something"}
-        | clock.record(),
+        ),
         tables,
     )
 
@@ -416,7 +398,7 @@ def _tables(
             (labels[str(metric)], [format_number(v, 100, 1) for v in part["value"]])
             for metric, part in partials.groupby("metric", sort=False)
         ],
-        notes=["×100, given a caption's number of words.", *_distinct_notes(partials)],
+        notes=["×100, given a caption's number of words.", *distinct_notes(partials)],
     )
     selections = [
         _selection_table(rows[rows["criterion"] == criterion], f"{title}: {text}", labels, draws)
@@ -443,7 +425,7 @@ def _selection_table(
     notes = [
         f"×100, on images that the fit has not seen ({FOLDS} folds); included: the share of {draws:,} "
         f"resampled datasets in which the metric is selected in this step or before.",
-        *_distinct_notes(path),
+        *distinct_notes(path),
     ]
     return ResultTable(title, "step", ["R²", "τ_b", "included %"], cells, notes=notes)
 
@@ -466,9 +448,5 @@ def _correlation_matrix(rows: pd.DataFrame, title: str, labels: Mapping[str, str
         "r above, τ_b below",
         [labels[name] for name in names],
         cells,
-        notes=["×100, over items.", *_distinct_notes(rows)],
+        notes=["×100, over items.", *distinct_notes(rows)],
     )
-
-
-def _distinct_notes(rows: pd.DataFrame) -> list[str]:
-    return [f"{note}." for note in dict.fromkeys(rows["note"]) if note]

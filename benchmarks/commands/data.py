@@ -376,15 +376,9 @@ def overlap(datasets: Sequence[str], root: Path | None) -> ResultTable:
     ]
     notes += [_count_own_references(caption_set) for caption_set in sets]
     columns = [
-        "images, 1st",
-        "images, 2nd",
-        "shared images",
-        "train",
-        "validation",
-        "test",
-        "leaks",
+        *("images, 1st", "images, 2nd", "shared images", "train", "validation", "test", "leaks"),
+        "shared captions",
     ]
-    columns += ["shared captions"]
     return ResultTable("Overlap", "datasets", columns, rows, notes=notes, file="")
 
 

@@ -19,8 +19,8 @@ from ..evaluation.probes.noticed import (
 )
 from ..evaluation.probes.pairs import items_of_references, make_probe_pairs
 from ..evaluation.study import provenance
+from ..options.python_arguments import measuring_arguments
 from ..options.score import Captions, References, captions_from_python
-from ..options.shared import measuring_arguments
 from ..options.studies import ProbeOptions
 from ..reporting.run_results import Results
 from ..reporting.score_charts import probe_figure

@@ -14,7 +14,7 @@ from ...datasets.schema import CaptionSet
 from ...metrics.external import MetricSource
 from ..evaluation.measured_dataset import correlate_dataset, score_dataset
 from ..evaluation.preference_ranking import preference_tables, rank_by_preferences
-from ..evaluation.study import LeftOutDatasets, StudiedDataset, load_studies, study_record
+from ..evaluation.study import StudiedDataset, Studies, load_studies
 from ..evaluation.system_ranking import (
     BEST_WORST_COLUMNS,
     ORDER_COLUMNS,
@@ -30,9 +30,9 @@ from ..evaluation.system_ranking import (
     system_verdict,
     weigh_dimensions,
 )
-from ..evaluation.wording import dataset_notes, list_words, order_verdict
+from ..evaluation.wording import dataset_notes, distinct_notes, list_words, order_verdict
+from ..options.python_arguments import measuring_arguments
 from ..options.rank import RankOptions, rank_all_dimensions
-from ..options.shared import measuring_arguments
 from ..reporting.run_results import Results
 from ..reporting.system_charts import system_figure, win_figures
 from ..runs.output_folder import run_into
@@ -157,7 +157,7 @@ def run(options: RankOptions, write: Callable[[Results], None] | None = None) ->
     """
     clock = RunClock()
     with StepProgress(None) as progress:
-        studies, left_out = load_studies(
+        studies = load_studies(
             options.datasets,
             options.metrics,
             options.locations,
@@ -173,17 +173,13 @@ def run(options: RankOptions, write: Callable[[Results], None] | None = None) ->
                 (_rank_by_preferences if is_preferred else _rank_by_ratings)(study, options)
             )
             if write is not None and len(parts) < len(studies):
-                write(_join(options, studies, left_out, parts, clock))
+                write(_join(options, studies, parts, clock))
     warn_unavailable([study.missing for study in studies])
-    return _join(options, studies, left_out, parts, clock)
+    return _join(options, studies, parts, clock)
 
 
 def _join(
-    options: RankOptions,
-    studies: Sequence[StudiedDataset],
-    left_out: LeftOutDatasets,
-    parts: Sequence[_RankedDataset],
-    clock: RunClock,
+    options: RankOptions, studies: Studies, parts: Sequence[_RankedDataset], clock: RunClock
 ) -> Results:
     """Return the results of the datasets that are done; run.json names the others as unfinished."""
     unfinished = [study.name for study in studies[len(parts) :]]
@@ -197,16 +193,10 @@ def _join(
         figures |= part.figures
     return Results(
         frames,
-        study_record(
-            "rank",
-            options.configuration,
-            options.datasets,
-            options.locations,
-            studies[: len(parts)],
-            left_out,
+        studies.record(
+            *("rank", options.configuration, "which captioning systems people prefer", clock),
+            n_finished=len(parts),
         )
-        | {"measures": "which captioning systems people prefer"}
-        | clock.record()
         | ({"unfinished": unfinished} if unfinished else {}),
         [table for part in parts for table in part.tables],
         system_figure(frames["systems.csv"]) | figures,
@@ -356,7 +346,7 @@ def _means_table(ranking: _DatasetRanking, options: RankOptions) -> ResultTable:
     if options.weights:
         total = " + ".join(f"{weight:g}·{d}" for d, weight in options.weights.items())
         notes.append(f"{WEIGHTED} = {total}.")
-    notes += [f"{note}." for note in dict.fromkeys(ranking.people.systems["note"]) if note]
+    notes += distinct_notes(ranking.people.systems)
     selection = ranking.study.selection
     notes += dataset_notes(selection.caption_set, selection.protocol)
     n_images = selection.items["image_id"].nunique()

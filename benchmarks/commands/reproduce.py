@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from ...datasets.errors import InputError
+from ..evaluation.measured_dataset import join_correlations, join_scores
 from ..evaluation.published_numbers import PaperTable, mark_printed, paper_files, read_published
 from ..evaluation.published_sources import Cells
 from ..evaluation.published_tables import TableRebuilder
@@ -18,21 +19,12 @@ from ..evaluation.wording import copies_note, join_notes
 from ..options.reproduce import ReproduceOptions
 from ..reporting.run_results import Results
 from ..runs.progress_bar import StepProgress
-from ..runs.results import SCORE_COLUMNS, RunClock, make_correlations, tables_as_csv
+from ..runs.results import RunClock, tables_as_csv
 from ..runs.tables import MISSING, ResultTable, format_number
 
 COMPARISON_COLUMNS = (
-    "paper",
-    "table",
-    "dataset",
-    "row",
-    "column",
-    "published",
-    "reproduced",
-    "delta",
-    "decimals",
-    "match",
-    "note",
+    *("paper", "table", "dataset", "row", "column", "published", "reproduced", "delta"),
+    *("decimals", "match", "note"),
 )
 
 
@@ -67,16 +59,11 @@ def run(options: ReproduceOptions) -> Results:
     if rebuilder.absent_files and (comparison["match"] == "").all():
         raise rebuilder.absent_files[0]
     measured = rebuilder.measured
-    scores = pd.DataFrame(columns=pd.Index(SCORE_COLUMNS))
-    correlations = make_correlations([])
-    if measured:
-        scores = pd.concat([m.scored.frame for m in measured], ignore_index=True)
-        correlations = pd.concat([m.correlations for m in measured], ignore_index=True)
     metrics, caption_sets = rebuilder.metrics.values(), rebuilder.caption_sets.values()
     return Results(
         {
-            "correlations.csv": correlations,
-            "scores.parquet": scores.drop_duplicates(ignore_index=True),
+            "correlations.csv": join_correlations(measured),
+            "scores.parquet": join_scores(measured).drop_duplicates(ignore_index=True),
             "comparison.csv": comparison,
         },
         run={

@@ -24,10 +24,12 @@ from ...metrics.external import MetricSource
 from ..evaluation.caption_ranges import CaptionRange, measure_range
 from ..evaluation.caption_scores import (
     CaptionScores,
+    Evidence,
     MetricReliability,
     keep_captions,
     load_evidence,
 )
+from ..options.python_arguments import describe_metrics
 from ..options.score import (
     Captions,
     DocumentFrequencyOptions,
@@ -37,7 +39,7 @@ from ..options.score import (
     captions_from_python,
     threshold_of,
 )
-from ..options.shared import describe_metrics, statistics_of
+from ..options.shared import statistics_of
 from ..reporting.corpus_score_tables import ScoreChoices, make_score_tables
 from ..reporting.run_results import Results
 from ..runs.output_folder import run_into
@@ -232,15 +234,9 @@ def run(config: ScoreOptions) -> ScoreResults:
     scored, differences = _score_systems(
         items, metrics, store, config, None if evidence is None else measure
     )
-    reliability = MetricReliability()
-    if evidence is not None:
-        reference_free = {m.spec for m in metrics if "references" not in m.needs}
-        reliability = evidence.apply_to(_label_ranges(ranges), reference_free).select(
-            scored[0].corpus
-        )
     scores = CaptionScores(
         scored,
-        reliability,
+        _find_reliability(evidence, ranges, metrics),
         make_difference_table(differences, config.statistics) if differences else None,
         None if config.keep is None else keep_captions(scored[0], *config.keep),
     )
@@ -314,6 +310,19 @@ def _make_items(
         for name, image_ids in select_images(systems, references, config.partial).items()
         for system, candidates in systems.items()
     }
+
+
+def _find_reliability(
+    evidence: Evidence | None,
+    ranges: Mapping[tuple[str, str], CaptionRange],
+    metrics: Sequence[Metric],
+) -> MetricReliability:
+    """Return how far the metrics are to be believed of captions like these; nothing without evidence."""
+    if evidence is None:
+        return MetricReliability()
+    reference_free = {m.spec for m in metrics if "references" not in m.needs}
+    reliability = evidence.apply_to(_label_ranges(ranges), reference_free)
+    return reliability.select([m.spec for m in metrics])
 
 
 def _label_ranges(ranges: Mapping[tuple[str, str], CaptionRange]) -> dict[str, CaptionRange]:

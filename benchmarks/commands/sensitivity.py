@@ -17,8 +17,8 @@ from ..evaluation.sensitivity_analysis import (
     TEST_LEVEL,
     SensitivityAnalysis,
 )
-from ..evaluation.study import LeftOutDatasets, load_studies, study_record
-from ..evaluation.wording import copies_note
+from ..evaluation.study import LeftOutDatasets, load_studies
+from ..evaluation.wording import copies_note, distinct_notes
 from ..options.studies import SensitivityOptions
 from ..reporting.coefficient_charts import sensitivity_figure
 from ..reporting.run_results import Results
@@ -50,7 +50,7 @@ def run(config: SensitivityOptions) -> Results:
     tables: list[ResultTable] = []
     labels = FLOORS | {m.spec: metric_style(m).label for m in config.metrics}
     with StepProgress(None) as progress:
-        studies, left_out = load_studies(
+        studies = load_studies(
             config.datasets,
             config.metrics,
             config.locations,
@@ -69,24 +69,19 @@ def run(config: SensitivityOptions) -> Results:
                 tables += _tables(_frame(of_kind), kind, study.name, labels)
                 tables[-1] = tables[-1].with_note(copies_note(study.selection))
         left_out_parts.check(len(parts))
-        left_out.update(left_out_parts)
+        studies.left_out.update(left_out_parts)
     frame = _frame(rows)
     warn_unavailable([s.missing for s in studies])
     return Results(
         {"sensitivity.csv": frame},
         {
-            **study_record(
-                "sensitivity",
-                config.configuration,
-                config.datasets,
-                config.locations,
-                studies,
-                left_out,
+            **studies.record(
+                *("sensitivity", config.configuration),
+                "how far the agreement of metrics with people moves with images, raters and choices",
+                clock,
                 seed=config.seed,
                 draws=config.draws,
             ),
-            **clock.record(),
-            "measures": "how far the agreement of metrics with people moves with images, raters and choices",
             "kinds": list(config.kinds),
         },
         tables,
@@ -122,10 +117,6 @@ def _percent(value: float) -> str:
     return format_number(value, 100, 1)
 
 
-def _distinct_notes(rows: pd.DataFrame) -> list[str]:
-    return [f"{note}." for note in dict.fromkeys(rows["note"]) if note]
-
-
 def _curve_table(
     rows: pd.DataFrame, kind: str, title: str, labels: Mapping[str, str]
 ) -> ResultTable:
@@ -136,7 +127,7 @@ def _curve_table(
     notes = [
         f"×100, mean and {100 * BAND:g} % of the draws; {kind} {_DRAWN_FROM[kind]}, "
         f"{int(rows['draws'].max()):,} times.",
-        *_distinct_notes(rows),
+        *distinct_notes(rows),
     ]
     columns = [f"{size:,}" for size in sizes]
     return ResultTable(
@@ -205,7 +196,7 @@ def _power_table(rows: pd.DataFrame, title: str, labels: Mapping[str, str]) -> R
         f"×100. Detectable: the least difference that a two-sided test at {100 * TEST_LEVEL:g} % on {size:,} "
         f"images finds with a chance of {100 * POWER:g} %; power: the chance that it finds the observed one; "
         f"images: the number that would find that with {100 * POWER:g} %.",
-        *_distinct_notes(rows),
+        *distinct_notes(rows),
     ]
     return ResultTable(
         f"{title} differences that {size:,} images can show",
@@ -256,7 +247,7 @@ def _protocol_tables(
             "protocol",
             [labels[m] for m in dict.fromkeys(first["metric"])],
             list(by_protocol.items()),
-            notes=["×100; in brackets the rank.", *_distinct_notes(rows)],
+            notes=["×100; in brackets the rank.", *distinct_notes(rows)],
         ),
     ]
 

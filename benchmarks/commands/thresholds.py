@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from ...metrics.learned.rater import GOOD_SHARE, RaterMetric
-from ..evaluation.study import StudiedDataset, load_studies, study_record
+from ..evaluation.study import StudiedDataset, load_studies
 from ..evaluation.threshold_curves import (
     calibrated_filter,
     curve_names,
@@ -28,30 +28,12 @@ from ..scoring.catalog import metric_style
 from ..scoring.unavailable_metrics import warn_unavailable
 
 THRESHOLD_COLUMNS = (
-    "dataset",
-    "protocol",
-    "dimension",
-    "metric",
-    "threshold",
-    "precision",
-    "recall",
-    "n_kept",
+    *("dataset", "protocol", "dimension", "metric", "threshold", "precision", "recall", "n_kept"),
     "n_items",
 )
 RECALL_COLUMNS = (
-    "dataset",
-    "protocol",
-    "dimension",
-    "metric",
-    "auc",
-    "wanted_precision",
-    "recall",
-    "threshold",
-    "n_good",
-    "n_items",
-    "note",
-    "calibrated_threshold",
-    "calibrated_precision",
+    *("dataset", "protocol", "dimension", "metric", "auc", "wanted_precision", "recall"),
+    *("threshold", "n_good", "n_items", "note", "calibrated_threshold", "calibrated_precision"),
     "calibrated_recall",
 )
 
@@ -70,9 +52,7 @@ def run(config: ThresholdsOptions) -> Results:
     curve_rows: list[dict[str, Any]] = []
     recall_rows: list[dict[str, Any]] = []
     with StepProgress(None) as progress:
-        studies, left_out = load_studies(
-            config.datasets, config.metrics, config.locations, progress
-        )
+        studies = load_studies(config.datasets, config.metrics, config.locations, progress)
         for study in studies:
             scores = study.scores()
             for name in curve_names(config.good, study.selection.protocol.dimension):
@@ -85,16 +65,9 @@ def run(config: ThresholdsOptions) -> Results:
     warn_unavailable([s.missing for s in studies])
     return Results(
         {"thresholds.csv": curves, "recall.csv": recalls},
-        study_record(
-            "thresholds",
-            config.configuration,
-            config.datasets,
-            config.locations,
-            studies,
-            left_out,
-        )
-        | {"measures": "how well metrics filter captions"}
-        | clock.record(),
+        studies.record(
+            "thresholds", config.configuration, "how well metrics filter captions", clock
+        ),
         _tables(recalls, labels, config, studies),
         threshold_figure(curves, recalls, labels),
     )

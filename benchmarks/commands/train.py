@@ -21,6 +21,7 @@ from ..evaluation.measured_dataset import (
     ScoredDataset,
     by_item,
     correlate_dataset,
+    join_correlations,
     join_scores,
 )
 from ..evaluation.rater_training import (
@@ -101,10 +102,8 @@ def run(options: TrainOptions, folder: Path) -> TrainResults:
         for name, protocol in options.datasets.items()
     }
     jobs = plan_jobs(make_plan(options), corpora)
-    labels = {job.label for job in jobs}
-    for metric in options.metrics:
-        if metric.spec in labels:
-            raise InputError(f"metrics: two different metrics are called '{metric.spec}'")
+    if twice := {job.label for job in jobs} & {metric.spec for metric in options.metrics}:
+        raise InputError(f"metrics: two different metrics are called '{min(twice)}'")
     store = options.locations.store()
     with lock_folder(folder), StepProgress(len(jobs)) as progress:
         logger.info(
@@ -118,14 +117,11 @@ def run(options: TrainOptions, folder: Path) -> TrainResults:
             for name, columns in trainings.predictions.items()
             if columns
         ]
-        correlations = pd.concat(
-            [make_correlations([]), *(m.correlations for m in measured)], ignore_index=True
-        )
+        correlations = join_correlations(measured)
         if options.design != "folds":  # a fold's figures are of all folds
             _add_scores(jobs, trainings.cards, correlations, folder)
     means = _seed_means(correlations, options)
     errors = error_rows(trainings.estimates)
-    notes = design_notes(options, jobs, corpora)
     frames = {
         "correlations.csv": pd.concat([correlations, make_correlations(means)], ignore_index=True),
         "scores.parquet": join_scores(measured),
@@ -134,7 +130,10 @@ def run(options: TrainOptions, folder: Path) -> TrainResults:
         ],
     }
     tables = [correlation_table(m, m.scored.metrics) for m in measured]
-    tables = [replace(table, notes=[*table.notes, *notes]) for table in tables]
+    tables = [
+        replace(table, notes=[*table.notes, *design_notes(options, jobs, corpora)])
+        for table in tables
+    ]
     tables += _mean_tables(means, options)
     if len(errors):
         frames["rating_errors.csv"] = errors

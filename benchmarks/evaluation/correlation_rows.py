@@ -313,22 +313,16 @@ def word_rows(
     rows: list[Row] = []
     for panel in panels:
         for metric, scores in panel.scores.items():
-            for coefficient in panel.coefficients:
-                correlation = correlate(scores, panel.ratings, coefficient)
-                rows.append(
-                    {
-                        "dataset": selection.name,
-                        "protocol": selection.protocol.name,
-                        "metric": metric,
-                        "dimension": panel.dimension,
-                        "coefficient": coefficient,
-                        "value": correlation.value,
-                        "n_items": int(n_items[panel.dimension]),
-                        "n_ratings": len(scores),
-                        "p_value": correlation.p_value,
-                        "note": join_notes(correlation.note, notes.get(metric, "")),
-                    }
-                )
+            counts = int(n_items[panel.dimension]), len(scores)
+            of_metric = [
+                {
+                    "dimension": panel.dimension,
+                    "coefficient": coefficient,
+                    **_cells(correlate(scores, panel.ratings, coefficient), *counts),
+                }
+                for coefficient in panel.coefficients
+            ]
+            rows += _complete(of_metric, selection, metric, notes.get(metric, ""))
     return rows
 
 

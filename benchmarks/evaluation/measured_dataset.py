@@ -351,6 +351,13 @@ def join_scores(measured: Sequence[MeasuredDataset]) -> pd.DataFrame:
     return pd.concat([m.scored.frame for m in measured], ignore_index=True)
 
 
+def join_correlations(measured: Sequence[MeasuredDataset]) -> pd.DataFrame:
+    """Return the rows of `correlations.csv` of several datasets."""
+    if not measured:
+        return make_correlations([])
+    return pd.concat([m.correlations for m in measured], ignore_index=True)
+
+
 def build_panels(
     selection: EvaluationSet,
     scores: Mapping[str, pd.Series],

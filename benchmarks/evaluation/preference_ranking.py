@@ -50,7 +50,7 @@ from .system_ranking import (
     same_order_note,
     system_verdict,
 )
-from .wording import join_notes, order_verdict
+from .wording import distinct_notes, join_notes, order_verdict
 
 #: The models of ties, as texts name them.
 MODEL_NAMES = {"davidson": "Davidson's", "rao_kupper": "Rao and Kupper's"}
@@ -389,7 +389,7 @@ def _strength_table(
         )
     if n_same := ranking.battles.n_same_system:
         notes.append(f"Comparisons left out, of two captions of one system: {n_same:,}.")
-    notes += [f"{note}." for note in dict.fromkeys(systems["note"]) if note]
+    notes += distinct_notes(systems)
     return ResultTable(
         f"{title}: strengths of {len(rows)} systems",
         "system",

@@ -19,7 +19,7 @@ from ...datasets.reading.source_files import locate, sha256, used
 from ...datasets.schema import CaptionSet
 from ...metrics.base import Metric
 from ..runs.progress_bar import StepProgress
-from ..runs.results import describe_environment
+from ..runs.results import RunClock, describe_environment
 from ..scoring.protocol import Protocol, sign
 from ..scoring.score_store import Locations, ScoreStore
 from ..scoring.scorer import metric_caveats
@@ -153,6 +153,56 @@ class StudiedDataset:
         ).oriented
 
 
+class Studies(list[StudiedDataset]):
+    """The datasets that a command studies.
+
+    Attributes:
+        protocols: of all of the command's datasets, by name.
+        locations: where they and the scores are.
+        left_out: the datasets that lack what is asked.
+    """
+
+    def __init__(self, protocols: Mapping[str, Protocol], locations: Locations) -> None:
+        super().__init__()
+        self.protocols, self.locations = protocols, locations
+        self.left_out = LeftOutDatasets()
+
+    def record(
+        self,
+        command: str,
+        configuration: Mapping[str, Any],
+        measures: str,
+        clock: RunClock,
+        *,
+        n_finished: int | None = None,
+        **choices: int | None,
+    ) -> dict[str, Any]:
+        """Return what `run.json` says of a study: what it takes to recompute it, and what is missing.
+
+        Args:
+            command, configuration: as they were typed.
+            measures: what the command measures, in words.
+            clock: begun with the command.
+            n_finished: how many of the datasets are done; None for all.
+            choices: seed and number of draws, where the command has them.
+        """
+        studies = self[:n_finished]
+        computed = list(dict.fromkeys(m for s in studies for m in s.metrics))
+        caption_sets = [s.selection.caption_set for s in studies]
+        return {
+            "command": command,
+            "config": dict(configuration),
+            "protocols": {n: vars(p) for n, p in self.protocols.items()},
+            **choices,
+            **provenance(computed, caption_sets, self.locations, self.protocols.values()),
+            "missing": {s.name: describe_reasons(s.missing) for s in studies},
+            "left_out": self.left_out.record(),
+            "marks": {s.name: s.caveats for s in studies},
+            "measures": measures,
+            **clock.record(),
+        }
+
+
 def load_studies(
     datasets: Mapping[str, Protocol],
     metrics: Sequence[Metric],
@@ -161,7 +211,7 @@ def load_studies(
     *,
     needs_ratings: bool = True,
     check: Callable[[EvaluationSet], None] | None = None,
-) -> tuple[list[StudiedDataset], LeftOutDatasets]:
+) -> Studies:
     """Load a command's datasets; return them, and those that lack what is asked.
 
     Args:
@@ -175,10 +225,9 @@ def load_studies(
     Raises:
         InputError: where that leaves none.
     """
-    studies: list[StudiedDataset] = []
-    left_out = LeftOutDatasets()
+    studies = Studies(datasets, locations)
     for name, protocol in datasets.items():
-        with left_out.leave_out(name):
+        with studies.left_out.leave_out(name):
             selection = EvaluationSet.select(locations.load(name), protocol).in_order()
             if needs_ratings:
                 selection.require_ratings("it has preferences and no ratings to correlate with")
@@ -195,37 +244,5 @@ def load_studies(
             caveats = metric_caveats(computed, selection.items)
             parts = selection, computed, missing, caveats, coefficients, locations.store(), progress
             studies.append(StudiedDataset(*parts))
-    left_out.check(len(datasets))
-    return studies, left_out
-
-
-def study_record(
-    command: str,
-    configuration: Mapping[str, Any],
-    datasets: Mapping[str, Protocol],
-    locations: Locations,
-    studies: Sequence[StudiedDataset],
-    left_out: LeftOutDatasets,
-    **choices: int | None,
-) -> dict[str, Any]:
-    """Return what `run.json` says of a study: what it takes to recompute it, and what is missing.
-
-    Args:
-        command, configuration: as they were typed.
-        datasets, locations: as in `load_studies`.
-        studies: those that were finished.
-        left_out: those that lack what is asked.
-        choices: seed and number of draws, where the command has them.
-    """
-    computed = list(dict.fromkeys(m for s in studies for m in s.metrics))
-    caption_sets = [s.selection.caption_set for s in studies]
-    return {
-        "command": command,
-        "config": dict(configuration),
-        "protocols": {n: vars(p) for n, p in datasets.items()},
-        **choices,
-        **provenance(computed, caption_sets, locations, datasets.values()),
-        "missing": {s.name: describe_reasons(s.missing) for s in studies},
-        "left_out": left_out.record(),
-        "marks": {s.name: s.caveats for s in studies},
-    }
+    studies.left_out.check(len(datasets))
+    return studies

@@ -24,37 +24,15 @@ from .evaluation_set import EvaluationSet
 from .wording import Standing, join_notes, lead_words
 
 SYSTEM_COLUMNS = (
-    "dataset",
-    "dimension",
-    "system",
-    "value",
-    "ci_low",
-    "ci_high",
-    "rank",
-    "n_items",
-    "n_judgements",
-    "note",
+    *("dataset", "dimension", "system", "value", "ci_low", "ci_high", "rank", "n_items"),
+    *("n_judgements", "note"),
 )
 SYSTEM_TEST_COLUMNS = (
-    "dataset",
-    "dimension",
-    "system_a",
-    "system_b",
-    "difference",
-    "ci_low",
-    "ci_high",
-    "p_value",
-    "p_corrected",
+    *("dataset", "dimension", "system_a", "system_b", "difference", "ci_low", "ci_high"),
+    *("p_value", "p_corrected"),
 )
 ORDER_COLUMNS = (
-    "dataset",
-    "dimension",
-    "metric",
-    "coefficient",
-    "value",
-    "ci_low",
-    "ci_high",
-    "n_systems",
+    *("dataset", "dimension", "metric", "coefficient", "value", "ci_low", "ci_high", "n_systems"),
 )
 BEST_WORST_COLUMNS = ("dataset", "dimensions", "system", "best", "worst")
 #: The note of a system that has a value and no rank.

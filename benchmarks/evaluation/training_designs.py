@@ -15,7 +15,7 @@ To add one, write a function like `_split_jobs` and name it in `plan_jobs` and i
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pandas as pd
@@ -201,25 +201,12 @@ def plan_jobs(plan: TrainingPlan, corpora: Mapping[str, TrainingCorpus]) -> list
     jobs = [job for seed in plan.seeds for job in DESIGNS[plan.design](plan, corpora, seed)]
     for job in jobs:
         _check_disjoint(job, corpora)
-    return jobs
+    return [replace(job, test_image_ids=_find_test_images(job, corpora)) for job in jobs]
 
 
-def _make_job(
-    corpora: Mapping[str, TrainingCorpus],
-    name: str,
-    label: str,
-    seed: int,
-    train: Examples,
-    validation: Examples,
-    test: Mapping[str, Ints],
-    n_dropped: int = 0,
-) -> TrainingJob:
-    test_image_ids = frozenset(
-        str(image)
-        for dataset, rows in test.items()
-        for image in corpora[dataset].examples.image_ids[rows]
-    )
-    return TrainingJob(name, label, seed, train, validation, test, n_dropped, test_image_ids)
+def _find_test_images(job: TrainingJob, corpora: Mapping[str, TrainingCorpus]) -> frozenset[str]:
+    images = (corpora[name].examples.image_ids[rows] for name, rows in job.test.items())
+    return frozenset(str(image) for of_dataset in images for image in of_dataset)
 
 
 def _split_jobs(
@@ -231,15 +218,14 @@ def _split_jobs(
     )
     test = {name: corpus.rows_of("test") for name, corpus in corpora.items()}
     label = _label(plan, seed)
-    yield _make_job(corpora, f"seed-{seed}", label, seed, train, validation, test)
+    yield TrainingJob(f"seed-{seed}", label, seed, train, validation, test)
 
 
 def _transfer_jobs(
     plan: TrainingPlan, corpora: Mapping[str, TrainingCorpus], seed: int
 ) -> Iterator[TrainingJob]:
     for name, corpus in corpora.items():
-        yield _make_job(
-            corpora,
+        yield TrainingJob(
             f"{name}-seed-{seed}",
             _label(plan, seed, f"on {name}"),
             seed,
@@ -276,8 +262,7 @@ def _fold_jobs(
         shuffled = np.random.default_rng([seed, plan.folds, index]).permutation(usable_images)
         n_validation = round(VALIDATION_SHARE * len(usable_images))
         is_validation = np.isin(image_ids[usable], shuffled[:n_validation])
-        yield _make_job(
-            corpora,
+        yield TrainingJob(
             f"seed-{seed}-fold-{index + 1}",
             _label(plan, seed),
             seed,
@@ -328,8 +313,7 @@ def _leave_one_out_jobs(
             )
         test = {name: np.arange(len(corpus.items))}
         label = _label(plan, seed)
-        yield _make_job(
-            corpora,
+        yield TrainingJob(
             f"without-{name}-seed-{seed}",
             label,
             seed,
@@ -355,7 +339,7 @@ def _all_jobs(
 ) -> Iterator[TrainingJob]:
     train = Examples.join([corpus.examples for corpus in corpora.values()])
     validation = train.take(np.empty(0, dtype=np.intp))
-    yield _make_job(corpora, f"seed-{seed}", _label(plan, seed), seed, train, validation, {})
+    yield TrainingJob(f"seed-{seed}", _label(plan, seed), seed, train, validation, {})
 
 
 #: The functions that plan the jobs of one seed, by design.

@@ -55,6 +55,11 @@ MEASURE_LABELS = {
 NO_AGREEMENT = "Agreement needs items with two ratings; there are none."
 
 
+def distinct_notes(rows: pd.DataFrame) -> list[str]:
+    """Return each note of a table's rows once, as a sentence."""
+    return [f"{note}." for note in dict.fromkeys(rows["note"]) if note]
+
+
 def join_notes(*notes: str) -> str:
     """Join the notes that are not empty."""
     return "; ".join(note for note in notes if note)

@@ -272,12 +272,3 @@ def _read_needed_path(text: str | None, key: str) -> Path:
 def path_of(text: str | None) -> Path | None:
     """Return a path with its `~` spelt out; None for no text."""
     return expand_home(text) if text else None
-
-
-def options_of(cls: type[Any], prefix: str, heading: str = "") -> tuple[Option, ...]:
-    """Return the options of a group's fields, their keys behind a prefix such as `protocol.`."""
-    return tuple(
-        replace(typed, key=f"{prefix}{typed.key}", heading=heading)
-        for declaration in declarations(cls).values()
-        for typed in declaration.options
-    )

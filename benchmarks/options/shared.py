@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import math
 import os
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, make_dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -16,24 +16,17 @@ from typing import Any, ClassVar
 
 from ...datasets.cache import keep
 from ...datasets.errors import InputError, unknown
-from ...datasets.schema import CaptionSet
 from ...metrics.base import Metric
-from ...metrics.external import MetricSource
-from ...metrics.registry import recipe_of
 from ...metrics.text.java import java_program
 from ..runs.output_folder import find_run
 from ..scoring.catalog import (
-    changes_of,
-    describe_absent,
-    expand_sets,
     leave_out_absent,
     resolve_metrics,
-    usual_protocol,
 )
 from ..scoring.protocol import CHOICES, Choice, Protocol
 from ..scoring.score_store import OWN, Locations
 from ..statistics.bootstrap import StatisticsOptions
-from .declaration import Composed, Option, Options, option, options_of, part, path_of
+from .declaration import Composed, Option, Options, option, part, path_of
 
 logger = logging.getLogger(__name__)
 
@@ -240,67 +233,6 @@ class DatasetSchema:
     protocol: Any = field(default_factory=UsualProtocol)
 
 
-@dataclass
-class _FileOptions:
-    """Options of `dataset=file`, the user's own judgements; None leaves the reader's default."""
-
-    path: str | None = option(
-        None,
-        "CSV, TSV, JSON, JSON lines or Parquet, one row a rating or a comparison of two captions",
-        takes="FILE",
-        is_literal=True,
-    )
-    name: str | None = option(None, "the name of the dataset in results")
-    image: str | None = option(None, "the column of images (default: image)")
-    caption: str | None = option(None, "the column of captions (default: caption)")
-    value: str | None = option(None, "the column of ratings (default: value)")
-    rater: str | None = option(None, "the column of raters, if there is one")
-    references: str | None = option(None, "the column of references, if there is one")
-    dimension: str | None = option(
-        None, "the column of rated dimensions, or the one dimension of all rows"
-    )
-    system: str | None = option(None, "the column of systems, if there is one")
-    split: str | None = option(None, "the column of splits, if there is one")
-    low: float | None = option(
-        None,
-        "the lower end of the scale (default: as the YAML beside FILE says, else the least rating)",
-    )
-    high: float | None = option(
-        None,
-        "the upper end of the scale (default: as the YAML beside FILE says, else the greatest rating)",
-    )
-    step: float | None = option(
-        None,
-        "the distance between two grades of the scale (default: as the YAML beside FILE says, else"
-        " none)",
-    )
-    scales: Any = option(
-        None,
-        "a scale per dimension, as the YAML beside FILE has them: "
-        "'{precision: {low: 1, high: 5, step: 1}}'",
-        takes="{..}",
-    )
-    caption_a: str | None = option(
-        None, "the column of first captions, in a table of comparisons (default: caption_a)"
-    )
-    caption_b: str | None = option(None, "the column of second captions (default: caption_b)")
-    winner: str | None = option(
-        None, "the column that says which is better: a, b, tie (default: winner)"
-    )
-    strength: str | None = option(
-        None, "the column of graded preferences, positive for a and negative for b, if there is one"
-    )
-    system_a: str | None = option(
-        None, "the column of the first caption's systems, if there is one"
-    )
-    system_b: str | None = option(
-        None, "the column of the second caption's systems, if there is one"
-    )
-    cluster: str | None = option(
-        None, "the column of what intervals resample instead of images, if there is one"
-    )
-
-
 PROTOCOL = tuple(
     Option(
         f"protocol.{name}",
@@ -312,7 +244,45 @@ PROTOCOL = tuple(
     )
     for name, choice in CHOICES.items()
 )
-FILE = options_of(_FileOptions, "file.", heading=OWN_JUDGEMENTS)
+_BESIDE = "(default: as the YAML beside FILE says, else"
+#: Types of the options of `dataset=file` that are no text.
+_FILE_TYPES = {**dict.fromkeys(("low", "high", "step"), float | None), "scales": Any}
+#: Options of `dataset=file`, the user's own judgements; None leaves the reader's default.
+FILE = tuple(
+    Option(
+        f"file.{name}",
+        None,
+        text,
+        _FILE_TYPES.get(name, str | None),
+        takes={"path": "FILE", "scales": "{..}"}.get(name, ""),
+        heading=OWN_JUDGEMENTS,
+        is_literal=name == "path",
+    )
+    for name, text in {
+        "path": "CSV, TSV, JSON, JSON lines or Parquet, one row a rating or a comparison of two captions",
+        "name": "the name of the dataset in results",
+        "image": "the column of images (default: image)",
+        "caption": "the column of captions (default: caption)",
+        "value": "the column of ratings (default: value)",
+        "rater": "the column of raters, if there is one",
+        "references": "the column of references, if there is one",
+        "dimension": "the column of rated dimensions, or the one dimension of all rows",
+        "system": "the column of systems, if there is one",
+        "split": "the column of splits, if there is one",
+        "low": f"the lower end of the scale {_BESIDE} the least rating)",
+        "high": f"the upper end of the scale {_BESIDE} the greatest rating)",
+        "step": f"the distance between two grades of the scale {_BESIDE} none)",
+        "scales": "a scale per dimension, as the YAML beside FILE has them: "
+        "'{precision: {low: 1, high: 5, step: 1}}'",
+        "caption_a": "the column of first captions, in a table of comparisons (default: caption_a)",
+        "caption_b": "the column of second captions (default: caption_b)",
+        "winner": "the column that says which is better: a, b, tie (default: winner)",
+        "strength": "the column of graded preferences, positive for a and negative for b, if there is one",
+        "system_a": "the column of the first caption's systems, if there is one",
+        "system_b": "the column of the second caption's systems, if there is one",
+        "cluster": "the column of what intervals resample instead of images, if there is one",
+    }.items()
+)
 
 
 def dataset_options(default: str | None, text: str, takes: str = "NAME|A,B") -> tuple[Option, ...]:
@@ -476,22 +446,12 @@ class ScoringOptions(Options):
         if not composed.get("datasets") or composed.get("references"):
             return super().read(composed)
         optional = composed.get("optional_datasets") or ()
-        names, absent = _leave_out_absent(
+        names, absent = leave_out_absent(
             list(composed["datasets"]), optional, data_root_of(composed)
         )
         datasets = {name: composed["datasets"][name] for name in names}
         plain = {**composed.plain, "datasets": datasets, "optional_datasets": [], "absent": absent}
         return super().read(replace(composed, plain=plain))
-
-
-def _leave_out_absent(
-    names: Sequence[str], optional: Collection[str], root: Path | None
-) -> tuple[list[str], list[str]]:
-    """Leave out what a set names and the data folder lacks, as `leave_out_absent` does, and log it."""
-    present, absent = leave_out_absent(names, optional, root)
-    if absent:
-        logger.warning("left out, not here: %s", describe_absent(absent))
-    return present, absent
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -505,73 +465,3 @@ class MeasuringOptions(ScoringOptions):
 
     datasets: dict[str, Protocol] = part(protocols_of, *DATASETS, NAMED_PROTOCOL, *PROTOCOL, *FILE)
     metrics: tuple[Metric, ...] = metrics_part(METRICS)
-
-
-def measuring_arguments(
-    dataset: str | CaptionSet | Sequence[str | CaptionSet],
-    metrics: MetricSource | Sequence[MetricSource],
-    *,
-    protocol: str | Mapping[str, Any] | None,
-    statistics: Mapping[str, Any] | None,
-    data_root: str | Path | None,
-    cache_root: str | Path | None,
-    output_dir: str | Path | None,
-    file: Mapping[str, Any] | None,
-) -> dict[str, Any]:
-    """Return the fields of `MeasuringOptions`, and `statistics`, for the arguments that `captau.bench` explains.
-
-    Raises:
-        InputError: on an unknown name, or an argument of another kind.
-    """
-    entries = list(dataset) if isinstance(dataset, list | tuple) else [dataset]
-    loaded = {entry.card.name: entry for entry in entries if isinstance(entry, CaptionSet)}
-    named = [e.card.name if isinstance(e, CaptionSet) else e for e in entries]
-    datasets, optional = expand_sets(names_of(named if loaded else dataset))
-    root = Path(data_root) if data_root else None
-    present, absent = _leave_out_absent([d for d in datasets if d not in loaded], optional, root)
-    datasets = [name for name in datasets if name in loaded or name in present]
-    changes = changes_of(protocol)
-    chosen_metrics = resolve_metrics(metrics)
-    statistics_options = statistics_of(statistics)
-    if file is not None and not isinstance(file, Mapping):
-        raise InputError(f"file is {file!r}; a dict of options is expected")
-    return {
-        "datasets": {
-            name: Protocol.resolve(name, usual_protocol(OWN if name in loaded else name), changes)
-            for name in datasets
-        },
-        "metrics": chosen_metrics,
-        "statistics": statistics_options,
-        "locations": Locations(
-            data_root=root,
-            cache_root=Path(cache_root) if cache_root else None,
-            output_dir=Path(output_dir) if output_dir else None,
-            file_options=dict(file or {}),
-            loaded=loaded,
-        ),
-        "configuration": {
-            "dataset": datasets,
-            "absent": absent,
-            **describe_metrics(chosen_metrics, in_memory=["dataset"] if loaded else []),
-            "protocol": changes,
-            "statistics": vars(statistics_options),
-            "data": {"root": data_root},
-            "cache": {"root": cache_root},
-            "output_dir": output_dir,
-            "file": dict(file or {}),
-        },
-    }
-
-
-def describe_metrics(metrics: Sequence[Metric], *, in_memory: Sequence[str]) -> dict[str, Any]:
-    """Return `metrics` of a run's configuration, and `in_memory`: the arguments that it cannot spell.
-
-    Args:
-        in_memory: the other arguments that are Python objects; `metrics` joins them where one of the metrics is.
-    """
-    recipes = {m.spec: recipe_of(m) for m in metrics}
-    unsaved = [*in_memory, *(["metrics"] if None in recipes.values() else [])]
-    return {
-        **({"in_memory": unsaved} if unsaved else {}),
-        "metrics": [recipe or spec for spec, recipe in recipes.items()],
-    }

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
-from .declaration import NEEDED, Composed, Option, Options, option, options_of, part
+from .declaration import NEEDED, Composed, Option, Options, option, part
 from .shared import (
     DATA_ROOT,
     JAVA_HOME,
@@ -51,8 +51,10 @@ class OidcOptions(Options):
     )
 
 
-OIDC: tuple[Option, ...] = options_of(
-    OidcOptions, "oidc.", heading="Signing in by OpenID Connect (docs/challenges.md)"
+_OIDC_HEADING = "Signing in by OpenID Connect (docs/challenges.md)"
+OIDC: tuple[Option, ...] = tuple(
+    replace(declared, key=f"oidc.{declared.key}", heading=_OIDC_HEADING)
+    for declared in OidcOptions.declared()
 )
 
 

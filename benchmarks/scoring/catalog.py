@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -22,6 +23,8 @@ from ...metrics.registry import find_metric_name, metric_names, registered_name
 from ...metrics.registry import metric as parse_metric
 from ...metrics.spec_text import spell_out
 from .protocol import Protocol
+
+logger = logging.getLogger(__name__)
 
 _CONF = "captau.conf"
 #: libyaml's loader where PyYAML has it, ten times as fast.
@@ -224,7 +227,7 @@ def expand_sets(names: Iterable[str]) -> tuple[list[str], list[str]]:
 def leave_out_absent(
     names: Sequence[str], optional: Collection[str], root: Path | None
 ) -> tuple[list[str], list[str]]:
-    """Return the datasets that can be read, and those of a set that are not here; `here` asks for none.
+    """Return the datasets that can be read, and those of a set that are not here, which are logged; `here` asks for none.
 
     Args:
         names: of datasets.
@@ -242,15 +245,17 @@ def leave_out_absent(
         registry.load(named_absent[0], root)  # raises the error that names the file
     if named_absent or (absent and len(absent) == len(names)):
         raise MissingFileError(
-            f"not in the data folder {folder}: {describe_absent(named_absent or absent)}"
+            f"not in the data folder {folder}: {_describe_absent(named_absent or absent)}"
         )
     present = [name for name in names if name not in absent]
     parts = {part for dataset in present for part in _PARTS.get(dataset, ())} & set(optional)
     reported = [] if HERE in optional else absent
+    if reported:
+        logger.warning("left out, not here: %s", _describe_absent(reported))
     return [name for name in present if name not in parts], reported
 
 
-def describe_absent(absent: Sequence[str]) -> str:
+def _describe_absent(absent: Sequence[str]) -> str:
     """Name datasets that are not here, and the command that gets them."""
     return f"{', '.join(absent)}; captau data fetch dataset={','.join(absent)} gets them, or says where they are"
 

@@ -203,21 +203,8 @@ def _files(candidates: CandidateFile, image_ids: Sequence[str], folder: Path) ->
 
 
 DIFFERENCE_COLUMNS = (
-    "references",
-    "metric",
-    "system_a",
-    "system_b",
-    "score_a",
-    "score_b",
-    "difference",
-    "ci_low",
-    "ci_high",
-    "p_value",
-    "p_holm",
-    "p_bh",
-    "n_images",
-    "replicates",
-    "note",
+    *("references", "metric", "system_a", "system_b", "score_a", "score_b", "difference"),
+    *("ci_low", "ci_high", "p_value", "p_holm", "p_bh", "n_images", "replicates", "note"),
 )
 
 
@@ -254,8 +241,6 @@ class SystemPanel(Panel):
             image=index,
             n_images=n_images,
             item=index,
-            system=None,
-            drops_undefined=False,
             specs=specs,
             corpus=corpus,
         )

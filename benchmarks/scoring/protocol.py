@@ -543,12 +543,6 @@ class Protocol:
         counts = points.value_counts()
         return np.maximum(counts.reindex(items["item_id"]).fillna(1).to_numpy(dtype=int), 1)
 
-    def data_points(
-        self, caption_set: CaptionSet, items: pd.DataFrame, dimension: str
-    ) -> pd.DataFrame:
-        """Return the data points of a dimension: columns `item_id, value`, in the order of `items`."""
-        return self.data_points_of(self.scale_ratings(caption_set), items, dimension)
-
     def scale_ratings(self, caption_set: CaptionSet) -> pd.DataFrame:
         """Return a dataset's ratings on the scale that `rater_scale` names, without those that have no place on it.
 

@@ -93,8 +93,6 @@ class JointPanel(Panel):
             image=everything,
             n_images=len(images),
             item=everything,
-            system=None,
-            drops_undefined=False,
             parts=tuple(numbered),
             joint_metrics=tuple(metrics),
         )

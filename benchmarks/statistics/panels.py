@@ -21,7 +21,7 @@ from .remarks import Undefined
 from .weighted_pairs import Floats, Ints, Mask, Statistic
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Panel(ABC):
     """Metrics and people on the same data points.
 
@@ -37,8 +37,8 @@ class Panel(ABC):
     image: Ints
     n_images: int
     item: Ints
-    system: Ints | None
-    drops_undefined: bool
+    system: Ints | None = None
+    drops_undefined: bool = False
 
     @property
     @abstractmethod

@@ -22,7 +22,7 @@ from ...statistics.bootstrap import (
 from ...statistics.preferences import wilson_interval
 from ...statistics.remarks import Note, remark
 from ...statistics.weighted_pairs import Floats
-from ..wording import join_notes
+from ..wording import join_notes, number_word
 from .faults import CONTROLS, FAULTS
 
 PROBE_COLUMNS = ("metric", "fault", "value", "ci_low", "ci_high", "n_pairs", "note")
@@ -55,19 +55,6 @@ _TABLES = (
     ("another text in its place", list(FAULTS)[7:]),
     ("controls, after which a caption should not lose", list(CONTROLS)),
 )
-_NUMBER_WORDS = [
-    "no",
-    "one",
-    "two",
-    "three",
-    "four",
-    "five",
-    "six",
-    "seven",
-    "eight",
-    "nine",
-    "ten",
-]
 
 
 def find_noticed(
@@ -260,4 +247,4 @@ def _describe_share(value: float, fault: str) -> str:
         return f"notices no {fault}"
     verb, share = ("misses", missed) if missed <= 0.5 else ("notices only", value)
     number = round(1 / share)
-    return f"{verb} one {fault} out of {_NUMBER_WORDS[number] if number <= 10 else f'{number:,}'}"
+    return f"{verb} one {fault} out of {number_word(number) if number <= 10 else f'{number:,}'}"

@@ -224,6 +224,13 @@ def test_a_set_without_systems_knows_none() -> None:
         dataclasses.replace(PREFERENCES, systems=("S1",)).select_items(CaptionSet(items, card=CARD))
 
 
+def data_points(
+    protocol: Protocol, caption_set: CaptionSet, items: pd.DataFrame, dimension: str
+) -> pd.DataFrame:
+    """Return the data points of one dimension, on the protocol's scale."""
+    return protocol.data_points_of(protocol.scale_ratings(caption_set), items, dimension)
+
+
 @pytest.mark.parametrize(
     ("ratings", "captions", "values"),
     [
@@ -240,16 +247,16 @@ def test_points(ratings: str, captions: str, values: list[float]) -> None:
     data = toy()
     protocol = resolve(ratings=ratings)
     items = protocol.select_items(data)
-    points = protocol.data_points(data, items, "overall")
+    points = data_points(protocol, data, items, "overall")
     assert list(points.columns) == ["item_id", "value"]
     caption = items.set_index("item_id")["caption"]
     assert "".join(points["item_id"].map(caption)) == captions
     assert points["value"].tolist() == pytest.approx(values)
     # Of the items that were selected alone, and of one dimension alone.
     one = points["item_id"].map(caption).eq("b")
-    of_b = protocol.data_points(data, items[items["caption"] == "b"], "overall")
+    of_b = data_points(protocol, data, items[items["caption"] == "b"], "overall")
     assert of_b["value"].tolist() == points.loc[one, "value"].tolist()
-    wit = protocol.data_points(data, items, "wit")
+    wit = data_points(protocol, data, items, "wit")
     assert wit["item_id"].map(caption).tolist() == ["a", "d"]
     assert wit["value"].tolist() == [1.0 if ratings == "rounded_mean" else 0.5, 1.0]
 
@@ -265,7 +272,7 @@ def test_rounded_means(values: tuple[float, ...], rounded: float) -> None:
     ratings = pd.DataFrame(told, columns=["item_id", "dimension", "rater", "value"])
     protocol = resolve(ratings="rounded_mean")
     data = CaptionSet(items, ratings, card=CARD)
-    assert protocol.data_points(data, items, "overall")["value"].tolist() == [rounded]
+    assert data_points(protocol, data, items, "overall")["value"].tolist() == [rounded]
 
 
 @pytest.mark.parametrize("ratings", ["per_rating", "mean", "rounded_mean", "median"])
@@ -273,7 +280,7 @@ def test_no_points(ratings: str) -> None:
     data = toy()
     protocol = resolve(ratings=ratings)
     items = data.items[data.items["caption"] == "d"]
-    assert protocol.data_points(data, items, "overall").empty
+    assert data_points(protocol, data, items, "overall").empty
 
 
 def test_each_name_counts_once() -> None:
@@ -467,18 +474,18 @@ def test_z_scores_by_hand() -> None:
     items = protocol.select_items(caption_set)
     assert items["weight"].tolist() == [2, 2, 2]
     mean = dataclasses.replace(protocol, ratings="mean")
-    points = mean.data_points(caption_set, items, "overall")["value"]
+    points = data_points(mean, caption_set, items, "overall")["value"]
     assert points.tolist() == pytest.approx([(expected[i] + expected[i + 3]) / 2 for i in range(3)])
-    assert len(resolve().data_points(caption_set, items, "overall")) == 9
+    assert len(data_points(resolve(), caption_set, items, "overall")) == 9
 
 
 def test_one_z_score_of_a_rater_does_not_depend_on_which_captions_count() -> None:
     caption_set = rated()
     items = resolve().select_items(caption_set)
     protocol = resolve(rater_scale="z")
-    everything = protocol.data_points(caption_set, items, "overall")["value"].tolist()
+    everything = data_points(protocol, caption_set, items, "overall")["value"].tolist()
     assert (
-        protocol.data_points(caption_set, items.iloc[:1], "overall")["value"].tolist()
+        data_points(protocol, caption_set, items.iloc[:1], "overall")["value"].tolist()
         == (everything[:2])
     )
 
