@@ -33,8 +33,9 @@ from rich.cells import cell_len
 import captau
 from captau.benchmarks.cli.main import main
 from captau.benchmarks.cli.registry import COMMANDS
-from captau.benchmarks.runs import tables
-from captau.benchmarks.runs.tables import ResultTable, rich_of, split_head
+from captau.benchmarks.runs import terminal_table
+from captau.benchmarks.runs.tables import ResultTable, split_head
+from captau.benchmarks.runs.terminal_table import rich_of
 from captau.datasets import registry as datasets
 from captau.datasets.sources import umic_lmdb
 from tests.terminal import WIDTH, own_terminal
@@ -494,7 +495,7 @@ class Scratch:
             return rich_of(table, width)
 
         with (
-            patch.object(tables, "rich_of", draw),
+            patch.object(terminal_table, "rich_of", draw),
             own_terminal() as lines,
             pytest.raises(SystemExit) as ended,
         ):

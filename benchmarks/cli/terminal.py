@@ -37,11 +37,13 @@ def show_text(text: str, file: TextIO | None = None) -> None:
 
 def show_tables(tables: Sequence[ResultTable]) -> None:
     """Print tables, each note once: for a terminal as wide as it is, elsewhere as Markdown."""
-    from ..runs.tables import markdown_of, rich_of
+    from ..runs.tables import markdown_of
 
     tables = _say_notes_once(tables)
     if sys.stdout.isatty():
         from rich.console import Console
+
+        from ..runs.terminal_table import rich_of
 
         console = Console()
         for table in tables:

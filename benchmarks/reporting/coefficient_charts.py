@@ -17,26 +17,8 @@ from ..statistics.coefficients.coefficient import are_of_preferences, find_coeff
 from ..statistics.intervals import p_value_column
 from ..statistics.joint_mean import JOINT_KEY
 from ..statistics.preferences import MEAN_DIMENSION
-from .figure_files import (
-    GRID,
-    MUTED,
-    NEUTRAL,
-    SERIES,
-    Chart,
-    Square,
-    UnavailableChart,
-    can_draw,
-    draw_squares,
-    files_of,
-    label_squares,
-    legend,
-    make_panels,
-    make_row_figure,
-    make_square_figure,
-    slug,
-    style,
-    with_factor,
-)
+from . import figure_files as figures
+from .figure_files import SERIES, Chart, Square, UnavailableChart
 from .run_parts import FLOORS_AND_CEILINGS, RunDataset
 
 #: The most panels of the overview beside one another, which fill the width of a page.
@@ -93,21 +75,21 @@ def _forest_chart(
     points = "pairs" if style.is_of_preferences else "ratings"
     title = f"{part.title}, {dimension}: {sign}"
     table = ResultTable(
-        with_factor(title, sign),
+        figures.with_factor(title, sign),
         "metric",
         ["value", "from", "to", "items", points, "remark"],
         list(zip(labels, cells, strict=True)),
     )
 
     def draw() -> Any:
-        figure, axis = make_row_figure(labels)
+        figure, axis = figures.make_row_figure(labels)
         handles = _plot_intervals(axis, rows, kinds, factor)
         count = int((~rows["metric"].isin(FLOORS_AND_CEILINGS)).sum())
         if 0 < count < len(labels):
-            axis.axhline(count - 0.5, color=GRID, linewidth=0.8, linestyle="-")
+            axis.axhline(count - 0.5, color=figures.GRID, linewidth=0.8, linestyle="-")
         if style.is_of_preferences:
-            axis.axvline(50, color=MUTED, linewidth=0.8, linestyle=":")
-        axis.set_xlabel(with_factor(sign, sign))
+            axis.axvline(50, color=figures.MUTED, linewidth=0.8, linestyle=":")
+        axis.set_xlabel(figures.with_factor(sign, sign))
         axis.set_title(f"{part.title}, {dimension}")
         if len(handles) > 1:
             order = [k for k in (*METRIC_KINDS, "floor", "ceiling") if k in handles]
@@ -125,7 +107,7 @@ def _forest_chart(
         if metric_kind in METRIC_KINDS and cell[0] != MISSING
     ]
     ranking = f"From the greatest to the least: {', '.join(ranked)}." if ranked else "No value."
-    name = slug(kind, part.dataset, part.protocol, dimension, coefficient)
+    name = figures.slug(kind, part.dataset, part.protocol, dimension, coefficient)
     return Chart(kind, name, title, f"Points with intervals. {ranking}", table, draw)
 
 
@@ -150,7 +132,7 @@ def _plot_intervals(
         if np.isnan(value):
             continue
         is_metric = metric_kind in METRIC_KINDS
-        colour = SERIES[METRIC_KINDS.index(metric_kind)] if is_metric else MUTED
+        colour = SERIES[METRIC_KINDS.index(metric_kind)] if is_metric else figures.MUTED
         marker = {"ceiling": "D", "floor": "s"}.get(metric_kind, "o")
         if not np.isnan(low):
             axis.plot([low, high], [y, y], color=colour, linestyle="-", linewidth=1.2)
@@ -181,7 +163,7 @@ def make_overview_chart(overview: DatasetsOverview) -> Chart:
 
     def draw() -> Any:
         width, height = 0.85, 0.75 + 0.17 * len(metrics)
-        figure, axes = make_panels(len(panels), _MOST_PANELS, width, height)
+        figure, axes = figures.make_panels(len(panels), _MOST_PANELS, width, height)
         for number, (axis, (title, coefficient, rows)) in enumerate(zip(axes, panels, strict=True)):
             columns = ["value", "ci_low", "ci_high"]
             frame = pd.DataFrame([rows.get(m, {}) for m in metrics], columns=pd.Index(columns))
@@ -238,9 +220,9 @@ def _significance_chart(
         {metric: part.label(metric) for metric in order},
         (style.scale, style.decimals),
         level,
-        name=slug("significance", part.dataset, part.protocol, dimension, coefficient),
+        name=figures.slug("significance", part.dataset, part.protocol, dimension, coefficient),
         title=title,
-        subject=with_factor(style.symbol, style.symbol),
+        subject=figures.with_factor(style.symbol, style.symbol),
         corner="metrics",
         test=f"{test}, {options.get('correction', 'bh')}",
     )
@@ -304,7 +286,7 @@ def _draw_differences(
     labels: Sequence[str], differences: Floats, signs: Floats, number_format: tuple[float, int]
 ) -> tuple[Any, Any]:
     """Draw a square with a row and a column a label, coloured by signs; return figure and axis."""
-    figure, axis = make_square_figure(len(labels))
+    figure, axis = figures.make_square_figure(len(labels))
     squares = [
         [
             Square(_DIFFER[int(sign)], format_number(float(difference), *number_format))
@@ -314,15 +296,15 @@ def _draw_differences(
         ]
         for i, row in enumerate(zip(differences, signs, strict=True))
     ]
-    draw_squares(axis, squares)
-    label_squares(axis, labels, labels)
+    figures.draw_squares(axis, squares)
+    figures.label_squares(axis, labels, labels)
     return figure, axis
 
 
 _ENDS = ("difference", "ci_low", "ci_high")
 
 #: Where the column is better, where nobody knows, where the row is better.
-_DIFFER = {-1: "#f4c9a8", 0: NEUTRAL, 1: "#a9cfee"}
+_DIFFER = {-1: "#f4c9a8", 0: figures.NEUTRAL, 1: "#a9cfee"}
 
 
 #: By kind of curve, the name of its horizontal axis.
@@ -345,11 +327,11 @@ def sensitivity_figure(rows: pd.DataFrame, labels: Mapping[str, str]) -> dict[st
         the figure as files by name; none where there is no curve, or no matplotlib.
     """
     curves = rows[rows["kind"].isin(list(_X_LABELS)) & rows["value"].notna()]
-    if curves.empty or not can_draw():
+    if curves.empty or not figures.can_draw():
         return {}
     panels = list(curves.groupby(["dataset", "dimension", "coefficient", "kind"], sort=False))
-    with style():
-        figure, axes = make_panels(len(panels), 2, 6, 4)
+    with figures.style():
+        figure, axes = figures.make_panels(len(panels), 2, 6, 4)
         for axis, (names, panel) in zip(axes, panels, strict=True):
             dataset, dimension, coefficient, kind = map(str, names)
             lines: dict[str, Any] = {}
@@ -366,5 +348,7 @@ def sensitivity_figure(rows: pd.DataFrame, labels: Mapping[str, str]) -> dict[st
                 axis.set_xticks(drawn_sizes, [f"{size:,.0f}" for size in drawn_sizes])
                 axis.minorticks_off()
             outside = {"loc": "center left", "bbox_to_anchor": (1, 0.5), "handlelength": 3}
-            legend(axis, list(lines.values()), [labels[metric] for metric in lines], **outside)
-        return files_of(figure, "sensitivity")
+            figures.legend(
+                axis, list(lines.values()), [labels[metric] for metric in lines], **outside
+            )
+        return figures.files_of(figure, "sensitivity")

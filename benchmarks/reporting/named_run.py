@@ -92,13 +92,10 @@ class NamedRun:
     @cached_property
     def ranks(self) -> dict[tuple[str, str, str, str], int]:
         """By dataset, dimension, coefficient and metric."""
-        if not self.run.has_file("ranks.csv"):
-            return {}
-        names = ["dataset", "dimension", "coefficient", "metric", "rank"]
-        rows: Any = self.run.ranks[names].itertuples(index=False, name=None)
-        ranks: dict[tuple[str, str, str, str], int] = {tuple(k): int(r) for *k, r in rows}
         joint = {} if self.overview is None else self.overview.joint.ranks
-        return ranks | {(MEAN, "", MEAN, metric): rank for metric, rank in joint.items()}
+        return self.run.rank_by_key | {
+            (MEAN, "", MEAN, metric): rank for metric, rank in joint.items()
+        }
 
 
 def _is_mean(row: Mapping[str, Any]) -> bool:

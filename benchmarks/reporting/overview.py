@@ -75,12 +75,8 @@ class Overview:
     @cached_property
     def ranks(self) -> dict[ColumnKey, int]:
         """The rank of each metric; empty where nothing was tested."""
-        if not self.part.run.has_file("ranks.csv"):
-            return {}
-        ranks = self.part.run.ranks
-        ranks = ranks[ranks["dataset"] == self.part.dataset]
-        keys = zip(ranks["metric"], ranks["dimension"], ranks["coefficient"], strict=True)
-        return {(m, d, c): int(rank) for (m, d, c), rank in zip(keys, ranks["rank"], strict=True)}
+        by_key = self.part.run.rank_by_key.items()
+        return {(m, d, c): rank for (name, d, c, m), rank in by_key if name == self.part.dataset}
 
     def value(self, metric: str, column: tuple[str, str]) -> float:
         """Return a coefficient; NaN where there is none."""

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from html import escape
+from importlib import resources
 from typing import Any
 
 from ...datasets import registry
@@ -271,37 +272,16 @@ def escape_markdown(text: str) -> str:
     return re.sub(r"([\\`*<|])", r"\\\1", text)
 
 
-_CSS = """\
-.captau-table { font: 0.9rem/1.4 system-ui, sans-serif; color: #1f2328; margin: 1em 0; }
-.captau-table .wide { overflow-x: auto; }
-.captau-table table { border-collapse: collapse; border-block: 2px solid; }
-.captau-table caption { text-align: left; font-weight: 600; padding-bottom: 0.5em; }
-.captau-table th, .captau-table td { padding: 0.15em 0.7em; font-weight: normal; white-space: nowrap; }
-.captau-table td { font-variant-numeric: tabular-nums; }
-.captau-table .number { display: inline-block; min-width: 2.7em; text-align: right; }
-.captau-table tbody th, .captau-table th[rowspan] { text-align: left; vertical-align: bottom; }
-.captau-table thead tr:last-child th, .captau-table thead th[rowspan] { border-bottom: 1px solid; }
-.captau-table tbody + tbody { border-top: 1px solid #8c959f; }
-.captau-table .kind { font-style: italic; }
-.captau-table .published { color: #59636e; }
-.captau-table sub, .captau-table sup { font-size: 0.7em; line-height: 0; }
-.captau-table figcaption { font-size: 0.85em; max-width: 60em; overflow-wrap: anywhere; }
-.captau-table figcaption p { margin: 0.4em 0; }
-@media (prefers-color-scheme: dark) {
-  .captau-table { color: #e6edf3; }
-  .captau-table .published { color: #9198a1; }
-}"""
-
-
 def html_of(table: JoinedTable) -> str:
     """A fragment that carries its style, for light pages and dark."""
+    css = (resources.files("captau.benchmarks.reporting") / "page" / "table.css").read_text("utf-8")
     spans = "".join(
         f'<th colspan="{n}" scope="colgroup">{escape(over)}</th>' for over, n in table.spans
     )
     heads = "".join(f'<th scope="col">{escape(column.head)}</th>' for column in table.columns)
     lines = [
         '<figure class="captau-table">',
-        f"<style>\n{_CSS}\n</style>",
+        f"<style>\n{css}</style>",
         f'<div class="wide" role="region" tabindex="0" aria-label="{escape(table.title)}">',
         "<table>",
         f"<caption>{escape(table.title)}</caption>",

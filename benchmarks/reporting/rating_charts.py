@@ -21,21 +21,8 @@ from ..statistics.rating_table import (
     nearest_level,
     scale_levels,
 )
-from .figure_files import (
-    MUTED,
-    SERIES,
-    Chart,
-    UnavailableChart,
-    can_draw,
-    files_of,
-    format_percent,
-    legend,
-    make_figure,
-    make_panels,
-    make_row_figure,
-    slug,
-    style,
-)
+from . import figure_files as figures
+from .figure_files import SERIES, Chart, UnavailableChart
 from .run_parts import RunDataset
 
 #: With more levels than this a scale is cut into ten.
@@ -43,18 +30,9 @@ MOST_LEVELS = 13
 
 #: The measures of the figure: those whose greatest value is 1.
 FIGURE_MEASURES = (
-    "kendall_w",
-    "fleiss_kappa",
-    "cohen_kappa_quadratic",
-    "krippendorff_alpha_ordinal",
-    "krippendorff_alpha_interval",
-    "icc1",
-    "icc1k",
-    "percent_agreement",
-    "split_half",
-    "leave_one_rater_out_tau_c",
-    "leave_one_rater_out_spearman",
-    "ceiling_one_vs_rest",
+    *("kendall_w", "fleiss_kappa", "cohen_kappa_quadratic", "krippendorff_alpha_ordinal"),
+    *("krippendorff_alpha_interval", "icc1", "icc1k", "percent_agreement", "split_half"),
+    *("leave_one_rater_out_tau_c", "leave_one_rater_out_spearman", "ceiling_one_vs_rest"),
     "ceiling_oracle",
 )
 
@@ -73,9 +51,9 @@ def rating_charts(part: RunDataset) -> Iterator[Chart]:
                 f"{level:g}",
                 [
                     f"{int(a):,}",
-                    format_percent(a / rating_counts.sum()),
+                    figures.format_percent(a / rating_counts.sum()),
                     f"{int(b):,}",
-                    format_percent(b / item_counts.sum()),
+                    figures.format_percent(b / item_counts.sum()),
                 ],
             )
             for level, a, b in zip(levels, rating_counts, item_counts, strict=True)
@@ -84,7 +62,7 @@ def rating_charts(part: RunDataset) -> Iterator[Chart]:
         commonest = levels[int(item_counts.argmax())]
         yield Chart(
             "ratings",
-            slug("ratings", part.dataset, part.protocol, dimension),
+            figures.slug("ratings", part.dataset, part.protocol, dimension),
             title,
             f"Histograms: the share of ratings, and of items by their mean rating, at each of {len(levels)} "
             f"levels from {cut.low:g} to {cut.high:g}. Most items are nearest to {commonest:g}.",
@@ -97,7 +75,7 @@ def _bars(
     part: RunDataset, dimension: str, levels: Sequence[float], rating_counts: Any, item_counts: Any
 ) -> Callable[[], Any]:
     def draw() -> Any:
-        figure, axis = make_figure(3.9, 2.8)
+        figure, axis = figures.make_figure(3.9, 2.8)
         counts = {"ratings": rating_counts, "items, mean rating": item_counts}
         shares = {name: 100 * count / count.sum() for name, count in counts.items()}
         draw_histograms(axis, {name: (np.array(levels), share) for name, share in shares.items()})
@@ -136,18 +114,18 @@ def agreement_charts(part: RunDataset) -> Iterator[Chart]:
             (
                 MEASURE_LABELS[name],
                 [
-                    format_percent(measure.value),
-                    format_percent(measure.std),
+                    figures.format_percent(measure.value),
+                    figures.format_percent(measure.std),
                     f"{measure.n_items:,}",
                     measure.note,
                 ],
             )
             for name, measure in measures.items()
         ]
-        alpha = format_percent(measures["krippendorff_alpha_ordinal"].value)
+        alpha = figures.format_percent(measures["krippendorff_alpha_ordinal"].value)
         yield Chart(
             "agreement",
-            slug("agreement", part.dataset, part.protocol, dimension),
+            figures.slug("agreement", part.dataset, part.protocol, dimension),
             title,
             f"Points: measures of agreement. Krippendorff's α (ordinal) is {alpha}, of "
             f"{table.n_items:,} items with two ratings or more.",
@@ -166,10 +144,10 @@ def _dots(
     part: RunDataset, dimension: str, measures: Mapping[str, AgreementMeasure]
 ) -> Callable[[], Any]:
     def draw() -> Any:
-        figure, axis = make_row_figure([MEASURE_LABELS[name] for name in measures])
+        figure, axis = figures.make_row_figure([MEASURE_LABELS[name] for name in measures])
         for y, (name, measure) in enumerate(measures.items()):
             ceiling = name in CEILINGS
-            colour = MUTED if ceiling else SERIES[0]
+            colour = figures.MUTED if ceiling else SERIES[0]
             axis.plot(100 * measure.value, y, "D" if ceiling else "o", color=colour, markersize=4.5)
             if np.isfinite(measure.std):
                 ends = 100 * np.array([measure.value - measure.std, measure.value + measure.std])
@@ -198,14 +176,14 @@ def distribution_figure(distributions: Sequence[RatingDistribution]) -> dict[str
     for distribution in distributions:
         panel = f"{distribution.dataset}, " if distribution.group else ""
         by_panel.setdefault(panel + distribution.dimension, []).append(distribution)
-    if not by_panel or not can_draw():
+    if not by_panel or not figures.can_draw():
         return {}
-    with style():
-        figure, axes = make_panels(len(by_panel), 3, *_PANEL)
+    with figures.style():
+        figure, axes = figures.make_panels(len(by_panel), 3, *_PANEL)
         for axis, (title, members) in zip(axes, by_panel.items(), strict=True):
             labels = _draw_panel(axis, members)
             axis.set_title(f"{title}: {labels[0]}" if len(labels) == 1 else title)
-        return files_of(figure, "rating_distribution")
+        return figures.files_of(figure, "rating_distribution")
 
 
 def _draw_panel(axis: Any, distributions: Sequence[RatingDistribution]) -> list[str]:
@@ -238,10 +216,10 @@ def difference_figure(histograms: Mapping[str, Mapping[float, float]]) -> dict[s
     Returns:
         the figure as files by name; none without matplotlib.
     """
-    if not histograms or not can_draw():
+    if not histograms or not figures.can_draw():
         return {}
-    with style():
-        figure, axes = make_panels(len(histograms), 3, *_PANEL)
+    with figures.style():
+        figure, axes = figures.make_panels(len(histograms), 3, *_PANEL)
         for axis, (title, shares) in zip(axes, histograms.items(), strict=True):
             steps = np.array(sorted(shares))
             draw_histograms(axis, {"": (steps, 100 * np.array([shares[s] for s in steps]))})
@@ -249,7 +227,7 @@ def difference_figure(histograms: Mapping[str, Mapping[float, float]]) -> dict[s
             axis.set_xlabel("difference of the mean ratings, in parts of the scale")
             axis.set_ylabel("% of items")
             axis.set_title(title)
-        return files_of(figure, "stability")
+        return figures.files_of(figure, "stability")
 
 
 def draw_histograms(axis: Any, series: Mapping[str, tuple[Floats, Floats]]) -> None:
@@ -276,4 +254,4 @@ def draw_histograms(axis: Any, series: Mapping[str, tuple[Floats, Floats]]) -> N
     axis.set_ylim(bottom=0)
     if len(series) > 1:
         below: dict[str, Any] = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.2), "ncols": 2}
-        legend(axis, handles, list(series), **below)
+        figures.legend(axis, handles, list(series), **below)

@@ -24,27 +24,8 @@ from ..statistics.rating_table import (
     nearest_level,
     scale_levels,
 )
-from .figure_files import (
-    INK,
-    MUTED,
-    SERIES,
-    Chart,
-    Square,
-    UnavailableChart,
-    can_draw,
-    draw_squares,
-    files_of,
-    format_percent,
-    format_short,
-    label_squares,
-    legend,
-    make_figure,
-    make_panels,
-    make_square_figure,
-    shade_square,
-    slug,
-    style,
-)
+from . import figure_files as figures
+from .figure_files import SERIES, Chart, Square, UnavailableChart
 from .rating_charts import coarsen_scale, rated_scales
 from .run_parts import RunDataset, RunPart
 
@@ -65,7 +46,7 @@ def violin_charts(part: RunDataset) -> Iterator[Chart]:
                 levels = enumerate(scale_levels(cut))
                 yield make_violin_chart(
                     {f"{level:g}": scores[finite & (places == k)] for k, level in levels},
-                    name=slug("scores", *part.file_words, dimension, metric),
+                    name=figures.slug("scores", *part.file_words, dimension, metric),
                     title=f"{part.title}, {dimension}: {label} by rating",
                     label=label,
                     corner="rating",
@@ -104,8 +85,8 @@ def make_violin_chart(
         mean = float(group.mean()) if len(group) else np.nan
         cells = [
             f"{len(group):,}",
-            *map(format_short, map(float, quarters)),
-            format_short(mean),
+            *map(figures.format_short, map(float, quarters)),
+            figures.format_short(mean),
         ]
         rows.append((group_name, cells))
     total = sum(map(len, scores_by_group.values())) + n_lost
@@ -124,7 +105,7 @@ def make_violin_chart(
 def _draw_violins(scores_by_group: Mapping[str, Floats], label: str, corner: str) -> Any:
     groups = list(scores_by_group.values())
     are_levels = corner == "rating"
-    figure, axis = make_figure(2.9, 2.2 if are_levels else 2.6)
+    figure, axis = figures.make_figure(2.9, 2.2 if are_levels else 2.6)
     filled = [k for k, group in enumerate(groups) if len(group)]
     if filled:
         drawn = axis.violinplot(
@@ -136,7 +117,7 @@ def _draw_violins(scores_by_group: Mapping[str, Floats], label: str, corner: str
             filled,
             [float(groups[k].mean()) for k in filled],
             marker="o",
-            color=INK,
+            color=figures.INK,
             markersize=2.5,
             linewidth=0.9,
             linestyle="-" if are_levels else "none",
@@ -160,7 +141,7 @@ def metric_correlation_charts(part: RunPart) -> Iterator[Chart]:
     matrix = frame.rank().corr().to_numpy()
     labels = [str(c) for c in frame.columns]
     rows = [
-        (label, [format_percent(float(v)) for v in row])
+        (label, [figures.format_percent(float(v)) for v in row])
         for label, row in zip(labels, matrix, strict=True)
     ]
     title = f"{part.title}: Spearman's ρ of every two metrics"
@@ -174,23 +155,24 @@ def metric_correlation_charts(part: RunPart) -> Iterator[Chart]:
     if pairs:
         least_alike, most_alike = min(pairs), max(pairs)
         extremes = (
-            f" Most alike: {most_alike[2]} and {most_alike[1]}, {format_percent(most_alike[0])}; least: {least_alike[2]} and "
-            f"{least_alike[1]}, {format_percent(least_alike[0])}."
+            f" Most alike: {most_alike[2]} and {most_alike[1]}, {figures.format_percent(most_alike[0])}; least: {least_alike[2]} and "
+            f"{least_alike[1]}, {figures.format_percent(least_alike[0])}."
         )
 
     def draw() -> Any:
-        figure, axis = make_square_figure(len(labels))
+        figure, axis = figures.make_square_figure(len(labels))
         squares = [
-            [shade_square(v, format_number(v, 100, 0)) for v in map(float, row)] for row in matrix
+            [figures.shade_square(v, format_number(v, 100, 0)) for v in map(float, row)]
+            for row in matrix
         ]
-        draw_squares(axis, squares)
-        label_squares(axis, labels, labels)
+        figures.draw_squares(axis, squares)
+        figures.label_squares(axis, labels, labels)
         axis.set_title(f"{part.title}: ρ ×100")
         return figure
 
     yield Chart(
         "correlations",
-        slug("correlations", *part.file_words),
+        figures.slug("correlations", *part.file_words),
         title,
         f"Spearman's rank correlation over {len(frame):,} items, in shades from red (−1) to blue (1).{extremes}",
         ResultTable(f"{title} ×100", "", labels, rows),
@@ -221,8 +203,8 @@ def precision_recall_charts(part: RunDataset) -> Iterator[Chart]:
             # Downwards, as in captau thresholds.
             threshold = np.floor(summary["threshold"] * 1e4) / 1e4
             texts = [
-                format_percent(summary["auc"]),
-                format_percent(summary["recall"]),
+                figures.format_percent(summary["auc"]),
+                figures.format_percent(summary["recall"]),
                 format_number(threshold, 1, 4),
             ]
             cells.append((part.label(metric), [*texts, summary["note"]]))
@@ -235,7 +217,7 @@ def precision_recall_charts(part: RunDataset) -> Iterator[Chart]:
         share = describe_good(definition, int(good.sum()), len(good), is_fault=is_fault)
         yield Chart(
             "precision_recall",
-            slug("precision_recall", part.dataset, part.protocol, dimension),
+            figures.slug("precision_recall", part.dataset, part.protocol, dimension),
             title,
             f"Precision over recall when captions are kept whose score is above a threshold. {share} "
             f"Area under the curve: {area_texts}.",
@@ -260,9 +242,9 @@ def _curves(
     part: RunDataset, dimension: str, rows: pd.DataFrame, areas: dict[str, float], base: float
 ) -> Callable[[], Any]:
     def draw() -> Any:
-        figure, axis = make_figure(3.9, 3.2)
+        figure, axis = figures.make_figure(3.9, 3.2)
         draw_curves(axis, rows, areas, {m: part.label(m) for m in part.metrics})
-        axis.axhline(base, color=MUTED, linewidth=0.8, linestyle=":")
+        axis.axhline(base, color=figures.MUTED, linewidth=0.8, linestyle=":")
         axis.set_title(f"{part.title}, {dimension}")
         return figure
 
@@ -283,18 +265,18 @@ def threshold_figure(
         the figure as files by name; none without matplotlib.
     """
     panels: Sequence[Any] = list(rows.groupby(["dataset", "dimension"], sort=False))
-    if not panels or not can_draw():
+    if not panels or not figures.can_draw():
         return {}
     areas_of: dict[Any, dict[str, float]] = {
         names: dict(zip(of_panel["metric"], of_panel["auc"], strict=True))
         for names, of_panel in recalls.groupby(["dataset", "dimension"], sort=False)
     }
-    with style():
-        figure, axes = make_panels(len(panels), 1, 6, 4)
+    with figures.style():
+        figure, axes = figures.make_panels(len(panels), 1, 6, 4)
         for axis, (names, curves) in zip(axes, panels, strict=True):
             draw_curves(axis, curves, areas_of[names], labels)
             axis.set_title(", ".join(map(str, names)))
-        return files_of(figure, "precision_recall")
+        return figures.files_of(figure, "precision_recall")
 
 
 def draw_curves(
@@ -312,7 +294,7 @@ def draw_curves(
     best = sorted(curves, key=lambda metric: -areas[metric])[: len(SERIES)]
     lines: dict[str, Any] = {}
     for metric in [m for m in curves if m not in best] + best[::-1]:
-        options: dict[str, Any] = {"color": MUTED, "linewidth": 0.5}
+        options: dict[str, Any] = {"color": figures.MUTED, "linewidth": 0.5}
         if metric in best:
             options = {"color": SERIES[best.index(metric)], "linewidth": 1.4}
         recall, precision = (curves[metric][column] for column in ("recall", "precision"))
@@ -326,7 +308,7 @@ def draw_curves(
     axis.set_ylim(0, 1.02)
     n_columns = 2 if max(map(len, names)) < 35 else 1  # two columns of long names leave no axes
     below = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.16), "ncols": n_columns}
-    legend(axis, handles, names, **below)
+    figures.legend(axis, handles, names, **below)
 
 
 def probe_figure(rows: pd.DataFrame, labels: Mapping[str, str], title: str) -> dict[str, bytes]:
@@ -341,7 +323,7 @@ def probe_figure(rows: pd.DataFrame, labels: Mapping[str, str], title: str) -> d
         the figure as files by name; none where there is no value, or no matplotlib.
     """
     measured = rows.dropna(subset=["value"])
-    if measured.empty or not can_draw():
+    if measured.empty or not figures.can_draw():
         return {}
     faults = list(dict.fromkeys(measured["fault"]))
     records: Any = measured.to_dict("records")
@@ -355,11 +337,11 @@ def probe_figure(rows: pd.DataFrame, labels: Mapping[str, str], title: str) -> d
         shade = (
             2 * row["value"] - 1 if fault not in CONTROLS else -1.0 if is_weak(row) else math.nan
         )
-        return shade_square(shade, format_probe_cell(row))
+        return figures.shade_square(shade, format_probe_cell(row))
 
-    with style():
-        figure, axis = make_figure(1.8 + 0.4 * len(faults), 1.5 + 0.28 * len(labels))
-        draw_squares(axis, [[make_square(m, fault) for fault in faults] for m in labels])
-        label_squares(axis, list(labels.values()), faults)
+    with figures.style():
+        figure, axis = figures.make_figure(1.8 + 0.4 * len(faults), 1.5 + 0.28 * len(labels))
+        figures.draw_squares(axis, [[make_square(m, fault) for fault in faults] for m in labels])
+        figures.label_squares(axis, list(labels.values()), faults)
         axis.set_title(f"{title}: faults noticed, in % of pairs")
-        return files_of(figure, "probes")
+        return figures.files_of(figure, "probes")

@@ -10,18 +10,9 @@ import pandas as pd
 
 from ..evaluation.system_battles import BattleSet
 from ..runs.tables import ResultTable
+from . import figure_files as figures
 from .coefficient_charts import make_difference_chart
-from .figure_files import (
-    SERIES,
-    Chart,
-    UnavailableChart,
-    can_draw,
-    files_of,
-    make_panels,
-    make_row_figure,
-    slug,
-    style,
-)
+from .figure_files import SERIES, Chart, UnavailableChart
 from .run_parts import ScoredCaptions
 from .score_charts import make_violin_chart
 
@@ -44,7 +35,7 @@ def _corpus_chart(part: ScoredCaptions, metric: str, order: list[str]) -> Chart:
     title = f"{part.title}: {label}"
 
     def draw() -> Any:
-        figure, axis = make_row_figure(order)
+        figure, axis = figures.make_row_figure(order)
         factor = part.styles[metric]["scale"]
         for y, row in enumerate(rows):
             score, low, high = (factor * float(row[c]) for c in ("score", "ci_low", "ci_high"))
@@ -58,7 +49,7 @@ def _corpus_chart(part: ScoredCaptions, metric: str, order: list[str]) -> Chart:
     ranking = ", ".join(f"{system} {cells[0]}" for system, cells in zip(order, texts, strict=True))
     return Chart(
         "forest",
-        slug("forest", *part.file_words, metric),
+        figures.slug("forest", *part.file_words, metric),
         title,
         f"Points with intervals. From the best to the worst: {ranking}.",
         ResultTable(title, "system", ["score", "from", "to"], list(zip(order, texts, strict=True))),
@@ -85,7 +76,7 @@ def difference_charts(part: ScoredCaptions) -> Iterator[Chart]:
                 {s.label: s.label for s in part.standings[metric]},
                 (scale, decimals),
                 1 - part.statistics.level,
-                name=slug("significance", *part.file_words, metric),
+                name=figures.slug("significance", *part.file_words, metric),
                 title=f"{part.title}: differences of {label}",
                 subject=label if scale == 1 else f"{label} ×{scale:g}",
                 corner="systems",
@@ -102,7 +93,7 @@ def system_violin_charts(part: ScoredCaptions) -> Iterator[Chart]:
         label = part.label(metric)
         yield make_violin_chart(
             {s: finite[systems == s].to_numpy(dtype=float) for s in part.systems},
-            name=slug("scores", *part.file_words, metric),
+            name=figures.slug("scores", *part.file_words, metric),
             title=f"{part.title}: captions' {label}",
             label=label,
             corner="system",
@@ -125,10 +116,10 @@ def system_figure(systems: pd.DataFrame) -> dict[str, bytes]:
     """
     panels = list(systems.groupby(["dataset", "dimension"], sort=False))
     tallest = max(len(panel) for _, panel in panels)
-    if not can_draw() or tallest > MAX_DRAWN_SYSTEMS:
+    if not figures.can_draw() or tallest > MAX_DRAWN_SYSTEMS:
         return {}
-    with style():
-        figure, axes = make_panels(len(panels), 2, 5, 0.35 * tallest + 1)
+    with figures.style():
+        figure, axes = figures.make_panels(len(panels), 2, 5, 0.35 * tallest + 1)
         for axis, (names, panel) in zip(axes, panels, strict=True):
             heights = range(len(panel))
             low, high, value = (
@@ -141,7 +132,7 @@ def system_figure(systems: pd.DataFrame) -> dict[str, bytes]:
             axis.locator_params(axis="x", nbins=5)
             axis.set_title(", ".join(map(str, names)))
             axis.set_xlabel("mean rating or log strength")
-        return files_of(figure, "systems")
+        return figures.files_of(figure, "systems")
 
 
 def win_figures(battles: BattleSet, dataset: str) -> dict[str, bytes]:
@@ -150,12 +141,12 @@ def win_figures(battles: BattleSet, dataset: str) -> dict[str, bytes]:
     Returns:
         the figure as files by name; none without matplotlib, or of more than `MAX_DRAWN_SYSTEMS`.
     """
-    if not can_draw() or len(battles.systems) > MAX_DRAWN_SYSTEMS:
+    if not figures.can_draw() or len(battles.systems) > MAX_DRAWN_SYSTEMS:
         return {}
     panels = battles.by_dimension
     size = 0.35 * len(battles.systems) + 1.5
-    with style():
-        figure, axes = make_panels(len(panels), len(panels), 1.3 * size, size)
+    with figures.style():
+        figure, axes = figures.make_panels(len(panels), len(panels), 1.3 * size, size)
         for axis, part in zip(axes, panels, strict=True):
             wins, ties = part.totals
             order = np.argsort(-part.win_shares, kind="stable")
@@ -168,4 +159,4 @@ def win_figures(battles: BattleSet, dataset: str) -> dict[str, bytes]:
             axis.set_title(f"{dataset}, {part.dimension}")
             axis.grid(visible=False)
         figure.colorbar(figure.axes[0].images[0], ax=figure.axes, label="row beats column")
-        return files_of(figure, f"wins-{dataset}")
+        return figures.files_of(figure, f"wins-{dataset}")

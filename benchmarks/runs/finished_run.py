@@ -45,69 +45,27 @@ _NUMBERS = (".csv", ".parquet", ".json")
 _TEXT, _NUMBER, _NONE = (str,), (int, float), (type(None),)
 #: Types of the fields of run.json that readers use, by path; `*` stands for any name or position. A path that ends in `!` must be there.
 _FIELD_TYPES: Mapping[str, tuple[type, ...]] = {
-    "config!": (dict,),
-    "config.statistics": (dict, *_NONE),
-    "protocols": (dict,),
-    "protocols.*": (dict,),
-    "protocols.*.name!": _TEXT,
-    "protocols.*.dimension": (list,),
-    "protocols.*.dimension.*": _TEXT,
-    "protocols.*.ratings!": _TEXT,
-    "protocols.*.coefficients!": (list,),
-    "protocols.*.coefficients.*": _TEXT,
-    "protocols.*.systems": (list, *_NONE),
-    "protocols.*.systems.*": _TEXT,
-    "protocols.*.split": (*_TEXT, *_NONE),
-    "n_images": (dict,),
-    "n_images.*": (int,),
-    "signatures": (dict,),
-    "signatures.*": _TEXT,
-    "data": (dict,),
-    "data.*": (dict,),
-    "data.*.digest!": _TEXT,
-    "data.*.revision!": _TEXT,
-    "data.*.title!": _TEXT,
-    "data.*.synthetic!": (bool,),
-    "data.*.headline": _TEXT,
-    "data.*.files": (dict,),
-    "data.*.files.*": _TEXT,
-    "data.*.licence": _TEXT,
-    "data.*.citation!": _TEXT,
-    "data.*.scales": (dict,),
-    "data.*.scales.*": (dict,),
-    "data.*.scales.*.low!": _NUMBER,
-    "data.*.scales.*.high!": _NUMBER,
-    "data.*.scales.*.step": (*_NUMBER, *_NONE),
-    "data.*.faults": (list,),
-    "data.*.faults.*": _TEXT,
-    "versions!": (dict,),
-    "versions.captau!": _TEXT,
-    "versions.*": _TEXT,
-    "metrics": (dict,),
-    "metrics.*": (dict,),
-    "metrics.*.label!": _TEXT,
-    "metrics.*.order!": _NUMBER,
-    "metrics.*.scale!": _NUMBER,
-    "metrics.*.decimals!": (int,),
-    "metrics.*.note!": _TEXT,
-    "metrics.*.kind!": _TEXT,
-    "metrics.*.higher_is_better!": (bool,),
-    "metrics.*.citation!": _TEXT,
-    "floors": (dict,),
-    "floors.*": _TEXT,
-    "ceilings": (dict,),
-    "ceilings.*": _TEXT,
-    "missing": (dict,),
-    "missing.*": (dict,),
-    "missing.*.*": _TEXT,
-    "left_out": (dict,),
-    "left_out.*": (dict,),
-    "left_out.*.message!": _TEXT,
-    "measures": _TEXT,
-    "unfinished": (list,),
-    "unfinished.*": _TEXT,
-    "files": (dict,),
-    "files.*": _TEXT,
+    path: types
+    for types, paths in (
+        ((dict,), "config! protocols protocols.* n_images signatures data data.* data.*.files"),
+        ((dict,), "data.*.scales data.*.scales.* versions! metrics metrics.* floors ceilings"),
+        ((dict,), "missing missing.* left_out left_out.* files"),
+        ((dict, *_NONE), "config.statistics"),
+        ((list,), "protocols.*.dimension protocols.*.coefficients! data.*.faults unfinished"),
+        ((list, *_NONE), "protocols.*.systems"),
+        (_TEXT, "protocols.*.name! protocols.*.dimension.* protocols.*.ratings!"),
+        (_TEXT, "protocols.*.coefficients.* protocols.*.systems.* signatures.* data.*.digest!"),
+        (_TEXT, "data.*.revision! data.*.title! data.*.headline data.*.files.* data.*.licence"),
+        (_TEXT, "data.*.citation! data.*.faults.* versions.captau! versions.* metrics.*.label!"),
+        (_TEXT, "metrics.*.note! metrics.*.kind! metrics.*.citation! floors.* ceilings.*"),
+        (_TEXT, "missing.*.* left_out.*.message! measures unfinished.* files.*"),
+        ((*_TEXT, *_NONE), "protocols.*.split"),
+        (_NUMBER, "data.*.scales.*.low! data.*.scales.*.high! metrics.*.order! metrics.*.scale!"),
+        ((*_NUMBER, *_NONE), "data.*.scales.*.step"),
+        ((int,), "n_images.* metrics.*.decimals!"),
+        ((bool,), "data.*.synthetic! metrics.*.higher_is_better!"),
+    )
+    for path in paths.split()
 }
 
 
@@ -218,6 +176,14 @@ class FinishedRun:
     def ranks(self) -> pd.DataFrame:
         """Columns `RANK_COLUMNS`."""
         return self._table("ranks.csv", RANK_COLUMNS)
+
+    @cached_property
+    def rank_by_key(self) -> dict[tuple[str, str, str, str], int]:
+        """Ranks by dataset, dimension, coefficient and metric; none where the run has no `ranks.csv`."""
+        if not self.has_file("ranks.csv"):
+            return {}
+        rows: Any = self.ranks[list(RANK_COLUMNS)].itertuples(index=False, name=None)
+        return {tuple(key): int(rank) for *key, rank in rows}
 
     @cached_property
     def overview(self) -> pd.DataFrame:

