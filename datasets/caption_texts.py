@@ -27,6 +27,11 @@ def replace_surrogates(text: str) -> str:
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
+def collapse_blanks(text: str) -> str:
+    """Return a text with one blank between words, and none around them."""
+    return " ".join(text.split())
+
+
 #: How long words are, in letters, in scripts that set no blanks between them: at most, on average over a text. Chinese
 #: and Japanese words have one to three letters, those of the other scripts three to seven.
 _WORD_LENGTHS = {"han": 3, "kana": 4, "thai": 8, "lao": 8, "khmer": 8, "myanmar": 8}

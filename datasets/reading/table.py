@@ -430,14 +430,12 @@ def name_raters(
     subjects: Sequence[int],
     dimensions: Sequence[str],
     places: Sequence[str],
-    subject: str = "caption",
 ) -> Sequence[str]:
     """Return each row's rater; where raters are not known, the judgements of a subject are numbered.
 
     Args:
         raters, dimensions, places: of each row.
         subjects: the number of what each row judges.
-        subject: what that is.
 
     Raises:
         InputError: where a rater judges twice.
@@ -454,7 +452,7 @@ def name_raters(
         before = first_row.setdefault(key, row)
         if before != row:
             raise InputError(
-                f"{places[row]}: rater '{raters[row]}' already rated this {subject} "
+                f"{places[row]}: rater '{raters[row]}' already rated this caption "
                 f"in {places[before]}; keep one of the ratings"
             )
     return raters

@@ -9,6 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from ..caption_texts import collapse_blanks
 from ..errors import InputError
 from ..preferences import find_mismatch
 from ..reading.json_files import field, read_json_entries, texts
@@ -124,7 +125,7 @@ def load_nocaps_foil(root: Path) -> CaptionSet:
     path = find(root, NOCAPS_FOIL, PAIRS)
     builder = CaptionSetBuilder()
     for number, (where, row) in enumerate(read_json_entries(path)):
-        pair = [" ".join(field(row, name, str, where).split()) for name in ("baseline", "foil")]
+        pair = [collapse_blanks(field(row, name, str, where)) for name in ("baseline", "foil")]
         if pair[0] == pair[1]:
             raise InputError(f"{where}: 'baseline' and 'foil' are one caption, '{pair[0]}'")
         domain = field(row, "domain", str, where)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from ..caption_texts import collapse_blanks
 from ..errors import InputError
 from ..reading.json_files import field, read_json_entries
 from ..reading.source_files import bibtex, find
@@ -45,7 +46,7 @@ def load_caparena(root: Path) -> CaptionSet:
         systems = [field(row, f"source{side}", str, where) for side in (1, 2)]
         if systems[0] == systems[1]:
             raise InputError(f"{where}: '{systems[0]}' meets itself")
-        captions = [" ".join(field(row, f"caption{s}", str, where).split()) for s in (1, 2)]
+        captions = [collapse_blanks(field(row, f"caption{s}", str, where)) for s in (1, 2)]
         winner = field(row, "winner", str, where)
         if winner not in (*systems, "equal"):
             raise InputError(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from ..caption_texts import collapse_blanks
 from ..errors import InputError
 from ..reading.json_files import field, read_json, texts
 from ..reading.source_files import find, github_file, locate
@@ -72,7 +73,7 @@ def read_captions(path: Path) -> dict[str, tuple[str, ...]]:
         where = f"{path}: annotation {number}"
         image_id = str(field(row, "image_id", int, where))
         captions_by_image.setdefault(image_id, []).append(
-            " ".join(field(row, "caption", str, where).split())
+            collapse_blanks(field(row, "caption", str, where))
         )
     return {image_id: tuple(captions) for image_id, captions in captions_by_image.items()}
 

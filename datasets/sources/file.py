@@ -98,26 +98,42 @@ def load_file(
         InputError: where a file is malformed, the table lacks a column, a dimension has no scale where
             others have one, a rating is not on its scale, a pair is of one caption, or a winner is neither.
     """
-    del root
     if path is None:
         raise InputError("dataset file: the option file.path=FILE is needed")
     _check_name(name)
     table = read_table(expand_home(path))
-    columns = {
-        option: _column_of(table, option, column)
-        for option, column in (
-            ("rater", rater),
-            ("system", system),
-            ("split", split),
-            ("references", references),
-            ("strength", strength),
-            ("system_a", system_a),
-            ("system_b", system_b),
-            ("cluster", cluster),
-        )
+    options = {
+        "rater": rater,
+        "system": system,
+        "split": split,
+        "references": references,
+        "strength": strength,
+        "system_a": system_a,
+        "system_b": system_b,
+        "cluster": cluster,
     }
+    columns = {option: _column_of(table, option, column) for option, column in options.items()}
     dimensions = _dimensions(table, _column_of(table, "dimension", dimension))
+    card = _make_card(table, name, columns)
+    if has_votes(table):
+        return read_votes(table, image).caption_set(replace(card, anonymous_raters=True))
+    if caption_a in table or caption_b in table:
+        return _read_pairs(table, columns, dimensions, card, (image, caption_a, caption_b, winner))
+    values = table.floats(value, None, f"; name the column with file.value={_LONG}")
+    scale_by_dimension = _scales(table.path, dimensions, values, scales, (low, high, step))
+    _check_scales(table, value, values, [scale_by_dimension[d] for d in dimensions])
     card = replace(
+        card,
+        scales=scale_by_dimension,
+        totals=read_dimensions(table.path, "totals"),
+        faults=read_dimensions(table.path, "faults"),
+    )
+    return _read_ratings(table, columns, dimensions, card, (image, caption), values)
+
+
+def _make_card(table: Table, name: str, columns: Mapping[str, str | None]) -> Card:
+    """Return the card of a table, without scales."""
+    return replace(
         CARD,
         name=name,
         title=name if name != CARD.name else table.path.name,
@@ -130,25 +146,32 @@ def load_file(
         anonymous_raters=columns["rater"] is None,
         conditions=read_table_conditions(table.path),
     )
-    if has_votes(table):
-        return read_votes(table, image).caption_set(replace(card, anonymous_raters=True))
-    if caption_a in table or caption_b in table:
-        return _read_pairs(table, columns, dimensions, card, (image, caption_a, caption_b, winner))
+
+
+def _read_ratings(
+    table: Table,
+    columns: Mapping[str, str | None],
+    dimensions: Sequence[str],
+    card: Card,
+    names: tuple[str, str],
+    values: Sequence[float],
+) -> CaptionSet:
+    """Read one row a rating.
+
+    Args:
+        columns: by option; None where there is none.
+        names: of the columns of images and of captions.
+        values: the ratings, which are on the scales of the card.
+
+    Raises:
+        InputError: see `load_file`.
+    """
+    image, caption = names
     image_ids = table.filled(image, "; name the column with file.image=")
-    captions = table.texts(caption, "; name the column with file.caption=")
-    values = table.floats(value, None, f"; name the column with file.value={_LONG}")
-    scale_by_dimension = _scales(table.path, dimensions, values, scales, (low, high, step))
-    _check_scales(table, value, values, [scale_by_dimension[d] for d in dimensions])
-    card = replace(
-        card,
-        scales=scale_by_dimension,
-        totals=read_dimensions(table.path, "totals"),
-        faults=read_dimensions(table.path, "faults"),
-    )
     return JudgementColumns(
         table.places,
         image_ids,
-        captions,
+        table.texts(caption, "; name the column with file.caption="),
         values,
         raters=_texts(table, columns, "rater"),
         references=_references(table, columns),

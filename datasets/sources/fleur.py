@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ..caption_texts import collapse_blanks
 from ..errors import InputError
 from ..reading.json_files import read_text
 from ..reading.source_files import bibtex, find, github_file
@@ -159,7 +160,7 @@ def read_scores(path: Path) -> list[ScoredImage]:
 
 def _add_line(block: ScoredImage, key: str, value: str) -> None:
     if key == "caption":
-        block.captions.append(" ".join(value.split()))
+        block.captions.append(collapse_blanks(value))
     elif key == "label":
         block.label = ("0", "1").index(value)
     elif 0 <= (score := float(value)) <= 1:

@@ -16,6 +16,7 @@ from math import isnan
 from pathlib import Path
 from typing import Any
 
+from ..caption_texts import collapse_blanks
 from ..errors import InputError
 from ..reading.cells import parse_number
 from ..reading.json_files import field, rating, read_json, read_text, texts
@@ -38,22 +39,19 @@ EXPERT_JSON = fleur(
     "flickr8k/flickr8k.json",
     sha256="835162c77b014cd2191bea942189272af1a54628e0b6c4693f08a2a8d2691fff",
 )
-# The same in every copy of Flickr8k_text.zip that was looked at.
-TOKENS = SourceFile(
-    "flickr8k/Flickr8k.token.txt",
-    ZIP,
-    "1e1f3a371ba1a1bf742e6930521c037e046b2bf3fcc2390ba8405e0301ed7689",
-    alternative=True,
-    downloads=(ZIP,),
-    member="Flickr8k.token.txt",
+
+
+def _zip_file(name: str, sha256: str) -> SourceFile:
+    """Return a file of Flickr8k_text.zip, which is the same in every copy that was looked at."""
+    path = f"flickr8k/{name}"
+    return SourceFile(path, ZIP, sha256, alternative=True, downloads=(ZIP,), member=name)
+
+
+TOKENS = _zip_file(
+    "Flickr8k.token.txt", "1e1f3a371ba1a1bf742e6930521c037e046b2bf3fcc2390ba8405e0301ed7689"
 )
-EXPERTS = SourceFile(
-    "flickr8k/ExpertAnnotations.txt",
-    ZIP,
-    "56c2b1a9e1a46ba73b8b151abd7c3c8b1676fbacadb559d0c2eb6524b166cf4f",
-    alternative=True,
-    downloads=(ZIP,),
-    member="ExpertAnnotations.txt",
+EXPERTS = _zip_file(
+    "ExpertAnnotations.txt", "56c2b1a9e1a46ba73b8b151abd7c3c8b1676fbacadb559d0c2eb6524b166cf4f"
 )
 
 FLICKR8K_EXPERT = Card(
@@ -74,13 +72,9 @@ FLICKR8K_EXPERT = Card(
 CROWD_JSON = fleur(
     "flickr8k/crowdflower_flickr8k.json", git_blob="418620d6c9b6d7fda903556da4359b97ca508cba"
 )
-CROWD = SourceFile(
-    "flickr8k/CrowdFlowerAnnotations.txt",
-    ZIP,
+CROWD = _zip_file(
+    "CrowdFlowerAnnotations.txt",
     "72a74aef443df4848fb1f3c23654ee9e0ca5b528198f68e2efedf11b6ca61260",
-    alternative=True,
-    downloads=(ZIP,),
-    member="CrowdFlowerAnnotations.txt",
 )
 
 FLICKR8K_CF = replace(
@@ -181,7 +175,7 @@ def _pairs_of_json(path: Path, card: Card) -> list[Pair]:
     pairs: dict[tuple[str, str], Pair] = {}
     for where, image_id, references, image in _images(path):
         for judgement in field(image, "human_judgement", list, where):
-            caption = _squeeze(field(judgement, "caption", str, where))
+            caption = collapse_blanks(field(judgement, "caption", str, where))
             pair = pairs.setdefault((image_id, caption), Pair(image_id, caption, references))
             pair.ratings.append(rating(judgement, "rating", card.scales["overall"], where))
     return list(pairs.values())
@@ -250,7 +244,7 @@ def read_token_file(path: Path) -> dict[str, str]:
         caption_id, tab, caption = line.partition("\t")
         if not tab or "#" not in caption_id:
             raise InputError(f"{path}:{number}: 'IMAGE.jpg#N', a tab and a caption are expected")
-        captions[caption_id] = _squeeze(caption)
+        captions[caption_id] = collapse_blanks(caption)
     return captions
 
 
@@ -292,7 +286,7 @@ def _images(path: Path) -> Iterator[tuple[str, str, tuple[str, ...], Any]]:
         yield (
             where,
             image_id,
-            tuple(_squeeze(t) for t in texts(image, "ground_truth", where)),
+            tuple(collapse_blanks(t) for t in texts(image, "ground_truth", where)),
             image,
         )
 
@@ -309,8 +303,3 @@ def _caption_set(pairs: list[Pair], root: Path, card: Card, rater: str) -> Capti
     return builder.build(
         card, images=[str(folder / pair.image_id) for pair in pairs] if has_images else None
     )
-
-
-def _squeeze(text: str) -> str:
-    """Put one blank between words, as the CLIPScore authors' evaluation script does."""
-    return " ".join(text.split())

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from ..caption_texts import collapse_blanks
 from ..errors import InputError
 from ..reading.json_files import field, read_json, texts
 from ..reading.source_files import bibtex, find, locate
@@ -111,7 +112,7 @@ def _from_original(path: Path, captions: Path) -> Iterator[Pair]:
             raise InputError(f"{where}: no correct caption has its id, {key}")
         if image_id not in references:
             raise InputError(f"{where}: image {image_id} has no captions in {captions}")
-        right_caption = " ".join(right[key].split())
+        right_caption = collapse_blanks(right[key])
         references_without_own = tuple(r for r in references[image_id] if r != right_caption)
         yield (
             f"{CATEGORY}-{number:05d}",
@@ -128,7 +129,7 @@ def _caption_set(pairs: Iterator[Pair]) -> CaptionSet:
     for pair_id, image_id, right, foiled, references, category in pairs:
         # Blanks alike, so that none of two captions is told by them.
         a, b = (
-            builder.add_item(image_id, " ".join(caption.split()), references)
+            builder.add_item(image_id, collapse_blanks(caption), references)
             for caption in (right, foiled)
         )
         builder.prefer(pair_id, a, b, category, "a")

@@ -18,6 +18,7 @@ from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
+from ..caption_texts import collapse_blanks
 from ..errors import InputError
 from ..reading.source_files import bibtex, find
 from ..reading.table import JudgementColumns, read_table
@@ -192,7 +193,7 @@ def _read(path: Path) -> list[IicrRating]:
     hint = "; image, caption, rater and value are needed (an aggregated release has no rater)"
     has_raters = "rater" in table
     return [
-        IicrRating(location, image, " ".join(caption.split()), rater, value, (), system or None)
+        IicrRating(location, image, collapse_blanks(caption), rater, value, (), system or None)
         for location, image, caption, rater, value, system in zip(
             table.places,
             table.filled("image", hint),

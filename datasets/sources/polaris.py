@@ -12,6 +12,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePosixPath
 
+from ..caption_texts import collapse_blanks
 from ..errors import InputError
 from ..reading.source_files import HUB, bibtex, count_parts, find, hub_file, locate_all
 from ..reading.table import JudgementColumns, Table, read_table
@@ -79,10 +80,14 @@ def read_hub(
         dimension = (dimensions or {}).get(source, "overall")
         for path in paths:
             table = read_table(path)
-            row_references = [tuple(map(_squeeze, refs)) for refs in table.references("refs")]
+            row_references = [
+                tuple(map(collapse_blanks, refs)) for refs in table.references("refs")
+            ]
             places += table.places
             image_ids += _image_ids(table, row_references)
-            captions += [_squeeze(c) for c in table.texts(table.first_of(*_CAPTIONS) or "cand")]
+            captions += [
+                collapse_blanks(c) for c in table.texts(table.first_of(*_CAPTIONS) or "cand")
+            ]
             name = table.first_of(*_SCORES) or "human_score"
             values += table.floats(name, card.scales[dimension])
             references += row_references
@@ -124,10 +129,6 @@ def _check_parts(paths: Sequence[Path]) -> None:
         raise InputError(
             f"{paths[0]}: one of {n_parts} parts, of which {len(paths)} are there; get the others"
         )
-
-
-def _squeeze(text: str) -> str:
-    return " ".join(text.split())
 
 
 _REPOSITORY = "yuwd/Polaris"

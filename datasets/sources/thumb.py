@@ -13,23 +13,21 @@ from ..errors import InputError
 from ..reading.json_files import field, rating, read_json_lines, texts
 from ..reading.source_files import bibtex, find, github_file
 from ..registry import dataset
-from ..schema import CaptionSet, CaptionSetBuilder, Card, Scale
+from ..schema import CaptionSet, CaptionSetBuilder, Card, Scale, SourceFile
 
 _COMMIT = "fd099b4f311d9c4fd24e6c58ef0df038ec1615f3"
-JUDGEMENTS = github_file(
-    "thumb/mscoco_THumB-1.0.jsonl",
-    "jungokasai/THumB",
-    _COMMIT,
-    "mscoco/mscoco_THumB-1.0.jsonl",
-    "463ebf947c793a541922ead33eb10a885e77c19e9c7d27cf89e034bfff643efa",
+
+
+def _source(name: str, sha256: str) -> SourceFile:
+    return github_file(f"thumb/{name}", "jungokasai/THumB", _COMMIT, f"mscoco/{name}", sha256)
+
+
+JUDGEMENTS = _source(
+    "mscoco_THumB-1.0.jsonl", "463ebf947c793a541922ead33eb10a885e77c19e9c7d27cf89e034bfff643efa"
 )
 # JSON lines, whatever its ending says.
-REFERENCES = github_file(
-    "thumb/mscoco_references.json",
-    "jungokasai/THumB",
-    _COMMIT,
-    "mscoco/mscoco_references.json",
-    "897672f1f53ed33a376237c33fabc89ebbd04b40e9ced82691c2e9c9324d8fdf",
+REFERENCES = _source(
+    "mscoco_references.json", "897672f1f53ed33a376237c33fabc89ebbd04b40e9ced82691c2e9c9324d8fdf"
 )
 
 # The release's key → our dimension.

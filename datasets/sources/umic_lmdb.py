@@ -23,7 +23,7 @@ from typing import Any
 
 import pandas as pd
 
-from ..caption_texts import comparison_form
+from ..caption_texts import collapse_blanks, comparison_form
 from ..errors import InputError
 from ..reading.json_files import field, rating, read_json, read_text, texts
 from ..reading.source_files import bibtex, find, github_file, locate_all, sha256, used
@@ -260,7 +260,7 @@ def _flickr30k_references(root: Path, card: Card) -> dict[str, tuple[str, ...]]:
     if not captions:
         return references_of(read_token_file(names))
     image_ids = read_text(names).split()
-    references = [[" ".join(line.split()) for line in _read_packed_lines(p)] for p in captions]
+    references = [[collapse_blanks(line) for line in _read_packed_lines(p)] for p in captions]
     for path, lines in zip(captions, references, strict=True):
         if len(lines) != len(image_ids):
             raise InputError(f"{path}: {len(lines)} lines, where {names} has {len(image_ids)}")
@@ -299,10 +299,10 @@ def _from_json(path: Path, part: str, card: Card) -> CaptionSet:
         where = f"{path}: {part}[{number}]"
         image = field(row, "image", str, where)
         value = rating(row, "human", card.scales["overall"], where)
-        references = tuple(" ".join(r.split()) for r in texts(row, "references", where))
+        references = tuple(collapse_blanks(r) for r in texts(row, "references", where))
         if not references:
             raise InputError(f"{where}: 'references' is empty; at least one is needed")
-        caption = " ".join(field(row, "caption", str, where).split())
+        caption = collapse_blanks(field(row, "caption", str, where))
         image_id = coco_id(image) if part == "coco" else Path(image).name
         rows.append((image_id, caption, references, value))
     return _rated(
