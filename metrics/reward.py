@@ -99,7 +99,6 @@ class TrainerReward(ABC):
             extra_info: Any = None,
             **plural: Any,
         ) -> Any:
-            del data_source
             is_batch = "solution_strs" in plural
             captions = plural["solution_strs"] if is_batch else [solution_str]
             truths = plural.get("ground_truths") if is_batch else [ground_truth]

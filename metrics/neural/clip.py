@@ -34,7 +34,7 @@ from .models import (
     Device,
     batches,
     check_file,
-    check_keys,
+    check_shapes,
     hash_of,
     load_checkpoint,
     local,
@@ -335,18 +335,7 @@ def _fill(model: Any, checkpoint: Path) -> None:
     # What OpenAI's archives hold beside the weights.
     for key in ("input_resolution", "context_length", "vocab_size"):
         table.pop(key, None)
-    model_tensors = model.state_dict()
-    misshapen = [
-        k for k in model_tensors if k in table and model_tensors[k].shape != table[k].shape
-    ]
-    check_keys(
-        str(checkpoint), model_tensors.keys() - table.keys(), table.keys() - model_tensors.keys()
-    )
-    if misshapen:
-        raise InputError(
-            f"{checkpoint}: {len(misshapen)} tensors have other shapes than the model's, first "
-            f"{misshapen[0]}: {tuple(table[misshapen[0]].shape)} and not {tuple(model_tensors[misshapen[0]].shape)}"
-        )
+    check_shapes(checkpoint, model.state_dict(), table)
     model.load_state_dict(table)
 
 

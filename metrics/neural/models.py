@@ -13,7 +13,7 @@ import importlib.util
 import os
 import threading
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
@@ -298,6 +298,26 @@ def check_keys(where: str, missing: Iterable[str], unused: Iterable[str]) -> Non
         if names:
             more = f" and {len(names) - 20} more" if len(names) > 20 else ""
             raise InputError(f"{where}: {len(names)} {problem}: {', '.join(names[:20])}{more}")
+
+
+def check_shapes(path: Path, expected: Mapping[str, Any], tensors: Mapping[str, Any]) -> None:
+    """Check that tensors have the names and shapes of others.
+
+    Raises:
+        InputError: with the names and shapes that differ.
+    """
+    shapes = {name: tuple(tensor.shape) for name, tensor in tensors.items()}
+    expected_shapes = {name: tuple(tensor.shape) for name, tensor in expected.items()}
+    misfits = [
+        f"{name}: {shapes.get(name, 'missing')} where {expected_shapes.get(name, 'none')} is expected"
+        for name in sorted(expected_shapes.keys() | shapes.keys())
+        if expected_shapes.get(name) != shapes.get(name)
+    ]
+    if misfits:
+        more = f"; and {len(misfits) - 5} more" if len(misfits) > 5 else ""
+        raise InputError(
+            f"{path}: the weights of another architecture: {'; '.join(misfits[:5])}{more}"
+        )
 
 
 def hash_of(paths: Iterable[Path]) -> str:

@@ -213,7 +213,7 @@ class _DemoSource(FeatureSource):
 
 
 @dataclass(frozen=True)
-class _DemoContextSource(FeatureSource):
+class _DemoContextSource(_DemoSource):
     """Images and captions of the demo that attend to each other, as ViLBERT's do."""
 
     def vectors(self, rows: Rows) -> Floats:
@@ -221,8 +221,8 @@ class _DemoContextSource(FeatureSource):
         pairs = zip(_scenes(rows), rows.captions, strict=True)
         return np.stack([attended_vectors(s, c)[side] for s, c in pairs])
 
-    def find_entries(self, rows: Rows) -> list[Any]:
-        return _scenes(rows)
+    def sequences(self, rows: Rows) -> list[Floats]:
+        return FeatureSource.sequences(self, rows)
 
     @property
     def signature(self) -> str:
@@ -254,19 +254,22 @@ class _FileSource(FeatureSource):
     }
 
     def vectors(self, rows: Rows) -> Floats:
-        embeddings = _read_embeddings(self.path, self.path.stat().st_mtime_ns, tokens=False)
-        return embeddings.of_rows(rows, *self.key_columns[self.kind]).astype(np.float64)
+        return self._read(tokens=False).of_rows(rows, *self._choices).astype(np.float64)
 
     def find_entries(self, rows: Rows) -> list[slice]:
-        embeddings = _read_embeddings(
-            self.path, self.path.stat().st_mtime_ns, tokens=self.kind == "labels"
-        )
-        return embeddings.slices(rows, *self.key_columns[self.kind])
+        return self._read(tokens=self.kind == "labels").slices(rows, *self._choices)
 
     def sequences(self, rows: Rows) -> list[Floats]:
-        embeddings = _read_embeddings(self.path, self.path.stat().st_mtime_ns, tokens=True)
-        slices = embeddings.slices(rows, *self.key_columns[self.kind])
+        embeddings = self._read(tokens=True)
+        slices = embeddings.slices(rows, *self._choices)
         return [embeddings.vectors[s].astype(np.float64) for s in slices]
+
+    def _read(self, *, tokens: bool) -> Embeddings:
+        return _read_embeddings(self.path, self.path.stat().st_mtime_ns, tokens=tokens)
+
+    @property
+    def _choices(self) -> tuple[tuple[str, ...], ...]:
+        return self.key_columns[self.kind]
 
     @property
     def signature(self) -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 import numpy as np
 
 from ...base import Floats
-from ...neural.models import resolve
+from ...neural.models import check_shapes, resolve
 from ...rows import Rows
 from .features import FeatureKind, FeatureSource, make_source
 from .recipe import (
@@ -20,7 +20,6 @@ from .recipe import (
     RaterModel,
     Recipe,
     correlate_with_ratings,
-    fill_module,
     load_tensors,
     save_tensors,
 )
@@ -136,7 +135,8 @@ class NetworkRecipe(Recipe):
         tensors, card = load_tensors(folder / WEIGHTS_FILE, self.width_keys)
         widths = tuple(int(card[key]) for key in self.width_keys)
         network = self.make_network(widths)
-        fill_module(network, folder / WEIGHTS_FILE, tensors)
+        check_shapes(folder / WEIGHTS_FILE, network.state_dict(), tensors)
+        network.load_state_dict(tensors)
         return NetworkModel(self, network.to(resolve("auto")).eval(), widths)
 
 

@@ -369,27 +369,6 @@ def arrays_to_tensors(arrays: object | None) -> dict[str, Any]:
     return {} if arrays is None else {k: torch.from_numpy(v) for k, v in vars(arrays).items()}
 
 
-def fill_module(module: Any, path: Path, tensors: dict[str, Any]) -> None:
-    """Copy tensors into a module that has exactly these.
-
-    Raises:
-        InputError: with the names and shapes that differ.
-    """
-    expected = {name: tuple(tensor.shape) for name, tensor in module.state_dict().items()}
-    actual = {name: tuple(tensor.shape) for name, tensor in tensors.items()}
-    misfits = [
-        f"{name}: {actual.get(name, 'missing')} where {expected.get(name, 'none')} is expected"
-        for name in sorted(expected.keys() | actual.keys())
-        if expected.get(name) != actual.get(name)
-    ]
-    if misfits:
-        more = f"; and {len(misfits) - 5} more" if len(misfits) > 5 else ""
-        raise InputError(
-            f"{path}: the weights of another architecture: {'; '.join(misfits[:5])}{more}"
-        )
-    module.load_state_dict(tensors)
-
-
 #: Further scenes of the demo; every tenth is for validation.
 DEMO_SCENES = 2000
 #: The share of a file's images that is for validation.

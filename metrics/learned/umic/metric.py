@@ -21,6 +21,7 @@ from ...neural.models import (
     MODEL_LOCK,
     Device,
     batches,
+    check_shapes,
     hash_of,
     load_checkpoint,
     local,
@@ -95,16 +96,15 @@ def load_uniter(
     with torch.random.fork_rng(devices=[]):  # the random weights are overwritten
         network = Uniter(sizes, dropout)
     required: list[Head] = [head] if head else present
-    shapes = {
-        k: tuple(v.shape)
-        for k, v in network.state_dict().items()
-        if k.startswith(("uniter.", *(HEADS[h] for h in required)))
-    }
-    _check_shapes(path, shapes, tensors)
+    parts = ("uniter.", *(HEADS[h] for h in required))
+    expected = {k: v for k, v in network.state_dict().items() if k.startswith(parts)}
+    unused_heads = tuple(name for h, name in HEADS.items() if h not in required)
+    used = {k: v for k, v in tensors.items() if not k.startswith(unused_heads)}
+    check_shapes(path, expected, used)
     for module in (network.rank_output, network.itm_output):
         torch.nn.init.zeros_(module.weight)
         torch.nn.init.zeros_(module.bias)
-    network.load_state_dict({k: tensors[k] for k in shapes}, strict=False)
+    network.load_state_dict(used, strict=False)
     if head is None and "rank" not in present:
         network.start_ranking()
     return network.eval()
@@ -124,31 +124,6 @@ def _rename_tensors(table: Mapping[str, Tensor]) -> dict[str, Tensor]:
             key = f"uniter.{key.removeprefix(body)}"
         tensors[key] = value
     return tensors
-
-
-def _check_shapes(
-    path: Path, shapes: Mapping[str, tuple[int, ...]], tensors: Mapping[str, Tensor]
-) -> None:
-    """Raise `InputError`, with names and shapes, if tensors do not fit a network."""
-    heads = tuple(HEADS.values())
-    misfits = [
-        *(f"{k} {shape} is lacking" for k, shape in shapes.items() if k not in tensors),
-        *(
-            f"{k} is {tuple(tensors[k].shape)}, not {shape}"
-            for k, shape in shapes.items()
-            if k in tensors and tuple(tensors[k].shape) != shape
-        ),
-        *(
-            f"{k} {tuple(v.shape)} is unknown"
-            for k, v in tensors.items()
-            if k not in shapes and not k.startswith(heads)
-        ),
-    ]
-    if misfits:
-        more = f", and {len(misfits) - 6} more" if len(misfits) > 6 else ""
-        raise InputError(
-            f"{path}: {len(misfits)} tensors do not fit UNITER: {'; '.join(misfits[:6])}{more}"
-        )
 
 
 def _read_n_heads(path: Path) -> int | None:

@@ -51,35 +51,13 @@ Part = Literal[
 _STORE_INTERVAL = 2.0
 
 
-@register("spice", part="f")
-@register("spice_precision", part="precision")
-@register("spice_recall", part="recall")
-@register("spice_object", part="object")
-@register("spice_relation", part="relation")
-@register("spice_attribute", part="attribute")
-@register("spice_color", part="color")
-@register("spice_count", part="count")
-@register("spice_size", part="size")
 @dataclass(frozen=True)
-class Spice(TokenMetric):
-    """SPICE on PTB tokens: the F-measure, precision or recall of all tuples, or F of one kind.
-
-    F of one kind is NaN if no reference has a tuple of that kind; any part is NaN if a caption
-    cannot be parsed within the limits of `jar_process`, which is logged as a warning.
-    """
-
-    part: Part = "f"
-    backend: Literal["pycocoevalcap"] = "pycocoevalcap"
-
-    name_fields: ClassVar[tuple[str, ...]] = ("part",)
+class ParsedMetric(TokenMetric):
+    """A metric that needs SPICE's parser of captions."""
 
     @property
     def programs(self) -> tuple[str, ...]:
         return (*super().programs, f"corenlp:{CORENLP}")
-
-    @property
-    def companions(self) -> tuple[str, ...]:
-        return tuple(f"spice_{p}" for p in PARTS if p != "f") if self.part == "f" else ()
 
     def check_rows(self, rows: Rows) -> None:
         """Check the rows, and that the parser is here or may be downloaded.
@@ -93,6 +71,33 @@ class Spice(TokenMetric):
     def pending_download(self) -> LargeDownload | None:
         """Return the download of the parser; None where it is here."""
         return pending_download()
+
+
+@register("spice", part="f")
+@register("spice_precision", part="precision")
+@register("spice_recall", part="recall")
+@register("spice_object", part="object")
+@register("spice_relation", part="relation")
+@register("spice_attribute", part="attribute")
+@register("spice_color", part="color")
+@register("spice_count", part="count")
+@register("spice_size", part="size")
+@dataclass(frozen=True)
+class Spice(ParsedMetric):
+    """SPICE on PTB tokens: the F-measure, precision or recall of all tuples, or F of one kind.
+
+    F of one kind is NaN if no reference has a tuple of that kind; any part is NaN if a caption
+    cannot be parsed within the limits of `jar_process`, which is logged as a warning.
+    """
+
+    part: Part = "f"
+    backend: Literal["pycocoevalcap"] = "pycocoevalcap"
+
+    name_fields: ClassVar[tuple[str, ...]] = ("part",)
+
+    @property
+    def companions(self) -> tuple[str, ...]:
+        return tuple(f"spice_{p}" for p in PARTS if p != "f") if self.part == "f" else ()
 
     def compute(self, rows: Rows) -> Floats:
         scores = rows.compute_once("spice", lambda: _score_rows(rows))

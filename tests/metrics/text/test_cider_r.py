@@ -12,6 +12,7 @@ from captau.metrics.registry import metric
 from captau.metrics.text import spider
 from captau.metrics.text.cider import document_frequencies
 from captau.metrics.text.cider_r import penalise_length, penalise_repetition
+from captau.metrics.text.spice import metric as spice_metric
 from tests.conftest import says
 
 
@@ -75,8 +76,8 @@ def test_a_reward_of_cider_r_needs_a_file_of_frequencies(tmp_path) -> None:
 def test_spider_is_the_mean_of_spice_and_cider(monkeypatch: pytest.MonkeyPatch) -> None:
     """SPICE is a stand-in here, so that its parser need not be there; one of its scores is undefined."""
     monkeypatch.setattr(spider.Spice, "compute", lambda self, rows: np.array([0.5, np.nan]))
-    monkeypatch.setattr(spider, "check_permission", lambda spec: None)
-    monkeypatch.setattr(spider.TokenMetric, "check_rows", lambda self, rows: None)
+    monkeypatch.setattr(spice_metric, "check_permission", lambda spec: None)
+    monkeypatch.setattr(spice_metric.TokenMetric, "check_rows", lambda self, rows: None)
     cider = metric("cider").score(ROWS)
     found = metric("spider").score(ROWS)
     assert found[0] == (0.5 + cider[0]) / 2

@@ -205,10 +205,16 @@ LAYER = "uniter.encoder.layer.1.attention.self.key.weight"
 @pytest.mark.parametrize(
     ("change", "parts"),
     [
-        ({LAYER: (32, 48)}, (f"1 tensors do not fit UNITER: {LAYER} is (32, 48), not (32, 32)",)),
-        ({LAYER: None}, (f"{LAYER} (32, 32) is lacking",)),
-        ({"uniter.extra.weight": (5,)}, ("uniter.extra.weight (5,) is unknown",)),
-        ({"rank_output.weight": (7, 32)}, ("rank_output.weight is (7, 32), not (1, 32)",)),
+        (
+            {LAYER: (32, 48)},
+            (f"of another architecture: {LAYER}: (32, 48) where (32, 32) is expected",),
+        ),
+        ({LAYER: None}, (f"{LAYER}: missing where (32, 32) is expected",)),
+        ({"uniter.extra.weight": (5,)}, ("uniter.extra.weight: (5,) where none is expected",)),
+        (
+            {"rank_output.weight": (7, 32)},
+            ("rank_output.weight: (7, 32) where (1, 32) is expected",),
+        ),
         (
             {"uniter.img_embeddings.img_linear.weight": None},
             ("not a checkpoint of UNITER: no uniter.img_embeddings.img_linear.weight", "(200, 32)"),
