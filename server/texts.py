@@ -6,16 +6,12 @@ import re
 import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any
 
 #: The rule that `is_valid_name` checks, in words.
 NAME_RULE = "up to 32 letters, digits and blanks, and begins with a letter or digit"
 _NAME = re.compile(r"[^\W_](?:[\w .'-]{0,30}[^\W_.])?")
-
-
-def collapse_blanks(name: str) -> str:
-    """Return a name with single blanks."""
-    return " ".join(name.split())
 
 
 def is_valid_name(name: str) -> bool:
@@ -41,6 +37,13 @@ def look_of(name: str) -> str:
     letters = unicodedata.normalize("NFKD", name_key(name))
     plain = "".join(letter for letter in letters if not unicodedata.combining(letter))
     return plain.translate(_LOOK_ALIKES)
+
+
+def format_time(seconds: float | None) -> str:
+    """Return a moment, in seconds since 1970, as pages show it in UTC; nothing for None."""
+    return (
+        "" if seconds is None else datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M")
+    )
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,6 @@ There is no e-mail. Passwords are hashed by Argon2id; recovery codes replace a f
 
 from __future__ import annotations
 
-import asyncio
 import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -14,11 +13,13 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, func, insert, select, update
 
-from ..storage.database import Database
-from ..texts import collapse_blanks, name_key
+from ...datasets.caption_texts import collapse_blanks
+from ..storage.database import Database, transaction
+from ..texts import name_key
 from ..web.errors import NotFoundError, RefusedError
 from ..web.oidc import Identity
-from ..web.passwords import PASSWORD_LENGTH, hash_password, is_password
+from ..web.passwords import check_password, hash_new_password, hash_password
+from .audit_log import fetch_all, write_audit
 from .members import (
     ACCOUNT_COLUMNS,
     Account,
@@ -35,11 +36,9 @@ from .members import (
     make_code,
 )
 from .tables import accounts, recoveries, teams, tokens
-from .transactions import fetch_all, transaction, write_audit
 
 #: The number of recovery codes of an account.
 RECOVERY_CODES = 8
-_MAX_PASSWORD_LENGTH = 200
 
 
 @dataclass(frozen=True)
@@ -68,7 +67,7 @@ class Accounts:
         """
         name = collapse_blanks(name)
         check_name("Your name", name)
-        hashed, codes = await _hash_new_password(password, repeated), _make_codes()
+        hashed, codes = await hash_new_password(password, repeated), _make_codes()
         team_name = collapse_blanks(team_name) or name
         return await self._create(name, hashed, codes, team_name, invitation), codes
 
@@ -118,7 +117,7 @@ class Accounts:
         """Return the account of a name and password; None if they match no account."""
         row = await self._find_password(name)
         hashed = row.password if row else ""  # empty for accounts that a provider signs in
-        is_right = await _is_right(hashed or self._dummy_hash, password)
+        is_right = await check_password(hashed or self._dummy_hash, password)
         if row is None or not is_right:
             return await self._reject(None if row is None else row.id, "sign in", address)
         return await self._begin_session(row.id, address)
@@ -159,7 +158,7 @@ class Accounts:
         self, name: str, code: str, password: str, repeated: str, address: str
     ) -> Member | None:
         """Set a new password by a recovery code, which is used up; None if the code is wrong."""
-        hashed = await _hash_new_password(password, repeated)
+        hashed = await hash_new_password(password, repeated)
         account_id, member = await self._use_code(name, code, hashed)
         return member or await self._reject(account_id, "recover", address)
 
@@ -184,7 +183,7 @@ class Accounts:
     ) -> Member:
         """Set another password and end all other sessions."""
         await self._confirm_password(member, current)
-        return await self._change(member, await _hash_new_password(password, repeated))
+        return await self._change(member, await hash_new_password(password, repeated))
 
     @transaction
     def _change(self, connection: Connection, member: Member, hashed: str) -> Member:
@@ -226,22 +225,8 @@ class Accounts:
 
     async def _confirm_password(self, member: Member, password: str) -> None:
         row = await self._find_password(member.name)
-        if row is None or not await _is_right(row.password, password):
+        if row is None or not await check_password(row.password, password):
             raise RefusedError("That is not your password.")
-
-
-async def _is_right(hashed: str, password: str) -> bool:
-    return await asyncio.to_thread(is_password, hashed, password[:_MAX_PASSWORD_LENGTH])
-
-
-async def _hash_new_password(password: str, repeated: str) -> str:
-    if not PASSWORD_LENGTH <= len(password) <= _MAX_PASSWORD_LENGTH:
-        raise RefusedError(
-            f"A password has {PASSWORD_LENGTH} to {_MAX_PASSWORD_LENGTH} characters."
-        )
-    if password != repeated:
-        raise RefusedError("The two passwords are not the same.")
-    return await asyncio.to_thread(hash_password, password)
 
 
 def _make_codes() -> list[str]:

@@ -18,7 +18,7 @@ def serve(options: ServeOptions) -> int:
     from .web.app import make_app
     from .worker_pool import log_to_stderr
 
-    log_to_stderr("captau.server", "captau: ")
+    log_to_stderr()
     socket = listen(options.host, options.port)
     site = open_site(options)
     if options.challenge == "demo":

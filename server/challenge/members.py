@@ -20,11 +20,12 @@ from sqlalchemy import (
     update,
 )
 
-from ..storage.database import Database
-from ..texts import NAME_RULE, collapse_blanks, is_valid_name, look_of, name_key
+from ...datasets.caption_texts import collapse_blanks
+from ..storage.database import Database, transaction
+from ..texts import NAME_RULE, is_valid_name, look_of, name_key
 from ..web.errors import RefusedError
+from .audit_log import fetch_all, write_audit
 from .tables import accounts, submissions, teams
-from .transactions import fetch_all, transaction, write_audit
 
 #: Letters and digits that are not mistaken for one another.
 _LETTERS = "abcdefghjkmnpqrstuvwxyz23456789"

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, select, update
+from sqlalchemy import Connection, select, update
 
+from ..storage.database import transaction
 from ..web.errors import NotFoundError, RefusedError
+from .audit_log import write_audit
 from .definition import Challenge
 from .members import end_sessions
-from .submissions import StoreUser, SubmissionState
+from .submissions import StoreUser, SubmissionState, change_submissions
 from .tables import accounts, submissions, teams
 from .tables import challenges as challenge_rows
-from .transactions import transaction, write_audit
 
 
 class Moderation(StoreUser):
@@ -61,7 +62,7 @@ class Moderation(StoreUser):
     def set_standing(self, connection: Connection, key: str, standing: str, why: str) -> None:
         """Make a submission `hidden` or `disqualified`, or reinstate it (empty); its team sees why."""
         changes = {"standing": standing, "standing_why": why if standing else ""}
-        if not self._change(connection, [submissions.c.key == key], changes):
+        if not change_submissions(connection, [submissions.c.key == key], changes):
             raise NotFoundError
         self._log(connection, standing or "reinstate", f"submission {key}", why)
 
@@ -74,7 +75,7 @@ class Moderation(StoreUser):
             raise NotFoundError
         is_counted = [submissions.c.team == team, submissions.c.counts]
         is_of_challenge = submissions.c.challenge == challenge.name
-        self._change(connection, [is_of_challenge, *is_counted], {"counts": False})
+        change_submissions(connection, [is_of_challenge, *is_counted], {"counts": False})
         self._log(connection, "forgive", f"team {team} in {challenge.name}", why)
 
     @transaction
@@ -83,7 +84,7 @@ class Moderation(StoreUser):
         is_failed = [submissions.c.key == key, submissions.c.state == SubmissionState.FAILED]
         changes: dict[str, Any] = {"state": SubmissionState.QUEUED, "reason": ""}
         changes |= {"attempts": 0, "progress": 0.0, "finished_at": None}
-        if not self._change(connection, is_failed, changes):
+        if not change_submissions(connection, is_failed, changes):
             raise RefusedError("Only a failed submission can be evaluated again.")
         self._log(connection, "requeue", f"submission {key}", why)
 
@@ -98,13 +99,6 @@ class Moderation(StoreUser):
             raise NotFoundError
         end_sessions(connection, account_id)
         self._log(connection, "block" if is_blocked else "unblock", f"account {account_id}", why)
-
-    def _change(
-        self, connection: Connection, conditions: list[ColumnElement[bool]], changes: dict[str, Any]
-    ) -> bool:
-        """Change the submissions that meet all conditions; return whether there are any."""
-        statement = update(submissions).where(*conditions).values(changes)
-        return connection.execute(statement).rowcount > 0
 
     def _log(self, connection: Connection, action: str, target: str, why: str) -> None:
         write_audit(connection, self.store.clock(), None, action, target, why)

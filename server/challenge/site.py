@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from urllib.parse import urlencode
 
 from fastapi import Request, Response
 from fastapi.responses import HTMLResponse
 
 from ...benchmarks.runs.tables import format_number
+from ..texts import format_time
 from ..web.errors import SignInRequiredError, TooManyRequestsError
 from ..web.oidc import Identity, OidcProvider
 from ..web.passwords import AdminAccount
@@ -18,13 +18,13 @@ from ..web.sessions import EndedSessions, Session
 from ..web.site import PublicAddress, WebSite
 from ..web.visitors import RateLimiter, client_address
 from .accounts import Accounts, ApiTokens
+from .audit_log import write_audit
 from .definition import Challenge
 from .leaderboard.board import Score, ScoreColumn
 from .leaderboard.leaderboards import Leaderboards
 from .members import Member, Teams
 from .moderation import Moderation
 from .submissions import Queries, SubmissionStore
-from .transactions import write_audit
 from .worker_pool import WorkerPool
 
 
@@ -178,8 +178,3 @@ def format_score(value: float, column: ScoreColumn) -> str:
 def format_half_width(score: Score, column: ScoreColumn) -> str:
     """Return half the width of a score's interval, as tables print it."""
     return format_number((score.high - score.low) / 2, column.scale, column.decimals)
-
-
-def format_time(time: float | None) -> str:
-    """Return a time in UTC; empty for None."""
-    return "" if time is None else datetime.fromtimestamp(time, UTC).strftime("%Y-%m-%d %H:%M")

@@ -11,7 +11,6 @@ import re
 import secrets
 import shutil
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 
 from sqlalchemy import Connection, delete, func, insert, select, update
@@ -101,9 +100,7 @@ def _load_secret(connection: Connection, database: Database) -> bytes:
     if secret is None:
         secret = secrets.token_hex(32)
         put_setting(connection, "secret", secret)
-        if database.url.get_backend_name() == "sqlite":
-            with suppress(OSError):  # on a file system without permissions
-                Path(str(database.url.database)).chmod(0o600)
+        database.protect_file()
     return bytes.fromhex(secret)
 
 

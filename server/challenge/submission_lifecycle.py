@@ -8,13 +8,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Select, insert, select, update
+from sqlalchemy import ColumnElement, Connection, insert, select
 
 from ...benchmarks.commands.validate import Verdict
+from ..storage.database import blocking_transaction
 from .members import Account
-from .submissions import FINAL_STATES, StoreUser, Submission, SubmissionState, select_submissions
+from .submissions import (
+    FINAL_STATES,
+    StoreUser,
+    Submission,
+    SubmissionState,
+    change_submissions,
+    select_submissions,
+)
 from .tables import results, submissions
-from .transactions import blocking_transaction
 
 _LIMIT_REACHED = "the limit of submissions was reached while this one was checked"
 
@@ -23,51 +30,15 @@ class SubmissionLifecycle(StoreUser):
     """The steps of a store's submissions; `worker` is the name of a worker process."""
 
     @blocking_transaction
-    def list_waiting(self, connection: Connection) -> dict[str, list[int]]:
-        """Return the numbers of the submissions that wait to be checked or evaluated, by state.
-
-        Submissions to a challenge that the site does not have any more keep waiting and are not listed.
-        """
-        states = (SubmissionState.RECEIVED, SubmissionState.QUEUED)
-        return {
-            state: list(connection.execute(self._select_waiting(state)).scalars())
-            for state in states
-        }
-
-    @blocking_transaction
-    def claim(
-        self, connection: Connection, number: int, worker: str, state: str
-    ) -> Submission | None:
-        """Begin to check (`received`) or to evaluate (`queued`) a submission and return it.
-
-        Returns None if it is in another state, or another worker has it.
-        """
-        return self._claim(connection, number, worker, state)
-
-    @blocking_transaction
     def claim_next(self, connection: Connection, worker: str, state: str) -> Submission | None:
-        """Begin to check or to evaluate the submission that has waited longest; return None if none waits."""
-        number = connection.execute(self._select_waiting(state).limit(1)).scalar()
-        return None if number is None else self._claim(connection, number, worker, state)
+        """Begin to check (`received`) or to evaluate (`queued`) the submission that has waited longest.
 
-    @blocking_transaction
-    def has_unfinished(self, connection: Connection) -> bool:
-        """Return whether a submission waits, or is being checked or evaluated."""
-        is_unfinished = submissions.c.state.not_in(FINAL_STATES)
+        Returns None if none waits to a challenge that the site has.
+        """
+        is_free = (submissions.c.state == state) & submissions.c.worker.is_(None)
         is_of_site = submissions.c.challenge.in_(self.store.challenges)
-        query = select(submissions.c.id).where(is_unfinished, is_of_site).limit(1)
-        return connection.execute(query).first() is not None
-
-    def _select_waiting(self, state: str) -> Select[int]:
-        """Select the numbers of the submissions that wait in a state, to the challenges that the site has."""
-        is_of_site = submissions.c.challenge.in_(self.store.challenges)
-        return (
-            select(submissions.c.id).where(_is_free(state), is_of_site).order_by(submissions.c.id)
-        )
-
-    def _claim(
-        self, connection: Connection, number: int, worker: str, state: str
-    ) -> Submission | None:
+        query = select(submissions.c.id).where(is_free, is_of_site).order_by(submissions.c.id)
+        number = connection.execute(query.limit(1)).scalar()
         changes = {
             "state": SubmissionState.RUNNING if state == SubmissionState.QUEUED else state,
             "worker": worker,
@@ -76,9 +47,18 @@ class SubmissionLifecycle(StoreUser):
             "progress": 0.0,
             "step": "",
         }
-        if not _change(connection, [submissions.c.id == number, _is_free(state)], changes):
+        is_next = submissions.c.id == number
+        if not change_submissions(connection, [is_next, is_free], changes):
             return None
-        return select_submissions(connection, submissions.c.id == number)[0]
+        return select_submissions(connection, is_next)[0]
+
+    @blocking_transaction
+    def has_unfinished(self, connection: Connection) -> bool:
+        """Return whether a submission waits, or is being checked or evaluated."""
+        is_unfinished = submissions.c.state.not_in(FINAL_STATES)
+        is_of_site = submissions.c.challenge.in_(self.store.challenges)
+        query = select(submissions.c.id).where(is_unfinished, is_of_site).limit(1)
+        return connection.execute(query).first() is not None
 
     @blocking_transaction
     def record_verdict(
@@ -104,7 +84,7 @@ class SubmissionLifecycle(StoreUser):
             "n_faults": n_faults,
             "summary": verdict.summary,
         }
-        _change(connection, _is_held(number, worker, SubmissionState.RECEIVED), changes)
+        change_submissions(connection, _is_held(number, worker, SubmissionState.RECEIVED), changes)
 
     def _exceeds_limits(self, connection: Connection, submission: Submission) -> bool:
         """Return whether the team used up its limits while a submission was checked."""
@@ -123,7 +103,7 @@ class SubmissionLifecycle(StoreUser):
     ) -> None:
         """Write down the share of an evaluation that is done, and its current step."""
         is_held = _is_held(number, worker, SubmissionState.RUNNING)
-        _change(connection, is_held, {"progress": progress, "step": step[:64]})
+        change_submissions(connection, is_held, {"progress": progress, "step": step[:64]})
 
     @blocking_transaction
     def record_result(
@@ -136,7 +116,9 @@ class SubmissionLifecycle(StoreUser):
         now = self.store.clock()
         changes = {"state": SubmissionState.SCORED, "worker": None, "finished_at": now}
         changes |= {"progress": 1.0, "step": ""}
-        if not _change(connection, _is_held(number, worker, SubmissionState.RUNNING), changes):
+        if not change_submissions(
+            connection, _is_held(number, worker, SubmissionState.RUNNING), changes
+        ):
             return False
         row = {"submission": number, "made_at": now, **result}
         connection.execute(insert(results).values(row))
@@ -155,7 +137,7 @@ class SubmissionLifecycle(StoreUser):
     @blocking_transaction
     def give_up(
         self, connection: Connection, worker: str, reason: str, *, is_final: bool = False
-    ) -> list[int]:
+    ) -> None:
         """Release the submissions of a worker: they wait again, or fail after all attempts.
 
         Args:
@@ -163,11 +145,7 @@ class SubmissionLifecycle(StoreUser):
             worker: the one that died or gave up.
             reason: the text for the team; it must not quote references or ratings.
             is_final: whether another attempt would end alike.
-
-        Returns:
-            the numbers of the submissions that wait again.
         """
-        waiting: list[int] = []
         for submission in select_submissions(connection, submissions.c.worker == worker):
             limits = self.store.challenges[submission.challenge].limits
             changes: dict[str, Any] = {"worker": None, "progress": 0.0, "step": ""}
@@ -176,9 +154,7 @@ class SubmissionLifecycle(StoreUser):
             else:
                 is_unchecked = submission.state == SubmissionState.RECEIVED
                 changes["state"] = submission.state if is_unchecked else SubmissionState.QUEUED
-                waiting.append(submission.id)
-            _change(connection, [submissions.c.id == submission.id], changes)
-        return waiting
+            change_submissions(connection, [submissions.c.id == submission.id], changes)
 
     def _failure(self, submission: Submission, reason: str, is_final: bool) -> dict[str, Any]:
         """Return the columns of a submission that is not tried again."""
@@ -197,18 +173,6 @@ class SubmissionLifecycle(StoreUser):
         return {"state": SubmissionState.FAILED, "finished_at": now, "reason": reason}
 
 
-def _is_free(state: str) -> ColumnElement[bool]:
-    return (submissions.c.state == state) & submissions.c.worker.is_(None)
-
-
 def _is_held(number: int, worker: str, state: str) -> list[ColumnElement[bool]]:
     is_of_worker = submissions.c.worker == worker
     return [submissions.c.id == number, submissions.c.state == state, is_of_worker]
-
-
-def _change(
-    connection: Connection, conditions: list[ColumnElement[bool]], changes: Mapping[str, Any]
-) -> bool:
-    """Change the submissions that meet all conditions and return whether there are any."""
-    statement = update(submissions).where(*conditions).values(changes)
-    return connection.execute(statement).rowcount > 0

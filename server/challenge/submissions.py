@@ -17,13 +17,12 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, func, insert, or_, select, update
 
-from ..storage.database import Clock, Database
+from ..storage.database import Clock, Database, transaction
 from ..web.errors import NotFoundError, RefusedError
 from .definition import Challenge, Phase
 from .members import Account
 from .tables import audit, results, submissions, teams
 from .tables import challenges as challenge_rows
-from .transactions import transaction
 
 
 class SubmissionState(StrEnum):
@@ -114,6 +113,16 @@ def select_submissions(
         .order_by(submissions.c.id)
     )
     return [_make_submission(dict(row)) for row in connection.execute(query).mappings()]
+
+
+def change_submissions(
+    connection: Connection,
+    conditions: Sequence[ColumnElement[bool]],
+    changes: Mapping[str, Any],
+) -> bool:
+    """Change the submissions that meet all conditions and return whether there are any."""
+    statement = update(submissions).where(*conditions).values(changes)
+    return connection.execute(statement).rowcount > 0
 
 
 def _make_submission(row: dict[Any, Any]) -> Submission:

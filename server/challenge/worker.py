@@ -178,7 +178,7 @@ def _locate(error: BaseException) -> str:
 
 def main() -> None:
     """Run a worker until standard input closes."""
-    log_to_stderr("captau.server", "captau: ")
+    log_to_stderr()
     setup = json.loads(sys.stdin.buffer.readline())
 
     def end_with_the_server() -> None:

@@ -163,18 +163,14 @@ class WorkerProcess:
 class _LineHandler(logging.Handler):
     """Prints a message as one line, without the text of an exception, which may quote a reference."""
 
-    def __init__(self, prefix: str) -> None:
-        super().__init__(logging.WARNING)
-        self._prefix = prefix
-
     def emit(self, record: logging.LogRecord) -> None:
         exception = record.exc_info[0] if record.exc_info else None
         suffix = f": {exception.__name__}" if exception is not None else ""
-        print(f"{self._prefix}{record.getMessage()}{suffix}", file=sys.stderr, flush=True)
+        print(f"captau: {record.getMessage()}{suffix}", file=sys.stderr, flush=True)
 
 
-def log_to_stderr(logger_name: str, prefix: str) -> None:
-    """Print a logger's warnings and errors to standard error, each as a line that begins with `prefix`."""
-    logger = logging.getLogger(logger_name)
+def log_to_stderr() -> None:
+    """Print the warnings and errors of `captau.server` to standard error, each as a line."""
+    logger = logging.getLogger("captau.server")
     if not any(isinstance(handler, _LineHandler) for handler in logger.handlers):
-        logger.addHandler(_LineHandler(prefix))
+        logger.addHandler(_LineHandler(logging.WARNING))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import statistics
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -220,13 +221,11 @@ def _figures(
 
 
 def _pearson(x: Sequence[float], y: Sequence[float]) -> float | None:
-    if len(x) < 3:
+    """Return Pearson's r; None of fewer than three pairs, or where it is not defined."""
+    try:
+        return statistics.correlation(x, y) if len(x) > 2 else None
+    except statistics.StatisticsError:  # a side is constant
         return None
-    mx, my = fmean(x), fmean(y)
-    xx, yy = sum((a - mx) ** 2 for a in x), sum((b - my) ** 2 for b in y)
-    if xx * yy <= 0:
-        return None
-    return sum((a - mx) * (b - my) for a, b in zip(x, y, strict=True)) / (xx * yy) ** 0.5
 
 
 def measure_agreement(store: StudyStore, rows: TableRows) -> dict[str, tuple[float, str]]:

@@ -9,12 +9,13 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import time
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Generator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import wraps
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 from filelock import FileLock, Timeout
 from sqlalchemy import Connection, Engine, MetaData, create_engine, event, inspect, text
@@ -205,6 +206,12 @@ class Database:
         """
         return await asyncio.wrap_future(self._thread.submit(self._transact, function))
 
+    def protect_file(self) -> None:
+        """Let nobody but the owner read SQLite's file, where the file system has permissions."""
+        if is_sqlite(self.url):
+            with suppress(OSError):
+                sqlite_path(self.url).chmod(0o600)
+
     def close(self) -> None:
         """Finish the queued jobs and release the database."""
         self._thread.shutdown()
@@ -273,6 +280,40 @@ class Database:
         return True
 
 
+class _HasDatabase(Protocol):
+    @property
+    def database(self) -> Database: ...
+
+
+Owner = TypeVar("Owner", bound=_HasDatabase)
+Arguments = ParamSpec("Arguments")
+Method = Callable[Concatenate[Owner, Connection, Arguments], Result]
+
+
+def transaction(
+    method: Method[Owner, Arguments, Result],
+) -> Callable[Concatenate[Owner, Arguments], Coroutine[Any, Any, Result]]:
+    """Make a method that receives a connection a coroutine that is done once it is committed."""
+
+    @wraps(method)
+    async def run(owner: Owner, *args: Arguments.args, **options: Arguments.kwargs) -> Result:
+        return await owner.database.run(lambda c: method(owner, c, *args, **options))
+
+    return run
+
+
+def blocking_transaction(
+    method: Method[Owner, Arguments, Result],
+) -> Callable[Concatenate[Owner, Arguments], Result]:
+    """Do the same for threads other than the event loop's: the method returns once it is committed."""
+
+    @wraps(method)
+    def run(owner: Owner, *args: Arguments.args, **options: Arguments.kwargs) -> Result:
+        return owner.database.run_blocking(lambda c: method(owner, c, *args, **options))
+
+    return run
+
+
 def parse_database_url(database: str) -> URL:
     """Return the address of a database; the path of a file stands for SQLite.
 
@@ -334,7 +375,6 @@ def open_engine(url: URL, *, read_only: bool = False) -> Engine:
 
     @event.listens_for(engine, "connect")
     def set_pragmas(connection: Any, record: Any) -> None:
-        del record
         cursor = connection.cursor()
         cursor.execute(f"PRAGMA busy_timeout={_BUSY_MILLISECONDS}")
         if read_only:

@@ -231,13 +231,12 @@ def build_application(
 
 
 def message_handler(
-    site: WebSite, status: int, message: Callable[[Any], str], *, back: str = "/"
+    site: WebSite, status: int, message: str = "%(error)s", *, back: str = "/"
 ) -> Callable[[Request, Any], Awaitable[Response]]:
-    """Return an exception handler that shows a message for an error."""
+    """Return an exception handler that shows a message, in which `%(error)s` is the error's own text."""
 
     async def handle(request: Request, error: Any) -> Response:
-        del request
-        return message_page(site, status, message(error), back=back)
+        return message_page(site, status, site.translate(message, error=error), back=back)
 
     return handle
 
@@ -246,40 +245,27 @@ def _error_handlers(
     site: WebSite, home: str
 ) -> dict[type[Exception], Callable[[Request, Any], Awaitable[Response]]]:
     async def redirect_to_sign_in(request: Request, error: SignInRequiredError) -> Response:
-        del request
         return site.redirect(error.page)
 
     async def http_error(request: Request, error: HTTPException) -> Response:
-        del request
         messages = {404: "There is no such page.", 405: "This page is not asked for like that."}
         message = messages.get(error.status_code, str(error.detail))
         response = message_page(site, error.status_code, message)
-        for name, value in (error.headers or {}).items():
-            response.headers[name] = value
+        response.headers.update(error.headers or {})
         return response
 
     too_many = "Too many at once. Wait a few seconds, then try again."
     invalid = "That address, or form, is not as this site writes it."
+    busy = "The database is busy. Wait a few seconds, then try again."
+    unstored = "This could not be stored (%(error)s). Nothing before it is lost; try again later."
     return {
         SignInRequiredError: redirect_to_sign_in,
         HTTPException: http_error,
-        RefusedError: message_handler(site, 400, str),
-        NotFoundError: message_handler(site, 404, lambda _: "There is nothing here for you."),
-        ProviderDownError: message_handler(site, 503, str),
-        RequestValidationError: message_handler(site, 422, lambda _: invalid),
-        TooManyRequestsError: message_handler(site, 429, lambda _: too_many, back=home),
-        BusyError: message_handler(
-            site,
-            503,
-            lambda _: "The database is busy. Wait a few seconds, then try again.",
-            back=home,
-        ),
-        StoreError: message_handler(
-            site,
-            507,
-            lambda error: (
-                f"This could not be stored ({error}). Nothing before it is lost; try again later."
-            ),
-            back=home,
-        ),
+        RefusedError: message_handler(site, 400),
+        NotFoundError: message_handler(site, 404, "There is nothing here for you."),
+        ProviderDownError: message_handler(site, 503),
+        RequestValidationError: message_handler(site, 422, invalid),
+        TooManyRequestsError: message_handler(site, 429, too_many, back=home),
+        BusyError: message_handler(site, 503, busy, back=home),
+        StoreError: message_handler(site, 507, unstored, back=home),
     }

@@ -24,8 +24,9 @@ from urllib.parse import urlsplit
 import requests
 
 from ...benchmarks.options.sites import OidcOptions
+from ...datasets.caption_texts import collapse_blanks
 from ...datasets.errors import InputError
-from ..texts import collapse_blanks, is_valid_name
+from ..texts import is_valid_name
 from .errors import ProviderDownError, RefusedError
 from .sessions import Session
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 
 from argon2 import PasswordHasher
@@ -11,9 +12,10 @@ from sqlalchemy import Connection
 from ...datasets.errors import InputError
 from ..storage.database import Database
 from ..storage.site_settings import get_setting, put_setting
+from .errors import RefusedError
 
-#: The fewest characters of a password.
-PASSWORD_LENGTH = 10
+#: The fewest and the most characters of a password.
+PASSWORD_LENGTH, MAX_PASSWORD_LENGTH = 10, 200
 
 _hasher = PasswordHasher()
 
@@ -29,6 +31,24 @@ def is_password(hashed: str, password: str) -> bool:
         return _hasher.verify(hashed, password)
     except (Argon2Error, InvalidHashError):
         return False
+
+
+async def check_password(hashed: str, password: str) -> bool:
+    """Return whether a password has this hash, without holding up the event loop."""
+    return await asyncio.to_thread(is_password, hashed, password[:MAX_PASSWORD_LENGTH])
+
+
+async def hash_new_password(password: str, repeated: str) -> str:
+    """Hash a password that somebody chose.
+
+    Raises:
+        RefusedError: if it is too short or too long, or is not repeated.
+    """
+    if not PASSWORD_LENGTH <= len(password) <= MAX_PASSWORD_LENGTH:
+        raise RefusedError(f"A password has {PASSWORD_LENGTH} to {MAX_PASSWORD_LENGTH} characters.")
+    if password != repeated:
+        raise RefusedError("The two passwords are not the same.")
+    return await asyncio.to_thread(hash_password, password)
 
 
 #: The environment variable that may hold the admin's password; only its hash is stored.

@@ -9,9 +9,9 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi.responses import RedirectResponse
 
-from .errors import NotFoundError, TooManyRequestsError
+from .errors import NotFoundError, RefusedError, TooManyRequestsError
 from .oidc import OidcProvider
-from .passwords import PASSWORD_LENGTH, hash_password, is_password
+from .passwords import PASSWORD_LENGTH, check_password, hash_new_password
 from .sessions import Session
 from .site import WebSite, current_site, visible_origin
 from .visitors import client_address, field_value, form_schema, local_path
@@ -25,7 +25,7 @@ admin_router = APIRouter(prefix="/admin", default_response_class=Response)
 @admin_router.get("/login")
 async def show_sign_in(request: Request, site: CurrentSite) -> Response:
     """Ask for the password."""
-    session = _anonymous_session(request, site)
+    session = site.unsigned_session(request, admin=True)
     has_password = await site.admin_account.load_password_hash() is not None
     return site.set_session(_render(site, session, has_password=has_password), session)
 
@@ -33,12 +33,12 @@ async def show_sign_in(request: Request, site: CurrentSite) -> Response:
 @admin_router.post("/login", openapi_extra=_FORM)
 async def sign_in(request: Request, site: CurrentSite) -> Response:
     """Sign in by password."""
-    session = _anonymous_session(request, site)
+    session = site.unsigned_session(request, admin=True)
     fields = await site.read_form(request, session)
     _count_attempt(request, site)
     hashed = await site.admin_account.load_password_hash()
-    password = field_value(fields, "password")[:200]
-    is_right = hashed is not None and await asyncio.to_thread(is_password, hashed, password)
+    password = field_value(fields, "password")
+    is_right = hashed is not None and await check_password(hashed, password)
     action = "sign in" if is_right else "failed sign in"
     await site.log_admin_action(action, f"from {client_address(request)}")
     if not is_right:
@@ -53,28 +53,25 @@ async def show_setup(request: Request, site: CurrentSite, code: str = "") -> Res
     has_password = await site.admin_account.load_password_hash() is not None
     if not _is_setup_code(site, code) or has_password:
         raise NotFoundError
-    session = _anonymous_session(request, site)
+    session = site.unsigned_session(request, admin=True)
     return site.set_session(_render(site, session, setup_code=code), session)
 
 
 @admin_router.post("/setup", openapi_extra=_FORM)
 async def set_first_password(request: Request, site: CurrentSite) -> Response:
     """Set the first password."""
-    session = _anonymous_session(request, site)
+    session = site.unsigned_session(request, admin=True)
     fields = await site.read_form(request, session)
     _count_attempt(request, site)
     code = field_value(fields, "code")
     if not _is_setup_code(site, code):
         raise NotFoundError
-    password = field_value(fields, "password")
-    fault = ""
-    if not PASSWORD_LENGTH <= len(password) <= 200:
-        fault = f"Take at least {PASSWORD_LENGTH} characters."
-    elif password != field_value(fields, "again"):
-        fault = "The two passwords are not the same."
-    if fault:
-        return _render(site, session, 400, fault=fault, setup_code=code)
-    hashed = await asyncio.to_thread(hash_password, password)
+    try:
+        hashed = await hash_new_password(
+            field_value(fields, "password"), field_value(fields, "again")
+        )
+    except RefusedError as error:
+        return _render(site, session, 400, fault=str(error), setup_code=code)
     if not await asyncio.to_thread(site.admin_account.set_password, hashed, replace=False):
         raise NotFoundError
     await site.log_admin_action("password", f"from {client_address(request)}")
@@ -88,12 +85,6 @@ async def sign_out(request: Request, site: CurrentSite) -> Response:
     await asyncio.to_thread(site.admin_account.end_sessions)
     await site.log_admin_action("sign out", "everywhere")
     return site.set_session(site.redirect("/admin/login"), Session.new(admin=True))
-
-
-def _anonymous_session(request: Request, site: WebSite) -> Session:
-    """Return the request's session if it is not signed in yet, else a new one."""
-    session = site.read_session(request, admin=True)
-    return session if session and not session.member else Session.new(admin=True)
 
 
 def _count_attempt(request: Request, site: WebSite) -> None:
@@ -141,9 +132,7 @@ provider_router = APIRouter(prefix="/signin/oidc", default_response_class=Respon
 async def begin(request: Request, site: CurrentSite, to: Field = None) -> Response:
     """Send the visitor to the provider; `to` is the page to go on to."""
     provider = _provider(request, site)
-    session = site.read_session(request)
-    if session is None or session.member is not None:
-        session = Session.new()
+    session = site.unsigned_session(request)
     back = f"{visible_origin(site.address, request)}{site.base}{provider_router.prefix}/back"
     address = client_address(request)
     url = await asyncio.to_thread(provider.begin, address, session, local_path(to or "/"), back)

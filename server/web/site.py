@@ -107,11 +107,12 @@ class WebSite:
             lstrip_blocks=True,
             auto_reload=False,
         )
+        self.translate = language.translate
         shared: dict[str, Any] = {
             "base": self.base,
             "lang": language.code,
             "provider": provider,
-            "_": language.translate,
+            "_": self.translate,
             **template_globals,
         }
         self._templates.globals.update(shared)
@@ -126,6 +127,11 @@ class WebSite:
             admin and session.member is not None and session.epoch != self.admin_account.epoch
         )
         return None if is_ended else session
+
+    def unsigned_session(self, request: Request, *, admin: bool = False) -> Session:
+        """Return the request's session if nobody signed in with it, else a new one."""
+        session = self.read_session(request, admin=admin)
+        return session if session and not session.member else Session.new(admin=admin)
 
     def require_admin(self, request: Request) -> Session:
         """Return the admin's session.
@@ -174,7 +180,6 @@ class WebSite:
             action: such as `sign in`.
             detail: such as the address that it came from.
         """
-        del action, detail
 
     async def read_form(self, request: Request, session: Session | None) -> Mapping[str, list[str]]:
         """Return the values of a form by field.

@@ -7,7 +7,8 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Request, Response
 from fastapi import Path as PathParameter
 
-from ...texts import collapse_blanks, name_key
+from ....datasets.caption_texts import collapse_blanks
+from ...texts import name_key
 from ...web.errors import NotFoundError, RefusedError, TooManyRequestsError
 from ...web.passwords import PASSWORD_LENGTH
 from ...web.sessions import Session
@@ -52,7 +53,7 @@ async def show_sign_up(request: Request, site: CurrentSite, visitor: CurrentVisi
 @router.post("/signup", openapi_extra=_FORM, dependencies=needs_passwords)
 async def sign_up(request: Request, site: CurrentSite) -> Response:
     """Create an account and show its recovery codes once."""
-    fields = await site.read_form(request, _unsigned_session(site, request))
+    fields = await site.read_form(request, site.unsigned_session(request))
     values = {name: field_value(fields, name)[:100] for name in ("name", "team", "code")}
     if not site.joins.take(client_address(request)):
         raise TooManyRequestsError
@@ -81,7 +82,7 @@ async def show_sign_in(
 @router.post("/signin", openapi_extra=_FORM, dependencies=needs_passwords)
 async def sign_in(request: Request, site: CurrentSite) -> Response:
     """Sign in and go on to the page that the visitor came from."""
-    fields = await site.read_form(request, _unsigned_session(site, request))
+    fields = await site.read_form(request, site.unsigned_session(request))
     name, to = field_value(fields, "name")[:100], local_path(field_value(fields, "to"))
     limit_sign_in(site, request, name)
     error_text = "No account has that name and password."
@@ -106,7 +107,7 @@ async def show_recovery(request: Request, site: CurrentSite, visitor: CurrentVis
 @router.post("/recover", openapi_extra=_FORM, dependencies=needs_passwords)
 async def recover(request: Request, site: CurrentSite) -> Response:
     """Set a new password by a recovery code."""
-    fields = await site.read_form(request, _unsigned_session(site, request))
+    fields = await site.read_form(request, site.unsigned_session(request))
     name, code = field_value(fields, "name")[:100], field_value(fields, "code")[:100]
     limit_sign_in(site, request, name)
     passwords = read_password(fields, "password"), read_password(fields, "again")
@@ -127,17 +128,11 @@ async def sign_out(site: CurrentSite, form: SentForm) -> Response:
     return site.set_session(site.redirect("/"), Session.new())
 
 
-def _unsigned_session(site: Site, request: Request) -> Session:
-    """Return a session that is not signed in, for the token of a form."""
-    session = site.read_session(request)
-    return session if session and session.member is None else Session.new()
-
-
 def _render_form(
     site: Site, request: Request, kind: str, status: int = 200, error: str = "", **values: str
 ) -> Response:
     """Return the form `in`, `up` or `recover`, with the values that were typed."""
-    session = _unsigned_session(site, request)
+    session = site.unsigned_session(request)
     page = site.render_for(
         "sign_in.html",
         Visitor(session, None),

@@ -26,7 +26,6 @@ def make_app(site: Site) -> FastAPI:
 
     @asynccontextmanager
     async def run_workers(app: FastAPI) -> AsyncGenerator[None]:
-        del app
         if site.workers is not None:
             site.workers.start()
         yield

@@ -37,6 +37,19 @@ class InvalidTokenError(Exception):
     """A request without a valid token."""
 
 
+_BEARER, _RETRY = {"www-authenticate": "Bearer"}, {"retry-after": "5"}
+#: The status, the message and the headers of each error; `{}` is the error's own text.
+_ERRORS: dict[type[Exception], tuple[int, str, dict[str, str]]] = {
+    InvalidTokenError: (401, "a token is needed: Authorization: Bearer TOKEN", _BEARER),
+    NotFoundError: (404, "there is no such thing, or it is somebody else's", {}),
+    RefusedError: (409, "{}", {}),
+    RequestValidationError: (422, "the request has an invalid or missing parameter", {}),
+    TooManyRequestsError: (429, "too many at once; wait a few seconds", _RETRY),
+    BusyError: (503, "the database is busy; wait a few seconds", _RETRY),
+    StoreError: (507, "this could not be stored ({}); try again later", {}),
+}
+
+
 class JsonErrorRoute(APIRoute):
     """A route that returns errors as JSON."""
 
@@ -47,29 +60,12 @@ class JsonErrorRoute(APIRoute):
         async def handle_errors(request: Request) -> Response:
             try:
                 return await handle(request)
-            except InvalidTokenError:
-                message = "a token is needed: Authorization: Bearer TOKEN"
-                return _make_error(401, message, {"www-authenticate": "Bearer"})
-            except NotFoundError:
-                return _make_error(404, "there is no such thing, or it is somebody else's")
-            except RefusedError as error:
-                return _make_error(409, str(error))
-            except RequestValidationError:
-                return _make_error(422, "the request has an invalid or missing parameter")
-            except TooManyRequestsError:
-                message = "too many at once; wait a few seconds"
-                return _make_error(429, message, {"retry-after": "5"})
-            except BusyError:
-                message = "the database is busy; wait a few seconds"
-                return _make_error(503, message, {"retry-after": "5"})
-            except StoreError as error:
-                return _make_error(507, f"this could not be stored ({error}); try again later")
+            except tuple(_ERRORS) as error:
+                kind = next(kind for kind in _ERRORS if isinstance(error, kind))
+                status, message, headers = _ERRORS[kind]
+                return JSONResponse({"error": message.format(error)}, status, headers)
 
         return handle_errors
-
-
-def _make_error(status: int, message: str, headers: dict[str, str] | None = None) -> Response:
-    return JSONResponse({"error": message}, status, headers)
 
 
 async def limit_requests(request: Request, site: CurrentSite) -> None:

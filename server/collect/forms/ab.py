@@ -19,6 +19,7 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 
+from ....datasets.caption_texts import collapse_blanks
 from ....datasets.preferences import derive_winners
 from ....datasets.reading.rating_scales import format_scales
 from ....datasets.reading.table import Table
@@ -28,7 +29,7 @@ from ...texts import Language
 from ...web.visitors import field_value
 from ..items.item_pool import ItemPool
 from ..items.item_source import pair_items
-from ..items.units import StudyItem, StudyUnit, shown_caption
+from ..items.units import StudyItem, StudyUnit
 from .counted_answers import CountedAnswer, CountedAnswers, csv_bytes
 from .form import Form, FormError, FormFields
 from .wording import Dimension, Level, Wording, load_wording
@@ -72,7 +73,6 @@ class AbForm(Form):
         cls, fields: YamlFields, levels: Sequence[Level], default: Dimension | None
     ) -> None:
         """Check that strengths are a row of numbers from 0 or 1 on, and that texts name the caption."""
-        del default
         strengths = sorted(level.value for level in levels)
         first = min(strengths[0], 1)
         if strengths != list(range(first, len(levels) + first)) or not (
@@ -151,13 +151,12 @@ class AbForm(Form):
                     ),
                     2,
                 )
-                if shown_caption(a.caption) != shown_caption(b.caption)
+                if collapse_blanks(a.caption) != collapse_blanks(b.caption)
             ]
         return [StudyUnit("main", pair[0].image_id, pair[0].image, pair) for pair in pairs]
 
     def read_answer(self, fields: FormFields, n_captions: int) -> list[dict[str, Any]]:
         """Return the strengths by which the first caption shown is preferred, and those of the second."""
-        del n_captions
         strengths: dict[str, int] = {}
         for number, dimension in enumerate(self.wording.dimensions, start=1):
             choices = {str(strength): strength for strength, _ in self.choices(dimension)}

@@ -93,14 +93,12 @@ class Course:
 
     def next_task(self, state: Mapping[str, Any]) -> NextUnit | None:
         """Return the kind of unit that a rater sees next; None if the way has ended for them."""
-        del state
         return NextUnit()
 
     def start_unit(
         self, state: dict[str, Any], task: NextUnit, key: str, now: float
     ) -> dict[str, Any]:
         """Return a rater's state once a unit is shown to them."""
-        del task, key, now
         return state
 
     def respond(
@@ -116,10 +114,8 @@ class Course:
         Raises:
             OutOfTurnError: if the answer is not accepted now.
         """
-        del answer, others
         return None, progress
 
     def describe(self, progress: RaterProgress) -> dict[str, Any]:
         """Return further cells of the tables of raters, by column."""
-        del progress
         return {}

@@ -101,7 +101,6 @@ class Form(ABC):
     @classmethod
     def from_study(cls, study: YamlFields, participants: str, language: Language) -> Self:
         """Read the form's own fields of a study's file; here its wording alone."""
-        del participants
         return cls(wording=cls.read_wording(study, language))
 
     @classmethod
@@ -127,7 +126,6 @@ class Form(ABC):
         Raises:
             InputError: if these levels are none of this form.
         """
-        del default
         check_run_of_levels(fields, levels)
 
     def digest_rules(self) -> dict[str, Any]:
@@ -173,7 +171,6 @@ class Form(ABC):
         Raises:
             InputError: if the study does not fit the units.
         """
-        del study, computes_ratings
         return list(units)
 
     # What follows from the parts --------------------------------------------------------------
@@ -195,7 +192,6 @@ class Form(ABC):
 
     def with_wait(self, seconds: float) -> Self:
         """Return the form with another wait before answers are accepted, if its course has one."""
-        del seconds
         return self
 
     def translate(self, text: str, **values: Any) -> str:
@@ -226,7 +222,6 @@ class Form(ABC):
 
     def is_counted(self, unit: StudyUnit, item: StudyItem) -> bool:
         """Tell whether an answer stored with an item counts by itself; here each does."""
-        del unit, item
         return True
 
     def read_level(
@@ -274,7 +269,6 @@ class Form(ABC):
 
     def select_answers(self, answers: CountedAnswers, *, for_paper: bool = False) -> CountedAnswers:
         """Leave out items whose answers the form's paper does not use, or does not publish; here none."""
-        del for_paper
         return answers
 
     def captau_files(self, answers: CountedAnswers) -> dict[str, bytes]:

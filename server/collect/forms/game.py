@@ -334,7 +334,6 @@ class GameForm(Form):
 
     def read_answer(self, fields: FormFields, n_captions: int) -> list[dict[str, Any]]:
         """Return the rating."""
-        del n_captions
         (dimension,) = self.wording.dimensions
         return [{"overall": self.read_level(fields, "rating", dimension)}]
 
@@ -360,7 +359,6 @@ class GameForm(Form):
         self, level: Callable[[str], int], captions: Sequence[str], rng: np.random.Generator
     ) -> dict[str, Any]:
         """Return a rating."""
-        del rng
         return {"rating": level(captions[0])}
 
 

@@ -55,7 +55,6 @@ class GoodBadForm(Form):
 
     def read_answer(self, fields: FormFields, n_captions: int) -> list[dict[str, Any]]:
         """Return good, bad or skip."""
-        del n_captions
         answer = field_value(fields, "answer")
         if answer not in (*_RATINGS, "skip"):
             raise FormError(self.translate("Choose one of the answers."))

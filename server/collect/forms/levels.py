@@ -46,7 +46,6 @@ class LevelsForm(Form):
         self, level: Callable[[str], int], captions: Sequence[str], rng: np.random.Generator
     ) -> dict[str, Any]:
         """Return a level for each caption and dimension."""
-        del rng
         return {
             f"{dimension.name}_{k}": dimension.from_five(level(caption))
             for k, caption in enumerate(captions, start=1)

@@ -49,7 +49,6 @@ class ReferencesForm(Form):
     @classmethod
     def from_study(cls, study: YamlFields, participants: str, language: Language) -> Self:
         """Read `min_words`."""
-        del participants
         return cls(study.count("min_words", 8, 1, 50), wording=cls.read_wording(study, language))
 
     def read_table(self, table: Table, images: Path | None) -> pd.DataFrame:
@@ -68,7 +67,6 @@ class ReferencesForm(Form):
 
     def read_answer(self, fields: FormFields, n_captions: int) -> list[dict[str, Any]]:
         """Return the caption."""
-        del n_captions
         text = " ".join(field_value(fields, "text").split())
         if faults := caption_faults(text, self.min_words, self.wording.language):
             raise FormError(" ".join(faults))
@@ -76,7 +74,6 @@ class ReferencesForm(Form):
 
     def ratings(self, value: Mapping[str, Any]) -> dict[str, float]:
         """Return none: these are captions."""
-        del value
         return {}
 
     def template_variables(self) -> dict[str, Any]:
@@ -103,7 +100,6 @@ class ReferencesForm(Form):
         self, level: Callable[[str], int], captions: Sequence[str], rng: np.random.Generator
     ) -> dict[str, Any]:
         """Return a made-up caption."""
-        del level, captions
         colours = ("red", "green", "blue", "black")
         shapes = ("star", "circle", "square", "hexagon")
         a, b = rng.permutation(4)[:2].tolist()

@@ -206,7 +206,6 @@ class ThumbForm(Form):
         self, units: Sequence[StudyUnit], study: YamlFields, *, computes_ratings: bool
     ) -> list[StudyUnit]:
         """Return the units with their stages: to score, to check once or more, perhaps to check the fluency."""
-        del computes_ratings
         if self.groups:
             return assign_groups(units, self.groups, study.section("thumb"))
         stages = [Stage("main"), *[Stage("check")] * (self.n_annotators - 1)]

@@ -9,11 +9,12 @@ from typing import Any
 import pandas as pd
 from PIL import Image, UnidentifiedImageError
 
+from ....datasets.caption_texts import collapse_blanks
 from ....datasets.errors import InputError
 from ....datasets.reading.source_files import find_image
 from ....datasets.reading.yaml_fields import YamlFields
 from ....datasets.schema import item_ids
-from .units import StudyItem, StudyUnit, shown_caption, unit_of_item
+from .units import StudyItem, StudyUnit, unit_of_item
 
 #: Media types of the images that browsers show, by Pillow's name of the format.
 MEDIA_TYPES = {"PNG": "image/png", "JPEG": "image/jpeg", "GIF": "image/gif", "WEBP": "image/webp"}
@@ -96,7 +97,7 @@ class ItemPool:
         image_id = pair.text("image")
         captions = [pair.text(name) for name in ("caption_a", "caption_b")]
         pair.reject_unknown()
-        if shown_caption(captions[0]) == shown_caption(captions[1]):
+        if collapse_blanks(captions[0]) == collapse_blanks(captions[1]):
             raise pair.error("caption_b", "it is equal to caption_a; choose another caption")
         items = tuple(self._unlisted_item(pair, image_id, caption) for caption in captions)
         return StudyUnit(pool, image_id, items[0].image, items, tuple(fixed))

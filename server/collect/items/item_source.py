@@ -11,6 +11,7 @@ from typing import Self
 import numpy as np
 import pandas as pd
 
+from ....datasets.caption_texts import collapse_blanks
 from ....datasets.errors import InputError, unknown
 from ....datasets.paths import expand_home
 from ....datasets.reading.source_files import find_image
@@ -18,7 +19,7 @@ from ....datasets.reading.table import Table, read_table
 from ....datasets.reading.yaml_fields import YamlFields
 from ....datasets.registry import load, names
 from ....datasets.schema import item_ids, make_items
-from .units import StudyItem, shown_caption
+from .units import StudyItem
 
 
 def caption_items(table: Table, images: Path | None, captions: Sequence[str]) -> pd.DataFrame:
@@ -53,7 +54,7 @@ def pair_items(table: Table, images: Path | None) -> pd.DataFrame:
     rows_by_pair: dict[tuple[str, frozenset[str]], str] = {}
     rows = zip(table.places, table.filled("image"), captions_a, captions_b, strict=True)
     for location, image, a, b in rows:
-        if shown_caption(a) == shown_caption(b):
+        if collapse_blanks(a) == collapse_blanks(b):
             raise InputError(
                 f"{location}: caption_a and caption_b are equal, '{a}'; leave this pair out"
             )
@@ -293,7 +294,7 @@ def _mismatch(
     for item in items:
         first_items.setdefault(item.image_id, item)
         texts = own_texts.setdefault(item.image_id, set())
-        texts |= {shown_caption(text) for text in (item.caption, *item.references)}
+        texts |= {collapse_blanks(text) for text in (item.caption, *item.references)}
     order = rng.permutation(len(captions)).tolist()
     mismatched: list[StudyItem] = []
     for image_id, item in first_items.items():
@@ -302,7 +303,7 @@ def _mismatch(
             (
                 p
                 for p, k in enumerate(order)
-                if shown_caption(captions[k].caption) not in own_texts[image_id]
+                if collapse_blanks(captions[k].caption) not in own_texts[image_id]
             ),
             None,
         )

@@ -71,11 +71,6 @@ class StudyUnit:
         return self.pool == "main"
 
 
-def shown_caption(caption: str) -> str:
-    """Return a caption as a page shows it: with single blanks, and none around it."""
-    return " ".join(caption.split())
-
-
 def unit_of_item(
     pool: str, item: StudyItem, fixed: Iterable[int] = (), explanation: str = ""
 ) -> StudyUnit:

@@ -8,6 +8,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, bindparam, insert, select, update
 
+from ...storage.database import transaction
 from ...web.errors import NotFoundError
 from ..forms.course import OutOfTurnError, SubmittedAnswer
 from ..items.units import StudyUnit
@@ -48,9 +49,11 @@ class AnswerLog:
 
     def __init__(self, study: StudyDatabase) -> None:
         self._data, self._form, self._course = study, study.form, study.form.course
+        self.database = study.database
 
-    async def record(
-        self, rater_id: int, key: str, values: Sequence[Mapping[str, Any]]
+    @transaction
+    def record(
+        self, c: Connection, rater_id: int, key: str, values: Sequence[Mapping[str, Any]]
     ) -> RecordedAnswer:
         """Record an answer, once; a second one to the same key returns the first.
 
@@ -63,33 +66,25 @@ class AnswerLog:
             NotFoundError: if no unit of that key was shown to them.
             OutOfTurnError: if the form does not accept it (yet).
         """
-        now = self._data.clock()
+        serve = _find_serve(c, rater_id, key)
+        if serve.answered_at is not None:
+            return self._load_recorded(c, serve, values)
+        unit = self._data.units[serve.unit]
+        if load_unit_state(c, unit).answered_at > serve.served_at:
+            raise OutOfTurnError("Another annotator was quicker. Check their answer.")
+        return self._record(c, serve, unit, values, self._data.clock())
 
-        def write(c: Connection) -> RecordedAnswer:
-            serve = _find_serve(c, rater_id, key)
-            if serve.answered_at is not None:
-                return self._load_recorded(c, serve, values)
-            unit = self._data.units[serve.unit]
-            if load_unit_state(c, unit).answered_at > serve.served_at:
-                raise OutOfTurnError("Another annotator was quicker. Check their answer.")
-            return self._record(c, serve, unit, values, now)
-
-        return await self._data.database.run(write)
-
-    async def find(self, rater_id: int, key: str) -> RecordedAnswer:
+    @transaction
+    def find(self, c: Connection, rater_id: int, key: str) -> RecordedAnswer:
         """Return a rater's own recorded answer.
 
         Raises:
             NotFoundError: if they gave none to that key.
         """
-
-        def load(c: Connection) -> RecordedAnswer:
-            serve = _find_serve(c, rater_id, key)
-            if serve.answered_at is None:
-                raise NotFoundError
-            return self._load_recorded(c, serve)
-
-        return await self._data.database.run(load)
+        serve = _find_serve(c, rater_id, key)
+        if serve.answered_at is None:
+            raise NotFoundError
+        return self._load_recorded(c, serve)
 
     def _record(
         self,

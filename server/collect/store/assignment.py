@@ -21,6 +21,7 @@ from sqlalchemy import (
     update,
 )
 
+from ...storage.database import transaction
 from ...web.errors import NotFoundError
 from ..forms.course import NextUnit
 from ..items.units import Stage, StudyUnit
@@ -166,39 +167,17 @@ class Assignment:
 
     def __init__(self, study: StudyDatabase) -> None:
         self._data, self._study, self._course = study, study.study, study.form.course
+        self.database = study.database
         self._has_stages = any(unit.stages for unit in study.units.values())
 
-    async def next_unit(self, rater_id: int) -> ShownUnit | Rater:
+    @transaction
+    def next_unit(self, c: Connection, rater_id: int) -> ShownUnit | Rater:
         """Return the unit that a rater answers now, the same until they do; the rater if there is none.
 
         Raises:
             NotFoundError: if there is no such participant.
         """
-        now = self._data.clock()
-        return await self._data.database.run(lambda c: self._next_unit(c, rater_id, now))
-
-    async def end_reason(self, rater: Rater) -> EndReason:
-        """Return why a rater has nothing to answer now."""
-        if self._course.next_task(rater.state) is None:
-            return EndReason.OUT
-        may_answer = await self._data.database.run(lambda c: self._may_answer(c, rater))
-        return EndReason.RESERVED if may_answer else EndReason.THROUGH
-
-    async def find_unit(self, rater_id: int, key: str) -> StudyUnit:
-        """Return a unit that was shown to a rater.
-
-        Raises:
-            NotFoundError: if it was not.
-        """
-        row = await self._data.database.run(
-            lambda c: c.execute(_SHOWN_UNIT, {"serve_key": key, "rater_id": rater_id}).first()
-        )
-        if row is None:
-            raise NotFoundError
-        return self._data.units[row.unit]
-
-    def _next_unit(self, c: Connection, rater_id: int, now: float) -> ShownUnit | Rater:
-        row = c.execute(_RATER_AND_SERVE, {"rater_id": rater_id}).first()
+        now, row = self._data.clock(), c.execute(_RATER_AND_SERVE, {"rater_id": rater_id}).first()
         if row is None:
             raise NotFoundError
         rater, key = Rater(*row[: len(RATER_COLUMNS)]), row.key
@@ -218,6 +197,25 @@ class Assignment:
         seconds_left = max(0.0, serve.served_at + self._course.wait - now)
         previous = tuple(state.values[item.id] for item in items if state.values)
         return ShownUnit(serve.key, serve.phase, unit, items, seconds_left, rater, previous)
+
+    @transaction
+    def end_reason(self, c: Connection, rater: Rater) -> EndReason:
+        """Return why a rater has nothing to answer now."""
+        if self._course.next_task(rater.state) is None:
+            return EndReason.OUT
+        return EndReason.RESERVED if self._may_answer(c, rater) else EndReason.THROUGH
+
+    @transaction
+    def find_unit(self, c: Connection, rater_id: int, key: str) -> StudyUnit:
+        """Return a unit that was shown to a rater.
+
+        Raises:
+            NotFoundError: if it was not.
+        """
+        row = c.execute(_SHOWN_UNIT, {"serve_key": key, "rater_id": rater_id}).first()
+        if row is None:
+            raise NotFoundError
+        return self._data.units[row.unit]
 
     def _serve(
         self, c: Connection, rater: Rater, unit_id: int, task: NextUnit, now: float

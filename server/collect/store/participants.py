@@ -8,6 +8,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Row, delete, insert, select, update
 
+from ...storage.database import transaction
 from ...texts import look_of, name_key
 from ...web.errors import NotFoundError, RefusedError
 from .study_database import StudyDatabase, log_event, recount_units
@@ -18,9 +19,12 @@ class Participants:
     """The raters of a study, in its database."""
 
     def __init__(self, study: StudyDatabase) -> None:
-        self._data, self._study, self._database = study, study.study, study.database
+        self._data, self._study, self.database = study, study.study, study.database
 
-    async def join(self, nickname: str, worker: str, token: str, identity: str = "") -> int:
+    @transaction
+    def join(
+        self, c: Connection, nickname: str, worker: str, token: str, identity: str = ""
+    ) -> int:
         """Add a participant and return their number.
 
         Args:
@@ -32,145 +36,122 @@ class Participants:
         Raises:
             RefusedError: if the study does not accept them.
         """
-        study, now = self._study, self._data.clock()
+        study, invitation, name = self._study, None, nickname
         is_crowd = study.participants == "crowd"
         worker_hash = self._data.tag("worker", worker) if worker and is_crowd else None
         if identity:
             worker_hash = self._data.tag("identity", identity)
+        if study.participants == "invitation":
+            invitation = _find_invitation(c, token)
+            if invitation.rater is not None:
+                return invitation.rater
+            if study.annotator_names:
+                name = invitation.note
+        if is_crowd and worker_hash is None:
+            raise RefusedError("Open this study from the crowd platform; its link identifies you.")
+        if worker_hash and _exists(c, raters.c.worker == worker_hash):
+            raise RefusedError("You have taken part already, in this or another browser.")
+        if name and _is_taken(c, name):
+            raise RefusedError("That nickname is taken. Choose another.")
+        row = {
+            "nickname": name or None,
+            "nickname_key": name_key(name) or None,
+            "worker": worker_hash,
+            "joined_at": self._data.clock(),
+            "consented": study.consent,
+            "state": study.form.course.begin().state,
+            "points": 0,
+            "given": 0,
+        }
+        rater_id = c.execute(insert(raters).values(row).returning(raters.c.id)).scalar_one()
+        if invitation is not None:
+            used = update(invitations).where(invitations.c.id == invitation.id)
+            c.execute(used.values(rater=rater_id))
+        return rater_id
 
-        def add(c: Connection) -> int:
-            invitation, name = None, nickname
-            if study.participants == "invitation":
-                invitation = _find_invitation(c, token)
-                if invitation.rater is not None:
-                    return invitation.rater
-                if study.annotator_names:
-                    name = invitation.note
-            if is_crowd and worker_hash is None:
-                raise RefusedError(
-                    "Open this study from the crowd platform; its link identifies you."
-                )
-            if worker_hash and _exists(c, raters.c.worker == worker_hash):
-                raise RefusedError("You have taken part already, in this or another browser.")
-            if name and _is_taken(c, name):
-                raise RefusedError("That nickname is taken. Choose another.")
-            inserted = c.execute(
-                insert(raters).values(
-                    nickname=name or None,
-                    nickname_key=name_key(name) or None,
-                    worker=worker_hash,
-                    joined_at=now,
-                    consented=study.consent,
-                    state=study.form.course.begin().state,
-                    points=0,
-                    given=0,
-                )
-            )
-            key = inserted.inserted_primary_key
-            assert key is not None
-            if invitation is not None:
-                used = update(invitations).where(invitations.c.id == invitation.id)
-                c.execute(used.values(rater=key[0]))
-            return int(key[0])
-
-        return await self._database.run(add)
-
-    async def find_invited(self, token: str) -> int | None:
+    @transaction
+    def find_invited(self, c: Connection, token: str) -> int | None:
         """Return the participant who used an invitation; None if nobody has yet.
 
         Raises:
             NotFoundError: if there is no such invitation.
         """
-        row = await self._database.run(
-            lambda c: c.execute(
-                select(invitations.c.rater).where(invitations.c.hash == _hash(token))
-            ).first()
-        )
+        query = select(invitations.c.rater).where(invitations.c.hash == _hash(token))
+        row = c.execute(query).first()
         if row is None:
             raise NotFoundError
         return row.rater
 
-    async def find_identity(self, identity: str) -> int | None:
+    @transaction
+    def find_identity(self, c: Connection, identity: str) -> int | None:
         """Return the participant whom a provider signed in; None if they have not joined yet."""
         is_theirs = raters.c.worker == self._data.tag("identity", identity)
-        return await self._database.run(
-            lambda c: c.execute(select(raters.c.id).where(is_theirs)).scalar()
-        )
+        return c.execute(select(raters.c.id).where(is_theirs)).scalar()
 
-    async def is_participant(self, rater_id: int, worker: str) -> bool:
+    @transaction
+    def is_participant(self, c: Connection, rater_id: int, worker: str) -> bool:
         """Return whether a participant exists, and is the worker that a crowd's link names, if any."""
-        row = await self._database.run(
-            lambda c: c.execute(select(raters.c.worker).where(raters.c.id == rater_id)).first()
-        )
+        row = c.execute(select(raters.c.worker).where(raters.c.id == rater_id)).first()
         if row is None:
             return False
         name = worker.strip() if self._study.participants == "crowd" else ""
         return not name or row.worker == self._data.tag("worker", name)
 
-    async def invite(self, note: str, n_invitations: int) -> list[str]:
+    @transaction
+    def invite(self, c: Connection, note: str, n_invitations: int) -> list[str]:
         """Create invitations and return their tokens, of which the database stores only hashes."""
         tokens = [secrets.token_urlsafe(16) for _ in range(n_invitations)]
         now = self._data.clock()
         rows = [{"hash": _hash(t), "note": note, "created_at": now} for t in tokens]
-        await self._database.run(lambda c: c.execute(insert(invitations), rows) and None)
+        c.execute(insert(invitations), rows)
         return tokens
 
-    async def set_excluded(self, rater_id: int, reason: str, *, excluded: bool) -> None:
+    @transaction
+    def set_excluded(self, c: Connection, rater_id: int, reason: str, *, excluded: bool) -> None:
         """Leave a participant's answers out, or include them again, and log it.
 
         Raises:
             NotFoundError: if there is no such participant.
         """
+        row = c.execute(select(raters.c.excluded_at).where(raters.c.id == rater_id)).first()
+        if row is None:
+            raise NotFoundError
+        if (row.excluded_at is not None) == excluded:
+            return
         now = self._data.clock()
+        excluded_at = now if excluded else None
+        c.execute(update(raters).where(raters.c.id == rater_id).values(excluded_at=excluded_at))
+        log_event(c, now, "exclude" if excluded else "include", rater_id, reason)
+        recount_units(c, _unit_ids(c, rater_id))
 
-        def change(c: Connection) -> None:
-            row = c.execute(select(raters.c.excluded_at).where(raters.c.id == rater_id)).first()
-            if row is None:
-                raise NotFoundError
-            if (row.excluded_at is not None) == excluded:
-                return
-            excluded_at = now if excluded else None
-            c.execute(update(raters).where(raters.c.id == rater_id).values(excluded_at=excluded_at))
-            log_event(c, now, "exclude" if excluded else "include", rater_id, reason)
-            recount_units(c, _unit_ids(c, rater_id))
-
-        await self._database.run(change)
-
-    async def delete(self, rater_id: int, reason: str) -> None:
+    @transaction
+    def delete(self, c: Connection, rater_id: int, reason: str) -> None:
         """Delete a participant with all their answers; the log has the deletion, but not who they were.
 
         Raises:
             NotFoundError: if there is no such participant.
         """
-        now = self._data.clock()
+        if not _exists(c, raters.c.id == rater_id):
+            raise NotFoundError
+        unit_ids = _unit_ids(c, rater_id)
+        for table in (answers, serves, invitations):
+            c.execute(delete(table).where(table.c.rater == rater_id))
+        c.execute(delete(raters).where(raters.c.id == rater_id))
+        log_event(c, self._data.clock(), "delete", rater_id, reason)
+        recount_units(c, unit_ids)
 
-        def remove(c: Connection) -> None:
-            if not _exists(c, raters.c.id == rater_id):
-                raise NotFoundError
-            unit_ids = _unit_ids(c, rater_id)
-            for table in (answers, serves, invitations):
-                c.execute(delete(table).where(table.c.rater == rater_id))
-            c.execute(delete(raters).where(raters.c.id == rater_id))
-            log_event(c, now, "delete", rater_id, reason)
-            recount_units(c, unit_ids)
-
-        await self._database.run(remove)
-
-    async def load_scoreboard(self) -> list[tuple[str, int, int]]:
+    @transaction
+    def load_scoreboard(self, c: Connection) -> list[tuple[str, int, int]]:
         """Return nicknames, points and numbers of answers of the best twenty, the best first."""
-        rows = await self._database.run(
-            lambda c: c.execute(
-                select(raters.c.nickname, raters.c.points, raters.c.given)
-                .where(
-                    raters.c.nickname.is_not(None),
-                    raters.c.excluded_at.is_(None),
-                    raters.c.given > 0,
-                )
-                .order_by(raters.c.points.desc(), raters.c.given, raters.c.id)
-                .limit(20)
-            ).all()
+        query = (
+            select(raters.c.nickname, raters.c.points, raters.c.given)
+            .where(
+                raters.c.nickname.is_not(None), raters.c.excluded_at.is_(None), raters.c.given > 0
+            )
+            .order_by(raters.c.points.desc(), raters.c.given, raters.c.id)
+            .limit(20)
         )
-        return [(row.nickname, row.points, row.given) for row in rows]
+        return [(row.nickname, row.points, row.given) for row in c.execute(query)]
 
 
 def _find_invitation(c: Connection, token: str) -> Row[Any]:

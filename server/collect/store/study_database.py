@@ -7,7 +7,6 @@ import hmac
 import secrets
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import StrEnum, auto
 from typing import Any
@@ -15,7 +14,7 @@ from typing import Any
 from sqlalchemy import Connection, Row, bindparam, func, insert, select, update
 
 from ....datasets.errors import InputError
-from ...storage.database import Clock, Database, is_sqlite, sqlite_path
+from ...storage.database import Clock, Database
 from ..forms.course import RaterProgress
 from ..items.units import StudyItem, StudyUnit
 from ..study import Study
@@ -175,9 +174,7 @@ class StudyDatabase:
             rows = [{"key": key, "value": value} for key, value in settings.items()]
             c.execute(insert(site_settings), rows)
             _fill(c, study)
-            if is_sqlite(self.database.url):
-                with suppress(OSError):  # on a file system without permissions
-                    sqlite_path(self.database.url).chmod(0o600)
+            self.database.protect_file()
         if settings["study"] != study.name:
             raise InputError(
                 f"{name}: it holds the study '{settings['study']}'; name another database"

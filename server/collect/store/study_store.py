@@ -30,13 +30,10 @@ class StudyStore(StudyDatabase):
         """Tell whether units start with ratings, which can be computed again."""
         return any(unit.fixed for unit in self.units.values() if unit.is_rated)
 
-    async def replace_starting_ratings(self, study: Study) -> int:
+    async def replace_starting_ratings(self, study: Study) -> None:
         """Replace the ratings that units start with by those of the study's file, read again.
 
         Ratings of people, and the points that were won, stay.
-
-        Returns:
-            The number of units that start with other ratings now.
 
         Raises:
             RefusedError: if the file's items or rules are no longer those of the database.
@@ -61,7 +58,6 @@ class StudyStore(StudyDatabase):
         await self.database.run(write)
         for unit in changed:
             self.units[unit.id] = replace(self.units[unit.id], fixed=unit.fixed)
-        return len(changed)
 
     async def load_all_rows(self) -> TableRows:
         """Return all rows that the dashboard and exports need, by table."""

@@ -7,12 +7,12 @@ import io
 import zipfile
 from collections import Counter
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Request, Response
 
 from ....datasets.errors import InputError
+from ...texts import format_time
 from ...web.errors import NotFoundError, RefusedError
 from ...web.site import visible_origin
 from ...web.visitors import RowNumber, field_value, form_schema
@@ -74,7 +74,7 @@ async def show_dashboard(request: Request, site: CurrentSite) -> Response:
         ),
         events=rows["events"][-50:][::-1],
         invitations=rows["invitations"],
-        format_time=_format_time,
+        format_time=format_time,
     )
 
 
@@ -156,10 +156,6 @@ async def export(
     return Response(archive.getvalue(), media_type="application/zip", headers=headers)
 
 
-def _format_time(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M")
-
-
 def _answers_over_time(times: Sequence[float]) -> list[tuple[str, int]]:
     """Count the answers that came in, by equal spans of time; return each one's beginning and count."""
     if not times:
@@ -168,4 +164,4 @@ def _answers_over_time(times: Sequence[float]) -> list[tuple[str, int]]:
     span = next((s for s in _SPANS if (last - first) / s < _MAX_BARS), _SPANS[-1])
     start = int(first // span)
     counts = Counter(int(time // span) - start for time in times)
-    return [(_format_time((start + k) * span), counts[k]) for k in range(max(counts) + 1)]
+    return [(format_time((start + k) * span), counts[k]) for k in range(max(counts) + 1)]

@@ -22,7 +22,6 @@ def make_app(site: StudySite) -> FastAPI:
 
     @asynccontextmanager
     async def close_at_end(app: FastAPI) -> AsyncGenerator[None]:
-        del app
         yield
         site.store.database.close()
 
@@ -34,6 +33,6 @@ def make_app(site: StudySite) -> FastAPI:
         title=site.study.title,
         description=f"{site.study.form.name}: judgements of image captions",
     )
-    app.add_exception_handler(FormError, message_handler(site, 400, str, back="/rate"))
-    app.add_exception_handler(OutOfTurnError, message_handler(site, 409, str, back="/rate"))
+    app.add_exception_handler(FormError, message_handler(site, 400, back="/rate"))
+    app.add_exception_handler(OutOfTurnError, message_handler(site, 409, back="/rate"))
     return app

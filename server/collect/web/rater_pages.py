@@ -9,7 +9,8 @@ from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import FileResponse, JSONResponse
 from PIL import Image
 
-from ...texts import NAME_RULE, collapse_blanks, is_valid_name
+from ....datasets.caption_texts import collapse_blanks
+from ...texts import NAME_RULE, is_valid_name
 from ...web.errors import NotFoundError, RefusedError, TooManyRequestsError
 from ...web.sessions import Session
 from ...web.visitors import client_address, field_value, form_schema
@@ -63,8 +64,7 @@ async def show_landing(request: Request, site: CurrentSite) -> Response:
         and await site.store.participants.is_participant(session.member, worker)
     ):
         return site.redirect("/rate")
-    anonymous = session if session and session.member is None else None
-    return landing_page(site, anonymous, worker=worker)
+    return landing_page(site, site.unsigned_session(request), worker=worker)
 
 
 @router.get("/i/{token}")
@@ -115,7 +115,6 @@ async def check_health(
     site: CurrentSite, check: Annotated[str, Query(max_length=20)] = ""
 ) -> Response:
     """Answer if the database does; for monitoring."""
-    del check
     await site.admin_account.load_password_hash()
     return Response("ok\n", media_type="text/plain")
 

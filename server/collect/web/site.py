@@ -79,7 +79,6 @@ class StudySite(WebSite):
 
     async def admit(self, request: Request, identity: Identity, page: str) -> Response:
         """Lead a participant whom the provider knows to their next caption, and others to the consent."""
-        del request, page
         rater_id = await self.store.participants.find_identity(identity.key)
         if rater_id is None:
             session = replace(Session.new(), identity=identity.key)

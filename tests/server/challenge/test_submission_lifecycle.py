@@ -72,14 +72,14 @@ def load(site, number):
 def record_verdict(site, number, verdict=VALID):
     """Claim and record as the worker that checks does."""
     lifecycle = SubmissionLifecycle(site.store)
-    lifecycle.claim(number, "w", "received")
+    lifecycle.claim_next("w", "received")
     lifecycle.record_verdict(number, "w", verdict)
 
 
 def record_result(site, number):
     """Claim and record as the worker that evaluates does."""
     lifecycle = SubmissionLifecycle(site.store)
-    lifecycle.claim(number, "w", "queued")
+    lifecycle.claim_next("w", "queued")
     lifecycle.record_result(number, "w", RESULT)
 
 
@@ -92,24 +92,23 @@ def set_received_at(site, at):
 def test_each_step_is_taken_once(site):
     lifecycle = SubmissionLifecycle(site.store)
     number = submit(site, account_of(site))
-    assert lifecycle.list_waiting() == {"received": [number], "queued": []}
     assert load(site, number).system == "a"
     assert load(site, number).note == "a note"
-    assert lifecycle.claim(number, "first", "received").key == load(site, number).key
-    assert lifecycle.claim(number, "second", "received") is None
+    assert lifecycle.claim_next("first", "received").key == load(site, number).key
+    assert lifecycle.claim_next("second", "received") is None
     for worker_name in ("second", "a third"):  # workers that have not claimed it
         lifecycle.record_verdict(number, worker_name, INVALID)
     assert load(site, number).state == "received"
     lifecycle.record_verdict(number, "first", VALID)
-    assert lifecycle.list_waiting() == {"received": [], "queued": [number]}
-    assert lifecycle.claim(number, "first", "queued").state == "running"
-    assert lifecycle.claim(number, "second", "queued") is None
+    assert load(site, number).state == "queued"
+    assert lifecycle.claim_next("first", "queued").state == "running"
+    assert lifecycle.claim_next("second", "queued") is None
     lifecycle.record_progress(number, "second", 0.9, "x")
     lifecycle.record_progress(number, "first", 0.5, "cider")
     assert (load(site, number).progress, load(site, number).step) == (0.5, "cider")
     # After another worker has claimed it, the first one's result is ignored.
-    assert lifecycle.give_up("first", "it died") == [number]
-    assert lifecycle.claim(number, "third", "queued").attempts == 2
+    lifecycle.give_up("first", "it died")
+    assert lifecycle.claim_next("third", "queued").attempts == 2
     assert not lifecycle.record_result(number, "first", RESULT)
     assert lifecycle.record_result(number, "third", RESULT)
     assert not lifecycle.record_result(number, "third", RESULT)
@@ -125,21 +124,20 @@ def test_a_submission_fails_with_a_reason_after_all_attempts(site):
     number = submit(site, account)
     record_verdict(site, number)
     for attempt in range(3):
-        assert lifecycle.claim(number, "w", "queued")
-        waiting = lifecycle.give_up("w", "it took more memory than is given")
-        assert waiting == ([number] if attempt < 2 else [])
-    assert load(site, number).state == "failed"
+        assert lifecycle.claim_next("w", "queued")
+        lifecycle.give_up("w", "it took more memory than is given")
+        assert load(site, number).state == ("queued" if attempt < 2 else "failed")
     reason = "it took more memory than is given; it was tried 3 times"
     assert load(site, number).reason == reason
     # If another attempt would not help, it fails at once; what cannot be checked is not valid.
     hopeless = submit(site, account)
     record_verdict(site, hopeless)
-    lifecycle.claim(hopeless, "w", "queued")
-    assert lifecycle.give_up("w", "no", is_final=True) == []
-    assert load(site, hopeless).reason == "no"
+    lifecycle.claim_next("w", "queued")
+    lifecycle.give_up("w", "no", is_final=True)
+    assert (load(site, hopeless).state, load(site, hopeless).reason) == ("failed", "no")
     unreadable = submit(site, account)
     for _ in range(3):
-        lifecycle.claim(unreadable, "w", "received")
+        lifecycle.claim_next("w", "received")
         lifecycle.give_up("w", "it was too much")
     submission = load(site, unreadable)
     assert (submission.state, submission.faults) == ("invalid", ["it was too much"])
@@ -149,14 +147,14 @@ def test_a_submission_fails_with_a_reason_after_all_attempts(site):
 def test_the_end_of_the_server_is_no_attempt(tmp_path, site):
     number = submit(site, account_of(site))
     record_verdict(site, number)
-    SubmissionLifecycle(site.store).claim(number, "w", "queued")
+    SubmissionLifecycle(site.store).claim_next("w", "queued")
     site.store.database.close()
     reopened = make_site(tmp_path)
     submission = load(reopened, number)
     assert (submission.state, submission.attempts) == ("queued", 0)
     lifecycle = SubmissionLifecycle(reopened.store)
     assert not lifecycle.record_result(number, "w", RESULT)
-    assert lifecycle.list_waiting()["queued"] == [number]
+    assert lifecycle.claim_next("next", "queued").id == number
     reopened.store.database.close()
 
 
@@ -237,11 +235,12 @@ def test_an_account_sends_a_number_of_files_an_hour(tmp_path):
 
 
 def test_a_submission_is_overdue_after_the_seconds_of_its_challenge(site, monkeypatch):
-    lifecycle, number = SubmissionLifecycle(site.store), submit(site, account_of(site))
+    lifecycle = SubmissionLifecycle(site.store)
+    submit(site, account_of(site))
     assert not lifecycle.is_overdue("w")
     began = site.store.clock()
     monkeypatch.setattr(Clock, "__call__", lambda _: began)
-    lifecycle.claim(number, "w", "received")
+    lifecycle.claim_next("w", "received")
     overdue = []
     for seconds in (900, 901):
         monkeypatch.setattr(Clock, "__call__", lambda _, now=began + seconds: now)
@@ -263,8 +262,9 @@ def test_a_worker_ends_if_the_database_takes_nothing(tmp_path, site, monkeypatch
     with pytest.raises(StoreError, match="full"):
         work()
     monkeypatch.undo()
-    assert SubmissionLifecycle(site.store).give_up("manual-check", "it ended") == [number]
-    assert load(site, number).state == "received"
+    lifecycle = SubmissionLifecycle(site.store)
+    lifecycle.give_up("manual-check", "it ended")
+    assert lifecycle.claim_next("next", "received").id == number
 
 
 def test_a_worker_without_work_ends(tmp_path, site, monkeypatch):

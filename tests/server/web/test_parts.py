@@ -26,6 +26,7 @@ from captau.server.storage.site_settings import (
     put_setting,
     settings_with_prefix,
 )
+from captau.server.texts import ENGLISH
 from captau.server.web import application, oidc, passwords
 from captau.server.web.errors import NotFoundError, RefusedError, TooManyRequestsError
 from captau.server.web.listener import listen, public_url, server_config
@@ -244,7 +245,7 @@ def test_errors_are_pages_with_their_status_and_a_link(monkeypatch):
         shown.append((template, status, variables))
         return SimpleNamespace(headers={})
 
-    site = SimpleNamespace(render=render)
+    site = SimpleNamespace(render=render, translate=ENGLISH.translate)
     handlers = application._error_handlers(site, "/home")
     answers = [
         asyncio.run(handlers[type(error)](None, error))
