@@ -16,7 +16,7 @@ from ...datasets import registry
 from ...datasets.caption_texts import find_own_references
 from ...datasets.download import fetch as download
 from ...datasets.download import imports
-from ...datasets.download.fetch import silent
+from ...datasets.download.writing import silent
 from ...datasets.errors import InputError
 from ...datasets.reading.source_files import (
     find_image,

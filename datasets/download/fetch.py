@@ -2,8 +2,7 @@
 
 A file grows under the name `NAME.part`. Where its hash is known, the part stays when a download is cut and is gone on
 with by a range request, at any of its addresses: a part that belongs to another file shows in the hash, and the
-download starts over. A file takes its own name when its hash is right, and not before. One run at a time writes to a
-data folder.
+download starts over. A file takes its own name when its hash is right, and not before.
 
 pooch and fsspec download without resuming, and know neither mirrors nor members of archives.
 """
@@ -12,8 +11,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path, PurePosixPath
@@ -35,79 +33,12 @@ from ..reading.source_files import (
 from ..schema import Card, SourceFile
 from .archives import Archive, choose
 from .hub import address_of, files_of, headers_of, listing_of, remedy_of
+from .writing import Note, arriving, locked, silent, unwritable, write
 
 if TYPE_CHECKING:
     import requests
 
-# requests and filelock are imported where they are used: reading a dataset needs neither.
-
-#: Takes a line that a person may want to read while something goes on.
-Note = Callable[[str], None]
-
-
-def silent(*_: object) -> None:
-    """Ignore a note or a step of progress."""
-
-
-@contextmanager
-def arriving(path: Path) -> Generator[Path]:
-    """A temporary file that takes the name `path` when the block ends well, and goes if it does not.
-
-    Raises:
-        InputError: where there is no room or no right to write; what was at `path` is untouched.
-    """
-    temporary = path.with_name(f".{path.name}.tmp")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        yield temporary
-        temporary.replace(path)
-    except OSError as error:
-        raise unwritable(path, error) from error
-    finally:
-        if temporary.exists():
-            temporary.unlink()
-
-
-def write(chunks: Iterable[bytes], path: Path) -> None:
-    """Write a file down to the disk, for `arriving`; what reads the chunks raises `InputError`."""
-    with path.open("wb") as stream:
-        for chunk in chunks:
-            stream.write(chunk)
-        stream.flush()
-        os.fsync(stream.fileno())
-
-
-def unwritable(path: Path, error: OSError) -> InputError:
-    """Return the error for a full disk, a folder without the right to write, and the like."""
-    return InputError(
-        f"{path}: cannot be written ({error.strerror}); make room or set data.root=DIR"
-    )
-
-
-@contextmanager
-def locked(root: Path, note: Note = silent) -> Generator[None]:
-    """Keep other captau runs from writing to a data folder, which is made if need be; wait in turn.
-
-    Raises:
-        InputError: where the folder cannot be made or written to.
-    """
-    from filelock import FileLock, Timeout
-
-    try:
-        root.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(root / ".captau.lock")
-        try:
-            lock.acquire(timeout=0)
-        except Timeout:
-            note(f"another captau is writing to {root}; waiting for it")
-            lock.acquire()
-    except OSError as error:
-        raise unwritable(root, error) from error
-    try:
-        yield
-    finally:
-        lock.release()
-
+# requests is imported where it is used: reading a dataset does not need it.
 
 #: Takes what is being downloaded, the bytes that are here, and the bytes in all (0: not known).
 Progress = Callable[[str, int, int], None]

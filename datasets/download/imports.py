@@ -17,7 +17,7 @@ from ..errors import InputError
 from ..reading.source_files import fits, locate, state
 from ..schema import Card, SourceFile
 from .archives import Archive, is_archive
-from .fetch import Note, arriving, locked, silent, write
+from .writing import Note, arriving, locked, silent, write
 
 _CHUNK = 1 << 20
 

@@ -5,7 +5,7 @@ A rater's option such as `images` names a source, which `make_source` makes:
 - `demo`: tiny features of the demo's scenes and captions. Every colour and shape has a random vector from a fixed seed; vectors
   of scenes and captions follow from their parts. So raters can be tried anywhere, with features of the kinds they need. They
   say nothing about photographs;
-- a file of embeddings (npz, Parquet, safetensors; their layout: `neural/embeddings.py`);
+- a file of embeddings (npz, Parquet, safetensors; their layout: `neural/embedding_files.py`);
 - `clip(model=…,checkpoint=…)`: a CLIP model of open_clip, for images and texts;
 - `sentence(model=…)`: the sentence embeddings of a transformers model, for texts.
 """
@@ -29,7 +29,7 @@ from ....datasets.reading.source_files import sha256
 from ....datasets.sources import demo
 from ...base import Floats, UnavailableError
 from ...neural.clip import Clip
-from ...neural.embeddings import ENDINGS, Embeddings
+from ...neural.embedding_files import ENDINGS, Embeddings
 from ...neural.models import need_extra, resolve, transformers_folder
 from ...neural.sentence_cosine import sentence_embeddings
 from ...neural.text import TextModel

@@ -20,7 +20,7 @@ from ....datasets.errors import InputError
 from ....datasets.paths import expand_home
 from ....datasets.reading.json_files import read_json
 from ....datasets.reading.table import read_table
-from ...neural.embeddings import Embeddings
+from ...neural.embedding_files import Embeddings
 from ...text.cider import ORDERS
 from ...text.tokens.ptb import tokenize
 from ..common.recipe import CaptionedImages, short_image_id
@@ -65,7 +65,7 @@ def load_similar_images(path: Path, captioned: CaptionedImages) -> SimilarImages
     Args:
         path: a JSON object, image id → ids of similar images, the nearest first; a table with the columns
             `image_id`, `similar_image_id` and `similarity` (more is nearer; without it, in the order of the
-            rows); or embeddings by `image_id` (`neural/embeddings.py`), of which the cosine decides.
+            rows); or embeddings by `image_id` (`neural/embedding_files.py`), of which the cosine decides.
         captioned: the images; a file may have more.
 
     Raises:

@@ -16,8 +16,8 @@ from functools import cache
 from pathlib import Path
 
 from ....datasets.cache import cache_folder
-from ....datasets.download.fetch import Note, silent
 from ....datasets.download.permission import LargeDownload, is_allowed
+from ....datasets.download.writing import Note, silent
 from ....datasets.errors import InputError
 from ....datasets.paths import expand_home
 from ....datasets.reading.source_files import sha256

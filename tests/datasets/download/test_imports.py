@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from captau.datasets import registry
-from captau.datasets.download.fetch import arriving, write
 from captau.datasets.download.imports import shipped_names, take
+from captau.datasets.download.writing import arriving, write
 from captau.datasets.errors import InputError
 from captau.datasets.reading.source_files import fits, missing, size, state, used
 from captau.datasets.schema import Card, SourceFile

@@ -17,13 +17,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from captau.metrics.base import Unavailability, UnavailableError
-from captau.metrics.neural.embeddings import (
-    ENDINGS,
-    Embeddings,
-    ViLBERTScore,
-    VseCosine,
-    greedy_match,
-)
+from captau.metrics.neural.embedding_files import ENDINGS, Embeddings
+from captau.metrics.neural.embeddings import ViLBERTScore, VseCosine, greedy_match
 from captau.metrics.registry import metric
 from tests.conftest import AWKWARD, says
 
