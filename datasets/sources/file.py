@@ -119,6 +119,8 @@ def load_file(
         return read_votes(table, image).caption_set(replace(card, anonymous_raters=True))
     if caption_a in table or caption_b in table:
         return _read_pairs(table, columns, dimensions, card, (image, caption_a, caption_b, winner))
+    image_ids = table.filled(image, "; name the column with file.image=")
+    captions = table.texts(caption, "; name the column with file.caption=")
     values = table.floats(value, None, f"; name the column with file.value={_LONG}")
     scale_by_dimension = _scales(table.path, dimensions, values, scales, (low, high, step))
     _check_scales(table, value, values, [scale_by_dimension[d] for d in dimensions])
@@ -128,7 +130,19 @@ def load_file(
         totals=read_dimensions(table.path, "totals"),
         faults=read_dimensions(table.path, "faults"),
     )
-    return _read_ratings(table, columns, dimensions, card, (image, caption), values)
+    return JudgementColumns(
+        table.places,
+        image_ids,
+        captions,
+        values,
+        raters=_texts(table, columns, "rater"),
+        references=_references(table, columns),
+        systems=_texts(table, columns, "system"),
+        splits=_texts(table, columns, "split"),
+        images=_images(table.path.parent, image_ids),
+        dimensions=dimensions,
+        clusters=_texts(table, columns, "cluster"),
+    ).caption_set(card)
 
 
 def _make_card(table: Table, name: str, columns: Mapping[str, str | None]) -> Card:
@@ -146,41 +160,6 @@ def _make_card(table: Table, name: str, columns: Mapping[str, str | None]) -> Ca
         anonymous_raters=columns["rater"] is None,
         conditions=read_table_conditions(table.path),
     )
-
-
-def _read_ratings(
-    table: Table,
-    columns: Mapping[str, str | None],
-    dimensions: Sequence[str],
-    card: Card,
-    names: tuple[str, str],
-    values: Sequence[float],
-) -> CaptionSet:
-    """Read one row a rating.
-
-    Args:
-        columns: by option; None where there is none.
-        names: of the columns of images and of captions.
-        values: the ratings, which are on the scales of the card.
-
-    Raises:
-        InputError: see `load_file`.
-    """
-    image, caption = names
-    image_ids = table.filled(image, "; name the column with file.image=")
-    return JudgementColumns(
-        table.places,
-        image_ids,
-        table.texts(caption, "; name the column with file.caption="),
-        values,
-        raters=_texts(table, columns, "rater"),
-        references=_references(table, columns),
-        systems=_texts(table, columns, "system"),
-        splits=_texts(table, columns, "split"),
-        images=_images(table.path.parent, image_ids),
-        dimensions=dimensions,
-        clusters=_texts(table, columns, "cluster"),
-    ).caption_set(card)
 
 
 def _read_pairs(
