@@ -5,13 +5,12 @@ fold), without references. Each pair was shown to ten people, who could skip it.
 skips are dropped, so 8 answers or more remain (11 at most in the development fold), and
 p̂ = round(8 × their mean) / 8 (section 3.2).
 
-`overall` is p̂. Where a release has the answers too, or how many said yes, they are ratings on `good`
+`overall` is p̂. Where a fold says how many answered and how many said yes, these are ratings on `good`
 (1 yes, 0 no). Each fold can be read without the others.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -36,26 +35,8 @@ FEWEST, MOST_SKIPS = 8, 2
 _FOLDS = {"train": "train", "dev": "validation", "test": "test"}
 _HASHES = {"dev.tsv": "c674649390b0541b67e721264943daf7f7218afe30509964e142474a4b0e1d1d"}
 
-#: p̂, or a mean that is yet to be rounded, by any of the names it goes by.
-SCORES = (
-    "ROUNDED_AVG_USER_RATING",
-    "AVG_USER_RATING",
-    "AVERAGE_USER_RATING",
-    "AVERAGE_RATING",
-    "HUMAN_RATING",
-    "AVERAGE",
-    "RATING",
-    "SCORE",
-)
-#: All of a pair's answers in one cell, with any of `, ; |` or blanks between them.
-LISTS = ("ANSWERS", "RATINGS", "HUMAN_RATINGS", "USER_RATINGS")
-#: One answer a column.
-SINGLE = re.compile(r"(ANSWER|RATING|RATER)_?\d+")
-#: How many said yes and no; or how many said yes, and how many said either.
-COUNTS = (("YES", "NO", "SKIP"), ("COUNT_YES", "COUNT_NO", "COUNT_SKIP"))
-TOTALS = ("COUNT_GOOD_RATINGS", "COUNT_RATINGS")
-ANSWERS = {"YES": 1.0, "1": 1.0, "NO": 0.0, "0": 0.0, "SKIP": np.nan, "-": np.nan}
-_BETWEEN = str.maketrans(dict.fromkeys(",;|[]'\"", " "))
+#: How many answered and how many of them said yes; a fold without these has p̂ alone.
+TOTAL, GOOD, P_HAT = "COUNT_RATINGS", "COUNT_GOOD_RATINGS", "ROUNDED_AVG_USER_RATING"
 
 
 def _files(ending: str) -> tuple[SourceFile, ...]:
@@ -112,8 +93,8 @@ def load_caption_quality(root: Path) -> CaptionSet:
     pairs = sum(map(len, tables))
     if pairs and not sum(map(len, row_indices)):
         raise InputError(
-            f"{tables[0].path.parent}: none of {pairs} pairs has {FEWEST} answers or more, besides skips, "
-            f"and {MOST_SKIPS} skips at most; the others are dropped as in the paper"
+            f"{tables[0].path.parent}: none of {pairs} pairs has {FEWEST} answers or more; the others are dropped as in "
+            "the paper"
         )
 
     def joined(name: str) -> list[str]:
@@ -167,72 +148,20 @@ def _frame(ids: NDArray, dimension: str, rater: str | NDArray, values: Floats) -
 
 
 def _judged(table: Table) -> tuple[Floats, Floats | None, NDArray[np.bool_]]:
-    """Return p̂ of each pair, its answers (NaN for none) if the table has them, and which pairs stay."""
-    answers_and_skips = _answers(table)
-    if answers_and_skips is None:
-        name = table.first_of(*SCORES)
-        if name is None:
-            raise InputError(
-                f"{table.path}: no column with what people said, such as {SCORES[0]}, {LISTS[0]} or "
-                f"{' and '.join(TOTALS)}; it has {', '.join(table.names)}"
-            )
-        scores = np.array(table.floats(name, Scale(0, 1)))
+    """Return p̂ of each pair, its answers (NaN for none) if the table has counts, and which pairs stay."""
+    if TOTAL not in table or GOOD not in table:
+        hint = f"; it, or {GOOD} and {TOTAL}, is needed"
+        scores = np.array(table.floats(P_HAT, Scale(0, 1), hint))
         return p_hat(scores), None, np.ones(len(table), dtype=bool)
-    answers, skips = answers_and_skips
-    counts = (~np.isnan(answers)).sum(axis=1)
-    is_kept = (skips <= MOST_SKIPS) & (counts >= FEWEST)
-    return p_hat(np.nansum(answers, axis=1) / np.maximum(counts, 1)), answers, is_kept
-
-
-def _answers(table: Table) -> tuple[Floats, NDArray[np.int64]] | None:
-    """Read each pair's answers, shape (n_pairs, n_answers), and its skips; None if there are none."""
-    columns = [name for name in table.names if SINGLE.fullmatch(name)]
-    name = table.first_of(*LISTS)
-    if columns:
-        rows = zip(*(table.texts(c) for c in columns), strict=True)
-        return _of_words(table, "/".join(columns), [[w.strip() or "-" for w in r] for r in rows])
-    if name is not None:
-        return _of_words(table, name, [c.translate(_BETWEEN).split() for c in table.texts(name)])
-    for yes, no, skip in COUNTS:
-        if yes in table and no in table:
-            skips = _counts(table, skip) if skip in table else np.zeros(len(table), dtype=np.int64)
-            good = _counts(table, yes)
-            return _dealt(good, good + _counts(table, no)), skips
-    if all(name in table for name in TOTALS):
-        good, total = (_counts(table, name) for name in TOTALS)
-        bad = np.flatnonzero(good > total)
-        if bad.size:
-            raise InputError(
-                f"{table.places[bad[0]]}: {TOTALS[0]} {good[bad[0]]} is more than "
-                f"{TOTALS[1]} {total[bad[0]]}"
-            )
-        return _dealt(good, total), np.zeros(len(table), dtype=np.int64)
-    return None
-
-
-def _of_words(
-    table: Table, column: str, cells: list[list[str]]
-) -> tuple[Floats, NDArray[np.int64]]:
-    lengths = np.array([len(words) for words in cells], dtype=np.int64)
-    row = np.repeat(np.arange(len(cells)), lengths)
-    words = [word for cell in cells for word in cell]
-    strangers = {word for word in set(words) if word.upper() not in ANSWERS}
-    if strangers:
-        i = next(i for i, word in enumerate(words) if word in strangers)
+    good, total = (
+        np.array(table.floats(name, Scale(0, 1000, 1))).astype(np.int64) for name in (GOOD, TOTAL)
+    )
+    bad = np.flatnonzero(good > total)
+    if bad.size:
         raise InputError(
-            f"{table.places[row[i]]}: {column} has the answer '{words[i]}', which is none of YES, NO "
-            f"and SKIP"
+            f"{table.places[bad[0]]}: {GOOD} {good[bad[0]]} is more than {TOTAL} {total[bad[0]]}"
         )
-    value_of = {word: ANSWERS[word.upper()] for word in set(words)}
-    answers = np.full((len(cells), int(lengths.max(initial=0))), np.nan)
-    answer_index = np.arange(len(words)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-    answers[row, answer_index] = [value_of[word] for word in words]
-    skipped = np.array([word.upper() == "SKIP" for word in words], dtype=bool)
-    return answers, np.bincount(row[skipped], minlength=len(cells))
-
-
-def _counts(table: Table, name: str) -> NDArray[np.int64]:
-    return np.array(table.floats(name, Scale(0, 1000, 1))).astype(np.int64)
+    return p_hat(good / np.maximum(total, 1)), _dealt(good, total), total >= FEWEST
 
 
 def _dealt(good: NDArray[np.int64], total: NDArray[np.int64]) -> Floats:

@@ -1,4 +1,4 @@
-"""Caption-Quality: the reader on small files in the authors' format, with every kind of answers."""
+"""Caption-Quality: the reader on small files in the authors' format, with counts of answers and without."""
 
 from __future__ import annotations
 
@@ -19,35 +19,18 @@ from captau.datasets.sources.caption_quality import CARD, load_caption_quality, 
 from tests.conftest import says
 
 FOLDS = {"train": "train", "dev": "validation", "test": "test"}
-# Ten answers: 7 of 10 are yes; 4 of 9 with a skip; with three skips the pair is dropped; 8 of 8.
-WORDS = {
-    "k1": ["YES"] * 7 + ["NO"] * 3,
-    "k2": ["NO"] * 5 + ["SKIP"] + ["yes"] * 4,
-    "k3": ["SKIP"] * 3 + ["YES"] * 7,
-    "k4": ["SKIP"] * 2 + ["YES"] * 8,
-}
+# Answers and those that said yes: 7 of 10; 4 of 9; a pair of 7 answers is dropped; 8 of 8.
+COUNTS = {"k1": (10, 7), "k2": (9, 4), "k3": (7, 7), "k4": (8, 8)}
 P_HAT = {"k1": 0.75, "k2": 0.5, "k4": 1.0}  # round(5.6) / 8, round(3.56) / 8, 8 / 8
 
 
 def columns(kind: str) -> tuple[list[str], dict[str, list[str]]]:
     """The columns of what people said, and each pair's cells."""
-    counts = {k: [w.upper() for w in words] for k, words in WORDS.items()}
-    if kind == "list":
-        return ["ANSWERS"], {k: [",".join(w)] for k, w in WORDS.items()}
-    if kind == "JSON list":
-        return ["RATINGS"], {k: [str(w)] for k, w in WORDS.items()}
-    if kind == "single":
-        return [f"RATING_{i}" for i in range(10)], WORDS
     if kind == "counts":
-        words = ("YES", "NO", "SKIP")
-        return list(words), {k: [str(c.count(w)) for w in words] for k, c in counts.items()}
-    if kind == "totals":  # without the pairs that were dropped, as they are gone from the release
-        kept = {k: c for k, c in counts.items() if k in P_HAT}
         return ["COUNT_RATINGS", "COUNT_GOOD_RATINGS"], {
-            k: [str(10 - c.count("SKIP")), str(c.count("YES"))] for k, c in kept.items()
+            k: [str(n) for n in counts] for k, counts in COUNTS.items()
         }
-    means = {"k1": 0.7, "k2": 4 / 9, "k4": 1.0} if kind == "RATING" else P_HAT
-    return [kind], {k: [str(v)] for k, v in means.items()}
+    return ["ROUNDED_AVG_USER_RATING"], {k: [str(v)] for k, v in P_HAT.items()}
 
 
 def write(root: Path, kind: str, fold: str, end: str = "\n") -> Path:
@@ -66,11 +49,7 @@ def make(root: Path, kind: str, end: str = "\n") -> Path:
     return root
 
 
-KINDS = ["list", "JSON list", "single", "counts", "totals"]
-SCORES = ["ROUNDED_AVG_USER_RATING", "HUMAN_RATING", "RATING"]
-
-
-@pytest.mark.parametrize("kind", [*KINDS, *SCORES])
+@pytest.mark.parametrize("kind", ["counts", "p_hat"])
 def test_every_field(kind: str, tmp_path: Path) -> None:
     made = load_caption_quality(make(tmp_path, kind))
     items = made.items
@@ -82,21 +61,16 @@ def test_every_field(kind: str, tmp_path: Path) -> None:
     overall = made.ratings[made.ratings["dimension"] == "overall"]
     assert overall["value"].tolist() == list(P_HAT.values()) * 3
     assert overall["item_id"].tolist() == items["item_id"].tolist()
-    assert made.dimensions == (("overall",) if kind in SCORES else ("overall", "good"))
+    assert made.dimensions == (("overall",) if kind == "p_hat" else ("overall", "good"))
     assert made.card is CARD
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_the_answers_are_ratings(kind: str, tmp_path: Path) -> None:
-    made = load_caption_quality(make(tmp_path, kind))
+def test_the_answers_are_ratings(tmp_path: Path) -> None:
+    made = load_caption_quality(make(tmp_path, "counts"))
     good = made.ratings[made.ratings["dimension"] == "good"]
     found = good.groupby("item_id", sort=False)["value"].agg(["size", "sum"]).to_numpy().tolist()
     assert found == [[10, 7], [9, 4], [8, 8]] * 3
     assert set(good["rater"]) <= {f"rater_{k}" for k in range(1, 11)}
-    if kind not in ("counts", "totals"):  # where the place of an answer is known, it is kept
-        first = good[good["item_id"] == made.items["item_id"].iloc[1]]
-        assert first["rater"].tolist() == [f"rater_{k}" for k in (1, 2, 3, 4, 5, 7, 8, 9, 10)]
-        assert first["value"].tolist() == [0.0] * 5 + [1.0] * 4
 
 
 def test_counts_are_dealt_alike_every_time(tmp_path: Path) -> None:
@@ -105,12 +79,12 @@ def test_counts_are_dealt_alike_every_time(tmp_path: Path) -> None:
 
 
 def test_line_ends_change_nothing(tmp_path: Path) -> None:
-    before = load_caption_quality(make(tmp_path, "list")).digest
-    assert load_caption_quality(make(tmp_path, "list", "\r\n")).digest == before
+    before = load_caption_quality(make(tmp_path, "counts")).digest
+    assert load_caption_quality(make(tmp_path, "counts", "\r\n")).digest == before
 
 
 def test_models_are_systems(tmp_path: Path) -> None:
-    for path in (write(tmp_path, "RATING", fold) for fold in FOLDS):
+    for path in (write(tmp_path, "p_hat", fold) for fold in FOLDS):
         lines = path.read_text("utf-8-sig").splitlines()
         path.write_text("\n".join([f"{lines[0]}\tMODEL", *(f"{line}\tm7" for line in lines[1:])]))
     assert set(load_caption_quality(tmp_path).items["system"]) == {"m7"}
@@ -124,22 +98,25 @@ def test_p_hat() -> None:
 
 
 FAULTS = {
-    "unknown word": ("list", 2, "dev_k1\ta\tYES,MAYBE", [":2: ANSWERS has the answer 'MAYBE'"]),
-    "unknown answer": (
-        "single",
-        3,
-        "dev_k2\ta\t" + "\t".join(["YES"] * 9 + ["OK"]),
-        [":3: RATING_0/", "'OK'", "YES, NO and SKIP"],
+    "off scale": ("p_hat", 2, "dev_k1\ta\t1.5", [":2: ROUNDED", "'1.5', not on the scale 0 to 1"]),
+    "no number": ("p_hat", 2, "dev_k1\ta\tx", [":2: ROUNDED_AVG_USER_RATING is 'x', not a number"]),
+    "half a vote": ("counts", 2, "dev_k1\ta\t1.5\t2", [":2: COUNT_RATINGS is '1.5'"]),
+    "more than all": ("counts", 2, "dev_k1\ta\t8\t9", [":2: COUNT_GOOD_RATINGS 9 is more than"]),
+    "short": ("p_hat", 4, "dev_k4\ta", [":4: 2 cells", "3 columns", "truncated"]),
+    "no key": ("p_hat", 2, "\ta\t0.5", [":2: IMAGE_KEY is empty"]),
+    "no answers": (
+        "p_hat",
+        1,
+        "IMAGE_KEY\tCAPTION_PRED\tX",
+        ["no column 'ROUNDED_AVG_USER_RATING'"],
     ),
-    "off scale": ("RATING", 2, "dev_k1\ta\t1.5", [":2: RATING is '1.5', not on the scale 0 to 1"]),
-    "no number": ("HUMAN_RATING", 2, "dev_k1\ta\tx", [":2: HUMAN_RATING is 'x', not a number"]),
-    "half a vote": ("counts", 2, "dev_k1\ta\t1.5\t2\t0", [":2: YES is '1.5'"]),
-    "more than all": ("totals", 2, "dev_k1\ta\t8\t9", [":2: COUNT_GOOD_RATINGS 9 is more than"]),
-    "short": ("list", 4, "dev_k3\ta", [":4: 2 cells", "3 columns", "truncated"]),
-    "no key": ("list", 2, "\ta\tYES", [":2: IMAGE_KEY is empty"]),
-    "no answers": ("list", 1, "IMAGE_KEY\tCAPTION_PRED\tX", ["no column with what people said"]),
-    "no caption": ("list", 1, "IMAGE_KEY\tX\tANSWERS", ["no column 'CAPTION_PRED'; it has"]),
-    "not UTF-8": ("list", 3, "dev_k2\tcaf\udce9\tYES", [":3: not UTF-8"]),
+    "no caption": (
+        "p_hat",
+        1,
+        "IMAGE_KEY\tX\tROUNDED_AVG_USER_RATING",
+        ["no column 'CAPTION_PRED'; it has"],
+    ),
+    "not UTF-8": ("p_hat", 3, "dev_k2\tcaf\udce9\t0.5", [":3: not UTF-8"]),
 }
 
 
@@ -158,14 +135,16 @@ def test_pairs_of_too_few_answers_are_told(tmp_path: Path) -> None:
     folder = tmp_path / "caption_quality"
     folder.mkdir()
     for fold in FOLDS:
-        text = f"IMAGE_KEY\tCAPTION_PRED\tANSWERS\n{fold}_k\ta dog\tYES,NO,YES\n"
+        text = (
+            f"IMAGE_KEY\tCAPTION_PRED\tCOUNT_RATINGS\tCOUNT_GOOD_RATINGS\n{fold}_k\ta dog\t3\t2\n"
+        )
         (folder / f"OID-rated-image-captions.v1.{fold}.tsv").write_text(text, encoding="utf-8")
-    with says("caption_quality", "none of 3 pairs has 8 answers or more", "2 skips at most"):
+    with says("caption_quality", "none of 3 pairs has 8 answers or more; the others"):
         load_caption_quality(tmp_path)
 
 
 def test_each_fold_can_be_read_alone(tmp_path: Path) -> None:
-    write(tmp_path, "totals", "dev")
+    write(tmp_path, "counts", "dev")
     caption_set = load_caption_quality(tmp_path)
     assert set(caption_set.items["split"]) == {"validation"}
     with says("split 'test'", "OID-rated-image-captions.v1.test.tsv", CARD.homepage, "data fetch"):
@@ -174,7 +153,7 @@ def test_each_fold_can_be_read_alone(tmp_path: Path) -> None:
 
 
 def test_addresses_of_images_do_not_stand_in_for_missing_folds(tmp_path: Path) -> None:
-    folder = write(tmp_path, "totals", "dev").parent
+    folder = write(tmp_path, "counts", "dev").parent
     for fold in FOLDS:
         (folder / f"OID-rated-image-captions.v1.{fold}.meta").write_text("IMAGE_KEY\tOriginalURL\n")
     assert [source.split for source in missing(tmp_path, CARD)] == ["train", "test"]
