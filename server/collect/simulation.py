@@ -220,9 +220,9 @@ def _serve(options: CollectOptions, wait: float, sender: Connection) -> None:
     serve(make_app(site), listener)
 
 
-#: The players by default.
 #: What the command measures, as reports and citations say it.
 MEASURES = "what players of given skill make of a study"
+#: The players by default.
 DEFAULT_PLAYERS = {"honest": 12, "careless": 4, "random": 4, "constant": 4, "majority": 4}
 
 

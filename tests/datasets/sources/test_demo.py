@@ -241,3 +241,13 @@ def test_the_default_size() -> None:
 def test_an_unknown_picture_is_named_with_near_ones() -> None:
     with pytest.raises(InputError, match=r"unknown demo image 'demo_1\.png': did you mean demo_0"):
         demo.render("demo_1.png")
+
+
+def test_a_picture_is_drawn_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(demo, "cache_folder", lambda *_: tmp_path)
+    first, second, *_ = sorted(SCENES)
+    (tmp_path / first).write_bytes(b"mine")
+    assert demo.pictures() == tmp_path
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(SCENES)
+    assert (tmp_path / first).read_bytes() == b"mine"
+    assert (tmp_path / second).read_bytes().startswith(b"\x89PNG")

@@ -153,6 +153,9 @@ def test_addresses_are_written_with_their_port_and_brackets():
     assert client_address(Request({"type": "http", "client": None})) == ""
     with listen("127.0.0.1", 0) as listener:
         assert listener.getsockname()[1] > 0
+    for port in (-1, 65_536):
+        with says(f"port={port}: 0 to 65535 is expected; 0 for any that is free"):
+            listen("127.0.0.1", port)
 
 
 def test_the_server_has_the_bounds_of_the_policy():

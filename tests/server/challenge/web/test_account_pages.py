@@ -12,12 +12,13 @@ from types import SimpleNamespace
 from urllib.parse import urlencode
 
 import pytest
+from fastapi import Request
 
 from captau.server.challenge import tables
 from captau.server.storage.database import Clock
 from captau.server.web import visitors
 from captau.server.web.oidc import Identity
-from captau.server.web.sessions import MEMBER_AGE, EndedSessions
+from captau.server.web.sessions import MEMBER_AGE, EndedSessions, Session
 from captau.server.web.visitors import RateLimiter
 from tests.server.challenge.conftest import create_account
 from tests.server.challenge.visitors import (
@@ -37,6 +38,24 @@ __all__ = ["quick_passwords", "serve_small"]
 NEW_PASSWORD = "another one entirely"
 NEW_PASSWORDS = {"password": NEW_PASSWORD, "again": NEW_PASSWORD}
 WRONG_CODE = "abcde-abcde-abcde-abcde"
+
+
+def test_a_cookie_of_one_kind_is_no_session_of_the_other(serve_small):
+    site, _ = serve_small()
+    cookies = {
+        name: site.sessions.write(Session.new(1, admin=name == "captau_admin"))
+        for name in ("captau", "captau_admin")
+    }
+
+    def read(name, value):
+        headers = [(b"cookie", f"{name}={value}".encode())]
+        request = Request({"type": "http", "headers": headers})
+        return site.read_session(request, admin=name == "captau_admin")
+
+    assert not read("captau", cookies["captau"]).admin
+    assert read("captau_admin", cookies["captau_admin"]).admin
+    assert read("captau_admin", cookies["captau"]) is None
+    assert read("captau", cookies["captau_admin"]) is None
 
 
 def test_signing_up_in_and_out(serve_small):
