@@ -109,8 +109,10 @@ def compare_metrics(command: Command, options: Any) -> None:
 
     if isinstance(options, RunComparisonOptions):
         comparison = compare_runs(options.before, options.now)
-        show_tables(comparison.tables)
-        show_text(f"\n{comparison.summary}")
+        if comparison.tables:
+            show_tables(comparison.tables)
+            print()
+        show_text(comparison.summary)
         return
     run_by_dataset(command, options, work=run)
 

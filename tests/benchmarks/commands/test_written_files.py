@@ -18,7 +18,7 @@ from rich.console import Console
 
 from captau.benchmarks.cli import tasks
 from captau.benchmarks.reporting import figure_files
-from captau.benchmarks.runs.tables import rich_of
+from captau.benchmarks.runs.terminal_table import rich_of
 from tests.conftest import run_captau
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "written"
