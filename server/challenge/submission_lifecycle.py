@@ -39,6 +39,8 @@ class SubmissionLifecycle(StoreUser):
         is_of_site = submissions.c.challenge.in_(self.store.challenges)
         query = select(submissions.c.id).where(is_free, is_of_site).order_by(submissions.c.id)
         number = connection.execute(query.limit(1)).scalar()
+        if number is None:
+            return None
         changes = {
             "state": SubmissionState.RUNNING if state == SubmissionState.QUEUED else state,
             "worker": worker,

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import statistics
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
-from statistics import fmean, median
+from statistics import StatisticsError, correlation, fmean, median
 
 import pandas as pd
 
@@ -223,8 +222,8 @@ def _figures(
 def _pearson(x: Sequence[float], y: Sequence[float]) -> float | None:
     """Return Pearson's r; None of fewer than three pairs, or where it is not defined."""
     try:
-        return statistics.correlation(x, y) if len(x) > 2 else None
-    except statistics.StatisticsError:  # a side is constant
+        return correlation(x, y) if len(x) > 2 else None
+    except StatisticsError:  # a side is constant
         return None
 
 

@@ -51,11 +51,10 @@ class AnswerLog:
         self._data, self._form, self._course = study, study.form, study.form.course
         self.database = study.database
 
-    @transaction
-    def record(
-        self, c: Connection, rater_id: int, key: str, values: Sequence[Mapping[str, Any]]
+    async def record(
+        self, rater_id: int, key: str, values: Sequence[Mapping[str, Any]]
     ) -> RecordedAnswer:
-        """Record an answer, once; a second one to the same key returns the first.
+        """Record an answer at the time when it came, once; a second one to the same key returns the first.
 
         Args:
             rater_id: the rater.
@@ -66,13 +65,24 @@ class AnswerLog:
             NotFoundError: if no unit of that key was shown to them.
             OutOfTurnError: if the form does not accept it (yet).
         """
+        return await self._record_at(self._data.clock(), rater_id, key, values)
+
+    @transaction
+    def _record_at(
+        self,
+        c: Connection,
+        now: float,
+        rater_id: int,
+        key: str,
+        values: Sequence[Mapping[str, Any]],
+    ) -> RecordedAnswer:
         serve = _find_serve(c, rater_id, key)
         if serve.answered_at is not None:
             return self._load_recorded(c, serve, values)
         unit = self._data.units[serve.unit]
         if load_unit_state(c, unit).answered_at > serve.served_at:
             raise OutOfTurnError("Another annotator was quicker. Check their answer.")
-        return self._record(c, serve, unit, values, self._data.clock())
+        return self._record(c, serve, unit, values, now)
 
     @transaction
     def find(self, c: Connection, rater_id: int, key: str) -> RecordedAnswer:

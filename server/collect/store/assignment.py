@@ -170,14 +170,17 @@ class Assignment:
         self.database = study.database
         self._has_stages = any(unit.stages for unit in study.units.values())
 
-    @transaction
-    def next_unit(self, c: Connection, rater_id: int) -> ShownUnit | Rater:
+    async def next_unit(self, rater_id: int) -> ShownUnit | Rater:
         """Return the unit that a rater answers now, the same until they do; the rater if there is none.
 
         Raises:
             NotFoundError: if there is no such participant.
         """
-        now, row = self._data.clock(), c.execute(_RATER_AND_SERVE, {"rater_id": rater_id}).first()
+        return await self._next_unit(rater_id, self._data.clock())
+
+    @transaction
+    def _next_unit(self, c: Connection, rater_id: int, now: float) -> ShownUnit | Rater:
+        row = c.execute(_RATER_AND_SERVE, {"rater_id": rater_id}).first()
         if row is None:
             raise NotFoundError
         rater, key = Rater(*row[: len(RATER_COLUMNS)]), row.key
@@ -198,12 +201,12 @@ class Assignment:
         previous = tuple(state.values[item.id] for item in items if state.values)
         return ShownUnit(serve.key, serve.phase, unit, items, seconds_left, rater, previous)
 
-    @transaction
-    def end_reason(self, c: Connection, rater: Rater) -> EndReason:
+    async def end_reason(self, rater: Rater) -> EndReason:
         """Return why a rater has nothing to answer now."""
         if self._course.next_task(rater.state) is None:
             return EndReason.OUT
-        return EndReason.RESERVED if self._may_answer(c, rater) else EndReason.THROUGH
+        may_answer = await self.database.run(lambda c: self._may_answer(c, rater))
+        return EndReason.RESERVED if may_answer else EndReason.THROUGH
 
     @transaction
     def find_unit(self, c: Connection, rater_id: int, key: str) -> StudyUnit:
