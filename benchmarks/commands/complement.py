@@ -212,8 +212,10 @@ def run(config: ComplementOptions) -> Results:
     return Results(
         {"complementarity.csv": _frame(rows)},
         studies.record(
-            *("complement", config.configuration),
-            *("which metrics say the same, and which add something", clock),
+            "complement",
+            config.configuration,
+            "which metrics say the same, and which add something",
+            clock,
             seed=config.seed,
             draws=config.draws,
         ),

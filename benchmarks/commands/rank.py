@@ -194,7 +194,10 @@ def _join(
     return Results(
         frames,
         studies.record(
-            *("rank", options.configuration, "which captioning systems people prefer", clock),
+            "rank",
+            options.configuration,
+            "which captioning systems people prefer",
+            clock,
             n_finished=len(parts),
         )
         | ({"unfinished": unfinished} if unfinished else {}),

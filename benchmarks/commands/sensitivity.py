@@ -76,7 +76,8 @@ def run(config: SensitivityOptions) -> Results:
         {"sensitivity.csv": frame},
         {
             **studies.record(
-                *("sensitivity", config.configuration),
+                "sensitivity",
+                config.configuration,
                 "how far the agreement of metrics with people moves with images, raters and choices",
                 clock,
                 seed=config.seed,

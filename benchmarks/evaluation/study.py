@@ -212,7 +212,7 @@ def load_studies(
     needs_ratings: bool = True,
     check: Callable[[EvaluationSet], None] | None = None,
 ) -> Studies:
-    """Load a command's datasets; return them, and those that lack what is asked.
+    """Load a command's datasets; those that lack what is asked are in `left_out` of the result.
 
     Args:
         datasets: the protocol of each.

@@ -5,7 +5,6 @@ Each stands here once, with its key, default and help text; the options of a com
 
 from __future__ import annotations
 
-import logging
 import math
 import os
 from collections.abc import Callable, Iterable, Mapping
@@ -19,16 +18,11 @@ from ...datasets.errors import InputError, unknown
 from ...metrics.base import Metric
 from ...metrics.text.java import java_program
 from ..runs.output_folder import find_run
-from ..scoring.catalog import (
-    leave_out_absent,
-    resolve_metrics,
-)
+from ..scoring.catalog import leave_out_absent, resolve_metrics
 from ..scoring.protocol import CHOICES, Choice, Protocol
 from ..scoring.score_store import OWN, Locations
 from ..statistics.bootstrap import StatisticsOptions
 from .declaration import Composed, Option, Options, option, part, path_of
-
-logger = logging.getLogger(__name__)
 
 SCORING = "Options of every command that scores"
 OWN_JUDGEMENTS = "Options of dataset=file, your own judgements (docs/own_judgements.md)"
