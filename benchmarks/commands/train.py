@@ -130,10 +130,8 @@ def run(options: TrainOptions, folder: Path) -> TrainResults:
         ],
     }
     tables = [correlation_table(m, m.scored.metrics) for m in measured]
-    tables = [
-        replace(table, notes=[*table.notes, *design_notes(options, jobs, corpora)])
-        for table in tables
-    ]
+    notes = design_notes(options, jobs, corpora)
+    tables = [replace(table, notes=[*table.notes, *notes]) for table in tables]
     tables += _mean_tables(means, options)
     if len(errors):
         frames["rating_errors.csv"] = errors
