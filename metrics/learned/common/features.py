@@ -213,7 +213,7 @@ class _DemoSource(FeatureSource):
 
 
 @dataclass(frozen=True)
-class _DemoContextSource(_DemoSource):
+class _DemoContextSource(FeatureSource):
     """Images and captions of the demo that attend to each other, as ViLBERT's do."""
 
     def vectors(self, rows: Rows) -> Floats:
@@ -221,8 +221,8 @@ class _DemoContextSource(_DemoSource):
         pairs = zip(_scenes(rows), rows.captions, strict=True)
         return np.stack([attended_vectors(s, c)[side] for s, c in pairs])
 
-    def sequences(self, rows: Rows) -> list[Floats]:
-        return FeatureSource.sequences(self, rows)
+    def find_entries(self, rows: Rows) -> list[Any]:
+        return _scenes(rows)
 
     @property
     def signature(self) -> str:
