@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Protocol, TypeVar
 
+from ...datasets.download.writing import write
 from ...datasets.errors import InputError
 from ...datasets.paths import expand_home
 
@@ -83,7 +84,7 @@ def write_file(path: Path, content: bytes) -> None:
             return
         path.parent.mkdir(parents=True, exist_ok=True)
         _sweep(path.parent, re.escape(path.name))
-        _put(temporary, content)
+        write([content], temporary)
         temporary.replace(path)
     except BaseException as error:
         with contextlib.suppress(OSError):
@@ -91,14 +92,6 @@ def write_file(path: Path, content: bytes) -> None:
         if not isinstance(error, OSError):
             raise
         raise _unwritable(path, error) from error
-
-
-def _put(path: Path, content: bytes) -> None:
-    """Write to the disk itself, so that no crash after a renaming leaves an empty file."""
-    with path.open("wb") as stream:
-        stream.write(content)
-        stream.flush()
-        os.fsync(stream.fileno())
 
 
 def _unwritable(path: Path, error: OSError) -> InputError:
@@ -210,7 +203,7 @@ class OutputFolder:
         _sweep(self.path)
         try:
             for name, content in files.items():
-                _put(temporaries[name], content)
+                write([content], temporaries[name])
             for name in files:
                 if (self.path / name).is_dir():
                     raise IsADirectoryError(errno.EISDIR, f"{name} is a folder")

@@ -37,7 +37,7 @@ def arriving(path: Path) -> Generator[Path]:
 
 
 def write(chunks: Iterable[bytes], path: Path) -> None:
-    """Write a file down to the disk, for `arriving`; what reads the chunks raises `InputError`."""
+    """Write a file to the disk itself, so that no crash after a renaming leaves an empty file."""
     with path.open("wb") as stream:
         for chunk in chunks:
             stream.write(chunk)
