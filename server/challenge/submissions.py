@@ -9,7 +9,7 @@ submissions through their states.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum, auto
 from pathlib import Path
@@ -96,23 +96,36 @@ class Submission:
         return self.state in FINAL_STATES
 
 
+#: The numbers that a query names at most; SQLite takes 32,766.
+_MAX_VARIABLES = 10_000
+
+
 def select_submissions(
-    connection: Connection, *conditions: ColumnElement[bool]
+    connection: Connection, *conditions: ColumnElement[bool], known: Container[int] = ()
 ) -> list[Submission]:
-    """Return the submissions that meet all conditions, with their results, oldest first."""
-    result_columns = [
-        column.label(f"result_{column.name}")
-        for column in results.c
-        if column.name not in ("id", "submission")
-    ]
+    """Return the submissions that meet all conditions, with their results, oldest first.
+
+    Args:
+        connection: of the transaction.
+        conditions: on the rows of `tables.submissions`.
+        known: numbers of submissions whose results are left out.
+    """
     query = (
-        select(submissions, teams.c.name.label("team_name"), *result_columns)
+        select(submissions, teams.c.name.label("team_name"))
         .join(teams, teams.c.id == submissions.c.team)
-        .outerjoin(results, results.c.submission == submissions.c.id)
         .where(*conditions)
         .order_by(submissions.c.id)
     )
-    return [_make_submission(dict(row)) for row in connection.execute(query).mappings()]
+    rows: list[dict[str, Any]] = [dict(row) for row in connection.execute(query).mappings()]
+    unknown = [row["id"] for row in rows if row["id"] not in known]
+    found: dict[int, Result] = {}
+    for begin in range(0, len(unknown), _MAX_VARIABLES):
+        numbers = unknown[begin : begin + _MAX_VARIABLES]
+        for row in connection.execute(select(results).where(results.c.submission.in_(numbers))):
+            found[row.submission] = Result(
+                row.made_at, row.seconds, row.digest, row.scores, row.run
+            )
+    return [Submission(**row, result=found.get(row["id"])) for row in rows]
 
 
 def change_submissions(
@@ -123,14 +136,6 @@ def change_submissions(
     """Change the submissions that meet all conditions and return whether there are any."""
     statement = update(submissions).where(*conditions).values(changes)
     return connection.execute(statement).rowcount > 0
-
-
-def _make_submission(row: dict[Any, Any]) -> Submission:
-    prefix = "result_"
-    result = {
-        name.removeprefix(prefix): row.pop(name) for name in list(row) if name.startswith(prefix)
-    }
-    return Submission(**row, result=Result(**result) if result["made_at"] else None)
 
 
 def finite_or_none(value: Any) -> float | None:
@@ -403,12 +408,18 @@ class Queries(StoreUser):
 
     @transaction
     def leaderboard_submissions(
-        self, connection: Connection, challenge: Challenge, team: int | None, *, is_admin: bool
+        self,
+        connection: Connection,
+        challenge: Challenge,
+        team: int | None,
+        *,
+        is_admin: bool,
+        known: Container[int] = (),
     ) -> tuple[ChallengeStatus, list[Submission]]:
         """Return a challenge's status and the scored submissions that a visitor may see.
 
         Until the leaderboard is published, these are the visitor's team's; the admin sees all, hidden ones
-        included.
+        included. The `known` ones come without their results.
         """
         status = load_status(connection, challenge)
         is_scored = submissions.c.state == SubmissionState.SCORED
@@ -417,4 +428,4 @@ class Queries(StoreUser):
             conditions.append(submissions.c.standing != "hidden")
         if not is_admin and not status.is_published:
             conditions.append(submissions.c.team == (team or 0))
-        return status, select_submissions(connection, *conditions)
+        return status, select_submissions(connection, *conditions, known=known)

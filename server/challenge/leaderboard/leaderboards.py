@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Hashable, Mapping, Sequence
+import time
+from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -12,10 +13,18 @@ from urllib.parse import urlencode
 
 from ...web.errors import RefusedError
 from ..definition import Challenge, Phase
-from ..submissions import ChallengeStatus, Queries, Revision, Submission, SubmissionStore
+from ..submissions import (
+    ChallengeStatus,
+    Queries,
+    Result,
+    Revision,
+    Submission,
+    SubmissionStore,
+)
 from .board import (
     Board,
     BoardEntry,
+    Score,
     ScoreColumn,
     default_column,
     make_columns,
@@ -151,6 +160,8 @@ class Leaderboards:
         self._store, self._queries, self._ranks = store, queries, RankCache(store)
         self.columns = {c.name: make_columns(c) for c in store.challenges.values()}
         self.pages = BoardPages()
+        #: By submission; a result stays as it is.
+        self._results: dict[int, _ShownResult] = {}
 
     def read_request(self, challenge: Challenge, parameters: Mapping[str, str]) -> BoardRequest:
         """Return the request of an address's query parameters."""
@@ -178,20 +189,26 @@ class Leaderboards:
         """
         filters = request.filters
         status, submissions = await self._queries.leaderboard_submissions(
-            challenge, team, is_admin=is_admin
+            challenge, team, is_admin=is_admin, known=self._results
         )
+        columns, decimals = self.columns[challenge.name], None
+        for submission in submissions:
+            if submission.result is not None:
+                self._results[submission.id] = _ShownResult.of(submission.result, columns)
         if request.phase != ALL_PHASES:
             submissions = [s for s in submissions if s.phase == request.phase]
-        entries = _make_entries(submissions, status, team)
-        columns, decimals = self.columns[challenge.name], None
+        scores = {s.id: self._results[s.id].scores for s in submissions}
+        human_scores = _read_human_scores(status)
         if not (is_admin or challenge.exact):
             # Places and ranks by hidden digits would reveal them: which of two is ahead.
-            entries = [replace(e, scores=round_scores(e.scores, columns)) for e in entries]
+            scores = {s.id: self._results[s.id].rounded_scores for s in submissions}
+            human_scores = {n: round_scores(x, columns) for n, x in human_scores.items()}
             decimals = request.column.shown_decimals
+        entries = _make_entries(submissions, scores, human_scores, team)
         standing = select_entries(entries, request.column, request.selection)
         ranks = await asyncio.to_thread(self._ranks.rank, request.column, standing, decimals)
         rows = rank_entries(standing, request.column, ranks, is_reversed=request.is_reversed)
-        signatures = [s.result.run.get("signatures", {}) for s in submissions if s.result]
+        signatures = [self._results[s.id].signatures for s in submissions]
         board = Board(
             challenge=challenge.name,
             columns=columns,
@@ -208,31 +225,74 @@ class Leaderboards:
         )
 
 
+@dataclass(frozen=True)
+class _ShownResult:
+    """What a leaderboard shows of a result.
+
+    Attributes:
+        scores, rounded_scores: by column key, as computed and as tables print them.
+        signatures: by metric.
+    """
+
+    scores: Mapping[str, Score]
+    rounded_scores: Mapping[str, Score]
+    signatures: Mapping[str, str]
+
+    @classmethod
+    def of(cls, result: Result, columns: Sequence[ScoreColumn]) -> _ShownResult:
+        scores = read_scores(result.scores)
+        return cls(scores, round_scores(scores, columns), result.run.get("signatures", {}))
+
+
 #: The pages that `BoardPages` keeps.
 _MAX_PAGES = 50
 
 
+@dataclass(frozen=True)
+class _Page:
+    html: bytes
+    revision: Revision
+    read_at: float  # when the revision was read, by `time.monotonic`
+
+
 class BoardPages:
-    """The HTML pages of leaderboards that were shown last, by what they depend on; each is kept until the leaderboard changes."""
+    """The HTML pages of leaderboards that were shown last, by what they depend on."""
 
     def __init__(self) -> None:
-        self._pages: dict[Hashable, tuple[Revision, bytes]] = {}
+        self._pages: dict[Hashable, _Page] = {}
+        self._lock = asyncio.Lock()
 
-    def get(self, key: Hashable, revision: Revision) -> bytes | None:
-        """Return a page as it was at a revision of its leaderboard; None if that is not kept."""
-        kept_revision, page = self._pages.get(key, (None, None))
-        return page if kept_revision == revision else None
+    async def get(
+        self,
+        key: Hashable,
+        read_revision: Callable[[], Awaitable[Revision]],
+        render: Callable[[], Awaitable[bytes]],
+    ) -> bytes:
+        """Return a page as its leaderboard is now, or was at a moment after this call.
 
-    def put(self, key: Hashable, revision: Revision, page: bytes) -> None:
-        """Keep a page, and forget the one that was kept first if there are too many."""
-        self._pages.pop(key, None)
-        self._pages[key] = revision, page
-        if len(self._pages) > _MAX_PAGES:
-            del self._pages[next(iter(self._pages))]
+        One page is made at a time, and all who asked for it before that get it: a crowd of visitors costs no
+        more than one.
+        """
+        asked_at = time.monotonic()
+        async with self._lock:
+            page = self._pages.pop(key, None)
+            if page is None or page.read_at < asked_at:
+                read_at, revision = time.monotonic(), await read_revision()
+                if page is not None and page.revision == revision:
+                    page = replace(page, read_at=read_at)
+                else:
+                    page = _Page(await render(), revision, read_at)
+            self._pages[key] = page
+            if len(self._pages) > _MAX_PAGES:
+                del self._pages[next(iter(self._pages))]
+            return page.html
 
 
 def _make_entries(
-    submissions: list[Submission], status: ChallengeStatus, team: int | None
+    submissions: list[Submission],
+    scores: Mapping[int, Mapping[str, Score]],
+    human_scores: Mapping[str, Mapping[str, Score]],
+    team: int | None,
 ) -> list[BoardEntry]:
     """Return the entries of submissions that are not disqualified, and of human captions."""
     entries = [
@@ -243,19 +303,24 @@ def _make_entries(
             system=submission.system,
             phase=submission.phase,
             at=submission.received_at,
-            scores=read_scores(submission.result.scores if submission.result else ()),
+            scores=scores[submission.id],
             is_own=submission.team == team,
             key=submission.key,
         )
         for submission in submissions
         if submission.standing != "disqualified"
     ]
-    # Rows of an older version are all of held-out captions, and have no name.
-    human_rows: dict[str, list[Mapping[str, Any]]] = {}
-    for row in status.human_scores:
-        human_rows.setdefault(row.get("people") or "captions held out", []).append(row)
     entries += [
-        BoardEntry(None, None, "people", system, "", 0.0, read_scores(rows))
-        for system, rows in human_rows.items()
+        BoardEntry(None, None, "people", system, "", 0.0, shown)
+        for system, shown in human_scores.items()
     ]
     return entries
+
+
+def _read_human_scores(status: ChallengeStatus) -> dict[str, dict[str, Score]]:
+    """Return the scores of human captions by the name of their row."""
+    # Rows of an older version are all of held-out captions, and have no name.
+    rows: dict[str, list[Mapping[str, Any]]] = {}
+    for row in status.human_scores:
+        rows.setdefault(row.get("people") or "captions held out", []).append(row)
+    return {name: read_scores(named) for name, named in rows.items()}

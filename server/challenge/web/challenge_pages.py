@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from functools import partial
 
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import HTMLResponse
@@ -124,25 +125,25 @@ async def show_leaderboard(
     boards = site.leaderboards
     board_request = boards.read_request(challenge, request.query_params)
     page = f"/challenges/{challenge.name}/board"
-    # Read first: a page may show more than its revision says, and never less.
-    revision = await site.queries.board_revision(challenge)
+
+    async def render() -> bytes:
+        response = site.render_for(
+            "leaderboard.html",
+            visitor,
+            challenge=challenge,
+            request=board_request,
+            visible=await boards.build(challenge, board_request, visitor.team),
+            alpha=ALPHA,
+            board_page=page,
+            current_page=f"{page}?{board_request.query_string()}",
+        )
+        return bytes(response.body)
+
     # A member's page has their names, and the token of their session.
     reader = visitor.session and visitor.member and (visitor.session.name, visitor.member)
     key = challenge.name, board_request, reader
-    if (html := boards.pages.get(key, revision)) is not None:
-        return HTMLResponse(html)
-    response = site.render_for(
-        "leaderboard.html",
-        visitor,
-        challenge=challenge,
-        request=board_request,
-        visible=await boards.build(challenge, board_request, visitor.team),
-        alpha=ALPHA,
-        board_page=page,
-        current_page=f"{page}?{board_request.query_string()}",
-    )
-    boards.pages.put(key, revision, bytes(response.body))
-    return response
+    revision = partial(site.queries.board_revision, challenge)
+    return HTMLResponse(await boards.pages.get(key, revision, render))
 
 
 @router.get("/challenges/{name}/board.{form}")

@@ -89,6 +89,25 @@ def set_received_at(site, at):
     site.store.database.run_blocking(lambda c: c.execute(statement) and None)
 
 
+def test_results_of_known_submissions_are_left_out(site, monkeypatch):
+    monkeypatch.setattr("captau.server.challenge.submissions._MAX_VARIABLES", 2)
+    account, numbers = account_of(site), []
+    for _ in range(5):
+        numbers.append(submit(site, account))
+        record_verdict(site, numbers[-1])
+        record_result(site, numbers[-1])
+    numbers.append(submit(site, account))
+
+    def read(known=()):
+        found = site.store.database.run_blocking(lambda c: select_submissions(c, known=known))
+        assert [submission.id for submission in found] == numbers
+        return [s.result and (s.result.digest, s.result.scores) for s in found]
+
+    result = ("d", [])
+    assert read() == [*[result] * 5, None]
+    assert read(set(numbers[1:4])) == [result, None, None, None, result, None]
+
+
 def test_each_step_is_taken_once(site):
     lifecycle = SubmissionLifecycle(site.store)
     number = submit(site, account_of(site))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import csv
 import io
 import json
@@ -223,9 +224,56 @@ def test_a_page_of_a_leaderboard_is_made_once_until_the_leaderboard_changes(
     assert "seen before" in view()[0]
 
 
-def test_few_pages_of_leaderboards_are_kept():
-    pages, revision = BoardPages(), (1, 1, 1.0, "[]")
-    for number in range(60):
-        pages.put(number, revision, b"%d" % number)
-    assert [pages.get(number, revision) for number in (9, 10, 59)] == [None, b"10", b"59"]
-    assert pages.get(59, (2, 1, 1.0, "[]")) is None
+class Shelf:
+    """Pages of a leaderboard whose revision and renderings a test counts."""
+
+    def __init__(self):
+        self.pages, self.revision, self.rendered = BoardPages(), 1, []
+
+    async def get(self, key="all"):
+        async def read_revision():
+            return (self.revision, 1, 1.0, "[]")
+
+        async def render():
+            text = f"{key} {self.revision}"
+            await asyncio.sleep(0.01)  # the others ask meanwhile
+            self.rendered.append(text)
+            return text.encode()
+
+        return await self.pages.get(key, read_revision, render)
+
+
+def test_fifty_pages_of_leaderboards_are_kept_those_shown_last():
+    async def view():
+        for key in (*range(50), 0, 50, 0, 2, 1):
+            await shelf.get(key)
+
+    shelf = Shelf()
+    asyncio.run(view())
+    assert shelf.rendered == [f"{key} 1" for key in (*range(51), 1)]
+
+
+def test_a_page_is_made_anew_when_its_leaderboard_has_changed():
+    async def view():
+        texts = [await shelf.get(), await shelf.get()]
+        shelf.revision = 2
+        return [*texts, await shelf.get()]
+
+    shelf = Shelf()
+    assert asyncio.run(view()) == [b"all 1", b"all 1", b"all 2"]
+    assert shelf.rendered == ["all 1", "all 2"]
+
+
+def test_a_crowd_shares_pages_that_are_no_older_than_its_questions():
+    async def crowd():
+        first = [asyncio.create_task(shelf.get()) for _ in range(20)]
+        await asyncio.sleep(0)  # they have asked, and the first page is being made
+        shelf.revision = 2
+        late = [asyncio.create_task(shelf.get()) for _ in range(20)]
+        return await asyncio.gather(*first), await asyncio.gather(*late)
+
+    shelf = Shelf()
+    first, late = asyncio.run(crowd())
+    # A page is made for the first who asked, and another for all who asked while it was made.
+    assert (first[0], set(first[1:]), set(late)) == (b"all 1", {b"all 2"}, {b"all 2"})
+    assert shelf.rendered == ["all 1", "all 2"]
