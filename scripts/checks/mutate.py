@@ -70,7 +70,7 @@ MORE_TESTS = {
     "benchmarks/reporting": ["benchmarks/commands/test_written_files.py"],
     "benchmarks/runs": ["benchmarks/commands/test_written_files.py"],
     "benchmarks/scoring": ["benchmarks/commands/test_written_files.py"],
-    "benchmarks/statistics": ["benchmarks/commands"],
+    "benchmarks/statistics": ["benchmarks/commands/test_written_files.py"],
     "datasets/reading": [
         *("datasets/sources", "server/collect/test_study.py"),
         "server/challenge/test_definition_file.py",
