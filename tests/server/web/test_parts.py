@@ -321,20 +321,6 @@ def test_options_of_a_provider_go_together():
         )
 
 
-def test_attempts_of_the_address_with_the_most_are_forgotten_first(monkeypatch):
-    clock = [0.0]
-    monkeypatch.setattr(oidc, "time", SimpleNamespace(monotonic=lambda: clock[0]))
-    monkeypatch.setattr(oidc, "_MAX_ATTEMPTS", 3)
-    provider = OidcProvider(OidcOptions(issuer="https://p", client_id="c"))
-    provider._metadata = {"authorization_endpoint": "https://p/a"}
-    for address in ("one", "two", "two", "three"):
-        provider.begin(address, Session.new(), "/", "https://here/back")
-    assert [a.address for a in provider._attempts.values()] == ["one", "two", "three"]
-    clock[0] = oidc._SECONDS + 1.0
-    provider.begin("four", Session.new(), "/", "https://here/back")
-    assert [a.address for a in provider._attempts.values()] == ["four"]
-
-
 def test_addresses_of_databases_show_no_password(tmp_path):
     url = parse_database_url("postgresql://ann:secret@h:5/captau")
     assert (url.drivername, url.password) == ("postgresql+psycopg", "secret")
