@@ -6,6 +6,7 @@ import difflib
 import re
 from collections.abc import Iterable
 from enum import StrEnum
+from pathlib import Path
 
 #: Beside a name that is close, longer lists of known names are left out.
 _MOST_LISTED = 12
@@ -46,6 +47,11 @@ class InputError(Exception):
 
 class MissingFileError(InputError):
     """A dataset's file is not in the data folder; the message says how to get it."""
+
+
+def unwritable(path: Path, error: OSError, remedy: str) -> InputError:
+    """Return the error for a full disk, a folder without the right to write, and the like."""
+    return InputError(f"{path}: cannot be written ({error.strerror}); make room or {remedy}")
 
 
 class Lack(StrEnum):

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Protocol, TypeVar
 
 from ...datasets.download.writing import write
-from ...datasets.errors import InputError
+from ...datasets.errors import InputError, unwritable
 from ...datasets.paths import expand_home
 
 logger = logging.getLogger(__name__)
@@ -61,7 +61,7 @@ def check_writable(path: Path) -> None:
         probe.touch()
         probe.unlink()
     except OSError as error:
-        raise _unwritable(path, error) from error
+        raise unwritable(path, error, "name another file") from error
 
 
 def _is_special(path: Path) -> bool:
@@ -91,13 +91,7 @@ def write_file(path: Path, content: bytes) -> None:
             temporary.unlink()
         if not isinstance(error, OSError):
             raise
-        raise _unwritable(path, error) from error
-
-
-def _unwritable(path: Path, error: OSError) -> InputError:
-    return InputError(
-        f"{path}: cannot be written ({error.strerror}); make room or name another file"
-    )
+        raise unwritable(path, error, "name another file") from error
 
 
 def _sweep(folder: Path, name: str = ".+") -> None:

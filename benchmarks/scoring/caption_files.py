@@ -209,7 +209,10 @@ def _table_rows(
         InputError: where it is malformed, or has no column of images or texts.
     """
     table = read_table(path)
-    hint = f"; image_id and {content_field} are expected"
+    hint = (
+        f"; image_id and {content_field} are expected, or others that columns.image_id= and "
+        f"columns.{content_field}= name"
+    )
     names = {
         usual: usual if usual in table and name not in table else name
         for usual, name in vars(columns).items()

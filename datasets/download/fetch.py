@@ -18,7 +18,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from ..errors import InputError
+from ..errors import InputError, unwritable
 from ..reading.source_files import (
     fits,
     git_blob,
@@ -33,7 +33,7 @@ from ..reading.source_files import (
 from ..schema import Card, SourceFile
 from .archives import Archive, choose
 from .hub import address_of, files_of, headers_of, listing_of, remedy_of
-from .writing import Note, arriving, locked, silent, unwritable, write
+from .writing import REMEDY, Note, arriving, locked, silent, write
 
 if TYPE_CHECKING:
     import requests
@@ -334,7 +334,7 @@ class _FileDownload:
                 os.fsync(stream.fileno())
         except OSError as error:
             _discard(self.part)
-            raise unwritable(self.part, error) from error
+            raise unwritable(self.part, error, REMEDY) from error
         return not total or done == total
 
 

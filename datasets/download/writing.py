@@ -7,8 +7,10 @@ from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
 from pathlib import Path
 
-from ..errors import InputError
+from ..errors import unwritable
 
+#: What helps where a file cannot be written.
+REMEDY = "set data.root=DIR"
 #: Takes a line that a person may want to read while something goes on.
 Note = Callable[[str], None]
 
@@ -30,7 +32,7 @@ def arriving(path: Path) -> Generator[Path]:
         yield temporary
         temporary.replace(path)
     except OSError as error:
-        raise unwritable(path, error) from error
+        raise unwritable(path, error, REMEDY) from error
     finally:
         if temporary.exists():
             temporary.unlink()
@@ -43,13 +45,6 @@ def write(chunks: Iterable[bytes], path: Path) -> None:
             stream.write(chunk)
         stream.flush()
         os.fsync(stream.fileno())
-
-
-def unwritable(path: Path, error: OSError) -> InputError:
-    """Return the error for a full disk, a folder without the right to write, and the like."""
-    return InputError(
-        f"{path}: cannot be written ({error.strerror}); make room or set data.root=DIR"
-    )
 
 
 @contextmanager
@@ -70,7 +65,7 @@ def locked(root: Path, note: Note = silent) -> Generator[None]:
             note(f"another captau is writing to {root}; waiting for it")
             lock.acquire()
     except OSError as error:
-        raise unwritable(root, error) from error
+        raise unwritable(root, error, REMEDY) from error
     try:
         yield
     finally:

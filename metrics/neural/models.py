@@ -316,7 +316,8 @@ def check_shapes(path: Path, expected: Mapping[str, Any], tensors: Mapping[str, 
     if misfits:
         more = f"; and {len(misfits) - 5} more" if len(misfits) > 5 else ""
         raise InputError(
-            f"{path}: the weights of another architecture: {'; '.join(misfits[:5])}{more}"
+            f"{path}: the weights of another architecture; {len(misfits)} of {len(expected)} tensors differ: "
+            f"{'; '.join(misfits[:5])}{more}"
         )
 
 

@@ -207,7 +207,9 @@ LAYER = "uniter.encoder.layer.1.attention.self.key.weight"
     [
         (
             {LAYER: (32, 48)},
-            (f"of another architecture: {LAYER}: (32, 48) where (32, 32) is expected",),
+            (
+                f"of another architecture; 1 of 51 tensors differ: {LAYER}: (32, 48) where (32, 32) is expected",
+            ),
         ),
         ({LAYER: None}, (f"{LAYER}: missing where (32, 32) is expected",)),
         ({"uniter.extra.weight": (5,)}, ("uniter.extra.weight: (5,) where none is expected",)),
