@@ -80,10 +80,6 @@ class Wording:
         """The scale of each dimension."""
         return {dimension.name: dimension.scale for dimension in self.dimensions}
 
-    def dimension(self, name: str) -> Dimension:
-        """Return the dimension of a name."""
-        return next(dimension for dimension in self.dimensions if dimension.name == name)
-
     def translated(self, language: Language) -> Wording:
         """Return the wording in another language."""
         translate = language.translate

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -12,11 +13,15 @@ import pytest
 from captau.datasets.registry import load
 from captau.datasets.schema import Scale
 from captau.server.collect.export import export_files
+from captau.server.collect.forms.ab import AbForm
+from captau.server.collect.forms.form import FormError
+from captau.server.collect.forms.wording import Dimension, Level
 from captau.server.collect.rerun_stability import compare_runs
 from captau.server.collect.simulated_browser import join_study
 from captau.server.collect.study import read_study
 from tests.conftest import says
 from tests.server.collect.conftest import CAPTIONS, write_study
+from tests.server.collect.forms.answers import answer, gather, make_unit
 from tests.server.collect.visitors import load_rows, sign_in_admin
 
 PAIRS = """image,caption_a,caption_b,system_a,system_b,references
@@ -333,3 +338,83 @@ def test_another_form_asks_for_a_column_of_captions(tmp_path):
     (tmp_path / "pairs.csv").write_text(PAIRS, encoding="utf-8")
     with says("no column 'caption'"):
         read_study(str(path))
+
+
+def make_form(**levels_by_dimension):
+    """Return the form with the dimensions of these levels, asked for as `Is it ...?`."""
+    dimensions = tuple(
+        Dimension(name, f"Is it {name}?", tuple(Level(v, text="{}" if v else "=") for v in values))
+        for name, values in levels_by_dimension.items()
+    )
+    return AbForm(wording=replace(AbForm().wording, dimensions=dimensions))
+
+
+def test_an_answer_is_stored_with_both_captions_by_opposite_strengths():
+    form = make_form(overall=(2, 1, 0), style=(1,))
+    assert form.choices(form.wording.dimensions[0]) == [
+        *((2, "A"), (1, "A"), (0, "="), (-1, "B"), (-2, "B")),
+    ]
+    assert form.choices(form.wording.dimensions[1]) == [(1, "A"), (-1, "B")]
+    values = form.read_answer({"preference_1": ["2"], "preference_2": ["-1"]}, 2)
+    assert values == [{"overall": 2, "style": -1}, {"overall": -2, "style": 1}]
+    assert form.ratings(values[0]) == {"overall": 2.0, "style": -1.0}
+    for fields, asked in (
+        ({"preference_1": ["3"], "preference_2": ["1"]}, "overall"),
+        ({"preference_1": ["1"], "preference_2": ["0"]}, "style"),
+        ({"preference_1": ["1"]}, "style"),
+    ):
+        with pytest.raises(FormError) as raised:
+            form.read_answer(fields, 2)
+        assert str(raised.value) == f"Choose one of the answers. Is it {asked}?"
+    assert form.digest_rules() == {
+        "dimensions": ["overall", "style"],
+        "levels": [2, 1],
+        "ties": [True, False],
+    }
+
+
+@pytest.mark.parametrize(
+    ("fixed", "right", "levels"),
+    [
+        ((1,), [1, 2], [5, 1]),
+        ((-1,), [-1, -2], [1, 5]),
+        ((0,), [0], [3, 3]),
+        ((1, 0), [0, 1, 2], [5, 1]),
+        ((), [], []),
+    ],
+)
+def test_a_known_winner_is_right_by_whatever_strength(fixed, right, levels):
+    form = make_form(overall=(2, 1, 0))
+    unit = make_unit(1, "one", "two", fixed=fixed)
+    found = [v for v in range(-2, 3) if form.is_known_answer(unit, {"overall": v})]
+    assert (sorted(found), form.known_levels(unit)) == (sorted(right), levels)
+
+
+def test_preferences_are_a_row_a_dimension_with_strengths_only_where_there_are_grades():
+    first, second = make_unit(1, "one", "two"), make_unit(2, ("three", None), "four")
+    second = replace(second, items=(second.items[0], replace(second.items[1], references=("b",))))
+    answers = gather(
+        answer(first, {"overall": 2, "style": -1}, seconds=2.04),
+        answer(second, {"overall": 0, "style": 1}, "r2"),
+    )
+    files = make_form(overall=(2, 1, 0), style=(1,)).captau_files(answers)
+    assert {name: content.decode() for name, content in files.items()} == {
+        "preferences.csv": (
+            "image,caption_a,caption_b,strength,dimension,rater,references,seconds\n"
+            'p0.png,one,two,2,overall,r1,"[""a ref""]",2.0\n'
+            'p0.png,one,two,-1,style,r1,"[""a ref""]",2.0\n'
+            'p0.png,three,four,0,overall,r2,"[""a ref"", ""b""]",1.0\n'
+            'p0.png,three,four,1,style,r2,"[""a ref"", ""b""]",1.0\n'
+        ),
+        "preferences.yaml": (
+            "scales:\n  overall: {low: -2, high: 2, step: 1}\n  style: {low: -1, high: 1, step: 1}\n"
+        ),
+    }
+    first = replace(first, items=tuple(replace(item, references=()) for item in first.items))
+    answers = gather(*(answer(first, {"overall": v}, f"r{v}") for v in (1, 0, -1)))
+    assert AbForm().captau_files(answers)["preferences.csv"].decode() == (
+        "image,caption_a,caption_b,winner,dimension,rater,system_a,system_b,seconds\n"
+        "p0.png,one,two,a,overall,r1,sys,sys,1.0\n"
+        "p0.png,one,two,tie,overall,r0,sys,sys,1.0\n"
+        "p0.png,one,two,b,overall,r-1,sys,sys,1.0\n"
+    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from types import SimpleNamespace
 
 import pandas as pd
 import pytest
@@ -11,11 +12,13 @@ import yaml
 
 from captau.datasets.registry import load
 from captau.server.collect.export import export_files
+from captau.server.collect.forms.thumb import ThumbForm
 from captau.server.collect.rater_figures import collect_answers, compute_rater_figures
 from captau.server.collect.simulated_browser import Browser, join_study
 from captau.server.collect.study import read_study
 from tests.conftest import says
 from tests.server.collect.conftest import write_study
+from tests.server.collect.forms.answers import answer, gather, make_unit
 from tests.server.collect.visitors import load_rows, sign_in_admin
 
 
@@ -278,3 +281,67 @@ def test_thumb_needs_two_annotators(tmp_path):
     path = write_study(tmp_path, "thumb", ratings=1)
     with says(f"{path}:", "ratings: 1; thumb has two annotators at least"):
         read_study(str(path))
+
+
+def test_the_totals_of_captions_are_shown_while_they_are_filled_in():
+    """(5 + 4) / 2; one that lacks a level; (3 + 4) / 2 less 1.5, 0.5 and 2."""
+    fields = {
+        **{"inclusive_1": ["0"], "precision_1": ["5"], "recall_1": ["4"]},
+        **{"inclusive_2": ["0"], "precision_2": ["5"]},
+        **{"inclusive_3": ["20"], "precision_3": ["3"], "recall_3": ["4"], "wordy_3": ["yes"]},
+        **{"fault_3": ["broken"], "tenths_broken_3": ["15"]},
+        **{
+            "precision_4": ["3"],
+            "recall_4": ["4"],
+            "inclusive_5": ["0"],
+        },  # the fourth is not shown
+    }
+    assert ThumbForm().describe_fields(fields) == "Totals: 4.5; –; -0.5"
+    assert ThumbForm().describe_fields({}) == "Totals: "
+
+
+def test_penalties_are_at_most_five_points_and_fluency_alone_rates_nothing_else():
+    faults = {"broken": 20, "awkward": 5, "ambiguity": 5, "duplication": 5, "misleading": 5}
+    value = {"precision": 5, "recall": 5, "wordy": False, "inclusive": 5}
+    ratings = ThumbForm().ratings({**value, "faults": {**faults, "punctuation": 20}})
+    assert (ratings["fluency"], ratings["total"]) == (-5.0, -0.5)
+    only = ThumbForm().ratings({**value, "faults": faults, "only": "fluency"})
+    assert only == {"fluency": -4.0}
+    fields = {"precision_1": ["5"], "recall_1": ["4"]}
+    (read,) = ThumbForm().read_answer(fields, 1)
+    usual = {"precision": 5, "recall": 4, "faults": {}, "wordy": False, "inclusive": 0}
+    assert read == usual
+    (read,) = ThumbForm().read_answer({**fields, "stage": ["fluency"]}, 1)
+    assert read == {**usual, "only": "fluency"}
+
+
+def test_a_simulated_annotator_finds_a_fault_of_grammar_in_one_of_ten():
+    draws = iter((0.1, 0.09))
+    rng = SimpleNamespace(random=lambda: next(draws))
+    level = {"good": 5, "fair": 3}.__getitem__
+    assert ThumbForm().simulate_answer(level, ["good", "fair"], rng) == {
+        **{"precision_1": 5, "recall_1": 5, "precision_2": 3, "recall_2": 3},
+        "fault_2": ["grammar"],
+    }
+
+
+def test_the_release_has_the_last_states_of_checked_captions():
+    unit = make_unit(4, "a bus stops .", ("two", None), "three", image="COCO_7.jpg")
+    first = {"precision": 5, "recall": 4, "faults": {"grammar": 1}, "wordy": True, "inclusive": 5}
+    second = {"precision": 4, "recall": 4, "faults": {}, "wordy": False, "inclusive": 0}
+    answers = [answer(unit, second, k=k) for k in (0, 1, 2)]
+    files = ThumbForm().paper_files(gather(*answers, settled={40: first, 41: second}))
+    rows = [json.loads(line) for line in files["mscoco_THumB-1.0.jsonl"].decode().splitlines()]
+    place = {"seg_id": "COCO_7.jpg", "set_id": 4, "image": "COCO_7.jpg"}
+    assert rows == [
+        {
+            **{"SYS": "sys", "hyp": "A bus stops.", **place, "P": 5.0, "R": 4.0},
+            **{"Fl": -0.1, "Inc": -0.5, "Con": -0.5, "human_score": 3.4},
+        },
+        {
+            **{"SYS": "unknown", "hyp": "Two.", **place, "P": 4.0, "R": 4.0},
+            **{"Fl": 0.0, "Inc": 0.0, "Con": 0.0, "human_score": 4.0},
+        },
+    ]
+    references = files["mscoco_references.json"].decode()
+    assert references == '{"seg_id": "COCO_7.jpg", "refs": ["a ref"]}\n'
