@@ -31,9 +31,9 @@ class Session:
     """
 
     name: str
-    member: int | None = None
-    admin: bool = False
-    epoch: int = 0
+    member: int | None
+    admin: bool
+    epoch: int
     identity: str = ""
 
     @classmethod

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 from collections import Counter
+from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
 
+from captau.benchmarks.options.sites import SimulateOptions
+from captau.server.collect import simulation
+from captau.server.collect.forms.game import GameForm
+from captau.server.collect.items.units import StudyItem, StudyUnit
 from captau.server.collect.simulation import (
     DEFAULT_PLAYERS,
     Player,
@@ -18,6 +25,7 @@ from captau.server.collect.simulation import (
     _speed_table,
     deserved_levels,
     list_players,
+    play_all,
 )
 from captau.server.collect.study import read_study
 from tests.conftest import says
@@ -200,3 +208,256 @@ def test_each_kind_of_player_chooses_in_its_way():
         "constant": 4,
         "majority": 4,
     }
+
+
+def page(key=None, status=200, heading="", **shown):
+    """Return a page as players read it; with a key it asks for an answer."""
+    hidden = {} if key is None else {"key": key, "token": "t"}
+    facts = {"captions": [], "practice": None, "wait": 0.0, "score": None}
+    facts |= {"consensus": None, "turn": None}
+    return SimpleNamespace(status=status, heading=heading, hidden=hidden, **{**facts, **shown})
+
+
+class ScriptedBrowser:
+    """A browser to which a server answers with given pages; it notes what was asked."""
+
+    def __init__(self, *pages):
+        self.pages, self.asked, self.request_seconds = list(pages), [], [0.25, 0.5]
+
+    def get(self, path):
+        self.asked.append(path)
+        return self.pages.pop(0)
+
+    def post(self, path, fields, *, follow):
+        self.asked.append((path, fields, follow))
+        answered = self.pages.pop(0)
+        if isinstance(answered, Exception):
+            raise answered
+        return answered
+
+
+def play(monkeypatch, *pages, n_answers=9, kind="constant", study="demo_game", **options):
+    """Let a player meet pages; return the record, the browser and the pauses on a clock that they move."""
+    now, pauses, joined = [100.0], [], []
+
+    def sleep(seconds):
+        pauses.append(round(seconds, 6))
+        now[0] += seconds
+
+    def join(url, nickname):
+        joined.append((url, nickname))
+        return browser
+
+    browser = ScriptedBrowser(*pages)
+    monkeypatch.setattr(simulation, "join_study", join)
+    monkeypatch.setattr(
+        simulation, "time", SimpleNamespace(perf_counter=lambda: now[0], sleep=sleep)
+    )
+    player = Player(kind, {}, read_study(study), **options)
+    record = player.play("http://x", n_answers, (7, 3))
+    return record, browser, pauses, joined
+
+
+def test_a_player_answers_until_nothing_is_left_and_notes_the_points(monkeypatch):
+    """The majority's player says 3 first, and then the consensus that most feedback told."""
+    pages = [
+        page("a", captions=["one"], practice="tutorial", wait=2.0),
+        page(score=2, turn="tutorial_done", consensus=5),
+        page("b", captions=["two"]),
+        page("c", captions=["three"], score=-1, consensus=4),  # feedback with the next pair
+        page(score=0, turn="", consensus=5),
+        page(),
+    ]
+    record, browser, pauses, joined = play(monkeypatch, *pages, kind="majority")
+    assert joined == [("http://x", "majority 3")]
+    posts = [asked[1:] for asked in browser.asked if asked[0] == "/rate" and len(asked) == 3]
+    assert posts == [
+        ({"key": key, "token": "t", "rating": rating}, True)
+        for key, rating in (("a", 3), ("b", 5), ("c", 5))
+    ]
+    assert [asked for asked in browser.asked if asked == "/rate"] == ["/rate"] * 3
+    assert pauses == [2.0, 0.0, 0.0]
+    assert record == PlayRecord(
+        *("majority", 3, {"tutorial": [2], "playing": [-1, 0]}, [0.25, 0.5], ""),
+        ["tutorial_done"],
+    )
+
+
+def test_a_player_stops_after_its_answers_and_keeps_its_pace(monkeypatch):
+    """The first answer is due within a pace of the beginning, the others a pace later each."""
+    pages = [page("a"), page("b"), page("c", wait=30.0), page("d")]
+    pages = [SimpleNamespace(**{**vars(p), "captions": ["x"]}) for p in pages]
+    record, browser, pauses, _ = play(
+        monkeypatch, *pages, n_answers=3, pace=10.0, reads_feedback=False
+    )
+    first = 10.0 * np.random.default_rng([7, 3]).random()
+    assert pauses == [round(first + 10.0, 6), 10.0, 30.0]
+    assert (record.answers, record.fault, record.took) == (3, "", [0.25, 0.5])
+    assert [asked[2] for asked in browser.asked if len(asked) == 3] == [False] * 3
+
+
+@pytest.mark.parametrize(
+    ("answered", "fault"),
+    [
+        (page(status=429, heading="Too many"), "429 Too many"),
+        (page(status=204, heading="x"), "204 x"),
+        (ConnectionResetError("gone"), "gone"),
+        (TimeoutError(), "TimeoutError"),
+        (http.client.BadStatusLine("x"), "x"),
+    ],
+)
+def test_a_player_that_is_stopped_says_by_what(monkeypatch, answered, fault):
+    asked = page("a", captions=["x"])
+    record, *_ = play(monkeypatch, asked, page("b", captions=["x"], status=303), answered)
+    assert (record.answers, record.scores, record.took) == (1, {}, [])
+    assert (
+        record.fault in (fault, f"{fault}('')", "''") if "Bad" in fault else record.fault == fault
+    )
+
+
+def test_a_study_without_nicknames_gets_none_and_a_form_s_own_fields(monkeypatch):
+    pages = [page("a", captions=["x"]), page()]
+    _, browser, _, joined = play(monkeypatch, *pages, page(), study="demo_good_bad")
+    assert joined == [("http://x", "")]
+    assert browser.asked[1][1] in (
+        {"key": "a", "token": "t", "answer": a} for a in ("good", "skip")
+    )
+
+
+def test_all_players_play_with_seeds_of_their_own(monkeypatch):
+    study, calls = read_study("demo_game"), []
+
+    def play_one(self, url, n_answers, seed):
+        calls.append((self, url, n_answers, seed))
+        return PlayRecord(self.kind)
+
+    times = iter((10.0, 12.5))
+    monkeypatch.setattr(simulation, "time", SimpleNamespace(perf_counter=lambda: next(times)))
+    monkeypatch.setattr(Player, "play", play_one)
+    kinds = ["honest", "random", "honest"]
+    records, seconds = play_all("u", study, kinds, 4, 9, reads_feedback=False, pace=0.5)
+    assert ([record.kind for record in records], seconds) == (kinds, 2.5)
+    levels = deserved_levels(study)
+    assert sorted(calls, key=lambda call: call[3]) == [
+        (Player(kind, levels, study, False, 0.5), "u", 4, (9, k)) for k, kind in enumerate(kinds)
+    ]
+    times = iter((0.0, 1.0))
+    play_all("u", study, ["random"], 1, 0)
+    assert (calls[-1][0].reads_feedback, calls[-1][0].pace) == (True, 0.0)
+
+
+def test_captions_deserve_their_mean_rating_or_what_is_known_or_three():
+    items = [
+        StudyItem("i", "p", "", caption, (), None, "", rating)
+        for caption, rating in (("A dog.", 4.5), ("A dog", None), ("A cat", None), ("A cat", 2.0))
+    ]
+    units = [
+        StudyUnit("main", "p", "", (items[0], items[1])),
+        StudyUnit("main", "p", "", (items[2],), (5,)),
+        StudyUnit("main", "p", "", (items[3],), (5,)),
+    ]
+    study = SimpleNamespace(units=units, form=GameForm())
+    assert deserved_levels(study) == {"A dog.": (4.5 + 3) / 2, "A cat.": (5 + 2) / 2}
+
+
+def test_players_are_whole_numbers_of_known_kinds():
+    assert list_players({"honest": 0, "majority": 1}) == ["majority"]
+    assert len(list_players({"constant": 10_000})) == 10_000
+    for counts, message in (
+        ({"honest": 10_001}, "players.honest=10001: a whole number is expected"),
+        ({"honest": True}, "players.honest=True: a whole number is expected"),
+        ({"honest": 1.0}, "players.honest=1.0: a whole number is expected"),
+        ({"honest": 0}, "players: none"),
+        (None, "players=None: {honest: 10, random: 5} is expected"),
+    ):
+        with says(message):
+            list_players(counts)
+
+
+class StubServer:
+    """Stands for a study's server, which is stopped at the end."""
+
+    log: list
+
+    def __init__(self, options, wait):
+        self.url = "http://stub"
+        self.log.append((options, wait))
+
+    def stop(self):
+        self.log.append("stopped")
+
+
+@pytest.mark.parametrize("fault", ["", "gone"])
+def test_a_simulation_is_written_as_a_run(monkeypatch, tmp_path, fault):
+    records = [PlayRecord("honest", 2, {"playing": [1, 2]}, [0.5], fault, ["trial_passed"])]
+    calls = []
+
+    def play_everyone(*args):
+        calls.append(args)
+        return records, 2.34567
+
+    StubServer.log = []
+    monkeypatch.setattr(simulation, "StudyServer", StubServer)
+    monkeypatch.setattr(simulation, "play_all", play_everyone)
+    options = SimulateOptions(
+        study="demo_game",
+        players={"honest": 1, "random": 2},
+        answers=2,
+        seed=5,
+        wait=0.5,
+        database=str(tmp_path / "kept.sqlite3"),
+        output_dir=tmp_path / "out",
+    )
+    report = simulation.run_simulation(options)
+    ((url, study, *rest),) = calls
+    assert (url, study.form.course.wait) == ("http://stub", 0.5)
+    assert rest == [["honest", "random", "random"], 2, 5]
+    ((served, wait), ended) = StubServer.log
+    assert (served.database, served.study, wait, ended) == (
+        *(str(tmp_path / "kept.sqlite3"), "demo_game", 0.5, "stopped"),
+    )
+    run = json.loads((tmp_path / "out" / "run.json").read_text())
+    expected = {
+        "command": "collect simulate",
+        "config": {"study": "demo_game", "players": {"honest": 1, "random": 2}, "answers": 2},
+        **{"study": "demo_game", "players": {"honest": 1, "random": 2}, "answers": 2},
+        **{"wait": 0.5, "seed": 5, "noise": {"honest": 0.5, "careless": 1.2}, "seconds": 2.346},
+        "played": [
+            {
+                **{"kind": "honest", "answers": 2, "scores": {"playing": [1, 2]}},
+                **{"fault": fault, "turns": ["trial_passed"]},
+            }
+        ],
+    }
+    assert {name: run[name] for name in expected} == expected
+    assert report.fault == ("1 of 1 players were stopped: gone" if fault else "")
+    lines = report.text.splitlines()
+    assert lines[-2:] == [
+        f"written to {tmp_path / 'out'}",
+        f"the answers are in {tmp_path / 'kept.sqlite3'}",
+    ]
+    assert "| honest | 1 | 2 |  | 1.50 |  | 1 of 1 |" in lines
+    for changes, message in (
+        ({"answers": 0}, "answers=0: a number from 1 on is expected"),
+        ({"answers": 100_001}, "answers=100001: a number from 1 on is expected"),
+    ):
+        with says(message):
+            simulation.run_simulation(replace(options, **changes))
+
+
+def test_without_options_the_usual_players_play_in_a_database_of_their_own(monkeypatch, tmp_path):
+    StubServer.log, calls = [], []
+    monkeypatch.setattr(simulation, "StudyServer", StubServer)
+    monkeypatch.setattr(
+        simulation, "play_all", lambda *args: (calls.append(args), ([PlayRecord("honest")], 1.0))[1]
+    )
+    report = simulation.run_simulation(
+        SimulateOptions(study="demo_game", output_dir=tmp_path / "out")
+    )
+    assert Counter(calls[0][2]) == DEFAULT_PLAYERS
+    database = Path(StubServer.log[0][0].database)
+    assert (database.name, database.parent.exists()) == ("study.sqlite3", False)
+    assert report.text.endswith(f"written to {tmp_path / 'out'}")
+    path = write_study(tmp_path, "good_bad", participants="crowd")
+    with says("study small: participants is crowd; simulated participants need open"):
+        simulation.run_simulation(SimulateOptions(study=str(path), output_dir=tmp_path / "b"))
