@@ -128,7 +128,7 @@ class Challenge:
     exact: bool
     shows_references: bool
     limits: Limits
-    data_root: Path | None = field(repr=False)
+    data_root: Path | None
     reference_sets: tuple[ReferenceSet, ...] = ()
     metric_specs: tuple[str, ...] = ()
     metrics_source: str = ""

@@ -65,7 +65,7 @@ class Study:
     nicknames: bool
     attention_every: int
     limits: StudyLimits
-    units: tuple[StudyUnit, ...] = field(repr=False)
+    units: tuple[StudyUnit, ...]
     conditions: Mapping[str, str] = field(default_factory=dict[str, str])
 
     @property

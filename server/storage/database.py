@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Coroutine, Generator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
@@ -73,7 +73,7 @@ class Schema:
     """
 
     tables: MetaData
-    migrations: Mapping[str, Sequence[str]] = field(repr=False)
+    migrations: Mapping[str, Sequence[str]]
     command_name: str
 
     @property
@@ -351,7 +351,7 @@ def display_name(url: URL) -> str:
     return str(url.database) if is_sqlite(url) else url.render_as_string(hide_password=True)
 
 
-def open_engine(url: URL, *, read_only: bool = False) -> Engine:
+def open_engine(url: URL, *, read_only: bool) -> Engine:
     """Return an engine; an SQLite database is written through to the disk and locked by transactions.
 
     Args:

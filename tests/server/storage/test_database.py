@@ -8,20 +8,28 @@ import sqlite3
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
-from sqlalchemy import create_engine, insert, select, text
+from sqlalchemy import MetaData, create_engine, insert, select, text
+from sqlalchemy.exc import OperationalError
 
 from captau.server.collect.simulated_browser import join_study
 from captau.server.collect.store.tables import SCHEMA, site_settings
 from captau.server.storage import database as database_module
 from captau.server.storage.database import (
+    BusyError,
     Clock,
     Database,
     OutdatedTablesError,
     StoreError,
+    blocking_transaction,
+    open_engine,
+    opening_errors,
     parse_database_url,
+    transaction,
 )
+from captau.server.storage.site_settings import settings_table
 from captau.server.web.listener import listen
 from captau.server.web.sessions import MEMBER_AGE, Session, Sessions
 from tests.conftest import says
@@ -286,3 +294,215 @@ def test_a_moved_study_uses_its_new_images_and_explanations(tmp_path):
     explanations = {u.explanation for u in store.units.values() if u.pool == "tutorial"}
     assert explanations == {"A longer text, it says what is there."}
     store.database.close()
+
+
+def test_a_busy_database_is_told_from_a_full_one_by_the_first_line(database):
+    """SQLite's codes 5 and 6 (its documentation), whose upper bits say more; other databases have none."""
+
+    def fail_with(code, *parts):
+        def fail(connection):
+            error = sqlite3.OperationalError(*parts)
+            if code is not None:
+                error.sqlite_errorcode = code
+            raise OperationalError("SELECT 1", {}, error)
+
+        return fail
+
+    for code, kind in (
+        (5, BusyError),
+        (6, BusyError),
+        (261, BusyError),
+        (13, StoreError),
+        (None, StoreError),
+    ):
+        with pytest.raises(StoreError) as raised:
+            database.run_blocking(fail_with(code, "\n the first\nthe second"))
+        assert (type(raised.value), str(raised.value)) == (kind, "the first")
+    with pytest.raises(KeyError):
+        database.run_blocking(lambda c: put("lost")(c) or {}["x"])
+    assert keys(database) == set()
+
+
+class Schemas:
+    """A connection to PostgreSQL that notes statements, and the schemas that are there."""
+
+    def __init__(self, *names):
+        self.dialect = SimpleNamespace(
+            get_schema_names=lambda connection: list(names),
+            identifier_preparer=SimpleNamespace(quote=lambda name: f'"{name}"'),
+        )
+        self.statements = []
+
+    def exec_driver_sql(self, statement):
+        self.statements.append(statement)
+
+
+def test_tables_are_copied_into_the_first_schema_that_is_free():
+    names = ["public", "captau_backup_0001", *(f"captau_backup_0001_{k}" for k in range(2, 999))]
+    for taken, schema in (
+        (names[:1], "captau_backup_0001"),
+        (names[:2], "captau_backup_0001_2"),
+        (names, "captau_backup_0001_999"),
+    ):
+        connection = Schemas(*taken)
+        copied = database_module._copy_tables(connection, "0001", ["raters", "meta"])
+        assert copied == schema
+        assert connection.statements == [
+            f"CREATE SCHEMA {schema}",
+            f'CREATE TABLE {schema}."raters" AS TABLE "raters"',
+            f'CREATE TABLE {schema}."meta" AS TABLE "meta"',
+        ]
+    with pytest.raises(StopIteration):
+        database_module._copy_tables(Schemas(*names, "captau_backup_0001_999"), "0001", [])
+
+
+class LockedServer:
+    """A connection to PostgreSQL whose lock is given after so many refusals."""
+
+    def __init__(self, refusals):
+        self.answers = iter([False] * refusals + [True] * 9)
+        self.connection = SimpleNamespace(driver_connection="first")
+        self.statements, self.commits, self.is_gone = [], 0, False
+
+    def execute(self, statement):
+        self.statements.append(str(statement))
+        return SimpleNamespace(scalar=lambda: next(self.answers))
+
+    def commit(self):
+        self.commits += 1
+
+    def rollback(self):
+        self.statements.append("rollback")
+        if self.is_gone:
+            raise OperationalError("ROLLBACK", {}, Exception("gone"))
+
+    def invalidate(self):
+        self.statements.append("invalidate")
+
+
+def make_postgresql(monkeypatch, refusals, *, is_locked=True):
+    """Return a database on PostgreSQL that was opened without a server, and the pauses that it makes."""
+    now, pauses = [100.0], []
+
+    def sleep(seconds):
+        pauses.append(seconds)
+        now[0] += seconds
+
+    clock = SimpleNamespace(monotonic=lambda: now[0], sleep=sleep)
+    monkeypatch.setattr(database_module, "time", clock)
+    opened = Database.__new__(Database)
+    opened.url = parse_database_url("postgresql://ann:secret@h/x")
+    opened._is_locked, opened._locked_driver, opened._command_name = is_locked, None, "captau serve"
+    opened._connection = LockedServer(refusals)
+    return opened, pauses
+
+
+def test_postgresql_s_lock_is_waited_for_and_taken_once_a_connection(monkeypatch):
+    opened, pauses = make_postgresql(monkeypatch, 2)
+    server = opened._connection
+    assert opened._lock_postgresql()
+    # "capt" in ASCII.
+    assert server.statements == ["SELECT pg_try_advisory_lock(1667330164)"] * 3
+    assert (pauses, server.commits) == ([0.05] * 2, 3)
+    assert opened._lock_postgresql()
+    assert len(server.statements) == 3
+    server.connection.driver_connection = "second"  # the first was lost
+    assert opened._lock_postgresql()
+    assert (len(server.statements), pauses) == (4, [0.05] * 2)
+
+
+def test_after_three_seconds_another_server_has_postgresql_s_lock(monkeypatch):
+    opened, pauses = make_postgresql(monkeypatch, 1000)
+    assert not opened._lock_postgresql()
+    assert 60 <= len(pauses) <= 61
+    with pytest.raises(StoreError) as raised:
+        opened._transact(None)
+    busy = "postgresql+psycopg://ann:***@h/x: another captau serve is using it; stop that first"
+    assert str(raised.value) == busy
+    assert opened._connection.statements[-1] == "rollback"
+    opened._connection.is_gone = True
+    opened._roll_back()
+    assert opened._connection.statements[-3:] == ["rollback", "invalidate", "rollback"]
+    guest, pauses = make_postgresql(monkeypatch, 1000, is_locked=False)
+    assert (guest._lock_postgresql(), pauses, guest._connection.statements) == (True, [], [])
+
+
+@pytest.mark.parametrize("read_only", [False, True])
+def test_an_engine_of_postgresql_tests_its_connections_and_reads_snapshots(monkeypatch, read_only):
+    made = []
+    monkeypatch.setattr(
+        database_module, "create_engine", lambda *args, **options: made.append((args, options))
+    )
+    url = parse_database_url("postgresql://h/x")
+    open_engine(url, read_only=read_only)
+    snapshot = {
+        "isolation_level": "REPEATABLE READ",
+        "execution_options": {"postgresql_readonly": True},
+    }
+    assert made == [((url,), {"pool_pre_ping": True, **(snapshot if read_only else {})})]
+
+    def fail(*_, **__):
+        raise ImportError
+
+    monkeypatch.setattr(database_module, "create_engine", fail)
+    with says("PostgreSQL needs: pip install 'captau[postgres]'"):
+        open_engine(url, read_only=read_only)
+
+
+def test_methods_are_transactions_with_their_own_name(database):
+    class Owner:
+        def __init__(self):
+            self.database = database
+
+        @transaction
+        def write(self, connection, key, *, value):
+            """Write."""
+            return put(key, value)(connection) or (key, value)
+
+        @blocking_transaction
+        def read(self, connection, key):
+            return connection.execute(select(site_settings.c.value).filter_by(key=key)).scalar()
+
+    owner = Owner()
+    assert asyncio.run(owner.write("a", value="1")) == ("a", "1")
+    assert owner.read("a") == "1"
+    assert (owner.write.__name__, owner.write.__doc__, owner.read.__name__) == (
+        "write",
+        "Write.",
+        "read",
+    )
+
+
+def test_the_table_of_settings_has_a_text_by_a_short_key():
+    table = settings_table(MetaData())
+    columns = [(c.name, str(c.type), c.primary_key, c.nullable) for c in table.columns]
+    assert (table.name, columns) == (
+        "meta",
+        [("key", "VARCHAR(64)", True, False), ("value", "TEXT", False, False)],
+    )
+
+
+def test_errors_of_opening_are_one_line_without_a_password():
+    for name, shown in (
+        ("x.sqlite3", "x.sqlite3"),
+        ("postgresql://a:b@h/x", "postgresql://a:***@h/x"),
+    ):
+        with says(f"{shown}: the first"), opening_errors(name):
+            raise OperationalError("SELECT 1", {}, sqlite3.OperationalError("the first\nsecond"))
+
+
+def test_a_folder_that_cannot_be_made_is_reported_and_a_guest_takes_no_lock(database, tmp_path):
+    (tmp_path / "file").write_text("")
+    with says(f"{tmp_path}/file/x.sqlite3: "):
+        Database(str(tmp_path / "file" / "x.sqlite3"), SCHEMA)
+    guest = Database(str(tmp_path / "x.sqlite3"), SCHEMA, guest=True)
+    guest.run_blocking(put("of the guest"))
+    assert keys(database) == {"of the guest"}
+    assert (guest.is_read_only, guest.display_name) == (False, str(tmp_path / "x.sqlite3"))
+    guest.close()
+    with says(f"{tmp_path}/x.sqlite3: another captau collect is using it; stop that first"):
+        Database(str(tmp_path / "x.sqlite3"), SCHEMA)
+    database.protect_file()
+    assert (tmp_path / "x.sqlite3").stat().st_mode & 0o777 == 0o600
+    (tmp_path / "x.sqlite3").unlink()
+    database.protect_file()  # nothing to protect

@@ -1,0 +1,189 @@
+"""The application of a site: its routes, static files, pages of errors and headers, and what it reads of a long body."""
+
+from __future__ import annotations
+
+import asyncio
+import http.client
+from contextlib import asynccontextmanager
+from types import SimpleNamespace
+from urllib.parse import urlsplit
+
+import pytest
+from fastapi import APIRouter
+
+from captau.server.web import application, listener
+from captau.server.web.application import HEADERS, build_application
+from captau.server.web.errors import ProviderDownError, SignInRequiredError
+from captau.server.web.site import PublicAddress, WebSite
+from captau.server.web.visitors import form_schema, local_path
+from tests.conftest import serving
+
+
+@asynccontextmanager
+async def no_lifespan(app):
+    yield
+
+
+@pytest.fixture(params=["", "/lab"])
+def served(request):
+    """Yield a site at the root or below a path, with a route that fails as its address says, and a function that asks."""
+    base, router = request.param, APIRouter()
+    errors = {"signin": SignInRequiredError("/signin"), "down": ProviderDownError("It is <down>.")}
+
+    @router.get("/fail/{kind}")
+    async def fail(kind: str) -> None:
+        raise errors.get(kind, ValueError(kind))
+
+    @router.get("/number/{n}")
+    async def number(n: int) -> int:
+        return n
+
+    address = PublicAddress(base)
+    site = WebSite(
+        "captau.server.challenge",
+        SimpleNamespace(epoch=0),
+        b"s",
+        address,
+        9,
+        {"title": "T", "member": None},
+    )
+    app = build_application(site, [router], no_lifespan, title="The title", description="It is.")
+    assert (app.title, app.description, app.state.site) == ("The title", "It is.", site)
+    with serving(app) as url:
+
+        def ask(path, method="GET", body=None, **headers):
+            connection = http.client.HTTPConnection(urlsplit(url).netloc, timeout=20)
+            connection.request(method, path, body, headers)
+            response = connection.getresponse()
+            answer = response.status, dict(response.getheaders()), response.read().decode()
+            connection.close()
+            return answer
+
+        yield base, ask
+
+
+def test_errors_are_pages_and_static_files_are_kept_an_hour(served):
+    base, ask = served
+    for path, status, text in (
+        ("/nowhere", 404, "There is no such page."),
+        ("/number/1/", 404, "There is no such page."),  # no redirect to whatever host was named
+        ("/number/x", 422, "That address, or form, is not as this site writes it."),
+        ("/fail/down", 503, "It is &lt;down&gt;."),
+        ("/docs", 404, "There is no such page."),
+        ("/redoc", 404, "There is no such page."),
+        ("/openapi.json", 404, "There is no such page."),
+    ):
+        found, headers, body = ask(f"{base}{path}")
+        assert (found, text in body) == (status, True), (path, body)
+        assert {name: headers[name] for name in HEADERS} == HEADERS
+        assert headers["cache-control"] == "no-store"
+        assert headers.get("retry-after") == ("5" if status == 503 else None)
+        assert "strict-transport-security" not in headers
+    status, headers, body = ask(f"{base}/number/1", "POST")
+    assert (status, headers["allow"]) == (405, "GET")
+    assert "This page is not asked for like that." in body
+    assert ask(f"{base}/number/7")[2] == "7"
+    status, headers, body = ask(f"{base}/fail/signin")
+    assert (status, headers["location"]) == (303, f"{base}/signin")
+    status, headers, body = ask(f"{base}/fail/other")
+    assert (status, body) == (500, "Something went wrong here. Go back, try again.\n")
+    assert headers["content-type"] == "text/plain; charset=utf-8"
+    status, headers, _ = ask(f"{base}/static/captau.css")
+    assert (status, headers["cache-control"]) == (200, "max-age=3600")
+    assert ask(f"{base}/static/none.css")[0] == 404
+    if base:
+        status, headers, _ = ask(base)
+        assert (status, headers["location"]) == (303, "/lab/")
+
+
+def test_other_origins_and_long_bodies_are_refused(served):
+    base, ask = served
+    status, _, body = ask(f"{base}/number/1", "POST", b"x", Origin="https://evil.example")
+    assert (status, body) == (
+        403,
+        "This form was sent from another site. Open it here, and send it again.\n",
+    )
+    limit = 64 * 1024
+    assert ask(f"{base}/number/1", "POST", b"x" * limit)[0] == 405
+    status, headers, body = ask(f"{base}/number/1", "POST", b"x" * (limit + 1))
+    assert (status, body) == (413, "At most 64 kB are taken.\n")
+    assert headers["connection"] == "close"
+
+
+@pytest.mark.parametrize(("n_pieces", "n_read"), [(3, 3), (8, 8), (20, 8)])
+def test_of_a_long_body_eight_megabytes_are_read_before_it_is_refused(n_pieces, n_read):
+    """A client that still sends when the connection closes would not see the answer."""
+    read, sent = [], []
+
+    async def receive():
+        read.append(1)
+        return {"body": b"x" * (1 << 20), "more_body": len(read) < n_pieces}
+
+    async def send(message):
+        sent.append(message)
+
+    asyncio.run(application._send_too_large(receive, send, 5_000_000))
+    assert len(read) == n_read
+    assert sent == [
+        {
+            **{"type": "http.response.start", "status": 413},
+            "headers": [
+                (b"content-type", b"text/plain; charset=utf-8"),
+                (b"connection", b"close"),
+            ],
+        },
+        {"type": "http.response.body", "body": b"At most 4,882 kB are taken.\n"},
+    ]
+    read.clear()
+    asyncio.run(application._send_too_large(receive, send, 1, is_read=True))
+    assert read == []
+
+
+def test_what_is_no_http_request_passes_the_guard():
+    seen = []
+
+    async def app(*parts):
+        seen.append(parts)
+
+    guard = application.RequestGuard(app, PublicAddress())
+    asyncio.run(guard({"type": "lifespan"}, "receive", "send"))
+    assert seen == [({"type": "lifespan"}, "receive", "send")]
+
+
+@pytest.mark.parametrize(
+    ("path", "is_local"),
+    [
+        *(("/", True), ("/a", True), ("/a/b?c=d#e", True), ("/~", True), ("/!", True)),
+        ("/a" + "b" * 1000, True),
+        ("/a" + "b" * 1001, False),
+        *(("", False), ("a", False), ("//a", False), ("/\\a", False), ("/a\\", False)),
+        *(("/ a", False), ("/a b", False), ("/a\n", False), ("/\x7f", False), ("/é", False)),
+    ],
+)
+def test_paths_of_this_site_are_told_from_others(path, is_local):
+    assert local_path(path) == (path if is_local else "/")
+
+
+def test_the_fields_of_a_form_are_described():
+    text = {"type": "string"}
+    schema = {"type": "object", "properties": {"a": text, "b": text}}
+    content = {"application/x-www-form-urlencoded": {"schema": schema}}
+    assert form_schema("a", "b") == {"requestBody": {"content": content}}
+
+
+def test_a_port_is_opened_up_to_the_last_and_served(monkeypatch):
+    with listener.listen("127.0.0.1", 65_535) as opened:
+        assert opened.getsockname() == ("127.0.0.1", 65_535)
+    ran = []
+
+    class Server:
+        def __init__(self, config):
+            self.config = config
+
+        def run(self, sockets):
+            ran.append((self.config.app, self.config.proxy_headers, sockets))
+
+    monkeypatch.setattr(listener.uvicorn, "Server", Server)
+    listener.serve("app", "socket")
+    listener.serve("app", "socket", proxy=True)
+    assert ran == [("app", False, ["socket"]), ("app", True, ["socket"])]
