@@ -123,7 +123,7 @@ class DownloadProgress(_VisibleBar):
     def _make_columns() -> list[ProgressColumn]:
         from rich.progress import BarColumn, DownloadColumn, TextColumn, TransferSpeedColumn
 
-        description = TextColumn("{task.description}")
+        description = TextColumn("{task.description}", markup=False)
         return [description, BarColumn(), DownloadColumn(), TransferSpeedColumn()]
 
     def __call__(self, name: str, done: int, total: int) -> None:

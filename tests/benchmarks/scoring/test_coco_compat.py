@@ -72,3 +72,80 @@ def test_captau_imports_the_module_on_first_use() -> None:
         "assert captau.compat.COCOEvalCap"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+class Annotations:
+    """What `COCOEvalCap` takes of pycocotools' class."""
+
+    def __init__(self, texts: dict[int, list[str]]) -> None:
+        self.imgToAnns = {i: [{"caption": t} for t in of_image] for i, of_image in texts.items()}
+
+    def getImgIds(self) -> list[int]:  # noqa: N802
+        return list(self.imgToAnns)
+
+
+TWO_IMAGES = Annotations({7: ["the dog runs", "a dog on grass"], 3: ["two cats sleep"]})
+TWO_RESULTS = Annotations({3: ["two cats"], 7: ["a dog runs on grass"]})
+
+
+def two_methods(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert list(compat._METHODS.items()) == [
+        *((f"Bleu_{n}", f"bleu_{n}") for n in (1, 2, 3, 4)),
+        *(("METEOR", "meteor"), ("ROUGE_L", "rouge_l"), ("CIDEr", "cider")),
+    ]
+    monkeypatch.setattr(compat, "_METHODS", {"Bleu_1": "bleu_1", "CIDEr": "cider"})
+
+
+def test_the_scores_of_images_stand_as_pycocoevalcap_has_them(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    two_methods(monkeypatch)
+    rows = [ROWS[0], {"caption": "two cats", "references": ["two cats sleep"]}]
+    bleu, cider = (metric(name).score(rows).tolist() for name in ("bleu_1", "cider"))
+    of_all = {"Bleu_1": metric("bleu_1").corpus_score(rows), "CIDEr": sum(cider) / 2}
+    one = compat.COCOEvalCap(TWO_IMAGES, TWO_RESULTS, spice=False)
+    assert one.params == {"image_id": [7, 3]}
+    assert one.evaluate() == pytest.approx(of_all, abs=1e-12)
+    assert one.eval == pytest.approx(of_all, abs=1e-12)
+    assert list(one.eval) == ["Bleu_1", "CIDEr"]
+    expected = [
+        {"image_id": i, "Bleu_1": b, "CIDEr": c}
+        for i, b, c in zip((7, 3), bleu, cider, strict=True)
+    ]
+    assert one.evalImgs == expected
+    assert one.imgToEval == {7: expected[0], 3: expected[1]}
+    # 5 of 5 and 2 of 2 words are in the references; both captions have 7 words, the nearest references 4 + 3.
+    assert capsys.readouterr().out == f"Bleu_1: 1.000\nCIDEr: {sum(cider) / 2:.3f}\n"
+    assert compat.COCOEvalCap(TWO_IMAGES, TWO_RESULTS).spice is True
+
+
+def test_spice_of_images_is_a_dict_by_kind_of_tuple(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    two_methods(monkeypatch)
+    figures = {"All": {"pr": 1, "f": 0.5}, "Object": {"pr": None, "f": None}}
+    monkeypatch.setattr(compat, "compute_figures", lambda rows: [(1, figures)])
+    one = compat.COCOEvalCap(TWO_IMAGES, TWO_RESULTS)
+    one.params["image_id"] = [7, 3]
+    one.evaluate()
+    first, second = (image["SPICE"] for image in one.evalImgs)
+    assert repr(first) == "{'All': {'f': nan}}"
+    assert repr(second) == "{'All': {'pr': 1.0, 'f': 0.5}, 'Object': {'pr': nan, 'f': nan}}"
+    assert capsys.readouterr().out.endswith("SPICE: nan\n")
+    monkeypatch.setattr(
+        compat, "compute_figures", lambda rows: [(0, {"All": {"f": 0.25}}), (1, figures)]
+    )
+    assert one.evaluate()["SPICE"] == 0.375
+    assert capsys.readouterr().out.endswith("SPICE: 0.375\n")
+
+
+def test_images_without_just_one_result_or_without_annotations() -> None:
+    two = Annotations({7: ["a", "b"], 3: ["c"]})
+    with says("image 7 has 2 results; one is expected"):
+        compat.COCOEvalCap(TWO_IMAGES, two).evaluate()
+    with says("image 3 has 0 results; one is expected"):
+        compat.COCOEvalCap(TWO_IMAGES, Annotations({7: ["a"]})).evaluate()
+    one = compat.COCOEvalCap(Annotations({7: ["a"]}), TWO_RESULTS)
+    one.params["image_id"] = [3]
+    with says("image 3 has no annotations; take it from params['image_id']"):
+        one.evaluate()

@@ -1,0 +1,183 @@
+"""Tables in terminals of many widths: how wide each column is, where words fold, and which columns go."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from rich.console import Console
+
+from captau.benchmarks.runs import terminal_table
+from captau.benchmarks.runs.tables import ResultTable
+from captau.benchmarks.runs.terminal_table import rich_of
+
+TEXTS = ResultTable(
+    "t",
+    "dataset",
+    ["images", "the verdict", "n"],
+    [
+        ("caption_quality of_many_images", ["654 of them all", "part of it", "7"]),
+        ("group", []),
+        ("b", ["1", "whole", "10"]),
+    ],
+    numeric=False,
+    notes=["note"],
+)
+NUMBERS = ResultTable(
+    "t",
+    "metric",
+    ["τ_c all", "pair-wise acc. %"],
+    [("cider(df=a_long_name_of.json)", ["30.8", "-100.0"]), ("b", ["1", "10"])],
+)
+LONG_WORD = ResultTable("t", "m", ["x y"], [("w" * 30, ["1"])])
+#: A heading's length counts for no column.
+HEADING = ResultTable("t", "m", ["x"], [("h" * 40, []), ("a", ["1"])])
+
+
+def lines_at(table, width):
+    console = Console(width=width, file=io.StringIO(), record=True)
+    console.print(rich_of(table, width))
+    return console.export_text().splitlines()
+
+
+@pytest.mark.parametrize(
+    ("table", "width", "widths"),
+    [
+        # Whole cells: 30, 15, 11 and 2 of text, 2 blanks each, and 5 lines: 71.
+        (TEXTS, 120, [32, 17, 13, 4]),
+        (TEXTS, 71, [32, 17, 13, 4]),
+        # The label folds after "of_many_" and "of_", with all other cells whole, down to 12 of text: 53.
+        (TEXTS, 70, [26, 17, 13, 4]),
+        (TEXTS, 65, [26, 17, 13, 4]),
+        (TEXTS, 64, [21, 17, 13, 4]),
+        (TEXTS, 53, [14, 17, 13, 4]),
+        # Then the room goes to the columns from the left, each at least as wide as its longest word.
+        (TEXTS, 52, [14, 17, 12, 4]),
+        (TEXTS, 49, [14, 17, 9, 4]),
+        (TEXTS, 48, [14, 16, 9, 4]),
+        (TEXTS, 40, [14, 8, 9, 4]),
+        # Whole heads: 29, 7 and 16 of text, 2 blanks each, and 4 lines: 62.
+        (NUMBERS, 120, [31, 9, 18]),
+        (NUMBERS, 62, [31, 9, 18]),
+        (NUMBERS, 61, [23, 9, 18]),
+        (NUMBERS, 54, [23, 9, 18]),
+        (NUMBERS, 53, [18, 9, 18]),
+        # Labels keep 12 cells, or 11 where their longest word has no more: 12 + 7 + 16 and 10 beside them.
+        (NUMBERS, 45, [13, 9, 18]),
+        (NUMBERS, 44, [23, 6, 8]),
+        (NUMBERS, 32, [13, 6, 8]),
+        # A label of one word of 30 cells keeps 24.
+        (LONG_WORD, 38, [30, 5]),
+        (LONG_WORD, 34, [26, 5]),
+        (LONG_WORD, 33, [27, 3]),
+        (LONG_WORD, 32, [26, 3]),
+        (HEADING, 9, [3, 3]),
+    ],
+)
+def test_columns_as_wide_as_there_is_room(table, width, widths):
+    assert [len(part) for part in lines_at(table, width)[1][1:-1].split("┳")] == widths
+
+
+def test_a_table_of_texts_to_the_letter():
+    assert lines_at(TEXTS, 45) == [
+        "t",
+        "┏━━━━━━━━━━━━━━┳━━━━━━━━━━━━━┳━━━━━━━━━┳━━━━┓",
+        "┃              ┃             ┃ the     ┃    ┃",
+        "┃ dataset      ┃ images      ┃ verdict ┃ n  ┃",
+        "┡━━━━━━━━━━━━━━╇━━━━━━━━━━━━━╇━━━━━━━━━╇━━━━┩",
+        "│ caption_     │ 654 of them │ part of │ 7  │",
+        "│ quality of_  │ all         │ it      │    │",
+        "│ many_images  │             │         │    │",
+        "│ group        │             │         │    │",
+        "│ b            │ 1           │ whole   │ 10 │",
+        "└──────────────┴─────────────┴─────────┴────┘",
+        "note",
+    ]
+
+
+def test_a_table_of_numbers_without_a_frame_and_without_a_column():
+    assert lines_at(NUMBERS, 24) == [
+        "t",
+        "                  pair-",
+        "             τ_c   wise",
+        "metric       all acc. %",
+        "───────────────────────",
+        "cider(df=a_ 30.8 -100.0",
+        "long_name_             ",
+        "of.json)               ",
+        "b              1     10",
+    ]
+    assert lines_at(NUMBERS, 20)[1:] == [
+        "metric      τ_c all",
+        "───────────────────",
+        "cider(df=a_    30.8",
+        "long_name_         ",
+        "of.json)           ",
+        "b                 1",
+        "The terminal is too ",
+        "narrow for pair-wise",
+        "acc. %: widen it, or",
+        "see table.md.",
+    ]
+
+
+def test_columns_of_one_head_that_go_are_named_once_and_only_if_none_is_left():
+    table = ResultTable(
+        "t",
+        "m",
+        ["a1", "±", "b2", "±", "c3"],
+        [("x", list("12345"))],
+        spare=((4, 3), (2,)),
+        file="",
+    )
+    assert [lines_at(table, w)[1].strip() for w in (15, 14, 10, 9, 6, 5)] == [
+        "m a1 ± b2 ± c3",
+        "m a1 ± b2 ± c3",
+        "m a1 ± b2",
+        "m a1 ± b2",
+        "m a1 ±",
+        "m a1",
+    ]
+    notes = {w: "".join("".join(lines_at(table, w)[4:]).split()) for w in (14, 13, 8, 5)}
+    assert notes == {
+        14: "",
+        13: "Theterminalistoonarrowforc3:widenit.",
+        8: "Theterminalistoonarrowforb2,c3:widenit.",
+        5: "Theterminalistoonarrowfor±,b2,c3:widenit.",
+    }
+
+
+@pytest.mark.parametrize(
+    ("head", "width", "expected"),
+    [
+        ("a bb ccc", 8, "a bb ccc"),
+        ("a bb ccc", 7, "a bb\nccc"),
+        ("a bb ccc", 4, "a bb\nccc"),
+        ("a bb ccc", 3, "a\nbb\nccc"),
+        ("a bb ccc", 0, "a\nbb\nccc"),
+        ("a a aa", 3, "a a\naa"),
+        ("wrong_colour x", 14, "wrong_colour x"),
+        ("wrong_colour x", 13, "wrong_colour\nx"),
+        ("wrong_colour x", 6, "wrong_\ncolour\nx"),
+        ("VinVL-large a-b", 11, "VinVL-large\na-b"),
+        # Each of these characters takes two cells.
+        ("犬犬 犬", 7, "犬犬 犬"),
+        ("犬犬 犬", 6, "犬犬\n犬"),
+    ],
+)
+def test_where_a_head_folds(head, width, expected):
+    assert terminal_table._fold_head(head, width) == expected
+
+
+def test_headings_are_italic_and_the_verdict_is_bold():
+    table = ResultTable("t", "m", ["x"], [("h", []), ("a", ["1"])], verdict="v", notes=["n"])
+    console = Console(width=40, file=io.StringIO(), force_terminal=True, color_system="standard")
+    console.print(rich_of(table))
+    shown = console.file.getvalue()
+    for text in ("\x1b[3mt\x1b[0m", "\x1b[3mh\x1b[0m", "\x1b[1mv\x1b[0m", "│ a ", "\nn\n"):
+        assert text in shown
+
+
+def test_an_empty_table_of_texts():
+    table = ResultTable("t", "name", ["long head"], [], numeric=False)
+    assert lines_at(table, 20)[1] == "┏━━━━━━┳━━━━━━━━━━━┓"
