@@ -22,7 +22,8 @@ import pytest
 
 from captau.benchmarks.cli.main import main
 from captau.benchmarks.scoring import score_store as store_module
-from captau.benchmarks.scoring.score_store import ScoreStore, open_score_location
+from captau.benchmarks.scoring.score_store import Locations, ScoreStore, open_score_location
+from captau.datasets.errors import InputError
 from tests.conftest import says
 
 IDS = pd.Series([f"item {n}" for n in range(3000)])
@@ -32,7 +33,7 @@ WRITER = """
 import sys
 from pathlib import Path
 import numpy as np, pandas as pd
-from captau.benchmarks.scoring.score_store import ScoreStore, open_score_location
+from captau.benchmarks.scoring.score_store import Locations, ScoreStore, open_score_location
 store = ScoreStore(Path(sys.argv[1]), open_score_location(sys.argv[2]))
 ids = pd.Series([f"item {n}" for n in range(3000)])
 number = int(sys.argv[3])
@@ -199,3 +200,149 @@ def test_two_runs_share_an_object_store(bucket, tmp_path, monkeypatch, capsys):
         computed.append(json.loads(Path(run, "run.json").read_text())["scores_computed"])
     assert computed[0] > computed[1] == 0
     assert Path("one/correlations.csv").read_bytes() == Path("two/correlations.csv").read_bytes()
+
+
+@pytest.fixture
+def memory():
+    """A store of this process's memory, empty before and after."""
+    from fsspec.implementations.memory import MemoryFileSystem
+
+    MemoryFileSystem.store.clear()
+    yield "memory://bucket/scores"
+    MemoryFileSystem.store.clear()
+
+
+def test_a_location_is_tried_before_anything_is_scored(memory, monkeypatch):
+    assert store_module.PATIENCE == 30
+    location = open_score_location(memory)
+    assert (str(location), location.path, location.seconds) == (memory, "/bucket/scores", 30)
+    assert (location / "captau-store").read_bytes() == b"captau's scores\n"
+    with pytest.raises(FileNotFoundError):
+        (location / "nothing").read_bytes()
+    words = f"cache.scores={memory} cannot be written"
+    for error, reason in (
+        (ValueError("two\n  lines"), "two lines"),
+        (KeyError(), "KeyError"),
+        (TimeoutError("x"), "no answer within 30 s"),
+        (OSError(28, "No space left on device"), "[Errno 28] No space left on device"),
+        (FileNotFoundError(2, "no such bucket"), "no such bucket"),
+    ):
+
+        def fail(*_, raised=error):
+            raise raised
+
+        monkeypatch.setattr(location.system, "pipe_file", fail)
+        with says(f"{words} ({reason}); is it right, and reachable?"):
+            open_score_location(memory)
+
+
+def test_errors_of_a_client_name_the_file(memory):
+    with pytest.raises(OSError, match="odd") as odd, store_module._raising_os_errors("s3://x"):
+        raise RuntimeError("odd")
+    assert (odd.value.errno, odd.value.strerror, odd.value.filename) == (None, "odd", "s3://x")
+    for error in (FileNotFoundError("x"), InputError("x")):
+        with pytest.raises(type(error)) as same, store_module._raising_os_errors("s3://x"):
+            raise error
+        assert same.value is error
+
+
+def test_scores_and_remarks_in_a_store_and_in_a_folder(memory, tmp_path):
+    scores = np.array([np.nan, 0.1 + 0.2, -0.0, np.inf])
+    for place, path_of_key in (
+        (open_score_location(memory), f"{memory}/toy/"),
+        (tmp_path / "shared", f"{tmp_path}/shared/toy/"),
+        (None, f"{tmp_path}/scores/toy/"),
+    ):
+        store = ScoreStore(tmp_path, place)
+        path = store.path("toy", "m(a=1,b=/x y)", "key")
+        # The first 24 digits of the SHA-256 of "key", as sha256sum prints them.
+        assert str(path) == f"{path_of_key}m_a_1_b_x_y_-2c70e12b7a0646f92279f427.parquet"
+        assert store.get(path, IDS[:4]) is None
+        store.put(path, IDS[:4], scores, ["seen", "é"])
+        found = store.get(path, IDS[:4])
+        assert found.scores.tobytes() == scores.tobytes()
+        assert found.remarks == ["seen", "é"]
+        assert store.get(path, IDS[3::-1]) is None
+        assert store.get(path, IDS[:3]) is None
+        assert (store.hits, store.misses) == (1, 3)
+        bare = store.path("toy", "m", "other")
+        store.put(bare, IDS[:4], scores)
+        assert store.get(bare, IDS[:4]).remarks == []
+    long = ScoreStore(tmp_path).path("toy", "m" * 100, "key")
+    assert long.name == "m" * 60 + "-2c70e12b7a0646f92279f427.parquet"
+
+
+def test_nothing_is_stored_nowhere(tmp_path):
+    store = ScoreStore(None, tmp_path)
+    assert store.path("toy", "m", "key") is None
+    store.put(None, IDS[:1], np.zeros(1))
+    assert store.get(None, IDS[:1]) is None
+    assert (store.hits, store.misses) == (0, 1)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_file_of_another_make_is_computed_anew(tmp_path):
+    store = ScoreStore(tmp_path)
+    path = store.path("toy", "m", "key")
+    path.parent.mkdir(parents=True)
+    pd.DataFrame({"item_id": IDS[:2], "value": [1.0, 2.0]}).to_parquet(path)
+    assert store.get(path, IDS[:2]) is None
+    path.write_bytes(b"PAR1")
+    assert store.get(path, IDS[:2]) is None
+    store.put(path, IDS[:2], np.array([1.0, 2.0]))
+    assert store.get(path, IDS[:2]).scores.tolist() == [1.0, 2.0]
+
+
+def test_a_store_that_fails_is_named_once(memory, tmp_path, caplog, monkeypatch):
+    store = ScoreStore(tmp_path, open_score_location(memory))
+    paths = [store.path("toy", "m", key) for key in ("one", "two")]
+
+    def fail(*_):
+        raise OSError("gone")
+
+    monkeypatch.setattr(store.scores.system, "cat_file", fail)
+    monkeypatch.setattr(store.scores.system, "pipe_file", fail)
+    assert store.get(paths[0], IDS[:2]) is None
+    store.put(paths[1], IDS[:2], np.array([1.0, 2.0]))
+    line = "cannot be reached (gone); what is there is kept, and this run's scores lie in"
+    assert caplog.messages == [f"{paths[0]} {line} {tmp_path}"]
+    later = store.path("toy", "m", "two")
+    assert later == tmp_path / "scores" / "toy" / paths[1].path.rpartition("/")[2]
+    assert store.get(later, IDS[:2]).scores.tolist() == [1.0, 2.0]
+    caplog.clear()
+    (tmp_path / "scores" / "plain").write_text("a file where a folder should be")
+    for key in ("one", "two"):
+        store.put(tmp_path / "scores" / "plain" / key, IDS[:2], np.zeros(2))
+    folder = tmp_path / "scores" / "plain"
+    assert caplog.messages == [
+        f"scores are not kept for the next run: {folder} cannot be written (File exists); set cache.root=DIR"
+    ]
+    assert store.path("toy", "m", "three") is None
+
+
+def test_locations(tmp_path, monkeypatch, memory):
+    assert Locations(use_cache=False, cache_scores="nothing://x").store().root is None
+    assert Locations(cache_root=tmp_path).store().root == tmp_path
+    assert Locations(cache_root=tmp_path).store().scores is None
+    shared = Locations(cache_root=tmp_path, cache_scores=str(tmp_path / "x")).store()
+    assert (shared.root, shared.scores) == (tmp_path, tmp_path / "x")
+    assert str(Locations(cache_scores=memory).store().scores) == memory
+    asked = []
+    monkeypatch.setattr(
+        store_module, "load", lambda *words, **options: asked.append((*words, options))
+    )
+    locations = Locations(data_root=tmp_path, file_options={"path": "a.csv"}, loaded={"mine": 3})
+    assert locations.load("mine") == 3
+    locations.load("demo")
+    locations.load("file")
+    own = tmp_path / "dataset" / "ours.yaml"
+    own.parent.mkdir()
+    own.write_text("file: {path: ../b.csv, scales: {}}")
+    monkeypatch.setenv("CAPTAU_CONFIG_DIR", str(tmp_path))
+    locations.load("ours")
+    path = own.parent / ".." / "b.csv"
+    assert asked == [
+        ("demo", tmp_path, {}),
+        ("file", tmp_path, {"path": "a.csv"}),
+        ("file", tmp_path, {"path": path, "name": "ours", "scales": {}}),
+    ]

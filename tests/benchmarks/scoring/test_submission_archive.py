@@ -144,7 +144,7 @@ def test_a_damaged_zip():
     changed = data.replace(b"[1]", b"[2]")
     wrong = f"c.zip: not a complete zip (Bad CRC-32 for file '{MINE}'); pack it again"
     assert read(changed) == ({}, [wrong])
-    # The directory has 46 bytes and the name of each member, of 60,001 or 60,002 letters, and 22 bytes at the end.
+    # The directory has 46 bytes and the name of each member, of 60,001 or 60,002 letters.
     large = pack([(f"{n}" + "y" * 60_000, "") for n in range(18)])
     limit = "its directory has 1,080,854 bytes, where 1,048,576 at most are read"
     too_large = f"c.zip: not a complete zip ({limit}); pack it again"
