@@ -17,11 +17,16 @@ from rich.console import Console
 from captau.benchmarks.runs.tables import (
     MISSING,
     ResultTable,
+    booktabs_table,
     csv_of,
+    format_coefficient,
     format_number,
+    format_p_value,
     frame_of,
+    is_empty_column,
     latex_escape,
     latex_of,
+    latex_row,
     markdown_of,
 )
 from captau.benchmarks.runs.terminal_table import rich_of
@@ -371,3 +376,133 @@ def test_a_table_of_texts_that_fits_with_folds_is_not_wider_than_the_terminal():
     widths = [len(line.rstrip()) for line in shown.get().splitlines()]
     assert max(widths) == 80
     assert "part" in shown.get()
+
+
+def test_a_frame_of_a_table() -> None:
+    """A column of numbers alone is numeric; a repeated head takes the name of the head before it."""
+    table = ResultTable(
+        "t",
+        "metric",
+        ["±", "τ_c", "±", "note", "±", "n"],
+        [("a", ["1", "40.0", "2", "x", "", "5"]), ("b", [MISSING, MISSING, "3", "1", "", "6"])],
+    )
+    frame = frame_of(table)
+    assert frame.index.name == "metric"
+    assert list(frame.columns) == ["±", "τ_c", "τ_c ±", "note", "note ±", "n"]
+    assert frame["τ_c"].tolist()[0] == 40.0
+    assert frame["±"].isna().tolist() == frame["τ_c"].isna().tolist() == [False, True]
+    assert [str(kind) for kind in frame.dtypes[["±", "τ_c", "τ_c ±", "n"]]] == [
+        *("float64", "float64", "int64", "int64"),
+    ]
+    assert frame["note"].tolist() == ["x", "1"]
+    assert frame["note ±"].isna().all()
+
+
+@pytest.mark.parametrize(
+    ("cells", "expected"),
+    [
+        (["", MISSING, "–x"], True),
+        (["", "1"], False),
+        (["0"], False),
+        ([], True),
+    ],
+)
+def test_columns_without_a_number(cells: list[str], expected: bool) -> None:
+    rows = [("heading", []), *(("a", ["1", cell]) for cell in cells)]
+    assert is_empty_column(rows, 1) is expected
+    assert is_empty_column([("a", ["1"])], 0) is False
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0.0, "<0.001"), (0.00099, "<0.001"), (0.001, "0.001"), (0.0496, "0.050"), (1.0, "1.000")],
+)
+def test_p_values(value: float, text: str) -> None:
+    assert format_p_value(value) == text
+    assert format_p_value(float("nan")) == MISSING
+
+
+def test_coefficients_with_their_own_digits() -> None:
+    assert format_coefficient(0.5115, "tau_c") == "51.1"
+    assert format_coefficient(0.51151, "accuracy") == "51.2"
+
+
+WIDE = ResultTable(
+    "t",
+    "m",
+    ["a", "b", "c", "b"],
+    [("x", ["1", "", "3", "4"]), ("h", []), ("y", ["", "2", "", ""])],
+    latex_columns=["A", "B", "C", "D"],
+    short_columns=["s", "t", "u", "v"],
+    notes=["a: of a.", "b: of b.", "c: of c.", "y: of y.", "other"],
+    spare=((3,), (1, 2)),
+    details=(0, 2),
+)
+
+
+def test_columns_that_go_take_their_rows_and_notes_with_them() -> None:
+    assert WIDE.without_columns(()) == WIDE
+    assert WIDE.without_columns([1]) == ResultTable(
+        "t",
+        "m",
+        ["a", "c", "b"],
+        [("x", ["1", "3", "4"]), ("h", [])],
+        latex_columns=["A", "C", "D"],
+        short_columns=["s", "u", "v"],
+        notes=["a: of a.", "b: of b.", "c: of c.", "other"],
+        spare=((2,), (1,)),
+        details=(0, 1),
+    )
+    fewer = WIDE.without_columns({0, 3})
+    assert (fewer.columns, fewer.rows) == (
+        ["b", "c"],
+        [("x", ["", "3"]), ("h", []), ("y", ["2", ""])],
+    )
+    assert fewer.notes == ["b: of b.", "c: of c.", "y: of y.", "other"]
+    assert (fewer.spare, fewer.details) == (((), (0, 1)), (1,))
+
+
+def test_texts_are_changed_where_people_see_them() -> None:
+    table = ResultTable(
+        *("t", "m", ["x"], [("a", ["v"]), ("b", [])]),
+        notes=["n"],
+        verdict="w",
+        own_labels=frozenset("a"),
+    )
+    assert table.map_texts(str.upper) == ResultTable(
+        *("T", "M", ["X"], [("A *", ["V"]), ("B", [])]),
+        notes=["N", "* YOUR OWN METRIC."],
+        verdict="W",
+    )
+    assert table.lines_below == ["w", "n"]
+    assert table.with_note("") is table
+    assert TABLE.lines_below == TABLE.notes
+
+
+def test_every_part_of_a_table_in_latex() -> None:
+    row = latex_row(["a", "1"])
+    assert row == r"    a & 1 \\"
+    shown = booktabs_table(
+        *("T_1", "lr", [row], ["below"]),
+        label="tab:x",
+        size=r"\small",
+        is_wide=True,
+        is_fitted=True,
+    )
+    assert shown == "\n".join(
+        [
+            r"\begin{table*}",
+            r"  \centering",
+            r"  \caption{T\_1}",
+            r"  \label{tab:x}",
+            r"  \small",
+            r"  \resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%",
+            r"  \begin{tabular}{lr}",
+            r"    \toprule",
+            r"    a & 1 \\",
+            r"    \bottomrule",
+            r"  \end{tabular}}",
+            "below",
+            r"\end{table*}",
+        ]
+    )

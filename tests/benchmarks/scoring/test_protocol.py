@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from captau.benchmarks.evaluation.wording import dataset_notes
 from captau.benchmarks.scoring.catalog import resolve_metrics
-from captau.benchmarks.scoring.protocol import Protocol, sign
+from captau.benchmarks.scoring.protocol import CHOICES, Choice, Protocol, choice, sign
 from captau.datasets.caption_texts import find_own_references
 from captau.datasets.preferences import make_preferences
 from captau.datasets.schema import CaptionSet, Card, Scale, make_items
@@ -515,3 +515,152 @@ def test_signatures_name_the_unusual_choices_that_change_texts() -> None:
     usual, thumb = Protocol(k=None, own_references="drop"), Protocol(normalise="thumb")
     assert sign(metric, [usual]) == metric.signature
     assert sign(metric, [usual, thumb, thumb]) == f"{metric.signature}|normalise:thumb"
+
+
+def test_the_declaration_of_a_choice() -> None:
+    plain = Choice("a", "h", values=("a", "b"), words={"b": "is b"}, said_of="pairs")
+    assert plain == Choice(
+        *(
+            "a",
+            "h",
+            ("a", "b"),
+            {"b": "is b"},
+            "pairs",
+            "changed",
+            str | None,
+            "",
+            True,
+            False,
+            False,
+        )
+    )
+    assert (plain.clause("b"), plain.clause("a"), plain.clause(None)) == ("is b", "", "")
+    named = Choice(None, "h", words="is {value}")
+    assert (named.clause("x"), named.clause(None), named.clause("")) == ("is {value}", "", "")
+    assert Choice("a", "h", words="is {value}").clause("a") == ""
+    assert Choice("a", "h", lambda: ["b", "a"]).allowed() == ("b", "a")
+    assert Choice("a", "h").allowed() == ()
+    made = choice(["a", "b", "a"], "h", type=Any, noted="never")
+    assert made.default == ("a", "b")
+    assert made.metadata["choice"] == Choice(["a", "b", "a"], "h", type=Any, noted="never")
+    assert choice("a", "h").default == "a"
+    assert choice(None, "h", type=Any).default is None
+
+
+def test_what_is_said_of_each_choice() -> None:
+    """The table of all choices but their texts: what enters notes, comparisons, signatures and older records."""
+    assert [
+        (name, c.said_of, c.noted, c.is_compared, c.is_later, c.is_signed)
+        for name, c in CHOICES.items()
+    ] == [
+        ("name", "", "never", False, False, False),
+        ("dimension", "", "never", False, False, False),
+        ("ratings", "ratings", "always", True, False, False),
+        ("references", "", "always", True, False, False),
+        ("k", "", "never", True, False, False),
+        ("corpus", "", "always", True, False, False),
+        ("systems", "", "changed", True, False, False),
+        ("split", "", "changed", True, False, False),
+        ("coefficients", "", "never", False, False, False),
+        ("undefined", "judgements", "never", True, False, False),
+        ("level", "ratings", "changed", True, False, False),
+        ("own_references", "", "changed", True, True, False),
+        ("normalise", "", "changed", True, True, True),
+        ("ties", "pairs", "changed", False, True, False),
+        ("rater_scale", "ratings", "changed", True, True, False),
+    ]
+    assert vars(Protocol()) == {
+        **{"name": "usual", "dimension": ("all",), "ratings": "per_rating", "references": "all"},
+        **{"k": None, "corpus": "dataset", "systems": None, "split": None},
+        **{"coefficients": ("tau_c", "tau_b", "accuracy"), "undefined": "nan", "level": "pooled"},
+        **{"own_references": "keep", "normalise": "none", "ties": "half", "rater_scale": "none"},
+    }
+
+
+@pytest.mark.parametrize(
+    ("changes", "line"),
+    [
+        ({}, "ratings per_rating, references all, corpus dataset"),
+        ({"dimension": ()}, "references all, corpus dataset"),
+        (
+            {"references": "first_k", "k": 3, "ratings": "mean"},
+            "ratings mean, references first_k k=3, corpus dataset",
+        ),
+        (
+            {"systems": ("a", "b"), "split": "test", "undefined": "drop", "level": "by_image"},
+            "ratings per_rating, references all, corpus dataset, systems a, b, split test, level by_image",
+        ),
+        (
+            {"own_references": "drop", "ties": "drop", "rater_scale": "z"},
+            "ratings per_rating, references all, corpus dataset, own references drop, ties drop, rater scale z",
+        ),
+    ],
+)
+def test_a_line_on_what_moves_numbers(changes: dict[str, Any], line: str) -> None:
+    assert Protocol(**changes).describe() == line
+
+
+def clauses(*said_of: Any, **changes: Any) -> dict[str, str]:
+    return dict(Protocol(**changes).clauses(said_of, lambda text: f"<{text}>"))
+
+
+ALL_AT_ONCE = "candidates are scored against all references at once"
+CORPUS = "corpus statistics (document frequencies) are taken over the dataset"
+
+
+def test_clauses_of_a_methods_section() -> None:
+    assert clauses("") == {"references": ALL_AT_ONCE, "corpus": CORPUS}
+    assert clauses("", "ratings", "judgements") == {
+        "ratings": "each rating is a data point",
+        "references": ALL_AT_ONCE,
+        "corpus": CORPUS,
+        "undefined": "an undefined score leaves the coefficient undefined",
+        "level": "coefficients are over all data points",
+    }
+    assert clauses("pairs") == {"ties": "equal scores of a pair count half"}
+    assert clauses() == {}
+    k = {"references": "first_k", "k": 2}
+    assert clauses("", systems=("a", "b_c"), split="t", normalise="thumb", **k) == {
+        "references": "candidates are scored against the first 2 references",
+        "corpus": CORPUS,
+        "systems": "captions are those of <a, b_c>",
+        "split": "captions are those of the split <t>",
+        "normalise": "captions and references are normalised by the rule <thumb>",
+    }
+    one = "candidates are scored against one reference at a time and the "
+    for policy, rest in (
+        ("mean_over_single", "scores averaged"),
+        ("max_over_single", "highest counts"),
+    ):
+        assert clauses("", references=policy)["references"] == one + rest
+        of_k = clauses("", references=policy, k=3)["references"]
+        assert of_k == one + rest + ", of the first 3"
+
+
+def test_a_record_that_lacks_a_choice_or_has_another() -> None:
+    record = json.loads(json.dumps(vars(resolve())))
+    for name in ("level", "own_references", "normalise", "ties", "rater_scale"):
+        fewer = {key: value for key, value in record.items() if key != name}
+        assert Protocol.from_record(fewer) == Protocol.from_record(record) == resolve()
+    fewer = {key: value for key, value in record.items() if key not in ("split", "corpus")}
+    with pytest.raises(TypeError, match=r"^the protocol lacks corpus, split$"):
+        Protocol.from_record(fewer)
+    with pytest.raises(TypeError, match="another"):
+        Protocol.from_record({**record, "another": 1})
+
+
+def test_a_protocol_for_a_dataset_of_ratings_and_pairs() -> None:
+    """The toy set is rated for overall and wit, and its pairs are of the kinds X and Y."""
+    both = toy()
+    protocol = Protocol()
+    assert protocol.for_dataset(both).dimension == ("overall", "wit")
+    assert protocol.for_dataset(both).coefficients == ("tau_c", "tau_b", "accuracy")
+    of_pairs = dataclasses.replace(protocol, dimension=("wit", "X"))
+    assert of_pairs.pair_dimensions(both) == ("X",)
+    assert of_pairs.for_dataset(both).dimension == ("wit",)
+    ratings = CaptionSet(both.items, both.ratings, card=CARD)
+    assert protocol.for_dataset(ratings) == dataclasses.replace(
+        protocol, dimension=("overall", "wit"), coefficients=("tau_c", "tau_b")
+    )
+    alone = dataclasses.replace(protocol, coefficients=("accuracy",), dimension=("wit",))
+    assert alone.for_dataset(ratings) == alone
