@@ -80,7 +80,7 @@ class MetricEvaluator(Evaluator):
         name = str(table.column("metric")[0]) if "metric" in table else None
         metric = ScoreFile(path=str(path), name=SUBMITTED, metric=name)
         selection = EvaluationSet.select(self.caption_set, protocol)
-        progress = ReportedProgress(1, report)
+        progress = ReportedProgress(1, lambda share, step: report(0.3 * share, step))
         scored = score_dataset(selection, [metric], ScoreStore(None), progress)
         report(0.3, "intervals")
         progress = ReportedProgress(0, lambda share, _: report(0.3 + 0.7 * share, "intervals"))
