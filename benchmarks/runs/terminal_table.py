@@ -83,22 +83,16 @@ def _choose_widths(table: ResultTable, width: int | None, *, is_framed: bool) ->
         if width is not None and least <= width and table.numeric:
             fixed_widths = widths
     least_widths: Sequence[int | None] = numbers if table.numeric else [None] * len(words)
-    least_label = None
+    least_label, label_room = None, _label_room(table)
     is_folded = bool(fixed_widths)
     if not table.numeric and width is not None:
-        least_label = _label_room(table)
-        whole_cells = [max(pair) for pair in zip(numbers, whole_heads, strict=True)]
-        longest_label = max((_width(label) for label, _ in table.rows), default=0)
-        extra = longest_label - least_label
-        is_folded = _least_width(table, whole_cells, is_framed=is_framed) + extra > width
+        least_label, is_folded = label_room, True
         if _fits(table, width):
             least_widths = words
-        if _fits(table, width) and is_folded:
             room = width - _least_width(table, words, is_framed=is_framed)
-            for word, cell in zip(words, whole_cells, strict=True):
-                fixed_widths.append(word + min(room, max(cell - word, 0)))
+            for word, number, head in zip(words, numbers, whole_heads, strict=True):
+                fixed_widths.append(word + min(room, max(number, head) - word))
                 room -= fixed_widths[-1] - word
-    label_room = least_label or 0
     if fixed_widths:
         per_column, edges = _frame_widths(is_framed)
         label_room = (width or 0) - edges - sum(fixed_widths) - per_column * len(fixed_widths)

@@ -78,11 +78,11 @@ def test_each_download_has_a_line_and_its_total_once_it_is_known(bar: Any) -> No
 def test_what_stands_on_each_line_of_a_terminal() -> None:
     """Nothing in brackets is markup, such as in the name of what is downloaded."""
     shown = {
-        progress.__name__: [
+        type(progress).__name__: [
             (type(c).__name__, getattr(c, "text_format", ""), getattr(c, "markup", False))
             for c in progress._make_columns()
         ]
-        for progress in (StepProgress, RowProgress, DownloadProgress)
+        for progress in (StepProgress(1), RowProgress(), DownloadProgress())
     }
     description = ("TextColumn", "{task.description}", False)
     bar = ("BarColumn", "", False)

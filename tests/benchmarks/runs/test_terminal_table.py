@@ -95,6 +95,13 @@ def test_a_table_of_texts_to_the_letter():
     ]
 
 
+def test_labels_fold_where_not_even_the_words_have_room():
+    labels = [line.split("│")[1] for line in lines_at(TEXTS, 36)[5:-2]]
+    assert labels == [
+        *(" caption_     ", " quality of_  ", " many_images  ", " group        ", " b            ")
+    ]
+
+
 def test_a_table_of_numbers_without_a_frame_and_without_a_column():
     assert lines_at(NUMBERS, 24) == [
         "t",

@@ -537,6 +537,9 @@ def test_lmms_evals_samples_are_candidates_and_references(
     [
         (lmms_sample(1, ["a", "b"]), ":2: 'caption' is ['a', 'b'], not str"),
         ({"doc_id": 1, "filtered_resps": ["a"]}, ":2: 'image_id' is missing"),
+        # Not a line of lmms-eval's, whatever stands in it.
+        ({"doc_id": 1, "x": {"image_id": 1, "pred": "a"}}, ":2: 'image_id' is missing"),
+        ({**lmms_sample(1, "a"), "image_id": 5}, ":2: 'caption' is missing"),
     ],
 )
 def test_a_sample_without_one_caption_names_its_line(sample: Any, message: str, tmp_path) -> None:

@@ -96,7 +96,7 @@ def two_methods(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compat, "_METHODS", {"Bleu_1": "bleu_1", "CIDEr": "cider"})
 
 
-def test_the_scores_of_images_stand_as_pycocoevalcap_has_them(
+def test_the_scores_of_images_stand_by_image_and_in_a_list(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     two_methods(monkeypatch)
