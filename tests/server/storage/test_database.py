@@ -24,12 +24,19 @@ from captau.server.storage.database import (
     OutdatedTablesError,
     StoreError,
     blocking_transaction,
+    display_name,
     open_engine,
     opening_errors,
     parse_database_url,
     transaction,
 )
-from captau.server.storage.site_settings import settings_table
+from captau.server.storage.site_settings import (
+    delete_setting,
+    get_setting,
+    put_setting,
+    settings_table,
+    settings_with_prefix,
+)
 from captau.server.web.listener import listen
 from captau.server.web.sessions import MEMBER_AGE, Session, Sessions
 from tests.conftest import says
@@ -506,3 +513,50 @@ def test_a_folder_that_cannot_be_made_is_reported_and_a_guest_takes_no_lock(data
     assert (tmp_path / "x.sqlite3").stat().st_mode & 0o777 == 0o600
     (tmp_path / "x.sqlite3").unlink()
     database.protect_file()  # nothing to protect
+
+
+def test_addresses_of_databases_show_no_password(tmp_path):
+    url = parse_database_url("postgresql://ann:secret@h:5/captau")
+    assert (url.drivername, url.password) == ("postgresql+psycopg", "secret")
+    assert display_name(url) == "postgresql+psycopg://ann:***@h:5/captau"
+    assert display_name(parse_database_url(str(tmp_path / "x"))) == str(tmp_path / "x")
+    assert parse_database_url("sqlite:///x.db").database == "x.db"
+    for address in ("sqlite://", "sqlite:///:memory:", "mysql://h/x"):
+        with says(f"database={address.split(':')[0]}://…: a path (SQLite) or postgresql://…"):
+            parse_database_url(address)
+    with says("database=://: not an address; postgresql://… or a path"):
+        parse_database_url("://")
+
+
+def test_an_engine_of_sqlite_writes_through_and_keeps_foreign_keys(tmp_path):
+    url = parse_database_url(str(tmp_path / "deep" / "x.sqlite3"))
+    Database(str(url.database), SCHEMA).close()
+    found = []
+    for read_only in (False, True):
+        engine = open_engine(url, read_only=read_only)
+        with engine.connect() as connection:
+            names = ("busy_timeout", "journal_mode", "foreign_keys", "query_only")
+            found.append([connection.exec_driver_sql(f"PRAGMA {n}").scalar() for n in names])
+            found[-1].append(connection.exec_driver_sql("PRAGMA synchronous").scalar())
+        engine.dispose()
+    assert found == [[3000, "wal", 1, 0, 2], [3000, "wal", 0, 1, 2]]
+
+
+def test_the_clock_goes_on_from_the_latest_time_of_the_database(monkeypatch):
+    now = [50.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(time, "time", lambda: 1000.0)
+    clocks = Clock(), Clock(3000.0), Clock(1.0)
+    now[0] = 57.5
+    assert [clock() for clock in clocks] == [1007.5, 3007.5, 1007.5]
+
+
+def test_settings_are_put_found_by_prefix_and_removed(database):
+    def change(c):
+        for key, value in (("a_b", "1"), ("a_c", "2"), ("axb", "3"), ("a_b", "4")):
+            put_setting(c, key, value)
+        found = settings_with_prefix(c, "a_")
+        delete_setting(c, "a_b")
+        return found, get_setting(c, "a_b"), get_setting(c, "a_c"), get_setting(c, "axb")
+
+    assert database.run_blocking(change) == ({"a_b": "4", "a_c": "2"}, None, "2", "3")

@@ -6,14 +6,12 @@ from types import SimpleNamespace
 
 import pytest
 
-from captau.server.challenge import tables
 from captau.server.collect.simulated_browser import Browser
 from captau.server.web import visitors
 from captau.server.web.oidc import Identity
 from tests.server.challenge import visitors as challenge
 from tests.server.challenge.visitors import quick_passwords
 from tests.server.collect import conftest as collect
-from tests.server.collect.visitors import load_rows
 
 __all__ = ["quick_passwords"]
 
@@ -86,44 +84,3 @@ def test_an_address_has_a_hundred_attempts_at_once_and_one_a_second(site, monkey
     assert [Browser(url).raw("GET", "/signin/oidc")[0] for _ in range(2)] == [303, 429]
     site.provider = None
     assert Browser(url).raw("GET", "/signin/oidc")[0] == 404
-
-
-def test_a_person_of_the_provider_has_one_account_of_a_challenge_site(tmp_path):
-    site = challenge.make_site(tmp_path, provider=Provider())
-    with challenge.serve_site(site) as url:
-        browsers = [challenge.Visitor(url) for _ in range(2)]
-        for browser in browsers:
-            browser.raw("GET", "/signin/oidc?to=/account")
-            status, headers, _ = browser.raw("GET", "/signin/oidc/back?state=s&code=c")
-            assert (status, headers["location"]) == (303, "/account")
-            assert browser.get("/account").heading == "ann"
-        accounts = challenge.load_table(site, tables.accounts)
-        assert [(row["id"], row["name"], row["identity"]) for row in accounts] == [
-            (1, "ann", "a" * 64)
-        ]
-
-
-def test_a_person_of_the_provider_consents_and_takes_part_once(tmp_path):
-    site = collect.make_site(tmp_path, "good_bad")
-    site.provider = Provider()
-    with collect.serve_site(site) as url:
-        first, second = Browser(url), Browser(url)
-        for browser, page in ((first, "/"), (second, "/")):
-            browser.raw("GET", "/signin/oidc?to=/board")
-            status, headers, _ = browser.raw("GET", "/signin/oidc/back?state=s&code=c")
-            assert (status, headers["location"]) == (303, page)  # first they are asked to consent
-        assert load_rows(site)["raters"] == []
-        keys = []
-        for browser in (first, second):
-            page = browser.post("/join", {**browser.get("/").hidden, "consent": "yes"})
-            keys.append(page.hidden["key"])
-        assert keys[0] == keys[1]
-        (rater,) = load_rows(site)["raters"]
-        assert rater["worker"] == site.store.tag("identity", "a" * 64)
-        third = Browser(url)
-        status, headers, _ = third.raw("GET", "/signin/oidc/back?state=s&code=c")
-        assert (status, headers["location"]) == (303, "/rate")
-        assert third.get("/rate").hidden["key"] == keys[0]
-        site.provider.identity = Identity("b" * 64, ())
-        another = Browser(url)
-        assert another.raw("GET", "/signin/oidc/back")[1]["location"] == "/"

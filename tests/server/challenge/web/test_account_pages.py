@@ -20,18 +20,20 @@ from captau.server.web import visitors
 from captau.server.web.oidc import Identity
 from captau.server.web.sessions import MEMBER_AGE, EndedSessions, Session
 from captau.server.web.visitors import RateLimiter
-from tests.server.challenge.conftest import create_account
+from tests.server.challenge.conftest import create_account, serve_site
 from tests.server.challenge.visitors import (
     PASSWORD,
     TOKEN,
     Visitor,
     load_table,
+    make_site,
     quick_passwords,
     serve_small,
     sign_up,
     sign_up_admin,
     valid_captions,
 )
+from tests.server.web.test_sign_in_pages import Provider
 
 __all__ = ["quick_passwords", "serve_small"]
 
@@ -442,3 +444,18 @@ def test_a_blocked_account_cannot_sign_in_nor_use_its_tokens(serve_small):
     admin.send("/admin/accounts/1/unblock", page="/admin", why="cleared")
     assert ann.sign_in("Ann").status == 200
     assert admin.send("/admin/accounts/99/block", page="/admin", why="x").status == 404
+
+
+def test_a_person_of_the_provider_has_one_account_of_a_challenge_site(tmp_path):
+    site = make_site(tmp_path, provider=Provider())
+    with serve_site(site) as url:
+        browsers = [Visitor(url) for _ in range(2)]
+        for browser in browsers:
+            browser.raw("GET", "/signin/oidc?to=/account")
+            status, headers, _ = browser.raw("GET", "/signin/oidc/back?state=s&code=c")
+            assert (status, headers["location"]) == (303, "/account")
+            assert browser.get("/account").heading == "ann"
+        accounts = load_table(site, tables.accounts)
+        assert [(row["id"], row["name"], row["identity"]) for row in accounts] == [
+            (1, "ann", "a" * 64)
+        ]
