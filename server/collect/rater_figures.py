@@ -61,7 +61,7 @@ def collect_answers(store: StudyStore, rows: TableRows) -> CountedAnswers:
         left_out={"excluded_raters": len(excluded)},
         units=tuple(store.units.values()),
     )
-    return store.form.select_answers(answers)
+    return store.form.select_answers(answers, for_paper=False)
 
 
 def _stage(unit: StudyUnit, phase: str) -> str:

@@ -267,7 +267,7 @@ class Form(ABC):
 
     # Results ----------------------------------------------------------------------------------
 
-    def select_answers(self, answers: CountedAnswers, *, for_paper: bool = False) -> CountedAnswers:
+    def select_answers(self, answers: CountedAnswers, *, for_paper: bool) -> CountedAnswers:
         """Leave out items whose answers the form's paper does not use, or does not publish; here none."""
         return answers
 

@@ -65,7 +65,7 @@ class GoodBadForm(Form):
         answer = value["answer"]
         return {"good": _RATINGS[answer]} if answer in _RATINGS else {}
 
-    def select_answers(self, answers: CountedAnswers, *, for_paper: bool = False) -> CountedAnswers:
+    def select_answers(self, answers: CountedAnswers, *, for_paper: bool) -> CountedAnswers:
         """Leave out pairs that more raters skipped than Caption-Quality allows.
 
         Of the paper's files, which have no skips, also leave out those with fewer answers than its reader accepts.

@@ -330,8 +330,9 @@ def test_decisions_on_submissions_are_theirs_alone_and_logged(site, clock):
     challenge = site.store.get_challenge("small")
     run(moderation.reset_limits(challenge, 1, "a fault of ours"))
     assert columns_of(site, "counts") == [(False,), (True,), (False,)]
-    with pytest.raises(NotFoundError):
-        run(moderation.reset_limits(challenge, 3, "x"))
+    for team in (0, 3):
+        with pytest.raises(NotFoundError):
+            run(moderation.reset_limits(challenge, team, "x"))
     refused = "Only a failed submission can be evaluated again."
     assert [refuse(moderation.requeue(key, "x")) for key in ("a", "c", "d")] == [refused] * 3
     run(moderation.requeue("b", "more memory"))

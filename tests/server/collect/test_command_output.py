@@ -13,6 +13,7 @@ from captau.benchmarks.options.sites import (
     SimulateOptions,
     StabilityOptions,
 )
+from captau.datasets.errors import InputError
 from captau.server.collect import commands, simulation
 from captau.server.collect.web import app
 from captau.server.collect.web import site as site_module
@@ -149,8 +150,6 @@ def test_a_server_that_does_not_start_says_why(monkeypatch):
 
 @pytest.mark.parametrize("fault", ["", "a fault of the study"])
 def test_a_server_s_process_sends_its_address_or_its_fault(monkeypatch, fault):
-    from captau.datasets.errors import InputError
-
     sent, served = [], []
 
     def open_site(options, wait):
