@@ -1,0 +1,151 @@
+"""Conditions, good captions, curves and their rows: worked by hand."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from captau.benchmarks.evaluation.threshold_curves import (
+    Condition,
+    Conjunction,
+    ThresholdCurve,
+    calibrated_filter,
+    curve_names,
+    describe_good,
+    mark_good_captions,
+    metric_curve,
+)
+from captau.datasets.schema import Scale
+from tests.conftest import says
+
+
+@pytest.mark.parametrize(
+    ("text", "dimension", "sign", "number", "met"),
+    [
+        ("correct>=2", "correct", ">=", 2.0, [False, True, True]),
+        ("correct > 2", "correct", ">", 2.0, [False, False, True]),
+        (" made up <= 2.0 ", "made up", "<=", 2.0, [True, True, False]),
+        ("x<.5e", "", "", 0.0, None),
+        ("x<+2.", "x", "<", 2.0, [True, False, False]),
+        ("x<=-.5", "x", "<=", -0.5, [False, False, False]),
+        ("x=2", "", "", 0.0, None),
+    ],
+)
+def test_a_condition_is_read_and_compared(
+    text: str, dimension: str, sign: str, number: float, met: list[bool] | None
+) -> None:
+    if met is None:
+        with says(f"good is '{text}': '{text}' is not a condition on a dimension"):
+            Conjunction.parse(text, "good")
+        return
+    (condition,) = Conjunction.parse(text, "good").conditions
+    assert condition == Condition(dimension, sign, number)
+    assert condition.compare(np.array([1, 2, 3])).tolist() == met
+
+
+def test_a_conjunction_is_named_by_its_conditions() -> None:
+    both = Conjunction.parse("a >= 1  and b<2.5", "good")
+    assert str(both) == "a>=1 and b<2.5"
+    assert curve_names(both, ["a", "b"]) == ["a>=1 and b<2.5"]
+    assert curve_names(0.5, ("a", "b")) == ["a", "b"]
+    assert describe_good(both, 1, 2000) == (
+        "1 of 2,000 rated captions is good: most of their ratings are a>=1, and most are b<2.5."
+    )
+
+
+def test_what_is_good_is_said_in_a_sentence() -> None:
+    assert describe_good(0.75, 1200, 2000) == (
+        "1,200 of 2,000 rated captions are good: most of their ratings are 0.75 of the scale or more."
+    )
+    assert describe_good(0.75, 2, 3, is_fault=True) == (
+        "2 of 3 rated captions are good: most of their ratings are 0.25 of the scale or less."
+    )
+
+
+def ratings(**values: list[float]) -> pd.DataFrame:
+    rows = [(item, "d", value) for item, of_item in values.items() for value in of_item]
+    return pd.DataFrame(rows, columns=pd.Index(["item_id", "dimension", "value"]))
+
+
+def test_a_caption_is_good_where_more_than_half_of_its_ratings_are() -> None:
+    """On a scale from 1 to 5 half is 3."""
+    table = ratings(a=[3, 2], b=[3, 3, 2], c=[2.9], d=[3])
+    good = mark_good_captions(table, "d", {"d": Scale(1, 5)}, 0.5, "mine")
+    assert good.to_dict() == {"a": 0.0, "b": 1.0, "c": 0.0, "d": 1.0}
+    # As a fault 4 is a quarter of the way from the upper end.
+    good = mark_good_captions(
+        ratings(a=[4], b=[4.1], c=[1]), "d", {"d": Scale(1, 5)}, 0.25, "mine", ["d"]
+    )
+    assert good.to_dict() == {"a": 1.0, "b": 0.0, "c": 1.0}
+
+
+@pytest.mark.parametrize(
+    ("good", "said"),
+    [
+        (0.0, "dataset mine, d: every caption is good at good=0 of the scale"),
+        (1.0, "dataset mine, d: no caption is good at good=1 of the scale"),
+        (Conjunction.parse("d>=1", "good"), "every caption is good at good='d>=1'; set good= to"),
+        (
+            Conjunction.parse("d>=6", "good"),
+            "no caption is good at good='d>=6'; set good= to other",
+        ),
+        (Conjunction.parse("e>=6", "good"), "dimension of dataset mine in good"),
+    ],
+)
+def test_all_or_none_is_refused(good: Any, said: str) -> None:
+    with says(said):
+        mark_good_captions(ratings(a=[2], b=[3]), "d", {"d": Scale(1, 5)}, good, "mine")
+
+
+def test_a_curve_serves_equal_scores_together() -> None:
+    """In descending order: 3 good; 2 good, 2 bad; 1 bad; 0 good."""
+    scores = np.array([2.0, 0.0, 3.0, 1.0, 2.0])
+    is_good = np.array([1.0, 1.0, 1.0, 0.0, 0.0])
+    curve = ThresholdCurve.compute(scores, is_good)
+    np.testing.assert_allclose(curve.thresholds, [3, 2, 1, 0])
+    np.testing.assert_allclose(curve.precision, [1, 2 / 3, 1 / 2, 3 / 5])
+    np.testing.assert_allclose(curve.recall, [1 / 3, 2 / 3, 2 / 3, 1])
+    np.testing.assert_array_equal(curve.n_served, [1, 3, 4, 5])
+    assert curve.auc == pytest.approx((1 + 2 / 3 + 3 / 5) / 3)
+    assert curve.recall_at(0.6) == (1.0, 0.0)
+    assert curve.recall_at(0.61) == (2 / 3, 2.0)
+    assert curve.recall_at(1.0) == (1 / 3, 3.0)
+    assert all(map(math.isnan, curve.recall_at(1.1)))
+
+
+def test_a_metric_has_its_curve_and_a_row() -> None:
+    is_good = pd.Series([1, 0, 1])
+    rows, row = metric_curve(np.array([0.2, 0.1, 0.3]), is_good, 1.0)
+    assert rows == [
+        {"threshold": 0.3, "precision": 1.0, "recall": 0.5, "n_kept": 1, "n_items": 3},
+        {"threshold": 0.2, "precision": 1.0, "recall": 1.0, "n_kept": 2, "n_items": 3},
+        {"threshold": 0.1, "precision": 2 / 3, "recall": 1.0, "n_kept": 3, "n_items": 3},
+    ]
+    assert row == {
+        "auc": 1.0, "wanted_precision": 1.0, "recall": 1.0, "threshold": 0.2, "n_good": 2,
+        "n_items": 3, "note": "",
+    }  # fmt: skip
+    _, row = metric_curve(np.array([0.1, 0.3, 0.2]), is_good, 0.9)
+    assert row["note"] == "no threshold reaches the wanted precision"
+    rows, row = metric_curve(np.array([0.1, math.inf, math.nan]), is_good, 0.9)
+    assert rows == []
+    assert row["note"] == "undefined: 2 of 3 captions have no finite score"
+    assert all(math.isnan(row[name]) for name in ("auc", "recall", "threshold"))
+    assert (row["wanted_precision"], row["n_good"], row["n_items"]) == (0.9, 2, 3)
+
+
+@pytest.mark.parametrize(
+    ("threshold", "precision", "recall"),
+    [(0.2, 1 / 2, 1 / 2), (0.1, 2 / 3, 1.0), (0.4, math.nan, 0.0), (math.nan, math.nan, math.nan)],
+)
+def test_a_calibrated_threshold_serves_scores_from_it_on(
+    threshold: float, precision: float, recall: float
+) -> None:
+    row = calibrated_filter(np.array([0.1, 0.2, 0.3]), pd.Series([1, 0, 1]), threshold)
+    expected = [threshold, precision, recall]
+    assert list(row) == ["calibrated_threshold", "calibrated_precision", "calibrated_recall"]
+    np.testing.assert_allclose(list(row.values()), expected)
