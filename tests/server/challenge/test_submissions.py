@@ -19,7 +19,15 @@ from captau.server.challenge.submissions import (
 from captau.server.storage.database import Clock
 from captau.server.web.errors import NotFoundError, RefusedError
 from tests.server.challenge.conftest import create_account
-from tests.server.challenge.visitors import load_submission, load_table, make_site, write_challenge
+from tests.server.challenge.visitors import (
+    load_submission,
+    load_table,
+    make_site,
+    quick_passwords,
+    write_challenge,
+)
+
+__all__ = ["quick_passwords"]
 
 #: 2027-01-15, at 08:00 UTC.
 NOW = 1_800_000_000.0

@@ -11,7 +11,7 @@ import pytest
 from captau.datasets.reading.yaml_fields import YamlFields
 from captau.server.collect.forms import FORMS
 from captau.server.collect.items.item_pool import ItemPool
-from captau.server.collect.items.item_source import read_items
+from captau.server.collect.items.item_source import caption_items, pair_items, read_items
 from captau.server.collect.study import read_study
 from tests.conftest import says
 from tests.server.collect.conftest import write_study
@@ -110,3 +110,83 @@ def test_what_is_left_out_may_still_be_practised_on():
     assert len(pool.remaining()) == (~is_unanimous).sum()
     practice = pool.take_unanimous("probation", 5, [1], YamlFields.parse("{}", "study.yaml"))
     assert [set(unit.fixed) for unit in practice] == [{1}] * 5
+
+
+def read_file(folder, text, table_reader=pair_items, **fields):
+    """Return the rows of a study's items whose table has a text."""
+    (folder / "items.csv").write_text(text)
+    for name in ("p0.png", "p1.png"):
+        (folder / name).touch()
+    source = YamlFields.parse(json.dumps({"file": "items.csv", **fields}), "study.yaml")
+    frame, images = read_items(source, folder, None, table_reader)
+    columns = ["image_id", "image", "caption", "references", "system", *({"pair"} & set(frame))]
+    return frame[columns].to_numpy().tolist(), images
+
+
+@pytest.mark.parametrize(
+    ("names", "cells", "systems"),
+    [
+        ("", "", (None, None)),
+        (",system_a", ",s", ("s", None)),
+        (",system_a,system_b", ",s,", ("s", None)),
+        (",system_a,system_b", ",s,t", ("s", "t")),
+    ],
+)
+def test_both_captions_of_a_listed_pair_are_items(tmp_path, names, cells, systems):
+    head = f"image,caption_a,caption_b,references{names}\n"
+    rows, images = read_file(
+        tmp_path, f"{head}p0.png,one,two,a ref{cells}\np1.png,three,one,b ref{cells}\n"
+    )
+    first, second = (str(tmp_path.resolve() / name) for name in ("p0.png", "p1.png"))
+    a, b = systems
+    assert (rows, images) == (
+        [
+            ["p0.png", first, "one", ("a ref",), a, 0],
+            ["p1.png", second, "three", ("b ref",), a, 1],
+            ["p0.png", first, "two", ("a ref",), b, 0],
+            ["p1.png", second, "one", ("b ref",), b, 1],
+        ],
+        None,
+    )
+
+
+def test_faults_of_listed_pairs_are_named_by_their_lines(tmp_path):
+    head = "image,caption_a,caption_b\n"
+    with says("items.csv:2", "caption_a and caption_b are equal, 'one  x'; leave this pair out"):
+        read_file(tmp_path, f"{head}p0.png,one  x,one x\n")
+    twice = "this pair stands at", "items.csv:2 already, in one order or the other"
+    with says("items.csv:4", *twice):
+        read_file(tmp_path, f"{head}p0.png,one,two\np1.png,one,two\np0.png,two,one\n")
+
+
+def test_systems_and_images_of_a_study_are_chosen(tmp_path):
+    def read_captions(table, images):
+        return caption_items(table, images, table.filled("caption"))
+
+    text = "image,caption,system\np0.png,one,s\np1.png,two,t\np0.png,three,\n"
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "p0.png").touch()
+    rows, images = read_file(tmp_path, text, read_captions, systems=["s", "t"], images="other")
+    assert images == (tmp_path / "other").resolve()
+    assert rows == [
+        ["p0.png", str(images / "p0.png"), "one", (), "s"],
+        ["p1.png", None, "two", (), "t"],
+    ]
+    for fields, parts in (
+        ({"systems": ["u"]}, ["systems", "unknown system 'u'"]),
+        ({"images": "none"}, ["images", "none is not a folder"]),
+        ({"dataset": "demo"}, ["items: either dataset or file is needed"]),
+    ):
+        with says("study.yaml", *parts):
+            read_file(tmp_path, text, read_captions, **fields)
+    with says("items.csv:2", "'../x.png' lies outside of"):
+        (tmp_path / "x.png").touch()
+        (tmp_path / "in").mkdir()
+        read_file(tmp_path / "in", "image,caption\n../x.png,one\n", read_captions)
+
+
+def test_items_that_everybody_rated_so_are_left_out():
+    frame, pool = filter_unanimous("demo", 2)
+    expected = [(low, high) == (2, 2) for low, high in zip(frame["min"], frame["max"], strict=True)]
+    assert frame["is_left_out"].tolist() == expected
+    assert len(pool.remaining()) == expected.count(False)
