@@ -287,7 +287,13 @@ def run_tests(
         tests = TestRun(known)
         options = [*OPTIONS, *["-x"] * bool(known), f"--basetemp={folder}/run{parent}"]
         status = int(pytest.main([*options, *files], plugins=[tests]))
-        report = json.dumps([{} if known else tests.report(), list(sys.modules)])
+        # What is the project's, or is imported by its scripts, every child imports anew.
+        names = [
+            name
+            for name, x in list(sys.modules.items())
+            if not find_module(getattr(x, "__dict__", {}).get("__file__") or "")
+        ]
+        report = json.dumps([{} if known else tests.report(), names])
         (folder / f"report{parent}").write_text(report, encoding="utf-8")
         os._exit(status)
     status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
@@ -305,9 +311,8 @@ def record_tests(package: str, folder: Path) -> dict[str, Calls]:
         print((folder / f"log{os.getpid()}").read_text(encoding="utf-8")[-1000:], file=sys.stderr)
     report = json.loads((folder / f"report{os.getpid()}").read_text(encoding="utf-8"))
     for name in report[1]:
-        if name.split(".")[0] not in ("captau", "tests"):
-            with contextlib.suppress(Exception):
-                importlib.import_module(name)
+        with contextlib.suppress(Exception):
+            importlib.import_module(name)
     return {test: Calls(*calls) for test, calls in report[0].items()}
 
 
