@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import struct
 
 import numpy as np
@@ -13,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from captau.metrics import base
+from captau.metrics.neural import vifidel
 from captau.metrics.neural.vifidel import (
     Vifidel,
     fidelity,
@@ -22,8 +24,6 @@ from captau.metrics.neural.vifidel import (
 )
 from captau.metrics.registry import metric
 from tests.conftest import AWKWARD, says
-
-pytestmark = pytest.mark.dev
 
 # Unit vectors of the plane, so that distances are √2 between those at right angles and 2 between
 # opposite ones; bear is (0.6, 0.8): √0.8 from dog, √0.4 from cat.
@@ -54,6 +54,25 @@ def write_vectors(path, words=WORDS, header=True):
     return path
 
 
+def split_words(text):
+    """scikit-learn's rule, with the stop words that are used here."""
+    words = re.findall(r"\b\w\w+\b", text.lower())
+    return [w for w in words if w not in {"and", "the", "it", "is", "with", "an", "on", "of", "in"}]
+
+
+@pytest.fixture
+def analyser(monkeypatch):
+    """Words are split without scikit-learn."""
+    monkeypatch.setattr(vifidel, "_analyser", lambda: split_words)
+    monkeypatch.setattr(base, "find_spec", lambda name: True)
+
+
+@pytest.mark.dev
+def test_words_are_scikit_learns():
+    texts = ["A dog and a cat.", "a Teddy-bear, a dog!", "it is the", "gnu, dog x", *LABELS["2"]]
+    assert [vifidel._analyser()(text) for text in texts] == [split_words(text) for text in texts]
+
+
 def made(folder, labels, **changes):
     path = folder / "labels.json"
     path.write_text(json.dumps(labels))
@@ -71,7 +90,7 @@ ITEMS = pd.DataFrame(
 LABELS = {"1": ["dog"], "2": ["teddy bear", "dog"], "3": ["dog", "dog", "cat"]}
 
 
-def test_scores_worked_by_hand(tmp_path):
+def test_scores_worked_by_hand(tmp_path, analyser):
     """Of each the cheapest move is plain to see.
 
     1: half of the caption's weight is at dog already, half moves from dog to cat: √2 / 2.
@@ -83,7 +102,7 @@ def test_scores_worked_by_hand(tmp_path):
     np.testing.assert_allclose(scores, np.exp(-np.array(distances)), rtol=1e-9)
 
 
-def test_importance_worked_by_hand(tmp_path):
+def test_importance_worked_by_hand(tmp_path, analyser):
     """Weights are (1 − cosine with the nearest word of a reference) / 2, averaged over references.
 
     Item 4, references "dog" and "dog, ball": dog 0; cat (1 + 1) / 2 · ½ = ½; ball (1 − −1) / 2 = 1 and
@@ -100,7 +119,7 @@ def test_importance_worked_by_hand(tmp_path):
         one.score(ITEMS.assign(references=[()] * 4))
 
 
-def test_what_is_undefined(tmp_path):
+def test_what_is_undefined(tmp_path, analyser):
     """No object, no word but stop words, or none with a vector."""
     one = made(tmp_path, {"1": [], "2": ["dog"], "3": ["xylophone", "dog"]})
     rows = pd.DataFrame(
@@ -116,7 +135,7 @@ def test_what_is_undefined(tmp_path):
     )
 
 
-def test_words_without_a_vector_are_counted(tmp_path):
+def test_words_without_a_vector_are_counted(tmp_path, analyser):
     from captau.metrics.rows import Rows
 
     rows = Rows(pd.DataFrame({"image_id": ["1", "1"], "caption": ["a dog and a gnu", "the cat"]}))
@@ -155,6 +174,7 @@ def test_the_distance_is_scipys_on_a_line(source, target):
     )
 
 
+@pytest.mark.dev
 def test_any_caption_is_read(tmp_path):
     one = made(tmp_path, {"1": ["dog"]})
     scores = one.score([{"image_id": "1", "caption": c} for c in AWKWARD])
@@ -205,7 +225,7 @@ def test_a_file_of_labels_that_is_wrong(name, text, message, tmp_path):
         read_labels(tmp_path / name)
 
 
-def test_an_image_without_labels(tmp_path):
+def test_an_image_without_labels(tmp_path, analyser):
     with says("labels.json", "no label list for 2, 3 (2 of 4 items lack one)"):
         made(tmp_path, {"1": ["dog"]}).score(ITEMS)
 
@@ -255,6 +275,142 @@ def test_word_vectors_in_npz_of_another_shape(tmp_path):
 
 def test_a_missing_extra_and_missing_files_are_said(tmp_path, monkeypatch):
     monkeypatch.setenv("CAPTAU_WEIGHTS", str(tmp_path))
+    monkeypatch.setattr(base, "find_spec", lambda name: True)
     assert "give labels=FILE" in str(metric("vifidel").find_unavailability(ITEMS))
     monkeypatch.setattr(base, "find_spec", lambda name: None)
     assert "pip install 'captau[neural]'" in str(made(tmp_path, LABELS).find_unavailability(ITEMS))
+
+
+# The functions one by one
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "expected"),
+    [
+        ([1, 0, 0], [1, 0, 0], 0.0),
+        ([1, 0, 0], [0, 1, 0], 5.0),
+        ([1, 0, 0], [0, 0, 1], 1.0),
+        ([0, 1, 0], [0, 0, 1], math.hypot(3, 3)),
+        # Half stays, half moves; a quarter from each of two points.
+        ([0.5, 0.5, 0], [0.5, 0, 0.5], math.hypot(3, 3) / 2),
+        ([0.5, 0.25, 0.25], [0, 0.5, 0.5], 0.25 * 5 + 0.25 * 1),
+    ],
+)
+def test_the_distance_worked_by_hand(source, target, expected):
+    points = np.array([[0.0, 0.0], [3.0, 4.0], [0.0, 1.0]])
+    found = movers_distance(np.array(source, float), np.array(target, float), points)
+    assert found == pytest.approx(expected, abs=1e-12)
+
+
+def test_importance_of_words_is_half_of_their_distance_from_the_references():
+    matrix = np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0], [0.6, 0.8]])
+    # Of dog and bear the nearest counts; the second reference has dog alone, twice; the third none.
+    found = vifidel._importance(matrix, [["dog", "bear"], ["dog", "dog", "gnu"], ["gnu"]], UNIT)
+    first, second = np.array([0, 0.2, 1.6, 0]) / 2, np.array([0, 1, 2, 0.4]) / 2
+    np.testing.assert_allclose(found, (first + second) / 2, atol=1e-12)
+    assert vifidel._importance(matrix, [["gnu"]], UNIT) is None
+    assert vifidel._importance(matrix, [], UNIT) is None
+
+
+def test_fidelity_worked_by_hand():
+    assert fidelity(["dog", "gnu"], ["puppy"], UNIT) == 1
+    assert fidelity(["dog"], ["cat"], UNIT) == pytest.approx(math.exp(-math.sqrt(2)))
+    assert math.isnan(fidelity([], ["cat"], UNIT))
+    assert math.isnan(fidelity(["cat"], ["gnu"], UNIT))
+    assert math.isnan(fidelity(["cat"], ["dog"], UNIT, [["gnu"]]))
+    assert math.isnan(fidelity(["cat"], ["dog"], UNIT, []))
+    # Weights ½ and 0: from (0, ½) to the origin.
+    assert fidelity(["cat"], ["dog"], UNIT, [["dog"]]) == pytest.approx(math.exp(-0.5))
+
+
+@pytest.mark.parametrize("name", ["v.txt", "v.vec", "v.bin", "v.npz", "V.TXT"])
+def test_vectors_have_length_1_and_the_first_of_a_word_counts(name, tmp_path):
+    path = tmp_path / name
+    if name.endswith("npz"):
+        np.savez(path, word=np.array(["a", "b", "a"]), vector=np.array([[3.0, 4], [0, 2], [1, 0]]))
+    elif name.endswith("bin"):
+        cells = ((b"a", 3, 4), (b"b", 0, 2), (b"a", 1, 0))
+        path.write_bytes(
+            b"3 2\n" + b"\n".join(w + b" " + struct.pack("<2f", *v) for w, *v in cells)
+        )
+    else:
+        path.write_bytes(b"3 2\na 3 4\nb 0 2\na 1 0\n")
+    found = read_vectors(path, {"a", "b", "c"})
+    assert {word: vector.tolist() for word, vector in found.items()} == {
+        "a": [pytest.approx(0.6), pytest.approx(0.8)],
+        "b": [0.0, 1.0],
+    }
+    assert {vector.dtype.name for vector in found.values()} == {"float64"}
+
+
+def test_vectors_in_text_may_have_no_first_line_and_words_may_hold_blanks(tmp_path):
+    path = tmp_path / "v.txt"
+    path.write_bytes(b"a 3 4\nb c 0 2\n5 1 0\n")
+    found = read_vectors(path, {"a", "b c", "5", "b"})
+    assert list(found) == ["a", "b c", "5"]
+    # Two numbers are a first line there alone, and one number a vector of a word of one dimension.
+    path.write_bytes(b"2 1\na 3\n5 1\n")
+    assert {word: v.tolist() for word, v in read_vectors(path, {"a", "5", "2"}).items()} == {
+        "a": [1.0],
+        "5": [1.0],
+    }
+    path.write_bytes(b"a 3 x\nb 0 2\n")
+    assert list(read_vectors(path, {"b"})) == ["b"]
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "message"),
+    [
+        ("v.txt", b"2 2\ndog 1\n", "v.txt:2: a word and 2 numbers are expected"),
+        ("v.txt", b"dog\n", "v.txt:1: a word and its numbers are expected"),
+        ("v.txt", b"1 0\ndog\n", "v.txt:2: a word and its numbers are expected"),
+        ("v.txt", b"dog 1 0\ncat 1 inf\n", "the vector of 'cat' is zeros alone, or holds NaN"),
+        ("v.bin", b"2\n", "v.bin: not word2vec's binary format: its first line is two numbers"),
+        ("v.bin", b"a 2\n", "its first line is two numbers"),
+        ("v.bin", b"1 2 3\n", "its first line is two numbers"),
+        ("v.bin", b"1 2\ncat " + bytes(7), "v.bin: it ends within word 1 of 1; get a new copy"),
+        ("v.bin", b"1 2\ncat", "v.bin: it ends within word 1 of 1"),
+        (
+            "v.pkl",
+            b"",
+            "v.pkl: the name of a file of word vectors ends in .npz or .bin or .txt or .vec",
+        ),
+    ],
+)
+def test_what_is_wrong_with_word_vectors_is_said_exactly(name, data, message, tmp_path):
+    (tmp_path / name).write_bytes(data)
+    with says(f"{tmp_path}/", message):
+        read_vectors(tmp_path / name, {"cat", "dog"})
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (
+            {"word": ["a", "b"], "vector": [[1.0], [2.0], [3.0]]},
+            "2 of word, but vector is of shape (3, 1)",
+        ),
+        ({"word": ["a", "b"], "vector": [1.0, 2.0]}, "2 of word, but vector is of shape (2,)"),
+        ({"word": ["a"], "vector": [[1]]}, "1 of word, but vector is of shape (1, 1)"),
+        ({"words": ["a"], "vector": [[1.0]]}, "not an npz file with `word`, texts, and `vector`"),
+    ],
+)
+def test_what_is_wrong_with_an_npz_file_is_said_exactly(content, message, tmp_path):
+    np.savez(tmp_path / "v.npz", **{key: np.array(value) for key, value in content.items()})
+    with says(f"{tmp_path}/v.npz: {message}"):
+        read_vectors(tmp_path / "v.npz", {"a"})
+
+
+def test_rows_that_are_alike_are_compared_once(tmp_path, analyser, monkeypatch):
+    asked = []
+    real = fidelity
+    monkeypatch.setattr(vifidel, "fidelity", lambda *words: asked.append(words) or real(*words))
+    rows = [
+        {"image_id": "1", "caption": c, "references": [r]}
+        for c, r in (("dog cat", "a"), ("the dog and cat", "b"), ("cat dog", "a"))
+    ]
+    made(tmp_path, {"1": ["dog"]}).score(rows)
+    assert [(a, b, d) for a, b, _, d in asked] == [
+        (["dog"], ["dog", "cat"], None),
+        (["dog"], ["cat", "dog"], None),
+    ]
