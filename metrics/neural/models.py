@@ -308,15 +308,16 @@ def check_shapes(path: Path, expected: Mapping[str, Any], tensors: Mapping[str, 
     """
     shapes = {name: tuple(tensor.shape) for name, tensor in tensors.items()}
     expected_shapes = {name: tuple(tensor.shape) for name, tensor in expected.items()}
+    names = sorted(expected_shapes.keys() | shapes.keys())
     misfits = [
         f"{name}: {shapes.get(name, 'missing')} where {expected_shapes.get(name, 'none')} is expected"
-        for name in sorted(expected_shapes.keys() | shapes.keys())
+        for name in names
         if expected_shapes.get(name) != shapes.get(name)
     ]
     if misfits:
         more = f"; and {len(misfits) - 5} more" if len(misfits) > 5 else ""
         raise InputError(
-            f"{path}: the weights of another architecture; {len(misfits)} of {len(expected)} tensors differ: "
+            f"{path}: the weights of another architecture; {len(misfits)} of {len(names)} tensors differ: "
             f"{'; '.join(misfits[:5])}{more}"
         )
 

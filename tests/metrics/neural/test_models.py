@@ -368,7 +368,7 @@ def test_shapes_that_do_not_fit_are_listed_up_to_five(tmp_path):
     with pytest.raises(models.InputError) as error:
         models.check_shapes(tmp_path, expected, {"a": Tensor(3, 2), "c": Tensor(1)})
     assert str(error.value) == (
-        f"{tmp_path}: the weights of another architecture: a: (3, 2) where (2, 3) is expected; "
+        f"{tmp_path}: the weights of another architecture; 3 of 3 tensors differ: a: (3, 2) where (2, 3) is expected; "
         f"b: missing where (4,) is expected; c: (1,) where none is expected"
     )
     many = {f"{i}": Tensor(i) for i in range(7)}
@@ -376,4 +376,4 @@ def test_shapes_that_do_not_fit_are_listed_up_to_five(tmp_path):
         with pytest.raises(models.InputError) as error:
             models.check_shapes(tmp_path, {}, dict(list(many.items())[:count]))
         listed = "; ".join(f"{i}: ({i},) where none is expected" for i in range(5))
-        assert str(error.value).endswith(f"architecture: {listed}{end}")
+        assert str(error.value).endswith(f"; {count} of {count} tensors differ: {listed}{end}")
