@@ -214,6 +214,7 @@ def test_a_team_is_joined_by_its_last_code_and_an_empty_one_gives_its_name_back(
     cid, _ = sign_up(site, "Cid", code=code)
     assert (cid.team, cid.team_name) == (1, "Reds")
     run(teams.leave(bob, " Blues "))  # whose code is void then
+    assert [run(teams.list_members(team)) for team in (1, 2, 3)] == [["Ann", "Cid"], [], ["Bob"]]
     assert refuse(site.accounts.sign_up("Dan", PASSWORD, PASSWORD, "", code)) == invalid
     assert refuse(teams.rename(bob, "REDS")) == "That team name is taken. Choose another."
     run(teams.rename(bob, "BLUES"))

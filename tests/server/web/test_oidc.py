@@ -285,7 +285,7 @@ def test_answers_that_fit_and_those_that_do_not(packages, changes, claims):
 @pytest.mark.parametrize(
     ("answer", "is_believed"),
     [
-        ({"issuer": ISSUER, **ENDPOINTS}, True),
+        ({"issuer": ISSUER[:5] + ISSUER[5:], **ENDPOINTS}, True),
         ({"issuer": f"{ISSUER}/", **ENDPOINTS}, False),
         (ENDPOINTS, False),
         ({"issuer": ISSUER, **ENDPOINTS, "jwks_uri": None}, False),
