@@ -434,7 +434,7 @@ def _check_activation(
         InputError: where the architecture has another activation, with the name of the right one.
     """
     named = [
-        tag or "",
+        Path(tag or "").name,
         path.name,
         path.parent.name,
         *(p.name for p in path.parents if "--" in p.name),
