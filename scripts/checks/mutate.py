@@ -274,9 +274,6 @@ def run_tests(
         log = os.open(folder / f"log{parent}", os.O_CREAT | os.O_WRONLY | os.O_TRUNC)
         os.dup2(log, 1), os.dup2(log, 2)
         numba.config.DISABLE_JIT = package in KERNELS
-        # What tests import may import captau in the parent, where it is not changed.
-        for imported in [name for name in sys.modules if name.split(".")[0] == "captau"]:
-            del sys.modules[imported]
         if mutated:
             module, source = mutated
             name = "captau." + module[:-3].replace("/", ".").removesuffix(".__init__")

@@ -249,7 +249,7 @@ _MAX_PAGES = 50
 
 
 @dataclass(frozen=True)
-class _Page:
+class _KeptPage:
     html: bytes
     revision: Revision
     read_at: float  # when the revision was read, by `time.monotonic`
@@ -259,7 +259,7 @@ class BoardPages:
     """The HTML pages of leaderboards that were shown last, by what they depend on."""
 
     def __init__(self) -> None:
-        self._pages: dict[Hashable, _Page] = {}
+        self._pages: dict[Hashable, _KeptPage] = {}
         self._lock = asyncio.Lock()
 
     async def get(
@@ -281,7 +281,7 @@ class BoardPages:
                 if page is not None and page.revision == revision:
                     page = replace(page, read_at=read_at)
                 else:
-                    page = _Page(await render(), revision, read_at)
+                    page = _KeptPage(await render(), revision, read_at)
             self._pages[key] = page
             if len(self._pages) > _MAX_PAGES:
                 del self._pages[next(iter(self._pages))]
