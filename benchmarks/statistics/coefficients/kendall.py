@@ -70,7 +70,7 @@ class TauC(KendallCoefficient):
 
     def compute(self, pairs: WeightedPairs) -> Floats:
         m = np.minimum(pairs.levels_x, pairs.levels_y)
-        return np.clip(2 * pairs.surplus / (pairs.n**2 * (m - 1) / m), -1, 1)
+        return 2 * pairs.surplus / (pairs.n**2 * (m - 1) / m)
 
 
 @register

@@ -48,6 +48,14 @@ def test_two_systems_by_hand():
     assert rao_kupper.tie[0] == pytest.approx(np.sqrt(70 / 18), abs=1e-9)
 
 
+@pytest.mark.parametrize(("model", "tie"), [("davidson", 0.0), ("rao_kupper", 1.0)])
+def test_two_systems_without_ties_by_hand(model, tie):
+    """6 of 8 won: d = ln(6 / 2), and the ties' parameter is that of models without ties."""
+    fitted = fit_strengths(counts([0, 6], [2, 0]), counts([0, 0], [0, 0]), model)
+    assert fitted.values[:, 0] == pytest.approx([np.log(3) / 2, -np.log(3) / 2], abs=1e-9)
+    assert fitted.tie[0] == tie
+
+
 @pytest.mark.parametrize("model", TIE_MODELS)
 def test_three_systems_in_a_circle_are_equal(model):
     """Each beats the next twice as often as it loses to it, so that none is better."""

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import captau
+from captau.benchmarks.statistics import levels
 from captau.benchmarks.statistics.bootstrap import number_images
 from captau.benchmarks.statistics.coefficients import pairwise_accuracy
 from captau.benchmarks.statistics.levels import LEVELS, correlate_at_level, prepare_at_level
@@ -442,3 +443,14 @@ def test_one_system_is_undefined_at_its_level_and_no_error(level):
         wanted = correlate_at_level(level, scores, ratings, keys, coefficient).value
         assert value == pytest.approx(wanted, nan_ok=True)
     assert np.isnan(values).all() == (level in ("system", "by_image"))
+
+
+def test_means_are_tied_up_to_the_twelfth_digit() -> None:
+    for step, are_tied in ((4e-13, True), (6e-13, False), (4e-12, False)):
+        values = np.array([2.0, 1.0, 1.0 + 2 * step])
+        first, second = levels._group_means(values, [np.array([1]), np.array([2])])
+        assert bool(first == second) is are_tied
+        means = levels._round_means(np.array([[1.0], [1.0 + 2 * step], [2.0]]))[:, 0]
+        assert bool(means[0] == means[1]) is are_tied
+    assert levels._group_means(np.zeros(2), [np.array([0, 1])]).tolist() == [0.0]
+    assert levels._round_means(np.zeros((2, 1))).tolist() == [[0.0], [0.0]]

@@ -31,3 +31,11 @@ def test_kendalls_p_value_of_sorted_values_is_scipys_exact_one():
     x = np.arange(50.0)
     result = correlate(x, x, "tau_b")
     assert (result.value, result.p_value) == tuple(stats.kendalltau(x, x))
+
+
+@pytest.mark.parametrize("m", [2, 3, 5, 7])
+def test_tau_c_is_no_more_than_1_where_equally_many_have_each_level(m):
+    """Only then is the surplus n² (m - 1) / 2 m, a whole number, so that nothing is rounded."""
+    for n in (m, 4 * m, 1001 * m):
+        x = np.arange(float(n)) % m
+        assert (correlate(x, x, "tau_c").value, correlate(x, -x, "tau_c").value) == (1, -1)
