@@ -84,3 +84,14 @@ def test_an_address_has_a_hundred_attempts_at_once_and_one_a_second(site, monkey
     assert [Browser(url).raw("GET", "/signin/oidc")[0] for _ in range(2)] == [303, 429]
     site.provider = None
     assert Browser(url).raw("GET", "/signin/oidc")[0] == 404
+
+
+def test_the_admin_s_cookie_is_that_of_a_stranger_after_signing_out(tmp_path):
+    site = challenge.make_site(tmp_path)
+    with challenge.serve_site(site) as url:
+        admin = challenge.sign_up_admin(site, url)
+        fields = admin.get("/admin").hidden
+        page = admin.post("/admin/logout", fields, follow=False)
+        session = site.sessions.read(admin.cookies["captau_admin"], 60)
+        assert (page.status, session.member, session.admin) == (303, None, True)
+        assert "captau" not in admin.cookies
