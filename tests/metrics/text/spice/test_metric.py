@@ -157,3 +157,17 @@ def test_a_parser_ends_in_the_midst_of_a_caption_where_nobody_waits_for_it(spice
         assert process.read_line(20) == b"", "not because it had parsed it"
     finally:
         process.stop()
+
+
+def test_which_metrics_come_with_spice_and_what_spider_depends_on():
+    assert metric("spice").companions == tuple(
+        f"spice_{part}"
+        for part in (
+            *("precision", "recall", "object", "relation", "attribute", "color", "count", "size"),
+        )
+    )
+    assert metric("spice_color").companions == metric("spice_precision").companions == ()
+    spider = metric("spider")
+    assert (spider.bounds, spider.depends_on_corpus) == ((0.0, 5.5), True)
+    assert (spider.file_fields, spider.df) == (("df",), None)
+    assert not metric("spice").depends_on_corpus
