@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
 
 import captau
+from captau.benchmarks.commands.agree import _agreement_cells
 from captau.benchmarks.evaluation.judged_pairs import PAIR_FLOORS
 from captau.benchmarks.evaluation.wording import NO_AGREEMENT
 from captau.benchmarks.runs.results import AGREEMENT_COLUMNS
@@ -355,3 +357,17 @@ def test_few_items_do_not_say_how_well_raters_agree(agree, data_root):
     assert "α 100" not in out
     measures = pd.read_csv(folder / "agreement.csv").set_index(["dataset", "measure"])["value"]
     assert measures["pascal50s", "HM:krippendorff_alpha_ordinal"] == 1
+
+
+@pytest.mark.parametrize(
+    ("n_items", "is_of_pairs", "expected"),
+    [(0, False, (False, 5)), (1, False, (True, 5)), (2, True, (True, 2))],
+)
+def test_which_rows_have_items_that_two_rated(n_items, is_of_pairs, expected) -> None:
+    """Of 5 rows of pairs in both orders there are 2 pairs, rounded down."""
+    measure = SimpleNamespace(note="n", n_items=5, value=0.5)
+    table = SimpleNamespace(n_items=n_items)
+    assert _agreement_cells(measure, table, is_of_pairs) == {
+        **{"note": "n", "value": 0.5},
+        **{"has_pairs": expected[0], "n_items": expected[1]},
+    }
