@@ -14,7 +14,7 @@ import platform
 import time
 import traceback
 from collections.abc import Callable, Generator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from importlib.metadata import version
@@ -202,8 +202,8 @@ class JobTask:
 
     command: Callable[[DictConfig], int | None]
     directory: str
-    environment: Mapping[str, str] = field(default_factory=dict[str, str])
-    is_quiet: bool = False
+    environment: Mapping[str, str]
+    is_quiet: bool
 
     def __call__(self, config: DictConfig) -> None:
         """Run a job, unless it is done already, or another process runs it."""
