@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from datetime import UTC, datetime
 from types import SimpleNamespace
 
 import pytest
@@ -133,3 +135,33 @@ def test_shards_of_a_store_are_listed_in_natural_order(url, expected, monkeypatc
         assert [shard.path for shard in found] == [f"s3://{name}" for name in expected]
         assert [shard.size for shard in found] == [len(name) for name in expected]
     assert store.asked == ["cache"]
+
+
+@pytest.mark.parametrize(
+    ("info", "stamp"),
+    [
+        ({}, ""),
+        ({"ETag": None, "etag": "x", "created": 3}, "x"),
+        ({"ETag": "e", "mtime": 2.0}, "e"),
+        ({"mtime": 2.5}, "2.5"),
+        ({"created": datetime(1970, 1, 1, 0, 1, tzinfo=UTC)}, "60.0"),
+    ],
+)
+def test_a_shard_is_stamped_by_the_first_that_the_store_says(info, stamp):
+    found = shard_files._shard("s3://b/a.tar", "tar", {"size": "12", **info})
+    assert found == shard_files.Shard("s3://b/a.tar", "tar", 12, stamp)
+
+
+def test_a_store_that_is_silent_is_given_up_with_a_remedy(monkeypatch):
+    monkeypatch.setenv("CAPTAU_STORE_SECONDS", "0.01")
+    over = threading.Event()
+    with pytest.raises(TimeoutError) as error:
+        call_in_time(over.wait)
+    over.set()
+    assert str(error.value) == "no answer in 0.01 s; CAPTAU_STORE_SECONDS= sets another patience"
+
+    def fail():
+        raise TimeoutError("its own")
+
+    with pytest.raises(TimeoutError, match=r"^its own$"):
+        call_in_time(fail)
