@@ -7,12 +7,19 @@ import json
 import os
 import shlex
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from captau.benchmarks.cli.main import main
-from captau.benchmarks.sweeps.jobs import read_sweep
+from captau.benchmarks.options.finished_runs import SweepTableOptions
+from captau.benchmarks.runs.finished_run import FinishedRun
+from captau.benchmarks.sweeps import gather as gather_module
+from captau.benchmarks.sweeps.gather import GatheredRuns
+from captau.benchmarks.sweeps.jobs import JobOutcome, Sweep, read_sweep, write_outcome
+from tests.conftest import says
 
 CHEAP = ("statistics.replicates=50", "protocol.coefficients=[tau_c,pearson]")
 
@@ -40,6 +47,139 @@ def captau(captau, tmp_path, swept):
     path = tmp_path / "sweep" / "sweep.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), "directory": str(tmp_path)}))
     return captau
+
+
+@pytest.fixture
+def gathered(tmp_path):
+    """What three jobs wrote by hand, of which the second has failed."""
+    sweep = Sweep(tmp_path, "bench", (("b=x", "a=1"), ("b=y", "a=2"), ("b=x", "a=3")), (), "/from")
+    outcomes = [
+        JobOutcome("done"),
+        JobOutcome("failed", 2, "no file", captau="1"),
+        JobOutcome("done"),
+    ]
+    records = [
+        {
+            "command": "bench",
+            "files": {"correlations.csv": ""},
+            "config": {"statistics": {"replicates": 50, "interval": "percentile"}},
+            "data": {"demo": {"synthetic": True, "digest": digest}},
+        }
+        for digest in ("d1", "d2")
+    ]
+    runs = {n: FinishedRun(tmp_path / str(n), r) for n, r in zip((0, 2), records, strict=True)}
+    rows = [
+        ("0", "a=1", "demo", "usual", "overall", "cider", "tau_c", "0.5", "0.25", "0.75", "12"),
+        ("2", "a=3", "demo", "usual", "overall", "cider", "pearson", "", "", "", ""),
+    ]
+    columns = ["job", "overrides", "dataset", "protocol", "dimension", "metric", "coefficient"]
+    columns += ["value", "ci_low", "ci_high", "n"]
+    frame = pd.DataFrame(rows, columns=columns)
+    return GatheredRuns(sweep, outcomes, runs, frame, [])
+
+
+def test_the_table_of_a_sweep_to_the_letter(gathered):
+    assert gathered.render("markdown").splitlines() == [
+        "**2 of 3 jobs of captau bench**",
+        "",
+        "| job | a, b | dataset | protocol | dimension | metric | coefficient | value | low | high |",
+        "|:--|:--|:--|:--|:--|:--|:--|:--|:--|:--|",
+        "| 0 | a=1 | demo | usual | overall | cider | τ_c | 50.0 | 25.0 | 75.0 |",
+        "| 2 | a=3 | demo | usual | overall | cider | r | – | – | – |",
+        "",
+        "3 jobs: 2 done, 1 failed",
+        "",
+        "job 1 (b=y a=2): failed: no file",
+        "",
+        "demo is SYNTHETIC, drawn by rule: nothing about real metrics follows.",
+        "",
+        "demo is not of the same content in all jobs.",
+        "",
+        "Coefficients ×100.",
+        "",
+        "low, high: the 95 % interval (percentile bootstrap over images, 50 replicates).",
+    ]
+    assert gathered.is_grid is False
+    assert gathered.drawn is gathered.table
+
+
+def test_the_record_of_a_sweep_has_numbers_where_texts_are_some(gathered):
+    record = json.loads(gathered.render("json"))
+    assert (record["format"], record["command"]) == (1, "bench")
+    assert record["jobs"][1] == {
+        **{"job": 1, "overrides": ["b=y", "a=2"], "state": "failed", "status": 2},
+        **{"message": "no file", "trace": "", "captau": "1", "where": "", "started": ""},
+        **{"seconds": 0.0, "folder": "1"},
+    }
+    names = {"job": 0, "overrides": "a=1", "dataset": "demo", "protocol": "usual"}
+    names |= {"dimension": "overall", "metric": "cider", "coefficient": "tau_c"}
+    numbers = {"value": 0.5, "ci_low": 0.25, "ci_high": 0.75, "n": 12}
+    assert record["rows"][0] == names | numbers
+    assert [record["rows"][1][key] for key in numbers] == [None] * 4
+    assert type(record["rows"][0]["n"]) is int
+
+
+def test_unfinished_jobs_and_how_to_run_them(gathered, monkeypatch, tmp_path):
+    assert gathered.unfinished == ["job 1 (b=y a=2): failed: no file"]
+    command = f"captau bench --multirun b=x,y a=1,2,3 output_dir={tmp_path.resolve()}"
+    start = "rerun=true runs the jobs that are not done, and so does: "
+    assert gathered.remedy == [f"{start}cd /from && {command}"]
+    monkeypatch.setattr(gather_module.Path, "cwd", lambda: Path("/from"))
+    assert gathered.remedy == [f"{start}{command}"]
+    done = replace(gathered, runs=dict.fromkeys(range(3)))
+    assert (done.unfinished, done.remedy) == ([], [])
+    waiting = replace(gathered, outcomes=[JobOutcome("waiting")] * 3)
+    assert waiting.unfinished == ["job 1 (b=y a=2): waiting"]
+
+
+@pytest.mark.parametrize(
+    ("command", "words", "digests", "expected"),
+    [
+        ("bench", ("dataset=a", "metrics=b"), ("d", "d"), True),
+        ("bench", ("dataset=a", "metrics=b"), ("d", "e"), False),
+        ("bench", ("dataset=a", "protocol.ratings=mean"), ("d", "d"), False),
+        ("probe", ("dataset=a", "metrics=b"), ("d", "d"), False),
+        ("bench", ("dataset=a",), (), False),
+    ],
+)
+def test_jobs_of_datasets_and_metrics_make_a_grid(gathered, command, words, digests, expected):
+    runs = {
+        n: FinishedRun(Path(), {"data": {"demo": {"digest": digest}}})
+        for n, digest in enumerate(digests)
+    }
+    sweep = replace(gathered.sweep, command=command, jobs=((), words))
+    assert replace(gathered, sweep=sweep, runs=runs).is_grid is expected
+
+
+def test_damaged_jobs_are_run_again_with_those_that_failed(gathered, tmp_path, monkeypatch):
+    def run(words, **options):
+        called.append((words[3:], options))
+
+    def gather_again(folder):
+        read.append(folder)
+        return replace(gathered, damaged=[0])
+
+    called, read = [], []
+    monkeypatch.setattr(gather_module.subprocess, "run", run)
+    monkeypatch.setattr(gather_module, "gather", gather_again)
+    for number in (0, 1):
+        write_outcome(tmp_path / str(number), JobOutcome("done"))
+    options = SweepTableOptions(sweep=tmp_path, rerun=True)
+    gather_module.run(options)
+    words = ["bench", "--multirun", "b=x,y", "a=1,2,3", f"output_dir={tmp_path.resolve()}"]
+    assert called == [(words, {"cwd": "/from", "check": False, "stdout": 2})]
+    assert read == [tmp_path] * 2
+    assert not (tmp_path / "0" / "job.json").exists()
+    assert (tmp_path / "1" / "job.json").exists()
+    gather_module.run(replace(options, rerun=False))
+    assert len(called) == 1
+
+    def refuse(words, **options):
+        raise FileNotFoundError(2, "No such file or directory")
+
+    monkeypatch.setattr(gather_module.subprocess, "run", refuse)
+    with says("/from, where the sweep was begun: No such file or directory"):
+        gather_module.run(options)
 
 
 def cells(path):
