@@ -60,6 +60,8 @@ benchmarks/sweeps datasets/download datasets/reading datasets/shards datasets/so
 metrics/neural metrics/text server/challenge server/collect server/storage server/web"""
 #: Packages with kernels, which Numba does not compile.
 KERNELS = ("benchmarks/statistics", "metrics/text")
+#: Packages whose tests with PyTorch run too.
+NEURAL = ("metrics/learned", "metrics/neural")
 #: Folders of tests of a package besides the folder of its name.
 MORE_TESTS = {
     "benchmarks/evaluation": [
@@ -80,8 +82,8 @@ MORE_TESTS = {
     "server/storage": ["server/challenge", "server/collect"],
     "server/web": ["server/challenge", "server/collect"],
 }
-MARKS = "browser or cluster or database or dev or docs or kill or neural or training or wheel"
-OPTIONS = ["-q", "-pno:cacheprovider", "-pno:xdist", f"-mnot ({MARKS})", "-knot pycocoevalcap"]
+MARKS = "browser or cluster or database or dev or docs or kill or training or wheel"
+OPTIONS = ["-q", "-pno:cacheprovider", "-pno:xdist", "-knot pycocoevalcap"]
 OPTIONS += ["--hypothesis-profile=mutation"]
 TEST_SECONDS = 1
 HANG_SECONDS = 120
@@ -282,7 +284,9 @@ def run_tests(
             sys.meta_path.insert(0, loader)
         os.environ["PYTEST_XDIST_WORKER"] = "gw0"  # so that the cache is beside the temporary files
         tests = TestRun(known)
-        options = [*OPTIONS, *["-x"] * bool(known), f"--basetemp={folder}/run{parent}"]
+        marks = MARKS if package in NEURAL else f"{MARKS} or neural"
+        options = [*OPTIONS, f"-mnot ({marks})", f"--basetemp={folder}/run{parent}"]
+        options += ["-x"] * bool(known)
         status = int(pytest.main([*options, *files], plugins=[tests]))
         # What is the project's, or is imported by its scripts, every child imports anew.
         names = [
