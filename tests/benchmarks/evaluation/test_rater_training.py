@@ -6,7 +6,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from captau.benchmarks.evaluation.rater_training import RatingEstimates, error_rows
+from captau.benchmarks.evaluation.rater_training import (
+    RatingEstimates,
+    error_rows,
+    shuffle_labels,
+)
+from captau.metrics.learned.common.recipe import Examples
 from tests.conftest import run_captau
 
 
@@ -30,6 +35,24 @@ def test_errors_are_those_of_table_3_by_hand():
     assert test["spearman"] == pytest.approx(0.5)
     assert test["mse"] == pytest.approx((0 + 0.04 + 0.01) / 3)
     assert (test["rater"], test["n_items"]) == ("qe", 3)
+
+
+def test_shuffled_labels_are_the_same_ones_in_other_places():
+    """About half of the winners change: of 400, between 150 and 250 but once in a million draws."""
+    ratings = tuple(np.array([float(n)]) for n in range(50))
+    pairs = np.column_stack([np.arange(400), np.arange(400) + 1000])
+    examples = Examples(range(50), ratings, pairs)
+    shuffled = shuffle_labels(examples, seed=3)
+    assert shuffled.rows is examples.rows
+    assert sorted(map(float, shuffled.ratings)) == list(range(50))
+    assert sum(a is not b for a, b in zip(shuffled.ratings, ratings, strict=True)) > 40
+    np.testing.assert_array_equal(np.sort(shuffled.preferences, axis=1), pairs)
+    assert 150 < (shuffled.preferences[:, 0] >= 1000).sum() < 250
+    again, other = shuffle_labels(examples, 3), shuffle_labels(examples, 4)
+    assert again.ratings == shuffled.ratings
+    np.testing.assert_array_equal(again.preferences, shuffled.preferences)
+    assert other.ratings != shuffled.ratings
+    assert (other.preferences != shuffled.preferences).any()
 
 
 @pytest.mark.neural

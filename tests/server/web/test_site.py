@@ -116,6 +116,7 @@ def test_a_form_has_the_token_of_its_session_and_no_text_that_a_database_refuses
     fields = {"token": token, "a": ["1", "x\0y"], "b": "é"}
     assert read_form(fields, session) == ({"a": ["1", "xy"], "b": ["é"]}, None)
     assert read_form({**fields, "token": "x"}, session) == OPEN_TOO_LONG
+    assert read_form({**fields, "token": ["x", token]}, session) == OPEN_TOO_LONG
     assert read_form({"a": "1"}, session) == OPEN_TOO_LONG
     assert read_form(fields, None) == OPEN_TOO_LONG
     assert read_form(fields, Session.new()) == OPEN_TOO_LONG
