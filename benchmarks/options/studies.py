@@ -410,8 +410,6 @@ table.md, table.tex, table.csv, run.json.
         check_not_fisher(self.statistics)
         if self.candidates and not self.references:
             raise InputError("candidates= needs references=FILE")
-        if not self.metrics:
-            raise InputError("metrics is empty; name one at least")
 
     @property
     def chosen_faults(self) -> tuple[str, ...]:

@@ -1,0 +1,439 @@
+"""What each command's options are, which values they refuse, and what they become, to the letter.
+
+`tests/golden/options/` has a file for each command. After a wanted change
+`CAPTAU_GOLDEN=write pytest tests/benchmarks/options/test_declared_options.py` writes them anew; read the difference
+before it is committed. What they say was checked by eye.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import MISSING, fields, is_dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from captau.benchmarks.cli.arguments import split_flags
+from captau.benchmarks.cli.hydra_runner import _compose, composed_of, register
+from captau.benchmarks.cli.registry import COMMANDS
+from captau.benchmarks.options.bench import _tests_of
+from captau.benchmarks.options.declaration import Option, Options, declarations
+from captau.benchmarks.options.finished_runs import _kinds_of, _names_of, _papers_of
+from captau.benchmarks.options.large import is_large_path
+from captau.benchmarks.options.rank import _weights_of
+from captau.benchmarks.options.score import (
+    NamedFile,
+    captions_from_python,
+    files_of,
+    threshold_of,
+)
+from captau.benchmarks.options.shared import MeasuringOptions, names_of, words_of
+from captau.benchmarks.options.sites import OidcOptions
+from captau.benchmarks.options.studies import _good_of, _one_file
+from captau.benchmarks.options.train import _whole_numbers
+from captau.benchmarks.scoring.catalog import resolve_metrics
+from captau.conf import group
+from captau.datasets.errors import InputError
+from captau.metrics.base import Metric
+
+GOLDEN = Path(__file__).parents[2] / "golden" / "options"
+#: Values that some option refuses; 10⁵ and 10⁶ are the most draws and pairs.
+PROBES = [-1, 0, 0.5, 1, 2, 1.5, 100_000, 100_001, 1_000_000, 1_000_001, "nothing"]
+#: What has to be typed of the commands that do not run without.
+NEEDED = {
+    "check": "baseline=golden.yaml",
+    "cite": "run=a,b",
+    "collect export": "study=mine.yaml",
+    "collect stability": "run=first,again",
+    "data fetch": "dataset=thumb",
+    "data import": "dataset=thumb source=a.zip",
+    "data overlap": "dataset=thumb,demo",
+    "plot": "run=a",
+    "report": "run=a",
+    "reproduce": "paper=umic_2021",
+    "score": "candidates=a.json references=b.json",
+    "submit": "file=a.json challenge=demo_captions",
+    "table": "run=a",
+    "train": "rater=icr device=cpu",
+    "validate": "file=a.json",
+}
+#: Another variant of a command.
+VARIANTS = {
+    "check": "candidates=a.json against=b.json",
+    "compare": "run=a,b",
+    "score": "candidates=shards/*.parquet metrics=cider",
+    "table": "sweep=a",
+}
+MORE_VARIANTS = [
+    ("score", "keep.run=a keep.metric=cider keep.above=1"),
+    ("score", "references=b.json save_df=df.json"),
+    ("agree", "kind=captions"),
+    ("agree", "kind=words references=b.json words.label=dog,cat"),
+    ("probe", "references=b.json candidates=a.json faults=negation"),
+    ("validate", "file=a.csv dataset=demo"),
+    ("rank", "rank.weights={overall:0.5} rank.best_worst=overall"),
+    ("thresholds", "good='overall>=3'"),
+    ("train", "rater=icr design=folds seeds=0,1 device=cpu"),
+]
+
+
+SHARED = MeasuringOptions.declared()
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("CAPTAU_DATA", "CAPTAU_SPICE_JARS"):
+        monkeypatch.delenv(name, raising=False)
+    for module in ("shared", "finished_runs"):
+        monkeypatch.setattr(f"captau.benchmarks.options.{module}.find_run", Path)
+    for name in ("a", "b"):
+        Path(name).mkdir()
+
+
+def describe(option: Option) -> Iterator[str]:
+    """An option in full; by its key alone where it is one of every command that measures."""
+    if option in SHARED:
+        yield f"{option.key}: as in shared.txt"
+        return
+    yield from describe_in_full(option)
+
+
+def describe_in_full(option: Option) -> Iterator[str]:
+    yield f"{option.key} = {option.default!r}, {getattr(option.type, '__name__', option.type)}"
+    for name in ("takes", "heading", "config_group", "is_literal", "has_several"):
+        if value := getattr(option, name):
+            yield f"  {name}: {value}"
+    yield f"  {option.help}"
+
+
+def checks_of(cls: type[Options]) -> Iterator[str]:
+    for declaration in declarations(cls).values():
+        if declaration.check is None:
+            continue
+        for value in PROBES:
+            # A check of numbers cannot take words, and one of words no numbers.
+            with contextlib.suppress(TypeError):
+                try:
+                    declaration.check(value, declaration.options[0].key)
+                except InputError as error:
+                    yield str(error)
+
+
+def defaults_of(cls: type[Options]) -> Iterator[str]:
+    """The values of fields that a caller of the class leaves out."""
+    for one in fields(cls):  # pyright: ignore[reportArgumentType]
+        if one.default is not MISSING:
+            yield f"  {one.name}: {shown(one.default)}"
+        elif one.default_factory is not MISSING and one.name != "device":  # the machine's
+            try:
+                yield f"  {one.name}: {shown(one.default_factory())}"
+            except InputError as error:
+                yield f"  {one.name}: {error}"
+
+
+def shown(value: Any) -> str:
+    """A value of an option, with metrics by their names."""
+    if isinstance(value, Metric):
+        return value.spec
+    if isinstance(value, tuple | list):
+        return f"[{', '.join(map(shown, value))}]"
+    if isinstance(value, Mapping):
+        return f"{{{', '.join(f'{k}: {shown(v)}' for k, v in value.items())}}}"
+    if is_dataclass(value) and not isinstance(value, type):
+        values = ((f.name, getattr(value, f.name)) for f in fields(value) if f.init)
+        return f"{type(value).__name__}({', '.join(f'{n}={shown(v)}' for n, v in values)})"
+    return str(value) if isinstance(value, Path) else repr(value)
+
+
+def read(name: str, typed: str) -> Options:
+    command = COMMANDS[name]
+    overrides, _ = split_flags(command, typed.split())
+    register(command)
+    return command.options.read(composed_of(_compose(command, overrides)))
+
+
+def outcome_of(function: Callable[..., Any], *arguments: Any) -> Any:
+    """What a function returns, or says on what it refuses."""
+    try:
+        return function(*arguments)
+    except InputError as error:
+        return str(error)
+
+
+def described_values(name: str, typed: str) -> list[str]:
+    options = read(name, typed)
+    lines = [
+        f"  {key}: {shown(value)}" for key, value in vars(options).items() if key != "configuration"
+    ]
+    return [f"captau {name} {typed}: {type(options).__name__}", *lines]
+
+
+def is_as_in(file: Path, lines: list[str]) -> None:
+    text = "\n".join(lines) + "\n"
+    if os.environ.get("CAPTAU_GOLDEN") == "write":
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(text, encoding="utf-8")
+    assert text == file.read_text(encoding="utf-8")
+
+
+def test_commands_share_these_options() -> None:
+    lines = [line for option in SHARED for line in describe_in_full(option)]
+    is_as_in(GOLDEN / "shared.txt", [*lines, "", *defaults_of(OidcOptions)])
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_command_has_these_options(name: str) -> None:
+    cls = COMMANDS[name].options
+    lines = [line for option in cls.declared() for line in describe(option)]
+    for kind in (cls, *cls.variants):
+        lines += ["", f"Refused by {kind.__name__}:", *dict.fromkeys(checks_of(kind))]
+        lines += ["", f"Defaults of {kind.__name__}:", *defaults_of(kind)]
+    lines += ["", f"positional {cls.positional!r}, all {cls.takes_all!r}, sets {cls.takes_sets}"]
+    lines += [f"models {cls.model_names}, own meaning {cls.own_meaning}"]
+    lines += ["", *described_values(name, NEEDED.get(name, ""))]
+    is_as_in(GOLDEN / f"{COMMANDS[name].slug}.txt", lines)
+
+
+@pytest.mark.parametrize(("number", "name", "typed"), [
+    (number, *words) for number, words in enumerate([*VARIANTS.items(), *MORE_VARIANTS])
+])  # fmt: skip
+def test_a_variant_has_these_values(number: int, name: str, typed: str) -> None:
+    is_as_in(GOLDEN / f"variant_{number}_{COMMANDS[name].slug}.txt", described_values(name, typed))
+
+
+@pytest.mark.parametrize(("name", "typed", "message"), [
+    ("compare", "metrics=cider", "metrics=cider; two are needed to compare"),
+    ("compare", "metrics=cider,meteor statistics.interval=none",
+     "statistics.interval=none draws no images, which a comparison needs; choose expanded, percentile or bca"),
+    ("compare", "run=a,b metrics=cider", "run=A,B compares two finished runs; leave out metrics="),
+    ("compare", "run=a", "run= names 1 folders; two runs are compared"),
+    ("compare", "run=a,b,c", "run= names 3 folders; two runs are compared"),
+    ("check", "", "name the baseline, baseline=FILE, or captions, candidates=FILE against=FILE"),
+    ("check", "baseline=a.yaml dataset=demo,thumb", "dataset=demo,thumb; a baseline has one dataset"),
+    ("check", "candidates=a.json", "the option against=… is needed; see --help"),
+    ("check", "against=a.json", "the option candidates=… is needed; see --help"),
+    ("check", "candidates=a.json against=b.json sample=1", "sample= does not go with candidates=; leave one of them out"),
+    ("check", "candidates=a.json against=b.json statistics.interval=fisher",
+     "statistics.interval=fisher needs correlations; choose expanded, percentile, bca or none"),
+    ("check", "candidates=a.json against=b.json statistics.interval=none", "statistics.interval=none has no test; leave it out"),
+    ("data fetch", "", "the option dataset=… is needed: a name, A,B or all; see captau data list"),
+    ("table", "rerun=true", "rerun=true needs a sweep: sweep=DIR"),
+    ("table", "sweep=a rows=cider", "rows= does not go with sweep=; leave one of them out"),
+    ("table", "run=a label=a_b{", "label=a_b{: LaTeX takes no blank and none of { } % \\ # in a label"),
+    ("table", "run=a output=x.md appendix=x.md", "appendix=x.md: this is the file of output=; name another"),
+    ("table", "run=a published=clipscore", "unknown paper 'clipscore'"),
+    ("table", "run=a names=cider", "names is 'cider'; labels by metric are expected, as names={cider: CIDEr-D}"),
+    ("rank", "rank.weights={overall:true}",
+     "rank.weights is {'overall': True}; a number for each dimension is expected, as rank.weights={precision: 0.5, recall: 0.5}"),
+    ("rank", "statistics.interval=fisher",
+     "statistics.interval=fisher needs correlations; choose expanded, percentile, bca or none"),
+    ("reproduce", "", "the option paper=… is needed: all, or some of "),
+    ("reproduce", "paper=umic_2021 leave_out=[spicy]", "unknown metric 'spicy'"),
+    ("score", "", "the option candidates=… is needed: the captions to score; see --help"),
+    ("score", "candidates=a.json references=b.json keep.metric=cider", "keep.metric=METRIC and keep.above=SCORE go together"),
+    ("score", "candidates=a.json references=b.json keep.above=1", "keep.metric=METRIC and keep.above=SCORE go together"),
+    ("score", "candidates=a.json references=b.json metrics=meteor keep.metric=cider keep.above=1", "unknown metric to keep by 'cider'"),
+    ("score", "candidates=[a.json,c.json] references=b.json keep.metric=cider keep.above=1",
+     "keep.metric= needs one system and one set of references"),
+    ("score", "candidates=a.json references=b.json stdout=kept.json", "stdout=kept.json needs keep.metric=METRIC and keep.above=SCORE"),
+    ("score", "candidates=- references=-", "standard input can be read only once; name a file for the others"),
+    ("score", "candidates=a.json keep.share=0.5", "keep.share= needs keep.run=DIR, a finished captau score of shards"),
+    ("score", "keep.run=a candidates=b.json", "candidates= does not go with keep.run=; leave one of them out"),
+    ("score", "keep.run=a keep.above=1", "keep.metric=METRIC is needed: the metric that decides which captions are kept"),
+    ("score", "keep.run=a keep.metric=cider",
+     "say which captions are kept, in one way: keep.above=SCORE, keep.share=SHARE, or keep.thresholds=DIR keep.precision=SHARE"),
+    ("score", "keep.run=a keep.metric=cider keep.above=1 keep.share=0.5", "say which captions are kept, in one way: "),
+    ("score", "keep.run=a keep.metric=cider keep.precision=0.5",
+     "keep.precision= needs keep.thresholds=DIR, a finished run of captau thresholds"),
+    ("score", "save_df=x.json", "save_df= needs references=FILE, whose document frequencies it writes"),
+    ("score", "save_df=x.json references=[a.json,b.json]", "save_df= counts one file of references; name one"),
+    ("score", "save_df=x.json references=a.json metrics=cider", "metrics= does not go with save_df=; leave one of them out"),
+    ("score", "candidates=a.json tokenize=zh", "tokenize= goes with save_df=; of a metric write 'metrics=cider(tokenize=zh)'"),
+    ("score", "candidates=a.json workers=1", "workers= works on large sets only; add engine=local"),
+    ("score", "candidates=a.json skip_corrupt=true", "skip_corrupt= works on large sets only; add engine=local"),
+    ("score", "candidates=a.json rows=9", "rows= works on large sets only; add engine=local"),
+    ("score", "candidates=a.json work=x", "work= works on large sets only; add engine=local"),
+    ("score", "candidates=a.tar partial=true",
+     "partial= does not work on large sets; leave it out, or leave out engine= if the files are small"),
+    ("score", "candidates=a.tar stdout=corpus.csv", "stdout= does not work on large sets; "),
+    ("score", "candidates=a.tar protocol.normalise=thumb", "protocol.normalise= does not work on large sets; "),
+    ("score", "candidates=a.tar keep.metric=cider keep.above=1", "keep.metric= does not go with shards; score them first, then "),
+    ("score", "candidates=a.tar engine=slurm", "unknown engine 'slurm': known: local, ray"),
+    ("score", "candidates=a.tar workers=-1", "workers is -1; 0 (this process alone) or more is expected"),
+    ("score", "candidates=a.tar workers=0", ""),
+    ("score", "candidates=a.tar ray.address=host:1", "ray.address=host:1 goes with engine=ray"),
+    ("score", "candidates=a.tar engine=ray ray.address=host:1", ""),
+    ("score", "candidates=a.tar rows=0", "rows is 0; at least 1 is expected"),
+    ("score", "candidates=a.tar rows=1", ""),
+    ("score", "candidates=mine=a.tar engine=local",
+     "candidates: 'mine=' names a system, but the files of a large set are shards of one; leave it out"),
+    ("score", "candidates=[x/a.json,y/a.json] references=b.json", ""),
+    ("score", "candidates=[x=a.json,x=c.json] references=b.json", "two of candidates are called 'x'; name them: candidates=a=FILE,b=FILE"),
+    ("agree", "kind=figures", "unknown kind 'figures': known: captions, ratings, words"),
+    ("agree", "words.n=5", "words.n=… belongs to kind=words"),
+    ("agree", "k=5", "k=… belongs to kind=captions or kind=words"),
+    ("agree", "kind=words by=human", "by=… belongs to kind=ratings"),
+    ("agree", "kind=words held_out=draw", "held_out=draw needs kind=captions; for words, held_out=each is the mean of all draws"),
+    ("agree", "kind=captions held_out=draw", ""),
+    ("agree", "kind=words references=a.json dataset=thumb", "give references=FILE or dataset=NAME, not both"),
+    ("sensitivity", "kind=[]", "kind is empty; name at least one of images,raters,references,power,protocols,length"),
+    ("thresholds", "good=1.5", "good is 1.5; a number above 0 and up to 1 is expected"),
+    ("probe", "dataset=demo,demo2", "unknown dataset 'demo2'"),
+    ("probe", "candidates=a.json", "candidates= needs references=FILE"),
+    ("probe", "metrics=[]", "metrics is empty; name a suite or metrics, such as metrics=cider"),
+    ("probe", "statistics.interval=fisher", "statistics.interval=fisher needs correlations; "),
+    ("train", "", "the option rater=… is needed, one of "),
+    ("train", "rater=icr seeds=0,0", "seeds=0,0; different whole numbers from 0 on are expected"),
+    ("train", "rater=icr seeds=-1", "seeds=-1; different whole numbers from 0 on are expected"),
+    ("train", "rater=icr seeds=[]", "seeds=; different whole numbers from 0 on are expected"),
+    ("train", "rater=icr seeds=0.5", "seeds is 0.5; whole numbers are expected, as seeds=0,1,2"),
+    ("train", "rater=icr seeds=[true]", "seeds is [True]; whole numbers are expected, as seeds=0,1,2"),
+    ("train", "rater=icr strict=true", "strict=true and strict_control=true need design=folds"),
+    ("train", "rater=icr strict_control=true", "strict=true and strict_control=true need design=folds"),
+    ("train", "rater=icr design=folds strict=true strict_control=true", "strict=true and strict_control=true are two runs; choose one"),
+    ("train", "rater=icr design=folds strict=true", ""),
+    ("validate", "file=a.csv references=b.json", "references=… and member=… belong to captions; scores need dataset=NAME"),
+    ("validate", "file=a.csv member=b", "references=… and member=… belong to captions; scores need dataset=NAME"),
+    ("validate", "file=a.json kind=captions dataset=demo", "dataset=… belongs to scores; captions need references=FILE"),
+    ("validate", "file=a.json kind=scores references=b", "references=… and member=… belong to captions; scores need dataset=NAME"),
+    ("validate", "file=a.csv kind=captions references=b", ""),
+    ("validate", "file=a.json references=b", ""),
+    ("validate", "file=a.json dataset=demo,thumb", "dataset=demo,thumb; a file of scores is checked with one dataset"),
+    ("collect stability", "run=[]", "run= is empty; name the folder of a finished run, or several: run=A,B"),
+    ("bench", "file.path=a.csv", "file.path=… belongs to dataset=file; choose that too"),
+])  # fmt: skip
+def test_options_that_do_not_go_together_have_one_line(name: str, typed: str, message: str) -> None:
+    """No message where they do go together."""
+    outcome = outcome_of(read, name, typed)
+    said = outcome if isinstance(outcome, str) else ""
+    assert said.startswith(message) if message[-1:] in (" ", "'") else said == message
+
+
+@pytest.mark.parametrize(("read_value", "value", "expected"), [
+    (_tests_of, "bootstrap", ("bootstrap",)),
+    (_tests_of, ["williams", "bootstrap", "williams"], ("williams", "bootstrap")),
+    (_tests_of, [], "tests is []; one or several of bootstrap,permutation,williams,mcnemar are expected"),
+    (_tests_of, 5, "tests is 5; one or several of bootstrap,permutation,williams,mcnemar are expected"),
+    (words_of, None, ()),
+    (words_of, [], ()),
+    (words_of, ["b", 1, "b", 0.5], ("b", "1", "0.5")),
+    (words_of, 7, ("7",)),
+    (words_of, ["a", None], "tests is ['a', None]; a name or a list of names is expected"),
+    (_one_file, None, None),
+    (_one_file, "x/c.json.gz", NamedFile("c", Path("x/c.json.gz"))),
+    (_one_file, ["c.json"], NamedFile("c", Path("c.json"))),
+    (_one_file, ["a.json", "b.json"], "tests= names 2 files; captau probe takes one"),
+    (_whole_numbers, 3, (3,)),
+    (_whole_numbers, [2, 0], (2, 0)),
+    (_good_of, "0.25", 0.25),
+    (_good_of, 1, 1.0),
+    (_names_of, None, {}),
+    (_names_of, {"a": 1}, {"a": "1"}),
+    (_papers_of, "umic_2021", ("umic_2021",)),
+    (_papers_of, "all", tuple(group("paper"))),
+    (_papers_of, ["all", "umic_2021"], ("all", "umic_2021")),
+    (_weights_of, None, {}),
+    (_weights_of, {"a": 1, 2: -0.5}, {"a": 1.0, "2": -0.5}),
+    (_kinds_of, None, ()),
+    (files_of, "a.json", (NamedFile("a", Path("a.json")),)),
+    (files_of, ["x/a.json", "y/a.json", "b.json"],
+     (NamedFile("x/a.json", Path("x/a.json")), NamedFile("y/a.json", Path("y/a.json")), NamedFile("b", Path("b.json")))),
+    (files_of, ["m=x/a.json", "lr=0.1/a.json", "x/m=a.json", "=c.json"],
+     (NamedFile("m", Path("x/a.json")), NamedFile("lr", Path("0.1/a.json")), NamedFile("m=a", Path("x/m=a.json")),
+      NamedFile("c", Path("c.json")))),
+    (files_of, "-", (NamedFile("stdin", Path("-")),)),
+    (files_of, [], "tests is []; a file is expected, or several as A,B"),
+    (files_of, ["a", ""], "tests is ['a', '']; a file is expected, or several as A,B"),
+])  # fmt: skip
+def test_values_that_are_read(
+    read_value: Callable[[Any, str], Any], value: Any, expected: Any
+) -> None:
+    assert outcome_of(read_value, value, "tests") == expected
+
+
+@pytest.mark.parametrize(("value", "expected"), [
+    ("demo", ["demo"]),
+    (("demo", "thumb"), ["demo", "thumb"]),
+    ([], "dataset is empty; name at least one, see captau data list"),
+    (None, "dataset is None; a name or a list of names is expected"),
+    (["demo", 1], "dataset is ['demo', 1]; a name or a list of names is expected"),
+])  # fmt: skip
+def test_names_of_datasets(value: Any, expected: Any) -> None:
+    assert outcome_of(names_of, value) == expected
+
+
+@pytest.mark.parametrize(("file", "spelling"), [
+    (NamedFile("a", Path("x/a.json")), "x/a.json"),
+    (NamedFile("x/a.json", Path("x/a.json")), "x/a.json"),
+    (NamedFile("b", Path("x/a.json")), "b=x/a.json"),
+    (NamedFile("a", Path("a.json.gz")), "a.json.gz"),
+    (NamedFile("a.json", Path("a.json.gz")), "a.json=a.json.gz"),
+    (NamedFile("a.b", Path("a.b.json")), "a.b.json"),
+    (NamedFile("stdin", Path("-")), "-"),
+])  # fmt: skip
+def test_a_file_is_spelt_with_its_name(file: NamedFile, spelling: str) -> None:
+    assert file.spelling == spelling
+
+
+@pytest.mark.parametrize(("path", "is_large"), [
+    ("a.json", False), ("a.jsonl", False), ("a.ndjson.gz", False), ("a.JSONL", False), ("a.csv", False), ("a.txt", False),
+    ("a.parquet", True), ("a.tar", True), ("s3://b/a.json", True), ("a", True), ("a?.json", True),
+    ("b*/", True), ("nothing", False), ("*.json", True),
+])  # fmt: skip
+def test_which_paths_are_shards(path: str, is_large: bool) -> None:
+    """The folders a and b are there."""
+    assert is_large_path(path) is is_large
+
+
+IMAGE = {"image_id": 1, "caption": "a dog"}
+
+
+@pytest.mark.parametrize(("value", "key", "expected"), [
+    (None, "candidates", ()),
+    ("a.json", "candidates", (NamedFile("a", Path("a.json")),)),
+    ([Path("x.json"), "n=y.json"], "references", (NamedFile("x", Path("x.json")), NamedFile("n", Path("y.json")))),
+    ({1: "a dog"}, "candidates", (NamedFile("candidates", Path("candidates"), b'{"1": "a dog"}'),)),
+    ([IMAGE], "candidates", (NamedFile("candidates", Path("candidates"), b'[{"image_id": 1, "caption": "a dog"}]'),)),
+    ([IMAGE], "references",
+     (NamedFile("references", Path("references"), b'{"annotations": [{"image_id": 1, "caption": "a dog"}]}'),)),
+    ([{"image_id": 1, "references": ["a", "b"]}, {"image_id": 2, "references": ["c"]}], "references",
+     (NamedFile("references", Path("references"),
+                b'{"image_id": 1, "references": ["a", "b"]}\n{"image_id": 2, "references": ["c"]}'),)),
+    ({"x": {1: "a"}, "y": Path("y.json")}, "candidates",
+     (NamedFile("x", Path("candidates x"), b'{"1": "a"}'), NamedFile("y", Path("y.json")))),
+    ({"x": [IMAGE]}, "candidates",
+     (NamedFile("x", Path("candidates x"), b'[{"image_id": 1, "caption": "a dog"}]'),)),
+    ({"annotations": [IMAGE]}, "references",
+     (NamedFile("references", Path("references"), b'{"annotations": [{"image_id": 1, "caption": "a dog"}]}'),)),
+    ({1: ["a", "b"]}, "references", (NamedFile("references", Path("references"), b'{"1": ["a", "b"]}'),)),
+    (pd.DataFrame({"image_id": [1, 2, 1], "caption": ["a", "b", "c"], "system": ["t", "s", "s"]}), "candidates",
+     (NamedFile("t", Path("candidates t"), b'[{"image_id": 1, "caption": "a", "system": "t"}]'),
+      NamedFile("s", Path("candidates s"),
+                b'[{"image_id": 2, "caption": "b", "system": "s"}, {"image_id": 1, "caption": "c", "system": "s"}]'))),
+    (pd.DataFrame({"image_id": [1], "caption": ["a"], "system": [None]}), "candidates",
+     "candidates: some rows have no value in the column 'system'; name their system"),
+    (pd.DataFrame([[1, 2]], columns=["a", "a"]), "candidates", "candidates: two columns have one name; keep one"),
+    ({1: "a", "1": "b"}, "candidates", "candidates: an image id is there twice, as a number and as text; keep one"),
+    ({"x": {1: "a", "1": "b"}}, "candidates", "candidates x: an image id is there twice, as a number and as text; keep one"),
+    (5, "candidates", "candidates: a path, a dict, a list of dicts or a DataFrame is expected, and not int"),
+    ({1: {2}}, "references", "references: a set is in it; image ids and texts are expected"),
+    ({1: np.array(["a"])}, "references", (NamedFile("references", Path("references"), b'{"1": ["a"]}'),)),
+    ("a.tar", "candidates", "candidates: a.tar is a large set, in shards; the command captau score takes it (docs/large_sets.md)"),
+    ("a.parquet", "candidates",
+     "candidates: a.parquet is a large set, in shards; the command captau score takes it (docs/large_sets.md)"),
+    ("a.parquet", "references", (NamedFile("a", Path("a.parquet")),)),
+])  # fmt: skip
+def test_captions_of_python(value: Any, key: str, expected: Any) -> None:
+    assert outcome_of(captions_from_python, value, key) == expected
+
+
+def test_a_threshold_is_of_a_metric_that_is_computed() -> None:
+    metrics = resolve_metrics(["cider", "meteor"])
+    assert threshold_of(None, None, metrics) is None
+    assert threshold_of("meteor", 0.0, metrics) == ("meteor", 0.0)
