@@ -13,6 +13,7 @@ from captau.benchmarks.statistics.bootstrap import (
     JACKKNIFE_GROUPS,
     StatisticsOptions,
     count_blocks,
+    count_steps,
     draw_weights,
     expand_tail,
     fisher_interval,
@@ -41,6 +42,14 @@ def sample():
     x = rng.normal(size=30)[unit] + rng.normal(size=len(unit))
     y = np.digitize(x + rng.normal(size=len(unit)), [-1, 0, 1]).astype(float)
     return x, y, unit
+
+
+@pytest.mark.parametrize(
+    ("replicates", "n_compared", "steps"),
+    [(1, 0, 1), (BLOCK, 1, 1), (BLOCK, 2, 2), (BLOCK + 1, 3, 5), (3 * BLOCK, 4, 9)],
+)
+def test_steps_are_blocks_of_replicates_and_pairs(replicates, n_compared, steps):
+    assert count_steps(replicates, n_compared) == steps
 
 
 def test_replicates_are_samples_of_whole_images(sample):

@@ -445,6 +445,15 @@ def test_one_system_is_undefined_at_its_level_and_no_error(level):
     assert np.isnan(values).all() == (level in ("system", "by_image"))
 
 
+def test_groups_of_one_point_have_no_acc_eq() -> None:
+    """Images a and b are right where nothing is tied by the metric; c, d and e have one point each."""
+    found = at("by_image", [1, 2, 3, 5, 6, 7, 8], [1, 2, 1, 2, 3, 3, 3], "aabbcde", None, "acc_eq")
+    assert found.value == 1
+    assert found.note == (
+        "equal scores alone are tied; mean over 2 images; undefined in 3: fewer than two data points (3)"
+    )
+
+
 def test_means_are_tied_up_to_the_twelfth_digit() -> None:
     for step, are_tied in ((4e-13, True), (6e-13, False), (4e-12, False)):
         values = np.array([2.0, 1.0, 1.0 + 2 * step])
