@@ -356,3 +356,29 @@ def test_tables_over_protocols_by_hand() -> None:
     assert [cells[-1] for _, cells in ranges.rows] == ["–", "–"]
     assert by_protocol.rows == [("p", ["50.0", "50.0"])]
     assert sensitivity._count_swaps(alone) == (0, 1)
+
+
+def test_the_power_table_by_hand() -> None:
+    """The last number of images is twice the dataset's; images grow with the square of the detectable difference."""
+    columns = ["size", "metric", "other", "value", "difference", "power", "note"]
+    rows = pd.DataFrame(
+        [
+            (1000, "a", "b", 0.04, 0.02, 0.5, "n"),
+            (1000, "a", "c", 0.04, 0.0, 0.05, ""),
+            (2000, "a", "b", 0.03, 0.02, 0.8, ""),
+            (500, "a", "b", 0.06, 0.02, 0.25, ""),
+        ],
+        columns=columns,
+    )
+    table = sensitivity._power_table(rows, "T:", {"a": "A", "b": "B", "c": "C"})
+    assert (table.title, table.columns) == (
+        *("T: differences that 1,000 images can show",),
+        *(["difference", "detectable", "power %", "images"],),
+    )
+    assert table.rows == [
+        ("A − B", ["2.0", "4.0", "50", "4,000"]),
+        ("A − C", ["0.0", "4.0", "5", "–"]),
+    ]
+    alone = sensitivity._power_table(rows[rows["size"] == 500], "T:", {"a": "A", "b": "B"})
+    assert alone.rows == [("A − B", ["2.0", "6.0", "25", "4,500"])]
+    assert alone.title == "T: differences that 500 images can show"
