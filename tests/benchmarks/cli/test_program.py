@@ -1,0 +1,292 @@
+"""Exit statuses, messages and configurations of the program, without running a command's work."""
+
+from __future__ import annotations
+
+import errno
+import logging
+import os
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from omegaconf import OmegaConf
+
+from captau.benchmarks.cli import command as command_module
+from captau.benchmarks.cli import help as help_module
+from captau.benchmarks.cli import hydra_runner, main, own_files
+from captau.benchmarks.cli.command import Command
+from captau.benchmarks.cli.registry import COMMANDS, split_command
+from captau.benchmarks.options.declaration import Option
+from captau.conf import CONFIG_DIR
+from captau.datasets.errors import InputError
+from tests.conftest import run_captau, says
+
+
+@pytest.mark.parametrize(("raised", "words", "status", "said"), [
+    (None, ["bench"], 7, ""),
+    (InputError("a  fault"), ["bench"], 2, "captau: a fault\n"),
+    (KeyboardInterrupt(), ["bench"], 130, "captau: stopped; what was scored is kept\n"),
+    (KeyboardInterrupt(), ["data", "fetch"], 130, "captau: stopped; what was downloaded is kept\n"),
+    (KeyboardInterrupt(), ["train"], 130, "captau: stopped; what was trained is kept\n"),
+    (KeyboardInterrupt(), [], 130, "captau: stopped; what was scored is kept\n"),
+    (OSError(errno.ENAMETOOLONG, "File name too long", "x"), ["bench"], 2, "captau: x: File name too long\n"),
+    (OSError(errno.ELOOP, "Too many links", "x"), ["bench"], 2, "captau: x: Too many links\n"),
+])  # fmt: skip
+def test_how_the_program_ends(
+    raised: BaseException | None,
+    words: list[str],
+    status: int,
+    said: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def run(_: list[str]) -> int:
+        if raised is not None:
+            raise raised
+        return 7
+
+    monkeypatch.setattr(main, "_run", run)
+    assert run_captau(*words) == status
+    assert capsys.readouterr().err == said
+
+
+def test_a_fault_of_a_file_that_is_no_output_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
+    def run(_: list[str]) -> int:
+        raise PermissionError(errno.EACCES, "Permission denied", "x")
+
+    monkeypatch.setattr(main, "_run", run)
+    with pytest.raises(PermissionError):
+        main.main(["bench"])
+
+
+@pytest.mark.parametrize(("level", "text", "said"), [
+    (logging.INFO, "a", "captau: a\n"),
+    (logging.WARNING, "a\nb\tc", "captau: warning: a\nb\\tc\n"),
+    (logging.ERROR, "a", "captau: error: a\n"),
+    (logging.DEBUG, "a", ""),
+])  # fmt: skip
+def test_what_is_logged_is_a_line(
+    level: int, text: str, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """However often the program shows the log, each record stands there once."""
+    main._show_log()
+    main._show_log()
+    logging.getLogger("captau.made").log(level, text)
+    assert capsys.readouterr().err.replace("b\tc", "b\\tc") == said
+
+
+@pytest.mark.parametrize(
+    "words", [[], ["-h"], ["--help"], ["help"], ["data", "-h"], ["data", "--help"]]
+)
+def test_words_that_show_the_overview(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_captau(*words) == 0
+    assert capsys.readouterr().out == main.overview() + "\n"
+
+
+def test_help_of_everything_and_of_a_command(capsys: pytest.CaptureFixture[str]) -> None:
+    for word in ("-h", "--help", "help"):
+        assert run_captau(word, "all") == 0
+        assert capsys.readouterr().out == f"{main.overview()}\n\n{main.known_names()}\n"
+    short, full = (
+        make(COMMANDS["cite"]) for make in (help_module.short_help, help_module.help_text)
+    )
+    for words, text in [
+        (("help", "cite"), short),
+        (("cite", "-h"), short),
+        (("cite", "--help", "all"), full),
+    ]:
+        assert run_captau(*words) == 0
+        assert capsys.readouterr().out == text + "\n"
+    for word in ("--version", "-V"):
+        assert run_captau(word) == 0
+        assert capsys.readouterr().out.startswith("captau ")
+
+
+@pytest.mark.parametrize(("words", "name", "rest"), [
+    (["bench"], "bench", []),
+    (["data", "list", "thumb"], "data list", ["thumb"]),
+    (["collect", "port=0"], "collect", ["port=0"]),
+    (["collect", "export"], "collect export", []),
+    (["validate", "a.json"], "validate", ["a.json"]),
+])  # fmt: skip
+def test_commands_have_one_word_or_two(words: list[str], name: str, rest: list[str]) -> None:
+    assert split_command(words) == (COMMANDS[name], rest)
+
+
+@pytest.mark.parametrize(("words", "message"), [
+    (["data"], "captau data needs a second word: data list, data fetch, data import, data verify, data overlap"),
+    (["version"], "captau --version prints the version"),
+    (["dataset=demo"], "a command comes first: captau bench dataset=demo; captau --help lists the commands"),
+    (["gather", "x"], "captau gather is now captau table sweep=DIR"),
+    (["filter"], "captau filter is now captau score keep.run=DIR keep.metric=METRIC keep.above=SCORE"),
+    (["data", "df"], "captau data df is now captau score references=FILE save_df=FILE"),
+    (["collect", "exprt"], "unknown command 'collect exprt': did you mean collect export"),
+    (["bensh"], "unknown command 'bensh': did you mean bench"),
+    (["data", "lst"], "unknown command 'data lst': did you mean data list"),
+])  # fmt: skip
+def test_words_that_are_no_command(words: list[str], message: str) -> None:
+    with says(message):
+        split_command(words)
+
+
+@pytest.mark.parametrize(("kind", "default", "wrong"), [
+    (str | None, None, None), (str, "a", None), (int, 1, "x"), (int | None, None, "x"), (float, 0.5, "x"),
+    (float | None, None, "x"), (bool, False, "x"), (bool | None, None, "x"), (list[str], [], None), (Any, [1], None),
+])  # fmt: skip
+def test_values_have_the_types_of_options(kind: Any, default: Any, wrong: Any) -> None:
+    node = hydra_runner._node_of(Option("a", default, "", kind))
+    config = OmegaConf.create({"a": node})
+    assert OmegaConf.to_container(config) == {"a": default}
+    if wrong is not None:
+        with pytest.raises(ValueError, match="x"):
+            config["a"] = wrong
+    is_optional = type(None) in getattr(kind, "__args__", ()) or kind is Any or kind == list[str]
+    if is_optional:
+        config["a"] = None
+    else:
+        with pytest.raises(ValueError, match="not Optional"):
+            config["a"] = None
+
+
+def test_the_configuration_of_a_command() -> None:
+    config = hydra_runner.configuration_of(COMMANDS["data list"])
+    tree: Any = OmegaConf.to_container(config)
+    assert tree == {
+        "defaults": [
+            *("_self_", {"/dataset": None}, {"override /hydra/job_logging": "none"}),
+            {"override /hydra/hydra_logging": "none"},
+        ],
+        "datasets": {},
+        "data": {"root": None},
+        "hydra": {
+            "output_subdir": None,
+            "run": {"dir": "."},
+            "sweep": {"dir": "results/runs/${now:%Y%m%d-%H%M%S}-multirun", "subdir": "."},
+            "job": {"name": "captau"},
+            "help": {"app_name": "captau data list"},
+        },
+    }
+    tree = OmegaConf.to_container(hydra_runner.configuration_of(COMMANDS["train"]))
+    assert tree["rater"] == {}
+    assert {"/rater": None} in tree["defaults"]
+
+
+@pytest.mark.parametrize(("name", "error", "message"), [
+    ("bench", ValueError("Could not override 'metrix'."), "unknown option of captau bench 'metrix': did you mean metrics"),
+    ("bench", KeyError("Key 'metrix' is not in 'x'"), "unknown option of captau bench 'metrix': did you mean metrics"),
+    ("train", ValueError("Could not override 'rater.hiden'."),
+     "'rater.hiden' is not an option of this rater; captau train rater=NAME --cfg job shows them"),
+    ("bench", ValueError("Could not override 'rater.hiden'."), "unknown option of captau bench 'rater.hiden'"),
+    ("bench", ValueError(""), "ValueError"),
+    ("bench", ValueError("first\nsecond"), "first"),
+])  # fmt: skip
+def test_errors_of_hydra_are_one_line(name: str, error: Exception, message: str) -> None:
+    assert str(hydra_runner.explain(error, COMMANDS[name])).startswith(message)
+
+
+@pytest.mark.parametrize(("first", "cause", "message"), [
+    ("Error merging override draws=x", "Value 'x' could not be converted to Integer", "draws=x: a whole number is expected"),
+    ("Error merging override draws=x", "Value 'x' could not be converted to Float", "draws=x: a number is expected"),
+    ("Error merging override floors=x", "Value 'x' is not a valid bool", "floors=x: true or false is expected"),
+    ("Error merging override draws=x", "another", "Error merging override draws=x: another"),
+    ("Something", "Value 'x' is not a valid bool", "Something: Value 'x' is not a valid bool"),
+    ("Something", "", "Something"),
+])  # fmt: skip
+def test_the_cause_of_an_error_says_what_is_expected(first: str, cause: str, message: str) -> None:
+    error = ValueError(first)
+    error.__cause__ = ValueError(cause)
+    assert str(hydra_runner.explain(error, COMMANDS["bench"])) == message
+
+
+@pytest.mark.parametrize(("value", "text"), [
+    (None, "null"), (True, "true"), (False, "false"), (3, "3"), (0.5, "0.5"), ("plain-word.x_1", "plain-word.x_1"),
+    ("two words", "'two words'"), ("1x", "'1x'"), ("", "''"), ("it's", "'it\\'s'"), ([1, "a b", None], "[1,'a b',null]"),
+    (("a",), "[a]"), ({"a b": [1], "c": {"d": True}}, "{'a b':[1],c:{d:true}}"), ([], "[]"),
+])  # fmt: skip
+def test_stored_values_in_hydras_grammar(value: Any, text: str) -> None:
+    assert own_files._hydra_text(value) == text
+
+
+def test_stored_values_are_found_by_dotted_keys(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = {"a": {"b": 1, "c": None}, "d.e": 2, "f": 3}
+    keys = ("a.b", "a.c", "d.e", "f", "a.x", "f.x", "z")
+    found = [own_files._look_up(config, key, "none") for key in keys]
+    assert found == [1, None, 2, 3, "none", "none", "none"]
+    monkeypatch.chdir(tmp_path)
+    Path("x,y").mkdir()
+    folders = [own_files.split_folders(text) for text in ("x,y", "x, z", "['x','z']", "x")]
+    assert folders == [["x,y"], ["x", "z"], ["x", "z"], ["x"]]
+
+
+@pytest.mark.parametrize(
+    ("answer", "allowed"),
+    [("y\n", "big,made"), ("Yes \n", "big,made"), ("\n", "big"), ("no\n", "big")],
+)
+def test_a_download_is_asked_for_once(
+    answer: str, allowed: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    download = SimpleNamespace(name="made", description="a model", n_bytes=2_500_000, licence="MIT")
+    metrics: Any = [SimpleNamespace(pending_download=lambda: download)] * 2
+    metrics.append(SimpleNamespace(pending_download=lambda: None))
+    monkeypatch.setattr("captau.datasets.download.permission.is_allowed", lambda _: False)
+    monkeypatch.setenv("CAPTAU_DOWNLOAD", "big")
+    stdin = SimpleNamespace(isatty=lambda: True, readline=lambda: answer)
+    monkeypatch.setattr("sys.stdin", stdin)
+    command_module._ask_downloads(metrics)
+    assert (os.environ["CAPTAU_DOWNLOAD"], capsys.readouterr().err) == ("big", "")
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    command_module._ask_downloads(metrics)
+    assert os.environ["CAPTAU_DOWNLOAD"] == allowed
+    assert capsys.readouterr().err == "captau: a model (2 MB, licence MIT). Download now? [y/N] "
+
+
+def test_a_command_finds_its_options_and_work() -> None:
+    command = COMMANDS["data list"]
+    assert command.slug == "data_list"
+    assert [option.key for option in command.declared()] == ["dataset", "data.root"]
+    made = Command("made", "captau.benchmarks.commands.bench:BenchOptions", lambda *_: None, "", "")
+    assert made.load_work().__module__ == "captau.benchmarks.commands.bench"
+    assert COMMANDS["rank"].load_work().__module__ == "captau.benchmarks.commands.rank"
+
+
+@pytest.mark.parametrize(("line", "expected"), [
+    ("captau ", [name.split()[0] for name in COMMANDS]),
+    ("captau", [name.split()[0] for name in COMMANDS]),
+    ("captau s", ["sensitivity", "score", "submit", "serve"]),
+    ("captau collect s", []),
+    ("captau data f", ["fetch"]),
+    ("captau nothing ", []),
+])  # fmt: skip
+def test_commands_are_completed(
+    line: str, expected: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(help_module, "_ask_hydra", lambda *_: "")
+    monkeypatch.setenv("COMP_LINE", line)
+    assert help_module.complete(["-sc", "query=bash"]).split() == list(dict.fromkeys(expected))
+
+
+def test_completion_leaves_out_the_words_of_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hydra sees the program and options, its groups are left out, and the folder of own files counts."""
+    seen: list[str] = []
+
+    def ask(command: Command, _: list[str]) -> str:
+        seen.append(f"{command.name}: {os.environ['COMP_LINE']} {os.environ.get(CONFIG_DIR)}")
+        return "data.root= dataset= protocol= data"
+
+    monkeypatch.setattr(help_module, "_ask_hydra", ask)
+    monkeypatch.delenv(CONFIG_DIR, raising=False)
+    monkeypatch.setenv("COMP_LINE", "captau data  list da")
+    assert help_module.complete(["-sc", "query=bash"]).split() == ["data.root=", "dataset=", "data"]
+    monkeypatch.setenv("COMP_LINE", "captau data list --config-dir mine --con")
+    monkeypatch.setenv(CONFIG_DIR, "before")
+    assert help_module.complete(["-sc", "query=bash"]).split()[-1] == "--config-dir"
+    assert seen == ["data list: captau da None", "data list: captau --con mine"]
+
+
+@pytest.mark.parametrize("words", [["-sc"], ["-sc", "install=sh"], ["-sc", "query=bash", "x"]])
+def test_completion_is_of_three_shells(words: list[str]) -> None:
+    with says("-sc install=bash, install=zsh or install=fish is expected"):
+        help_module.complete(words)

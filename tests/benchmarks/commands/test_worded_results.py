@@ -1,0 +1,203 @@
+"""Notes, tables of means, and steps of progress of commands, on small results made by hand."""
+
+from __future__ import annotations
+
+import logging
+import math
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from captau.benchmarks.commands import bench, probe, rank, score, thresholds, train
+from captau.benchmarks.options.score import NamedFile
+from captau.benchmarks.options.studies import ProbeOptions
+from captau.benchmarks.scoring.catalog import resolve_metrics
+from captau.benchmarks.statistics.bootstrap import StatisticsOptions
+from captau.metrics.base import Unavailability
+
+
+def test_means_over_seeds_by_hand() -> None:
+    """Of 0.25 and 0.75 the mean is 0.5 and the deviation 0.5 · √½ · … = 0.353553; another metric has no mean."""
+    rows = [
+        ("d", "p", "x", "tau_c", "icr seed 0", 0.25, 8, 9),
+        ("d", "p", "x", "tau_c", "cider", 0.5, 8, 9),
+        ("d", "p", "x", "tau_c", "icr seed 1", 0.75, 7, 6),
+    ]
+    columns = ["dataset", "protocol", "dimension", "coefficient", "metric", "value"]
+    frame = pd.DataFrame(rows, columns=[*columns, "n_items", "n_ratings"])
+    options: Any = SimpleNamespace(seeds=(0, 1))
+    (mean,) = train._seed_means(frame, options)
+    assert math.isnan(mean.pop("p_value"))
+    assert mean == {
+        **{"dataset": "d", "protocol": "p", "dimension": "x", "coefficient": "tau_c"},
+        **{"metric": "icr mean", "value": 0.5, "std": pytest.approx(0.5 / math.sqrt(2))},
+        **{"n_items": 8, "n_ratings": 9, "note": "mean of 2 seeds, standard deviation 0.353553"},
+    }
+    (table,) = train._mean_tables([mean], options)
+    assert (table.title, table.columns) == ("Mean of 2 seeds", ["coefficient", "mean", "std"])
+    assert table.rows == [("icr: d, x", ["tau_c", "50.00", "35.36"])]
+    assert train._mean_tables([], options) == []
+    assert train._seed_means(frame, SimpleNamespace(seeds=(0,))) == []  # pyright: ignore[reportArgumentType]
+
+
+def corpora(**shared: bool) -> Any:
+    return {name: SimpleNamespace(has_shared_split=x) for name, x in shared.items()}
+
+
+@pytest.mark.parametrize(("shared", "name"), [
+    ({"a": True, "b": True}, "the shared split"),
+    ({"a": False, "b": False}, "the split that the data come with"),
+    ({"a": False, "b": True}, "the shared split (a: the split that the data come with)"),
+])  # fmt: skip
+def test_which_split_is_trained_on(shared: dict[str, bool], name: str) -> None:
+    assert train._name_split(corpora(**shared)) == name
+
+
+FOLDS = "icr: predicted by raters that had not seen the image (5 folds); trained on this dataset's other images, so supervised on it"
+
+
+@pytest.mark.parametrize(("values", "n_dropped", "notes"), [
+    ({"design": "split"}, 0, ["icr: trained on the training images of the shared split, chosen on its validation images; "
+                              "all rows here are of its test images."]),
+    ({"design": "split", "select": "last"}, 0, ["icr: trained on the training images of the shared split, the last epoch taken; "
+                                                "all rows here are of its test images."]),
+    ({"design": "transfer"}, 0, ["icr: each trained on one dataset's training images; all rows here are of test images."]),
+    ({"design": "all", "shuffled": True}, 0, ["icr: trained on every row, so that nothing is left to test on.",
+                                              "CONTROL: trained on shuffled ratings."]),
+    ({"design": "leave_one_out"}, 1, ["icr: trained on the other datasets; images that this one shares with them left out.",
+                                      "2 rows left out of training in all."]),
+    ({"design": "folds"}, 0, [f"{FOLDS}."]),
+    ({"design": "folds", "strict": True}, 1000, [f"{FOLDS}, but for images that a tested caption was borrowed from.",
+                                                 "2,000 rows left out of training in all."]),
+    ({"design": "folds", "strict_control": True}, 0,
+     [f"{FOLDS}, but for as many random images as a tested caption was borrowed from."]),
+])  # fmt: skip
+def test_notes_of_designs(values: dict[str, Any], n_dropped: int, notes: list[str]) -> None:
+    values = {"folds": 5, "strict": False, "strict_control": False, "shuffled": False} | values
+    recipe = SimpleNamespace(name="icr", options={"select": values.get("select", "tau_c")})
+    options: Any = SimpleNamespace(recipe=recipe, **values)
+    jobs: Any = [SimpleNamespace(n_dropped=n_dropped)] * 2
+    assert train.design_notes(options, jobs, corpora(a=True)) == notes
+
+
+@pytest.mark.parametrize(("design", "usage"), [
+    ("split", "as a metric: 'metrics=rater(path=run/icr)' protocol.split=test"),
+    ("transfer", "as a metric: 'metrics=rater(path=run/icr)' protocol.split=test"),
+    ("folds", "as a metric: 'metrics=rater(path=run/icr)'"),
+    ("leave_one_out", "as a metric: 'metrics=rater(path=run/icr)' dataset=thumb"),
+    ("all", "trained on every row: no image of these datasets can test it; for captions of your own: "
+            "captau score candidates=FILE references=FILE 'metrics=rater(path=run/icr)'"),
+])  # fmt: skip
+def test_how_a_rater_is_used(design: str, usage: str) -> None:
+    jobs: Any = [SimpleNamespace(name="icr", test={"thumb": 0, "b": 0}), SimpleNamespace(name="x")]
+    assert train._usage(SimpleNamespace(design=design), jobs, Path("run")) == usage  # pyright: ignore[reportArgumentType]
+
+
+def test_notes_of_calibrations() -> None:
+    rows = pd.DataFrame(
+        [("a", 0.12345, 0.5, 0.25), ("b", math.nan, 0.5, 0.25)],
+        columns=["metric", "calibrated_threshold", "calibrated_precision", "calibrated_recall"],
+    )
+    assert thresholds._calibration_notes(rows, {"a": "A", "b": "B"}, 0.8) == [
+        "A: by its calibration, made where it was trained, a caption is good with probability 0.8 or more from a score "
+        "of 0.1235 on; here 50.0 % of the captions from there on are good, which are 25.0 % of the good ones."
+    ]
+
+
+def test_ranges_of_captions_have_the_names_that_tell_them_apart() -> None:
+    """Keys are sets of references and systems."""
+    label: Any = score._label_ranges
+    assert label({("r", "a"): 1}) == {"": 1}
+    assert label({("r", "a"): 1, ("r", "b"): 2}) == {"a": 1, "b": 2}
+    assert label({("r", "a"): 1, ("s", "a"): 2}) == {"r": 1, "s": 2}
+    assert label({("r", "a"): 1, ("s", "b"): 2}) == {"a, r": 1, "b, s": 2}
+    files = (NamedFile("a", Path("x/a.json")), NamedFile("b", Path("y.json")))
+    assert score._paths(files[:1]) == "x/a.json"
+    assert score._paths(files) == {"a": "x/a.json", "b": "y.json"}
+
+
+def test_remarks_are_logged_once_in_order(caplog: pytest.LogCaptureFixture) -> None:
+    remarks = [{"b": ["x", "y"]}, {"b": ["x"], "a": ["z"]}]
+    with caplog.at_level(logging.WARNING):
+        score._log_remarks([SimpleNamespace(remarks=of_one) for of_one in remarks])  # pyright: ignore[reportArgumentType]
+    assert caplog.messages == ["metric a: z", "metric b: x", "metric b: y"]
+
+
+@pytest.mark.parametrize(
+    ("interval", "steps"), [("expanded", [(2, "d: replicates")]), ("none", [])]
+)
+def test_replicates_are_steps_where_images_are_drawn(
+    interval: str, steps: list[tuple[int, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A step stands for a block of 64 replicates."""
+    added: list[tuple[int, str]] = []
+    progress = SimpleNamespace(add_steps=lambda *step: added.append(step), advance=None)
+    study: Any = SimpleNamespace(
+        **{"progress": progress, "name": "d", "scores": dict, "selection": None, "metrics": ()}
+    )
+    names = ("systems", "tests", "orders", "wins", "elo")
+    ranking = SimpleNamespace(**dict.fromkeys(names), battles=None)
+    monkeypatch.setattr(rank, "rank_by_preferences", lambda *_: ranking)
+    monkeypatch.setattr(rank, "preference_tables", lambda *_: [])
+    monkeypatch.setattr(rank, "win_figures", lambda *_: {})
+    monkeypatch.setattr(rank, "count_blocks", lambda n: n // 50)
+    statistics = StatisticsOptions(interval=interval, replicates=100)
+    options: Any = SimpleNamespace(statistics=statistics, ties="davidson")
+    ranked = rank._rank_by_preferences(study, options)
+    assert added == steps
+    assert list(ranked.frames) == [
+        *("systems.csv", "best_worst.csv", "system_tests.csv"),
+        *("metric_orders.csv", "wins.csv", "elo.csv"),
+    ]
+
+
+def test_a_missing_metric_has_no_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its rows stand below those of the others, a row a fault, without a share."""
+    metrics = resolve_metrics(["bleu_1", "cider"])
+    reason = Unavailability("not here")
+    monkeypatch.setattr(probe, "find_unavailable", lambda *_: {metrics[1]: reason})
+    content = b'{"1": ["two dogs run on grass", "two brown dogs run"], "2": ["a cat", "a red cat"]}'
+    options = ProbeOptions(
+        **{"metrics": metrics, "faults": ("attribute", "number"), "dataset": None},
+        references=NamedFile("r", Path("r.json"), content),
+        statistics=StatisticsOptions(interval="none"),
+    )
+    frame = probe.run(options).frames["probes.csv"]
+    missing = frame[frame["metric"] == "cider"]
+    assert list(missing["fault"]) == list(options.chosen_faults)
+    assert list(missing["n_pairs"]) == [0, 0]
+    assert set(missing["note"]) == {frame["note"].iloc[-1]}
+    assert "not here" in frame["note"].iloc[-1]
+    assert missing.drop(columns=["metric", "fault", "n_pairs", "note"]).isna().all(axis=None)
+    assert list(frame["metric"]) == ["bleu_1", "bleu_1", "cider", "cider"]
+
+
+@pytest.mark.parametrize(("tests", "n_left", "n_warned"), [
+    (("bootstrap",), 1, 1), (("bootstrap",), 2, 0), ((), 1, 0),
+])  # fmt: skip
+def test_what_a_comparison_lacks_is_named_where_one_metric_is_left(
+    tests: tuple[str, ...], n_left: int, n_warned: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    metrics = resolve_metrics(["bleu_1", "rouge_l", "cider"])
+    missing = dict.fromkeys(metrics[n_left:], Unavailability("not here"))
+    warned: list[Any] = []
+    selection = SimpleNamespace(
+        **{"require_coefficients": lambda: None, "items": None, "preferences": ()},
+        protocol=SimpleNamespace(dimension=("x",)),
+    )
+    monkeypatch.setattr(bench.EvaluationSet, "select", lambda *_: selection)
+    monkeypatch.setattr(bench, "find_unavailable", lambda *_, **__: missing)
+    monkeypatch.setattr(bench, "warn_unavailable", warned.append)
+    monkeypatch.setattr(bench, "score_dataset", lambda _, metrics, *__: metrics)
+    monkeypatch.setattr(bench, "correlate_dataset", lambda scored, *_, **__: scored)
+    options: Any = SimpleNamespace(
+        **{"locations": SimpleNamespace(load=lambda _: None), "datasets": {"d": None}},
+        **{"metrics": metrics, "tests": tests, "ceilings": True, "floors": False},
+        statistics=None,
+    )
+    benched = bench._bench_dataset(options, "d", None, None)  # pyright: ignore[reportArgumentType]
+    assert benched.measured == list(metrics[:n_left])
+    assert warned == [[missing]] * n_warned
