@@ -54,6 +54,23 @@ def keys(database):
     )
 
 
+def test_a_new_database_is_made_in_new_folders_without_a_copy_or_a_word(tmp_path):
+    reports = []
+    path = tmp_path / "one" / "two" / "x.sqlite3"
+    Database(str(path), SCHEMA, reports.append).close()
+    assert reports == []
+    assert sorted(file.name for file in path.parent.iterdir()) == ["x.sqlite3", "x.sqlite3.lock"]
+
+
+def test_a_clock_begins_at_the_latest_time_that_the_database_holds(monkeypatch):
+    for now, earliest, expected in ((0.5, 0.0, 0.5), (5.0, 0.0, 5.0), (5.0, 9.0, 9.0)):
+        monkeypatch.setattr(database_module.time, "time", lambda now=now: now)
+        assert expected <= Clock(earliest)() < expected + 60
+    monkeypatch.setattr(database_module.time, "time", lambda: 0.5)
+    monkeypatch.setattr(database_module.time, "monotonic", lambda: 100.0)
+    assert Clock()() == 0.5
+
+
 @pytest.fixture
 def database(tmp_path):
     opened = Database(str(tmp_path / "x.sqlite3"), SCHEMA)
