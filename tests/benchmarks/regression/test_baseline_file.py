@@ -39,16 +39,6 @@ from tests.conftest import says
 GOLDEN = Path(__file__).parents[3] / "results" / "golden"
 
 
-def test_moved_by_hand():
-    assert moved(0.5, 0.5 + 2e-9, 1e-9)
-    assert not moved(0.5, 0.5 + 5e-10, 1e-9)
-    assert moved(math.nan, 0.5, 1.0)
-    assert moved(0.5, math.nan, 1.0)
-    assert not moved(math.nan, math.nan, 0.0)
-    assert not moved(math.inf, math.inf, 1e-9)
-    assert moved(math.inf, 1.0, 1e-9)
-
-
 def test_digits_by_hand():
     """One digit more than the tolerance has; half of what tables print of τ_c, 43.9, is 0.0005."""
     assert [decimals_of(t) for t in (1e-9, 5e-4, 1.0)] == [10, 5, 1]
@@ -314,3 +304,35 @@ def test_a_baseline_from_before_some_options_has_their_defaults(tmp_path):
     path = tmp_path / "old.yaml"
     path.write_text(text.replace(later, "}"))
     assert read(path).protocol == read(GOLDEN / "demo.yaml").protocol
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "reach", "has_moved"),
+    [
+        (0.5, 0.5, 0.0, False),
+        (0.5, 0.75, 0.25, False),
+        (0.75, 0.5, 0.25, False),
+        (0.5, 0.76, 0.25, True),
+        (-0.5, 0.5, 0.25, True),
+        (math.nan, math.nan, 1.0, False),
+        (math.nan, 0.5, 1.0, True),
+        (0.5, math.nan, 1.0, True),
+        (0.5, 0.5 + 5e-10, 1e-9, False),
+        (0.5, 0.5 + 2e-9, 1e-9, True),
+        (math.nan, math.nan, 0.0, False),
+        (math.inf, math.inf, 0.0, False),
+        (math.inf, 1.0, 1e-9, True),
+        (math.inf, -math.inf, 1.0, True),
+    ],
+)
+def test_a_number_has_moved_beyond_its_reach(
+    before: float, now: float, reach: float, has_moved: bool
+) -> None:
+    assert moved(before, now, reach) is has_moved
+
+
+@pytest.mark.parametrize(
+    ("tolerance", "decimals"), [(1.0, 1), (0.1, 2), (0.01, 3), (0.02, 3), (1e-6, 7)]
+)
+def test_one_decimal_more_than_the_tolerance_has_matters(tolerance: float, decimals: int) -> None:
+    assert decimals_of(tolerance) == decimals

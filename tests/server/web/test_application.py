@@ -11,9 +11,20 @@ from urllib.parse import urlsplit
 import pytest
 from fastapi import APIRouter
 
+from captau.server.storage.database import (
+    BusyError,
+    StoreError,
+)
+from captau.server.texts import ENGLISH
 from captau.server.web import application, listener
 from captau.server.web.application import HEADERS, build_application
-from captau.server.web.errors import ProviderDownError, SignInRequiredError
+from captau.server.web.errors import (
+    NotFoundError,
+    ProviderDownError,
+    RefusedError,
+    SignInRequiredError,
+    TooManyRequestsError,
+)
 from captau.server.web.site import PublicAddress, WebSite
 from captau.server.web.visitors import form_schema, local_path
 from tests.conftest import serving
@@ -187,3 +198,98 @@ def test_a_port_is_opened_up_to_the_last_and_served(monkeypatch):
     listener.serve("app", "socket")
     listener.serve("app", "socket", proxy=True)
     assert ran == [("app", False, ["socket"]), ("app", True, ["socket"])]
+
+
+HOST = (b"host", b"here.example")
+
+
+@pytest.mark.parametrize(
+    ("method", "headers", "body", "status"),
+    [
+        ("GET", [(b"origin", b"https://elsewhere.example")], b"", 200),
+        ("POST", [(b"origin", b"https://elsewhere.example")], b"", 403),
+        ("POST", [(b"origin", b"https://here.example")], b"", 200),
+        ("POST", [(b"origin", b"https://lab.example")], b"", 200),  # the address of `url=`
+        ("POST", [(b"origin", b"null")], b"", 403),
+        ("POST", [(b"sec-fetch-site", b"cross-site"), (b"origin", b"https://here.example")], b"", 403),
+        ("POST", [(b"sec-fetch-site", b"none")], b"", 200),
+        ("POST", [(b"content-length", b"10")], b"x" * 10, 200),
+        ("POST", [(b"content-length", b"11")], b"x" * 11, 413),
+        ("POST", [(b"content-length", b"-1")], b"", 413),
+        ("POST", [], b"x" * 10, 200),
+        ("POST", [], b"x" * 11, 413),
+        ("HEAD", [], b"", 200),
+    ],
+)  # fmt: skip
+def test_the_guard_refuses_long_bodies_and_forms_of_other_sites(method, headers, body, status):
+    seen, sent = [], []
+    pieces = [body[:6], body[6:]]
+
+    async def app(scope, receive, send):
+        seen.append(scope["method"])
+        more = True
+        while more:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                raise RuntimeError("the client went away")
+            more = message["more_body"]
+        own = [(b"X-Frame-Options", b"SAMEORIGIN")]
+        await send({"type": "http.response.start", "status": 200, "headers": own})
+        await send({"type": "http.response.body", "body": b"ok"})
+
+    async def receive():
+        piece = pieces.pop(0)
+        return {"type": "http.request", "body": piece, "more_body": bool(pieces)}
+
+    async def send(message):
+        sent.append(message)
+
+    guard = application.RequestGuard(
+        app, PublicAddress("", True, "https://lab.example"), lambda path: 10 * (path == "/x")
+    )
+    scope = {"type": "http", "method": method, "path": "/x", "headers": [HOST, *headers]}
+    asyncio.run(guard(scope, receive, send))
+    assert sent[0]["status"] == status
+    answer = dict(sent[0]["headers"])
+    assert answer[b"cache-control"] == b"no-store"
+    assert answer[b"strict-transport-security"] == b"max-age=31536000"
+    if status == 200:
+        assert seen == ["GET" if method == "HEAD" else method]
+        assert answer[b"X-Frame-Options"] == b"SAMEORIGIN"
+        assert b"x-frame-options" not in answer
+        assert sent[1:] == [{"type": "http.response.body", "body": b"ok"}]
+    else:
+        assert answer[b"x-frame-options"] == b"DENY"
+        if status == 413:
+            assert sent[1]["body"] == b"At most 0 kB are taken.\n"
+
+
+def test_errors_are_pages_with_their_status_and_a_link(monkeypatch):
+    shown = []
+
+    def render(template, session=None, status=200, **variables):
+        shown.append((template, status, variables))
+        return SimpleNamespace(headers={})
+
+    site = SimpleNamespace(render=render, translate=ENGLISH.translate)
+    handlers = application._error_handlers(site, "/home")
+    answers = [
+        asyncio.run(handlers[type(error)](None, error))
+        for error in (
+            *(RefusedError("not so"), NotFoundError(), TooManyRequestsError()),
+            *(BusyError("locked"), StoreError("full")),
+        )
+    ]
+    assert [(status, v["message"], v["back"]) for _, status, v in shown] == [
+        (400, "not so", "/"),
+        (404, "There is nothing here for you.", "/"),
+        (429, "Too many at once. Wait a few seconds, then try again.", "/home"),
+        (503, "The database is busy. Wait a few seconds, then try again.", "/home"),
+        (
+            507,
+            "This could not be stored (full). Nothing before it is lost; try again later.",
+            "/home",
+        ),
+    ]
+    retries = [None, None, "5", "5", None]
+    assert [answer.headers.get("retry-after") for answer in answers] == retries

@@ -5,12 +5,14 @@ from __future__ import annotations
 import http.client
 import socket
 from contextlib import closing
+from types import SimpleNamespace
 from urllib.parse import urlsplit
 
 import pytest
 from fastapi import FastAPI, Request
 
-from tests.conftest import serving
+from captau.server.web.listener import listen, public_url, server_config
+from tests.conftest import says, serving
 
 GET, POST = b"GET /health HTTP/1.1\r\nhost: x\r\n", b"POST /echo HTTP/1.1\r\nhost: x\r\n"
 CHUNKED = POST + b"transfer-encoding: chunked\r\n\r\n"
@@ -81,3 +83,28 @@ def test_the_address_that_a_proxy_names_is_believed_only_with_proxy(app):
     for proxy, address in ((False, "127.0.0.1"), (True, "192.0.2.7")):
         with serving(app, proxy=proxy) as url:
             assert read_health(url, **{"x-forwarded-for": "192.0.2.7"}) == (200, address)
+
+
+def test_the_address_of_a_listener_and_its_ports():
+    names = [SimpleNamespace(getsockname=lambda h=h: (h, 5, 0, 0)) for h in ("::1", "127.0.0.1")]
+    assert [public_url(None, n) for n in names] == ["http://[::1]:5", "http://127.0.0.1:5"]
+    assert public_url("https://x/lab/", names[0]) == "https://x/lab"
+    with listen("127.0.0.1", 0) as listener:
+        assert listener.getsockname()[1] > 0
+    for port in (-1, 65_536):
+        with says(f"port={port}: 0 to 65535 is expected; 0 for any that is free"):
+            listen("127.0.0.1", port)
+
+
+def test_the_server_has_the_bounds_of_the_policy():
+    """SECURITY.md."""
+    config = server_config(FastAPI())
+    assert {name: getattr(config, name) for name in CONFIG} == CONFIG
+    assert server_config(FastAPI(), proxy=True).proxy_headers
+
+
+CONFIG = {
+    **{"h11_max_incomplete_event_size": 32_768, "log_level": "error", "access_log": False},
+    **{"proxy_headers": False, "forwarded_allow_ips": "127.0.0.1", "server_header": False},
+    **{"timeout_keep_alive": 15, "timeout_graceful_shutdown": 5, "limit_concurrency": 2000},
+}

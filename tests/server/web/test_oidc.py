@@ -14,8 +14,11 @@ import requests
 
 from captau.benchmarks.options.sites import OidcOptions
 from captau.server.web import oidc
-from captau.server.web.errors import ProviderDownError, RefusedError
-from captau.server.web.oidc import Identity, OidcProvider, _read_secret
+from captau.server.web.errors import (
+    ProviderDownError,
+    RefusedError,
+)
+from captau.server.web.oidc import Identity, OidcProvider, _read_secret, open_provider
 from captau.server.web.sessions import Session
 from tests.conftest import says
 
@@ -346,3 +349,52 @@ def test_the_client_s_secret_is_read_from_a_file_or_the_environment(monkeypatch,
         _read_secret(path)
     with says("cannot be read (No such file or directory)"):
         _read_secret(tmp_path / "none")
+
+
+@pytest.mark.parametrize(
+    ("claims", "names"),
+    [
+        ({"preferred_username": "ann", "email": "a.b@x.example", "name": "Ann  B"}, ("ann", "a.b", "Ann B")),
+        ({"preferred_username": "<x>", "email": 7, "name": "Ann"}, ("Ann",)),
+        ({}, ()),
+    ],
+)  # fmt: skip
+def test_an_identity_has_the_names_that_an_account_may_have(claims, names):
+    identity = oidc._identify("https://p.example", {"sub": "1", **claims})
+    assert identity.names == names
+    assert identity.key == oidc._identify("https://p.example", {"sub": "1"}).key
+    assert identity.key != oidc._identify("https://q.example", {"sub": "1"}).key
+
+
+@pytest.mark.parametrize(
+    ("claims", "is_allowed"),
+    [
+        ({"email": "ann@Lab.example", "email_verified": True}, True),
+        ({"email": "ann@lab.example", "email_verified": "true"}, False),
+        ({"email": "ann@lab.example"}, False),
+        ({"email": "lab.example@x.example", "email_verified": True}, False),
+        ({"groups": ["Staff"]}, True),
+        ({"groups": "staff"}, False),
+        ({"groups": ["lab.example"]}, False),
+    ],
+)
+def test_allowed_domains_and_groups(claims, is_allowed):
+    options = OidcOptions(issuer="https://p", client_id="c", allow=("lab.EXAMPLE", "group:staff"))
+    assert OidcProvider(options)._is_allowed(claims) == is_allowed
+    assert OidcProvider(OidcOptions(issuer="https://p", client_id="c"))._is_allowed(claims)
+
+
+def test_options_of_a_provider_go_together():
+    assert open_provider(OidcOptions()) is None
+    for options, message in (
+        (OidcOptions(client_id="c"), "oidc.*= needs oidc.issuer=URL"),
+        (OidcOptions(issuer="http://p.example", client_id="c"), "oidc.issuer=http://p.example: https://"),
+        (OidcOptions(issuer="https://", client_id="c"), "oidc.issuer=https://: https://… is expected"),
+        (OidcOptions(issuer="https://p.example"), "oidc.issuer= needs oidc.client_id="),
+    ):  # fmt: skip
+        with says(message):
+            open_provider(options)
+    for issuer in ("https://p.example", "http://localhost:1", "http://127.0.0.1:1"):
+        assert (
+            open_provider(OidcOptions(issuer=issuer, client_id="c")).name == issuer.split("//")[1]
+        )

@@ -10,10 +10,16 @@ from urllib.parse import urlencode
 import pytest
 from fastapi import Request, Response
 
-from captau.server.storage.database import StoreError
-from captau.server.web.errors import RefusedError, SignInRequiredError
+from captau.server.storage.database import (
+    StoreError,
+)
+from captau.server.web.errors import (
+    RefusedError,
+    SignInRequiredError,
+)
 from captau.server.web.sessions import Session
-from captau.server.web.site import PublicAddress, WebSite
+from captau.server.web.site import PublicAddress, WebSite, parse_public_address, visible_origin
+from tests.conftest import says
 
 FOREIGN = "This form does not belong to this site."
 OPEN_TOO_LONG = "This page was open for too long, or in another browser. Go back, reload the page and try again."
@@ -167,3 +173,32 @@ def test_a_page_has_its_status_the_token_and_no_markup_of_values():
     assert site.setup_code != make_site().setup_code
     limiter = site.sign_in_limiter
     assert [limiter.take("a") for _ in range(11)] == [True] * 10 + [False]
+
+
+@pytest.mark.parametrize(
+    ("url", "address"),
+    [
+        (None, PublicAddress("", False, "")),
+        ("http://x:8000", PublicAddress("", False, "http://x:8000")),
+        ("https://x.example/lab/", PublicAddress("/lab", True, "https://x.example")),
+        ("ftp://x", None),
+        ("x.example", None),
+        ("https:///lab", None),
+    ],
+)
+def test_the_option_url_is_read(url, address):
+    if address is not None:
+        assert parse_public_address(url) == address
+    else:
+        with says(f"url={url}: http://… or https://… is expected"):
+            parse_public_address(url)
+
+
+def test_addresses_are_written_with_their_port_and_brackets():
+    def origin(host, **parts):
+        scope = {"type": "http", "server": (host, 80), "scheme": "http"}
+        return visible_origin(PublicAddress(**parts), Request(scope))
+
+    assert origin("127.0.0.1") == "http://127.0.0.1:80"
+    assert origin("::1") == "http://[::1]:80"
+    assert origin("::1", origin="https://x") == "https://x"

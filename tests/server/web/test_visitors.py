@@ -5,9 +5,10 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 import pytest
+from fastapi import Request
 
 from captau.server.web import visitors
-from captau.server.web.visitors import RateLimiter, limited_address
+from captau.server.web.visitors import RateLimiter, client_address, field_value, limited_address
 
 
 @pytest.mark.parametrize(
@@ -47,3 +48,13 @@ def test_idle_clients_are_forgotten_where_there_are_too_many(monkeypatch):
     for now[0], client in ((0, "ann"), (1, "bob"), (7, "cid"), (8.5, "dan")):
         limiter.take(client)
     assert sorted(limiter._levels) == ["bob", "cid", "dan"]
+
+
+def test_the_address_of_a_client_may_be_unknown():
+    assert client_address(Request({"type": "http", "client": ("192.0.2.1", 9)})) == "192.0.2.1"
+    assert client_address(Request({"type": "http", "client": None})) == ""
+
+
+def test_a_field_that_is_sent_twice_or_not_at_all_is_empty():
+    fields = {"a": [" x "], "b": ["x", "y"], "c": []}
+    assert [field_value(fields, name) for name in "abcd"] == ["x", "", "", ""]
