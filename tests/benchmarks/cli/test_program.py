@@ -15,6 +15,7 @@ from omegaconf import OmegaConf
 from captau.benchmarks.cli import command as command_module
 from captau.benchmarks.cli import help as help_module
 from captau.benchmarks.cli import hydra_runner, main, own_files
+from captau.benchmarks.cli.arguments import split_flags, use_config_dir
 from captau.benchmarks.cli.command import Command
 from captau.benchmarks.cli.registry import COMMANDS, split_command
 from captau.benchmarks.options.declaration import Option
@@ -290,3 +291,106 @@ def test_completion_leaves_out_the_words_of_the_command(monkeypatch: pytest.Monk
 def test_completion_is_of_three_shells(words: list[str]) -> None:
     with says("-sc install=bash, install=zsh or install=fish is expected"):
         help_module.complete(words)
+
+
+def test_typed_options_reach_a_task(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The task's status is the command's, and none is 0; what was typed is known."""
+    seen: list[Any] = []
+
+    def task(_: Command, options: Any) -> int | None:
+        seen.append((options.names, options.root))
+        return 3 if options.names else None
+
+    made = Command("data list", "..options.data:ListOptions", task, "", "")
+    monkeypatch.setattr(hydra_runner, "find_command", {"data list": made}.__getitem__)
+    assert hydra_runner.run_hydra(made, ["dataset=demo", "data.root=/x"]) == 3
+    assert hydra_runner.run_hydra(made, []) == 0
+    assert seen == [(("demo",), Path("/x")), ((), None)]
+    config = hydra_runner._compose(made, ["dataset=[demo,thumb]"])
+    composed = hydra_runner.composed_of(config)
+    assert composed.typed == {"dataset"}
+    assert list(composed.plain) == ["datasets", "data"]
+    with says("unknown option of captau data list 'data.rot': did you mean data.root"):
+        hydra_runner.run_hydra(made, ["data.rot=1"])
+
+
+def test_a_folder_of_own_files_counts_while_a_command_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("mine").mkdir()
+    folder = str(tmp_path / "mine")
+    for before in (None, "old"):
+        if before:
+            monkeypatch.setenv(CONFIG_DIR, before)
+        else:
+            monkeypatch.delenv(CONFIG_DIR, raising=False)
+        for words in (["a", "--config-dir=mine", "b"], ["a", "--config-dir", "mine", "b"]):
+            with use_config_dir(words) as rest:
+                assert (rest, os.environ[CONFIG_DIR]) == (["a", "b"], folder)
+            assert os.environ.get(CONFIG_DIR) == before
+    with use_config_dir(["a", "b"]) as rest:
+        assert (rest, os.environ[CONFIG_DIR]) == (["a", "b"], "old")
+    for words in (["--config-dir"], ["--config-dir="], ["--config-dir", "gone"]):
+        with says(": a folder is expected, as --config-dir my_files"), use_config_dir(words):
+            pass
+
+
+@pytest.mark.parametrize(("name", "word", "expected"), [
+    ("data fetch", "dataset=spice_models", ["models=[spice_models]"]),
+    ("data fetch", "dataset=demo,spice_models", ["models=[spice_models]", "dataset=[demo]"]),
+    ("data fetch", "dataset=ALL", "unknown dataset 'ALL'"),
+    ("bench", "dataset=all", "unknown dataset 'all'"),
+    ("data fetch", "dataset=core", "unknown dataset 'core'"),
+    ("bench", "metrics=", ["metrics=[]"]),
+    ("bench", "hydra/launcher=joblib", ["hydra/launcher=joblib"]),
+    ("bench", "datasets.demo.protocol.k=1", ["datasets.demo.protocol.k=1"]),
+    ("reproduce", "leave_out=spice", ["leave_out=[spice]"]),
+    ("reproduce", "leave_out=[spice]", ["leave_out=[spice]"]),
+])  # fmt: skip
+def test_names_and_lists_become_overrides(name: str, word: str, expected: Any) -> None:
+    if isinstance(expected, str):
+        with says(expected):
+            split_flags(COMMANDS[name], [word])
+    else:
+        assert split_flags(COMMANDS[name], [word]) == (expected, [])
+
+
+def test_the_options_of_a_run_are_those_that_differ(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = {
+        "dataset": ["thumb"],
+        "rater": {"name": "icr", "hidden": [5], "demo": {"a": 1}},
+        "folds": 5,
+        "seeds": [0, 1],
+        "statistics": {"level": 0.9, "seed": 0},
+        "output_dir": "there",
+    }
+    run = SimpleNamespace(folder=tmp_path, command="train", run={"config": config})
+    monkeypatch.setattr(own_files, "read_run", lambda *_, **__: run)
+    command = COMMANDS["train"]
+    options = {option.key: option for option in command.declared()}
+
+    def stored(*typed: str) -> dict[str, str]:
+        return own_files._read_run_options(command, options, "there", typed)
+
+    assert stored() == {
+        **{"rater": "icr", "dataset": "[thumb]", "seeds": "[0,1]", "statistics.level": "0.9"},
+        "rater.hidden": "[5]",
+    }
+    config["in_memory"] = ["metrics", "dataset"]
+    with says(
+        "there was run from Python objects that were not saved (dataset); run it again from Python, or type dataset=…"
+    ):
+        stored("metrics=cider")
+    config["in_memory"] = []
+    config["datasets"] = 5
+    with says("there/run.json: config.datasets is 5; names are expected; run it again"):
+        stored()
+    run.command = "cite"
+    with says("there is a run of captau cite; one of bench, compare, probe, rank, "):
+        stored()
+    (tmp_path / "manifest.json").touch()
+    with says("there is the run of a large set, which run= does not take: "):
+        stored()

@@ -14,6 +14,7 @@ from captau.benchmarks.cli import tasks, terminal
 from captau.benchmarks.cli.command import Command
 from captau.benchmarks.options.bench import RunComparisonOptions
 from captau.benchmarks.options.check import SystemCheckOptions
+from captau.benchmarks.options.finished_runs import SweepTableOptions, TableOptions
 from captau.benchmarks.options.large import FilterOptions, LargeOptions
 from captau.benchmarks.options.score import DocumentFrequencyOptions
 from captau.benchmarks.runs.tables import ResultTable
@@ -364,3 +365,56 @@ def test_sentences_are_as_wide_as_the_terminal(
 def test_notes_stand_below_the_first_table_that_has_them() -> None:
     shown = terminal._say_notes_once([NUMBERS, MORE, MORE])
     assert [table.notes for table in shown] == [["n"], ["m"], []]
+
+
+@pytest.mark.parametrize("appendix", [None, Path("a.tex"), Path("a.md")])
+@pytest.mark.parametrize("output", [None, Path("o.md")])
+def test_a_table_is_printed_or_written_with_its_appendix(
+    appendix: Path | None,
+    output: Path | None,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    reporting = "captau.benchmarks.reporting"
+    run = SimpleNamespace(has_correlations=True, has_corpus_scores=False)
+    monkeypatch.setattr("captau.benchmarks.runs.finished_run.read_runs", lambda _: [run])
+    monkeypatch.setattr(f"{reporting}.joined_table.join", lambda _, choices: choices.notes)
+    monkeypatch.setattr(
+        f"{reporting}.table_layouts.appendix", lambda table, is_latex: f"{table} {is_latex}\n"
+    )
+    monkeypatch.setattr(
+        f"{reporting}.table_layouts.LAYOUTS",
+        {"markdown": lambda table: f"markdown {table}\n", "csv": lambda table: f"csv {table}\n"},
+    )
+    monkeypatch.setattr(
+        f"{reporting}.joined_table.written_table",
+        lambda runs, choices, style, *, has_appendix: f"{style} {has_appendix}\n",
+    )
+    options = TableOptions(runs=(Path("a"),), output=output, appendix=appendix)
+    printed = "" if output is None else "written to o.md\n"
+    beside = "" if appendix is None else f"written to {appendix}\n"
+    assert tasks.print_table(COMMAND, options) == 0
+    assert capsys.readouterr().out == (printed or "markdown brief\n") + beside
+    assert output is None or output.read_text() == "markdown brief\n"
+    assert appendix is None or appendix.read_text() == f"full {appendix.suffix == '.tex'}\n"
+    run.has_correlations = False
+    assert tasks.print_table(COMMAND, options) == 0
+    text = f"markdown {appendix is not None}\n"
+    assert capsys.readouterr().out == (printed or text)
+    run.has_corpus_scores = True
+    assert tasks.print_table(COMMAND, TableOptions(runs=(Path("a"),), style="csv")) == 0
+    assert capsys.readouterr().out == "csv brief\n"
+
+
+@pytest.mark.parametrize("unfinished", [[], ["job 1: killed"]])
+def test_a_sweep_that_is_not_done_has_status_1(
+    unfinished: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    gathered = SimpleNamespace(
+        unfinished=unfinished, remedy=["Run it again."] * bool(unfinished), render="in {}\n".format
+    )
+    monkeypatch.setattr("captau.benchmarks.sweeps.gather.run", lambda _: gathered)
+    options = SweepTableOptions(sweep=Path("s"), style=None, output=None)
+    assert tasks.print_table(COMMAND, options) == len(unfinished)
+    said = "captau: job 1: killed\ncaptau: Run it again.\n" if unfinished else ""
+    assert capsys.readouterr() == ("in markdown\n", said)

@@ -12,6 +12,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -384,7 +385,7 @@ def test_a_file_is_spelt_with_its_name(file: NamedFile, spelling: str) -> None:
 @pytest.mark.parametrize(("path", "is_large"), [
     ("a.json", False), ("a.jsonl", False), ("a.ndjson.gz", False), ("a.JSONL", False), ("a.csv", False), ("a.txt", False),
     ("a.parquet", True), ("a.tar", True), ("s3://b/a.json", True), ("a", True), ("a?.json", True),
-    ("b*/", True), ("nothing", False), ("*.json", True),
+    ("a.jsonl.zst", True), ("a.pq", True), ("b*/", True), ("nothing", False), ("*.json", True),
 ])  # fmt: skip
 def test_which_paths_are_shards(path: str, is_large: bool) -> None:
     """The folders a and b are there."""
@@ -437,3 +438,18 @@ def test_a_threshold_is_of_a_metric_that_is_computed() -> None:
     metrics = resolve_metrics(["cider", "meteor"])
     assert threshold_of(None, None, metrics) is None
     assert threshold_of("meteor", 0.0, metrics) == ("meteor", 0.0)
+
+
+@pytest.mark.parametrize("is_better", [True, False])
+def test_the_highest_scores_are_kept_of_metrics_of_which_more_is_better(
+    is_better: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = SimpleNamespace(spec="made", higher_is_better=is_better)
+    monkeypatch.setattr("captau.benchmarks.options.large.resolve_metrics", lambda _: [made])
+    outcome = outcome_of(read, "score", "keep.run=a keep.metric=made keep.share=0.5")
+    if is_better:
+        assert (outcome.metric, outcome.share) == ("made", 0.5)
+    else:
+        assert outcome == (
+            "keep.share= keeps the highest scores, but low scores of made are better; name another metric"
+        )
