@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+import logging
 import os
 import subprocess
 import sys
@@ -12,9 +13,18 @@ from pathlib import Path
 
 import pytest
 
+from captau.benchmarks.runs import output_folder
 from captau.benchmarks.runs import output_folder as output
-from captau.benchmarks.runs.output_folder import OutputFolder
+from captau.benchmarks.runs.output_folder import (
+    OutputFolder,
+    check_writable,
+    find_run,
+    is_process_alive,
+    list_runs,
+    write_file,
+)
 from captau.datasets.errors import InputError
+from tests.benchmarks.runs.made_folders import make_run
 from tests.conftest import says
 
 
@@ -268,3 +278,86 @@ def test_a_named_pipe_is_written_to_and_stays_one(tmp_path):
         assert reader.communicate(timeout=60)[0] == b"a report"
     assert pipe.is_fifo()
     assert os.listdir(tmp_path) == ["pipe"]  # noqa: PTH208
+
+
+def test_the_last_run_is_the_newest_finished_one(
+    here: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert list_runs() == []
+    with says("there is no finished run in results/runs; name one with run=DIR"):
+        find_run("last")
+    with says("the option run=… is needed; see --help"):
+        find_run("")
+    for number, name in enumerate(("c", "a", "b", "d")):
+        folder = make_run({}, folder=f"results/runs/{name}")
+        os.utime(folder / "run.json", ns=(0, (5, 7, 7, 1)[number]))
+    Path("results/runs/unfinished").mkdir()
+    folders = [Path("results/runs") / name for name in "bacd"]
+    assert list_runs() == folders
+    with caplog.at_level(logging.INFO):
+        assert find_run("last") == folders[0]
+    assert caplog.messages == ["run=results/runs/b"]
+    assert find_run("./last") == Path("last")
+    assert find_run("~/x") == Path("~/x").expanduser()
+
+
+def test_where_a_file_can_be_written(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    check_writable(Path("new/deep/a.csv"))
+    assert list(here.iterdir()) == []
+    Path("folder").mkdir()
+    remedy = "make room or name another file"
+    with says(f"{here / 'folder'}: cannot be written (it is a folder); {remedy}"):
+        check_writable(Path("folder"))
+    Path("a.csv").write_text("x")
+    with says(f"{here / 'a.csv' / 'b'}: cannot be written (Not a directory); {remedy}"):
+        check_writable(Path("a.csv/b"))
+    check_writable(Path("a.csv"))
+    assert Path("a.csv").read_text() == "x"
+    touched = []
+    touch = Path.touch
+    monkeypatch.setattr(Path, "touch", lambda path: (touched.append(path.parent), touch(path)))
+    check_writable(Path("folder/sub/a.csv"))
+    assert touched == [here / "folder"]
+    assert sorted(p.name for p in here.rglob("*")) == ["a.csv", "folder"]
+
+
+def test_a_file_is_written_whole_and_a_link_stays_one(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_file(Path("new/deep/a.csv"), b"one")
+    Path("link").symlink_to("new/deep/a.csv")
+    write_file(Path("link"), b"two")
+    assert Path("link").is_symlink()
+    assert Path("new/deep/a.csv").read_bytes() == b"two"
+    dead = f".a.csv.{2**22 + 1}.tmp"  # no process of Linux has this number
+    others = [f".b.csv.{2**22 + 1}.tmp", f".a.csv.{os.getppid()}.tmp", ".axcsv.1.tmp"]
+    for name in (dead, *others):
+        Path("new/deep", name).touch()
+
+    def fail(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "replace", fail)
+        with says("cannot be written (No space left on device); make room or name another file"):
+            write_file(Path("new/deep/a.csv"), b"three")
+    assert Path("new/deep/a.csv").read_bytes() == b"two"
+    assert {p.name for p in Path("new/deep").iterdir()} == {"a.csv", *others}
+    monkeypatch.setattr(output_folder, "write", lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        write_file(Path("new/deep/a.csv"), b"three")
+
+
+def test_which_processes_live(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert is_process_alive(os.getpid())
+    asked: list[tuple[int, int]] = []
+    for error, expected in ((None, True), (PermissionError(), True), (ProcessLookupError(), False)):
+
+        def kill(pid: int, number: int, raised: OSError | None = error) -> None:
+            asked.append((pid, number))
+            if raised:
+                raise raised
+
+        monkeypatch.setattr(output_folder.os, "kill", kill)
+        assert is_process_alive(7) is expected
+    assert asked == [(7, 0)] * 3

@@ -13,7 +13,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from captau.benchmarks.options.sites import SimulateOptions
+from captau.benchmarks.options.sites import (
+    SimulateOptions,
+)
+from captau.datasets.errors import InputError
 from captau.server.collect import simulation
 from captau.server.collect.forms.game import GameForm
 from captau.server.collect.items.units import StudyItem, StudyUnit
@@ -461,3 +464,74 @@ def test_without_options_the_usual_players_play_in_a_database_of_their_own(monke
     path = write_study(tmp_path, "good_bad", participants="crowd")
     with says("study small: participants is crowd; simulated participants need open"):
         simulation.run_simulation(SimulateOptions(study=str(path), output_dir=tmp_path / "b"))
+
+
+def test_a_server_that_does_not_start_says_why(monkeypatch):
+    """A stub of multiprocessing answers in place of the process."""
+    ended = []
+
+    class Receiver:
+        def __init__(self, answer):
+            self.answer = answer
+
+        def recv(self):
+            if isinstance(self.answer, Exception):
+                raise self.answer
+            return self.answer
+
+    class Process:
+        def __init__(self, target, args, daemon):
+            self.setup = (target, args[:2], daemon)
+
+        def __getattr__(self, name):
+            return lambda: ended.append(name)
+
+    for answer, fault in (
+        (("", "no such study"), "no such study"),
+        (EOFError(), "the server did not start"),
+    ):
+        context = SimpleNamespace(
+            Pipe=lambda duplex, a=answer: (Receiver(a), SimpleNamespace(close=lambda: None)),
+            Process=Process,
+        )
+        monkeypatch.setattr(simulation.multiprocessing, "get_context", lambda kind, c=context: c)
+        with says(fault):
+            simulation.StudyServer("options", 0.5)
+    assert ended == ["start", "join"] * 2
+    context = SimpleNamespace(
+        Pipe=lambda duplex: (Receiver(("http://x", "")), SimpleNamespace(close=lambda: None)),
+        Process=Process,
+    )
+    monkeypatch.setattr(simulation.multiprocessing, "get_context", lambda kind: context)
+    server = simulation.StudyServer("options", 0.5)
+    assert (server.url, server.process.setup) == (
+        "http://x",
+        (simulation._serve, ("options", 0.5), True),
+    )
+    server.stop()
+    server.kill()
+    assert ended[4:] == ["start", "terminate", "join", "kill", "join"]
+
+
+@pytest.mark.parametrize("fault", ["", "a fault of the study"])
+def test_a_server_s_process_sends_its_address_or_its_fault(monkeypatch, fault):
+    sent, served = [], []
+
+    def open_site(options, wait):
+        if fault:
+            raise InputError(fault)
+        return f"site of {options}, {wait}"
+
+    opened = SimpleNamespace(getsockname=lambda: ("127.0.0.1", 81))
+    monkeypatch.setattr(
+        simulation, "listen", lambda host, port: (host, port) == ("127.0.0.1", 0) and opened
+    )
+    monkeypatch.setattr(simulation, "open_site", open_site)
+    monkeypatch.setattr(simulation, "make_app", lambda site: f"app of {site}")
+    monkeypatch.setattr(simulation, "serve", lambda *args: served.append(args))
+    simulation._serve("options", 0.5, SimpleNamespace(send=sent.append))
+    if fault:
+        assert (sent, served) == ([("", fault)], [])
+    else:
+        assert sent == [("http://127.0.0.1:81", "")]
+        assert served == [("app of site of options, 0.5", opened)]

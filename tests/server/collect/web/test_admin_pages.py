@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import json
+import re
+import zipfile
 from types import SimpleNamespace
 
 import pytest
@@ -13,6 +16,7 @@ from captau.server.collect import rater_figures
 from captau.server.collect.simulated_browser import Browser, join_study
 from captau.server.collect.store.tables import site_settings
 from captau.server.collect.web import admin_pages
+from tests.server.challenge.visitors import quick_passwords
 from tests.server.collect.conftest import make_site, serve_site
 from tests.server.collect.visitors import finish_tutorial, load_rows, open_unit_id, sign_in_admin
 
@@ -201,3 +205,60 @@ def test_other_forms_have_no_computed_ratings(serve_small):
     page = admin.get("/admin")
     assert "Computed ratings" not in page.text
     assert admin.post("/admin/starting-ratings", page.hidden).status == 404
+
+
+__all__ = ["quick_passwords"]
+
+
+def test_one_to_five_hundred_invitations_are_made_at_a_time(serve_small):
+    site, url = serve_small("good_bad", participants="invitation")
+    admin = sign_in_admin(site, url)
+    token = admin.get("/admin").hidden["token"]
+
+    def invite(**fields):
+        page = admin.post("/admin/invitations", {"token": token, **fields})
+        return page.status, len(re.findall(rf"{url}/i/[\w-]{{22}}", page.text)), page.text
+
+    assert [invite(many=many)[:2] for many in ("", 1, 2, 500)] == [(200, n) for n in (1, 1, 2, 500)]
+    for many in (0, 501, 1_000_001, "-1", "1.5", "²", "٣"):
+        status, n_links, text = invite(many=many)
+        assert (status, n_links) == (400, 0)
+        assert "You can make 1 to 500 invitations at a time." in text
+    invite(note="n" * 201)
+    notes = [row["note"] for row in load_rows(site)["invitations"]]
+    assert notes == [""] * 504 + ["n" * 200]
+
+
+def test_an_open_study_has_no_invitations_and_reasons_are_cut(serve_small):
+    site, url = serve_small("good_bad")
+    admin = sign_in_admin(site, url)
+    token = admin.get("/admin").hidden["token"]
+    page = admin.post("/admin/invitations", {"token": token})
+    assert (page.status, "This study is open; it has no invitations." in page.text) == (400, True)
+    asyncio.run(site.store.participants.join("", "", ""))
+    asked = {"token": token, "why": "w" * 501}
+    assert admin.post("/admin/raters/1/exclude", asked, follow=False).status == 303
+    assert [event["why"] for event in load_rows(site)["events"]] == ["w" * 500]
+    page = admin.post("/admin/raters/1/delete", {**asked, "sure": "no"})
+    assert (page.status, "Tick the box; a deletion cannot be undone." in page.text) == (400, True)
+    page = admin.post("/admin/raters/1/include", {"token": token, "why": " "})
+    assert (page.status, "Give a reason; it is recorded." in page.text) == (400, True)
+    assert admin.post("/admin/raters/1/other", asked).status == 422
+    assert admin.post("/admin/raters/0/exclude", asked).status == 422
+    assert admin.post("/admin/raters/2/exclude", asked).status == 404
+
+
+def test_an_export_is_a_zip_that_is_named_in_ascii(serve_small):
+    site, url = serve_small("good_bad", name="stüdie")
+    admin = sign_in_admin(site, url)
+    for form, names in (
+        ("captau", ["ratings.csv", "ratings.yaml", "run.json"]),
+        ("log", ["log.csv", "run.json"]),
+    ):
+        status, headers, content = admin.raw("GET", f"/admin/export/{form}")
+        assert (status, headers["content-type"], headers["content-disposition"]) == (
+            *(200, "application/zip", f'attachment; filename="st_die-{form}.zip"'),
+        )
+        assert zipfile.ZipFile(io.BytesIO(content)).namelist() == names
+    assert admin.raw("GET", "/admin/export/other")[0] == 404
+    assert admin.raw("GET", f"/admin/export/{'x' * 21}")[0] == 422

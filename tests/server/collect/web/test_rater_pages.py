@@ -6,7 +6,9 @@ import pytest
 
 from captau.server.collect.rater_figures import compute_rater_figures
 from captau.server.collect.simulated_browser import join_study
-from tests.server.collect.conftest import CAPTIONS
+from captau.server.collect.web.rater_pages import image_response
+from captau.server.web.errors import NotFoundError
+from tests.server.collect.conftest import CAPTIONS, make_site
 from tests.server.collect.visitors import load_rows, sign_in_admin
 
 
@@ -182,3 +184,15 @@ def test_an_excluded_rater_does_not_fill_the_study(serve_small):
     assert [u["given"] for u in load_rows(site)["units"]] == [1, 1]
     admin.post("/admin/raters/1/include", reason)
     assert sorted(u["given"] for u in load_rows(site)["units"]) == [1, 2]
+
+
+def test_an_image_is_kept_a_day_and_is_what_its_content_says(tmp_path):
+    make_site(tmp_path, "good_bad").store.database.close()
+    (tmp_path / "x.jpg").write_bytes((tmp_path / "p0.png").read_bytes())
+    response = image_response(str(tmp_path / "x.jpg"))
+    assert response.media_type == "image/png"
+    assert response.headers["cache-control"] == "private, max-age=86400, immutable"
+    (tmp_path / "y.png").write_text("no image")
+    for name in ("y.png", "none.png"):
+        with pytest.raises(NotFoundError):
+            image_response(str(tmp_path / name))

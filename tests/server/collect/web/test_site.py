@@ -8,8 +8,11 @@ from types import SimpleNamespace
 
 import pytest
 
+from captau.benchmarks.options.sites import CollectOptions
 from captau.server.collect.simulated_browser import Browser, join_study
+from captau.server.collect.web.site import open_site
 from captau.server.web import visitors
+from tests.server.collect.conftest import make_site, write_study
 from tests.server.collect.visitors import finish_tutorial, load_rows, sign_in_admin
 
 
@@ -137,3 +140,32 @@ def test_a_site_works_below_a_path(serve_small):
     assert b'action="/study/join"' in body
     assert browser.raw("GET", "/study/static/captau.css")[0] == 200
     assert browser.raw("GET", "/study")[1]["location"] == "/study/"
+
+
+def test_the_limits_of_a_study_are_those_of_its_file(tmp_path, monkeypatch):
+    """Joins a minute, requests a second and thrice as many at once, attempts to sign in in ten minutes."""
+    clock = [0.0]
+    monkeypatch.setattr(visitors, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+    site = make_site(tmp_path, "good_bad", limits={"joins": 3, "logins": 6, "requests": 5})
+
+    def take(limiter):
+        return sum(limiter.take("somebody") for _ in range(50))
+
+    for limiter, at_once, seconds, later in (
+        (site.join_limiter, 3, 40, 2),
+        (site.request_limiter, 15, 1, 5),
+        (site.sign_in_limiter, 6, 200, 2),
+    ):
+        taken = [take(limiter)]
+        clock[0] += seconds + 1e-6
+        assert [*taken, take(limiter)] == [at_once, later]
+    site.store.database.close()
+    # Simulated raters have none, and wait as long as they are told to.
+    path = write_study(tmp_path, "game", name="other")
+    options = CollectOptions(study=str(path), database=str(tmp_path / "other.sqlite3"))
+    site = open_site(options, wait=2.5)
+    limits = site.study.limits
+    assert (limits.joins, limits.logins, limits.requests) == (1_000_000,) * 3
+    assert site.study.form.course.wait == 2.5
+    assert site.base == ""
+    site.store.database.close()
