@@ -90,11 +90,17 @@ def test_capeval1k_has_means_on_a_scale_of_0_to_1():
         answer(unit, {"overall": 1}, k=1),
         answer(unit, {"overall": 5}, "r2"),
     )
-    assert FourForm().paper_files(answers)["capeval.csv"].decode() == (
+    text = (
         "image,caption,references,system,ratings,value\n"
         'p0.png,one,"[""a ref""]",sys,2,0.875\n'
         'p0.png,two,"[""é"", ""b""]",,1,0.0\n'
     )
+    form = FourForm()
+    assert form.paper_files(answers)["capeval.csv"].decode() == text
+    # Of several dimensions it is the first.
+    clear = Dimension("clear", "Is it clear?", (Level(2), Level(3)))
+    both = replace(form.wording, dimensions=(*form.wording.dimensions, clear))
+    assert FourForm(wording=both).paper_files(answers)["capeval.csv"].decode() == text
 
 
 def test_a_form_waits_only_if_its_course_does():

@@ -184,3 +184,13 @@ def test_a_person_of_the_provider_consents_and_takes_part_once(tmp_path):
         site.provider.identity = Identity("b" * 64, ())
         another = Browser(url)
         assert another.raw("GET", "/signin/oidc/back")[1]["location"] == "/"
+
+
+def test_of_a_nickname_that_is_too_long_64_characters_are_kept_in_the_form(serve_small):
+    _, url = serve_small("game", nicknames=True)
+    browser = Browser(url)
+    fields = {**browser.get("/").hidden, "consent": "yes", "nickname": "x" * 70}
+    page = browser.post("/join", fields)
+    assert page.status == 400
+    assert f'value="{"x" * 64}"' in page.text
+    assert "x" * 65 not in page.text

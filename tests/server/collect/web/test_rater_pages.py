@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from captau.server.collect.rater_figures import compute_rater_figures
-from captau.server.collect.simulated_browser import join_study
+from captau.server.collect.simulated_browser import Browser, join_study
 from captau.server.collect.web.rater_pages import image_response
 from captau.server.web.errors import NotFoundError
 from tests.server.collect.conftest import CAPTIONS, make_site
-from tests.server.collect.visitors import load_rows, sign_in_admin
+from tests.server.collect.visitors import finish_tutorial, load_rows, sign_in_admin
 
 
 def test_a_good_bad_study_ends_when_it_has_all_answers(serve_small):
@@ -196,3 +196,15 @@ def test_an_image_is_kept_a_day_and_is_what_its_content_says(tmp_path):
     for name in ("y.png", "none.png"):
         with pytest.raises(NotFoundError):
             image_response(str(tmp_path / name))
+
+
+def test_scores_are_shown_where_a_study_has_nicknames(serve_small):
+    _, url = serve_small("game", nicknames=True)
+    page = finish_tutorial(url, "Zoë").get("/board")
+    assert (page.heading, "Nobody yet." in page.text) == ("Scores", True)
+    assert Browser(url).get("/board").heading != "Scores"
+
+
+def test_without_nicknames_there_are_no_scores(serve_small):
+    _, url = serve_small("game", nicknames=False)
+    assert join_study(url).get("/board").status == 404
