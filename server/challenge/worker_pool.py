@@ -170,7 +170,8 @@ class _LineHandler(logging.Handler):
 
 
 def log_to_stderr() -> None:
-    """Print the warnings and errors of `captau.server` to standard error, each as a line."""
+    """Print the warnings and errors of `captau.server` to standard error, each once as a line."""
     logger = logging.getLogger("captau.server")
+    logger.propagate = False  # the command line prints what reaches `captau`
     if not any(isinstance(handler, _LineHandler) for handler in logger.handlers):
         logger.addHandler(_LineHandler(logging.WARNING))

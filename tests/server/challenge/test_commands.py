@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from captau.benchmarks.cli.main import StderrLines
 from captau.benchmarks.options.sites import ServeOptions
 from captau.server.challenge import commands, site_opening, worker_pool
 from captau.server.challenge.web import app
@@ -55,9 +56,11 @@ def test_a_site_is_served_and_says_where(monkeypatch, capsys, challenge):
     )
 
 
-def test_warnings_are_lines_without_the_text_of_an_error(monkeypatch, capsys):
+def test_warnings_are_single_lines_without_the_text_of_an_error(monkeypatch, capsys):
     logger = logging.getLogger("captau.server")
     monkeypatch.setattr(logger, "handlers", [])
+    monkeypatch.setattr(logger, "propagate", True)
+    monkeypatch.setattr(logging.getLogger("captau"), "handlers", [StderrLines()])
     for _ in range(2):
         worker_pool.log_to_stderr()
     assert len(logger.handlers) == 1
