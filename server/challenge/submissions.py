@@ -57,7 +57,7 @@ class Submission:
 
     Attributes:
         team_name: the team's name.
-        result: None until it is scored.
+        result: None until it is scored, and where it was left out of a query.
     """
 
     id: int
@@ -414,7 +414,7 @@ class Queries(StoreUser):
         team: int | None,
         *,
         is_admin: bool,
-        known: Container[int] = (),
+        known: Container[int],
     ) -> tuple[ChallengeStatus, list[Submission]]:
         """Return a challenge's status and the scored submissions that a visitor may see.
 

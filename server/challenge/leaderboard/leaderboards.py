@@ -191,24 +191,25 @@ class Leaderboards:
         status, submissions = await self._queries.leaderboard_submissions(
             challenge, team, is_admin=is_admin, known=self._results
         )
-        columns, decimals = self.columns[challenge.name], None
+        columns = self.columns[challenge.name]
         for submission in submissions:
             if submission.result is not None:
                 self._results[submission.id] = _ShownResult.of(submission.result, columns)
         if request.phase != ALL_PHASES:
             submissions = [s for s in submissions if s.phase == request.phase]
-        scores = {s.id: self._results[s.id].scores for s in submissions}
+        # Places and ranks by hidden digits would reveal them: which of two is ahead.
+        is_exact = is_admin or challenge.exact
+        decimals = None if is_exact else request.column.shown_decimals
+        results = {s.id: self._results[s.id] for s in submissions}
+        scores = {n: r.scores if is_exact else r.rounded_scores for n, r in results.items()}
         human_scores = _read_human_scores(status)
-        if not (is_admin or challenge.exact):
-            # Places and ranks by hidden digits would reveal them: which of two is ahead.
-            scores = {s.id: self._results[s.id].rounded_scores for s in submissions}
+        if not is_exact:
             human_scores = {n: round_scores(x, columns) for n, x in human_scores.items()}
-            decimals = request.column.shown_decimals
         entries = _make_entries(submissions, scores, human_scores, team)
         standing = select_entries(entries, request.column, request.selection)
         ranks = await asyncio.to_thread(self._ranks.rank, request.column, standing, decimals)
         rows = rank_entries(standing, request.column, ranks, is_reversed=request.is_reversed)
-        signatures = [self._results[s.id].signatures for s in submissions]
+        signatures = [result.signatures for result in results.values()]
         board = Board(
             challenge=challenge.name,
             columns=columns,

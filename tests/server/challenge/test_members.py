@@ -14,22 +14,13 @@ from captau.server.challenge import members, tables
 from captau.server.challenge.audit_log import read_audit, write_audit
 from captau.server.challenge.members import MAX_MEMBERS, hash_code, make_code
 from captau.server.challenge.submissions import SubmissionState
-from captau.server.storage.database import Clock
 from captau.server.web.errors import NotFoundError, RefusedError
 from captau.server.web.oidc import Identity
 from captau.server.web.passwords import is_password
+from tests.server.challenge.conftest import NOW
 from tests.server.challenge.visitors import PASSWORD, load_table, make_site, quick_passwords
 
 __all__ = ["quick_passwords"]
-
-NOW = 1_800_000_000.0
-
-
-@pytest.fixture
-def clock(monkeypatch):
-    now = [NOW]
-    monkeypatch.setattr(Clock, "__call__", lambda _: now[0])
-    return now
 
 
 @pytest.fixture
