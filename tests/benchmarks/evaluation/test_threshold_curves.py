@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from captau.benchmarks.evaluation.threshold_curves import (
     Condition,
@@ -149,3 +151,101 @@ def test_a_calibrated_threshold_serves_scores_from_it_on(
     expected = [threshold, precision, recall]
     assert list(row) == ["calibrated_threshold", "calibrated_precision", "calibrated_recall"]
     np.testing.assert_allclose(list(row.values()), expected)
+
+
+def test_a_curve_by_hand():
+    """Scores .9 good, .8 bad, .8 good, .1 bad: thresholds .9, .8, .1."""
+    curve = ThresholdCurve.compute(np.array([0.9, 0.8, 0.8, 0.1]), np.array([1.0, 0.0, 1.0, 0.0]))
+    assert curve.thresholds.tolist() == [0.9, 0.8, 0.1]
+    np.testing.assert_allclose(curve.precision, [1, 2 / 3, 2 / 4])
+    np.testing.assert_allclose(curve.recall, [1 / 2, 1, 1])
+    assert curve.n_served.tolist() == [1, 3, 4]
+    assert curve.auc == pytest.approx(1 / 2 * 1 + 1 / 2 * 2 / 3)
+    assert curve.recall_at(0.6) == (1.0, 0.8)
+    assert curve.recall_at(0.9) == (0.5, 0.9)
+
+
+def test_a_precision_that_is_not_reached():
+    curve = ThresholdCurve.compute(np.array([1.0, 0.0]), np.array([0.0, 1.0]))
+    assert np.isnan(curve.recall_at(0.8)).all()
+
+
+@pytest.mark.dev
+@given(
+    st.lists(st.tuples(st.integers(-3, 3), st.booleans()), min_size=2, max_size=40).filter(
+        lambda rows: any(good for _, good in rows)
+    )
+)
+def test_as_scikit_learn_has_it(rows):
+    from sklearn import metrics
+
+    scores = np.array([s for s, _ in rows], dtype=float)
+    good = np.array([g for _, g in rows], dtype=float)
+    curve = ThresholdCurve.compute(scores, good)
+    precision, recall, thresholds = metrics.precision_recall_curve(good, scores)
+    # It goes from the least threshold on, and adds a point without captions.
+    np.testing.assert_allclose(curve.thresholds, thresholds[::-1])
+    np.testing.assert_allclose(curve.precision, precision[:-1][::-1])
+    np.testing.assert_allclose(curve.recall, recall[:-1][::-1])
+    assert curve.auc == pytest.approx(metrics.average_precision_score(good, scores))
+
+
+def ext_ratings() -> pd.DataFrame:
+    """Three raters' levels of four captions; `d` was not rated for helpfulness."""
+    levels = {
+        ("a", "correct"): (2, 2, 0),
+        ("a", "helpful"): (0, 2, 2),
+        ("b", "correct"): (2, 2, 2),
+        ("b", "helpful"): (2, 0, 0),
+        ("c", "correct"): (0, 0, 2),
+        ("c", "helpful"): (2, 2, 2),
+        ("d", "correct"): (2, 2, 2),
+    }
+    rows = [
+        (item, dimension, value) for (item, dimension), values in levels.items() for value in values
+    ]
+    return pd.DataFrame(rows, columns=pd.Index(["item_id", "dimension", "value"]))
+
+
+def test_a_good_caption_of_two_dimensions_has_a_majority_in_each() -> None:
+    """Ext-Good (Levinboim et al. 2021, section 6.2): different raters may make the two majorities."""
+    good = Conjunction.parse("correct>=2 and helpful > 1", "good")
+    assert str(good) == "correct>=2 and helpful>1"
+    assert curve_names(good, ["correct", "helpful"]) == ["correct>=2 and helpful>1"]
+    is_good = mark_good_captions(ext_ratings(), str(good), {}, good, "mine")
+    assert is_good.to_dict() == {"a": 1.0, "b": 0.0, "c": 0.0}
+    assert describe_good(good, 1, 3) == (
+        "1 of 3 rated captions is good: most of their ratings are correct>=2, and most are helpful>1."
+    )
+
+
+def test_few_faults_are_good() -> None:
+    """Of two raters who mark a fault as 1: none, both and one of them; a caption needs more than half without."""
+    rows = [("a", "made up", v) for v in (0, 0)] + [("b", "made up", v) for v in (1, 1)]
+    rows += [("c", "made up", v) for v in (0, 1)]
+    ratings = pd.DataFrame(rows, columns=pd.Index(["item_id", "dimension", "value"]))
+    scales = {"made up": Scale(0, 1, 1)}
+    is_good = mark_good_captions(ratings, "made up", scales, 0.75, "mine", ("made up",))
+    assert is_good.to_dict() == {"a": 1.0, "b": 0.0, "c": 0.0}
+    assert describe_good(0.75, 1, 3, is_fault=True) == (
+        "1 of 3 rated captions is good: most of their ratings are 0.25 of the scale or less."
+    )
+
+
+@pytest.mark.parametrize("text", [">=2", "correct>=2 and >=1", "correct", "correct>=x", "a>=1 or"])
+def test_a_conjunction_that_names_no_dimension_is_refused(text: str) -> None:
+    with says(f"good is '{text}'", "is not a condition on a dimension"):
+        Conjunction.parse(text, "good")
+
+
+def test_a_threshold_of_a_calibration_by_hand():
+    """From 0.5 on two captions are served, one of them good, of two good ones."""
+    is_good = pd.Series([1.0, 0.0, 1.0])
+    found = calibrated_filter(np.array([0.9, 0.5, 0.1]), is_good, 0.5)
+    assert found == {
+        "calibrated_threshold": 0.5,
+        "calibrated_precision": 0.5,
+        "calibrated_recall": 0.5,
+    }
+    assert np.isnan(list(calibrated_filter(np.ones(3), is_good, float("nan")).values())).all()
+    assert np.isnan(calibrated_filter(np.zeros(3), is_good, 0.5)["calibrated_precision"])

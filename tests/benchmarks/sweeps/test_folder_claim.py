@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -117,3 +120,66 @@ def test_a_claim_is_renewed_by_a_thread_that_ends_with_the_process(tmp_path, mon
         assert is_renewed()
     thread.join(5)
     assert not thread.is_alive()
+
+
+def test_a_claim_is_held_by_one(tmp_path):
+    with FolderClaim(tmp_path):
+        assert claim_holder(tmp_path).startswith(f"process {os.getpid()} on ")
+        with pytest.raises(FolderInUseError, match="is in use by process"), FolderClaim(tmp_path):
+            pass
+    assert claim_holder(tmp_path) is None
+    assert not list(tmp_path.iterdir())
+
+
+def test_of_many_at_once_one_gets_the_claim(tmp_path):
+    inside, peak, lock = 0, 0, threading.Lock()
+    claimants = []
+
+    def take(n):
+        nonlocal inside, peak
+        try:
+            with FolderClaim(tmp_path):
+                with lock:
+                    inside += 1
+                    peak = max(peak, inside)
+                    claimants.append(n)
+                time.sleep(0.002)
+                with lock:
+                    inside -= 1
+        except FolderInUseError:
+            pass
+
+    with ThreadPoolExecutor(16) as pool:
+        list(pool.map(take, range(300)))
+    assert peak == 1
+    assert claimants
+
+
+@pytest.mark.parametrize("dead", ["process", "beat"])
+def test_a_dead_holders_claim_is_overtaken(tmp_path, monkeypatch, dead):
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    holder = {"place": machine_name(), "process": gone.pid}
+    if dead == "beat":
+        holder = {"place": "another machine", "process": os.getpid()}
+    path = tmp_path / ".claim.4"
+    path.write_text(json.dumps(holder))
+    if dead == "beat":
+        assert claim_holder(tmp_path) == f"process {os.getpid()} on another"
+        old = time.time() - STALE - 1
+        os.utime(path, (old, old))
+    assert claim_holder(tmp_path) is None
+    with FolderClaim(tmp_path):
+        assert [p.name for p in tmp_path.iterdir()] == [".claim.5"]
+
+
+def test_a_holder_is_known_to_live_by_its_beat(tmp_path, monkeypatch):
+    monkeypatch.setattr(folder_claim, "BEAT", 0.02)
+    with FolderClaim(tmp_path):
+        path = tmp_path / ".claim.1"
+        os.utime(path, (0, 0))
+        for _ in range(3000):
+            if path.stat().st_mtime > 0:
+                break
+            time.sleep(0.02)
+        assert claim_holder(tmp_path)

@@ -136,6 +136,16 @@ def test_jobs_are_named_by_what_they_do_not_share(tmp_path):
     ]
 
 
+def test_the_arguments_of_a_sweep_run_the_same_jobs():
+    jobs = ("dataset=demo", "metrics=[a,b]"), ("dataset=demo", "metrics=[c]")
+    sweep = Sweep(Path("sweep"), "bench", jobs, (), ".")
+    assert sweep.arguments() == ["bench", "--multirun", "dataset=demo", "metrics=[a,b],[c]"]
+    assert sweep.distinct_overrides == [("metrics=[a,b]",), ("metrics=[c]",)]
+    assert replace(sweep, command="data list", options=("hydra/launcher=ray",)).arguments()[:2] == [
+        *("data", "list"),
+    ]
+
+
 def test_a_sweep_is_written_and_read_and_another_one_is_refused(tmp_path):
     folder = tmp_path / "sweep"
     folder.mkdir()

@@ -8,17 +8,13 @@ import signal
 import subprocess
 import sys
 import tempfile
-import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from captau.benchmarks.sweeps import folder_claim as claim
 from captau.benchmarks.sweeps import jobs
-from captau.benchmarks.sweeps.folder_claim import FolderClaim, FolderInUseError, claim_holder
+from captau.benchmarks.sweeps.folder_claim import FolderClaim
 from captau.benchmarks.sweeps.jobs import read_sweep
 from tests.benchmarks.sweeps.slurm import stand_in
 
@@ -236,81 +232,3 @@ def test_a_value_that_is_named_twice_is_one_job(captau):
     Path("sweep/1/job.json").unlink()
     status, out, _ = captau("table", "sweep=sweep", "rerun=true")
     assert (status, "2 jobs: 2 done" in out) == (0, True)
-
-
-def test_the_arguments_of_a_sweep_run_the_same_jobs():
-    sweep = read_sweep_of([("dataset=demo", "metrics=[a,b]"), ("dataset=demo", "metrics=[c]")])
-    assert sweep.arguments() == ["bench", "--multirun", "dataset=demo", "metrics=[a,b],[c]"]
-    assert sweep.distinct_overrides == [("metrics=[a,b]",), ("metrics=[c]",)]
-    assert replace(sweep, command="data list", options=("hydra/launcher=ray",)).arguments()[:2] == [
-        *("data", "list"),
-    ]
-
-
-def read_sweep_of(jobs):
-    from captau.benchmarks.sweeps.jobs import Sweep
-
-    return Sweep(Path("sweep"), "bench", tuple(jobs), (), ".")
-
-
-def test_a_claim_is_held_by_one(tmp_path):
-    with FolderClaim(tmp_path):
-        assert claim_holder(tmp_path).startswith(f"process {os.getpid()} on ")
-        with pytest.raises(FolderInUseError, match="is in use by process"), FolderClaim(tmp_path):
-            pass
-    assert claim_holder(tmp_path) is None
-    assert not list(tmp_path.iterdir())
-
-
-def test_of_many_at_once_one_gets_the_claim(tmp_path):
-    inside, peak, lock = 0, 0, threading.Lock()
-    claimants = []
-
-    def take(n):
-        nonlocal inside, peak
-        try:
-            with FolderClaim(tmp_path):
-                with lock:
-                    inside += 1
-                    peak = max(peak, inside)
-                    claimants.append(n)
-                time.sleep(0.002)
-                with lock:
-                    inside -= 1
-        except FolderInUseError:
-            pass
-
-    with ThreadPoolExecutor(16) as pool:
-        list(pool.map(take, range(300)))
-    assert peak == 1
-    assert claimants
-
-
-@pytest.mark.parametrize("dead", ["process", "beat"])
-def test_a_dead_holders_claim_is_overtaken(tmp_path, monkeypatch, dead):
-    gone = subprocess.Popen([sys.executable, "-c", ""])
-    gone.wait()
-    holder = {"place": claim.machine_name(), "process": gone.pid}
-    if dead == "beat":
-        holder = {"place": "another machine", "process": os.getpid()}
-    path = tmp_path / ".claim.4"
-    path.write_text(json.dumps(holder))
-    if dead == "beat":
-        assert claim_holder(tmp_path) == f"process {os.getpid()} on another"
-        old = time.time() - claim.STALE - 1
-        os.utime(path, (old, old))
-    assert claim_holder(tmp_path) is None
-    with FolderClaim(tmp_path):
-        assert [p.name for p in tmp_path.iterdir()] == [".claim.5"]
-
-
-def test_a_holder_is_known_to_live_by_its_beat(tmp_path, monkeypatch):
-    monkeypatch.setattr(claim, "BEAT", 0.02)
-    with FolderClaim(tmp_path):
-        path = tmp_path / ".claim.1"
-        os.utime(path, (0, 0))
-        for _ in range(3000):
-            if path.stat().st_mtime > 0:
-                break
-            time.sleep(0.02)
-        assert claim_holder(tmp_path)
