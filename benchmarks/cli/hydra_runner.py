@@ -266,12 +266,13 @@ def explain(error: Exception, command: Command) -> InputError:
             "'metrics=cider(df=FILE)'"
         )
     # The reason stands at the end of the chain: "Value 'abc' … could not be converted to Integer".
-    cause = error
-    while cause.__cause__ is not None:
-        cause = cause.__cause__
-    reason = str(cause).strip().splitlines()[0] if str(cause).strip() else ""
+    # OmegaConf adds one more cause where a debugger or a coverage tool traces the program.
+    causes: list[BaseException] = [error]
+    while (cause := causes[-1].__cause__) is not None:
+        causes.append(cause)
+    reason = str(causes[-1]).strip().partition("\n")[0]
     override = re.match(r"Error merging override (.+)", first_line)
-    kind = re.search(r"converted to (Integer|Float)|not a valid (bool)", reason)
+    kind = re.search(r"converted to (Integer|Float)|not a valid (bool)", "\n".join(map(str, causes)))
     if override and kind:
         expected = {"Integer": "a whole number", "Float": "a number", "bool": "true or false"}
         return InputError(f"{override[1]}: {expected[kind[1] or kind[2]]} is expected")

@@ -319,6 +319,17 @@ def test_bad_input_gets_one_line_and_status_2(captau, tmp_path, arguments, messa
     assert not files, "nothing half-written"
 
 
+def test_a_debugger_or_a_coverage_tool_leaves_the_error_as_it_is(captau):
+    tracer = sys.gettrace()
+    sys.settrace(lambda *_: None)
+    try:
+        assert captau("bench", "cache.use=maybe")[2] == (
+            "captau: cache.use=maybe: true or false is expected\n"
+        )
+    finally:
+        sys.settrace(tracer)
+
+
 @pytest.mark.parametrize("command", COMMANDS)
 def test_help_fits_a_terminal_of_80_columns_and_names_every_option(captau, command):
     status, short, _ = captau(*command.split(), "--help")
