@@ -272,7 +272,9 @@ def explain(error: Exception, command: Command) -> InputError:
         causes.append(cause)
     reason = str(causes[-1]).strip().partition("\n")[0]
     override = re.match(r"Error merging override (.+)", first_line)
-    kind = re.search(r"converted to (Integer|Float)|not a valid (bool)", "\n".join(map(str, causes)))
+    kind = re.search(
+        r"converted to (Integer|Float)|not a valid (bool)", "\n".join(map(str, causes))
+    )
     if override and kind:
         expected = {"Integer": "a whole number", "Float": "a number", "bool": "true or false"}
         return InputError(f"{override[1]}: {expected[kind[1] or kind[2]]} is expected")

@@ -171,6 +171,19 @@ def test_an_irregular_form_has_no_other_base():
     assert (turned.sets.tolist(), turned.set_first.tolist()) == ([7, 8], [0, 1, 2])
 
 
+def test_words_of_three_letters_have_a_base_and_those_of_two_none():
+    """Worked by hand: without its "s", "tas" is "ta" and "as" would be "a"; "tass" ends in two."""
+    lexicon = Lexicon(
+        *(np.array([b"a", b"ta", b"tas"]), np.array([0, 1, 2, 3]), np.array([4, 5, 6])),
+        *(np.array([], "S1"), np.array([0]), np.array([], int)),
+        frozenset({"tas"}),
+    )
+    properties = WordProperties.describe(["as", "tas", "a", "tass"], lexicon, str)
+    assert properties.set_first.tolist() == [0, 0, 2, 3, 3]
+    assert properties.sets.tolist() == [5, 6, 4]
+    assert properties.is_function.tolist() == [0, 1, 0, 0]
+
+
 def test_a_table_without_words_has_none():
     assert find_words(np.array([], "S3"), [b"dog", b""]) == [-1, -1]
 

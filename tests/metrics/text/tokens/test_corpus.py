@@ -14,7 +14,7 @@ from captau.metrics.rows import Rows
 from captau.metrics.text.cider import ReferenceCorpus
 from captau.metrics.text.tokens import corpus as corpus_module
 from captau.metrics.text.tokens import ptb
-from captau.metrics.text.tokens.corpus import Corpus, spread
+from captau.metrics.text.tokens.corpus import Corpus, sort_stably, spread
 
 POOL = ["", "a dog", "a dog runs a dog", "runs a", "the cat", "it weighs 1 1/2 pounds", "dog " * 9]
 ROWS = st.lists(
@@ -118,6 +118,13 @@ def test_a_corpus_without_words_is_read_as_it_was_written(captions, tmp_path):
 def test_spread_joins_stretches():
     assert spread(np.array([2, 9, 7]), np.array([3, 0, 2])).tolist() == [2, 3, 4, 7, 8]
     assert spread(np.array([], dtype=int), np.array([], dtype=int)).tolist() == []
+
+
+@pytest.mark.parametrize("largest", [5, 2**60 - 1, 2**60, 2**62, 2**63 - 1])
+def test_equal_keys_stay_in_their_order_also_where_key_and_place_fill_64_bits(largest):
+    keys, places = sort_stably(np.array([largest, 3, largest, 0, 3]))
+    assert keys.tolist() == [0, 3, 3, largest, largest]
+    assert places.tolist() == [3, 1, 4, 0, 2]
 
 
 @given(ROWS, st.integers(1, 4))

@@ -40,8 +40,10 @@ RULES = Rules(wait=3.0, tutorial=2, pairs=4, points=3)
         (1, (1, 2), 0),
         # n = 5, σ² = 4, r = 3: v = 1 + (1 + 4) / 5 = 2.
         (4, (1, 5, 1, 5), 0),
-        # n = 2, σ² = 0: v = 3/2; d = 2/3.
+        # n = 2, σ² = 0: v = 3/2; d = 2/3, 4/3, 2.
         (2, (1,), 0),
+        (3, (1,), -1),
+        (4, (1,), -2),
     ],
 )
 def test_scores_match_algorithm_1_worked_by_hand(rating, previous, points):
