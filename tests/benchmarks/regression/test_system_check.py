@@ -13,7 +13,8 @@ import pytest
 from captau.benchmarks.cli.main import main
 from captau.benchmarks.regression import system_check
 from captau.benchmarks.scoring.catalog import resolve_metrics
-from captau.benchmarks.statistics.bootstrap import StatisticsOptions
+from captau.benchmarks.statistics.bootstrap import Interval, StatisticsOptions
+from captau.benchmarks.statistics.significance import MetricDifference, PairedTest
 from captau.datasets.errors import InputError
 from tests.conftest import says
 
@@ -254,3 +255,75 @@ def test_one_image_has_no_test(tmp_path):
     (tmp_path / "refs.json").write_text('{"1": ["a dog"]}')
     with pytest.raises(InputError, match="no metric has a test of 1 image"):
         check(tmp_path, "a", "b.json")
+
+
+def test_the_table_and_the_lines_of_three_metrics_in_whole(files, monkeypatch):
+    """Worked by hand: BLEU-1 of the corpus as below, ROUGE-L as above; ROUGE-1 of "a red dog" is its recall, 2/5."""
+    monkeypatch.chdir(files)
+    names = ["bleu_1", "rouge_l", "rouge_1"]
+    result = check(Path(), "worse", "whole.json", names, replicates=200, correction="holm")
+    (table,) = result.tables
+    assert (table.title, table.corner) == ("worse.json against whole.json", "metric")
+    assert table.columns == ["old", "new", "change", "from", "to", "p", "verdict"]
+    assert [(label, cells[:3], cells[-1]) for label, cells in table.rows] == [
+        ("BLEU-1", ["100.0", "68.1", "-31.9"], "fell"),
+        ("ROUGE-L", ["100.0", "73.9", "-26.1"], "fell"),
+        ("ROUGE-1", ["100.0", "70.0", "-30.0"], "fell"),
+    ]
+    for _, cells in table.rows:
+        low, change, high = float(cells[3]), float(cells[2]), float(cells[4])
+        assert low < change < high < 0
+    assert table.notes == [
+        "20 images. from, to: the 95 % interval of the change (paired bootstrap over images, 200 replicates); "
+        "p is corrected for 3 metrics (Holm)."
+    ]
+    assert result.summary == (
+        "worse.json fell significantly below whole.json by BLEU-1 (-31.9), ROUGE-L (-26.1), "
+        "ROUGE-1 (-30) (tested: 3 metrics)"
+    )
+    assert [
+        (d.metrics, d.subject, d.before, d.after, d.change, d.fails) for d in result.differences
+    ] == [
+        (("bleu_1",), "BLEU-1", "100.0", "68.1", "-31.9", True),
+        (("rouge_l",), "ROUGE-L", "100.0", "73.9", "-26.1", True),
+        (("rouge_1",), "ROUGE-1", "100.0", "70.0", "-30", True),
+    ]
+    assert (result.metrics, result.dataset) == (tuple(names), "whole.json")
+
+
+@pytest.mark.parametrize(
+    ("correction", "n_metrics", "note"),
+    [
+        ("none", 2, "p is not corrected."),
+        ("bh", 2, "p is corrected for 2 metrics (Benjamini-Hochberg)."),
+        ("holm", 1, "p is corrected for one metric (Holm)."),
+    ],
+)
+def test_the_note_says_what_p_values_are_corrected_for(files, correction, n_metrics, note):
+    names = ["bleu_1", "rouge_l"][:n_metrics]
+    result = check(files, "alike", "whole.json", names, correction=correction, level=0.9)
+    assert result.tables[0].notes[0].endswith(note)
+    assert "the 90 % interval" in result.tables[0].notes[0]
+    tested = "one metric" if n_metrics == 1 else "2 metrics"
+    assert result.summary == (
+        f"{files / 'alike.json'} did not fall significantly below {files / 'whole.json'} (tested: {tested})"
+    )
+    assert not result.differences
+
+
+def test_a_metric_without_a_test_has_a_row_that_says_so(files):
+    paths = (files / f"{name}.json" for name in ("worse", "whole", "refs"))
+    metrics = resolve_metrics(["rouge_l", "bleu_1"])
+    check_system = system_check.SystemCheck(*paths, metrics, StatisticsOptions())
+    result = PairedTest(p_value=0.01, interval=Interval(-0.4, -0.2))
+    difference = MetricDifference(
+        *("", "rouge_l", "candidates", "against", "bootstrap", 0.7, 1.0), result, 20, 20
+    )
+    rows, lines = check_system._judge([difference], metrics)
+    assert rows == [
+        ("ROUGE-L", ["100.0", "70.0", "-30.0", "-40.0", "-20.0", "0.010", "fell"]),
+        ("BLEU-1", ["–", "–", "–", "–", "–", "–", "not tested"]),
+    ]
+    assert [(line.subject, line.cause, line.fails) for line in lines] == [
+        ("ROUGE-L", "p 0.010", True)
+    ]
