@@ -282,7 +282,7 @@ def test_the_table_and_the_lines_of_three_metrics_in_whole(files, monkeypatch):
         "ROUGE-1 (-30) (tested: 3 metrics)"
     )
     assert [
-        (d.metrics, d.subject, d.before, d.after, d.change, d.fails) for d in result.differences
+        (d.metrics, d.subject, d.before, d.now, d.change, d.fails) for d in result.differences
     ] == [
         (("bleu_1",), "BLEU-1", "100.0", "68.1", "-31.9", True),
         (("rouge_l",), "ROUGE-L", "100.0", "73.9", "-26.1", True),
