@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 from typing import Any, cast
 
 import numpy as np
@@ -169,11 +172,33 @@ def made_job() -> tuple[TrainingPlan, TrainingJob, dict[str, TrainingCorpus]]:
     return plan, job, corpora
 
 
-def test_a_trained_rater_has_a_card_a_history_and_a_page(tmp_path: Path) -> None:
+@pytest.fixture
+def threads(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """What is asked of torch, a light one, whose number of threads is 6 beforehand."""
+    told: list[object] = []
+
+    @contextmanager
+    def fork() -> Iterator[None]:
+        told.append("fork")
+        yield
+        told.append("restored")
+
+    torch = ModuleType("torch")
+    torch.__spec__ = cast(Any, object())
+    attributes = {"get_num_threads": lambda: 6, "set_num_threads": told.append}
+    torch.__dict__.update(attributes, random=SimpleNamespace(fork_rng=fork))
+    monkeypatch.setitem(sys.modules, "torch", torch)
+    return told
+
+
+def test_a_trained_rater_has_a_card_a_history_and_a_page(
+    tmp_path: Path, threads: list[object]
+) -> None:
     plan, job, corpora = made_job()
     folder = tmp_path / "new" / "rater"
     model, card = train_rater(replace(plan, device="cpu", threads=1), job, corpora, folder)
     assert isinstance(model, LengthModel)
+    assert threads == ["fork", 1, 6, "restored"]
     ((train, validation, session),) = cast(Any, plan.recipe).given
     assert (train, validation) == (job.train, job.validation)
     assert (session.seed, session.folder, session.device, session.is_control) == (
@@ -224,6 +249,18 @@ def test_a_trained_rater_has_a_card_a_history_and_a_page(tmp_path: Path) -> None
     assert make_card(plan, job, corpora, session, "f").images == ("x9",)
 
 
+def test_threads_are_those_of_torch_where_none_are_named(
+    tmp_path: Path, threads: list[object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan, job, corpora = made_job()
+    train_rater(plan, job, corpora, tmp_path / "one")
+    assert threads == ["fork", 6, 6, "restored"]
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    train_rater(plan, job, corpora, tmp_path / "two")
+    assert threads == ["fork", 6, 6, "restored"]
+
+
+@pytest.mark.usefixtures("threads")
 def test_another_training_in_a_folder_is_refused(tmp_path: Path) -> None:
     """Whatever the weights depend on makes another training; the number of threads does not."""
     plan, job, corpora = made_job()
@@ -253,6 +290,7 @@ def test_another_training_in_a_folder_is_refused(tmp_path: Path) -> None:
             train_rater(changed, changed_job, corpora, tmp_path)
 
 
+@pytest.mark.usefixtures("threads")
 def test_a_control_learns_from_shuffled_labels_on_both_sides(tmp_path: Path) -> None:
     plan, job, corpora = made_job()
     _, card = train_rater(replace(plan, shuffled=True), job, corpora, tmp_path)
