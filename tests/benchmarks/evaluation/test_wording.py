@@ -3,16 +3,35 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
+import pandas as pd
+import pytest
+
+from captau.benchmarks.evaluation.evaluation_set import EvaluationSet
 from captau.benchmarks.evaluation.wording import (
     Standing,
     agreement_verdict,
+    copies_note,
+    dataset_notes,
+    distinct_notes,
+    interval_words,
+    join_notes,
     lead_words,
+    level_notes,
     list_words,
+    mean_words,
     metric_verdict,
+    number_word,
     order_verdict,
     ordinal,
+    rank_words,
+    synthetic_note,
 )
+from captau.benchmarks.scoring.protocol import Protocol
+from captau.benchmarks.statistics.bootstrap import StatisticsOptions
+from captau.datasets.preferences import make_preferences
+from captau.datasets.schema import CaptionSet, Card, Scale, SourceFile, make_items
 
 METEOR, CIDER, BLEU = (
     Standing("METEOR", 0.418, 1, 0.40),
@@ -90,3 +109,301 @@ def test_lists_and_places_in_words() -> None:
     assert [ordinal(n) for n in (1, 12, 13, 21, 22, 23, 111)] == (
         ["first", "twelfth", "13th", "21st", "22nd", "23rd", "111th"]
     )
+    assert [ordinal(n) for n in (2, 3, 4, 11, 14, 24, 112, 113, 121)] == (
+        [*("second", "third", "fourth", "eleventh", "14th", "24th"), "112th", "113th", "121st"]
+    )
+    assert [number_word(n) for n in (0, 1, 11, 12, 13)] == ["zero", "one", "eleven", "twelve", "13"]
+    assert [list_words(list("abc"), n) for n in (1, 2, 3)] == [
+        "a and 2 others",
+        "a, b and c",
+        "a, b and c",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("alphas", "verdict"),
+    [
+        (
+            {"a": 0.8},
+            "The agreement of single ratings, α 80.0, is reliable (80 or more), by Krippendorff's rule.",
+        ),
+        (
+            {"a": 0.7999, "b": math.nan},
+            "The agreement of single ratings, α 80.0, is enough for tentative conclusions (66.7 to 80), by "
+            "Krippendorff's rule.",
+        ),
+        (
+            {"a": -0.1},
+            "The agreement of single ratings, α -10.0, is too low for conclusions (below 66.7), by Krippendorff's rule.",
+        ),
+        ({}, "Krippendorff's α is undefined for these ratings."),
+        (
+            {"a": 0.667, "b": 0.9, "c": 0.6669},
+            "Raters agree best on b (α 90.0) and least on c (α 66.7); 2 of 3 reach 66.7, which Krippendorff asks for "
+            "tentative conclusions.",
+        ),
+    ],
+)
+def test_the_whole_verdict_on_raters(alphas: dict[str, float], verdict: str) -> None:
+    assert agreement_verdict(alphas) == verdict
+
+
+@pytest.mark.parametrize(
+    ("shares", "verdict"),
+    [
+        ({"a": 1.0, "b": 1.0}, "a and b order the systems as people do."),
+        (
+            {"a": 0.5, "b": 0.4},
+            "a comes closest to people's order, with 50 % of the pairs of systems in the same order.",
+        ),
+        (
+            {"a": 0.0},
+            "a comes closest to people's order, with 0 % of the pairs of systems in the same order.",
+        ),
+        ({}, "No metric's order of the systems can be compared with people's."),
+    ],
+)
+def test_the_whole_verdict_on_orders(shares: dict[str, float], verdict: str) -> None:
+    assert order_verdict(shares) == verdict
+
+
+@pytest.mark.parametrize(
+    ("standings", "options", "verdict"),
+    [
+        ([own(0.5, 1)], {}, "Overlap reaches τ_c 50.0."),
+        (
+            [Standing("A", 0.0)],
+            {},
+            "No metric agrees with people beyond chance; the best is A (τ_c 0.0).",
+        ),
+        ([Standing("A", 0.01)], {}, "A reaches τ_c 1.0."),
+        (
+            [Standing("A", 0.2, 1, 0.0)],
+            {},
+            "No metric agrees with people beyond chance; the best is A (τ_c 20.0).",
+        ),
+        ([Standing("A", 0.2, 1, 0.001)], {"head": "mean"}, "A reaches mean 20.0."),
+        (
+            [METEOR, BLEU],
+            {"dimension": "x"},
+            "METEOR agrees best with people (x τ_c 41.8), significantly ahead of every other metric.",
+        ),
+        (
+            [METEOR, Standing("B", 0.4)],
+            {"ceilings": {"c": 0.5, "d": 0.9}},
+            "METEOR agrees best with people (τ_c 41.8); its lead was not tested for significance; the human ceiling is "
+            "50.0 (c).",
+        ),
+        (
+            [own(0.5, 1), Standing("Mine", 0.4, 2, is_own=True), BLEU],
+            {},
+            "Overlap is first of three, 10.0 above Mine, significantly ahead of every other metric. Mine is second of "
+            "three, 10.0 below Overlap.",
+        ),
+        (
+            [METEOR, own(0.4, None)],
+            {},
+            "Overlap is second of two, 1.8 below METEOR; this difference was not tested.",
+        ),
+        (
+            [Standing("A", 0.5), own(0.4, 1)],
+            {},
+            "Overlap is second of two, 10.0 below A; this difference was not tested.",
+        ),
+        (
+            [METEOR, CIDER, own(0.4, 2), BLEU],
+            {},
+            "Overlap is third of four, level with CIDEr, 1.8 below METEOR.",
+        ),
+    ],
+)
+def test_the_whole_verdict_on_metrics(
+    standings: list[Standing], options: dict[str, Any], verdict: str
+) -> None:
+    assert metric_verdict(standings, "tau_c", **options) == verdict
+
+
+def test_an_accuracy_below_chance_is_no_sign_of_disagreement() -> None:
+    assert metric_verdict([Standing("A", 0.0, 1, -1)], "accuracy") == "A reaches acc. 0.0."
+
+
+def test_a_lead_is_significant_where_no_other_shares_its_rank() -> None:
+    first, second = Standing("a", 3, 1), Standing("b", 2, 1)
+    third = Standing("c", 1, 2)
+    assert lead_words([first, third], "system") == ", significantly ahead of every other system"
+    assert lead_words([first, second, third], "x") == ", but its lead over b is not significant"
+    assert (
+        lead_words([Standing("a", 3), third], "x") == "; its lead was not tested for significance"
+    )
+    assert lead_words([first, third, Standing("d", 0)], "x").startswith("; its lead was not tested")
+
+
+def test_notes_are_joined_and_stand_once() -> None:
+    assert join_notes("a", "", "b") == "a; b"
+    assert join_notes("", "") == ""
+    frame = pd.DataFrame({"note": ["x", "", "y", "x"]})
+    assert distinct_notes(frame) == ["x.", "y."]
+    assert synthetic_note("metrics") == (
+        "SYNTHETIC data: it only shows that captau works, and says nothing about real metrics."
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({}, "95 % interval (expanded percentile bootstrap over images, 1,000 replicates)"),
+        (
+            {"interval": "bca", "level": 0.9, "replicates": 20},
+            "90 % interval (BCa bootstrap over images, 20 replicates)",
+        ),
+        (
+            {"interval": "fisher", "level": 0.995},
+            "99.5 % interval (Fisher's formula, data points taken as independent)",
+        ),
+    ],
+)
+def test_intervals_in_words(options: dict[str, Any], words: str) -> None:
+    assert interval_words(StatisticsOptions(**options)) == words
+
+
+@pytest.mark.parametrize(
+    ("coefficients", "options", "tests"),
+    [
+        ([], {}, "paired bootstrap over images, level 5 %, Benjamini-Hochberg"),
+        (
+            ["tau_c", "tau_c"],
+            {"level": 0.9},
+            "paired bootstrap over images, level 10 %, Benjamini-Hochberg",
+        ),
+        (["pearson"], {"correction": "holm"}, "paired bootstrap over images, level 5 %, Holm"),
+    ],
+)
+def test_ranks_in_words(coefficients: list[str], options: dict[str, Any], tests: str) -> None:
+    assert rank_words(StatisticsOptions(**options), coefficients) == (
+        f"metrics that share a rank do not differ significantly ({tests})"
+    )
+
+
+def test_a_mean_says_that_an_accuracy_is_rescaled() -> None:
+    assert mean_words(["A", "B"], ["tau_c", "pearson"]) == "over A, B"
+    assert mean_words(["A"], ["tau_c", "accuracy"]) == "over A; an accuracy a counts as 2a − 1"
+
+
+def correlations(*rows: tuple[Any, ...]) -> pd.DataFrame:
+    names = ["metric", "dimension", "coefficient", "value", "note"]
+    return pd.DataFrame(rows, columns=pd.Index(names))
+
+
+@pytest.mark.parametrize(
+    ("rows", "changes", "notes"),
+    [
+        ([("m", "x", "tau_c", 0.5, "a"), ("n", "x", "tau_c", 0.5, "a")], {}, []),
+        (
+            [
+                ("m", "x", "tau_c", 0.5, "a"),
+                ("n", "x", "tau_c", 0.5, "a"),
+                ("m", "x", "pearson", 0.5, "a"),
+                ("n", "x", "pearson", 0.5, "a"),
+            ],
+            {"level": "by_image"},
+            ["x tau_c, x pearson: a."],
+        ),
+        (
+            [
+                ("m", "x", "tau_c", 0.5, "a"),
+                ("n", "x", "tau_c", 0.5, "b"),
+                ("n", "y", "tau_c", 0.5, ""),
+            ],
+            {"level": "by_image"},
+            ["M, x tau_c: a.", "N, x tau_c: b."],
+        ),
+        (
+            [
+                ("m", "x", "tau_c", 0.5, "a"),
+                ("m", "y", "tau_c", 0.5, "b"),
+                ("n", "x", "tau_c", math.nan, "c"),
+            ],
+            {"level": "by_image"},
+            ["M, x tau_c: a; y tau_c: b."],
+        ),
+        ([("m", "x", "auroc", 0.5, "chance 50")], {}, ["x auroc: chance 50."]),
+        ([("m", "x", "accuracy", 0.5, "a"), ("m", "mean", "accuracy", 0.5, "b")], {}, []),
+        (
+            [("m", "x", "accuracy", 0.5, "a"), ("m", "mean", "accuracy", 0.5, "b")],
+            {"ties": "calibrated"},
+            ["x accuracy: a."],
+        ),
+        ([("m", "x", "accuracy", 0.5, "a")], {"level": "by_image"}, []),
+    ],
+)
+def test_notes_on_levels_stand_once_for_coefficients_and_metrics(
+    rows: list[tuple[Any, ...]], changes: dict[str, Any], notes: list[str]
+) -> None:
+    """A note of all metrics has no names of metrics before it."""
+    protocol = Protocol.resolve("made", {}, changes)
+    assert level_notes(correlations(*rows), {"m": "M", "n": "N"}, protocol) == notes
+
+
+def captions(
+    texts: list[str], references: list[tuple[str, ...]], values: list[float | None], **fields: Any
+) -> CaptionSet:
+    """Captions of an image each, rated on x, of which each is better than the one before it."""
+    n = len(texts)
+    items = make_items([str(k) for k in range(n)], texts, references, splits=["a"] * n)
+    ids = items["item_id"].tolist()
+    rows = [
+        (i, "x", f"r{k}", v)
+        for k, (i, v) in enumerate(zip(ids, values, strict=True))
+        if v is not None
+    ]
+    ratings = pd.DataFrame(rows, columns=pd.Index(["item_id", "dimension", "rater", "value"]))
+    winners = fields.pop("winners", ())
+    pairs = [(f"p{k}", ids[a], ids[b], "fit", w) for k, (a, b, w) in enumerate(winners)]
+    card = Card(*("made", "Made", "1", "", "", ""), scales={"x": Scale(0, 9)}, **fields)
+    return CaptionSet(items, ratings, preferences=make_preferences(pairs), card=card)
+
+
+def test_notes_of_a_dataset_are_its_remarks_missing_splits_and_lost_ratings() -> None:
+    sources = tuple(SourceFile(s, "", split=s) for s in ("a", "b", "c"))
+    made = captions(["u", "v"], [("r",)] * 2, [1.0, 2.0], remarks=("one", "two"), sources=sources)
+    plain = Protocol.resolve("made", {}, {}).for_dataset(made)
+    remarks = ["made: one", "made: two"]
+    missing = "made: without b and c, which the data folder does not have."
+    assert dataset_notes(made, plain) == [*remarks, missing]
+    split = Protocol.resolve("made", {}, {"split": "a"}).for_dataset(made)
+    assert dataset_notes(made, split) == remarks
+    scaled = Protocol.resolve("made", {}, {"rater_scale": "z"}).for_dataset(made)
+    assert dataset_notes(made, scaled)[3:] == [
+        "made: 2 of 2 ratings have no z-score and are left out, as their raters gave all captions the same."
+    ]
+
+
+def note_of(made: CaptionSet, **changes: Any) -> str:
+    return copies_note(EvaluationSet.select(made, Protocol.resolve("made", {}, changes)))
+
+
+def test_copies_are_told_with_how_people_judge_them() -> None:
+    """Captions 0 and 1 are copies, 1 of its only reference; rated 9 and 5 beside 2 and none."""
+    refs = [("a dog", "the dog"), ("a cat",), ("r",), ("r",)]
+    texts = ["a dog", "A cat!", "u", "v"]
+    made = captions(texts, refs, [9.0, 5.0, 2.0, None])
+    count = "2 of 4 captions repeat one of their image's references, 1 of them exactly"
+    told = f"{count} (mean x 7.00, of the others 2.00)"
+    assert note_of(made, own_references="leave_out", undefined="drop") == (
+        f"{told}, and are scored without it, but for 1 left out that have no other: "
+        "protocol.own_references=keep scores them with it."
+    )
+    alone = captions(texts, refs, [9.0, 5.0, None, None])
+    assert note_of(alone).startswith(f"{count} (mean x 7.00): protocol.own_references=drop leaves")
+    others = captions(texts, refs, [None, None, 2.0, 3.0])
+    assert note_of(others).startswith(f"{count}: protocol.own_references=drop leaves them out")
+    assert note_of(captions(["u", "v"], [("r",)] * 2, [1.0, 2.0])) == ""
+    # Copies against others: one wins as the first, one as the second, one loses; two copies, and a tie, do not count.
+    winners = [(0, 2, "a"), (3, 1, "b"), (2, 0, "a"), (0, 1, "a"), (0, 3, "tie"), (2, 3, "a")]
+    judged = captions(texts, refs, [9.0, 5.0, 2.0, None], winners=winners)
+    preferred = "; preferred in 2 of 3 pairs with a caption that repeats none"
+    told = f"{count} (mean x 7.00, of the others 2.00{preferred})"
+    assert note_of(judged, coefficients=["tau_c", "accuracy"]).startswith(f"{told}: protocol")
+    assert "preferred" not in note_of(judged, coefficients=["tau_c"])
+    undecided = captions(texts, refs, [9.0, 5.0, 2.0, None], winners=winners[3:])
+    assert "preferred" not in note_of(undecided, coefficients=["tau_c", "accuracy"])
