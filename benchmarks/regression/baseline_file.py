@@ -152,12 +152,12 @@ def parts_of(item_ids: Sequence[str], scores: Floats) -> tuple[float, ...]:
 
 
 def mean(values: Sequence[float]) -> float:
-    """The mean, the sum rounded once, so that the order does not matter; NaN of none."""
+    """Return the mean, its sum rounded once, so that the order does not matter; NaN of none."""
     return _sum(values) / len(values) if values else math.nan
 
 
 def std(values: Sequence[float]) -> float:
-    """The standard deviation of these values, taken as the population; NaN of none."""
+    """Return the standard deviation of these values, taken as the population; NaN of none."""
     middle = mean(values)
     return math.sqrt(mean([(v - middle) ** 2 for v in values])) if values else math.nan
 
@@ -173,7 +173,7 @@ def _hash(text: str) -> bytes:
 
 
 def steady(now: Baseline, before: Baseline | None) -> Baseline:
-    """`now` with the numbers of `before` where they differ by no more than the last written digit.
+    """Return `now` with the numbers of `before` where they differ by no more than the last written digit.
 
     So a baseline that is written anew on another machine has new lines just where something moved.
     """
@@ -208,7 +208,7 @@ def steady(now: Baseline, before: Baseline | None) -> Baseline:
 
 
 def coefficient_of(key: str) -> str:
-    """The coefficient of a "dimension coefficient"."""
+    """Return the coefficient of a "dimension coefficient"."""
     return key.rpartition(" ")[2]
 
 
@@ -218,7 +218,7 @@ def _decimals_at(key: str) -> int:
 
 
 def written(baseline: Baseline) -> str:
-    """The text of a baseline: the same for the same content."""
+    """Return the text of a baseline: the same for the same content."""
     digits = decimals_of(baseline.tolerance)
     lines = [
         f"format: {FORMAT}",
@@ -258,7 +258,7 @@ def written(baseline: Baseline) -> str:
 
 
 def number(value: float, decimals: int) -> str:
-    """A number with so many decimals, zeros at the end left out; `null` for NaN."""
+    """Return a number with so many decimals, zeros at the end left out; `null` for NaN."""
     if math.isnan(value):
         return "null"
     if math.isinf(value):
@@ -271,13 +271,13 @@ def number(value: float, decimals: int) -> str:
 
 
 def _float(value: float) -> str:
-    """The shortest text that reads back as the same number, in YAML 1.1 as well, which wants a point."""
+    """Return the shortest text that reads back as the same number, in YAML 1.1 as well, which wants a point."""
     mantissa, exponent, power = repr(float(value)).partition("e")
     return f"{mantissa}{'' if '.' in mantissa else '.0'}{exponent}{power}"
 
 
 def _flow(value: Any) -> str:
-    """Plain data in a line."""
+    """Return plain data in a line."""
     if isinstance(value, Mapping):
         return "{" + ", ".join(f"{yaml_text(str(k))}: {_flow(v)}" for k, v in value.items()) + "}"
     if isinstance(value, list | tuple):
@@ -292,7 +292,7 @@ _UNSEEN = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff\ud800-\udfff]")
 
 
 def yaml_text(text: str, *, quoted: bool = False) -> str:
-    """A text as YAML; without quotes where every reader takes it for a text."""
+    """Return a text as YAML; without quotes where every reader takes it for a text."""
     plain = re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*( [A-Za-z0-9_]+)*", text)
     if plain and not quoted and yaml.safe_load(text) == text and parse_scalar(text) == text:
         return text
