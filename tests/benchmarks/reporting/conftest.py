@@ -1,8 +1,40 @@
-"""A browser that opens report pages."""
+"""A browser that opens report pages, and finished runs."""
 
 from __future__ import annotations
 
+from contextlib import chdir
+
 import pytest
+
+from tests.benchmarks.commands.test_written_files import CASES, FAST, FILE, PAIRS, write_files
+from tests.conftest import run_captau
+
+#: Words of the commands whose runs are made once.
+RUNS = {
+    "compare": ["compare", *FILE, *FAST, "tests=bootstrap", "floors=true"],
+    "compare_pairs": ["compare", *PAIRS, *FAST, "tests=bootstrap"],
+    "bench_datasets": ["bench", *CASES["compare_datasets"][1:], "floors=true"],
+    **{name: CASES[name] for name in ("score", "rank_pairs")},
+}
+
+
+@pytest.fixture(scope="session")
+def made_folders(tmp_path_factory):
+    """The folder of each finished run by its name, as far as tests asked for it, and the files that it read."""
+    folder = tmp_path_factory.mktemp("finished")
+    write_files(folder)
+    return {"": folder}
+
+
+@pytest.fixture
+def finished_run(request, made_folders):
+    """The folder of a finished run of `RUNS`, which no test changes."""
+    folder = made_folders[""] / request.param
+    if request.param not in made_folders:
+        with chdir(folder.parent):
+            assert run_captau(*RUNS[request.param], f"output_dir={request.param}") == 0
+        made_folders[request.param] = folder
+    return folder
 
 
 @pytest.fixture
