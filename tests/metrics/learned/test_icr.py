@@ -12,11 +12,12 @@ from captau.metrics.learned.common.training import TrainingSession
 from tests.conftest import says
 from tests.metrics.learned.demo_ratings import check_learning, demo_examples
 
-pytestmark = [pytest.mark.neural, pytest.mark.training]
+pytestmark = pytest.mark.neural
 
 ICR = {"images": "demo_context", "texts": "demo_context", "epochs": 150, "learning_rate": 1e-3}
 
 
+@pytest.mark.training
 def test_icr_learns_the_demo_and_its_control_does_not(tmp_path):
     """Spearman of 0.8 with the noise-free rule, on images that it has not seen."""
     check_learning(make_recipe("icr", ICR), tmp_path)

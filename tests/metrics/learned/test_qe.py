@@ -18,7 +18,7 @@ from captau.metrics.learned.common.training import TrainingSession
 from tests.conftest import run_captau, says
 from tests.metrics.learned.demo_ratings import check_learning
 
-pytestmark = [pytest.mark.neural, pytest.mark.training]
+pytestmark = pytest.mark.neural
 
 QE = {
     "images": "demo_context",
@@ -31,6 +31,7 @@ QE = {
 }
 
 
+@pytest.mark.training
 def test_qe_learns_the_demo_and_its_control_does_not(tmp_path):
     """Spearman of 0.8 with the noise-free rule, on images that it has not seen."""
     check_learning(make_recipe("qe", QE), tmp_path)
@@ -72,6 +73,7 @@ def test_all_pairs_are_what_single_pairs_give():
             assert logits[a, b].item() == pytest.approx(network(*pair).item(), abs=1e-5)
 
 
+@pytest.mark.training
 def test_pretraining_finds_the_own_caption(sides, monkeypatch):
     monkeypatch.setattr(captioned_images, "DEMO_SCENES", 600)
     options = {"images": "demo", "texts": "demo", "pretrain": "demo", "pretrain_rate": 3e-3}
@@ -106,6 +108,7 @@ def test_stand_ins_are_the_mean_of_an_images_other_captions():
     assert means.tolist() == [[2.5, 1.5], [0, 0], [3, 0], [0.5, 1.5]]
 
 
+@pytest.mark.training
 def test_qe_by_folds_of_the_real_fold_is_a_metric_of_bench_and_thresholds(
     data_root, tmp_path, monkeypatch
 ):

@@ -14,7 +14,6 @@ from tests.conftest import says
 
 
 @pytest.mark.neural
-@pytest.mark.training
 def test_features_from_files_equal_the_demos(sides, tmp_path):
     images, texts = tmp_path / "images.npz", tmp_path / "texts.npz"
     items = captau.load("demo").items
@@ -76,7 +75,6 @@ def write_embeddings(path, ids, width=3, nan_row=None):
 
 
 @pytest.mark.neural
-@pytest.mark.training
 def test_faulty_embeddings_are_refused(sides, tmp_path):
     train, validation = sides["train"], sides["validation"]
     ids = sorted({*train.image_ids, *validation.image_ids, *sides["test"].image_ids})

@@ -10,7 +10,7 @@ from captau.metrics.learned.common import training
 from captau.metrics.learned.common.training import TrainingSession
 from tests.conftest import says
 
-pytestmark = [pytest.mark.neural, pytest.mark.training]
+pytestmark = pytest.mark.neural
 
 
 class StopError(Exception):

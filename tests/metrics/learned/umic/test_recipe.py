@@ -18,7 +18,7 @@ from captau.metrics.learned.umic.recipe import Schedule, UmicRecipe
 from captau.metrics.rows import Rows
 from tests.conftest import run_captau, says
 
-pytestmark = [pytest.mark.neural, pytest.mark.training]
+pytestmark = pytest.mark.neural
 
 TINY = {
     "regions": "demo",
@@ -248,6 +248,7 @@ def test_a_group_as_in_the_authors_code_has_five_negatives(sides, parts, tmp_pat
     assert np.isfinite(model.predict(sides[0].rows)).all()
 
 
+@pytest.mark.training
 def test_a_rater_lists_the_images_that_it_read_and_no_others(parts, tmp_path):
     """With captions from a file it reads no rated image, so that all of these may test it."""
     scenes = [demo.further(number) for number in range(30)]
