@@ -186,7 +186,7 @@ class TrainingSession:
         """Remove the checkpoints, once the rater is saved."""
         if self.folder is not None:
             for path in self.folder.glob("checkpoint-*.pt"):
-                path.unlink(missing_ok=True)
+                path.unlink()
 
 
 def _validate(module: torch.nn.Module, score: Callable[[], float] | None) -> float:
@@ -205,7 +205,7 @@ class _TrainingState:
         self.module, self.optimizer, self.scheduler = module, optimizer, scheduler
         self.epoch = 0
         self.best_epoch = 0
-        self.best_score = -math.inf
+        self.best_score: float
         self.best_weights: dict[str, Any] | None = None
         self.history: list[dict[str, Any]] = []
 
@@ -219,7 +219,7 @@ class _TrainingState:
         self.module.train()
         total, count = 0.0, 0
         for batch in batches:
-            self.optimizer.zero_grad(set_to_none=True)
+            self.optimizer.zero_grad()
             batch_loss = loss(batch)
             value = float(batch_loss.detach())
             if not math.isfinite(value):
@@ -247,7 +247,7 @@ class _TrainingState:
         """Append an epoch's row, and copy the weights if its score is the best."""
         self.epoch += 1
         self.history.append(row)
-        if score > self.best_score or self.best_weights is None:
+        if self.best_weights is None or score > self.best_score:
             self.best_score = -math.inf if math.isnan(score) else score
             self.best_epoch = self.epoch
             self.best_weights = copy.deepcopy(self.module.state_dict())

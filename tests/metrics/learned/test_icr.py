@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from scipy import stats
+from torch import nn
 
 from captau.metrics.learned.common.network_rater import NetworkModel
 from captau.metrics.learned.common.recipe import Examples, load_tensors, make_recipe
@@ -90,3 +92,82 @@ def test_predictions_are_on_the_scale_of_the_option():
 def test_a_scale_that_has_no_two_ends_is_refused(scale):
     with says("rater.scale", "as [1,5]"):
         make_recipe("icr", {**ICR, "scale": scale})
+
+
+def test_the_papers_options_are_the_defaults():
+    """All but the epoch and the scale, which conf/rater/icr.yaml sets as the paper does."""
+    assert make_recipe("icr", {"images": "demo", "texts": "demo"}).options == {
+        "images": "demo",
+        "texts": "demo",
+        "hidden": (1024, 64),
+        "dropout": 0.8,
+        "batch_size": 256,
+        "epochs": 4000,
+        "learning_rate": 1e-5,
+        "decay": 0.99,
+        "decay_every": 15,
+        "select": "tau_c",
+        "scale": (0.0, 1.0),
+    }
+
+
+def test_the_network_s_layers():
+    network = make_recipe("icr", {**ICR, "hidden": [5, 3], "dropout": 0.25}).make_network((4, 2))
+    layers = [
+        (type(m).__name__, getattr(m, "in_features", None), getattr(m, "out_features", None))
+        for m in network
+    ]
+    block = [("ReLU", None, None), ("Dropout", None, None)]
+    assert layers == [("Linear", 6, 5), *block, ("Linear", 5, 3), *block, ("Linear", 3, 1)]
+    assert [m.p for m in network if isinstance(m, nn.Dropout)] == [0.25, 0.25]
+
+
+@pytest.mark.parametrize("select", ["last", "spearman"])
+def test_training_is_the_plain_loop(sides, select):
+    """Adam, its rate halved after two epochs, dropout and batches of 4 of 10 rows, by a loop of its own."""
+    options = {"hidden": [3, 2], "dropout": 0.5, "batch_size": 4, "epochs": 4}
+    options |= {"learning_rate": 0.1, "decay": 0.5, "decay_every": 2, "select": select}
+    recipe = make_recipe("icr", {**ICR, **options})
+    train = sides["train"].take(np.arange(10))
+    validation = sides["validation"].take(np.arange(8))
+    session = TrainingSession(5)
+    model = recipe.fit(train, validation, session)
+    assert (model.recipe, model.widths) == (recipe, (16, 16))
+
+    x, z = (
+        torch.tensor(np.hstack(recipe.load_inputs(side.rows, (None, None))), dtype=torch.float32)
+        for side in (train, validation)
+    )
+    y = torch.tensor([r.mean() for r in train.ratings], dtype=torch.float32)
+    session.reseed("weights")
+    network = nn.Sequential(
+        *(nn.Linear(32, 3), nn.ReLU(), nn.Dropout(0.5)),
+        *(nn.Linear(3, 2), nn.ReLU(), nn.Dropout(0.5)),
+        nn.Linear(2, 1),
+    )
+    optimizer = torch.optim.Adam(network.parameters(), lr=0.1)
+    scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 2, 0.5)
+    states, losses, scores = [], [], []
+    for epoch in range(4):
+        session.reseed("icr", epoch)
+        network.train()
+        losses.append([])
+        for rows in torch.from_numpy(session.rng("icr", epoch).permutation(10)).split(4):
+            optimizer.zero_grad()
+            loss = ((network(x[rows])[:, 0] - y[rows]) ** 2).mean()
+            loss.backward()
+            optimizer.step()
+            losses[-1].append(loss.item())
+        scheduler.step()
+        states.append({k: v.clone() for k, v in network.state_dict().items()})
+        predictions = network.eval()(z)[:, 0].detach().numpy()
+        scores.append(stats.spearmanr(predictions, validation.mean_ratings).statistic)
+    best = 3 if select == "last" else int(np.nanargmax(scores))
+    history = session.history
+    assert [row["loss"] for row in history] == pytest.approx([np.mean(x) for x in losses])
+    assert [row["learning_rate"] for row in history] == [0.1, 0.1, 0.05, 0.05]
+    assert [row["best"] for row in history] == [i == best for i in range(4)]
+    if select == "spearman":
+        assert [row["validation"] for row in history] == pytest.approx(scores, nan_ok=True)
+    for name, tensor in model.network.state_dict().items():
+        torch.testing.assert_close(tensor, states[best][name])

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import runpy
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -11,7 +13,8 @@ import pytest
 import torch
 
 import captau
-from captau.metrics.learned._qe_network import QeNetwork
+from captau.metrics.learned import qe
+from captau.metrics.learned._qe_network import Bilinear, QeNetwork
 from captau.metrics.learned.common import recipe as captioned_images
 from captau.metrics.learned.common.recipe import correlate_with_ratings, make_recipe
 from captau.metrics.learned.common.training import TrainingSession
@@ -174,3 +177,220 @@ def test_one_pretraining_serves_all_label_counts_and_epochs_0_returns_it(sides, 
 def test_no_epochs_without_pretraining_are_refused():
     with says("rater.epochs=0", "rater.pretrain=FILE"):
         make_recipe("qe", {**QE, "epochs": 0})
+
+
+def test_the_papers_options_are_the_defaults():
+    assert make_recipe("qe", {"images": "demo", "texts": "demo"}).options == {
+        "images": "demo",
+        "texts": "demo",
+        "labels": None,
+        "n_labels": (0, 5, 10, 20),
+        "learning_rates": (1e-4, 1e-5, 1e-6),
+        "dropout": 0.2,
+        "batch_size": 256,
+        "epochs": 500,
+        "patience": 20,
+        "pretrain": None,
+        "pretrain_epochs": 100,
+        "pretrain_rate": 1e-4,
+        "select": "spearman",
+    }
+
+
+def test_the_network_s_sizes_and_where_dropout_is():
+    network = make_recipe("qe", {**QE, "dropout": 0.3}).make_network((3, 4, 2, 5))
+    assert {name: tuple(x.shape) for name, x in network.state_dict().items()} == {
+        "image.weight": (3, 3),
+        "image.bias": (3,),
+        "text.weight": (4, 4),
+        "text.bias": (4,),
+        "image_text.b": (4, 5),
+        "label.weight": (2, 2),
+        "label.bias": (2,),
+        "label_image.b": (3, 4),
+        "label_text.b": (3, 5),
+        "out.weight": (1, 11),
+        "out.bias": (1,),
+    }
+    assert network.drop.p == network.keep_labels(2).drop.p == 0.3
+    assert list(QeNetwork((3, 4, 0, 0), 0.0).state_dict()) == [
+        *("image.weight", "image.bias", "text.weight", "text.bias", "image_text.b"),
+        *("out.weight", "out.bias"),
+    ]
+    # Xavier's bound of a matrix of 11 by 21.
+    b = Bilinear(10, 20).b
+    assert 0.9 * math.sqrt(6 / 32) < b.abs().max().item() <= math.sqrt(6 / 32)
+
+
+def test_every_layer_s_input_is_dropped_by_hand():
+    """Dropout that doubles: before and after both dense layers and before the last; [4;1]ᵀ B [-0.8·2;1]."""
+    network = QeNetwork((1, 1, 0, 0), 0.2)
+    network.drop = torch.nn.Module()
+    network.drop.forward = lambda x: 2 * x
+    with torch.no_grad():
+        for layer, weight in ((network.image, 1.0), (network.text, -1.0)):
+            layer.weight.fill_(weight)
+            layer.bias.zero_()
+        network.image_text.b.copy_(torch.tensor([[1.0, 0.0], [0.0, 3.0]]))
+        network.out.weight.fill_(1.0)
+        network.out.bias.fill_(0.5)
+    none = torch.zeros(1, 0, 0), torch.zeros(1, 0)
+    # i: 1 → 2 → 2 → 4; s: 2 → 4 → -4 → -0.8 → -1.6; 4 · -1.6 + 3 = -3.4; twice that and a half.
+    logit = network(torch.tensor([[1.0]]), torch.tensor([[2.0]]), *none)
+    assert logit.tolist() == pytest.approx([-6.3])
+    recipe = make_recipe("qe", QE)
+    batch = (torch.tensor([[1.0]]), torch.tensor([[2.0]]), *none)
+    estimate = recipe.run_network(network, batch)
+    assert estimate.tolist() == pytest.approx([1 / (1 + math.exp(6.3))])
+
+
+class Steps(TrainingSession):
+    """A session that notes what it should train, and trains nothing."""
+
+    def train(self, stage, module, **options):
+        self.history.append((stage, module, options))
+
+
+@pytest.mark.parametrize(
+    ("options", "scores", "stages", "best"),
+    [
+        ({}, [0.1, 0.3, 0.3, 0.2], [(0, 0.1), (0, 0.01), (2, 0.1), (2, 0.01)], 1),
+        ({}, [math.nan, -0.3, -0.2, -0.4], [(0, 0.1), (0, 0.01), (2, 0.1), (2, 0.01)], 2),
+        ({}, [math.nan] * 4, [(0, 0.1), (0, 0.01), (2, 0.1), (2, 0.01)], 0),
+        ({"labels": None}, [0.1, 0.2], [(0, 0.1), (0, 0.01)], 1),
+        ({"epochs": 0, "pretrain": "p"}, [0.1, 0.2], [(0, 0.1), (2, 0.1)], 1),
+    ],
+)
+def test_the_first_of_the_best_of_the_grid_is_taken(
+    sides, options, scores, stages, best, monkeypatch
+):
+    grid = {"n_labels": [0, 2], "learning_rates": [0.1, 0.01], "patience": 7, "select": "tau_c"}
+    recipe = make_recipe("qe", {**QE, **grid, **options})
+    train, validation = sides["train"].take(np.arange(6)), sides["validation"].take(np.arange(4))
+    asked, models = [], []
+
+    def train_network(self, stage, model, side, checked, session, optimizer, **options):
+        inputs, examples = side
+        assert [len(x) for x in (*inputs, examples)] == [6] * 5
+        assert [len(x) for x in (*checked[0], checked[1])] == [4] * 5
+        assert checked[2] == "tau_c"
+        assert options == {"patience": 7}
+        (group,) = optimizer.param_groups
+        assert {id(p) for p in group["params"]} == {id(p) for p in model.network.parameters()}
+        asked.append((stage, group["lr"], model.widths))
+        models.append(model)
+        return scores[len(models) - 1]
+
+    pretrained = QeNetwork((16, 16, 16, 2), 0.2)
+    monkeypatch.setattr(qe.Qe, "train_network", train_network)
+    monkeypatch.setattr(
+        qe.Qe,
+        "_pretrain",
+        lambda self, n, captioned, examples, session: asked.append(n) or pretrained,
+    )
+    monkeypatch.setattr(qe, "load_captioned_images", lambda origin, *_: asked.append(origin))
+    model = recipe.fit(train, validation, TrainingSession(0))
+    assert model is models[best]
+    pretraining = ["p", 2] if "pretrain" in options else []
+    assert asked == [
+        *pretraining,
+        *(
+            (f"qe-labels-{n}-rate-{rate:g}", rate, (16, 16, 16 if n else 0, n))
+            for n, rate in stages
+        ),
+    ]
+    for (n, _), one in zip(stages, models, strict=True):
+        if pretraining:
+            expected = pretrained.keep_labels(n)
+        else:
+            TrainingSession(0).reseed("weights", n)
+            expected = QeNetwork(one.widths, 0.2)
+        for name, tensor in expected.state_dict().items():
+            torch.testing.assert_close(one.network.state_dict()[name], tensor, rtol=0, atol=0)
+
+
+def test_rows_to_choose_by_need_not_vary_and_those_to_train_on_must(sides):
+    recipe = make_recipe("qe", {**QE, "epochs": 1})
+    same = sides["train"].take(np.zeros(2, dtype=np.intp))
+    with says("all 2 captions to train on have the same rating"):
+        recipe.fit(same, sides["validation"], TrainingSession(0))
+    session = TrainingSession(0)
+    recipe.fit(sides["train"].take(np.arange(4)), same, session)
+    assert math.isnan(session.history[0]["validation"])
+
+
+@pytest.mark.parametrize("is_control", [False, True])
+def test_pretraining_tells_each_image_s_caption_from_those_of_its_batch(sides, is_control):
+    recipe = make_recipe(
+        "qe",
+        {**QE, "batch_size": 3, "pretrain_rate": 0.3, "pretrain_epochs": 6, "patience": 4},
+    )
+    names = sorted(set(sides["train"].image_ids.tolist()))[:9]
+    captioned = {i: ("a red circle", f"a blue {'big ' * k}square") for k, i in enumerate(names)}
+    parts = [dict(list(captioned.items())[:5]), dict(list(captioned.items())[5:])]
+    session = Steps(3, is_control=is_control)
+    network = recipe._pretrain(2, parts, sides["train"].take(np.arange(3)), session)
+    ((stage, module, options),) = session.history
+    assert (stage, options["epochs"], options["patience"]) == ("pretraining-labels-2", 6, 4)
+    assert "higher_is_better" not in options
+    assert module is network
+    (group,) = options["optimizer"].param_groups
+    assert group["lr"] == 0.3
+    session.reseed("weights", 2)
+    expected = QeNetwork((16, 16, 16, 2), 0.2)
+    for name, tensor in expected.state_dict().items():
+        torch.testing.assert_close(network.state_dict()[name], tensor, rtol=0, atol=0)
+
+    pairs = [qe._Pairs(recipe, part, (16, 16, 16, 2), "cpu") for part in parts]
+    rng = np.random.default_rng(1)
+    batches = list(options["steps"](np.random.default_rng(1), 0))
+    plain = pairs[0].draw_batches(rng, 3)
+    assert [len(batch[0]) for batch in batches] == [3, 2]
+    for batch, (images, texts, labels, mask) in zip(batches, plain, strict=True):
+        order = rng.permutation(len(texts)) if is_control else np.arange(len(texts))
+        for found, right in zip(batch, (images, texts[order], labels, mask), strict=True):
+            torch.testing.assert_close(found, right, rtol=0, atol=0)
+        network.eval()
+        logits = network.all_pairs(*batch).detach().double().numpy()
+        shares = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+        loss = options["loss"](batch).item()
+        assert loss == pytest.approx(-np.log(np.diag(shares)).mean(), rel=1e-5)
+    hits = []
+    for batch in pairs[1].draw_batches(np.random.default_rng(0), 3):
+        best = network.all_pairs(*batch).argmax(1).tolist()
+        hits += [row == column for row, column in enumerate(best)]
+    # Of four images the last is alone in its batch, and does not count.
+    assert options["validate"]() == pytest.approx(sum(hits) / 3)
+    assert len(hits) == 3
+
+
+def test_pairs_are_one_caption_of_each_image():
+    """Rows 0 and 1 are of the first image, 2 of the second, and 3 to 5 of the third."""
+    asked = []
+
+    def load_inputs(rows, widths):
+        asked.append((rows.frame.to_dict("list"), widths))
+        return np.arange(6.0)[:, None], np.arange(6.0)
+
+    captioned = {"a": ("x", "y"), "b": ("z",), "c": ("u", "v", "w")}
+    pairs = qe._Pairs(SimpleNamespace(load_inputs=load_inputs), captioned, (1, 2), "cpu")
+    ids = list("aabccc")
+    assert asked == [({"item_id": ids, "image_id": ids, "caption": list("xyzuvw")}, (1, 2))]
+    drawn = []
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        ((rows, same),) = pairs.draw_batches(rng, 3)
+        assert rows[:, 0].tolist() == same.tolist()
+        drawn.append(same.int().tolist())
+        assert [sorted(drawn[-1])[k] in ok for k, ok in enumerate(((0, 1), (2,), (3, 4, 5)))] == [
+            True
+        ] * 3
+    rng = np.random.default_rng(0)
+    chosen = [
+        int(start + u * n) for start, u, n in zip((0, 2, 3), rng.random(3), (2, 1, 3), strict=True)
+    ]
+    assert drawn[0] == rng.permutation(chosen).tolist()
+    assert {row for rows in drawn for row in rows} == set(range(6))
+    # In a batch of one there is nothing to choose from.
+    assert [len(rows) for rows, _ in pairs.draw_batches(np.random.default_rng(0), 2)] == [2]
+    assert pairs.draw_batches(np.random.default_rng(0), 1) == []

@@ -6,6 +6,7 @@ import hashlib
 import json
 import math
 from contextlib import contextmanager
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -111,11 +112,12 @@ def test_a_damaged_checkpoint_is_refused(tmp_path, damage):
 def test_nothing_is_unpickled(tmp_path):
     class Evil:
         def __reduce__(self):
-            return (print, ("unpickled",))
+            return (Path.touch, (tmp_path / "unpickled",))
 
     torch.save({"fingerprint": "same", "x": Evil()}, tmp_path / "checkpoint-line.pt")
     with says("the checkpoint is damaged"):
         fit_line(TrainingSession(3, tmp_path, "same"))
+    assert not (tmp_path / "unpickled").exists()
 
 
 def test_the_best_epoch_is_marked():
@@ -194,7 +196,9 @@ def walk(session, scores=(0.1, 0.3, 0.2), *, batches=(1.0, 2.0), epochs=3, **opt
     """Train one weight from 1 on, whose loss is itself times the batch, at a rate that halves from 0.5 on."""
     module = torch.nn.Linear(1, 1, bias=False)
     torch.nn.init.ones_(module.weight)
-    optimizer = torch.optim.SGD(module.parameters(), lr=0.5, momentum=options.pop("momentum", 0.0))
+    groups = [{"params": [module.weight], "lr": 0.5}]
+    groups += [{"params": [torch.nn.Parameter(torch.ones(1))], "lr": 0.7}]
+    optimizer = torch.optim.SGD(groups, momentum=options.pop("momentum", 0.0))
     values = iter(scores)
     seen = []
 
@@ -295,6 +299,7 @@ def test_each_epoch_has_randomness_of_its_own():
 
 
 def test_a_session_begins_with_nothing():
+    assert "torch" not in vars(training)  # importing it imports no PyTorch
     session = TrainingSession(3)
     assert vars(session) == {
         "seed": 3,
@@ -416,6 +421,8 @@ def test_errors_of_training_in_full(tmp_path, monkeypatch):
             f"not finite"
         ):
             walk(TrainingSession(0), batches=[1.0, value])
+    with says("walk, epoch 2: the loss is -inf; lower"):
+        walk(TrainingSession(0), steps=lambda rng, epoch: [1.0, math.inf if epoch else 2.0])
     with says("walk: there is no batch to train on"):
         walk(TrainingSession(0), batches=[])
     path = tmp_path / "checkpoint-walk.pt"
