@@ -4,7 +4,8 @@ Cosmic-ray lists the places in a module that can be changed, and how: another op
 loop that does not run. A seeded sample of places is drawn in each package, and one change of each. The tests
 of the package's folder (and of `MORE_TESTS`) run once to record which functions each of them calls. Then
 those that call the changed function run in a child process that imports the changed source; the files stay
-as they are. Code outside functions is tested by all tests that call a function of its module.
+as they are. Code outside functions is tested by all tests that call a function of its module, and by those of
+the file that bears the module's name.
 
     python scripts/checks/mutate.py mutants=40 seed=1 workers=2
     python scripts/checks/mutate.py only=benchmarks/statistics,server/challenge
@@ -320,17 +321,19 @@ def record_tests(package: str, folder: Path) -> dict[str, Calls]:
 def select_tests(calls: dict[str, Calls], mutant: Mutant) -> dict[str, Calls]:
     """Return the tests that call the changed function, those of the module's file first, then the quickest.
 
-    Of a module without functions they are all.
+    Of code outside functions, they are those that call a function of the module and those of its file, else all.
     """
-    _, *parts = Path(mutant.module).with_suffix("").parts
-    mirrored = f"test_{parts[-1]}.py"
-    calling = {test: x for test, x in calls.items() if mutant.module in x.functions}
+    mirrored = f"test_{Path(mutant.module).stem}.py"
     if mutant.function:
         calling = {
-            test: x for test, x in calling.items() if mutant.function in x.functions[mutant.module]
+            test: x
+            for test, x in calls.items()
+            if mutant.function in x.functions.get(mutant.module, ())
         }
-    elif not calling:
-        calling = calls
+    else:
+        calling = {
+            test: x for test, x in calls.items() if mutant.module in x.functions or mirrored in test
+        } or calls
     order = sorted(calling, key=lambda test: (mirrored not in test, calls[test].seconds))
     return {test: calls[test] for test in order}
 

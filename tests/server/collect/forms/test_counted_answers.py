@@ -41,6 +41,13 @@ def test_a_row_a_rating_with_the_columns_that_every_item_has():
         "ratings.yaml": scales,
     }
     assert [len(group) for group in answers.by_item()] == [1, 1, 2]
+    accented = replace(first.items[0], references=("é", '"'))
+    files = GameForm().captau_files(
+        gather(answer(replace(first, items=(accented,)), {"overall": 4}))
+    )
+    assert files["ratings.csv"].decode().splitlines()[1] == (
+        'p0.png,"one, “two”","[""é"", ""\\""""]",sys,r1,overall,4,1.0'
+    )
     item = replace(first.items[0], references=(), split="test")
     bare = gather(answer(replace(first, items=(item,)), {"overall": 4}))
     assert GameForm().captau_files(bare)["ratings.csv"].decode() == (

@@ -59,6 +59,20 @@ def test_a_new_form_has_pages_attention_items_a_dashboard_and_all_exports(serve_
     assert "6 of 54 answers" in sign_in_admin(site, url).get("/admin").text
 
 
+def test_what_a_form_has_that_says_nothing_else():
+    form = AboutForm()
+    assert (form.totals, form.study_fields, form.default_ratings) == ((), (), 3)
+    assert (form.unit_noun, form.main_dimension, form.wording.has_free_dimensions) == (
+        *("captions", "about"),
+        False,
+    )
+    rule = form.stability
+    assert (rule.min_ratings, rule.published, rule.source, rule.estimate(3)) == (1, {}, "", 3)
+    assert {name: f.template for name, f in FORMS.items()} == {
+        name: f"forms/{'levels' if name in ('extrinsic', 'four') else name}.html" for name in FORMS
+    }
+
+
 @pytest.mark.parametrize(
     ("low", "high", "expected"),
     [

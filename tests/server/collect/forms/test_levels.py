@@ -10,7 +10,6 @@ import pytest
 from captau.server.collect.forms.form import FormError
 from captau.server.collect.forms.game import GameForm
 from captau.server.collect.forms.levels import ExtrinsicForm, FourForm
-from captau.server.collect.forms.references import ReferencesForm
 from captau.server.collect.forms.wording import Dimension, Level
 from tests.server.collect.forms.answers import answer, gather, make_unit
 
@@ -111,51 +110,22 @@ def test_a_form_waits_only_if_its_course_does():
     assert (GameForm().course.has_points, form.course.has_points) == (True, False)
 
 
-def test_written_captions_are_no_ratings_and_become_coco_s_annotations():
-    form = ReferencesForm()
-    assert (form.ratings({"text": "x"}), form.main_dimension) == ({}, None)
-    units = [make_unit(k, "", image=image) for k, image in ((1, "b.png"), (2, "a.png"))]
+def test_only_the_form_of_four_shows_references_and_both_leave_a_study_its_dimensions():
+    assert (ExtrinsicForm.shows_references, FourForm.shows_references) == (False, True)
+    assert all(form().wording.has_free_dimensions for form in (ExtrinsicForm, FourForm))
+    assert (ExtrinsicForm.unit_noun, FourForm.unit_noun) == ("captions", "images")
+
+
+def test_a_study_of_correct_and_helpful_alone_has_ext_good_captions():
+    """One rater is more than half of one; a share of one half is not."""
+    form, (unit, other) = ExtrinsicForm(), (make_unit(1, "one"), make_unit(2, "two"))
+    form = ExtrinsicForm(wording=replace(form.wording, dimensions=form.wording.dimensions[:2]))
     answers = gather(
-        answer(units[0], {"text": "A dög."}),
-        answer(units[1], {"text": "A cat."}),
-        answer(units[0], {"text": "A fox."}, "r2"),
+        answer(unit, {"correct": 1, "helpful": 1}),
+        answer(other, {"correct": 1, "helpful": 1}),
+        answer(other, {"correct": 1, "helpful": 0}, "r2"),
     )
-    text = (
-        '{\n "images": [\n  {\n   "id": 1,\n   "file_name": "b.png"\n  },\n'
-        '  {\n   "id": 2,\n   "file_name": "a.png"\n  }\n ],\n "annotations": [\n'
-        '  {\n   "id": 1,\n   "image_id": 1,\n   "caption": "A dög."\n  },\n'
-        '  {\n   "id": 2,\n   "image_id": 2,\n   "caption": "A cat."\n  },\n'
-        '  {\n   "id": 3,\n   "image_id": 1,\n   "caption": "A fox."\n  }\n ]\n}\n'
-    )
-    assert form.captau_files(answers)["captions.json"].decode() == text
-    assert form.paper_files(answers) == form.captau_files(answers)
-
-
-def test_a_simulated_writer_puts_two_colours_and_shapes_in_an_accepted_sentence():
-    class Draws:
-        def permutation(self, n):
-            return np.array([2, 1, 0, 3])[:n]
-
-    fields = ReferencesForm().simulate_answer(lambda caption: 3, [""], Draws())
-    text = "A blue circle stands on white, not far from a green square."
-    assert fields == {"text": text}
-    assert ReferencesForm().read_answer({"text": [text]}, 1) == [{"text": text}]
-    texts = {
-        ReferencesForm().simulate_answer(lambda caption: 3, [""], np.random.default_rng(k))["text"]
-        for k in range(30)
-    }
-    assert len(texts) > 5
-
-
-def test_items_of_one_image_are_one_image_to_write_about():
-    first = make_unit(1, "one", "two").items
-    other = make_unit(2, "three", image="p1.png").items
-    units = ReferencesForm().group_items([*first, *other])
-    assert [(u.pool, u.image_id, u.image, u.items[0].item_id) for u in units] == [
-        ("main", "p0.png", "/x/p0.png", "p0.png"),
-        ("main", "p1.png", "/x/p1.png", "p1.png"),
+    assert form.paper_files(answers)["caption_ext.csv"].decode().splitlines()[1:] == [
+        "p0.png,one,sys,1,1,1,1",
+        "p0.png,two,sys,2,1,0.5,0",
     ]
-    assert [(i.caption, i.references, i.system) for u in units for i in u.items] == [
-        ("", (), None)
-    ] * 2
-    assert ReferencesForm().template_variables() == {"max_length": 500}

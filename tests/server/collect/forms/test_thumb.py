@@ -12,7 +12,8 @@ import yaml
 
 from captau.datasets.registry import load
 from captau.server.collect.export import export_files
-from captau.server.collect.forms.thumb import ThumbForm
+from captau.server.collect.forms.form import FormError
+from captau.server.collect.forms.thumb import FLUENCY_PROBLEMS, ThumbForm
 from captau.server.collect.rater_figures import collect_answers, compute_rater_figures
 from captau.server.collect.simulated_browser import Browser, join_study
 from captau.server.collect.study import read_study
@@ -345,3 +346,71 @@ def test_the_release_has_the_last_states_of_checked_captions():
     ]
     references = files["mscoco_references.json"].decode()
     assert references == '{"seg_id": "COCO_7.jpg", "refs": ["a ref"]}\n'
+
+
+def test_penalties_are_those_of_table_6_and_an_annotator_may_choose_between_some():
+    """Kasai et al. 2022, section 2.1 and Table 6: easily mended faults take 0.1 off, ambiguity 0.5, broken sentences 0.5 and more."""
+    assert {problem.name: problem.tenths for problem in FLUENCY_PROBLEMS} == {
+        **dict.fromkeys(("spelling", "grammar", "casing", "hyphen", "wording"), (1,)),
+        "punctuation": (2,),
+        **dict.fromkeys(("misleading", "duplication", "ambiguity"), (5,)),
+        "awkward": (1, 2, 3, 4, 5),
+        "broken": (5, 10, 15, 20),
+    }
+    variables = ThumbForm().template_variables()
+    assert (variables["inclusive_penalties"], variables["wordy_penalty"]) == ((0, 5, 20), 5)
+    assert variables["fluency_problems"] is FLUENCY_PROBLEMS
+
+
+def test_a_form_that_nothing_is_said_of_has_two_annotators_and_no_check_of_fluency():
+    form = ThumbForm()
+    assert (form.groups, form.n_annotators, form.has_fluency_check) == ((), 2, False)
+    assert (form.name, form.default_ratings, form.unit_noun) == ("thumb", 2, "images")
+    assert (form.totals, form.study_fields, form.main_dimension) == (
+        ("total",),
+        ("thumb",),
+        "total",
+    )
+    # The total is at best 5, and at worst 1 less 5 for fluency, 0.5 for wordiness … as the release has them.
+    assert {name: (s.low, s.high, s.step) for name, s in form.scales.items()} == {
+        **dict.fromkeys(("precision", "recall"), (1, 5, 1)),
+        **dict.fromkeys(("fluency", "inclusive", "conciseness"), (-5, 0, None)),
+        "total": (-9.0, 5.0, None),
+    }
+
+
+@pytest.mark.parametrize(
+    ("n_captions", "fields", "fault"),
+    [
+        (1, {"precision_1": ["6"]}, "Choose one of 1, 2, 3, 4, 5: Precision: is what it says right?"),
+        (2, {"precision_1": ["5"], "recall_1": ["0"]}, "Caption 1: Choose one of 1, 2, 3, 4, 5: Recall: does it say what matters?"),
+        (2, {"precision_1": ["5"], "recall_1": ["5"]}, "Caption 2: Choose one of 1, 2, 3, 4, 5: Precision: is what it says right?"),
+        (1, {"fault_1": ["punctuation"], "tenths_punctuation_1": ["1"]}, "Choose how much “punctuation that takes thought to mend” takes off."),
+        (1, {"fault_1": ["broken"], "tenths_broken_1": ["25"]}, "Choose how much “broken sentence” takes off."),
+        (1, {"fault_1": ["grammar", "style"]}, "Choose fluency problems from the list."),
+        (1, {"inclusive_1": ["10"]}, "Choose how much the language about people takes off."),
+    ],
+)  # fmt: skip
+def test_faults_of_an_answer_in_whole(n_captions, fields, fault):
+    with pytest.raises(FormError) as raised:
+        ThumbForm().read_answer(fields, n_captions)
+    assert str(raised.value) == fault
+
+
+def test_the_lightest_penalty_is_taken_where_none_is_chosen():
+    fields = {
+        "precision_1": ["5"],
+        "recall_1": ["1"],
+        "wordy_1": ["yes"],
+        "inclusive_1": ["5", "0"],
+    }
+    fields |= {"fault_1": ["broken", "awkward", "casing"], "tenths_awkward_1": ["3", "1"]}
+    (value,) = ThumbForm().read_answer(fields, 1)
+    assert value == {
+        **{"precision": 5, "recall": 1, "wordy": True, "inclusive": 5},
+        "faults": {"casing": 1, "awkward": 3, "broken": 5},
+    }
+    assert ThumbForm().ratings(value) == {
+        **{"precision": 5.0, "recall": 1.0, "fluency": -0.9, "inclusive": -0.5},
+        **{"conciseness": -0.5, "total": 1.1},
+    }
