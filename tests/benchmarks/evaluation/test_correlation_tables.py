@@ -144,7 +144,7 @@ def test_a_table_has_the_best_metric_on_top_and_floors_and_ceilings_below() -> N
     describe = selection.protocol.describe()
     assert table.notes == [
         "Coefficients ×100.",
-        f"3 items of 2 images, 1,234 data points; protocol usual coefficients=tau_c,pearson dimension=x: {describe}.",
+        f"3 items of 2 images, 1,234 data points; protocol {selection.protocol.name}: {describe}.",
         "CIDEr is CIDEr-D as pycocoevalcap computes it.",
         "random scores: each score is a random number.",
         "oracle (mean rating): the mean of all.",
