@@ -95,7 +95,7 @@ class Sweep:
     @cached_property
     def distinct_overrides(self) -> list[tuple[str, ...]]:
         """The overrides of each job in which jobs differ; all where they have none in common."""
-        common = set(self.jobs[0]).intersection(*self.jobs) if len(self.jobs) > 1 else set[str]()
+        common = set.intersection(*map(set, self.jobs)) if len(self.jobs) > 1 else set[str]()
         return [tuple(word for word in job if word not in common) for job in self.jobs]
 
     def name(self, number: int) -> str:

@@ -163,23 +163,23 @@ def _launch(sweep: Sweep, launcher: Launcher) -> None:
     """
     for number in range(len(sweep.jobs)):
         if sweep.outcome(number).state in ("failed", "killed"):
-            (sweep.job_folder(number) / JOB_FILE).unlink(missing_ok=True)
+            (sweep.job_folder(number) / JOB_FILE).unlink()
     unfinished = [n for n in range(len(sweep.jobs)) if not is_done(sweep.outcome(n))]
     attempts: Counter[int] = Counter()
     while unfinished:
         idle = [n for n in unfinished if claim_holder(sweep.job_folder(n)) is None]
-        untried = [n for n in idle if not attempts[n]]
-        # A job whose process died is started again by itself, so that no other job dies with it.
-        batch = untried or idle[:1]
-        if batch and attempts[batch[0]] < ATTEMPTS:
-            attempts.update(batch)
-            _launch_batch(sweep, launcher, batch)
-        elif batch:
-            outcome = sweep.outcome(batch[0])
-            reason = f"{outcome.message or 'it was never begun'}; out of memory, or killed"
-            _write_failure(sweep, batch[0], reason)
-        else:  # processes of an earlier call still run them
+        if untried := [n for n in idle if not attempts[n]]:
+            attempts.update(untried)
+            _launch_batch(sweep, launcher, untried)
+        elif not idle:  # processes of an earlier call still run them
             time.sleep(1)
+        elif attempts[idle[0]] < ATTEMPTS:
+            # A job whose process died is started again by itself, so that no other job dies with it.
+            attempts.update(idle[:1])
+            _launch_batch(sweep, launcher, idle[:1])
+        else:
+            message = sweep.outcome(idle[0]).message or "it was never begun"
+            _write_failure(sweep, idle[0], f"{message}; out of memory, or killed")
         unfinished = [n for n in unfinished if not _has_ended(read_outcome(sweep.job_folder(n)))]
 
 
@@ -233,7 +233,7 @@ def _show_progress(sweep: Sweep) -> Generator[None]:
                     progress.advance()
 
     with StepProgress(len(sweep.jobs)) as progress:
-        watcher = threading.Thread(target=watch, daemon=True)
+        watcher = threading.Thread(target=watch)
         watcher.start()
         try:
             yield

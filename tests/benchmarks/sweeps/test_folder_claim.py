@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import subprocess
 import sys
 import threading
@@ -183,3 +184,42 @@ def test_a_holder_is_known_to_live_by_its_beat(tmp_path, monkeypatch):
                 break
             time.sleep(0.02)
         assert claim_holder(tmp_path)
+
+
+def test_a_claim_that_is_let_go_of_meanwhile_is_none(tmp_path, monkeypatch):
+    monkeypatch.setattr(folder_claim, "_claims", lambda folder: {3: tmp_path / ".claim.3"})
+    assert claim_holder(tmp_path) is None
+    with FolderClaim(tmp_path):
+        assert [p.name for p in tmp_path.iterdir()] == [".claim.4"]
+
+
+def test_a_folder_that_is_emptied_meanwhile_is_let_go_of(tmp_path):
+    with FolderClaim(tmp_path):
+        (tmp_path / ".claim.1").unlink()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_machine_without_namespaces_is_called_by_its_name(monkeypatch):
+    def refuse(path):
+        raise OSError
+
+    assert machine_name().startswith(f"{socket.gethostname()} pid:[")
+    monkeypatch.setattr(folder_claim.Path, "readlink", refuse)
+    assert machine_name() == socket.gethostname()
+
+
+def test_the_clock_of_a_folder_that_cannot_be_written_is_the_machines(tmp_path, monkeypatch):
+    monkeypatch.setattr(folder_claim.time, "time", lambda: NOW)
+    claim(tmp_path, 1, {"place": THERE, "process": 3}, STALE - 1)
+    assert claim_holder(tmp_path) is None  # by the file system's clock, years later
+
+    def refuse(**_):
+        raise PermissionError
+
+    monkeypatch.setattr(folder_claim.tempfile, "TemporaryFile", refuse)
+    assert claim_holder(tmp_path) == "process 3 on node1"
+
+
+def test_a_holder_renews_its_claim_often_enough():
+    """A dozen times before it counts as gone."""
+    assert (folder_claim.BEAT, STALE) == (10.0, 120.0)

@@ -19,6 +19,7 @@ from captau.benchmarks.runs.finished_run import FinishedRun
 from captau.benchmarks.sweeps import gather as gather_module
 from captau.benchmarks.sweeps.gather import GatheredRuns
 from captau.benchmarks.sweeps.jobs import JobOutcome, Sweep, read_sweep, write_outcome
+from tests.benchmarks.reporting.made_runs import made_run
 from tests.conftest import says
 
 CHEAP = ("statistics.replicates=50", "protocol.coefficients=[tau_c,pearson]")
@@ -119,6 +120,54 @@ def test_the_record_of_a_sweep_has_numbers_where_texts_are_some(gathered):
     assert type(record["rows"][0]["n"]) is int
 
 
+def test_a_dataset_of_one_content_in_all_jobs_is_not_named(gathered):
+    alike = {
+        n: replace(run, run={**run.run, "data": {"demo": {"synthetic": False, "digest": "d"}}})
+        for n, run in gathered.runs.items()
+    }
+    notes = replace(gathered, runs=alike).table.notes
+    assert notes[:3] == [
+        "3 jobs: 2 done, 1 failed",
+        "job 1 (b=y a=2): failed: no file",
+        "Coefficients ×100.",
+    ]
+
+
+def test_rows_of_all_jobs_are_numbered_through(tmp_path):
+    """Two runs of two rows each, and a job that has not begun."""
+    sweep = Sweep(tmp_path, "bench", (("a=1",), ("a=2",), ("a=3",)), (), "/from")
+    tmp_path.joinpath("sweep.json").write_text(
+        json.dumps({"command": "bench", "jobs": sweep.jobs, "options": [], "directory": "/from"})
+    )
+    for number, value in ((0, 0.5), (1, 0.25)):
+        rows = [
+            ("demo", "overall", c, "bleu_1", value, 0.1, 0.9, 1, "") for c in ("tau_c", "pearson")
+        ]
+        made_run(tmp_path / str(number), rows)
+        write_outcome(tmp_path / str(number), JobOutcome("done"))
+    found = gather_module.gather(tmp_path)
+    assert found.rows.index.tolist() == [0, 1, 2, 3]
+    assert found.rows[["job", "overrides", "coefficient", "value"]].to_numpy().tolist() == [
+        ["0", "a=1", "tau_c", "0.5"],
+        ["0", "a=1", "pearson", "0.5"],
+        ["1", "a=2", "tau_c", "0.25"],
+        ["1", "a=2", "pearson", "0.25"],
+    ]
+    assert [outcome.state for outcome in found.outcomes] == ["done", "done", "waiting"]
+    assert (list(found.runs), found.damaged) == ([0, 1], [])
+    (tmp_path / "1" / "correlations.csv").write_text("x")
+    damaged = gather_module.gather(tmp_path)
+    assert (list(damaged.runs), damaged.damaged) == ([0], [1])
+    assert damaged.outcomes[1].state == "failed"
+    assert "correlations.csv" in damaged.outcomes[1].message
+
+
+def test_csv_is_that_of_the_rows_and_other_styles_that_of_the_table(gathered):
+    assert gathered.render("csv").splitlines()[0] == ",".join(gathered.rows.columns)
+    assert gathered.render("html").startswith("<table")
+    assert "\\begin{tabular}" in gathered.render("latex")
+
+
 def test_unfinished_jobs_and_how_to_run_them(gathered, monkeypatch, tmp_path):
     assert gathered.unfinished == ["job 1 (b=y a=2): failed: no file"]
     command = f"captau bench --multirun b=x,y a=1,2,3 output_dir={tmp_path.resolve()}"
@@ -177,6 +226,7 @@ def test_damaged_jobs_are_run_again_with_those_that_failed(gathered, tmp_path, m
     def refuse(words, **options):
         raise FileNotFoundError(2, "No such file or directory")
 
+    write_outcome(tmp_path / "0", JobOutcome("done"))
     monkeypatch.setattr(gather_module.subprocess, "run", refuse)
     with says("/from, where the sweep was begun: No such file or directory"):
         gather_module.run(options)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import os
 import sys
+from contextlib import nullcontext
 from dataclasses import asdict, replace
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
 import pytest
 from hydra.core.override_parser.overrides_parser import OverridesParser
+from omegaconf import OmegaConf
 
 from captau import __version__
 from captau.benchmarks.sweeps import jobs
@@ -107,6 +109,65 @@ def test_a_job_that_is_stopped_has_not_failed_and_one_that_is_done_is_not_run(ru
         run_job(stop)
     with jobs.FolderClaim(run_job.folder):  # another process is at work on it
         JobTask(stop, str(run_job.start), {}, False)({})
+
+
+def test_a_job_that_is_stopped_and_whose_file_is_gone_is_stopped(run_job):
+    def stop(config):
+        (run_job.folder / "job.json").unlink()
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        JobTask(stop, str(run_job.start), {}, False)({})
+    assert list(run_job.folder.iterdir()) == []
+
+
+def test_an_outcome_is_written_into_a_folder_of_a_folder_that_is_not_there(tmp_path):
+    for state in ("running", "done"):
+        write_outcome(tmp_path / "a" / "b", JobOutcome(state))
+        assert read_outcome(tmp_path / "a" / "b") == JobOutcome(state)
+
+
+def test_a_launcher_is_made_of_its_options_and_set_up(monkeypatch):
+    """Interpolations in the options are resolved; a launcher that is no one's of these is a plugin of Hydra's."""
+
+    def record(**words):
+        set_up.append(words)
+
+    def make(options):
+        made.append(options)
+        return SimpleNamespace(setup=record)
+
+    made, set_up = [], []
+    monkeypatch.setitem(jobs.LAUNCHERS, "mine", ("extra", (), make))
+    launcher = {"_target_": "a.b", "limit": 3, "name": "${hydra.job.name}"}
+    hydra = {"job": {"name": "n"}, "launcher": launcher, "callbacks": {}}
+    hydra["runtime"] = {"choices": {"hydra/launcher": "mine"}}
+    config = OmegaConf.create({"hydra": hydra})
+    jobs.make_launcher(config, "the loader", "the task")
+    assert made == [{"limit": 3, "name": "n"}]
+    (words,) = set_up
+    assert words["hydra_context"].config_loader == "the loader"
+    assert (words["config"], words["task_function"]) == (config, "the task")
+    config.hydra.runtime.choices["hydra/launcher"] = "other"
+    plugins = SimpleNamespace(instantiate_launcher=lambda **words: words)
+    monkeypatch.setattr(jobs, "Plugins", SimpleNamespace(instance=lambda: plugins))
+    words = jobs.make_launcher(config, "the loader", "the task")
+    assert (words["config"], words["task_function"]) == (config, "the task")
+    assert words["hydra_context"].config_loader == "the loader"
+    assert len(made) == 1
+
+
+def test_joblib_runs_jobs_one_by_one_and_ray_takes_its_options(monkeypatch):
+    for name, launcher in (
+        ("hydra_plugins.hydra_joblib_launcher.joblib_launcher", "JoblibLauncher"),
+        ("captau.benchmarks.sweeps.launch_ray", "RayLauncher"),
+    ):
+        module = ModuleType(name)
+        setattr(module, launcher, lambda **options: options)
+        monkeypatch.setitem(sys.modules, name, module)
+    made = jobs.LAUNCHERS["joblib"][2]({"n_jobs": 2, "batch_size": "auto"})
+    assert made == {"n_jobs": 2, "batch_size": 1}
+    assert jobs.LAUNCHERS["ray"][2]({"num_cpus": 2}) == {"num_cpus": 2}
 
 
 @pytest.mark.parametrize(
@@ -300,6 +361,40 @@ def test_a_sweep_hands_jobs_to_its_launcher_with_captau_s_variables(run_sweep, m
     assert sorted(path.name for path in run_sweep.folder.iterdir()) == ["0", "1", "sweep.json"]
 
 
+def test_a_bar_counts_the_jobs_of_other_processes_alone(run_sweep, monkeypatch):
+    shown = []
+    monkeypatch.setattr(
+        sweeps, "_show_progress", lambda sweep: shown.append(sweep) or nullcontext()
+    )
+    run_sweep("basic")
+    assert shown == []
+    run_sweep("joblib")
+    assert [sweep.folder for sweep in shown] == [run_sweep.folder]
+
+
+def combine(*words, sweeper="basic"):
+    """Return the jobs of overrides, and those that were composed."""
+    composed = []
+    loader = SimpleNamespace(load_sweep_config=lambda config, job: composed.append(job))
+    runtime = SimpleNamespace(choices={"hydra/sweeper": sweeper})
+    overrides = SimpleNamespace(task=list(words))
+    config = SimpleNamespace(hydra=SimpleNamespace(runtime=runtime, overrides=overrides))
+    return sweeps._combine_values(loader, config), composed
+
+
+def test_every_value_is_composed_once_before_anything_runs():
+    found, composed = combine("a=1,2", "b=3,4")
+    assert found == (("a=1", "b=3"), ("a=1", "b=4"), ("a=2", "b=3"), ("a=2", "b=4"))
+    assert composed == [["a=1", "b=3"], ["a=1", "b=4"], ["a=2", "b=3"]]
+    assert combine("a=1,1") == ((("a=1",),), [["a=1"]])
+
+
+@pytest.mark.parametrize("sweeper", ["ax", "optuna"])
+def test_other_sweepers_than_captaus_are_refused(sweeper):
+    with says("hydra/sweeper= cannot be set; captau runs every combination"):
+        combine("a=1,2", sweeper=sweeper)
+
+
 def test_a_sweep_whose_launcher_does_not_start_leaves_no_file(run_sweep):
     def fail(words, initial_job_idx):
         raise InputError("no cluster")
@@ -337,6 +432,7 @@ def test_progress_is_shown_on_a_terminal_alone(tmp_path, monkeypatch):
             self.waits = []
 
         def wait(self, seconds):
+            assert seconds == 1
             self.waits.append(seconds)
             return len(self.waits) > 3
 
@@ -347,7 +443,7 @@ def test_progress_is_shown_on_a_terminal_alone(tmp_path, monkeypatch):
     monkeypatch.setattr(sweeps, "StepProgress", Progress)
     monkeypatch.setattr(sweeps.threading, "Event", Event)
     monkeypatch.setattr(
-        sweeps.threading, "Thread", lambda target, daemon: SimpleNamespace(start=target, join=int)
+        sweeps.threading, "Thread", lambda target: SimpleNamespace(start=target, join=int)
     )
     sweep = make_sweep(tmp_path, ("a=1",), ("a=2",), ("a=3",))
     for number, state in enumerate(("done", "running", "failed")):

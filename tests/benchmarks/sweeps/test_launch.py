@@ -33,18 +33,16 @@ class Launcher:
                 raise end
             if end == DONE:
                 write_outcome(self.sweep.job_folder(number), JobOutcome("done"))
-            job = JobReturn(status=JobStatus.COMPLETED if end == DONE else JobStatus.FAILED)
-            job.return_value = None if end == DONE else ValueError("no\n\n memory\nleft")
+            job = JobReturn(status=JobStatus.FAILED if end == FAILS else JobStatus.COMPLETED)
+            job.return_value = ValueError("no\n\n memory\nleft") if end == FAILS else None
             returned.append(job)
         return returned
 
 
-def launch(folder, *ends, before=()):
+def launch(folder, *ends, before=(), captau=__version__):
     sweep = Sweep(folder, "bench", tuple((f"a={n}",) for n in range(len(ends))), (), str(folder))
     for number, state in before:
-        write_outcome(
-            sweep.job_folder(number), JobOutcome(state, message="before", captau=__version__)
-        )
+        write_outcome(sweep.job_folder(number), JobOutcome(state, message="before", captau=captau))
     launcher = Launcher(sweep, [list(end) for end in ends])
     sweeps._launch(sweep, launcher)
     return launcher.batches, [sweep.outcome(n) for n in range(len(ends))]
@@ -88,6 +86,53 @@ def test_a_job_that_leaves_nothing_twice_has_failed(tmp_path):
     assert read_outcome(sweep.job_folder(0)) == JobOutcome(
         "failed", 1, "it was never begun; out of memory, or killed"
     )
+
+
+def test_jobs_that_leave_nothing_are_launched_again_one_by_one(tmp_path):
+    batches, outcomes = launch(tmp_path, [DIED, DIED], [DIED, DONE], [DONE], [DIED, DIED])
+    assert batches == [[0, 1, 2, 3], [0], [1], [3]]
+    failed = JobOutcome("failed", 1, "it was never begun; out of memory, or killed")
+    assert outcomes == [failed, JobOutcome("done"), JobOutcome("done"), failed]
+
+
+@pytest.mark.parametrize("state", ["failed", "running"])
+def test_what_a_job_left_before_does_not_count(tmp_path, state):
+    """It has failed, or was killed while it ran; now its process leaves nothing."""
+    batches, (again,) = launch(tmp_path / "a", [DIED, DONE], before=((0, state),))
+    assert batches == [[0], [0]]
+    assert again == JobOutcome("done")
+    _, (never,) = launch(tmp_path / "b", [DIED, DIED], before=((0, state),))
+    assert never == JobOutcome("failed", 1, "it was never begun; out of memory, or killed")
+
+
+def test_what_another_version_did_is_done_again(tmp_path):
+    batches, outcomes = launch(tmp_path, [DONE], before=((0, "done"),), captau="0.0")
+    assert (batches, outcomes) == ([[0]], [JobOutcome("done")])
+
+
+def test_jobs_of_an_earlier_call_are_waited_for(tmp_path, monkeypatch):
+    """Another process is at work on job 1, and ends it after a while."""
+    folder, waits = tmp_path / "1", []
+
+    def wait(seconds):
+        waits.append(seconds)
+        if len(waits) == 2:
+            write_outcome(folder, JobOutcome("done"))
+
+    monkeypatch.setattr(sweeps.time, "sleep", wait)
+    monkeypatch.setattr(
+        sweeps, "claim_holder", lambda path: "process 7" if path == folder else None
+    )
+    batches, outcomes = launch(tmp_path, [DONE], [])
+    assert (batches, waits) == ([[0]], [1, 1])
+    assert [outcome.state for outcome in outcomes] == ["done", "done"]
+
+
+def test_a_pool_that_breaks_after_it_began_is_no_error(tmp_path):
+    """The second job had begun, so that the pool's end is that of its process."""
+    batches, outcomes = launch(tmp_path, [DONE, DONE], [RuntimeError("x"), DONE])
+    assert batches == [[0, 1], [1]]
+    assert [outcome.state for outcome in outcomes] == ["done"] * 2
 
 
 def test_a_launcher_that_starts_no_job_is_an_error(tmp_path):
