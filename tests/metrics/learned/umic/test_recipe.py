@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
 
 from captau.datasets.sources import demo
+from captau.metrics.base import UnavailableError
 from captau.metrics.learned.common.recipe import Examples, make_recipe
 from captau.metrics.learned.common.training import TrainingSession
+from captau.metrics.learned.umic import recipe as module
+from captau.metrics.learned.umic._uniter_network import Uniter, UniterSizes
 from captau.metrics.learned.umic.metric import load_uniter, save_uniter
-from captau.metrics.learned.umic.negatives import PairTable
-from captau.metrics.learned.umic.recipe import Schedule, UmicRecipe
+from captau.metrics.learned.umic.negatives import MatchingBatch, PairTable
+from captau.metrics.learned.umic.recipe import Schedule, UmicModel, UmicRecipe
+from captau.metrics.learned.umic.regions import DemoRegions, Regions, hash_regions, write_regions
+from captau.metrics.neural.models import hash_of
 from captau.metrics.rows import Rows
 from tests.conftest import run_captau, says
 
@@ -200,8 +206,6 @@ def test_faulty_options_are_refused(sides, parts, options, part):
 
 
 def test_features_of_two_widths_are_refused(sides, parts, tmp_path):
-    from captau.metrics.learned.umic.regions import write_regions
-
     for i in range(6):
         write_regions(
             tmp_path, f"demo_{i:03d}.png", [[0.5] * (4 + (i == 2))], [[0, 0, 1, 1]], (2, 2)
@@ -211,8 +215,6 @@ def test_features_of_two_widths_are_refused(sides, parts, tmp_path):
 
 
 def test_an_image_without_features_is_refused(sides, parts, tmp_path):
-    from captau.metrics.learned.umic.regions import write_regions
-
     write_regions(tmp_path, "demo_000.png", [[0.5] * 4], [[0, 0, 1, 1]], (2, 2))
     with says("no region features for image 'demo_001.png'"):
         fit(sides, regions=str(tmp_path))
@@ -265,3 +267,442 @@ def test_a_rater_lists_the_images_that_it_read_and_no_others(parts, tmp_path):
     assert card["images"] == sorted(scene.image_id for scene, _ in scenes)
     rated = set(demo.load_demo(None).items["image_id"])
     assert not rated & set(card["images"])
+
+
+# By hand
+
+
+def test_the_papers_options_are_the_defaults():
+    assert UmicRecipe("demo").options == {
+        "regions": "demo",
+        "captions": "references",
+        "init": None,
+        "vocabulary": None,
+        "head": "rank",
+        "negatives": ("substitution", "random", "repetition", "permutation"),
+        "substitution": "keywords",
+        "similar": None,
+        "margin": 0.2,
+        "learning_rate": 2e-6,
+        "batch_size": 320,
+        "steps": 4000,
+        "validate_every": 1000,
+        "dropout": 0.1,
+        "hidden": 64,
+        "layers": 2,
+        "heads": 4,
+        "intermediate": 256,
+        "pretrain_steps": 0,
+        "pretrain_rate": 1e-3,
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("batch_size", 4, "rater.batch_size is 4; 5 or more is expected"),
+        *(
+            (name, 0, f"rater.{name} is 0; 1 or more is expected")
+            for name in ("steps", "validate_every", "hidden", "layers", "heads", "intermediate")
+        ),
+        ("pretrain_steps", -1, "rater.pretrain_steps is -1; 0 or more is expected"),
+        ("margin", 0.0, "rater.margin is 0; more than 0 is expected"),
+        ("learning_rate", -0.1, "rater.learning_rate is -0.1; 0 or more is expected"),
+        ("pretrain_rate", -0.1, "rater.pretrain_rate is -0.1; 0 or more is expected"),
+        ("dropout", 1.0, "rater.dropout is 1; 0 or more and less than 1 is expected"),
+        ("dropout", -0.1, "rater.dropout is -0.1; 0 or more and less than 1 is expected"),
+        (
+            "negatives",
+            (),
+            "rater.negatives is empty; name at least one of "
+            "substitution,random,repetition,permutation,hard",
+        ),
+    ],
+)
+def test_options_out_of_range_are_refused(name, value, message):
+    with says(message):
+        UmicRecipe(**{"regions": "demo", name: value})
+
+
+def test_options_at_the_ends_of_their_ranges_are_taken():
+    least = dict.fromkeys(("steps", "validate_every", "hidden", "layers", "heads"), 1)
+    least |= {"intermediate": 1, "batch_size": 2, "negatives": ("hard",), "margin": 0.1}
+    least |= {"learning_rate": 0.0, "pretrain_rate": 0.0, "dropout": 0.0, "pretrain_steps": 0}
+    assert UmicRecipe("demo", **least).batch_size == 2
+
+
+class Body(torch.nn.Module):
+    """A network of two weights that decay, and three that do not."""
+
+    def __init__(self):
+        super().__init__()
+        self.dense = torch.nn.Linear(2, 3)
+        self.LayerNorm = torch.nn.LayerNorm(3)
+        self.words = torch.nn.Embedding(4, 2)
+
+
+def test_the_optimiser_is_the_authors(monkeypatch):
+    clipped = []
+    monkeypatch.setattr(module, "clip_gradients", lambda *words: clipped.append(words))
+    network = Body()
+    schedule = Schedule(network, 0.5, 10, 4)
+    assert clipped == [(schedule.optimizer, network, 2.0)]
+    assert isinstance(schedule.optimizer, torch.optim.AdamW)
+    decaying, constant = schedule.optimizer.param_groups
+    ids = [[id(p) for p in group["params"]] for group in (decaying, constant)]
+    assert ids[0] == [id(network.dense.weight), id(network.words.weight)]
+    assert ids[1] == [
+        *(id(network.dense.bias), id(network.LayerNorm.weight), id(network.LayerNorm.bias))
+    ]
+    assert (decaying["weight_decay"], constant["weight_decay"]) == (0.01, 0.0)
+    assert [(g["lr"], g["betas"]) for g in (decaying, constant)] == [(0.5, (0.9, 0.98))] * 2
+    assert [Schedule(network, 0.5, n, 4).epochs for n in (1, 4, 5, 8, 9)] == [1, 1, 2, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("steps", "shares"),
+    [
+        (1, [1.0]),
+        (3, [1.0, 1.0, 0.5]),
+        (5, [1.0, 1.0, 0.75, 0.5, 0.25]),
+        (20, [0.5, 1.0, 1.0, *(k / 18 for k in range(17, 0, -1))]),
+        (40, [0.25, 0.5, 0.75, 1.0, 1.0, *(k / 36 for k in range(35, 0, -1))]),
+    ],
+)
+def test_the_rate_rises_over_a_tenth_of_the_steps_and_falls_over_the_others(steps, shares):
+    schedule = Schedule(Body(), 2.0, steps, 3)
+    asked, rates = [], []
+
+    class Table:
+        def draw_rows(self, stage, first_step, n_steps, size):
+            asked.append((stage, first_step, n_steps, size))
+            return iter([[first_step + k] for k in range(n_steps)])
+
+    for epoch in range(schedule.epochs):
+        for (step,) in schedule.draw_rows("umic", epoch, Table(), 7):
+            assert step == len(rates)
+            (rate,) = {group["lr"] for group in schedule.optimizer.param_groups}
+            rates.append(rate)
+    assert rates == pytest.approx([2 * share for share in shares])
+    assert asked == [("umic", start, min(3, steps - start), 7) for start in range(0, steps, 3)]
+
+
+def test_the_signature_is_of_the_features_and_of_the_files_it_starts_from(tmp_path, monkeypatch):
+    monkeypatch.setenv("CAPTAU_WEIGHTS", str(tmp_path))
+    for name in ("init.pt", "words.txt", "similar.json"):
+        (tmp_path / name).write_text(name)
+    write_regions(tmp_path / "db", "1", [[0.5] * 4], [[0, 0, 1, 1]], (2, 2))
+    assert UmicRecipe("demo").signature == f"demo|{hash_of([])}"
+    assert UmicRecipe("demo", init="nowhere.pt", similar=("cider",)).signature == (
+        f"demo|{hash_of([])}"
+    )
+    files = {"init": "init.pt", "vocabulary": "words.txt", "similar": ("cider", "similar.json")}
+    assert UmicRecipe("db", **files).signature == (
+        f"{hash_regions(tmp_path / 'db')}|"
+        f"{hash_of([tmp_path / name for name in ('init.pt', 'words.txt', 'similar.json')])}"
+    )
+    assert type(UmicRecipe("db").open_regions()) is Regions
+    assert UmicRecipe("db").open_regions().folder == tmp_path / "db"
+    assert type(UmicRecipe("demo").open_regions()) is DemoRegions
+    with pytest.raises(UnavailableError) as error:
+        UmicRecipe("elsewhere").open_regions()
+    assert str(error.value) == (
+        "rater umic needs region features, and there is no folder 'elsewhere'; docs/umic.md says where to "
+        "get or how to write them"
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "trained"),
+    [
+        ({}, ["contrast"]),
+        ({"pretrain_steps": 1}, ["pretrain", "contrast"]),
+        ({"pretrain_steps": 1, "init": "x.pt"}, ["contrast"]),
+        ({"pretrain_steps": 1, "head": "itm"}, ["pretrain"]),
+        ({"init": "x.pt", "head": "itm"}, []),
+        ({"captions": "file.csv"}, ["contrast"]),
+    ],
+)
+def test_the_parts_of_a_training(options, trained, monkeypatch):
+    captioned = {"a": ("x",), "b": ("y",)}, {"c": ("z",)}
+    network = SimpleNamespace(
+        to=lambda device: asked.append(device), sizes=SimpleNamespace(positions=9)
+    )
+    asked = []
+
+    def load(origin, train, validation, session):
+        asked.append((origin, train, validation))
+        return captioned
+
+    recipe = UmicRecipe("demo", **options)
+    monkeypatch.setattr(module, "load_captioned_images", load)
+    monkeypatch.setattr(
+        UmicRecipe,
+        "_start",
+        lambda self, side, regions, session: (asked.append(side) or network, ["p"]),
+    )
+    monkeypatch.setattr(
+        UmicRecipe,
+        "make_table",
+        lambda self, side, regions, pieces, positions, session: (list(side), pieces, positions),
+    )
+    for name in ("pretrain", "contrast"):
+        monkeypatch.setattr(
+            UmicRecipe, f"_{name}", lambda self, *words, name=name: asked.append((name, *words[:3]))
+        )
+    session = TrainingSession(0, device="meta")
+    session.extra_image_ids.add("before")
+    model = recipe.fit("train", "validation", session)
+    tables = (["a", "b"], ["p"], 9), (["c"], ["p"], 9)
+    assert asked == [
+        (options.get("captions", "references"), "train", "validation"),
+        captioned[0],
+        "meta",
+        *((name, network, *tables) for name in trained),
+    ]
+    assert session.extra_image_ids == {"a", "b", "c", "before"}
+    assert session.reads_examples is ("captions" not in options)
+    assert (model.recipe, model.network, model.pieces) == (recipe, network, ["p"])
+
+
+@pytest.mark.parametrize(
+    ("options", "origins", "share"),
+    [
+        ({}, ["regions"], 0.5),
+        ({"similar": ("cider", "x.json"), "substitution": "code"}, ["cider", "x.json"], 0.5),
+        ({"negatives": ("random", "hard")}, ["regions"], 0.0),
+    ],
+)
+def test_a_table_is_of_the_options(options, origins, share, monkeypatch):
+    def negatives(*words, **named):
+        return words, named
+
+    monkeypatch.setattr(module, "Negatives", negatives)
+    monkeypatch.setattr(module, "PairTable", lambda *words: words)
+    monkeypatch.setattr(module, "find_similar_images", lambda *words: words)
+    recipe = UmicRecipe("demo", **options)
+    found = recipe.make_table("captions", "regions of images", ["p"], 9, "session")
+    similar = [(origin, "captions", "regions of images") for origin in origins]
+    named = {"substitution": options.get("substitution", "keywords"), "similar_share": share}
+    assert found == (
+        "captions",
+        (("captions", similar), named),
+        *("regions of images", ["p"], 9, recipe.negatives, "session"),
+    )
+
+
+def test_a_network_of_its_own_has_the_words_of_the_captions():
+    captioned = {"demo_001.png": ("a dog's red.", "[MASK] the"), "demo_000.png": ("Zoo a",)}
+    recipe = UmicRecipe("demo", hidden=6, layers=1, heads=3, intermediate=5, dropout=0.25)
+    session = TrainingSession(4)
+    with recipe.open_regions() as regions:
+        network, pieces = recipe._start(captioned, regions, session)
+        with says("rater.hidden=6 is not a multiple of heads=4"):
+            dataclasses.replace(recipe, heads=4)._start(captioned, regions, session)
+    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    words = ["'", ".", "MASK", "Zoo", "[", "]", "a", "dog", "red", "s", "the"]
+    assert pieces == [*special, *words]
+    assert network.sizes == UniterSizes(6, 1, 3, 5, len(pieces), 512, 16)
+    assert {m.p for m in network.modules() if isinstance(m, torch.nn.Dropout)} == {0.25}
+    session.reseed("weights")
+    again = Uniter(network.sizes, 0.25)
+    torch.testing.assert_close(network.state_dict(), again.state_dict(), rtol=0, atol=0)
+
+
+def test_a_network_to_start_from_has_word_pieces_beside_it(tmp_path, monkeypatch):
+    monkeypatch.setenv("CAPTAU_WEIGHTS", str(tmp_path))
+    asked = []
+    monkeypatch.setattr(
+        module, "load_uniter", lambda *words, **named: asked.append((words, named)) or "network"
+    )
+    monkeypatch.setattr(module, "read_vocabulary", lambda path: path)
+    (tmp_path / "init").mkdir()
+    for name in ("init/x.pt", "words.txt"):
+        (tmp_path / name).touch()
+    start = UmicRecipe("demo", init="init/x.pt", dropout=0.3)
+    for options, name in (
+        ({}, "vocab.txt"),
+        ({"init": "y.pt"}, "vocab.txt"),
+        ({"vocabulary": "none.txt"}, "none.txt"),
+        ({"init": "y.pt", "vocabulary": "words.txt"}, "words.txt"),
+        ({"vocabulary": "init"}, "init"),
+    ):
+        one = dataclasses.replace(start, **options)
+        with pytest.raises(UnavailableError) as error:
+            one._start({}, None, None)
+        assert str(error.value) == (
+            f"rater umic has no checkpoint '{one.init}', or no word pieces '{name}' beside it; give "
+            f"rater.init=FILE and rater.vocabulary=FILE, or rater.init=null for a small network of its own"
+        )
+    with_words = dataclasses.replace(start, vocabulary="words.txt")
+    assert with_words._start({}, None, None) == ("network", tmp_path / "words.txt")
+    (tmp_path / "init" / "vocab.txt").touch()
+    assert start._start({}, None, None) == ("network", tmp_path / "init" / "vocab.txt")
+    assert asked == [((tmp_path / "init" / "x.pt", None), {"dropout": 0.3})] * 2
+
+
+class Steps(TrainingSession):
+    """A session that notes what it should train, and trains nothing."""
+
+    def train(self, stage, network, **options):
+        self.history.append((stage, network, options))
+
+
+class Batches:
+    """A table that notes what is asked of it; its batches are in a list by the first row."""
+
+    def __init__(self, batches):
+        self.batches, self.asked = batches, []
+
+    def split_rows(self, size):
+        self.asked.append(size)
+        return [[k] for k in range(len(self.batches))]
+
+    def make_groups(self, rng, rows):
+        self.asked.append((rows, rng.random()))
+        return self.batches[rows[0]]
+
+    def make_matching(self, rng, rows, *, has_masks):
+        self.asked.append((rows, rng.random(), has_masks))
+        return self.batches[rows[0]]
+
+    def draw_rows(self, stage, first_step, n_steps, size):
+        self.asked.append((stage, first_step, n_steps, size))
+        return iter([[(first_step + k) % 2] for k in range(n_steps)])
+
+
+class Logits(torch.nn.Module):
+    """A network whose pooled states are the batch, and whose rank logits are these."""
+
+    def __init__(self):
+        super().__init__()
+        self.rank_output = torch.nn.Linear(1, 1)
+        torch.nn.init.ones_(self.rank_output.weight)
+        torch.nn.init.zeros_(self.rank_output.bias)
+
+    def forward(self, batch):
+        return batch
+
+
+@pytest.mark.parametrize(("n_kinds", "groups"), [(2, 21), (3, 16), (70, 1)])
+def test_captions_are_to_be_above_each_negative_by_the_margin(n_kinds, groups):
+    logits = np.array([[0.5, 0.4, -3.0], [-1.0, 0.0, 2.0]])
+    batch = (torch.tensor(logits, dtype=torch.float32).reshape(-1, 1),)
+    others = [(batch[0] + shift,) for shift in (1.0, 2.0)]
+    train, validation = Batches([batch, batch]), Batches(others)
+    recipe = UmicRecipe(
+        *("demo", "references"),
+        negatives=("random",) * n_kinds,
+        **{"margin": 0.3, "learning_rate": 0.5, "batch_size": 214, "steps": 5, "validate_every": 2},
+    )
+    session, network = Steps(3), Logits()
+    recipe._contrast(network, train, validation, session)
+    ((stage, trained, options),) = session.history
+    assert (stage, trained is network, options["epochs"]) == ("umic", True, 3)
+    assert options["higher_is_better"] is False
+    assert options["optimizer"].param_groups[0]["lr"] == 0.5
+    rngs = [session.rng("validation", k).random() for k in range(2)]
+    assert validation.asked == [groups, ([0], rngs[0]), ([1], rngs[1])]
+    rng = np.random.default_rng(0)
+    assert list(options["steps"](rng, 1)) == [batch, batch]
+    numbers = np.random.default_rng(0).random(2).tolist()
+    assert train.asked == [
+        ("umic", 2, 2, 214 // (1 + n_kinds)),
+        *(([k], number) for k, number in enumerate(numbers)),
+    ]
+    # The warm-up is of one step of five: step 3 has (5 - 3) / 4 of the rate.
+    assert options["optimizer"].param_groups[0]["lr"] == pytest.approx(0.25)
+
+    def hinge(logits):
+        scores = 1 / (1 + np.exp(-logits))
+        return np.maximum(0.3 - (scores[:, :1] - scores[:, 1:]), 0).mean()
+
+    if n_kinds == 2:
+        assert options["loss"](batch).item() == pytest.approx(hinge(logits))
+        with torch.no_grad():
+            validation_loss = options["validate"]()
+        assert validation_loss == pytest.approx((hinge(logits + 1) + hinge(logits + 2)) / 2)
+
+
+def test_pretraining_guesses_words_and_tells_matches_by_hand():
+    """Cross entropies of the two logits of matching and, over the vocabulary, of the masked words."""
+    torch.manual_seed(2)
+    network = Uniter(UniterSizes(4, 2, 2, 3, 7, 5, 3)).eval()
+    with torch.no_grad():
+        for parameter in network.parameters():
+            parameter.normal_()
+    ids = torch.tensor([[2, 4, 5, 3], [2, 6, 3, 0], [2, 5, 5, 3]])
+    pairs = (
+        *(ids, torch.tensor([4, 3, 4]), torch.randn(3, 2, 3), torch.randn(3, 2, 7)),
+        torch.tensor([2, 1, 2]),
+    )
+    masked = torch.tensor([[-1, 4, 6, -1], [-1] * 4, [-1, -1, 0, -1]])
+    batch = MatchingBatch(pairs, torch.tensor([1, 0, 1]), masked)
+    plain = dataclasses.replace(batch, masked_words=None)
+    other = dataclasses.replace(plain, matches=torch.tensor([0, 0, 1]))
+    train, validation = Batches([batch, batch]), Batches([plain, other])
+    recipe = UmicRecipe(
+        "demo", batch_size=9, pretrain_rate=0.5, pretrain_steps=5, validate_every=2, steps=99
+    )
+    session = Steps(3)
+    before = network.itm_output.weight[1].tolist()
+    recipe._pretrain(network, train, validation, session)
+    ((stage, trained, options),) = session.history
+    assert (stage, trained is network, options["epochs"]) == ("umic-pretraining", True, 3)
+    assert options["higher_is_better"] is False
+    assert network.rank_output.weight[0].tolist() == before
+    assert network.rank_output.bias.item() == network.itm_output.bias[1].item()
+    rngs = [session.rng("matching", k).random() for k in range(2)]
+    assert validation.asked == [64, ([0], rngs[0], False), ([1], rngs[1], False)]
+    assert options["optimizer"].param_groups[0]["lr"] == 0.5
+    assert list(options["steps"](np.random.default_rng(0), 2)) == [batch]
+    number = np.random.default_rng(0).random()
+    assert train.asked == [("pretraining", 4, 1, 4), ([0], number, True)]
+    assert options["optimizer"].param_groups[0]["lr"] == pytest.approx(0.125)
+
+    states = network.uniter(*pairs, n_states=4).detach().double().numpy()
+    words = network.uniter.embeddings.word_embeddings.weight.detach().double().numpy()
+    sides = network.itm_output(network(*pairs)).detach().double().numpy()
+
+    def cross_entropy(logits, right):
+        return np.mean(
+            [np.log(np.exp(row).sum()) - row[k] for row, k in zip(logits, right, strict=True)]
+        )
+
+    matching = cross_entropy(sides, [1, 0, 1])
+    guessed = cross_entropy(states[[0, 0, 2], [1, 2, 2]] @ words.T, [4, 6, 0])
+    assert options["loss"](batch).item() == pytest.approx(matching + guessed, rel=1e-5)
+    assert options["loss"](plain).item() == pytest.approx(matching, rel=1e-5)
+    second = cross_entropy(sides, [0, 0, 1])
+    with torch.no_grad():
+        assert options["validate"]() == pytest.approx((matching + second) / 2, rel=1e-5)
+
+
+def test_a_model_predicts_in_evaluation_mode_and_writes_its_words(monkeypatch, tmp_path):
+    sizes = UniterSizes(4, 1, 2, 3, 7, 5, 16)
+    network = Uniter(sizes).train()
+    pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "é"]
+    recipe = UmicRecipe("demo", head="itm")
+    model = UmicModel(recipe, network, tuple(pieces))
+    asked = []
+    monkeypatch.setattr(module, "score_pairs", lambda *words, **named: asked.append((words, named)))
+    rows = Rows.from_items(
+        [
+            {"image_id": "demo_001.png", "caption": "a a a a"},
+            {"image_id": "demo_000.png", "caption": "é"},
+        ]
+    )
+    model.predict(rows)
+    ((scored, texts, images, regions), named) = asked[0]
+    assert (scored is network, network.training) == (True, False)
+    assert texts == [[2, 5, 5, 5, 3], [2, 6, 3]]
+    assert images == ["demo_001.png", "demo_000.png"]
+    assert type(regions) is DemoRegions
+    assert named.pop("remark")("cut") is None
+    assert named == {"head": "itm", "batch_size": 64, "metric": "umic"}
+    model.save(tmp_path)
+    assert (tmp_path / "vocab.txt").read_bytes() == "".join(f"{p}\n" for p in pieces).encode()
+    again = recipe.load(tmp_path)
+    assert (again.recipe, again.pieces, again.network.sizes) == (recipe, pieces, sizes)
+    assert again.network.training is False
+    assert "torch" not in vars(module)  # importing it imports no PyTorch
