@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
+import math
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import torch
+from scipy.special import erf
 
+from captau.datasets.errors import InputError
+from captau.metrics.learned.umic import _uniter_network, metric
+from captau.metrics.learned.umic._uniter_network import (
+    Uniter,
+    UniterSizes,
+    compute_logit,
+    read_sizes,
+)
 from captau.metrics.learned.umic.metric import (
     WordPieces,
     collate,
@@ -16,7 +28,7 @@ from captau.metrics.learned.umic.metric import (
     truncate,
 )
 from captau.metrics.learned.umic.regions import ImageRegions, Regions
-from tests.conftest import AWKWARD, says
+from tests.conftest import AWKWARD, record_steps, says
 
 pytestmark = pytest.mark.neural
 
@@ -307,3 +319,353 @@ def test_nothing_draws_from_torch(checkpoint):
     torch.manual_seed(3)
     load_uniter(checkpoint, "rank", heads=4)
     torch.testing.assert_close(torch.rand(2), expected)
+
+
+# By hand
+
+SIZES = UniterSizes(
+    hidden=6, layers=2, heads=3, intermediate=5, vocabulary=7, positions=4, features=3
+)
+
+
+def random_network(sizes=SIZES, dropout=0.1):
+    torch.manual_seed(1)
+    network = Uniter(sizes, dropout).eval()
+    with torch.no_grad():
+        for parameter in network.parameters():
+            parameter.normal_()
+    return network
+
+
+def plain_states(network, ids, features, boxes):
+    """States of one pair without padding, in double precision and a head at a time (Devlin et al. 2019)."""
+    table = {k.removeprefix("uniter."): v.double().numpy() for k, v in network.state_dict().items()}
+
+    def dense(x, name):
+        return x @ table[f"{name}.weight"].T + table[f"{name}.bias"]
+
+    def norm(x, name):
+        x = (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + 1e-12)
+        return x * table[f"{name}.weight"] + table[f"{name}.bias"]
+
+    words, places, types = (
+        table[f"embeddings.{name}_embeddings.weight"] for name in ("word", "position", "token_type")
+    )
+    text = norm(words[ids] + places[: len(ids)] + types[0], "embeddings.LayerNorm")
+    content = norm(dense(features, "img_embeddings.img_linear"), "img_embeddings.img_layer_norm")
+    where = norm(dense(boxes, "img_embeddings.pos_linear"), "img_embeddings.pos_layer_norm")
+    x = np.vstack([text, norm(content + where + types[1], "img_embeddings.LayerNorm")])
+    width = network.sizes.hidden // network.sizes.heads
+    for layer in range(network.sizes.layers):
+        name = f"encoder.layer.{layer}"
+        query, key, value = (
+            dense(x, f"{name}.attention.self.{n}") for n in ("query", "key", "value")
+        )
+        mixed = []
+        for head in range(network.sizes.heads):
+            part = slice(head * width, (head + 1) * width)
+            shares = np.exp(query[:, part] @ key[:, part].T / math.sqrt(width))
+            mixed.append(shares / shares.sum(1, keepdims=True) @ value[:, part])
+        x = norm(
+            dense(np.hstack(mixed), f"{name}.attention.output.dense") + x,
+            f"{name}.attention.output.LayerNorm",
+        )
+        inner = dense(x, f"{name}.intermediate.dense")
+        inner = inner * (1 + erf(inner / math.sqrt(2))) / 2
+        x = norm(dense(inner, f"{name}.output.dense") + x, f"{name}.output.LayerNorm")
+    return x, np.tanh(dense(x[0], "pooler.dense"))
+
+
+def test_the_network_is_berts_over_words_and_regions():
+    network = random_network()
+    rng = np.random.default_rng(0)
+    texts = [[2, 5, 6, 3], [2, 3], [2, 4, 3]]
+    images = [
+        ImageRegions(*(rng.normal(size=(n, w)).astype(np.float32) for w in (3, 7)))
+        for n in (2, 3, 1)
+    ]
+    batch = collate(texts, images, "cpu")
+    assert [x.shape for x in batch] == [(3, 4), (3,), (3, 3, 3), (3, 3, 7), (3,)]
+    assert batch[0].tolist() == [[2, 5, 6, 3], [2, 3, 0, 0], [2, 4, 3, 0]]
+    assert (batch[1].tolist(), batch[4].tolist()) == ([4, 2, 3], [2, 3, 1])
+    assert [x.dtype for x in batch] == [
+        *(torch.int64, torch.int64, torch.float32, torch.float32, torch.int64)
+    ]
+    expected = [
+        plain_states(network, text, image.features.astype(float), image.boxes.astype(float))
+        for text, image in zip(texts, images, strict=True)
+    ]
+    with torch.inference_mode():
+        pooled = network(*batch)
+        whole = network.uniter(*batch, n_states=6)
+        three = network.uniter(*batch, n_states=3)
+    assert whole.shape == (3, 6, 6)
+    for i, (states, first) in enumerate(expected):
+        np.testing.assert_allclose(whole[i, : len(states)], states, atol=1e-4)
+        np.testing.assert_allclose(pooled[i], first, atol=1e-4)
+    torch.testing.assert_close(three, whole[:, :3])
+    weights = network.rank_output.weight, network.itm_output.weight, network.itm_output.bias
+    rank, itm, bias = (w.detach().double().numpy() for w in weights)
+    first = np.stack([row for _, row in expected])
+    with torch.inference_mode():
+        found = [compute_logit(network, pooled, head).tolist() for head in ("rank", "itm")]
+    assert found[0] == pytest.approx(first @ rank[0] + network.rank_output.bias.item(), abs=1e-3)
+    assert found[1] == pytest.approx(first @ (itm[1] - itm[0]) + bias[1] - bias[0], abs=1e-3)
+    network.start_ranking()
+    torch.testing.assert_close(network.rank_output.weight, network.itm_output.weight[1:])
+    torch.testing.assert_close(network.rank_output.bias, network.itm_output.bias[1:])
+    assert network.rank_output.weight.requires_grad
+
+
+def test_dropout_is_at_the_embeddings_and_after_each_dense_layer(monkeypatch):
+    network = random_network(dropout=0.25)
+    drops = [name for name, m in network.named_modules() if isinstance(m, torch.nn.Dropout)]
+    assert drops == [
+        "uniter.embeddings.dropout",
+        "uniter.img_embeddings.dropout",
+        *(
+            f"uniter.encoder.layer.{k}.{part}.dropout"
+            for k in (0, 1)
+            for part in ("attention.output", "output")
+        ),
+    ]
+    assert {m.p for m in network.modules() if isinstance(m, torch.nn.Dropout)} == {0.25}
+    rates = []
+    attention = torch.nn.functional.scaled_dot_product_attention
+
+    def note(*words, dropout_p, **named):
+        rates.append(dropout_p)
+        return attention(*words, **named)
+
+    monkeypatch.setattr(
+        _uniter_network,
+        "F",
+        SimpleNamespace(scaled_dot_product_attention=note, gelu=torch.nn.functional.gelu),
+    )
+    image = ImageRegions(np.ones((1, 3), np.float32), np.ones((1, 7), np.float32))
+    batch = collate([[2, 3]], [image], "cpu")
+    network(*batch)
+    network.train()(*batch)
+    assert rates == [0.0, 0.0, 0.25, 0.25]
+    norms = [m.eps for m in network.modules() if isinstance(m, torch.nn.LayerNorm)]
+    assert norms == [1e-12] * 8
+    assert network.uniter.embeddings.word_embeddings.padding_idx == 0
+    assert Uniter(SIZES).uniter.embeddings.dropout.p == 0.1
+
+
+def test_random_weights_are_wider_in_narrower_layers():
+    """Of 48 dimensions: 0.02 · √(768 / 48) = 0.08. Biases are 0, and norms leave numbers as they are."""
+    torch.manual_seed(0)
+    table = Uniter(UniterSizes(48, 1, 2, 2000, 2000, 2000, 2000)).state_dict()
+    for name, tensor in table.items():
+        if "LayerNorm" in name or "layer_norm" in name:
+            assert (tensor == float(name.endswith("weight"))).all()
+        elif name.endswith("bias"):
+            assert (tensor == 0).all()
+        elif tensor.numel() > 50_000:
+            assert tensor.std().item() == pytest.approx(0.08, rel=0.01)
+            assert tensor.mean().item() == pytest.approx(0, abs=0.001)
+
+
+@pytest.mark.parametrize(
+    ("hidden", "heads", "expected"), [(128, None, 2), (64, None, 1), (6, 3, 3), (63, None, 0)]
+)
+def test_sizes_are_read_off_the_matrices(hidden, heads, expected):
+    shapes = {
+        "embeddings.word_embeddings": (7, hidden),
+        "embeddings.position_embeddings": (4, hidden),
+        "img_embeddings.img_linear": (hidden, 3),
+        **{f"encoder.layer.{k}.intermediate.dense": (5, hidden) for k in (0, 1, 10)},
+    }
+    tensors = {f"uniter.{name}.weight": torch.zeros(shape) for name, shape in shapes.items()}
+    tensors["uniter.encoder.layer.0.intermediate.dense.bias"] = torch.zeros(5)
+    tensors["other.encoder.layer.7"] = torch.zeros(5)
+    assert read_sizes(tensors, heads) == UniterSizes(hidden, 3, expected, 5, 7, 4, 3)
+
+
+def test_tensors_are_renamed_and_those_of_other_tasks_left_out():
+    """A name of the value is the name that it should get; None is left out."""
+    word = "embeddings.word_embeddings.weight"
+    for prefix in ("uniter.", "bert.", ""):
+        table = {
+            f"{prefix}{word}": f"uniter.{word}",
+            f"{prefix}a.LayerNorm.gamma": "uniter.a.LayerNorm.weight",
+            f"{prefix}a.LayerNorm.beta": "uniter.a.LayerNorm.bias",
+            f"{prefix}gamma.x": "uniter.gamma.x",
+            "rank_output.weight": "rank_output.weight",
+            "itm_output.beta": "itm_output.bias",
+            "cls.predictions": None,
+            "feat_regress.x": None,
+            "region_classifier.x": None,
+            "vqa_output.x": None,
+            "nlvr2_output.x": None,
+            "attn_pool.x": None,
+            f"{prefix}img_embeddings.mask_embedding.weight": None,
+        }
+        if prefix:
+            table["other.x"] = "other.x"
+        found = metric._rename_tensors(table)
+        assert list(found) == list(found.values()) == [name for name in table.values() if name]
+    assert metric._rename_tensors({"x": 1, "uniter.x": 2}) == {"x": 1, "uniter.x": 2}
+
+
+@pytest.mark.parametrize(
+    ("heads", "ending", "card", "expected"),
+    [
+        (None, ".safetensors", {"heads": "3"}, 3),
+        (2, ".safetensors", {"heads": "3"}, 2),
+        (3, ".pt", None, 3),
+        (None, ".pt", None, None),
+        (None, ".safetensors", {}, None),
+        (None, ".safetensors", {"heads": "x"}, None),
+        (4, ".pt", None, None),
+    ],
+)
+def test_heads_are_given_or_in_the_file(heads, ending, card, expected, tmp_path):
+    path = tmp_path / f"x{ending}"
+    table = random_network().state_dict()
+    if card is None:
+        torch.save(table, path)
+    else:
+        metric.save_tensors(path, table, card)
+    if expected:
+        network = load_uniter(path, "rank", heads, dropout=0.3)
+        assert network.sizes == UniterSizes(6, 2, expected, 5, 7, 4, 3)
+        assert network.uniter.embeddings.dropout.p == 0.3
+        assert load_uniter(path, "rank", heads).uniter.embeddings.dropout.p == 0
+    else:
+        with says(
+            f"{path}: 6 dimensions are not a whole number of attention heads of 64; set heads"
+        ):
+            load_uniter(path, "rank", heads)
+
+
+@pytest.mark.parametrize(
+    ("head", "kept", "zero"),
+    [
+        ("rank", ("rank", "itm"), "itm"),
+        ("itm", ("rank", "itm"), "rank"),
+        (None, ("rank", "itm"), None),
+        ("itm", ("itm",), "rank"),
+        (None, ("rank",), "itm"),
+        (None, ("itm",), None),
+        (None, (), "both"),
+    ],
+)
+def test_the_heads_that_are_asked_for_are_loaded(head, kept, zero, tmp_path):
+    """Those that are not are 0; without a rank head the match's logit begins it."""
+    table = random_network().state_dict()
+    path = tmp_path / "x.pt"
+    names = {f"{kind}_output" for kind in ("rank", "itm")} - {f"{kind}_output" for kind in kept}
+    torch.save({k: v for k, v in table.items() if k.split(".")[0] not in names}, path)
+    network = load_uniter(path, head, 3)
+    assert network.training is False
+    for kind in ("rank", "itm"):
+        for part in ("weight", "bias"):
+            name = f"{kind}_output.{part}"
+            found, expected = network.state_dict()[name], table[name]
+            if zero in (kind, "both"):
+                expected = torch.zeros_like(expected)
+            elif kind not in kept:
+                expected = table[f"itm_output.{part}"][1:]
+            torch.testing.assert_close(found, expected, rtol=0, atol=0)
+    for missing in {"rank", "itm"} - set(kept):
+        hint = "; a checkpoint of UNITER? metric umic_c rates with it" if missing == "rank" else ""
+        with pytest.raises(InputError) as error:
+            load_uniter(path, missing, 3)
+        assert str(error.value) == f"{path}: no head {missing}_output{hint}"
+
+
+def test_what_is_no_checkpoint_of_uniter_is_described(tmp_path):
+    path = tmp_path / "x.pt"
+    torch.save(
+        {"a": torch.zeros(2), "b": torch.zeros(3, 4), "c": torch.zeros(()), "d": torch.zeros(1)},
+        path,
+    )
+    with pytest.raises(InputError) as error:
+        load_uniter(path, "rank")
+    uniter = "uniter.embeddings."
+    assert str(error.value) == (
+        f"{path}: not a checkpoint of UNITER: no {uniter}word_embeddings.weight, no "
+        f"{uniter}position_embeddings.weight, no uniter.img_embeddings.img_linear.weight, no "
+        f"uniter.encoder.layer.0.intermediate.dense.weight; it holds 4 tensors such as a (2,), b (3, 4), c ()"
+    )
+    table = random_network().state_dict()
+    name = f"{uniter}position_embeddings.weight"
+    torch.save({**table, name: table[name].ravel()}, path)
+    with says(
+        f"{path}: not a checkpoint of UNITER: no {name}; it holds {len(table)} tensors such as "
+    ):
+        load_uniter(path, "rank", 3)
+
+
+def test_pairs_are_scored_by_image_in_chunks_and_the_longest_first(monkeypatch):
+    network = random_network()
+    monkeypatch.setattr(metric, "CHUNK", 3)
+    read, sizes, steps = [], [], record_steps(monkeypatch, metric)
+    rng = np.random.default_rng(0)
+    images = {
+        name: ImageRegions(*(rng.normal(size=(n, w)).astype(np.float32) for w in (3, 7)))
+        for name, n in (("a", 1), ("b", 3), ("c", 2))
+    }
+
+    class Read(RegionsInMemory):
+        def __getitem__(self, image_id):
+            read.append(image_id)
+            return super().__getitem__(image_id)
+
+    def note(texts, pictures, device):
+        sizes.append([(len(t), len(p)) for t, p in zip(texts, pictures, strict=True)])
+        return collate(texts, pictures, device)
+
+    monkeypatch.setattr(metric, "collate", note)
+    texts = [[2, 3], [2, 4, 3], [2, 5, 6, 3], [2, 6, 3], [2, 5, 3]]
+    ids = ["c", "a", "b", "a", "b"]
+    remarks = []
+    for head in ("rank", "itm"):
+        found = score_pairs(
+            network,
+            texts,
+            ids,
+            Read(images),
+            head=head,
+            batch_size=2,
+            metric="m",
+            remark=remarks.append,
+        )
+        for text, image_id, score in zip(texts, ids, found, strict=True):
+            with torch.inference_mode():
+                pooled = network(*collate([text], [images[image_id]], "cpu"))
+                logit = compute_logit(network, pooled, head).double().item()
+            assert score == pytest.approx(1 / (1 + math.exp(-logit)), abs=1e-6)
+    # Sorted by image: rows 1 and 3 of a and 2 of b, of 4, 4 and 7 states; then 4 of b and 0 of c, of 6 and 4.
+    chunks = [(4, 3), (3, 1)], [(3, 1)], [(3, 3), (2, 2)]
+    assert sizes == [*chunks] * 2
+    assert read == ["a", "b", "b", "c"] * 2
+    assert steps == [5, 2, 1, 2] * 2
+    assert remarks == []
+    images["b"] = ImageRegions(np.zeros((2, 4), np.float32), np.zeros((2, 7), np.float32))
+    with pytest.raises(InputError) as error:
+        score_pairs(
+            *(network, texts, ids, Read(images)),
+            **{"head": "rank", "batch_size": 2, "metric": "m", "remark": print},
+        )
+    assert str(error.value) == (
+        "memory: the regions of image 'b' have 4 numbers, but the checkpoint of metric m reads 3; features of "
+        "another detector?"
+    )
+
+
+def test_the_first_number_that_is_not_finite_is_named():
+    network = random_network()
+    with torch.no_grad():
+        network.uniter.embeddings.word_embeddings.weight[6] = torch.inf
+    image = ImageRegions(np.ones((1, 3), np.float32), np.ones((1, 7), np.float32))
+    with pytest.raises(InputError) as error:
+        score_pairs(
+            *(network, [[2, 3], [2, 6, 3]], ["a", "b"], RegionsInMemory({"a": image, "b": image})),
+            **{"head": "rank", "batch_size": 2, "metric": "m", "remark": print},
+        )
+    assert str(error.value) == (
+        "metric m: the checkpoint gives a number that is not finite for a caption of image 'b'"
+    )
