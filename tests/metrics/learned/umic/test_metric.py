@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from captau.metrics.base import UnavailableError
+from captau.metrics.learned.umic import metric as module
 from captau.metrics.learned.umic.metric import (
     Umic,
     WordPieces,
@@ -15,7 +16,8 @@ from captau.metrics.learned.umic.metric import (
     read_vocabulary,
     save_uniter,
 )
-from captau.metrics.learned.umic.regions import Regions, write_regions
+from captau.metrics.learned.umic.regions import Regions, hash_regions, write_regions
+from captau.metrics.neural.models import MODEL_LOCK, hash_of
 from captau.metrics.registry import metric
 from captau.metrics.rows import Rows
 from tests.conftest import AWKWARD, says
@@ -169,3 +171,141 @@ def test_features_with_nan_are_refused(home):
     )
     with says("2.npz", "img_feat holds NaN"):
         metric("umic").score(ITEMS)
+
+
+def test_the_metric_s_options_and_what_it_depends_on(home):
+    one = metric("umic")
+    assert (one.checkpoint, one.features, one.vocabulary, one.head) == (None, None, None, "rank")
+    assert (one.batch_size, one.device, one.backend) == (32, "auto", "captau")
+    assert Umic.bounds == (0.0, 1.0)
+    assert Umic.depends_only_on_content is False
+    assert Umic.lock is MODEL_LOCK
+    assert Umic.distributions == ("captau", "torch", "tokenizers")
+    assert Umic.name_fields == ("head",)
+    assert "torch" not in vars(module)  # importing it imports no PyTorch
+    for head, name in (("rank", "umic"), ("itm", "uniter-base")):
+        assert Umic(head=head, device="cpu").programs == (
+            f"weights:{hash_of([home / f'{name}.safetensors'])}",
+            f"pieces:{hash_of([home / 'bert-base-cased-vocab.txt'])}",
+            f"regions:{hash_regions(home / 'img_db')}",
+            "on:cpu",
+        )
+    missing = Umic(checkpoint="a", vocabulary="b", features="c", device="cpu")
+    assert missing.programs == ("weights:missing", "pieces:missing", "regions:missing", "on:cpu")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (
+            {},
+            "metric umic needs the checkpoint 'umic.pt', which is not here; put it at {root}/umic.pt, or give "
+            "checkpoint=FILE (its authors offer it at github.com/hwanheelee1993/UMIC)",
+        ),
+        (
+            {"head": "itm"},
+            "metric umic_c needs the checkpoint 'uniter-base.pt', which is not here; put it at "
+            "{root}/uniter-base.pt, or give checkpoint=FILE (its authors offer it at "
+            "github.com/ChenRocks/UNITER)",
+        ),
+        (
+            {"checkpoint": "mine.pt"},
+            "metric umic(checkpoint=mine.pt) needs the checkpoint 'mine.pt', which is not here; put it at {root}/mine.pt, "
+            "or give checkpoint=FILE (its authors offer it at github.com/hwanheelee1993/UMIC)",
+        ),
+    ],
+)
+def test_a_missing_checkpoint_is_named(options, message, tmp_path, monkeypatch):
+    monkeypatch.setenv("CAPTAU_WEIGHTS", str(tmp_path))
+    with pytest.raises(UnavailableError) as error:
+        Umic(**options)._checkpoint()
+    assert str(error.value) == message.format(root=tmp_path)
+
+
+def test_files_are_looked_for_in_order(tmp_path, monkeypatch):
+    monkeypatch.setenv("CAPTAU_WEIGHTS", str(tmp_path))
+    one = Umic()
+    with pytest.raises(UnavailableError) as error:
+        one._features()
+    assert str(error.value) == (
+        f"metric umic needs region features, and there is no folder '{tmp_path}/img_db'; give features=FOLDER "
+        f"(docs/umic.md says where to get or how to write them)"
+    )
+    with says(
+        "metric umic(features=mine) needs region features, and there is no folder 'mine'; give"
+    ):
+        Umic(features="mine")._features()
+    for head, name in (("rank", "umic"), ("itm", "uniter-base")):
+        for ending in (".pt", ".safetensors"):  # the latter goes first
+            (tmp_path / f"{name}{ending}").touch()
+            assert Umic(head=head)._checkpoint() == tmp_path / f"{name}{ending}"
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "x.pt").touch()
+    mine = Umic(checkpoint="mine/x.pt")
+    assert mine._checkpoint() == tmp_path / "mine" / "x.pt"
+    assert Umic(features="mine")._features() == tmp_path / "mine"
+    with pytest.raises(UnavailableError) as error:
+        mine._vocabulary()
+    assert str(error.value) == (
+        f"metric umic(checkpoint=mine/x.pt) needs bert-base-cased's word pieces, and there is no "
+        f"'{tmp_path}/bert-base-cased-vocab.txt'; give vocabulary=FILE (vocab.txt of "
+        f"huggingface.co/google-bert/bert-base-cased)"
+    )
+    with says("and there is no 'none.txt'; give vocabulary=FILE"):
+        Umic(checkpoint="mine/x.pt", vocabulary="none.txt")._vocabulary()
+    (tmp_path / "bert-base-cased").mkdir()
+    folders = ("bert-base-cased", "", "mine")
+    for folder in folders:  # each goes before the one before it
+        for name in ("bert-base-cased-vocab.txt", "vocab.txt"):
+            (tmp_path / folder / name).touch()
+            assert mine._vocabulary() == tmp_path / folder / name
+    assert Umic(vocabulary="mine/vocab.txt")._vocabulary() == tmp_path / "mine" / "vocab.txt"
+
+
+def test_what_is_asked_of_the_network(home, monkeypatch):
+    """Each pair once; captions of more than 12 pieces are cut; random weights say so."""
+    (home / "RANDOM_WEIGHTS.txt").write_text("random\n")
+    asked = []
+
+    def score(network, texts, image_ids, regions, *, remark, **named):
+        remark("memory was full")
+        asked.append((network.training, texts, image_ids, regions.folder, named))
+        return np.array([0.25, 0.5, 0.75])
+
+    monkeypatch.setattr(module, "score_pairs", score)
+    long = " ".join(["dog"] * 1200)
+    rows = Rows.from_items(
+        {"image_id": i, "caption": c}
+        for i, c in ((1, "a cat"), (2, long), (1, "a cat"), (2, "a cat"))
+    )
+    assert metric("umic(batch_size=5)").score(rows).tolist() == [0.25, 0.5, 0.25, 0.75]
+    texts = [[2, 5, 7, 3], [2, *[6] * 10, 3], [2, 5, 7, 3]]
+    spec = "umic(batch_size=5)"
+    named = {"head": "rank", "batch_size": 5, "metric": spec}
+    assert asked == [(False, texts, ["1", "2", "2"], home / "img_db", named)]
+    assert rows.remarks[spec] == [
+        "1 captions are longer than the model's context and were cut short",
+        "random",
+        "memory was full",
+    ]
+    with pytest.raises(UnavailableError) as error:
+        metric("umic").score([{"image_id": i, "caption": "a"} for i in (3, 1, 4, 5, 3, 6)])
+    assert str(error.value) == (
+        f"metric umic needs region features of every image, and {home}/img_db has none of 3, 4, 5 (4 of 5 "
+        f"images lack them)"
+    )
+    (home / "vocab.txt").write_text("".join(f"{p}\n" for p in PIECES[:-1]))
+    with says(
+        f"{home}/vocab.txt: 10 word pieces, but {home}/umic.safetensors was trained with 11; another "
+        f"vocabulary?"
+    ):
+        metric("umic").score(ITEMS)
+
+
+def test_words_are_split_at_blanks_and_keep_their_case_and_accents():
+    pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "Dog", "##s", "é", "a", "."]
+    assert WordPieces(pieces)(["Dogs\u2028a.", "dog é", ""]) == [
+        [2, 4, 5, 7, 8, 3],
+        [2, 1, 6, 3],
+        [2, 3],
+    ]

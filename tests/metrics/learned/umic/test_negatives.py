@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 from collections import Counter
 from typing import get_args
 
@@ -13,15 +14,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from captau.metrics.learned.common.training import TrainingSession
+from captau.metrics.learned.umic import negatives as module
+from captau.metrics.learned.umic import similar_images
 from captau.metrics.learned.umic.negatives import (
     NEGATIVE_KINDS,
     Negatives,
     Substitution,
     tag_words,
 )
+from captau.metrics.learned.umic.regions import ImageRegions
 from captau.metrics.learned.umic.similar_images import (
+    compute_mean_features,
     find_images_by_cider,
     find_nearest_images,
+    find_similar_images,
     load_similar_images,
 )
 from captau.metrics.text.cider import Cider
@@ -333,3 +340,281 @@ def test_faulty_files_of_similar_images_are_refused(tmp_path, name, text, messag
         load_similar_images(path, CAPTIONED)
     with says("no such file of similar images"):
         load_similar_images(tmp_path / "nowhere.json", CAPTIONED)
+
+
+# By numbers that are given
+
+
+class Numbers:
+    """A generator whose numbers are given, in the order in which they are asked for."""
+
+    def __init__(self, *numbers):
+        self.numbers = list(numbers)
+
+    def next(self):
+        return self.numbers.pop(0)
+
+    def random(self, size=None):
+        return self.next() if size is None else np.array([self.next() for _ in range(size)])
+
+    def integers(self, high):
+        number = self.next()
+        assert number < high
+        return number
+
+    def permutation(self, n):
+        order = self.next()
+        assert len(order) == n
+        return np.array(order)
+
+    def choice(self, values, size, replace):
+        assert replace is False
+        chosen = self.next()
+        assert (len(chosen), set(chosen) <= set(values)) == (size, True)
+        return np.array(chosen)
+
+
+THREE = {"1": ["Red kite"], "2": ["a red dog", "big dog"], "3": ["the dogs"]}
+
+
+def by_numbers(kind, numbers, *, caption="a red dog", image="2", ways=(), **options):
+    rng = Numbers(*numbers)
+    made = Negatives(
+        THREE, list(ways), lambda c: [(w, PART_OF[w.lower()]) for w in c.split()], **options
+    )
+    text = made.draw(rng, image, made.tagged_words(caption), kind)
+    assert rng.numbers == []
+    return text
+
+
+PART_OF = {**PART, "a": "DT", "the": "DT", "dog": "NN"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "numbers", "options", "expected"),
+    [
+        # Adjectives: big 1/3, red 2/3; nouns: dog 2/3, kite 1/3. Words: red and dog, below 0.3 are drawn.
+        ("substitution", [0.3, 0.29, 0.7], {}, "a red kite"),
+        ("substitution", [0.3, 0.3, 0, 0.4, 0.33], {}, "a big dog"),
+        ("substitution", [0.3, 0.3, 1, 0.66, 0.1, 0.67], {}, "a red kite"),
+        ("substitution", [0.0, 0.0, 0.2, 0.9], {}, "a big kite"),
+        ("substitution", [0.2, 0.9, 0.2], {"caption": "Red kite", "image": "1"}, "Big kite"),
+        # The authors' code: below 0.29, again until one is; the same word may come back.
+        ("substitution", [0.29, 0.3, 0.28, 0.3, 0.9], {"substitution": "code"}, "a red dog"),
+        ("substitution", [0.5, 0.1, 0.7], {"substitution": "code"}, "a red kite"),
+        # The paper: 30 % of three words is one, rounded half up.
+        ("substitution", [[2], 0.7], {"substitution": "paper"}, "a red kite"),
+        # Words that nothing can stand for: a random caption, here of image 1.
+        ("substitution", [0, 0], {"caption": "the dogs", "image": "3"}, "Red kite"),
+        # Another image's caption; 1 draws itself first, then the second of image 2.
+        ("random", [0, 0, 1, 1], {"caption": "Red kite", "image": "1"}, "big dog"),
+        ("random", [0.49, 0, 0], {"ways": [{"2": ["3"]}]}, "the dogs"),
+        ("random", [0.5, 0, 0], {"ways": [{"2": ["3"]}]}, "Red kite"),
+        ("random", [0.2, 0, 0], {"ways": [{"2": ["3"]}], "similar_share": 0.2}, "Red kite"),
+        ("random", [1, 0.1, 1, 0], {"ways": [{}, {"2": ["9", "1", "3", "2"]}]}, "the dogs"),
+        ("random", [0, 0, 0], {"ways": [{}, {"2": ["3"]}]}, "Red kite"),
+        ("hard", [0.99, 0, 0], {"ways": [{"2": ["3", "1"]}]}, "the dogs"),
+        ("hard", [2, 0], {}, "the dogs"),
+        # Similar images that are no others: one of all instead.
+        ("hard", [0.5, 0, 1, 0, 0], {"ways": [{"2": ["2"]}]}, "Red kite"),
+        # Below 0.3 a word is repeated or removed: twice below ½.
+        ("repetition", [0.1, 0.3, 0.29, 0.49, 0.5], {}, "a a red"),
+        ("repetition", [0.3, 0.3, 0.3, 1, 0.1], {}, "a red red dog"),
+        ("repetition", [0.1, 0.1, 0.1, 0.9, 0.9, 0.9, 0.3, 0.3, 0.1, 0.9], {}, "a red"),
+        ("permutation", [[0, 1, 2], [2, 0, 1]], {}, "dog a red"),
+    ],
+)
+def test_negatives_by_numbers(kind, numbers, options, expected):
+    assert by_numbers(kind, numbers, **options) == expected
+
+
+def test_a_hundred_draws_are_enough_where_all_captions_are_the_same():
+    made = Negatives({"1": ["a kite"], "2": ["a kite"]}, [], tags)
+    rng = Numbers(*[1, 0] * 100)
+    assert made.draw(rng, "1", made.tagged_words("a kite"), "random") == "a kite"
+    assert rng.numbers == []
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "expected"),
+    [("kite", "permutation", "kite kite"), ("red red", "permutation", "red red red red")],
+)
+def test_captions_of_one_word_are_doubled(text, kind, expected):
+    made = Negatives({"1": [text], "2": ["a kite"]}, [], tags)
+    assert made.draw(Numbers(), "1", made.tagged_words(text), kind) == expected
+
+
+@pytest.mark.parametrize(
+    ("n_others", "n_drawn"), [(0, 1), (1, 1), (2, 2), (3, 2), (5, 2), (6, 3), (20, 3)]
+)
+def test_the_paper_draws_three_tenths_of_all_words_rounded_half_up(n_others, n_drawn):
+    """Of 2 to 22 words two are nouns and one is an adjective; a dot is no word."""
+    caption = " ".join(["dog", "kite", "red", ".", *["the"] * n_others])
+    indices = [[0], [0, 1], [0, 1, 2]][n_drawn - 1]
+    made = Negatives({"1": [caption], "2": ["big man"]}, [], tags, "paper")
+    words = made.tagged_words(caption)
+    assert made._draw_keywords(Numbers(indices[::-1]), [0, 1, 2], words) == indices
+
+
+@pytest.mark.neural
+@pytest.mark.parametrize("is_control", [False, True])
+def test_batches_of_pretraining_by_numbers(is_control, monkeypatch):
+    """Half of the second captions are another image's; words of the first ones are masked."""
+    import torch
+
+    monkeypatch.setattr(
+        module, "WordPieces", lambda pieces: lambda texts: [t.split() for t in texts]
+    )
+    monkeypatch.setattr(module, "collate", lambda ids, regions, device: (ids, regions, device))
+    monkeypatch.setattr(
+        module.PairTable,
+        "_mask_words",
+        lambda self, rng, ids: np.array([[rng.next(), len(ids)]]),
+    )
+    session = TrainingSession(0, is_control=is_control)
+    regions = {image: f"regions of {image}" for image in THREE}
+    made = Negatives(THREE, [], tags)
+    table = module.PairTable(THREE, made, regions, ["[PAD]"], 9, ("random",), session)
+    # Pairs: Red kite, a red dog, big dog, the dogs. Row 3 is a match, row 1 gets the caption of image 1.
+    numbers = [0.49, 0.5, 0, 0]
+    order = [[1, 0]] if is_control else []
+    rng = Numbers(*numbers, 5, *order)
+    batch = table.make_matching(rng, [3, 1], has_masks=True)
+    texts = ["the dogs", "the dogs", "a red dog", "Red kite"]
+    images = ["2", "2", "3", "3"] if is_control else ["3", "3", "2", "2"]
+    assert batch.pairs == ([t.split() for t in texts], [f"regions of {i}" for i in images], "cpu")
+    assert batch.matches.tolist() == [1, 1, 1, 0]
+    assert batch.masked_words.tolist() == [[5, 4]]
+    assert batch.masked_words.dtype == batch.matches.dtype == torch.int64
+    assert rng.numbers == []
+    plain = table.make_matching(Numbers(*numbers, *order), [3, 1], has_masks=False)
+    assert plain.masked_words is None
+    assert plain.pairs == batch.pairs
+
+
+# Similar images
+
+
+def test_the_ways_to_find_similar_images(monkeypatch, tmp_path):
+    for name in ("find_images_by_cider", "find_nearest_images", "compute_mean_features"):
+        monkeypatch.setattr(similar_images, name, lambda *words, name=name: (name, *words))
+    monkeypatch.setattr(similar_images, "load_similar_images", lambda *words: words)
+    assert find_similar_images("cider", CAPTIONED, "regions") == ("find_images_by_cider", CAPTIONED)
+    assert find_similar_images("regions", CAPTIONED, "r") == (
+        *("find_nearest_images", ("compute_mean_features", CAPTIONED, "r"), list(CAPTIONED)),
+    )
+    path = tmp_path / "x.json"
+    assert find_similar_images(str(path), CAPTIONED, "r") == (path, CAPTIONED)
+
+
+class Folder(dict):
+    """Regions in memory."""
+
+    folder = "memory"
+
+
+def test_mean_features_of_images():
+    boxes = np.zeros((1, 7), np.float32)
+    regions = Folder(
+        {
+            "60623": ImageRegions(np.array([[1.0, 2.0], [3.0, 6.0]]), boxes),
+            "2": ImageRegions(np.array([[5.0, 7.0]]), boxes),
+            "3": ImageRegions(np.array([[0.0, -1.0]]), boxes),
+        }
+    )
+    found = compute_mean_features(CAPTIONED, regions)
+    assert found.tolist() == [[2, 4], [5, 7], [0, -1]]
+    assert found.dtype == np.float32
+    regions["3"] = ImageRegions(np.zeros((1, 3)), boxes)
+    with says("memory: image '3' has features of 3 numbers, and '60623' of 2; of two detectors?"):
+        compute_mean_features(CAPTIONED, regions)
+
+
+def test_images_are_compared_in_blocks_and_equal_ones_keep_their_order(monkeypatch):
+    monkeypatch.setattr(similar_images, "_BLOCK", 2)
+    vectors = np.array([[1.0, 0], [0, 0], [1, 0], [0, 1], [2, 0]])
+    assert find_nearest_images(vectors, list("abcde")) == {
+        "a": ["c", "e", "b"],
+        "b": ["a", "c", "d"],
+        "c": ["a", "e", "b"],
+        "d": ["a", "b", "c"],
+        "e": ["a", "c", "b"],
+    }
+    assert find_nearest_images(vectors[:1], ["a"]) == {"a": []}
+
+
+def test_cider_counts_n_grams_of_one_to_four_words(monkeypatch):
+    """The cosine of each order is 1 where captions are the same; two of five words have one order in common."""
+    seen = []
+    monkeypatch.setattr(
+        similar_images, "_take_nearest", lambda compare, images: seen.append(compare(slice(0, 9)))
+    )
+    find_images_by_cider({"a": ("p q r s t",), "b": ("p q r s t",), "c": ("u v",), "d": ("x u",)})
+    (found,) = seen
+    assert found[0, :2].tolist() == pytest.approx([4, 4])
+    assert found[2, 2] == pytest.approx(2)
+    # idf of u is ln 2, and of v and x ln 4, twice that.
+    assert found[2, 3] == pytest.approx(1 / 5)
+    assert found[0, 2:].tolist() == [0, 0]
+
+
+def test_mean_cider_by_hand(monkeypatch):
+    """Images a: "x y", "x"; b: "x"; c: "z". idf: x ln 3/2, y ln 3, z ln 3, x y ln 3."""
+    seen = []
+    monkeypatch.setattr(
+        similar_images, "_take_nearest", lambda compare, images: seen.append(compare(slice(0, 9)))
+    )
+    find_images_by_cider({"a": ("x y", "x"), "b": ("x",), "c": ("z", "")})
+    x, y = math.log(3 / 2), math.log(3)
+    length = math.hypot(x, y)
+    a = np.array([x / length / 2 + 0.5, y / length / 2, 0, 0.5])
+    b = np.array([1, 0, 0, 0])
+    c = np.array([0, 0, 0.5, 0])
+    vectors = np.stack([a, b, c])
+    np.testing.assert_allclose(seen[0], vectors @ vectors.T, rtol=1e-12)
+
+
+def test_files_of_similar_images_in_full(tmp_path, caplog):
+    path = tmp_path / "none.json"
+    for name, text, message in (
+        ("none.json", None, f"{path}: no such file of similar images"),
+        ("a.json", "[1]", "a.json: an object is expected, image id → a list of similar images"),
+        ("a.json", '{"2": [1.5]}', "a.json: image '2': [1.5] is not a list of image ids"),
+        (
+            "a.json",
+            json.dumps({"2": {"x": "y" * 80}}),
+            f"image '2': {{'x': '{'y' * 53} is not a list",
+        ),
+        (
+            "a.json",
+            '{"other": ["3"]}',
+            "a.json: none of the 3 captioned images is in it, such as '60623'; are its image ids those of the "
+            "captions?",
+        ),
+        (
+            "a.txt",
+            "",
+            "a.txt: the name of a file of similar images ends in .json, .csv, .tsv, .jsonl, .npz, .safetensors, "
+            ".parquet",
+        ),
+    ):
+        if text is not None:
+            write(tmp_path, name, text)
+        with says(message):
+            load_similar_images(tmp_path / name, CAPTIONED)
+    path = write(tmp_path, "a.JSON", '{"2": ["2", 3], "COCO_val2014_000000060623.jpg": []}')
+    with caplog.at_level(logging.WARNING):
+        assert load_similar_images(path, CAPTIONED) == {"2": ["3"], "60623": []}
+    assert caplog.messages == [
+        f"{path}: no similar images of 1 of the 3 captioned images, whose random captions are of any image"
+    ]
+    caplog.clear()
+    pairs = [
+        {"image_id": i, "similar_image_id": j} for i, j in (("2", "3"), ("3", "2"), ("60623", "2"))
+    ]
+    lines = write(tmp_path, "a.jsonl", "\n".join(map(json.dumps, pairs)))
+    assert load_similar_images(lines, CAPTIONED) == {"2": ["3"], "3": ["2"], "60623": ["2"]}
+    assert caplog.messages == []
+    np.savez(tmp_path / "x.npz", image_id=np.array(["9"]), embedding=np.ones((1, 2)))
+    with says("none of the 3 captioned images is in it"):
+        load_similar_images(tmp_path / "x.npz", CAPTIONED)
