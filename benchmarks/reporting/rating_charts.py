@@ -201,7 +201,8 @@ def _draw_panel(axis: Any, distributions: Sequence[RatingDistribution]) -> list[
         series[f"{name} ({distribution.n_items:,})"] = levels, shares
     draw_histograms(axis, series)
     if is_normalised:
-        axis.set_xticks(np.linspace(0, 1, 6))
+        ticks = np.linspace(0, 1, 6)
+        axis.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
     axis.set_xlabel("mean rating, scales set to 0–1" if is_normalised else "mean rating")
     axis.set_ylabel("density" if is_normalised else "% of items")
     return list(series)

@@ -6,6 +6,7 @@ from contextlib import chdir
 
 import pytest
 
+from captau.benchmarks.reporting import figure_files
 from tests.benchmarks.commands.test_written_files import CASES, FAST, FILE, PAIRS, write_files
 from tests.conftest import run_captau
 
@@ -58,3 +59,18 @@ def looked_at(chromium):
     assert asked
     assert all(url.startswith(("file:", "data:")) for url in asked), asked
     assert said == []
+
+
+@pytest.fixture
+def drawn_figures(monkeypatch):
+    """Descriptions of the figures that are made into files, whose content is `x`."""
+    from tests.benchmarks.reporting.described_figures import describe
+
+    def save(figure, form, *_, **__):
+        if form == "svg":
+            described.append(describe(figure))
+        return b"x"
+
+    described: list[str] = []
+    monkeypatch.setattr(figure_files, "_saved", save)
+    return described

@@ -3,15 +3,35 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 from xml.etree import ElementTree
 
+import numpy as np
 import pandas as pd
 import pytest
 
-from captau.benchmarks.evaluation.rating_distributions import rating_distributions
-from captau.benchmarks.reporting.rating_charts import difference_figure
+from captau.benchmarks.evaluation.rating_distributions import (
+    RatingDistribution,
+    rating_distributions,
+)
+from captau.benchmarks.reporting import figure_files
+from captau.benchmarks.reporting.figure_files import UnavailableChart
+from captau.benchmarks.reporting.rating_charts import (
+    _dots,
+    agreement_charts,
+    coarsen_scale,
+    difference_figure,
+    distribution_figure,
+    draw_histograms,
+)
+from captau.benchmarks.statistics.rating_table import AgreementMeasure
 from captau.datasets.schema import Scale
+from tests.benchmarks.reporting.test_drawn_figures import GOLDEN, compare
 from tests.conftest import run_captau
+
+to_hex = pytest.importorskip("matplotlib.colors").to_hex
+FixedLocator = pytest.importorskip("matplotlib.ticker").FixedLocator
 
 
 def texts_of(figure: bytes) -> list[str]:
@@ -118,3 +138,115 @@ def test_groups_that_the_data_lack_give_one_line(
     words = ["dataset=file", f"file.path={tmp_path / 'ratings.csv'}", f"by={by}"]
     assert run_captau("agree", *words, f"output_dir={tmp_path / 'out'}") == 2
     assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("scale", "cut"),
+    [
+        (Scale(1, 5, 1), Scale(1, 5, 1)),
+        (Scale(0, 12, 1), Scale(0, 12, 1)),
+        (Scale(0, 13, 1), Scale(0, 13)),
+        (Scale(0, 6.5, 0.5), Scale(0, 6.5)),
+        (Scale(-2, 10.9, 1), Scale(-2, 10.9, 1)),
+        (Scale(0, 100), Scale(0, 100)),
+    ],
+)
+def test_a_scale_of_thirteen_steps_is_cut_into_ten(scale: Scale, cut: Scale) -> None:
+    assert coarsen_scale(scale) == cut
+
+
+def test_of_more_series_than_colours_the_lines_are_dashed() -> None:
+    """The eighth of seven colours' worth begins again; a level alone has a width of 1."""
+    _, axis = figure_files.make_figure(1, 1)
+    one = np.array([2.0]), np.array([5.0])
+    draw_histograms(axis, {str(n): one for n in range(7)})
+    outlines = [(to_hex(p.get_edgecolor()), p.get_linestyle()) for p in axis.patches[1::2]]
+    dashed = [*((c, "-") for c in figure_files.SERIES), (figure_files.SERIES[0], "--")]
+    assert outlines == dashed
+    assert axis.patches[0].get_data()[1].tolist() == [1.5, 2.5]
+    assert axis.get_ylim()[0] == 0
+
+
+@pytest.mark.parametrize(("n_levels", "labels"), [(6, ["0", "1", "2", "3", "4", "5"]), (7, None)])
+def test_up_to_six_levels_have_ticks(n_levels: int, labels: list[str] | None) -> None:
+    _, axis = figure_files.make_figure(1, 1)
+    levels = np.arange(n_levels, dtype=float)
+    draw_histograms(axis, {"short": (levels[:2], levels[:2]), "a": (levels, levels)})
+    assert isinstance(axis.xaxis.get_major_locator(), FixedLocator) == (labels is not None)
+    if labels:
+        assert [tick.get_text() for tick in axis.get_xticklabels()] == labels
+
+
+def distribution(dataset: str, dimension: str, group: str, *counts: int) -> RatingDistribution:
+    """Counts at whole points from 0 on."""
+    scale = Scale(0, len(counts) - 1, 1)
+    by_level = dict(zip(map(float, range(len(counts))), counts, strict=True))
+    return RatingDistribution(dataset, dimension, group, scale, by_level)
+
+
+def test_distributions_share_panels_by_dimension_or_dataset(drawn_figures: list[str]) -> None:
+    """Half of 1,000 items on levels 0 to 2 is a density of 1, where a level is half of the width."""
+    files = distribution_figure(
+        [
+            distribution("one", "p", "", 500, 500, 0),
+            distribution("two", "p", "", 1, 1, 1, 1, 0),
+            distribution("one", "p", "A", 0, 0, 0),
+            distribution("one", "q", "A", 1, 3),
+            distribution("one", "q", "B", 3, 1),
+        ]
+    )
+    assert files == {"rating_distribution.svg": b"x", "rating_distribution.png": b"x"}
+    compare(drawn_figures[0], GOLDEN / "distributions.txt")
+    assert distribution_figure([]) == {}
+
+
+def test_differences_are_drawn_in_panels(drawn_figures: list[str]) -> None:
+    shares = {0.5: 0.25, -0.5: 0.25, 0.0: 0.5}
+    assert set(difference_figure({"good": shares, "new": {0.0: 1.0, 0.25: 0.0}})) == {
+        "stability.svg",
+        "stability.png",
+    }
+    compare(drawn_figures[0], GOLDEN / "differences.txt")
+
+
+def test_without_matplotlib_nothing_is_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(figure_files, "can_draw", lambda: False)
+    assert difference_figure({"good": {0.0: 1.0}}) == {}
+    assert distribution_figure([distribution("one", "p", "", 1, 1)]) == {}
+
+
+def part_of(ratings: pd.DataFrame, scales: dict[str, Scale], items: list[str]) -> Any:
+    return SimpleNamespace(
+        ratings=ratings,
+        scales=scales,
+        items=pd.DataFrame(index=items),
+        has_anonymous_raters=False,
+        title="T",
+        dataset="d",
+        protocol="p",
+    )
+
+
+def test_agreement_needs_two_ratings_of_an_item() -> None:
+    columns = ["item_id", "dimension", "rater", "value"]
+    rows = [("a", "one", "x", 1), ("b", "one", "y", 2)]
+    once = part_of(pd.DataFrame(rows, columns=columns), {"one": Scale(1, 5, 1)}, ["a", "b"])
+    with pytest.raises(UnavailableChart, match="agreement needs items with two ratings; there are"):
+        list(agreement_charts(once))
+    twice = [(i, "two", r, v) for r, vs in (("x", (1, 2)), ("y", (2, 1))) for i, v in zip("ab", vs, strict=True)]  # fmt: skip
+    both = part_of(
+        pd.DataFrame([*rows, *twice], columns=columns),
+        {"one": Scale(1, 5, 1), "two": Scale(1, 5, 1)},
+        ["a", "b"],
+    )
+    (chart,) = agreement_charts(both)
+    assert (chart.name, chart.title) == ("agreement_d_p_two", "T, two: how well people agree")
+    with pytest.raises(UnavailableChart, match="nobody rated these items; people preferred one"):
+        list(agreement_charts(part_of(pd.DataFrame(), {}, [])))
+
+
+@pytest.mark.parametrize(("value", "least"), [(-0.5, -52), (0.5, -2)])
+def test_measures_below_zero_have_room(value: float, least: float) -> None:
+    measures = {"kendall_w": AgreementMeasure(value, 2), "icc1": AgreementMeasure(0.9, 2)}
+    figure = _dots(part_of(pd.DataFrame(), {}, []), "overall", measures)()
+    assert figure.axes[0].get_xlim() == (least, 102)

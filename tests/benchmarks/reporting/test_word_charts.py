@@ -11,7 +11,7 @@ import pytest
 from captau.benchmarks.evaluation.word_measures import WordMeasures
 from captau.benchmarks.reporting import figure_files, word_charts
 from captau.benchmarks.reporting.word_charts import _place_labels, word_figure
-from tests.benchmarks.reporting.test_drawn_figures import GOLDEN, compare, describe
+from tests.benchmarks.reporting.test_drawn_figures import GOLDEN, compare
 
 NAN = float("nan")
 
@@ -28,17 +28,15 @@ def measures(name: str, fitted_k: float, *, parts: tuple[str, ...], ks: int) -> 
     return WordMeasures(people, frame, by_k, fitted_k, "each", has_system=False, note="")
 
 
-def test_words_of_each_part_have_a_panel(monkeypatch: pytest.MonkeyPatch) -> None:
-    drawn: list[str] = []
-    monkeypatch.setattr(
-        figure_files, "_saved", lambda figure, *_: drawn.append(describe(figure)) or b"x"
-    )
+def test_words_of_each_part_have_a_panel(
+    drawn_figures: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     parts = ("noun", "adjective", "verb", "other")
     one = measures("one", 2.5, parts=parts, ks=7)
     two = measures("two", NAN, parts=("", ""), ks=1)
     files = word_figure([one, two], ["cat", "sits"])
     assert files == {"word_agreement.svg": b"x", "word_agreement.png": b"x"}
-    compare(drawn[0], GOLDEN / "words_by_part.txt")
+    compare(drawn_figures[0], GOLDEN / "words_by_part.txt")
     monkeypatch.setattr(word_charts, "can_draw", lambda: False)
     assert word_figure([one], []) == {}
 
