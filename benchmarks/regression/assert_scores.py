@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -137,6 +137,5 @@ def _metrics(metric: Any, name: str | None) -> tuple[Metric, ...]:
     return (replace(instance, function=f"test:{instance.name}") if is_function else instance,)
 
 
-@dataclass(frozen=True)
 class _File(ScoreFile):
     """A file of scores that a test hands over; where it lies is the test's affair."""

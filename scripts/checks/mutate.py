@@ -13,7 +13,8 @@ the file that bears the module's name.
 Killed: a test fails. Timed out: a test takes over `TEST_SECONDS` of CPU that does not without the change, or
 hangs for `HANG_SECONDS` of the clock. Tests that are slow anyway stop at `TEST_SECONDS` and pass. Survived:
 no test failed in `MUTANT_SECONDS` of CPU. Equivalent: no test can find it, for the reason in
-`scripts/checks/equivalent_mutants.csv`; such changes do not enter the share. Changes of annotations are not drawn,
+`scripts/checks/equivalent_mutants.csv` (a `*` there stands for any change of a line); such changes do not enter the
+share. Changes of annotations are not drawn,
 nor those of `strict=` of zip and of `frozen=` and `kw_only=` of dataclasses, which only forbid. Linux only.
 """
 
@@ -351,7 +352,8 @@ def test_mutant(
     if tests:
         source = (mutant.module, mutant.source)
         outcome = run_tests(mutant.package, files, tests, folder, *source)
-    if outcome == "survived" and (mutant.module, mutant.before, mutant.after) in equivalents:
+    known = {(mutant.module, mutant.before, after) for after in (mutant.after, "*")}
+    if outcome == "survived" and known & equivalents:
         outcome = "equivalent"
     words = (outcome, f"{mutant.module}:{mutant.function}", mutant.before, mutant.after, len(tests))
     print(*words, sep="\t", file=sys.stderr, flush=True)

@@ -177,6 +177,22 @@ def test_a_number_at_the_edge_of_rounding_keeps_its_digits():
     assert written(steady(high, one(0.2))) == written(one(0.2))
 
 
+def test_a_correlation_keeps_its_digits_within_the_last_written_one():
+    """τ_c is written with five decimals, two more than the three of 0.439: at most 0.00001 off it stays."""
+    protocol = Protocol.resolve("demo", usual_protocol("demo"), {})
+
+    def one(value):
+        kept = MetricBaseline(
+            "cider", "s", {"overall tau_c": value}, 1, 0, 0.0, 0.0, (0.0,) * PARTS
+        )
+        return Baseline("demo", {}, {}, protocol, 0, 1e-9, "none", {}, {"cider": kept}, {})
+
+    for by, is_kept in ((0.95e-5, True), (-0.95e-5, True), (1.05e-5, False), (-1.05e-5, False)):
+        kept = steady(one(0.5 + by), one(0.5)).metrics["cider"].correlations["overall tau_c"]
+        assert kept == (0.5 if is_kept else 0.5 + by)
+    assert written(one(0.123456)).count("{overall tau_c: 0.12346}") == 1
+
+
 # Bad input.
 @pytest.mark.parametrize(
     ("old", "new", "said"),

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import io
 import stat
+import tarfile
 import zipfile
 
 import pytest
 
-from captau.datasets.download.archives import _kind, _stays_inside, choose
+from captau.datasets.download import archives
+from captau.datasets.download.archives import Archive, _kind, _stays_inside, choose
+from tests.conftest import says
 
 
 @pytest.mark.parametrize(
@@ -58,3 +62,30 @@ def test_names_that_stay_inside(name, stays):
 )
 def test_a_member_is_chosen_by_its_end_where_that_is_one(name, names, chosen):
     assert choose(name, names) == chosen
+
+
+def pack(path, names):
+    if path.suffix == ".zip":
+        with zipfile.ZipFile(path, "w") as archive:
+            for name in names:
+                archive.writestr(name, name.encode())
+    else:
+        with tarfile.open(path, "w") as archive:
+            for name in names:
+                member = tarfile.TarInfo(name)
+                member.size = len(name)
+                archive.addfile(member, io.BytesIO(name.encode()))
+
+
+@pytest.mark.parametrize("ending", ["zip", "tar"])
+def test_as_many_files_as_the_limit_are_read_and_no_more(tmp_path, monkeypatch, ending):
+    monkeypatch.setattr(archives, "MAX_MEMBERS", 2)
+    monkeypatch.setattr(archives, "_CHUNK", 2)
+    two, three = tmp_path / f"two.{ending}", tmp_path / f"three.{ending}"
+    pack(two, ["a", "dir/bcd"])
+    pack(three, ["a", "b", "c"])
+    with Archive(two) as archive:
+        assert archive.names == ["a", "dir/bcd"]
+        assert list(archive.chunks("dir/bcd")) == [b"di", b"r/", b"bc", b"d"]
+    with says(f"{three}: more than 2 files in it"):
+        Archive(three)

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import hashlib
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from captau.datasets import registry
 from captau.datasets.download.fetch import RetryLimits, fetch, sources_to_fetch
+from captau.datasets.download.hub import files_of, listing_of
 from captau.datasets.errors import InputError
 from captau.datasets.reading.source_files import hub_file, locate_all, state
 from captau.datasets.schema import Card, SourceFile
@@ -179,3 +181,33 @@ def test_the_cards_name_addresses(name, tmp_path) -> None:
     sources = sources_to_fetch(tmp_path, registry.card(name))
     assert sources
     assert all(source.is_downloaded for source in sources)
+
+
+def test_files_of_a_pattern_have_the_hash_that_the_hub_lists() -> None:
+    """Of several addresses the first one is asked; other folders and names are none of its files."""
+    source = replace(TRAIN, downloads=(*TRAIN.downloads, "https://example.org/train.csv"))
+    (first,) = TRAIN.downloads
+    page = first.partition("/resolve/")[0]
+    entries = [
+        {"path": "data/train-1.parquet", "size": 5, "oid": "s1", "lfs": {"oid": "l1", "size": 5}},
+        {"path": "data/train-2.parquet", "size": 7, "oid": "s2"},
+        {"path": "data/test-1.parquet", "size": 11, "oid": "s3"},
+        {"path": "data/more/train-1.parquet", "size": 13, "oid": "s4"},
+    ]
+    files, n_bytes = files_of(source, entries, "there")
+    assert n_bytes == 12
+    assert files == [
+        replace(
+            source,
+            path=f"mine/data/train-{n}.parquet",
+            sha256=sha256,
+            git_blob=git_blob,
+            downloads=(f"{page}/resolve/{'a' * 40}/data/train-{n}.parquet",),
+            also=(),
+        )
+        for n, sha256, git_blob in ((1, "l1", ""), (2, "", "s2"))
+    ]
+    assert listing_of(source).endswith(f"/api/datasets/we/mine/tree/{'a' * 40}/data")
+    assert listing_of(replace(source, downloads=("https://example.org/a*b",))) == ""
+    assert listing_of(replace(source, downloads=())) == ""
+    assert listing_of(replace(source, downloads=(first.replace("*", "1"),))) == ""

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from captau.datasets import registry
-from captau.datasets.download.imports import shipped_names, take
+from captau.datasets.download.imports import _common_end, shipped_names, take
 from captau.datasets.download.writing import arriving, write
 from captau.datasets.errors import InputError
 from captau.datasets.reading.source_files import fits, missing, size, state, used
@@ -218,3 +218,23 @@ def test_nothing_arrives_that_failed(tmp_path: Path) -> None:
         write([b"later", "no bytes"], temporary)
     assert path.read_text() == "earlier"
     assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize(
+    ("name", "path", "n_folders"),
+    [
+        ("f", "f", 0),
+        ("a/f", "f", 0),
+        ("a/f", "a/g", 1),
+        ("A/b/f", "a/B/f", 2),
+        ("x/b/f", "a/b/f", 1),
+        ("a/x/f", "a/b/f", 0),
+        ("c/a/b/f", "a/b/f", 2),
+        ("a/b/c/f", "x/y/c/f", 1),
+        ("a/b/c/f", "x/b/c/f", 2),
+    ],
+)
+def test_the_folders_right_above_a_file_that_are_the_same(
+    name: str, path: str, n_folders: int
+) -> None:
+    assert _common_end(name, path) == n_folders
