@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import tarfile
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import pytest
 from captau.datasets.shards import kept_rows
 from captau.datasets.shards.kept_rows import copy_kept_rows
 from tests.benchmarks.large.large_sets import put
+from tests.conftest import says
 
 N_ROWS = 300
 TEXTS = [f"text {i} " * (1 + i % 50) for i in range(N_ROWS)]
@@ -88,3 +90,81 @@ def test_a_long_sample_of_a_tar_waits_in_a_file_and_is_copied_as_it_is(
         "d.txt": b"D" * 9,
     }
     assert {path.name for path in tmp_path.iterdir()} == {"a.tar", "b.tar"}
+
+
+def numbers(folder: Path, n_rows: int, **options: int) -> Path:
+    path = folder / "a.parquet"
+    pq.write_table(pa.table({"n": pa.array(range(n_rows), pa.int64())}), path, **options)
+    return path
+
+
+def group_sizes(path: Path) -> list[int]:
+    metadata = pq.read_metadata(path)
+    return [metadata.row_group(n).num_rows for n in range(metadata.num_row_groups)]
+
+
+def test_a_row_group_is_of_as_many_rows_as_are_read_for_it(tmp_path: Path) -> None:
+    """Of 70,000 rows the first 65,536 make one; of these every second is kept."""
+    path = numbers(tmp_path, 70_000)
+    copy_kept_rows(
+        path, "a.parquet", "parquet", [n % 2 == 0 for n in range(70_000)], tmp_path / "b"
+    )
+    assert group_sizes(tmp_path / "b") == [32_768, 2_232]
+    assert pq.read_table(tmp_path / "b")["n"].to_pylist() == list(range(0, 70_000, 2))
+    # A sample, and the rows of a row group, are held in memory up to these bytes.
+    assert (kept_rows._GROUP_BYTES, kept_rows._SAMPLE_BYTES) == (512 * 2**20, 64 * 2**20)
+
+
+def test_a_row_group_has_no_more_bytes_than_the_limit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = numbers(tmp_path, 60)
+    monkeypatch.setattr(kept_rows, "_COPIED_ROWS", 10)
+    with pq.ParquetFile(path) as file:
+        (size,) = {batch.get_total_buffer_size() for batch in file.iter_batches(10)}
+    for limit, groups in ((2 * size, [20] * 3), (2 * size - 1, [10] * 6), (5 * size, [50, 10])):
+        monkeypatch.setattr(kept_rows, "_GROUP_BYTES", limit)
+        copy_kept_rows(path, "a.parquet", "parquet", [True] * 60, tmp_path / "b")
+        assert group_sizes(tmp_path / "b") == groups
+
+
+def test_row_groups_of_categories_stay_apart(tmp_path: Path) -> None:
+    """Other columns' are joined."""
+    table = pa.table({"c": pa.array(["a", "b", "c", "d", "e"]).dictionary_encode()})
+    for columns, groups in ((table, [2, 2, 1]), (pa.table({"n": range(5)}), [5])):
+        pq.write_table(columns, tmp_path / "a.parquet", row_group_size=2)
+        copy_kept_rows(tmp_path / "a.parquet", "a.parquet", "parquet", [True] * 5, tmp_path / "b")
+        assert group_sizes(tmp_path / "b") == groups
+
+
+def test_kept_lines_are_as_they_were_and_packed_as_the_name_says(tmp_path: Path) -> None:
+    """Empty lines are no rows; the last has an end. The bytes of a packed file name no time and no file."""
+    lines = b'{"a": 1}\n\n{"a":  2}\r\n  \n{"a": 3}'
+    for packing, pack, unpack in (("", bytes, bytes), (".gz", gzip.compress, gzip.decompress)):
+        source, target = tmp_path / "source", tmp_path / "target"
+        source.write_bytes(pack(lines))
+        for is_kept, kept in (
+            ([True, False, True], b'{"a": 1}\n{"a": 3}\n'),
+            ([False, True, False], b'{"a":  2}\r\n'),
+        ):
+            copy_kept_rows(source, f"A.JSONL{packing.upper()}", "lines", is_kept, target)
+            content = target.read_bytes()
+            assert unpack(content) == kept
+            if packing:
+                assert content[3:8] == b"\0" * 5
+        for wrong in ([True] * 2, [True] * 4):
+            with pytest.raises(ValueError, match="argument 2"):
+                copy_kept_rows(source, f"a.jsonl{packing}", "lines", wrong, target)
+
+
+def test_samples_of_another_number_than_were_scored_are_refused(tmp_path: Path) -> None:
+    with tarfile.open(tmp_path / "a.tar", "w") as archive:
+        for key in "abc":
+            put(archive, f"{key}.txt", key.encode())
+            put(archive, f"{key}.jpg", b"1")
+    with says("a.tar: 3 samples, where 4 were scored"):
+        copy_kept_rows(tmp_path / "a.tar", "a.tar", "tar", [True] * 4, tmp_path / "b.tar")
+    assert not (tmp_path / "b.tar").exists()
+    copy_kept_rows(tmp_path / "a.tar", "a.tar", "tar", [False, False, True], tmp_path / "b.tar.gz")
+    with tarfile.open(tmp_path / "b.tar.gz", "r:") as archive:
+        assert archive.getnames() == ["c.txt", "c.jpg"]
