@@ -12,6 +12,10 @@ import pandas as pd
 import pytest
 
 from captau.benchmarks.commands.bench import bench
+from captau.benchmarks.evaluation.correlation_rows import Ceilings, ceiling_rows
+from captau.benchmarks.evaluation.evaluation_set import EvaluationSet
+from captau.benchmarks.scoring.protocol import Protocol
+from captau.datasets.schema import CaptionSet, Card, Scale, make_items
 from captau.datasets.sources.aloha import CAPTIONS
 from captau.metrics.base import Floats, WordMetric
 from captau.metrics.rows import Rows
@@ -130,3 +134,44 @@ def test_words_count_in_pooled_detection_alone(hat: Path) -> None:
     for protocol in ({"coefficients": ["tau_b"]}, {"level": "by_image"}):
         table = bench("hat", Lengths(), protocol=protocol, data_root=hat).correlations
         assert set(table["dimension"]) == {"hallucination"}
+
+
+def rated(*values: tuple[float, ...], **changes: object) -> EvaluationSet:
+    """A caption for each list of ratings, by raters r0, r1 …"""
+    items = make_items(
+        [str(n) for n in range(len(values))], ["a"] * len(values), [("r",)] * len(values)
+    )
+    rows = [
+        (item, "x", f"r{k}", value)
+        for item, ratings in zip(items["item_id"], values, strict=True)
+        for k, value in enumerate(ratings)
+    ]
+    ratings = pd.DataFrame(rows, columns=pd.Index(["item_id", "dimension", "rater", "value"]))
+    card = Card(*("made", "Made", "1", "", "", ""), scales={"x": Scale(0, 9)})
+    captions = CaptionSet(items, ratings=ratings, card=card)
+    return EvaluationSet.select(captions, Protocol.resolve("made", {}, changes))
+
+
+def test_ceilings_need_two_ratings_and_points_of_single_ones() -> None:
+    """Both raters order the three captions alike: either is as good as can be."""
+    twice = (1.0, 1.0), (2.0, 2.0), (3.0, 3.0)
+    none = Ceilings([], {})
+    assert ceiling_rows(rated((1.0,), (2.0,), ratings="mean")) == none
+    assert ceiling_rows(rated((1.0,), (2.0,))) == none
+    reason = "Ceilings need single ratings: protocol.ratings=per_rating."
+    assert ceiling_rows(rated(*twice, ratings="mean")) == Ceilings([], {}, reason)
+    reason = "Ceilings need all ratings together: protocol.level=pooled."
+    assert ceiling_rows(rated(*twice, level="by_image")) == Ceilings([], {}, reason)
+    found = ceiling_rows(rated(*twice, coefficients=["tau_b", "pearson"]))
+    assert found.remark == ""
+    assert [(r["metric"], r["dimension"], r["coefficient"], r["value"]) for r in found.rows] == [
+        (name, "x", coefficient, pytest.approx(1.0))
+        for name in ("ceiling_one_vs_rest", "ceiling_oracle")
+        for coefficient in ("tau_b", "pearson")
+    ]
+    assert {(r["dataset"], r["n_items"]) for r in found.rows} == {("made", 3)}
+    assert [extra.key for extra in found.draws["x"]] == [
+        (name, "x", coefficient)
+        for coefficient in ("tau_b", "pearson")
+        for name in ("ceiling_one_vs_rest", "ceiling_oracle")
+    ]

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import pytest
 import scipy
 
 import captau
+from captau.benchmarks.evaluation.judged_pairs import (
+    JudgedPairs,
+    PairAnswers,
+    count_words,
+    floor_scores,
+)
+from captau.datasets.preferences import make_preferences
+from captau.datasets.schema import Scale
 from tests.conftest import says
 
 HEADER = "image,caption_a,caption_b,strength,rater,dimension,references\n"
@@ -141,3 +151,144 @@ def test_the_protocol_chooses_dimensions_of_preferences() -> None:
     assert set(rows.query("coefficient == 'accuracy'")["value"]) == {value}
     with says("unknown dimension of dataset demo 'color'", "colour", "overall"):
         captau.bench("demo", "rouge_1", protocol={"dimension": ["color"]})
+
+
+def test_answers_about_pairs_stand_there_in_both_orders() -> None:
+    rows = [
+        ("p1", "b", "a", "fit", 2.0),
+        ("p2", "a", "c", "fit", -1.0),
+        ("p3", "a", "b", "style", 0.5),
+    ]
+    answers = PairAnswers.from_preferences(make_preferences(rows, "r"), ["a", "b", "c"])
+    assert answers.ratings.index.tolist() == list(range(6))
+    assert answers.ratings[["item_id", "dimension", "rater", "value"]].to_numpy().tolist() == [
+        ["b|a", "fit", "r", 2.0],
+        ["a|c", "fit", "r", -1.0],
+        ["a|b", "style", "r", 0.5],
+        ["a|b", "fit", "r", -2.0],
+        ["c|a", "fit", "r", 1.0],
+        ["b|a", "style", "r", -0.5],
+    ]
+    assert answers.item_ids == ["a|b", "a|c", "b|a", "c|a"]
+    assert answers.scales == {"fit": Scale(-2.0, 2.0, 1.0), "style": Scale(-0.5, 0.5, None)}
+    tied = PairAnswers.from_preferences(make_preferences([("p", "a", "b", "fit", 0.0)]), ["a", "b"])
+    assert tied.scales == {"fit": Scale(0.0, 0.0, None)}
+
+
+def judged(ratings: str, ties: str) -> JudgedPairs:
+    """Answers about two pairs of image 2 and one of image 1, one of them in the other order."""
+    image_of_item = pd.Series({"c": "2", "d": "2", "e": "2", "a": "1", "b": "1"})
+    rows = [
+        ("p3", "a", "b", "fit", 1.0),
+        ("p1", "c", "d", "fit", 2.0),
+        ("p1", "c", "d", "fit", -1.0),
+        ("p2", "d", "e", "fit", 0.0),
+        ("p1", "c", "d", "style", 0.0),
+        ("p2", "e", "d", "fit", -3.0),
+    ]
+    return JudgedPairs.select(make_preferences(rows), ratings, ties, image_of_item)
+
+
+@pytest.mark.parametrize(
+    ("ratings", "ties", "points", "n_tied"),
+    [
+        (
+            "per_rating",
+            "half",
+            [
+                ("c", "d", "fit", -1.0),
+                ("c", "d", "fit", 2.0),
+                ("e", "d", "fit", -3.0),
+                ("a", "b", "fit", 1.0),
+            ],
+            {"fit": 1, "style": 1},
+        ),
+        (
+            "per_rating",
+            "calibrated",
+            [
+                *(("c", "d", "fit", -1.0), ("c", "d", "fit", 2.0), ("c", "d", "style", 0.0)),
+                *(("d", "e", "fit", 0.0), ("e", "d", "fit", -3.0), ("a", "b", "fit", 1.0)),
+            ],
+            {"fit": 0, "style": 0},
+        ),
+        (
+            "mean",
+            "drop",
+            [("c", "d", "fit", 0.5), ("e", "d", "fit", -3.0), ("a", "b", "fit", 1.0)],
+            {"fit": 1, "style": 1},
+        ),
+        (
+            "rounded_mean",
+            "drop",
+            [("c", "d", "fit", 1.0), ("e", "d", "fit", -3.0), ("a", "b", "fit", 1.0)],
+            {"fit": 1, "style": 1},
+        ),
+    ],
+)
+def test_points_are_in_the_order_of_captions(
+    ratings: str, ties: str, points: list[Any], n_tied: dict[str, int]
+) -> None:
+    found = judged(ratings, ties)
+    frame = found.frame[["item_a", "item_b", "dimension", "strength"]]
+    assert list(frame.itertuples(index=False, name=None)) == points
+    assert frame.index.tolist() == list(range(len(points)))
+    assert found.n_tied == n_tied
+    assert found.dimensions == ("fit", "style")
+    assert found.dimension.tolist() == [("fit", "style").index(p[2]) for p in points]
+    assert found.image.tolist() == [int(p[0] == "a") for p in points]
+    assert found.n_images == 2
+    assert found.strengths.tolist() == [p[3] for p in points]
+
+
+def test_words_and_random_numbers_are_floors() -> None:
+    items = pd.DataFrame({"item_id": ["x", "y"], "caption": ["a b  c", ""]})
+    assert count_words(items).to_dict() == {"x": 3.0, "y": 0.0}
+    floors = floor_scores(items)
+    assert list(floors) == ["floor_random", "floor_length"]
+    assert floors["floor_random"].to_dict() == dict(
+        zip("xy", np.random.default_rng(0).random(2).tolist(), strict=True)
+    )
+    assert floors["floor_length"].to_dict() == {"x": 3.0, "y": 0.0}
+
+
+def test_dimensions_are_graded_where_strengths_differ_in_size() -> None:
+    assert judged("per_rating", "half").graded_dimensions == ["fit"]
+    assert (
+        judged("rounded_mean", "half").without(np.array([False, True, False])).graded_dimensions
+        == []
+    )
+    left = judged("per_rating", "half").without(np.array([True, False, False, True]))
+    assert left.frame.index.tolist() == [0, 1]
+    assert left.strengths.tolist() == [2.0, -3.0]
+    assert left.image.tolist() == [0, 0]
+
+
+def test_pairs_of_the_same_captions_are_numbered_whatever_their_order() -> None:
+    found = judged("per_rating", "calibrated")
+    numbers, turns = found.captions
+    assert numbers.tolist() == [0, 0, 0, 1, 1, 2]
+    assert turns.tolist() == [1.0, 1.0, 1.0, 1.0, -1.0, 1.0]
+    groups, turns = found.groups
+    assert groups.tolist() == [0, 0, 1, 2, 2, 3]
+    assert turns.tolist() == [1.0, 1.0, 1.0, 1.0, -1.0, 1.0]
+
+
+def test_panels_have_outcomes_by_dimension_and_differences_in_both_orders() -> None:
+    found = judged("per_rating", "half")
+    differences = {"m": np.array([1.0, 1.0, 0.0, np.nan])}
+    panel = found.outcome_panel(differences, {}, drop=True)
+    assert panel.drops_undefined
+    assert panel.outcomes["m"].tolist()[:3] == [0.0, 1.0, 0.5]
+    assert panel.counted["m"].tolist() == [True, True, True, True]
+    assert panel.item.tolist() == [0, 1, 2, 3]
+    assert panel.captions.tolist() == [0, 0, 1, 2]
+    assert (panel.image.tolist(), panel.n_images) == ([0, 0, 0, 1], 2)
+    graded = found.graded_panel(differences, "fit", ["tau_b"], drop=False)
+    assert not graded.drops_undefined
+    assert (graded.dimension, graded.coefficients) == ("fit", ("tau_b",))
+    np.testing.assert_equal(graded.scores["m"], [1.0, 1, 0, np.nan, -1, -1, 0, np.nan])
+    assert graded.ratings.tolist() == [-1.0, 2, -3, 1, 1, -2, 3, -1]
+    assert graded.image.tolist() == [0, 0, 0, 1] * 2
+    assert graded.item.tolist() == [0, 1, 2, 3] * 2
+    assert graded.n_images == 2

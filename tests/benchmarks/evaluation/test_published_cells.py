@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -12,6 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from captau.benchmarks.evaluation import published_cells, published_tables
 from captau.benchmarks.evaluation.evaluation_set import EvaluationSet
 from captau.benchmarks.evaluation.published_cells import BOUNDS, TABLE_KINDS
 from captau.benchmarks.evaluation.published_numbers import PaperTable
@@ -20,6 +22,7 @@ from captau.benchmarks.evaluation.published_tables import TableRebuilder
 from captau.benchmarks.runs.progress_bar import StepProgress
 from captau.benchmarks.scoring.score_store import Locations
 from captau.datasets.schema import CaptionSet, Card, Scale, make_items
+from captau.metrics.learned.rater import RaterCard
 from tests.conftest import says
 
 BOTH = {"dimension": ["precision", "total"]}
@@ -404,3 +407,154 @@ def test_reasons_of_metrics(sources: MadeSources) -> None:
     assert (
         sources.unavailable_reason(table, "lost") == "metric lost is not in this version of captau"
     )
+
+
+class Rater:
+    """A rater that was trained on two images."""
+
+    def __init__(self, spec: str) -> None:
+        self.spec = spec
+
+    def training_overlap_note(self, images: list[str]) -> str | None:
+        assert sorted(set(images)) == ["1", "2", "3"]
+        return None if self.spec == "r2" else "chosen by 2 of these images"
+
+
+def test_errors_of_raters_are_against_mean_ratings(
+    sources: MadeSources, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def measure_error(rater: Any, selection: EvaluationSet) -> float:
+        measured.append((rater.spec, selection.protocol.ratings, selection.protocol.dimension))
+        return 0.25 if rater.spec == "r1" else 0.5
+
+    measured: list[Any] = []
+    monkeypatch.setattr(published_cells, "metric", Rater)
+    monkeypatch.setattr(published_cells, "compute_rating_error", measure_error)
+    table = PaperTable(
+        "T",
+        "correlation",
+        "thumb",
+        scale=10,
+        protocol={"dimension": ["precision", "total"]},
+        rows={"one": "r1", "two": "r2"},
+        columns={
+            "e": {"error": "mse", "protocol": {"dimension": "total", "ratings": "median"}},
+            "f": {"error": "mse"},
+        },
+    )
+    assert rebuild(sources, table) == {
+        ("one", "e"): (2.5, "chosen by 2 of these images"),
+        ("one", "f"): (2.5, "chosen by 2 of these images"),
+        ("two", "e"): (5.0, ""),
+        ("two", "f"): (5.0, ""),
+    }
+    both = ("precision", "total")
+    assert measured == [
+        *((spec, "mean", ("total",)) for spec in ("r1", "r2")),
+        *((spec, "mean", both) for spec in ("r1", "r2")),
+    ]
+    assert list(sources.protocols) == ["paper e", "paper f"]
+    monkeypatch.undo()
+
+
+def test_errors_stand_beside_coefficients(
+    sources: MadeSources, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(published_cells, "compute_rating_error", lambda *_: 0.5)
+    table = PaperTable(
+        *("T", "correlation", "thumb"),
+        protocol=BOTH,
+        rows={"B": "bleu_1"},
+        columns={"tau": {"coefficient": "tau_c"}, "e": {"error": "mse"}},
+    )
+    assert {key: value for key, (value, _) in rebuild(sources, table).items()} == {
+        ("B", "tau"): pytest.approx(0.06),
+        ("B", "e"): 0.5,
+    }
+
+
+def test_histories_have_the_validation_of_a_stage(
+    sources: MadeSources, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(published_cells, "metric", Rater)
+    monkeypatch.setattr(
+        published_cells, "read_best_validation", lambda rater, stage: len(rater.spec) + len(stage)
+    )
+    table = PaperTable(
+        *("T", "histories", "thumb"),
+        rows={"one": "r1", "two": "rr2"},
+        columns={"a": {"stage": "pre"}, "b": {"stage": "train"}},
+    )
+    assert rebuild(sources, table) == {
+        ("one", "a"): (5, ""),
+        ("one", "b"): (7, ""),
+        ("two", "a"): (6, ""),
+        ("two", "b"): (8, ""),
+    }
+
+
+def test_a_row_of_raters_is_the_mean_of_those_that_fit(
+    sources: MadeSources, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of four raters two fit; the column of train images is refused to one that was trained on image 2."""
+
+    def compute(sources: Any, table: PaperTable, label: str) -> Any:
+        labels.append(label)
+        values = {
+            folder: (0.25, "seen") if folder.endswith("a") else (0.75, "seen")
+            for folder in table.rows
+        }
+        return {(r, c): TableCell(*values[r]) for r in table.rows for c in table.columns}
+
+    labels: list[str] = []
+    monkeypatch.setitem(published_tables.TABLE_KINDS, "correlation", compute)
+    folders: list[Path] = []
+    for name, rater, images in (
+        ("a", "qe", ("2", "9")),
+        ("b", "qe", ()),
+        ("c", "icr", ()),
+        ("d", "qe", ()),
+    ):
+        folder = tmp_path / name
+        folder.mkdir()
+        data = {"one": {}} if name != "d" else {}
+        RaterCard(rater, {}, 0, images, "f", {"data": data}).write(folder)
+        folders.append(folder)
+    rebuilder = TableRebuilder(
+        *(sources.locations, (), sources.store, StepProgress(None)),
+        caption_sets={"thumb": made()},
+        rater_folders=tuple(folders),
+    )
+    columns = {
+        "all": {"coefficient": "tau_c", "protocol": {"split": "test"}},
+        "train": {"coefficient": "tau_c", "protocol": {"split": "train"}},
+        "gone": {"missing": "never"},
+        "error": {"missing": "never", "error": "mse"},
+    }
+    table = PaperTable(
+        *("T", "correlation", "thumb"),
+        protocol={"dimension": ["precision"]},
+        rows={"QE": TableCell.missing("not here").note},
+        columns=columns,
+        row_raters={
+            "QE": {"rater": "qe", "trained_on": ["one"]},
+            "X": {"rater": "x", "trained_on": []},
+        },
+    )
+    cells = {
+        key: (cell.value, cell.note) for key, cell in rebuilder.rebuild("paper", table).items()
+    }
+    trained = f"{folders[0]} was trained on 1 of the {{}} images that it would be tested on"
+    assert cells["QE", "all"] == (0.5, "2 raters of your own, not the paper's; seen")
+    assert cells["QE", "train"][1] == TableCell.missing(trained.format(2)).note
+    assert cells["QE", "error"][1] == TableCell.missing(trained.format(3)).note
+    assert cells["QE", "gone"][1] == TableCell.missing("not here").note
+    assert {row for row, _ in cells} == {"QE"}
+    assert labels == ["paper T thumb"]
+    one = replace(rebuilder, rater_folders=tuple(folders[1:]))
+    cells = {key: (cell.value, cell.note) for key, cell in one.rebuild("paper", table).items()}
+    assert cells["QE", "train"] == (0.75, "1 rater of your own, not the paper's; seen")
+    nothing = replace(rebuilder, rater_folders=tuple(folders[2:]))
+    assert {cell.note for cell in nothing.rebuild("paper", table).values()} == {
+        TableCell.missing("not here").note
+    }

@@ -445,12 +445,13 @@ def test_a_lead_is_over_the_greatest_of_the_other_metrics() -> None:
     names = ["dimension", "coefficient", "metric_a", "metric_b"]
     names += ["value_a", "value_b", "difference", "ci_low", "ci_high"]
     cells = [
+        ("fit", "tau_c", "s", "bleu_1", 0.1, 0.25, -0.15, -0.2, -0.1),
         ("fit", "tau_c", "r", "bleu_1", 0.5, 0.25, 0.25, 0.2, 0.3),
         ("fit", "tau_c", "r", "rouge_l", 0.5, 0.45678, 0.04322, -0.01, 0.09),
-        ("fit", "tau_c", "s", "bleu_1", 0.1, 0.25, -0.15, -0.2, -0.1),
         ("fit", "tau_c", "r", "s", 0.5, 0.9, -0.4, 0, 0),
         ("fit", "tau_c", "bleu_1", "rouge_l", 0.25, 0.99, -0.74, 0, 0),
         ("fit", "spearman", "r", "bleu_1", 0.5, 0.25, 0.25, 0, 0),
+        ("fit", "tau_d", "r", "bleu_1", 0.5, 0.25, 0.25, 0, 0),
     ]
     measured = SimpleNamespace(
         differences=pd.DataFrame(cells, columns=pd.Index(names)),
@@ -470,8 +471,8 @@ def test_a_lead_is_over_the_greatest_of_the_other_metrics() -> None:
     metrics = [metric("bleu_1"), metric("rouge_l")]
     table = lead_table(cast(Any, [without, measured, preferred]), metrics)
     assert table.rows == [
-        ("r: made, fit", ["tau_c", "50.00", "ROUGE-L", "45.68", "4.32", "-1.00 to 9.00"]),
         ("s: made, fit", ["tau_c", "10.00", "BLEU-1", "25.00", "-15.00", "-20.00 to -10.00"]),
+        ("r: made, fit", ["tau_c", "50.00", "ROUGE-L", "45.68", "4.32", "-1.00 to 9.00"]),
         ("r: pairs, mean", ["accuracy", "75.00", "BLEU-1", "50.00", "25.00", "10.00 to 40.00"]),
     ]
     assert table.title == "Lead over the best of the other metrics"

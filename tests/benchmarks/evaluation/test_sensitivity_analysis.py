@@ -22,6 +22,7 @@ from captau.benchmarks.evaluation.sensitivity_analysis import (
 )
 from captau.benchmarks.evaluation.study import StudiedDataset
 from captau.benchmarks.scoring.protocol import CHOICES, Protocol
+from captau.datasets.preferences import make_preferences
 from captau.datasets.schema import CaptionSet, Card, Scale, make_items
 from tests.conftest import says
 
@@ -421,3 +422,44 @@ def test_a_dataset_without_copies_and_duplicates_has_one_variant() -> None:
     assert {row["protocol"] for row in rows} == {"per_rating, all"}
     copies = made_of(["r", "R.", "r!"], [("r",)] * 3, 1).rows("protocols")
     assert {row["protocol"] for row in copies} == {"per_rating, all"}
+
+
+def test_bands_of_pairs_have_the_accuracies_of_their_answers() -> None:
+    """The metric counts words; of pairs one or three words apart people prefer the longer, or the shorter, caption."""
+    lengths = [1, 2, 3, 1, 4, 5, 8, 2]
+    items = make_items(
+        [str(n // 2) for n in range(8)], [" ".join(["w"] * n) for n in lengths], [("r",)] * 8
+    )
+    ids = items["item_id"].tolist()
+    rows = [
+        ("p0", ids[1], ids[0], "fit", 1.0),
+        ("p1", ids[2], ids[3], "fit", -1.0),
+        ("p2", ids[5], ids[4], "fit", 1.0),
+        ("p3", ids[7], ids[6], "fit", 1.0),
+    ]
+    captions = CaptionSet(
+        items, preferences=make_preferences(rows), card=Card(*("made", "Made", "1", "", "", ""))
+    )
+    protocol = Protocol.resolve("made", {}, {"coefficients": ["accuracy"]})
+    selection = EvaluationSet.select(captions, protocol)
+    scores = {"m": pd.Series([float(n) for n in lengths], index=ids)}
+    study = SimpleNamespace(
+        selection=selection, name="made", metrics=["m"], coefficients=[], scores=lambda *_: scores
+    )
+    made = SensitivityAnalysis(cast(StudiedDataset, study), 3, 8)
+    found = made.rows("length")
+    assert [(r["other"], r["size"], r["metric"], r["value"]) for r in found] == [
+        (f"{n} words apart", n, metric, value)
+        for n, value in ((1, 1.0), (2, 0.0), (6, 0.0))
+        for metric in ("m", "floor_length")
+    ]
+    for row in found:
+        n_answers = 2 if row["size"] == 1 else 1
+        assert (row["dimension"], row["coefficient"], row["kind"]) == ("fit", "accuracy", "length")
+        assert row["note"] == (
+            f"{row['other']}: {n_answers} answers about pairs of {n_answers} images"
+        )
+        assert row["draws"] == 8
+        assert row["low"] == row["high"] == row["value"]
+    default = replace(made, n_draws=None).rows("length")
+    assert {row["draws"] for row in default} == {1000}

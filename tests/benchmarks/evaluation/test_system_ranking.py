@@ -18,13 +18,18 @@ from captau.benchmarks.evaluation.system_ranking import (
     SYSTEM_TEST_COLUMNS,
     count_best_worst,
     leading_dimension,
+    make_tests,
+    places_of,
     rank_systems,
+    same_order_note,
+    system_verdict,
     weigh_dimensions,
 )
 from captau.benchmarks.reporting.system_charts import MAX_DRAWN_SYSTEMS, system_figure
 from captau.benchmarks.scoring.catalog import usual_protocol
 from captau.benchmarks.scoring.protocol import Protocol
-from captau.benchmarks.statistics.bootstrap import StatisticsOptions, count_steps
+from captau.benchmarks.statistics.bootstrap import Interval, StatisticsOptions, count_steps
+from captau.benchmarks.statistics.significance import MetricDifference, PairedTest
 from captau.datasets.schema import CaptionSet, Card, Scale
 from tests.conftest import says
 
@@ -218,3 +223,56 @@ def test_one_system_alone_is_refused():
 def test_an_unknown_dimension_of_a_total_is_named_with_near_ones():
     with says("unknown dimension of dataset made 'recal'", "did you mean recall"):
         weigh_dimensions(make_selection({"recall": RECALL}), {"recal": 1.0})
+
+
+def verdict_of(*rows, **options):
+    columns = ["dimension", "system", "value", "rank"]
+    return system_verdict(pd.DataFrame(rows, columns=columns), "x", "mean", **options)
+
+
+def test_the_verdict_names_the_first_system_of_a_dimension_with_its_value():
+    other = ("y", "Z", 9.0, 1)
+    rows = [other, ("x", "A", 4.5, 1), ("x", "B", 4.0, 2), ("x", "C", np.nan, None)]
+    ahead = ", significantly ahead of every other system."
+    assert verdict_of(*rows) == f"People put A first (mean 4.500){ahead}"
+    assert verdict_of(*rows, is_of_penalties=True) == f"People put A first (mean -4.500){ahead}"
+    level = [("x", "A", 4.5, 1), ("x", "B", 4.0, 1)]
+    assert verdict_of(*level).endswith(", but its lead over B is not significant.")
+    untested = [("x", "A", 4.5, None), ("x", "B", 4.0, None)]
+    assert verdict_of(*untested).endswith("; its lead was not tested for significance.")
+    assert verdict_of(*rows[:2]) == "People's judgements put the systems in no order."
+    assert verdict_of(other) == "People's judgements put the systems in no order."
+
+
+def test_places_by_means_are_shared_by_equal_ones():
+    means = pd.Series({"A": 1.0, "B": 3.0, "C": np.nan, "D": 1.0})
+    assert places_of(means, ["B", "A", "D", "C"]) == ["1", "2", "2", ""]
+
+
+def test_the_note_on_orders_says_where_other_dimensions_are():
+    start = "same order %: the share of pairs of systems that a metric's means put in people's order by x"
+    assert same_order_note("x", 1) == f"{start}."
+    assert same_order_note("x", 2) == f"{start} (metric_orders.csv has the other dimensions)."
+
+
+def test_tests_of_systems_are_corrected_within_their_dimension():
+    """Holm of 0.01 and 0.04 is 0.02 and 0.04; the 0.03 of the other dimension stands alone."""
+
+    def difference(coefficient, a, b, p):
+        result = PairedTest(p, Interval(low=-1.0, high=2.0))
+        return MetricDifference(
+            *("", coefficient, a, b, "bootstrap", 3.0, 1.0), result, n_points=1, n_images=1
+        )
+
+    differences = [
+        difference("d", "A", "B", 0.04),
+        difference("e", "A", "B", 0.03),
+        difference("d", "A", "C", 0.01),
+    ]
+    tests = make_tests("made", ["e", "d"], differences, "holm")
+    assert tuple(tests.columns) == SYSTEM_TEST_COLUMNS
+    assert tests.to_numpy().tolist() == [
+        ["made", "e", "A", "B", 2.0, -1.0, 2.0, 0.03, 0.03],
+        ["made", "d", "A", "B", 2.0, -1.0, 2.0, 0.04, 0.04],
+        ["made", "d", "A", "C", 2.0, -1.0, 2.0, 0.01, 0.02],
+    ]

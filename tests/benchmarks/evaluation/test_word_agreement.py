@@ -20,6 +20,7 @@ from captau.benchmarks.evaluation.word_agreement import (
     fit_k,
     model_precision,
     precision_at,
+    precision_at_human_recall,
 )
 from captau.benchmarks.evaluation.word_measures import WORD_COLUMNS
 from captau.benchmarks.options.studies import AgreeOptions
@@ -264,3 +265,36 @@ def test_what_the_paper_says_of_coco(data_root):
     assert recalls == pytest.approx([recalls[0]] * 4)
     precisions = [summary[f"human_precision{of}"] for of in ("_k1", "_k2", "_k3", "")]
     assert precisions == sorted(precisions)
+
+
+@pytest.mark.parametrize(
+    ("held_out", "expected"),
+    [
+        # dog: gains 2 T / 3 of 3, 1 and 0 users, losses 0, 1/3 and 1; half of 8/3 is reached with image 1 alone,
+        # 0.8 of it with image 2. The scores of red are those of images 3, 1 and 2 in turn.
+        (
+            "each",
+            {"dog": 1.0, "red": (2 / 3 + 4 / 3) / (2 / 3 + 4 / 3 + 1 / 3 + 1 + 0), "cat": None},
+        ),
+        # The first two captions alone: dog 2, 1 and 0 of them, red 0, 2 and 0.
+        ("last", {"dog": 1.0, "red": 2 / (2 + 2), "cat": None}),
+    ],
+)
+def test_a_systems_precision_is_that_where_it_reaches_peoples_recall(tmp_path, held_out, expected):
+    uses = WordUses.count(CAPTIONS, 10, [])
+    by_word = {"dog": [3.0, 2.0, 1.0], "red": [0.75, 0.5, 1.0], "cat": [1.0, 2.0, 3.0]}
+    scores = SystemWordScores(tmp_path, {word: np.array(v) for word, v in by_word.items()})
+    recall = np.array([{"dog": 0.5, "red": 1.0, "cat": 0.0}.get(word, 0.5) for word in uses.words])
+    values, notes = precision_at_human_recall(scores, uses, held_out, recall)
+    found = dict(zip(uses.words, zip(values.tolist(), notes, strict=True), strict=True))
+    for word, value in expected.items():
+        if value is None:
+            assert np.isnan(found[word][0])
+            assert found[word][1] == "undefined: people never agree on the word"
+        else:
+            assert found[word] == (pytest.approx(value), "")
+    assert all(
+        np.isnan(value) and not note
+        for word, (value, note) in found.items()
+        if word not in expected
+    )

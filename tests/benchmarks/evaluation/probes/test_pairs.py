@@ -73,6 +73,7 @@ def test_captions_to_score_are_the_originals_once_and_all_faulty_ones() -> None:
     probes = make_probe_pairs(items(), ["twice", "empty"], 2, 0)
     scored, table = probes.items, probes.pairs
     assert scored["item_id"].tolist() == [*table["item_id"][:2], *table["pair_id"]]
+    assert scored.index.tolist() == list(range(2 + 4))
     assert scored["caption"].tolist() == [*table["caption"][:2], *table["faulty_caption"]]
     images = [*table["image_id"][:2], *table["image_id"]]
     assert scored["image_id"].tolist() == images
