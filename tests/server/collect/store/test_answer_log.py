@@ -1,4 +1,4 @@
-"""SIGKILL at random moments under load: what was acknowledged is in the database, once."""
+"""Answers are recorded once, also by servers that are killed at random moments under load."""
 
 from __future__ import annotations
 
@@ -15,26 +15,31 @@ from sqlalchemy import func, select
 from captau.benchmarks.options.sites import CollectOptions
 from captau.server.collect.simulated_browser import Browser, join_study
 from captau.server.collect.simulation import StudyServer
+from captau.server.collect.store.study_database import Rater
 from captau.server.collect.store.tables import answers, serves, units
+from captau.server.web.errors import NotFoundError
 from tests.server.collect.conftest import make_site, serve_site, write_study
+from tests.server.collect.store.conftest import NOW, load, run
 from tests.server.postgresql import PROGRAM_FOLDERS, create_database, postgresql, postgresql_url
 
 __all__ = ["postgresql", "postgresql_url"]  # the fixtures
-pytestmark = pytest.mark.kill
 
 KILLS, RATERS = 20, 6
 
 
+@pytest.mark.kill
 def test_killed_servers_lose_no_acknowledged_answer_and_count_none_twice(tmp_path):
     check_kills(tmp_path, str(tmp_path / "small.sqlite3"), KILLS)
 
 
+@pytest.mark.kill
 @pytest.mark.database
 @pytest.mark.skipif(not PROGRAM_FOLDERS, reason="no PostgreSQL server is installed")
 def test_killed_servers_lose_no_acknowledged_answer_on_postgresql(postgresql_url, tmp_path):
     check_kills(tmp_path, postgresql_url, KILLS // 2)
 
 
+@pytest.mark.kill
 @pytest.mark.database
 @pytest.mark.skipif(not PROGRAM_FOLDERS, reason="no PostgreSQL server is installed")
 def test_ten_crashes_of_postgresql_lose_no_acknowledged_answer(postgresql, tmp_path):
@@ -159,3 +164,37 @@ def check_kills(tmp_path, database, n_kills):
     count_query = select(func.count(answers.c.id))
     assert n_counted == run(lambda c: c.execute(count_query).scalar_one()) == len(stored)
     site.store.database.close()
+
+
+def test_an_answer_is_recorded_once_and_found_by_its_rater_alone(open_store):
+    store = open_store(items={"limit": 2})
+    for _ in range(2):
+        run(store.participants.join("", "", ""))
+    shown = run(store.assignment.next_unit(1))
+    for rater, key in ((1, shown.key), (1, "none"), (2, shown.key)):
+        with pytest.raises(NotFoundError):
+            run(store.answers.find(rater, key))
+    first = run(store.answers.record(1, shown.key, [{"answer": "good"}]))
+    assert (first.is_repeat, first.differs, list(first.values)) == (
+        False,
+        False,
+        [{"answer": "good"}],
+    )
+    assert first.rater == Rater(1, None, 0, 1, {})
+    for answer, differs in (("good", False), ("bad", True)):
+        again = run(store.answers.record(1, shown.key, [{"answer": answer}]))
+        assert (again.is_repeat, again.differs, list(again.values)) == (
+            True,
+            differs,
+            [{"answer": "good"}],
+        )
+    found = run(store.answers.find(1, shown.key))
+    assert (found.is_repeat, list(found.values), found.rater.n_answers) == (
+        True,
+        [{"answer": "good"}],
+        1,
+    )
+    with pytest.raises(NotFoundError):
+        run(store.answers.find(2, shown.key))
+    rows = [(r["rater"], r["phase"], r["value"], r["at"]) for r in load(store, answers)]
+    assert rows == [(1, "main", {"answer": "good"}, NOW)]

@@ -10,10 +10,13 @@ from collections import Counter
 
 import pytest
 
-from captau.server.collect.forms.course import OutOfTurnError
+from captau.server.collect.forms.course import NextUnit, OutOfTurnError
+from captau.server.collect.store.assignment import _next_of_pool, _UnitRow
 from captau.server.collect.store.study_database import Rater
+from captau.server.collect.store.tables import serves
 from captau.server.web.errors import NotFoundError
 from tests.server.collect.conftest import make_site
+from tests.server.collect.store.conftest import NOW, answer_all, load, run
 
 RATERS = 8
 
@@ -214,3 +217,55 @@ def test_an_early_answer_does_not_stop_others(tmp_path):
     assert [isinstance(f, OutOfTurnError) for f in results] == [True, False, True]
     assert results[1].is_repeat
     store.database.close()
+
+
+def test_second_answers_come_before_first_ones_then_the_fewest_then_those_shown_longest_ago():
+    rows = [
+        _UnitRow(*row)
+        for row in (
+            *((2, 0, 0, 1, 0), (0, 5, 0, 2, 0), (0, 4, 9, 3, 0), (1, 9, 9, 4, 0)),
+            *((0, 9, 0, 5, 1), (3, 0, 0, 6, 0), (0, 4, 8, 7, 0), (1, 0, 0, 8, 1), (0, 4, 8, 6, 0)),
+        )
+    ]
+    order = [row.unit_id for row in sorted(rows, key=lambda row: row.priority)]
+    assert order == [5, 4, 6, 7, 3, 2, 1, 8, 6]
+
+
+def test_raters_are_shown_what_the_fewest_have_answered(open_store):
+    """Of three captions, the first rater answers two; the second is asked for second answers of them first."""
+    store = open_store(items={"limit": 3}, ratings=2)
+    for _ in range(3):
+        run(store.participants.join("", "", ""))
+    answer_all(store, 1, 2)
+    shown = []
+    for _ in range(3):
+        unit = run(store.assignment.next_unit(2))
+        assert run(store.assignment.next_unit(2)).key == unit.key  # the same until they answer
+        shown.append(unit.unit.id)
+        run(store.answers.record(2, unit.key, [{"answer": "bad"}]))
+    first = [row["unit"] for row in load(store, serves) if row["rater"] == 1]
+    assert sorted(shown[:2]) == sorted(first)
+    assert len(set(shown)) == 3
+    third = run(store.assignment.next_unit(3))
+    assert third.unit.id == shown[2]  # the others have two answers
+    rows = [
+        (row["rater"], row["phase"], row["attempt"], row["served_at"])
+        for row in load(store, serves)
+    ]
+    assert rows == [(rater, "main", 0, NOW) for rater in (1, 1, 2, 2, 2, 3)]
+
+
+def test_a_shuffled_pool_is_drawn_from_and_another_goes_in_its_order(open_store, monkeypatch):
+    store = open_store("game")
+    run(store.participants.join("", "", ""))
+    monkeypatch.setattr(secrets, "choice", lambda unit_ids: unit_ids[-1])
+
+    def pick(**fields):
+        return store.database.run_blocking(lambda c: _next_of_pool(c, 1, NextUnit(**fields)))
+
+    ids = sorted(unit.id for unit in store.units.values() if unit.pool == "probation")
+    assert len(ids) == 4
+    assert pick(phase="probation", pool="probation", is_shuffled=True) in (ids[-1], ids[0])
+    ordered = pick(phase="probation", pool="probation")
+    assert ordered != pick(phase="probation", pool="probation", is_shuffled=True)
+    assert pick(phase="x", pool="nothing") is None

@@ -2,43 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 
 import pytest
-from sqlalchemy import select
 
 from captau.server.collect.store.study_database import EndReason, Rater
 from captau.server.collect.store.tables import raters, serves
 from captau.server.storage.database import Clock
 from captau.server.web.errors import NotFoundError, RefusedError
-from tests.server.collect.conftest import make_site
-
-NOW = 1_800_000_000.0
-
-
-@pytest.fixture
-def open_store(tmp_path, monkeypatch):
-    """Return a function that opens a small study at a time that stands still."""
-    monkeypatch.setattr(Clock, "__call__", lambda _: NOW)
-    opened = []
-
-    def open_one(protocol="good_bad", **changes):
-        opened.append(make_site(tmp_path, protocol, **changes).store)
-        return opened[-1]
-
-    yield open_one
-    for store in opened:
-        store.database.close()
-
-
-def run(awaitable):
-    return asyncio.run(awaitable)
-
-
-def load(store, table):
-    rows = store.database.run_blocking(lambda c: c.execute(select(table)).mappings().all())
-    return [dict(row) for row in rows]
+from tests.server.collect.store.conftest import NOW, answer_all, load, run
 
 
 def refuse(store, *fields):
@@ -125,17 +97,6 @@ def test_an_invitation_is_stored_as_a_hash_and_makes_one_participant(open_store)
     by_invitation = "This study is by invitation. Open the link that you were sent."
     assert refuse(store, "", "", "made up") == by_invitation
     assert load(store, raters)[0]["nickname"] is None  # a note is no name
-
-
-def answer_all(store, rater, n):
-    """Let a rater answer so many units."""
-
-    async def answer():
-        for _ in range(n):
-            shown = await store.assignment.next_unit(rater)
-            await store.answers.record(rater, shown.key, [{"answer": "good"}])
-
-    run(answer())
 
 
 def counts(store):
