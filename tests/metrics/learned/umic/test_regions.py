@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import os
 import signal
 import subprocess
 import sys
+from contextlib import contextmanager
+from pathlib import Path
 
 import lmdb
 import lz4.frame
@@ -15,7 +18,20 @@ import msgpack
 import numpy as np
 import pytest
 
-from captau.metrics.learned.umic.regions import Regions, count_regions, hash_regions, write_regions
+from captau.datasets.errors import InputError
+from captau.metrics.learned.common.features import find_scene, region_features
+from captau.metrics.learned.umic import regions as module
+from captau.metrics.learned.umic.regions import (
+    DemoRegions,
+    Regions,
+    check_confidence,
+    check_regions,
+    count_regions,
+    decode_regions,
+    hash_regions,
+    open_regions,
+    write_regions,
+)
 from tests.conftest import says
 
 RNG = np.random.default_rng(5)
@@ -290,3 +306,285 @@ def test_reading_needs_no_torch():
         "import sys; import captau.metrics.learned.umic.metric\nassert 'torch' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+# In full
+
+
+@contextmanager
+def refused(message):
+    """What is inside raises an `InputError` with exactly this text."""
+    with pytest.raises(InputError) as error:
+        yield
+    assert str(error.value) == message
+
+
+@pytest.mark.parametrize(
+    ("n_sure", "n_regions", "expected"),
+    [
+        (0, 9, 10),
+        (9, 40, 10),
+        (10, 40, 10),
+        (11, 40, 11),
+        (99, 120, 99),
+        (100, 120, 100),
+        (101, 120, 100),
+    ],
+)
+def test_the_surest_regions_count_ten_to_a_hundred_of_them(n_sure, n_regions, expected):
+    confidence = np.full(n_regions, 0.2)
+    confidence[:n_sure] = 0.21
+    assert count_regions(confidence) == check_confidence(confidence, n_regions, "x") == expected
+
+
+def test_confidences_are_one_number_a_region():
+    assert check_confidence(None, 3, "x") == 100
+    for confidence in (np.ones(2), np.ones((3, 1)), [1, 1, 1]):
+        with refused("x: conf is not one number for each of the 3 regions"):
+            check_confidence(confidence, 3, "x")
+
+
+TWO = np.array([[1, 2], [3, 4], [5, 6]], np.float16)
+SIX = np.array([[0, 0, 0.5, 0.25, 0.5, 0.25]] * 3, np.float64)
+
+
+@pytest.mark.parametrize(
+    ("arrays", "count", "expected"),
+    [
+        ({"img_feat": TWO, "img_pos_feat": SIX}, 1, 3),
+        ({"features": TWO, "norm_bb": SIX}, None, 3),
+        ({"features": TWO, "norm_bb": SIX}, 2, 2),
+        ({"features": TWO, "norm_bb": SIX, "conf": np.ones(3)}, None, 3),
+        ({"features": TWO, "norm_bb": SIX, "conf": np.ones(5)}, 1, 1),
+        ({"img_feat": TWO, "img_pos_feat": SIX, "conf": 3, "norm_bb": None}, None, 3),
+    ],
+)
+def test_regions_of_both_layouts(arrays, count, expected):
+    found = check_regions(arrays, count, "x")
+    assert len(found) == expected
+    assert found.features.tolist() == TWO[:expected].tolist()
+    assert found.boxes.tolist() == [[0, 0, 0.5, 0.25, 0.5, 0.25, 0.125]] * expected
+    assert (found.features.dtype, found.boxes.dtype) == (np.float16, np.float32)
+
+
+@pytest.mark.parametrize(
+    ("arrays", "message"),
+    [
+        ([], "not a table of arrays, but list"),
+        ({}, "features is not there; floats of shape (regions, numbers) are expected"),
+        (
+            {"img_feat": TWO},
+            "img_pos_feat is not there; floats of shape (regions, numbers) are expected",
+        ),
+        (
+            {"img_feat": TWO.astype(int), "img_pos_feat": SIX},
+            "img_feat is int64 of shape (3, 2); floats of shape (regions, numbers) are expected",
+        ),
+        (
+            {"features": TWO, "norm_bb": SIX[0]},
+            "norm_bb is float64 of shape (6,); floats of shape (regions, numbers) are expected",
+        ),
+        (
+            {"features": TWO, "norm_bb": SIX[:2]},
+            "norm_bb is of shape (2, 6); (3, 6) or (3, 7) is expected",
+        ),
+        (
+            {"img_feat": TWO, "img_pos_feat": np.ones((3, 8))},
+            "img_pos_feat is of shape (3, 8); (3, 6) or (3, 7) is expected",
+        ),
+        (
+            {"img_feat": TWO[:0], "img_pos_feat": SIX[:0]},
+            "no region in it; at least one is needed",
+        ),
+        (
+            {"img_feat": TWO * np.nan, "img_pos_feat": SIX * np.inf},
+            "img_feat holds NaN or infinity; compute the features again",
+        ),
+        (
+            {"features": TWO, "norm_bb": SIX * np.inf},
+            "norm_bb holds NaN or infinity; compute the features again",
+        ),
+    ],
+)
+def test_faulty_arrays_are_refused(arrays, message):
+    with refused(f"x: {message}"):
+        check_regions(arrays, None, "x")
+
+
+@pytest.mark.parametrize("kind", ["f2", "<f4", "=f8", "|u1", ">i2"])
+def test_arrays_of_numbers_are_decoded_by_their_type(kind):
+    values = np.array([[1, 2]], kind)
+    fields = {"nd": True, "type": kind, "shape": [1, 2], "data": values.tobytes()}
+    for table in (fields, {k.encode(): v for k, v in fields.items()} | {b"type": kind.encode()}):
+        found = module._decode_array(table)
+        assert (found.dtype, found.tolist()) == (np.dtype(kind), [[1, 2]])
+
+
+def test_what_is_no_array_of_numbers_is_not_decoded():
+    assert module._decode_array({"nd": False, "type": "f2"}) == {"nd": False, "type": "f2"}
+    assert module._decode_array({b"nd": 1}) == {b"nd": 1}
+    for kind in ("|O", "f3", "V2", "f22", "<U2", [["a", "f2"]]):
+        with pytest.raises(ValueError, match="an array of type"):
+            module._decode_array({"nd": True, "type": kind, "data": b"", "shape": [0]})
+    with says("x: not region features, or damaged (an array of type |O)"):
+        decode_regions(next(iter(objects())), None, "x")
+    # Of an npz file only these arrays are read.
+    arrays = {"img_feat": TWO, "img_pos_feat": SIX, "more": np.array([Trap()], dtype=object)}
+    assert len(decode_regions(zipped(arrays), None, "x")) == 3
+
+
+def touch(folder, *names):
+    for name in names:
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+
+
+def test_databases_and_files_are_found_three_folders_deep(tmp_path):
+    deep = "a/b/c/data.mdb", "a/b/c/4.npz"
+    files = ["2.npz", "1.npz", "a/3.npz", "a/b/0.npz"]
+    bases = ["data.mdb", "x/all/data.mdb", "x/feat_1/data.mdb", "y/all_c/data.mdb", "all/data.mdb"]
+    touch(tmp_path, *deep, *files, *bases, "x/other/data.mdb", "note.txt")
+    databases, found = module._list_files(tmp_path)
+    assert [str(p.relative_to(tmp_path)) for p in databases] == [
+        *(".", "all", "x/feat_1", "x/other", "y/all_c")
+    ]
+    assert [str(p.relative_to(tmp_path)) for p in found] == [
+        "1.npz",
+        "2.npz",
+        "a/3.npz",
+        "a/b/0.npz",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "counts"),
+    [
+        ("feat_th0.2", "nbb_th0.2.json"),
+        ("feat_th0.2_compressed", "nbb_th0.2.json"),
+        ("all", "nbb_all.json"),
+        ("all_compressed", "nbb_all.json"),
+    ],
+)
+def test_counts_lie_beside_a_database(name, counts, tmp_path):
+    assert module._find_counts(tmp_path / name) is None
+    touch(tmp_path, counts)
+    assert module._find_counts(tmp_path / name) == tmp_path / counts
+
+
+def test_entries_and_errors_of_a_database(tmp_path):
+    folder = tmp_path / "feat_x"
+    values = {image(7): packed(regions()), "plain": b"x", "flickr30k_0001.npz": zipped(regions())}
+    database(folder, values)
+    counts_path = tmp_path / "nbb_x.json"
+    for text, message in (
+        ("[1]", "an object image → number of regions is expected"),
+        (f'{{"{image(7)}": 0}}', f"'{image(7)}' is 0, not a number of regions"),
+        (f'{{"{image(7)}": "2"}}', f"'{image(7)}' is '2', not a number of regions"),
+    ):
+        counts_path.write_text(text)
+        with refused(f"{counts_path}: {message}"), Regions(tmp_path):
+            pass
+    counts_path.write_text(json.dumps({image(7): 1, "other": 0}))
+    with Regions(tmp_path) as found:
+        names = sorted(found._entries)
+        assert names == ["1.jpg", "7", "coco_val2014_000000000007", "flickr30k_0001", "plain"]
+        assert (len(found["7"]), len(found["1.jpg"])) == (1, 12)
+        with refused(f"{folder}/data.mdb: key 'plain': not a table of arrays, but int"):
+            found["plain"]
+        with refused(f"{tmp_path}: no region features for image '8'"):
+            found["8"]
+    assert "7" not in found
+    touch(tmp_path, "7.npz")
+    with (
+        refused(
+            f"{tmp_path}: image '7' is in it twice, as {tmp_path}/7.npz and as {folder}/data.mdb: key "
+            f"'{image(7)}'; keep one"
+        ),
+        Regions(tmp_path),
+    ):
+        pass
+    empty = tmp_path / "empty"
+    with (
+        refused(
+            f"{empty}: no region features; an LMDB (data.mdb) or npz files are expected, see docs/umic.md"
+        ),
+        Regions(empty),
+    ):
+        pass
+
+
+def test_a_file_that_went_away_is_named(tmp_path):
+    path = write_regions(tmp_path, "1", [[0.5]], [[0, 0, 1, 1]], (2, 2))
+    with Regions(tmp_path) as found:
+        path.unlink()
+        with refused(f"{path}: cannot be read (No such file or directory)"):
+            found["1"]
+
+
+def test_the_demos_regions_are_those_of_its_scenes():
+    assert open_regions(Path("x")).folder == Path("x")
+    assert type(open_regions(Path("x"))) is Regions
+    with open_regions(None) as found:
+        assert type(found) is DemoRegions
+        assert found.folder == Path("demo")
+        assert "demo_001.png" in found
+        assert "further_00001.png" in found
+        assert "x" not in found
+        seen = found["demo_001.png"]
+    features, boxes = region_features(find_scene("demo_001.png"))
+    np.testing.assert_array_equal(seen.features, features)
+    np.testing.assert_array_equal(seen.boxes, boxes.astype(np.float32))
+    assert seen.boxes.dtype == np.float32
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"image_id": "a/b"}, "an image id that names a file is expected, without folders"),
+        (
+            {"boxes": [[0, 0, 1, 1]] * 2},
+            "boxes of shape (2, 4) in an image of 9 x 8; (1, 4) in pixels is expected",
+        ),
+        (
+            {"size": (9, -1)},
+            "boxes of shape (1, 4) in an image of 9 x -1; (1, 4) in pixels is expected",
+        ),
+        ({"confidence": [1, 2]}, "conf is not one number for each of the 1 regions"),
+    ],
+)
+def test_what_cannot_be_written_is_refused(change, message, tmp_path):
+    arguments = {"image_id": "1", "features": [[0.5]], "boxes": [[0, 0, 1, 1]], "size": (9, 8)}
+    arguments |= change
+    with refused(f"region features of '{arguments['image_id']}': {message}"):
+        write_regions(tmp_path, **arguments)
+
+
+def test_written_files_hold_the_surest_regions_in_order(tmp_path):
+    features = np.arange(12.0)[:, None]
+    boxes = np.array([[k, 1, k + 2, 5] for k in range(12)])
+    confidence = [0.1, 0.9, 0.9, *[0.3] * 8, 0.95]
+    path = write_regions(tmp_path / "a" / "b", "x.jpg", features, boxes, (16, 8), confidence)
+    order = [11, 1, 2, *range(3, 11)]  # eleven are surer than 0.2
+    with np.load(path) as file:
+        assert sorted(file.files) == ["img_feat", "img_pos_feat"]
+        assert file["img_feat"].ravel().tolist() == order
+        assert file["img_pos_feat"].tolist() == [
+            [k / 16, 1 / 8, (k + 2) / 16, 5 / 8, 2 / 16, 4 / 8, 1 / 16] for k in order
+        ]
+        assert file["img_pos_feat"].dtype == np.float32
+    path = write_regions(tmp_path, "y", features, boxes, (0.5, 8))
+    with np.load(path) as file:
+        assert file["img_feat"].ravel().tolist() == list(range(12))
+        assert file["img_pos_feat"][0].tolist() == [0, 0.125, 4, 0.625, 4, 0.5, 2]
+
+
+def test_the_hash_is_of_all_names_and_contents(tmp_path):
+    texts = {"b.npz": b"b", "a/c.npz": b"c", "feat_x/data.mdb": b"d", "nbb_x.json": b"e"}
+    touch(tmp_path, *texts, "more.txt", "feat_x/lock.mdb")
+    for name, content in texts.items():
+        (tmp_path / name).write_bytes(content)
+    digest = hashlib.sha256()
+    for name in ("a/c.npz", "b.npz", "feat_x/data.mdb", "nbb_x.json"):
+        digest.update(f"{Path(name).name}:".encode() + hashlib.sha256(texts[name]).digest())
+    assert hash_regions(tmp_path) == f"sha256-{digest.hexdigest()}"
