@@ -182,7 +182,7 @@ def fit_weights(differences: list[Floats], strength: float) -> Floats:
         margins = x @ u
         deviations = u - u.mean()
         loss = shares @ np.logaddexp(0, -margins) + strength * deviations @ deviations
-        gradient = -x.T @ (shares / (1 + np.exp(np.minimum(margins, 500.0))))
+        gradient = -x.T @ (shares * scipy.special.expit(-margins))
         return float(loss), gradient + 2 * strength * deviations
 
     n = int(is_used.sum())

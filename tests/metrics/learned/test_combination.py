@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 import json
+import math
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
 
+from captau.datasets.errors import InputError
 from captau.datasets.registry import load
-from captau.metrics.learned.combination import Combination, derive_preferences
+from captau.metrics.learned import combination
+from captau.metrics.learned.combination import (
+    Combination,
+    CombinationModel,
+    ScoredExamples,
+    derive_preferences,
+    fit_weights,
+    learn_weights,
+)
 from captau.metrics.learned.common.recipe import Examples, make_recipe
 from captau.metrics.learned.common.training import TrainingSession
 from captau.metrics.rows import Rows
@@ -221,3 +232,278 @@ def test_spices_parser_is_downloaded_only_where_that_was_asked_for(rows, monkeyp
     monkeypatch.setenv("CAPTAU_DOWNLOAD", "1")
     with pytest.raises(RuntimeError, match="downloads into jars"):
         with_scenes.fit(flat, flat, TrainingSession(0))
+
+
+# By hand
+
+
+@pytest.mark.parametrize(
+    ("differences", "expected"),
+    [
+        # One metric whose differences are ±2: three of four times right, so that σ(2 w) = 3/4.
+        ([[2, 2, -2, 2]], math.log(3) / 2),
+        # Two datasets count the same, however many pairs they have: σ(2 w) = (3/4 + 1/2) / 2.
+        ([[2, 2, -2, 2], [2, -2] * 5], math.log(5 / 3) / 2),
+        # More often wrong than right.
+        ([[1, -1, -1]], 0.0),
+    ],
+)
+def test_one_weight_by_hand(differences, expected):
+    parts = [np.array(d, float)[:, None] for d in differences]
+    for strength in (0.0, 5.0):  # a single weight has no deviation from the mean
+        assert fit_weights(parts, strength) == pytest.approx([expected], abs=1e-5)
+
+
+@pytest.mark.parametrize("strength", [0.0, 0.01, 0.2, 2.0])
+def test_weights_are_where_the_loss_is_least(strength):
+    """The gradient of the loss as the docstring has it is 0 there; a metric without differences has no weight."""
+    rng = np.random.default_rng(0)
+    parts = [rng.normal(0.3, (1, 2, 0, 3), size=(n, 4)) * [1, 1, 0, 1] for n in (30, 80)]
+    weights = fit_weights(parts, strength)
+    scales = np.mean([np.sqrt((d**2).mean(0)) for d in parts], axis=0)
+    assert weights[2] == 0
+    used = [0, 1, 3]
+    u = (weights * scales)[used]
+    assert (u > 0).all()
+    gradient = 2 * strength * (u - u.mean())
+    for d in parts:
+        x = d[:, used] / scales[used]
+        gradient = gradient - (x / (1 + np.exp(x @ u))[:, None]).mean(0) / 2
+    np.testing.assert_allclose(gradient, 0, atol=1e-6)
+
+
+def test_preferences_that_can_all_be_met_have_a_finite_weight():
+    (weight,) = fit_weights([np.array([[1.0], [2.0]])], 0.0)
+    assert 5 < weight <= 1000
+    with says("no metric differs between the preferred captions and the others"):
+        fit_weights([np.zeros((3, 2))], 1.0)
+
+
+def compared(ratings, pairs=(), *, images="aaaa", dataset="d"):
+    frame = pd.DataFrame(
+        {"image_id": list(images), "caption": list("wxyz"), "dataset": dataset}, index=[5, 6, 7, 8]
+    )
+    pairs = np.array(list(pairs), dtype=np.intp).reshape(-1, 2)
+    return Examples(Rows(frame), tuple(np.array(r, float) for r in ratings), pairs)
+
+
+def test_preferences_of_ratings_by_hand():
+    examples = compared([[0.5], [0.2, 0.4], [0.5], []], [(3, 0)], images="abab")
+    assert derive_preferences(examples).tolist() == [[3, 0]]
+    examples = compared([[0.5], [0.2, 0.4], [0.5], [0.6]], images="aaab")
+    assert derive_preferences(examples).tolist() == [[0, 1], [2, 1]]
+    scored = ScoredExamples(examples, np.array([[1.0, 5], [2, 3], [4, 9], [0, 0]]))
+    assert scored.differences.tolist() == [[-1, 2], [2, 6]]
+    assert derive_preferences(examples).dtype == np.intp
+
+
+@pytest.mark.parametrize(
+    ("predictions", "pairs", "expected"),
+    [
+        ([3, 2, 2, 1], [(0, 1), (1, 2), (3, 0), (3, 1)], 0.375),
+        ([3, 2, 2, 1], [(0, 1), (0, 3)], 1.0),
+        ([3, 2, 2, 1], [(1, 2)], 0.5),
+        ([3, 2, 2, 1], [(3, 2)], 0.0),
+        ([3, 2, 2, 1], [], math.nan),
+    ],
+)
+def test_agreement_without_ratings_is_the_share_of_preferences_met(predictions, pairs, expected):
+    found = combination._agreement(np.array(predictions, float), compared([[]] * 4, pairs))
+    assert found == pytest.approx(expected, nan_ok=True)
+
+
+def test_agreement_with_ratings_is_tau_c():
+    """Of three rated captions, 1, 2 and 2 against 0.1, 0.2 and 0.3: two pairs agree; (2 · 2) / (9 · 1/2)."""
+    examples = compared([[0.1], [], [0.2], [0.3]], [(1, 0)])
+    found = combination._agreement(np.array([1.0, 9, 2, 2]), examples)
+    assert found == pytest.approx(2 * 2 / (9 * 1 / 2))
+
+
+def test_datasets_are_left_out_one_after_another(monkeypatch):
+    asked = []
+
+    def fit(differences, strength):
+        asked.append(([d.tolist() for d in differences], strength))
+        return np.array([float(len(asked))])
+
+    monkeypatch.setattr(combination, "fit_weights", fit)
+    monkeypatch.setattr(
+        combination, "_agreement", lambda predictions, examples: predictions.tolist()[0]
+    )
+    parts = [
+        SimpleNamespace(differences=np.array([k]), scores=np.array([[k + 1.0]]), examples=k)
+        for k in range(3)
+    ]
+    # Weights 1, 2, 3 times scores 1, 2, 3.
+    assert combination._cross_validate(parts, 0.5) == (1 + 4 + 9) / 3
+    assert asked == [([[1], [2]], 0.5), ([[0], [2]], 0.5), ([[0], [1]], 0.5)]
+
+
+@pytest.mark.parametrize(
+    ("agreements", "best"),
+    [([0.1, 0.3, 0.3], 1), ([math.nan, 0.3, 0.2], 1), ([math.nan] * 3, 2), ([0.3, 0.2, 0.1], 0)],
+)
+@pytest.mark.parametrize("n_datasets", [1, 2])
+def test_the_strength_of_best_agreement_is_taken(agreements, best, n_datasets, monkeypatch):
+    names = ["d", "d", "e", "e"] if n_datasets == 2 else "d"
+    train = compared([[0.1], [0.2], [0.5], [0.4]], images="aabb", dataset=names)
+    train = ScoredExamples(train, np.array([[1.0], [2], [5], [7]]))
+    validation = compared([[0.3], [0.9], [0.3], [0.9]], images="ccdd", dataset=names)
+    validation = ScoredExamples(validation, np.array([[1.0], [11], [2], [22]]))
+    values, asked = iter(agreements), []
+
+    def agree(predictions, examples):
+        assert examples is validation.examples
+        assert predictions.tolist() == [7.0, 77, 14, 154]
+        return next(values)
+
+    def cross_validate(parts, strength):
+        assert [part.differences.ravel().tolist() for part in parts] == [[1, 10], [-2, 20]]
+        return next(values)
+
+    def fit(differences, strength):
+        asked.append(([d.ravel().tolist() for d in differences], strength))
+        return np.array([7.0])
+
+    monkeypatch.setattr(combination, "_agreement", agree)
+    monkeypatch.setattr(combination, "_cross_validate", cross_validate)
+    monkeypatch.setattr(combination, "fit_weights", fit)
+    session = TrainingSession(0)
+    session.history.append("before")
+    strengths = (0.003, 0.5, 2.0)
+    weights, strength = learn_weights(train, validation, strengths, session)
+    assert (weights.tolist(), strength) == ([7.0], strengths[best])
+    differences = [[1, -2]] if n_datasets == 1 else [[1, 10], [-2, 20]]
+    # Of one dataset, weights are also fitted for each strength, to be judged by the validation rows.
+    tried = [(differences, s) for s in strengths] if n_datasets == 1 else []
+    assert asked == [*tried, (differences, strengths[best])]
+    np.testing.assert_equal(
+        session.history,
+        [
+            "before",
+            *(
+                {
+                    "stage": stage,
+                    "epoch": 1,
+                    "steps": 1,
+                    "learning_rate": math.nan,
+                    "loss": math.nan,
+                    "validation": agreement,
+                    "best": i == best,
+                }
+                for i, (stage, agreement) in enumerate(
+                    zip(("strength 0.003", "strength 0.5", "strength 2"), agreements, strict=True)
+                )
+            ),
+        ],
+    )
+
+
+def test_datasets_are_split_by_name():
+    examples = compared([[0.1], [0.2], [0.5], [0.4]], images="aabb", dataset=[2, 10, 2, 10])
+    with says(
+        "dataset 10: no caption is rated higher than another of its image; there is nothing to learn"
+    ):
+        ScoredExamples(examples, np.zeros((4, 1))).split_by_dataset()
+    examples = compared([[0.1], [0.2], [0.5], [0.4]], images="abab", dataset=[2, 10, 2, 10])
+    scored = ScoredExamples(examples, np.arange(4.0)[:, None])
+    first, second = scored.split_by_dataset()
+    assert (first.scores.ravel().tolist(), second.scores.ravel().tolist()) == ([1, 3], [0, 2])
+    assert first.examples.rows.frame["caption"].tolist() == ["x", "z"]
+    assert second.differences.tolist() == [[2]]
+
+
+class Scored:
+    """A metric that gives a column of numbers."""
+
+    depends_on_corpus = False
+    depends_only_on_content = True
+
+    def __init__(self, spec, values):
+        self.name = self.spec = spec
+        self.signature = f"signature of {spec}"
+        self.values = np.array(values, float)
+
+    def score(self, rows):
+        return self.values
+
+    def check_rows(self, rows):
+        pass
+
+
+def test_scores_roots_and_files_by_hand(monkeypatch, tmp_path):
+    columns = {"a": [4, 9], "b": [1, 2], "c": [-1, 4], "d": [math.nan, 1], "e": [0, 0]}
+    monkeypatch.setattr(combination, "make_metric", lambda spec: Scored(spec, columns[spec]))
+    recipe = Combination(("a", "b", "e"), roots=("a", "e"))
+    rows = Rows.from_items([{"caption": "x", "item_id": "i"}, {"caption": "y", "item_id": "j"}])
+    assert recipe.compute_scores(rows).tolist() == [[2, 1, 0], [3, 2, 0]]
+    assert recipe.signature == "signature of a|signature of b|signature of e"
+    assert recipe.needs == {"references"}
+    assert Combination(("a",)).options == {
+        "metrics": ("a",),
+        "roots": (),
+        "strengths": (0.003, 0.01, 0.03, 0.1, 1.0),
+    }
+    with says("rater.roots: c has negative scores, which have no root"):
+        Combination(("a", "c"), roots=("c",)).compute_scores(rows)
+    with says("i: d is undefined; leave the metric out"):
+        Combination(("a", "d"))._compute_defined_scores(rows)
+    model = CombinationModel(recipe, np.array([0.5, 2.0, 7.0]), 0.1)
+    assert model.predict(rows).tolist() == [3, 5.5]
+    model.save(tmp_path / "new" / "folder")
+    path = tmp_path / "new" / "folder" / "combination.json"
+    text = '{\n "strength": 0.1,\n "weights": {\n  "a": 0.5,\n  "b": 2.0,\n  "e": 7.0\n }\n}'
+    assert path.read_text() == text
+    again = recipe.load(path.parent)
+    assert (again.weights.tolist(), again.strength, again.recipe) == ([0.5, 2, 7], 0.1, recipe)
+    for weights, reason in (
+        ({"a": 1, "b": 1}, "'e'"),
+        ({"a": 1, "b": 1, "e": -0.1}, "not the weights of these metrics"),
+        ({"a": 1, "b": 1, "e": 0, "x": 1}, "not the weights of these metrics"),
+    ):
+        path.write_text(json.dumps({"strength": 0.1, "weights": weights}))
+        with says(f"{path}: damaged, or of other metrics ({reason}); train the rater again"):
+            recipe.load(path.parent)
+    path.write_text(json.dumps({"strength": 0, "weights": {"a": 0, "b": 0, "e": 0}}))
+    assert recipe.load(path.parent).weights.tolist() == [0, 0, 0]
+    with says(f"{tmp_path}/combination.json: cannot be read (No such file or directory)"):
+        recipe.load(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"metrics": ()}, "rater.metrics: one or more metrics are expected, each once"),
+        (
+            {"metrics": ("a", "b", "a")},
+            "rater.metrics: one or more metrics are expected, each once",
+        ),
+        ({"roots": ("b", "c", "d")}, "rater.roots names c, which is not among rater.metrics"),
+        ({"strengths": ()}, "rater.strengths: numbers from 0 on are expected"),
+        ({"strengths": (0.1, -0.1)}, "rater.strengths: numbers from 0 on are expected"),
+        ({"strengths": (math.inf,)}, "rater.strengths: numbers from 0 on are expected"),
+        ({"strengths": (math.nan,)}, "rater.strengths: numbers from 0 on are expected"),
+        (
+            {"metrics": ("a", "corpus")},
+            "rater.metrics: the score of corpus depends on the other rows",
+        ),
+        ({"metrics": ("rows",)}, "rater.metrics: the score of rows depends on the other rows"),
+        (
+            {"metrics": ("bertscore",)},
+            "rater.metrics: the score of bertscore depends on the other rows; padding=ignore helps",
+        ),
+    ],
+)
+def test_what_cannot_be_combined_is_refused(options, message, monkeypatch):
+    def make(spec):
+        made = Scored(spec, [])
+        made.depends_on_corpus = spec == "corpus"
+        made.depends_only_on_content = spec not in ("rows", "bertscore")
+        return made
+
+    monkeypatch.setattr(combination, "make_metric", make)
+    recipe = Combination(**{"metrics": ("a", "b"), **options})
+    with pytest.raises(InputError) as error:
+        recipe.make_metrics()
+    assert str(error.value) == message
+    assert len(Combination(("a", "b"), ("b",), (0.0,)).make_metrics()) == 2

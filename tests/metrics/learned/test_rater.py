@@ -9,6 +9,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from captau.datasets.errors import InputError
+from captau.metrics.base import UnavailableError
 from captau.metrics.learned.common.recipe import Examples
 from captau.metrics.learned.rater import (
     ALL,
@@ -17,8 +19,11 @@ from captau.metrics.learned.rater import (
     Calibration,
     Curve,
     RaterCard,
+    RaterMetric,
     find_rater_folder,
+    list_rater_folders,
 )
+from captau.metrics.neural.models import MODEL_LOCK, hash_of
 from captau.metrics.registry import metric
 from captau.metrics.rows import Rows
 from tests.conftest import says
@@ -186,3 +191,252 @@ def test_reliability_by_hand():
     assert [row["good"] for row in rows] == [0.0, 0.0, 1.0, 1.0, 1.0]
     assert [row["n_items"] for row in rows] == [1] * 5
     assert Calibration({}).measure_reliability(examples, np.zeros(6)) == []
+
+
+# In full
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        (((0.1,), (0.1, 0.2), (0.1,)), "a curve's rows are of unequal lengths"),
+        (((0.1, 0.2), (0.1, 0.2), (0.1,)), "a curve's rows are of unequal lengths"),
+        (((), (), ()), "a curve falls, or is no row of numbers"),
+        (((0.1, 0.0), (0.1, 0.2), (0.1, 0.2)), "a curve falls, or is no row of numbers"),
+        (((0.1, 0.2), (0.1, 0.2), (0.2, 0.1)), "a curve falls, or is no row of numbers"),
+        (((0.1, 0.2), (0.1, np.inf), (0.1, 0.2)), "a curve falls, or is no row of numbers"),
+    ],
+)
+def test_curves_that_are_none(columns, message):
+    with pytest.raises(ValueError, match=f"^{message}$"):
+        Curve(*columns)
+
+
+def test_curves_by_weights_and_groups():
+    """250 captions are 100 points, the first 50 of three; a point is its captions' weighted mean."""
+    n = 250
+    scores = np.arange(n, dtype=float)[::-1]
+    ratings = scores / 500
+    is_good = (scores >= 125).astype(float)
+    weights = np.where(np.arange(n) % 2, 3.0, 1.0)
+    curve = Curve.fit(scores, ratings, is_good, weights)
+    groups = np.array_split(np.arange(n), 100)  # by score, which is also their order
+    assert [len(g) for g in groups[49:51]] == [3, 2]
+    of_score = weights[::-1]
+    expected = [float(np.average(g, weights=of_score[g])) for g in groups]
+    assert curve.scores == pytest.approx(expected)
+    assert curve.ratings == pytest.approx([e / 500 for e in expected])
+    assert curve.good == pytest.approx([np.average(g >= 125, weights=of_score[g]) for g in groups])
+    assert Curve((0.2, 0.4), (0.1, 0.3), (0.5, 0.7)).expect(np.array([0.1, 0.3, 0.9]))[
+        0
+    ].tolist() == (pytest.approx([0.1, 0.2, 0.3]))
+    ratings, good = Curve((0.2, 0.4), (0.1, 0.3), (0.5, 0.7)).expect(np.array([0.25]))
+    assert (ratings.tolist(), good.tolist()) == ([pytest.approx(0.15)], [pytest.approx(0.55)])
+
+
+def test_pooled_points_count_by_their_weights():
+    """0.6 of weight 3 before 0.2 of weight 1 is 0.5 for both."""
+    curve = Curve.fit(
+        np.array([0.1, 0.2]), np.array([0.6, 0.2]), np.array([1.0, 0.0]), np.array([3.0, 1.0])
+    )
+    assert curve.ratings == pytest.approx((0.5, 0.5))
+    assert curve.good == pytest.approx((0.75, 0.75))
+
+
+def test_each_dataset_counts_the_same_by_hand():
+    """One caption of the first, rated 0.2 at score 1; three of the second, rated 0.5 at score 0 on average."""
+    examples = examples_of(["one", "two", "two", "two"], [[0.2], [0.4], [0.5], [0.6]])
+    calibration = Calibration.fit(examples, np.array([1.0, 0.0, 0.1, 0.2]))
+    assert list(calibration.curves) == ["one", "two", "all"]
+    assert calibration.curves["one"] == Curve((1.0,), (0.2,), (0.0,))
+    two = calibration.curves["two"]
+    assert two.scores == pytest.approx((0.0, 0.1, 0.2))
+    assert two.ratings == pytest.approx((0.4, 0.5, 0.6))
+    assert two.good == pytest.approx((0, 1, 1))
+    # Of weight 1/3 each and 1 that falls: (0.6 / 3 + 0.2) / (4/3) = 0.3, (0.5 / 3 + 0.4) / (5/3) = 0.34, and so on.
+    pooled = (0.4 / 3 + 0.5 / 3 + 0.6 / 3 + 0.2) / 2
+    assert calibration.curves["all"].ratings == pytest.approx((pooled,) * 4)
+    assert calibration.curves["all"].good[0] == 0
+    assert calibration.curves["all"].good[1:] == pytest.approx((2 / 3 / (5 / 3),) * 3)
+
+
+@pytest.mark.parametrize(
+    ("ratings", "is_good"),
+    [
+        ([0.5], 1.0),
+        ([0.49], 0.0),
+        ([0.5 - 1e-10], 1.0),
+        ([1.0, 0.0], 0.0),
+        ([0.5, 0.6, 0.1], 1.0),
+        ([0.1, 0.6, 0.1], 0.0),
+    ],
+)
+def test_a_caption_is_good_where_most_ratings_are_half_of_the_scale(ratings, is_good):
+    curve = Calibration.fit(examples_of(["d"], [ratings]), np.zeros(1)).curves["d"]
+    assert curve.good == (is_good,)
+
+
+def test_reliability_by_fifths():
+    """Of seven captions the first two fifths have two; the seventh is not rated."""
+    examples = examples_of(["d"] * 8, [[0.1], [], [0.2], [0.3], [0.4], [0.6], [0.7], [0.9]])
+    curve = Curve((0.0, 1.0), (0.0, 0.5), (0.0, 1.0))
+    scores = np.array([0.1, 0.9, 0.3, 0.2, 0.4, 0.5, 0.7, 0.6])
+    rows = Calibration({ALL: curve}).measure_reliability(examples, scores)
+    expected = [
+        (0.15, 0.2, 0, 2),
+        (0.35, 0.3, 0, 2),
+        (0.5, 0.6, 1, 1),
+        (0.6, 0.9, 1, 1),
+        (0.7, 0.7, 1, 1),
+    ]
+    assert rows == [
+        {
+            "score": pytest.approx(score),
+            "rating": pytest.approx(rating),
+            "good": good,
+            "expected_rating": pytest.approx(score / 2),
+            "expected_good": pytest.approx(score),
+            "n_items": n,
+        }
+        for score, rating, good, n in expected
+    ]
+    few = Calibration({ALL: curve}).measure_reliability(examples.take(np.arange(3)), scores[:3])
+    assert [row["n_items"] for row in few] == [1, 1]
+    unrated = examples.take(np.array([1]))
+    assert Calibration({ALL: curve}).measure_reliability(unrated, np.zeros(1)) == []
+
+
+def test_a_calibration_s_file_in_full(tmp_path):
+    calibration = Calibration({"d": Curve((0.5,), (0.25,), (1.0,))})
+    calibration.write(tmp_path)
+    path = tmp_path / "calibration.json"
+    assert path.read_text() == (
+        '{\n "good": 0.5,\n "curves": {\n  "d": {\n   "scores": [\n    0.5\n   ],\n   "ratings": [\n    0.25\n'
+        '   ],\n   "good": [\n    1.0\n   ]\n  }\n }\n}'
+    )
+    assert Calibration.read(tmp_path) == calibration
+    for text, reason in (
+        ("[]", "list indices must be integers or slices, not str"),
+        ('{"curves": 1}', "'int' object has no attribute 'items'"),
+        ('{"x": 1}', "'curves'"),
+        (
+            '{"curves": {"d": {"scores": [1], "ratings": [1], "good": [1, 2]}}}',
+            "a curve's rows are of unequal lengths",
+        ),
+    ):
+        path.write_text(text)
+        with says(f"{path}: damaged ({reason}); train the rater again"):
+            Calibration.read(tmp_path)
+
+
+def test_the_card_s_file_in_full(tmp_path):
+    card = RaterCard("words", {"factor": 2.0}, 3, ("é.jpg",), "f", {"path": Path("x")})
+    card.write(tmp_path)
+    path = tmp_path / "rater.json"
+    assert path.read_text(encoding="utf-8") == (
+        '{\n "format": 2,\n "rater": "words",\n "options": {\n  "factor": 2.0\n },\n "seed": 3,\n "images": [\n'
+        '  "é.jpg"\n ],\n "fingerprint": "f",\n "about": {\n  "path": "x"\n }\n}'
+    )
+    assert RaterCard.read(tmp_path) == RaterCard(
+        "words", {"factor": 2.0}, 3, ("é.jpg",), "f", {"path": "x"}
+    )
+    table = json.loads(path.read_text(encoding="utf-8"))
+    for number, age in ((1, "former"), (3, "later")):
+        path.write_text(json.dumps({**table, "format": number}))
+        with says(
+            f"{tmp_path}: a rater of a {age} version of captau (format {number}, here 2); train it again with "
+            f"captau train, or use the version that trained it"
+        ):
+            RaterCard.read(tmp_path)
+    for change in ({"options": []}, {"about": []}, {"images": "a"}, {"images": ["a", 1]}, {"x": 1}):
+        path.write_text(json.dumps({**table, **change}))
+        with says(f"{path}: not the card of a rater, or damaged"):
+            RaterCard.read(tmp_path)
+    path.unlink()
+    with says(f"{path}: cannot be read (No such file or directory)"):
+        RaterCard.read(tmp_path)
+
+
+def test_recipes_of_cards(folder):
+    card = RaterCard.read(folder)
+    assert card.make_recipe(texts=None, images=None).options == {"factor": 2.0, "texts": "words"}
+    assert card.make_recipe(texts="x.npz").options == {"factor": 2.0, "texts": "x.npz"}
+    with says("rater words: images=y; its sources are: texts"):
+        card.make_recipe(texts="x", images="y")
+    with says("rater combination: model=y; its sources are: none"):
+        RaterCard("combination", {"metrics": ["bleu_1"]}, 0, (), "", {}).make_recipe(model="y")
+    with says(
+        "rater icr: its card lacks options (Icr.__init__() missing 1 required positional argument"
+    ):
+        RaterCard("icr", {"images": "demo"}, 0, (), "", {}).make_recipe()
+
+
+def test_folders_of_raters(folder, tmp_path):
+    run = folder.parent
+    assert list_rater_folders(folder) == list_rater_folders(run) == [folder]
+    for number in (6, 5, 4, 3, 2, 1):
+        other = run / f"seed-{number}"
+        other.mkdir()
+        (other / CARD_FILE).touch()
+    assert list_rater_folders(run) == [run / f"seed-{k}" for k in range(7)]
+    with says(f"{run}: several raters lie in it; name one: seed-0, seed-1, seed-2, seed-3, seed-4"):
+        find_rater_folder(run)
+    with says(
+        f"{tmp_path}: no rater.json in it; if the training was stopped, start the same captau train again"
+    ):
+        list_rater_folders(tmp_path)
+    with pytest.raises(UnavailableError) as error:
+        list_rater_folders(tmp_path / "nothing")
+    assert str(error.value) == (f"rater {tmp_path}/nothing is not a folder; captau train makes one")
+
+
+def test_the_metric_s_fields_and_what_it_depends_on(folder):
+    rater = RaterMetric(str(folder))
+    assert (rater.name, rater.seen) == ("rater", "refuse")
+    assert {rater.images, rater.texts, rater.labels, rater.regions, rater.model} == {None}
+    assert RaterMetric.depends_only_on_content is False
+    assert RaterMetric.lock is MODEL_LOCK
+    assert rater.spec == f"rater({folder})"
+    assert rater.rating_scale == (1.0, 5.0)
+    assert rater.needs == frozenset()
+    for name in ("training.csv", "run.json", "calibration.json", "README.md", ".hidden"):
+        (folder / name).write_text("x")
+    (folder / "more").mkdir()
+    files = [folder / "model.json", folder / "rater.json"]
+    assert rater.programs == (f"weights:{hash_of(files)}", "features:")
+    with says(f"{folder}/calibration.json: damaged"):
+        rater.calibration  # noqa: B018
+    (folder / "calibration.json").unlink()
+    assert rater.calibration is None
+    nowhere = RaterMetric(str(folder / "nowhere"))
+    assert (nowhere.needs, nowhere.programs) == (frozenset(), ("weights:missing",))
+    with pytest.raises(InputError):
+        nowhere.check_rows(Rows.from_items(ROWS))
+    assert RaterMetric(str(folder), name="mine").spec == "mine"
+
+
+def test_the_overlap_with_training_in_full(folder):
+    rater = RaterMetric(str(folder))
+    with pytest.raises(UnavailableError) as error:
+        rater.training_overlap_note(["b.jpg", "c.jpg", "a.jpg", "b.jpg"])
+    assert str(error.value) == (
+        f"metric {rater.spec} was trained on, or chosen by, 2 of the 3 images; protocol.split=test leaves out the "
+        f"images of design=split's training, and rater(path=…,seen=mark) keeps and marks them"
+    )
+    marked = RaterMetric(str(folder), seen="mark")
+    assert marked.training_overlap_note(["a.jpg", *map(str, range(1000))]) == (
+        "was trained on, or chosen by, 1 of the 1,001 images"
+    )
+    with pytest.raises(UnavailableError):
+        rater.check_dataset(Rows.from_items(ROWS))
+    assert marked.check_dataset(Rows.from_items(ROWS)) is None
+
+
+def test_a_changed_rater_is_read_again(folder):
+    rater = metric(f"rater(path='{folder}')")
+    assert rater.score(ROWS).tolist() == [4.0, 6.0]
+    WordCounter(3.0).save(folder)
+    assert rater.score(ROWS).tolist() == [4.0, 6.0]  # whoever changes weights writes the card last
+    card = RaterCard.read(folder)
+    card.write(folder)
+    assert rater.score(ROWS).tolist() == [6.0, 9.0]
