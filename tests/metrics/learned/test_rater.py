@@ -396,7 +396,7 @@ def test_the_metric_s_fields_and_what_it_depends_on(folder):
     assert {rater.images, rater.texts, rater.labels, rater.regions, rater.model} == {None}
     assert RaterMetric.depends_only_on_content is False
     assert RaterMetric.lock is MODEL_LOCK
-    assert rater.spec == f"rater({folder})"
+    assert rater.spec == f"rater(path={folder})"
     assert rater.rating_scale == (1.0, 5.0)
     assert rater.needs == frozenset()
     for name in ("training.csv", "run.json", "calibration.json", "README.md", ".hidden"):
