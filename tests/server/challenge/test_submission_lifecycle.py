@@ -204,6 +204,20 @@ def test_only_valid_submissions_count_towards_the_limits(limited_site):
     assert allowance == Allowance(2, 3)
 
 
+def test_a_submission_to_a_phase_that_the_challenge_has_no_more_exceeds_no_limit(limited_site):
+    first = account_of(limited_site)
+    for _ in range(4):
+        number = submit(limited_site, first)
+        limited_site.store.database.run_blocking(
+            lambda c, n=number: (
+                c.execute(submissions.update().where(submissions.c.id == n).values(phase="earlier"))
+                and None
+            )
+        )
+        record_verdict(limited_site, number)
+        assert load(limited_site, number).state == "queued"
+
+
 def test_a_submission_checked_past_midnight_counts_on_the_day_it_was_sent(limited_site):
     first = account_of(limited_site)
     mates = [account_of(limited_site, name, first.team) for name in ("mate", "second mate")]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from sqlalchemy import update
+from sqlalchemy import insert, update
 
 from captau.benchmarks.commands.validate import Verdict
 from captau.server.challenge import tables
@@ -209,12 +209,15 @@ def test_limits_of_a_team_are_counted_by_day_and_in_all(site, clock):
 def test_who_sees_which_submissions(site):
     ann, bob = account_of(site), account_of(site, "bob")
     challenge = site.store.get_challenge("small")
+    earlier = insert(tables.challenges).values(name="earlier", digest="")
+    site.store.database.run_blocking(lambda c: c.execute(earlier) and None)
     for key, account, values in (
         ("a", ann, {"state": "scored"}),
         ("b", bob, {"state": "scored"}),
         ("c", ann, {"state": "scored", "standing": "hidden"}),
         ("d", ann, {"state": "queued"}),
         ("e", bob, {"state": "scored", "standing": "disqualified"}),
+        ("f", ann, {"state": "scored", "challenge": "earlier"}),  # the site has it no more
     ):
         add(site, account, key)
         change(site, key, **values)
@@ -228,7 +231,7 @@ def test_who_sees_which_submissions(site):
     run(site.moderation.set_published(challenge, "done", is_published=True))
     assert [keys(None), keys(ann.team)] == ["abe", "abe"]
     assert "".join(s.key for s in run(site.queries.team_submissions(ann.team))) == "dca"
-    assert "".join(s.key for s in run(site.queries.all_submissions())) == "edcba"
+    assert "".join(s.key for s in run(site.queries.all_submissions())) == "fedcba"
     assert run(site.queries.team_submissions(9)) == []
 
 
