@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import io
 import json
 import re
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 
 import captau
 from captau.benchmarks.commands.score import ScoreResults
+from captau.benchmarks.reporting import charts
 from captau.benchmarks.reporting.run_results import Results
 from captau.benchmarks.runs.results import (
     BLAME_COLUMNS,
@@ -266,3 +268,48 @@ def test_tables_are_printed_one_below_the_other() -> None:
     page = results._repr_html_()
     assert page.count("<table") == 2
     assert page.index("one") < page.index("two")
+
+
+def test_judgements_are_items_ratings_and_preferences() -> None:
+    frames = {f"{n}.parquet": pd.DataFrame({n: [1]}) for n in ("preferences", "ratings", "items")}
+    found = Results(frames, {}).judgements
+    assert found is not None
+    assert [list(frame) for frame in (found.items, found.ratings, found.preferences)] == [
+        *(["items"], ["ratings"], ["preferences"])
+    ]
+
+
+def test_files_of_a_run_end_with_its_record() -> None:
+    table = ResultTable("T", "row", ["x"], [("r", ["1"])])
+    frames = {"a.csv": pd.DataFrame({"a": [1]}), "b.parquet": pd.DataFrame({"b": [2]})}
+    results = Results(frames, {"command": "x"}, [table], {"f.svg": b"f"}, {"o.txt": b"o"})
+    files = results.files()
+    assert list(files) == [
+        *("a.csv", "b.parquet", "o.txt", "table.md", "table.tex", "f.svg", "run.json")
+    ]
+    assert files["a.csv"] == b"a\n1\n"
+    assert pd.read_parquet(io.BytesIO(files["b.parquet"]))["b"].tolist() == [2]
+    assert list(json.loads(files["run.json"])["files"]) == list(files)[:-1]
+    assert results.summary == ""
+    assert results.to_latex().count("tabular") == 2
+
+
+@pytest.mark.parametrize(
+    ("kind", "form", "asked"),
+    [
+        (None, "svg", ((), ("svg",))),
+        ("forest", ["svg", "pdf"], (("forest",), ("svg", "pdf"))),
+        (["a", "b"], "png", (("a", "b"), ("png",))),
+    ],
+)
+def test_figures_are_drawn_from_the_files_of_a_run(
+    kind: Any, form: Any, asked: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def draw(folder: Path, kinds: Any, formats: Any) -> Any:
+        assert (folder / "a.csv").read_bytes() == b"a\n1\n"
+        return kinds, formats
+
+    monkeypatch.setattr(charts, "draw_charts", draw)
+    results = Results({"a.csv": pd.DataFrame({"a": [1]})}, {})
+    assert results.plot(kind, format=form) == asked
+    assert results.plot() == ((), ("svg",))

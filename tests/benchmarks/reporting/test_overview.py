@@ -1,0 +1,202 @@
+"""The overview of a report page: its table, its best cells and its sentences, by hand."""
+
+from __future__ import annotations
+
+import math
+from types import SimpleNamespace
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from captau.benchmarks.evaluation.wording import Standing
+from captau.benchmarks.reporting.overview import Overview, ScoreOverview, _notes
+from captau.benchmarks.runs.tables import MISSING
+from captau.benchmarks.scoring.catalog import usual_protocol
+from captau.benchmarks.scoring.protocol import Protocol
+from captau.benchmarks.statistics.bootstrap import StatisticsOptions
+
+NAN = math.nan
+
+
+class Part(SimpleNamespace):
+    def label(self, metric: str) -> str:
+        return metric.upper()
+
+    def metric_kind(self, metric: str) -> str:
+        kinds = {"m": "given", "ceiling_oracle": "ceiling", "floor_random": "floor"}
+        return kinds.get(metric, "learned")
+
+    def format_score(self, value: float, metric: str) -> str:
+        return MISSING if math.isnan(value) else f"{value:.2f}"
+
+
+ROWS = [
+    ("p", "tau_c", "a", 0.2, 0.1, 0.3),
+    ("p", "tau_c", "m", 0.4, 0.3, 0.5),
+    ("p", "tau_c", "u", NAN, NAN, NAN),
+    ("p", "tau_c", "ceiling_oracle", 0.9, 0.8, 0.95),
+    ("p", "tau_b", "a", 0.4, NAN, NAN),
+    ("p", "tau_b", "m", 0.4, NAN, NAN),
+    ("fit", "accuracy", "a", 0.7, 0.6, 0.8),
+    ("mean", "accuracy", "a", 0.8, 0.7, 0.9),
+    ("mean", "accuracy", "m", 0.6, 0.5, 0.7),
+]
+
+
+def part_of(rows: list[Any], names: str = "amu", **record: Any) -> Any:
+    columns = ["dimension", "coefficient", "metric", "value", "ci_low", "ci_high"]
+    frame = pd.DataFrame(rows, columns=columns).assign(n_items=1234, n_ratings=5678, note="note")
+    ranks = {("d", "p", "tau_c", "m"): 1, ("d", "p", "tau_c", "a"): 2, ("e", "p", "tau_b", "a"): 3}
+    run = SimpleNamespace(
+        run=record, rank_by_key=ranks, find_protocol=lambda *_: record.get("protocol")
+    )
+    return Part(
+        correlations=frame, run=run, dataset="d", protocol="usual", metrics=list(names), title="T"
+    )
+
+
+def test_coefficients_stand_beside_their_intervals_and_ranks() -> None:
+    table, best = Overview(part_of(ROWS)).table()
+    assert table.title == "Coefficients ×100, the best of each in bold"
+    assert table.corner == "metric"
+    heads = ["τ_c", "interval", "rank", "τ_b", "fit acc. %", "mean acc. %", "interval", "kind"]
+    assert table.columns == heads
+    assert table.rows == [
+        ("M", ["40.0", "30.0 – 50.0", "1", "40.0", "", "60.0", "50.0 – 70.0", "given"]),
+        ("A", ["20.0", "10.0 – 30.0", "2", "40.0", "70.0", "80.0", "70.0 – 90.0", "learned"]),
+        ("U", [MISSING, MISSING, "", "", "", "", MISSING, "learned"]),
+        ("CEILING_ORACLE", ["90.0", "80.0 – 95.0", "", "", "", "", MISSING, "ceiling"]),
+    ]
+    # The best of M, A and U in the columns 0, 3, 4 and 5; the ceiling does not compete.
+    assert best == {(0, 0), (0, 3), (1, 3), (1, 4), (1, 5)}
+    assert table.notes == [
+        "U, p tau_c: note.",
+        "Ranks: metrics that share a rank do not differ significantly.",
+    ]
+    (row, *_), _ = Overview(part_of(ROWS[2:3], "u")).table()[0].rows, None
+    assert row == ("U", [MISSING, "learned"])
+    assert Overview(part_of(ROWS[2:3], "u")).table()[1] == set()
+
+
+def test_dimensions_are_named_where_there_are_several() -> None:
+    one = Overview(part_of(ROWS))
+    assert not one.has_several_dimensions
+    assert one.columns == [("p", "tau_c"), ("p", "tau_b"), ("fit", "accuracy"), ("mean", "accuracy")]  # fmt: skip
+    two = Overview(part_of([*ROWS, ("q", "tau_c", "a", 0.5, NAN, NAN)]))
+    assert two.has_several_dimensions
+    assert [two.head(column) for column in (("p", "tau_c"), ("q", "tau_c"))] == ["p τ_c", "q τ_c"]
+    assert one.head(("p", "tau_c")) == "τ_c"
+    assert one.head(("fit", "accuracy")) == "fit acc. %"
+    assert math.isnan(one.value("gone", ("p", "tau_c")))
+    assert (one.format_value("gone", ("p", "tau_c")), one.format_value("a", ("p", "tau_c"))) == ("", "20.0")  # fmt: skip
+
+
+def test_the_leading_column_is_the_headline() -> None:
+    rows = [*ROWS, ("q", "tau_c", "a", 0.5, NAN, NAN), ("q", "tau_c", "m", 0.1, NAN, NAN)]
+    named = part_of(rows, data={"d": {"headline": "q"}}, protocol={"coefficients": ["tau_c"]})
+    assert Overview(named).leading_column == ("q", "tau_c")
+    assert Overview(named).names == ["a", "m", "u", "ceiling_oracle"]
+    pairs = part_of(ROWS, protocol={"coefficients": ["accuracy"]})
+    assert Overview(pairs).leading_column == ("mean", "accuracy")
+    assert Overview(part_of(ROWS)).ranks == {("m", "p", "tau_c"): 1, ("a", "p", "tau_c"): 2}
+
+
+def test_the_verdict_names_the_dimension_where_it_has_to() -> None:
+    own = Overview(part_of(ROWS)).verdict()
+    assert own == "M is first of two, 20.0 above A, significantly ahead of every other metric."
+    rows = [row for row in ROWS if row[2] != "m"]
+    one = Overview(part_of(rows)).verdict()
+    assert one == "A reaches τ_c 20.0; the human ceiling is 90.0 (CEILING_ORACLE)."
+    two = Overview(part_of([*rows, ("q", "tau_c", "a", 0.5, NAN, NAN)])).verdict()
+    assert two.startswith("A reaches p τ_c 20.0; the human")
+    pairs = Overview(part_of(ROWS[7:8])).verdict()
+    assert pairs.startswith("A reaches mean acc. 80.0")
+
+
+PROTOCOL = vars(Protocol.resolve("thumb", usual_protocol("thumb"), {}))
+
+
+def test_the_lead_counts_captions_and_judgements() -> None:
+    sizes = "1,234 captions, 5,678"
+    assert Overview(part_of(ROWS)).lead() == f"{sizes} ratings; protocol usual."
+    assert Overview(part_of(ROWS[6:])).lead() == f"{sizes} preference pairs; protocol usual."
+    said = Overview(part_of(ROWS, protocols={"d": PROTOCOL})).lead()
+    assert said.startswith(f"{sizes} ratings; protocol usual: ratings mean")
+    odd = part_of(ROWS, protocols={"d": PROTOCOL | {"colour": "red"}})
+    assert Overview(odd).lead() == f"{sizes} ratings; protocol usual."
+
+
+def test_notes_tell_of_metrics_that_are_missing_once() -> None:
+    record = {
+        "metrics": {"a": {"note": "A's note."}, "m": {"note": "A's note."}},
+        "missing": {"d": {"u": "no images"}, "e": {"a": "no"}},
+        "config": {"statistics": {"interval": "percentile", "replicates": 40}},
+    }
+    part = part_of(ROWS, **record)
+    assert _notes(part, {"interval"}) == [
+        "A's note.",
+        "U is missing: no images.",
+        "Intervals: 95 % interval (percentile bootstrap over images, 40 replicates).",
+    ]
+    assert _notes(part, {"rank"})[2:] == [
+        "Ranks: metrics that share a rank do not differ significantly."
+    ]
+    assert _notes(part_of(ROWS[:2]), {"interval"}) == []
+
+
+def systems(*names: str, **changes: Any) -> Any:
+    metrics = ["m", "n"]
+    values = {"x": (0.5, 0.4, 0.7), "y": (0.25, NAN, NAN), "z": (0.1, 0.0, 0.1)}
+    rows = {
+        (s, m): dict(zip(("score", "ci_low", "ci_high"), values[s], strict=True))
+        for s in names
+        for m in metrics
+    }
+    made = {
+        "metrics": metrics,
+        "systems": list(names),
+        "rows": rows,
+        "dataset": "refs",
+        "corpus": pd.DataFrame({"n_images": [1000, 1234]}),
+        "has_several_references": False,
+        "agreement": {"m": "τ_c 10.0 on d", "n": ""},
+        "differences": [],
+        "standings": {
+            "m": [Standing(s, 0.0, n // 2 + 1) for n, s in enumerate(sorted(names))],
+            "n": [Standing(s, 0.0) for s in sorted(names, reverse=True)],
+        },
+        "statistics": StatisticsOptions(level=0.9, correction="holm"),
+        "run": SimpleNamespace(run=changes.pop("record", {})),
+    }
+    return Part(**(made | changes))
+
+
+def test_systems_are_columns_and_the_best_of_a_row_are_bold() -> None:
+    """By m x and y share rank 1; by n, which was not tested, z alone is the best."""
+    table, best = ScoreOverview(systems("y", "x", "z", record={"notes": ["more"]})).table()
+    assert (table.title, table.corner) == ("Scores of all captions together", "metric")
+    assert table.columns == ["y", "x", "z", "agreement with people"]
+    cells = ["0.25", "0.50 ± 0.15", "0.10 ± 0.05"]
+    assert table.rows == [("M", [*cells, "τ_c 10.0 on d"]), ("N", [*cells, MISSING])]
+    assert best == {(0, 0), (0, 1), (1, 2)}
+    assert table.notes == ["Bold: the best system of a row.", "more"]
+    tested, _ = ScoreOverview(systems("x", "y", differences=[1])).table()
+    assert tested.notes == [
+        "Bold: the best system of a row and those that share its rank: they do not differ significantly (paired "
+        "bootstrap over images, level 10 %, Holm)."
+    ]
+    alone, none = ScoreOverview(systems("x", agreement={"m": "", "n": ""})).table()
+    assert (alone.columns, alone.notes, none) == (["x"], [], set())
+
+
+@pytest.mark.parametrize(
+    ("names", "several", "text"),
+    [
+        ("x", False, "1,234 captions."),
+        ("xy", False, "1,234 captions of each of 2 systems."),
+        ("x", True, "1,234 captions, scored against the references refs."),
+    ],
+)
+def test_the_lead_counts_systems(names: str, several: bool, text: str) -> None:
+    assert ScoreOverview(systems(*names, has_several_references=several)).lead() == text
