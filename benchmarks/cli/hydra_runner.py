@@ -130,7 +130,7 @@ def composed_of(config: DictConfig) -> Composed:
     missing = sorted(OmegaConf.missing_keys(config))
     if missing:
         raise InputError(f"the option {missing[0]}=… is needed; see --help")
-    plain: Any = OmegaConf.to_container(config, resolve=True)
+    plain: Any = OmegaConf.to_container(config)
     plain.pop("hydra", None)
     words = HydraConfig.get().overrides.task if HydraConfig.initialized() else []
     return Composed(plain, frozenset(word.partition("=")[0].lstrip("+") for word in words))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import logging
 import os
+from importlib.metadata import version
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -14,7 +15,7 @@ from omegaconf import OmegaConf
 
 from captau.benchmarks.cli import command as command_module
 from captau.benchmarks.cli import help as help_module
-from captau.benchmarks.cli import hydra_runner, main, own_files
+from captau.benchmarks.cli import hydra_runner, main, own_files, run_program
 from captau.benchmarks.cli.arguments import split_flags, use_config_dir
 from captau.benchmarks.cli.command import Command
 from captau.benchmarks.cli.registry import COMMANDS, split_command
@@ -394,3 +395,84 @@ def test_the_options_of_a_run_are_those_that_differ(
     (tmp_path / "manifest.json").touch()
     with says("there is the run of a large set, which run= does not take: "):
         stored()
+
+
+def test_the_version_is_the_first_word_alone(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    seen: list[Any] = []
+    monkeypatch.setattr(main, "_run_command", lambda *words: seen.append(words) or 0)
+    assert run_captau("--version", "x") == 0
+    assert capsys.readouterr().out == f"captau {version('captau')}\n"
+    assert run_captau("bench", "--version") == 0
+    assert seen == [(COMMANDS["bench"], ["--version"])]
+
+
+def test_the_overview_fits_eighty_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A name has 19 columns and two before, and so a summary of 59 letters fits a line, and one of 60 does not."""
+    fits, wraps = "a" * 29 + " " + "b" * 29, "a" * 29 + " " + "b" * 30
+    made = [
+        Command(name, "", lambda *_: 0, summary, heading)
+        for name, summary, heading in (("x", fits, "One"), ("y", wraps, "Two"), ("z", "c", "One"))
+    ]
+    monkeypatch.setattr(main, "COMMANDS", {command.name: command for command in made})
+    assert main.overview().splitlines() == [
+        "captau: which image-caption metric agrees with people?",
+        "",
+        "usage: captau <command> [key=value …]",
+        "",
+        "One:",
+        f"  x                  {fits}",
+        "  z                  c",
+        "Two:",
+        f"  y                  {'a' * 29}",
+        f"                     {'b' * 30}",
+        "",
+        "--config-dir DIR adds your own files (docs/own_files.md).",
+        "captau <command> --help explains a command. Start with: captau bench",
+        "captau --help all lists datasets, metrics, suites and papers as well.",
+    ]
+
+
+def test_an_interruption_while_the_program_is_loaded_is_a_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def stop() -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(main, "main", stop)
+    with pytest.raises(SystemExit) as ended:
+        run_program()
+    assert (ended.value.code, capsys.readouterr().err) == (130, "captau: stopped\n")
+
+
+def test_an_experiment_may_have_sections_and_further_options(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "experiment").mkdir()
+    monkeypatch.setenv(CONFIG_DIR, str(tmp_path))
+    text = "statistics: {seed: 3, level: 1}\nfloors: true\nmetrics: [a b, c]\n"
+    (tmp_path / "experiment" / "mine.yaml").write_text(text)
+    options = {option.key: option for option in COMMANDS["bench"].declared()}
+    assert own_files._read_experiment(COMMANDS["bench"], options, "mine") == {
+        "statistics.seed": "3",
+        "statistics.level": "1",
+        "floors": "true",
+        "metrics": "['a b',c]",
+    }
+
+
+def test_hidden_files_are_completed_where_they_are_typed(tmp_path: Path) -> None:
+    for name in (".hidden", "ends.", "a.py", "b.txt"):
+        (tmp_path / name).touch()
+    (tmp_path / "folder").mkdir()
+    assert help_module._paths(f"{tmp_path}/") == [
+        f"{tmp_path}/{name}" for name in ("a.py", "b.txt", "ends.", "folder/")
+    ]
+    assert help_module._paths(f"{tmp_path}/.h") == [f"{tmp_path}/.hidden"]
+    assert help_module._paths(f"{tmp_path}/", (".py",)) == [
+        f"{tmp_path}/a.py",
+        f"{tmp_path}/folder/",
+    ]
+    assert help_module._paths(f"{tmp_path}/", ()) == [f"{tmp_path}/folder/"]
+    assert help_module._paths(f"{tmp_path}/gone/") == []
