@@ -5,6 +5,7 @@ from __future__ import annotations
 import runpy
 import sys
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 from captau.benchmarks.evaluation.caption_ranges import (
     CaptionRange,
     Spread,
+    dataset_range,
     find_mismatch,
     measure_range,
     published_range,
@@ -185,3 +187,148 @@ def test_the_published_ranges_are_those_of_the_real_sets(
     with pytest.raises(SystemExit) as ended:
         runpy.run_path(str(SCRIPT), run_name="__main__")
     assert ended.value.code == 0
+
+
+def spreads(**changes: Any) -> CaptionRange:
+    fields: dict[str, Any] = {
+        "caption_words": Spread(8, 10, 12),
+        "reference_words": Spread(6, 8, 10),
+        "references": Spread(4, 5, 5),
+        "script": "latin",
+        "frequent_words": {"a": 0.2, "in": 0.1},
+    }
+    return CaptionRange(**{"n_captions": 100, "n_words": 1000, **fields, **changes})
+
+
+@pytest.mark.parametrize(
+    ("captions", "evidence", "reason"),
+    [
+        ({}, {}, ""),
+        ({"script": "han"}, {}, "are in han script, the judged ones in latin"),
+        ({"script": ""}, {}, ""),
+        ({"caption_words": None}, {}, ""),
+        ({"caption_words": Spread(1, 8, 99)}, {}, ""),
+        ({"caption_words": Spread(1, 12, 99)}, {}, ""),
+        ({"caption_words": Spread(8, 7, 12)}, {}, "have 7 words, the judged ones 8 to 12"),
+        ({"caption_words": Spread(8, 13, 12)}, {}, "have 13 words, the judged ones 8 to 12"),
+        (
+            {"caption_words": Spread(8, 13, 12)},
+            {"caption_words": Spread(9, 9, 9)},
+            "have 13 words, the judged ones 9",
+        ),
+        ({"references": Spread(2, 2, 2)}, {}, ""),
+        ({"references": Spread(10, 10, 10)}, {}, ""),
+        ({"references": Spread(1, 1, 1)}, {}, "have 1 reference, the judged ones 4 to 5"),
+        ({"references": Spread(11, 11, 11)}, {}, "have 11 references, the judged ones 4 to 5"),
+        ({"references": None}, {}, ""),
+        ({"references": Spread(1, 1, 1)}, {"references": None}, ""),
+        (
+            {"reference_words": Spread(6, 11, 10)},
+            {},
+            "have references of 11 words, the judged ones of 6 to 10",
+        ),
+        (
+            {"reference_words": Spread(6, 5, 10)},
+            {},
+            "have references of 5 words, the judged ones of 6 to 10",
+        ),
+        ({"reference_words": None}, {}, ""),
+        ({"reference_words": Spread(6, 5, 10)}, {"reference_words": None}, ""),
+        # A third of 0.3 is 0.1.
+        ({"frequent_words": {"a": 0.1}}, {}, ""),
+        (
+            {"frequent_words": {"a": 0.05, "in": 0.045, "ein": 0.9}},
+            {},
+            "do not look like the judged ones' language: the 2 words that are the most frequent in the judged captions "
+            "make up 30 % of those and 10 % of yours",
+        ),
+        (
+            {"frequent_words": {}, "n_words": 50},
+            {"language": "English"},
+            "do not look like English: the 2 words that are the most frequent in the judged captions make up 30 % of "
+            "those and 0 % of yours",
+        ),
+        ({"frequent_words": {}, "n_words": 49}, {}, ""),
+        ({"n_copies": 5}, {}, ""),
+        (
+            {"n_copies": 6},
+            {},
+            "are one of their references in 6 % of cases, the judged ones in 0 %",
+        ),
+        ({"n_copies": 6}, {"n_copies": 1}, ""),
+        (
+            {"n_copies": 8},
+            {"n_copies": 2},
+            "are one of their references in 8 % of cases, the judged ones in 2 %",
+        ),
+    ],
+)
+def test_the_first_way_in_which_captions_lie_outside_is_said(
+    captions: dict[str, Any], evidence: dict[str, Any], reason: str
+) -> None:
+    found = find_mismatch(spreads(**evidence), spreads(**captions), with_references=True)
+    assert found == reason
+    without = find_mismatch(spreads(**evidence), spreads(**captions), with_references=False)
+    assert without == ("" if "reference" in reason else reason)
+
+
+@pytest.mark.parametrize(
+    ("captions", "text"),
+    [
+        ({}, "captions of 8 to 12 words, 4 to 5 references of 6 to 10 words, latin script"),
+        (
+            {"references": Spread(1, 1, 1), "language": "German", "systems": "by people"},
+            "captions of 8 to 12 words, 1 reference of 6 to 10 words, German; by people",
+        ),
+        (
+            {"references": Spread(0, 1, 1), "n_copies": 1},
+            "captions of 8 to 12 words, 0 to 1 reference of 6 to 10 words, latin script; 1 of 100 repeats one of their "
+            "references",
+        ),
+        (
+            {"reference_words": None, "caption_words": None, "n_copies": 2000, "n_captions": 3000},
+            "captions of unknown length, latin script; 2,000 of 3,000 repeat one of their references",
+        ),
+        ({"references": None}, "captions of 8 to 12 words, latin script"),
+    ],
+)
+def test_a_range_in_words(captions: dict[str, Any], text: str) -> None:
+    assert str(spreads(**captions)) == text
+
+
+def test_policies_of_references_cut_their_number() -> None:
+    captions = spreads(n_copies=3)
+    assert captions.with_policy("first_k", 4).references == Spread(4, 4, 4)
+    assert captions.with_policy("first_k", 5).references == Spread(4, 5, 5)
+    assert captions.with_policy("max_over_single", 3).references == Spread(1, 1, 1)
+    assert captions.with_policy("all", 3) == captions
+    assert captions.with_policy("first_k", 2).n_copies == 3
+    assert captions.with_policy("first_k", 2, "drop").n_copies == 0
+    without = spreads(references=None, n_copies=3)
+    assert without.with_policy("first_k", 2) == without
+    assert without.with_policy("first_k", 2, "drop").n_copies == 0
+
+
+def test_the_most_frequent_words_are_fifty_by_count_and_alphabet() -> None:
+    texts = [
+        " ".join(f"w{chr(97 + n // 26)}{chr(97 + n % 26)}" for n in range(60)),
+        "wza wza 12 w_z",
+    ]
+    measured = measure_range(items_of([(text, ()) for text in texts]))
+    assert measured.n_words == 64
+    words = list(measured.frequent_words)
+    assert len(words) == 50
+    assert words[0] == "wza"
+    assert words[1:4] == ["w", "waa", "wab"]
+    assert measured.frequent_words["wza"] == round(2 / 64, 5)
+    assert measured.caption_words == Spread(4, 4, 60)
+
+
+def test_a_known_dataset_brings_its_language_and_systems() -> None:
+    items = items_of([("a dog", ("a cat",))])
+    described = published_ranges()["thumb"]
+    found = dataset_range("thumb", items)
+    assert (found.language, found.systems) == (described.language, described.systems)
+    assert found.systems
+    assert found.caption_words == Spread(2, 2, 2)
+    assert dataset_range("nobodys", items) == measure_range(items)

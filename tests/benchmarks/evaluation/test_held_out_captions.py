@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -20,6 +21,8 @@ from captau.benchmarks.runs.results import AGREEMENT_COLUMNS
 from captau.benchmarks.scoring.catalog import resolve_metrics
 from captau.benchmarks.scoring.score_store import Locations, ScoreStore
 from captau.datasets.registry import load
+from captau.datasets.schema import CaptionSet, Card, make_items
+from captau.metrics.base import Metric
 from captau.metrics.text.tokens.ptb import tokenize
 from tests.conftest import AWKWARD, run_captau, says
 
@@ -270,3 +273,160 @@ def test_the_printed_counts_do_not_add_up():
     parts = n["training"] + n["validation"] + n["test"]
     assert (parts, parts + images["test"]) == (995684, 1036459)
     assert n["in all"] == 1026459
+
+
+@dataclass(frozen=True)
+class Words(Metric):
+    """Count the words of a caption."""
+
+    @property
+    def name(self):
+        return "words"
+
+    def compute(self, rows):
+        return np.array([float(len(caption.split())) for caption in rows.captions])
+
+
+#: Captions of 1, 2 and 3 words, of 4, 1 and 2, of 2, 2 and 5, and of 1, 1 and 6.
+LENGTHS = {"1": (1, 2, 3), "2": (4, 1, 2), "3": (2, 2, 5), "4": (1, 1, 6)}
+
+
+def people(lengths=LENGTHS, **fields):
+    texts = {i: tuple(" ".join(["w"] * n) for n in sizes) for i, sizes in lengths.items()}
+    return ImageCaptions("mine", texts, **fields)
+
+
+def test_scores_of_people_with_their_intervals_by_hand():
+    """Means over images: 2, 1.5 and 4; their mean 2.5, deviation √(7/4)."""
+    result = score_held_out_captions([people()], [Words()], ScoreStore(None), seed=3)
+    groups = np.array_split(np.random.default_rng(3).permutation(4), 2)
+    table = np.array(list(LENGTHS.values()), dtype=float)
+    by_group = np.array([table[g].mean(axis=0) for g in groups]).T
+    rows = [*zip("123", table.mean(axis=0), by_group, strict=True)]
+    rows.append(("mean", 2.5, by_group.mean(axis=0)))
+    # t of one degree at 97.5 % is 12.7062.
+    halves = [12.706204736 * abs(b[0] - b[1]) / 2 for _, _, b in rows]
+    assert result.choices[
+        ["dataset", "metric", "choice", "n_references", "note"]
+    ].to_numpy().tolist() == [
+        ["mine", "words", choice, "2", ""] for choice in ("1", "2", "3", "mean")
+    ]
+    assert result.choices["value"].tolist() == pytest.approx([2.0, 1.5, 4.0, 2.5])
+    assert (result.choices["n_items"] == 4).all()
+    for side, sign in (("ci_low", -1), ("ci_high", 1)):
+        expected = [value + sign * half for (_, value, _), half in zip(rows, halves, strict=True)]
+        assert result.choices[side].tolist() == pytest.approx(expected)
+    (row,) = result.agreement.to_dict("records")
+    assert row == {
+        "dataset": "mine",
+        "measure": "words",
+        "value": 2.5,
+        "std": pytest.approx(np.sqrt(7 / 4)),
+        "n_items": 4,
+        "note": "mean over 3 choices of the held-out caption, against 2 others",
+    }
+    (table,) = result.tables
+    assert table.title == "mine: one person's caption against the others"
+    assert (table.corner, table.columns) == ("metric", ["score", "±", "95 %"])
+    ends = f"{2.5 - halves[3]:.3f} to {2.5 + halves[3]:.3f}"
+    assert table.rows == [("words", ["2.500", "1.323", ends])]
+    assert table.notes == [
+        "Each of an image's captions in turn is held out and scored against the others (2 references); 4 images. "
+        "Corpus scores, as the COCO server computes them; those of a scale of 100 are ×100.",
+        "±: standard deviation over the choices. 95 %: over images, by random groups.",
+    ]
+    assert result.missing == {"mine": {}}
+    assert [m.spec for m in result.metrics] == ["words"]
+
+
+def test_a_single_choice_has_no_deviation_and_two_images_no_interval():
+    """Of images with 3 and 2 captions; a third has one alone, and one was left out before."""
+    source = people({"1": (1, 2, 3), "2": (4, 1), "3": (9,)}, n_left_out=1)
+    result = score_held_out_captions([source], [Words()], ScoreStore(None), held_out="last")
+    (row,) = result.choices.to_dict("records")
+    assert (row["choice"], row["value"], row["n_references"], row["n_items"]) == (
+        "last",
+        2.0,
+        "1-2",
+        2,
+    )
+    assert np.isnan([row["ci_low"], row["ci_high"]]).all()
+    assert row["note"] == "2 images with fewer captions left out"
+    (row,) = result.agreement.to_dict("records")
+    assert np.isnan(row["std"])
+    assert row["note"] == (
+        "the last caption of each image held out, against 1-2 others; 2 images with fewer captions left out"
+    )
+    (table,) = result.tables
+    assert table.rows == [("words", ["2.000", "–", "–"])]
+    assert table.notes[0].startswith(
+        "The last caption of each image is held out and scored against the others (1-2 references); 2 images. "
+    )
+    assert table.notes[2] == "2 images with fewer captions left out."
+    each = score_held_out_captions([source], [Words()], ScoreStore(None), k=1)
+    assert each.choices["value"].tolist() == [2.5, 1.5, 2.0]
+    assert set(each.choices["n_references"]) == {"1"}
+    drawn = score_held_out_captions([source], [Words()], ScoreStore(None), held_out="draw", draws=2)
+    assert drawn.choices["choice"].tolist() == ["draw 1", "draw 2", "mean"]
+    assert drawn.tables[0].notes[0].startswith("One random caption of each image is held out")
+
+
+def test_captions_are_kept_and_counted():
+    source = people({"1": (1, 2, 3), "2": (4, 1), "3": (9,)})
+    assert {i: len(t) for i, t in source.keep_first(None).captions.items()} == {"1": 3, "2": 2}
+    assert {i: len(t) for i, t in source.keep_first(1).captions.items()} == {"1": 2, "2": 2}
+    two = source.keep_first(2)
+    assert two.captions == {"1": ("w", "w w", "w w w")}
+    assert (two.n_left_out, two.left_out_note) == (2, "2 images with fewer captions left out")
+    assert source.left_out_note == ""
+    assert people(n_left_out=1234).left_out_note == "1,234 images with fewer captions left out"
+    assert people(n_left_out=1).left_out_note == "1 image with fewer captions left out"
+    with says("mine: no image has 4 captions, of which one is held out; the most is 3"):
+        source.keep_first(3)
+    with says("mine: no image has 2 captions, of which one is held out; the most is 0"):
+        people({}).keep_first(None)
+
+
+def test_captions_of_a_dataset_are_its_references():
+    items = make_items(
+        ["1", "1", "2"], ["x", "y", "z"], [("a", "b"), ("a", "b"), ("c",)], images=["p", "p", None]
+    )
+    made = CaptionSet(items, card=Card(*("made", "Made", "1", "", "", "")))
+    found = ImageCaptions.from_dataset(made)
+    assert (found.name, found.captions) == ("made", {"1": ("a", "b"), "2": ("c",)})
+    assert found.image_files == {"1": "p", "2": None}
+    assert (found.caption_set, found.file, found.n_left_out, found.is_synthetic) == (
+        made,
+        None,
+        0,
+        False,
+    )
+    assert ImageCaptions.from_dataset(load("demo")).is_synthetic
+    items["references"] = [("a", "b"), ("b", "a"), ("c",)]
+    with says(
+        "dataset made: rows of image '1' have different references; give the image's in a file, references=FILE"
+    ):
+        ImageCaptions.from_dataset(CaptionSet(items, card=made.card))
+
+
+@dataclass(frozen=True)
+class SomeWords(Words):
+    """As `Words`, but undefined for a caption of five words."""
+
+    @property
+    def name(self):
+        return "some words"
+
+    def compute(self, rows):
+        return np.where((found := super().compute(rows)) == 5, np.nan, found)
+
+
+def test_a_choice_without_every_score_is_undefined():
+    result = score_held_out_captions([people()], [SomeWords()], ScoreStore(None))
+    undefined = "undefined: not every caption has a score"
+    assert result.choices["note"].tolist() == ["", "", undefined, undefined]
+    assert result.choices["value"].isna().tolist() == [False, False, True, True]
+    assert (
+        result.tables[0].rows == [("some words", ["–", "–", "–"])]
+        or result.tables[0].rows[0][1][0] == "–"
+    )

@@ -156,6 +156,9 @@ def test_model_curve_and_fit():
         assert fit_k(model_precision(p, k), p) == pytest.approx(k, rel=1e-4)
     assert fit_k(np.append(model_precision(p, 3), np.nan), np.append(p, 0.5)) == pytest.approx(3)
     assert np.isnan(fit_k(np.array([np.nan]), np.array([0.5])))
+    # No k is large, or small, enough for these.
+    assert fit_k(np.array([1.0]), np.array([0.1])) == pytest.approx(100, rel=1e-4)
+    assert fit_k(np.array([0.0]), np.array([0.9])) == pytest.approx(0.01, rel=1e-4)
 
 
 def test_precision_at_recall_by_hand():
