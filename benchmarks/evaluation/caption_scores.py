@@ -19,7 +19,6 @@ from ...conf import shipped_names
 from ...datasets.errors import InputError
 from ...datasets.paths import expand_home
 from ...datasets.schema import ITEM_COLUMNS
-from ...metrics.registry import metric
 from ..runs.finished_run import FinishedRun, read_run
 from ..runs.tables import format_coefficient
 from ..scoring.catalog import read_config
@@ -231,17 +230,12 @@ def _published_columns(specs: Iterable[str]) -> Iterable[_ComparableNumbers]:
                 captions=str(columns[key].captions),
                 has_range=columns[key].has_range,
             )
-            columns[key].by_spec.setdefault(_normalise_spec(number.spec), reliability)
+            columns[key].by_spec.setdefault(number.spec, reliability)
     return columns.values()
 
 
 def _name_of(spec: str) -> str:
     return spec.partition("(")[0]
-
-
-def _normalise_spec(spec: str) -> str:
-    """Return a spec with its parameters in captau's order; a bare name stays, without an import."""
-    return metric(spec).spec if "(" in spec else spec
 
 
 def _run_columns(folder: Path) -> Iterable[_ComparableNumbers]:

@@ -412,7 +412,7 @@ def _read_tar(
     paths: list[str] | None = None if images is None else []
 
     def rows() -> Iterator[Row]:
-        for number, sample in enumerate(read_samples(path, name, images is not None)):
+        for number, sample in enumerate(read_samples(path, name, images=images is not None)):
             if images is not None and paths is not None:
                 paths.append(_write_image(sample, images, number, name))
             yield _sample_row(sample, columns, f"{name}: sample '{sample.key}'")
@@ -420,7 +420,7 @@ def _read_tar(
     yield from batch_rows(rows(), name, size, paths)
 
 
-def read_samples(path: Path, name: str, images: bool = False) -> Iterator[_Sample]:
+def read_samples(path: Path, name: str, *, images: bool) -> Iterator[_Sample]:
     """Yield the samples of a tar that have a caption: neighbours whose names are equal up to the first dot.
 
     Args:

@@ -116,7 +116,7 @@ def test_a_name_of_gigabytes_in_a_tar_is_not_read(kind: bytes, tmp_path: Path) -
     with says("00.tar", "a name of 2,147,483,648 bytes", "get a new copy"):
         Archive(path)
     with pytest.raises(tarfile.ReadError, match="a name of 2,147,483,648 bytes"):
-        list(read_samples(path, "00.tar"))
+        list(read_samples(path, "00.tar", images=False))
 
 
 def test_members_that_were_read_are_forgotten() -> None:
