@@ -142,6 +142,22 @@ def test_coefficients_are_those_of_scipy() -> None:
     assert len(both) == 2 * len(found.correlations)
 
 
+def test_there_are_ceilings_and_floors_where_they_are_asked_for_alone() -> None:
+    """Each caption is rated twice."""
+    one = captions()
+    twice = pd.concat([one.ratings, one.ratings.assign(rater="s")], ignore_index=True)
+    protocol = Protocol.resolve("made", {}, {})
+    selection = EvaluationSet.select(CaptionSet(one.items, twice, card=one.card), protocol)
+    found = score_dataset(selection, [Words()], ScoreStore(None), StepProgress(None))
+    plain = correlate_dataset(found, StepProgress(None))
+    assert set(plain.correlations["metric"]) == {"words"}
+    assert plain.differences is None
+    above = correlate_dataset(found, StepProgress(None), ceilings=True)
+    assert list(dict.fromkeys(above.correlations["metric"])) == [
+        *("words", "ceiling_one_vs_rest", "ceiling_oracle"),
+    ]
+
+
 def test_floors_stand_beside_the_metrics_where_they_are_asked_for() -> None:
     every = {"floors": True}
     assert list(dict.fromkeys(correlate(options=every).correlations["metric"])) == [

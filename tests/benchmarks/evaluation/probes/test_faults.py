@@ -13,7 +13,14 @@ from captau.benchmarks.evaluation.probes.faults import (
     Original,
     make_fault,
 )
-from captau.benchmarks.evaluation.probes.words import Noun, english_words, make_plural
+from captau.benchmarks.evaluation.probes.words import (
+    WORD,
+    Noun,
+    english_words,
+    make_plural,
+    replace_word,
+    words_of,
+)
 
 OTHER = "A train at a station."
 
@@ -133,3 +140,80 @@ def test_plurals_and_languages() -> None:
     lists = english_words()
     assert lists.is_english(["A dog with a ball", "Two cats"])
     assert not lists.is_english(["Ein Hund mit einem Ball", "Un chien dans la rue", "犬がいる"])
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "new", "expected"),
+    [
+        ("a dog runs", 1, "apple", "an apple runs"),
+        ("An owl.", 1, "bat", "A bat."),
+        ("AN  Owl", 1, "bat", "A  Bat"),
+        ("a Dog", 1, "apple", "an Apple"),
+        ("the DOG", 1, "cat", "the CAT"),
+        ("I run", 0, "we", "We run"),
+        ("data dog", 1, "apple", "data apple"),
+        ("a big dog", 2, "apple", "a big apple"),
+        ("dog", 0, "hot dog", "hot dog"),
+    ],
+)
+def test_a_word_is_replaced_alike_behind_its_article(
+    text: str, place: int, new: str, expected: str
+) -> None:
+    match = list(WORD.finditer(text))[place]
+    assert replace_word(text, match, new) == expected
+
+
+def test_words_have_apostrophes_and_hyphens_inside() -> None:
+    text = "Don't it's e-mail, 2 _x_ hünd’s -a-"
+    assert words_of(text) == ["don't", "it's", "e-mail", "2", "x", "hünd’s", "a"]
+
+
+def test_endings_of_plurals() -> None:
+    nouns = ["box", "dish", "glass", "tomato", "boy", "key", "guy", "baby", "cow"]
+    plurals = [
+        "boxes",
+        "dishes",
+        "glasses",
+        "tomatoes",
+        "boys",
+        "keys",
+        "guys",
+        "babies",
+        "cows",
+    ]
+    assert [make_plural(noun, {}) for noun in nouns] == plurals
+
+
+@pytest.mark.parametrize(
+    ("fault", "caption", "references", "expected"),
+    [
+        ("eight_times", " a ", (), "a a a a a a a a"),
+        ("half", "a b c d", (), "a b"),
+        ("half", "a b c d e", (), "a b"),
+        ("sorted", "x", ("b A, c", "a"), "a a b c"),
+        ("joined", "x", (" b ", "a"), "b a"),
+        ("negation", "the dog is here", ("x",), "the dog is not here"),
+        ("negation", "Dogs are here and it is late", ("x",), "Dogs are not here and it is late"),
+        ("negation", "A building", ("x",), "No building"),
+        ("negation", "a dog", ("x",), "no dog"),
+        ("gender", "A boy and his father", ("x",), "A girl and her mother"),
+        ("roles", "Two dogs chasing two cats", ("x",), "Two cats chasing two dogs"),
+    ],
+)
+def test_further_faults_by_hand(
+    fault: str, caption: str, references: tuple[str, ...], expected: str
+) -> None:
+    assert make_fault(fault, original(caption, *references)) == expected
+
+
+def test_a_fault_needs_enough_of_a_caption() -> None:
+    assert obstacle("half", "a b c") is Obstacle.TOO_SHORT
+    assert obstacle("joined", "a", "b") is Obstacle.NO_REFERENCE
+    assert obstacle("negation", "dog", "x") is Obstacle.NO_WORD
+    assert obstacle(
+        "roles", "A man on a horse by a car, a cat", "a car and then a horse on a man"
+    ) in (Obstacle.IN_REFERENCES,)
+    assert obstacle("roles", "A man, on a horse", "x") is Obstacle.NO_WORD
+    assert obstacle("case", "123") is Obstacle.UNCHANGED
+    assert make_fault("case", original("a dog", "A DOG")) == "A DOG"
+    assert make_fault("copy", original("a dog", "a cat")) == "a cat"
