@@ -200,7 +200,7 @@ def run(config: SweepTableOptions) -> GatheredRuns:
     gathered = gather(config.sweep)
     if config.rerun and gathered.unfinished:
         for number in gathered.damaged:
-            (gathered.sweep.job_folder(number) / JOB_FILE).unlink()
+            (gathered.sweep.job_folder(number) / JOB_FILE).unlink(missing_ok=True)
         # Hydra is at work in this process, so that the sweep needs one of its own.
         program = "from captau.benchmarks.cli.main import main; main()"
         words = [sys.executable, "-c", program, *gathered.arguments]

@@ -163,7 +163,7 @@ def _launch(sweep: Sweep, launcher: Launcher) -> None:
     """
     for number in range(len(sweep.jobs)):
         if sweep.outcome(number).state in ("failed", "killed"):
-            (sweep.job_folder(number) / JOB_FILE).unlink()
+            (sweep.job_folder(number) / JOB_FILE).unlink(missing_ok=True)
     unfinished = [n for n in range(len(sweep.jobs)) if not is_done(sweep.outcome(n))]
     attempts: Counter[int] = Counter()
     while unfinished:

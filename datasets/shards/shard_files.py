@@ -362,7 +362,7 @@ def open_unpacked(path: Path, name: str) -> Generator[IO[bytes]]:
             import pyarrow as pa
 
             source = stack.enter_context(pa.CompressedInputStream(pa.OSFile(str(path)), codec))
-            yield stack.enter_context(io.BufferedReader(source))
+            yield stack.enter_context(io.BufferedReader(source, 1 << 20))
         else:
             yield stack.enter_context(path.open("rb"))
 

@@ -186,7 +186,7 @@ class TrainingSession:
         """Remove the checkpoints, once the rater is saved."""
         if self.folder is not None:
             for path in self.folder.glob("checkpoint-*.pt"):
-                path.unlink()
+                path.unlink(missing_ok=True)
 
 
 def _validate(module: torch.nn.Module, score: Callable[[], float] | None) -> float:
