@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import math
@@ -615,3 +616,139 @@ def test_entries_of_embeddings_in_full(tmp_path, monkeypatch):
         f"{tmp_path}/g.csv: the name of a file of embeddings ends in .npz or .parquet or .safetensors"
     ):
         embedding_files.Embeddings.read(tmp_path / "g.csv")
+
+
+# What others' libraries say
+
+
+def test_errors_of_open_clip_are_one_line(monkeypatch):
+    def create_model(name, *, load_weights, precision, pretrained_text):
+        assert (load_weights, precision, pretrained_text) == (False, "fp32", False)
+        raise KeyError("x" * 300 + "\nmore")
+
+    def fetch(pretrained):
+        raise OSError("y" * 201 + "\nmore")
+
+    stand_in(
+        monkeypatch,
+        "open_clip",
+        list_models=lambda: ["known"],
+        create_model=create_model,
+        get_pretrained_cfg=lambda model, tag: {"url": "u"} if tag == "known" else {},
+        download_pretrained=fetch,
+    )
+    of_name = clip.Clip("m", "known", None, Path("w.pt"), "cpu", "fp32", 1)
+    with refused(f"known: open_clip cannot build the model ('{'x' * 199})"):
+        clip._Loaded(of_name)
+    with says("local-dir:folder: open_clip cannot build the model ("):
+        clip._Loaded(dataclasses.replace(of_name, model="any", folder=Path("folder")))
+    with says("unknown open_clip model 'any'"):
+        clip._Loaded(dataclasses.replace(of_name, model="any"))
+    assert clip._download("m", "unknown") is None
+    with refused(f"the weights 'known' of m could not be fetched ({'y' * 200})"):
+        clip._download("m", "known")
+
+
+def test_errors_of_transformers_are_one_line(monkeypatch, tmp_path):
+    def fail(*_, **__):
+        raise OSError(f"\n{'z' * 201}\nmore")
+
+    switches = dict.fromkeys(
+        ("set_verbosity_error", "disable_progress_bar", "enable_progress_bar"), lambda: None
+    )
+    logging = SimpleNamespace(
+        get_verbosity=lambda: 3,
+        is_progress_bar_enabled=lambda: True,
+        set_verbosity=lambda level: levels.append(level),
+        **switches,
+    )
+    levels = []
+    auto = SimpleNamespace(from_pretrained=fail)
+    stand_in(monkeypatch, "transformers", AutoTokenizer=auto, AutoModel=auto)
+    stand_in(monkeypatch, "transformers.utils", logging=logging)
+    with refused(f"{tmp_path}: the tokeniser cannot be loaded ({'z' * 200})"):
+        text.load_tokenizer(tmp_path, 5)
+    with refused(f"{tmp_path}: the model cannot be loaded ({'z' * 200})"):
+        text.load_model(tmp_path)
+    assert levels == [3, 3]
+    assert [text._name(x) for x in ("a", ("b", 1, 2), ["c"])] == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize(
+    ("missing", "unexpected", "mismatched", "message"),
+    [
+        ([], [], [], None),
+        (["pooler.dense.bias"], ["pooler.x", "cls.x", "encoder.position_ids"], [], None),
+        (["encoder.b"], [], [], "1 parameters of the model are not in it: encoder.b"),
+        ([], [], [("encoder.c", 1, 2)], "1 parameters of the model are not in it: encoder.c"),
+        ([], ["encoder.d"], [], "1 of its tensors are not of the model: encoder.d"),
+    ],
+)
+def test_checkpoints_fill_their_models(missing, unexpected, mismatched, message, monkeypatch):
+    model = SimpleNamespace(
+        state_dict=lambda: dict.fromkeys(("encoder.a", "pooler.a")), eval=lambda: "evaluated"
+    )
+    info = {"missing_keys": missing, "unexpected_keys": unexpected, "mismatched_keys": mismatched}
+
+    def load(folder, *, output_loading_info, local_files_only):
+        assert (folder, output_loading_info, local_files_only) == ("folder", True, True)
+        return model, info
+
+    stand_in(monkeypatch, "transformers", AutoModel=SimpleNamespace(from_pretrained=load))
+    monkeypatch.setattr(text, "quiet", lambda: contextlib.nullcontext())
+    if message is None:
+        assert text.load_model(Path("folder")) == "evaluated"
+    else:
+        with refused(f"folder: {message}"):
+            text.load_model(Path("folder"))
+
+
+def test_features_that_can_be_written_nowhere_are_an_error(tmp_path, monkeypatch, caplog):
+    tried = []
+
+    def save(self, folder, keys, features):
+        tried.append(folder)
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(FeatureStore, "_save_in", save)
+    monkeypatch.setattr(store, "_temporary", [tmp_path / "temporary"])
+    one = FeatureStore(tmp_path / "s", "sig")
+    with refused(
+        f"{tmp_path}/temporary/s: features cannot be written (No space left on device); set cache.root=DIR"
+    ):
+        one.get([key_of("a")], lambda todo: [(todo, [np.zeros((1, 2))])])
+    assert tried == [tmp_path / "s", tmp_path / "temporary" / "s"]
+    assert caplog.messages == [
+        f"features are not kept for the next run: {tmp_path}/s cannot be written (No space left on device); set "
+        f"cache.root=DIR"
+    ]
+
+
+def test_scores_are_rescaled_between_a_baseline_and_1(monkeypatch, tmp_path):
+    """P 0.8, R 0.6 and F 0.7 above baselines of 0.6, 0.2 and 0.4 are a half each."""
+
+    class Features:
+        lengths = np.array([3, 3])
+
+        def __getitem__(self, index):
+            return [np.array([[1.0, 0, 5]] * 3, np.float32) for _ in index]
+
+    model = SimpleNamespace(limit=3, folder=tmp_path)
+    model.of_rows = lambda rows, what, encoder: ({"a": 0, "b": 1}, Features())
+    monkeypatch.setattr(BertScore, "find_model", lambda self: model)
+    monkeypatch.setattr(BertScore, "_layer", lambda self, model: 7)
+    monkeypatch.setattr(
+        BertScore, "_baseline", lambda self, layer: np.array([0.6, 0.2, 0.4]) * (layer == 7)
+    )
+    monkeypatch.setattr(bertscore.TokenEncoder, "special", frozenset())
+    monkeypatch.setattr(
+        bertscore, "_matched", lambda *_: np.array([[0.8, 0.4], [0.6, 0.2], [0.7, 0.1]])
+    )
+    rows = Rows.from_items([{"caption": "a", "references": ["b", "a"]}])
+    for measure, plain in (("precision", 0.8), ("recall", 0.6), ("f", 0.7)):
+        found = BertScore(measure=measure, rescale=True).compute(rows)
+        assert found == pytest.approx([0.5])
+        assert BertScore(measure=measure).compute(rows) == pytest.approx([plain])
+    assert BertScore(references="mean").compute(rows) == pytest.approx([0.4])
+    # A text of exactly the model's three tokens may have been cut.
+    assert rows.remarks[BertScore().spec] == ["2 texts reach the model's 3 tokens, where they end"]
