@@ -11,6 +11,7 @@ from torch import nn
 from captau.metrics.learned.common.network_rater import NetworkModel
 from captau.metrics.learned.common.recipe import Examples, load_tensors, make_recipe
 from captau.metrics.learned.common.training import TrainingSession
+from captau.metrics.learned.icr import Icr
 from tests.conftest import says
 from tests.metrics.learned.demo_ratings import check_learning, demo_examples
 
@@ -96,6 +97,7 @@ def test_a_scale_that_has_no_two_ends_is_refused(scale):
 
 def test_the_papers_options_are_the_defaults():
     """All but the epoch and the scale, which conf/rater/icr.yaml sets as the paper does."""
+    assert Icr.prediction_batch == 65536  # rows in memory
     assert make_recipe("icr", {"images": "demo", "texts": "demo"}).options == {
         "images": "demo",
         "texts": "demo",

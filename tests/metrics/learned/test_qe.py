@@ -180,6 +180,7 @@ def test_no_epochs_without_pretraining_are_refused():
 
 
 def test_the_papers_options_are_the_defaults():
+    assert qe.Qe.prediction_batch == 16384  # rows in memory
     assert make_recipe("qe", {"images": "demo", "texts": "demo"}).options == {
         "images": "demo",
         "texts": "demo",

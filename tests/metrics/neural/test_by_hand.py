@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import hashlib
 import json
 import math
 import sys
@@ -15,9 +16,20 @@ from types import ModuleType, SimpleNamespace
 import numpy as np
 import pytest
 
+from captau.datasets.cores import count_cores
 from captau.datasets.errors import InputError
 from captau.metrics.base import UnavailableError
-from captau.metrics.neural import aloha, bertscore, clip, embedding_files, models, store, text
+from captau.metrics.neural import (
+    aloha,
+    bertscore,
+    clip,
+    clipscore,
+    embedding_files,
+    models,
+    sentence_cosine,
+    store,
+    text,
+)
 from captau.metrics.neural.aloha import Aloha
 from captau.metrics.neural.bertscore import BertScore, BertTbr, TokenIdf
 from captau.metrics.neural.clipscore import ClipScore, PacS, RefClipScore, RefOnlyClipScore, RefPacS
@@ -170,6 +182,7 @@ def test_options_and_what_they_stand_for(cls, fields, attributes, monkeypatch, t
 
 
 def test_what_depends_on_what():
+    assert (clipscore.CHUNK, sentence_cosine.CHUNK) == (4096, 4096)  # rows in memory
     assert (BertScore().depends_on_corpus, BertScore().depends_only_on_content) == (False, False)
     assert BertScore(idf=True, padding="ignore").depends_on_corpus
     assert BertScore(padding="ignore").depends_only_on_content
@@ -351,6 +364,7 @@ class Lines:
 
 
 def test_groups_of_texts_hold_their_directions():
+    assert text._CHUNK == 4096  # texts in memory
     features = Lines([[3, 4, 9], [0, 2, 9], [5, 0, 9]])
     plain = TextDirections(features, {}, "")
     first, second, third = plain.select([[0, 2], [], [1]])
@@ -485,6 +499,7 @@ def test_images_of_clip_are_embedded_in_batches(precision, kind, tmp_path, monke
 
 
 def test_loaded_models_are_shared_by_kin(monkeypatch, tmp_path):
+    assert (128, min(8, count_cores())) == (clip.AHEAD, clip.WORKERS)
     asked = []
     monkeypatch.setattr(clip, "_load", lambda *words: asked.append(words))
     path = tmp_path / "w.pt"
@@ -542,8 +557,7 @@ def test_features_that_are_kept_for_this_process_are_forgotten(tmp_path, monkeyp
 
 
 def test_keys_are_sixteen_bytes_of_a_hash():
-    import hashlib
-
+    assert (store.SHARD_BYTES, store.SHARD_SECONDS, store.WIDTH) == (67_108_864, 60.0, 16)
     for content, data in (("é", "é".encode()), (b"x", b"x"), ("\udc80", b"\xed\xb2\x80")):
         assert key_of(content) == hashlib.blake2b(data, digest_size=16).digest()
     name = hashlib.sha256(b"signature").hexdigest()[:24]
@@ -587,6 +601,7 @@ def test_a_note_of_random_weights_is_a_remark(tmp_path):
 
 
 def test_entries_of_embeddings_in_full(tmp_path, monkeypatch):
+    assert embedding_files._SLICE == 65536
     path = tmp_path / "e.NPZ"
     np.savez(tmp_path / "e.npz", embedding=np.ones((3, 2)), item_id=np.array(["a", "b", "c"]))
     (tmp_path / "e.npz").rename(path)

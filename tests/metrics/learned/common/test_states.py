@@ -79,6 +79,7 @@ def texts():
 
 
 def test_texts_are_indexed_once_and_references_by_their_order(texts):
+    assert encoder_recipe.TOKEN_LIMIT == 128
     # dog, cat bus, "", "dog cat", cat: the distinct captions, then references.
     assert texts.candidates == [0, 1, 2]
     assert texts.references == [[4, 3], [0], [4, 3]]
@@ -174,6 +175,7 @@ def test_projection_is_along_the_axes_from_the_mean():
 
 def test_nearness_is_the_mean_of_the_ten_nearest():
     """Cosines to twelve images at 0°, 5° … of which the ten greatest count; the own image is left out."""
+    assert (formula._CHUNK, formula.MAX_IMAGES) == (1024, 10_000)  # rows and images in memory
     angles = np.radians(np.arange(12) * 5.0)
     images = np.column_stack([np.cos(angles), np.sin(angles)])
     same_image = plain_axes(images)

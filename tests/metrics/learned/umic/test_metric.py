@@ -303,6 +303,7 @@ def test_what_is_asked_of_the_network(home, monkeypatch):
 
 
 def test_words_are_split_at_blanks_and_keep_their_case_and_accents():
+    assert module.CHUNK == 256  # pairs in memory
     pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "Dog", "##s", "é", "a", "."]
     assert WordPieces(pieces)(["Dogs\u2028a.", "dog é", ""]) == [
         [2, 4, 5, 7, 8, 3],

@@ -496,6 +496,7 @@ def test_batches_of_pretraining_by_numbers(is_control, monkeypatch):
 
 
 def test_the_ways_to_find_similar_images(monkeypatch, tmp_path):
+    assert (similar_images._BLOCK, similar_images.N_NEAREST) == (1024, 3)
     for name in ("find_images_by_cider", "find_nearest_images", "compute_mean_features"):
         monkeypatch.setattr(similar_images, name, lambda *words, name=name: (name, *words))
     monkeypatch.setattr(similar_images, "load_similar_images", lambda *words: words)
