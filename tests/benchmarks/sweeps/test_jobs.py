@@ -263,6 +263,15 @@ def modules(monkeypatch):
     return installed
 
 
+def test_a_job_that_ends_while_it_is_looked_at_was_not_killed(tmp_path, monkeypatch):
+    """Its claim is gone, and what it wrote last says that it is done."""
+    sweep = make_sweep(tmp_path, ("a=1",))
+    for end in (JobOutcome("done"), JobOutcome("failed", 2, "no file"), JobOutcome("waiting")):
+        answers = [JobOutcome("running"), end]
+        monkeypatch.setattr(jobs, "read_outcome", lambda folder, a=answers: a.pop(0))
+        assert sweep.outcome(0) == end
+
+
 def test_what_a_launcher_needs_is_named(modules):
     check_installed(["hydra/launcher=ray", "hydra/launcher=basic", "hydra.launcher.x=joblib"])
     for name, module in (("joblib", "hydra_joblib"), ("slurm", "hydra_submitit")):
