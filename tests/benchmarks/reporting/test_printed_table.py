@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from types import SimpleNamespace
 
 import pytest
@@ -10,9 +11,14 @@ from captau.benchmarks.reporting.drawn_table import _tail_of
 from captau.benchmarks.reporting.html_report import _page_of
 from captau.benchmarks.reporting.printed_table import (
     CoefficientColumn,
+    JoinedTable,
     PrintedNumber,
     RowGroup,
     TableRow,
+    escape_markdown,
+    legend_lines,
+    signature_lines,
+    signs_above,
 )
 
 
@@ -72,3 +78,63 @@ def test_titles_of_a_table_are_heads_of_its_page():
         '<div class="scroll" tabindex="0" role="region" aria-label="Numbers"><table class="data">'
     )
     assert (page.count(head), page.count("</table></div>")) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    ("kind", "heading"),
+    [("given", "your metrics"), ("published", "published alone"), ("systems", ""), ("floors", "floors")],
+)  # fmt: skip
+def test_groups_have_headings(kind, heading):
+    assert RowGroup(kind, ()).heading == heading
+
+
+def test_columns_share_heads_with_their_neighbours_alone():
+    columns = tuple(column("d", over) for over in ("A", "A", "B", "A", "A", "A", "B"))
+    table = JoinedTable("t", "", columns, (), (), (), (), "none")
+    assert table.spans == [("A", 2), ("B", 1), ("A", 3), ("B", 1)]
+    assert (table.has_legend, table.corner, table.rows, table.cells) == (True, "metric", [], [])
+
+
+def rows_of(*sources, kind="given", emphasis="best"):
+    cells = (PrintedNumber("1.0", 0.01, emphasis=emphasis), None)
+    return RowGroup(kind, tuple(TableRow("r", source, "", "", cells) for source in sources))
+
+
+BEST = "Bold and underlined: the best and the second best of a column, as printed"
+PUBLISHED = (
+    "Grey: as published, not computed by captau; out of competition where the protocol is another or captau computed "
+    "the metric."
+)
+
+
+@pytest.mark.parametrize(
+    ("groups", "lines"),
+    [
+        ((), []),
+        ((rows_of("", emphasis=""),), []),
+        ((rows_of(""),), [f"{BEST}; floors and ceilings do not compete."]),
+        ((rows_of("", kind="systems"),), [f"{BEST}."]),
+        ((rows_of("", kind="systems"), rows_of("")), [f"{BEST}; floors and ceilings do not compete."]),
+        ((rows_of("", "S", emphasis=""),), [PUBLISHED]),
+    ],
+)  # fmt: skip
+def test_a_legend_explains_what_is_there(groups, lines):
+    table = JoinedTable("t", "", (), groups, (), (), (), "none")
+    assert legend_lines(table, "Grey") == lines
+    assert legend_lines(dataclasses.replace(table, has_legend=False), "Grey") == []
+    assert table.has_published_rows is any("published" in line for line in lines)
+
+
+def test_signs_above_a_number_are_its_rank_and_marks():
+    assert signs_above(PrintedNumber("1", 0.01, rank=0, marks=("a", "b"))) == ["0", "a", "b"]
+    assert signs_above(PLAIN) == []
+
+
+def test_signatures_are_a_line():
+    table = JoinedTable("t", "", (), (), (), (), (("A", "a|1"), ("B", "b|2")), "none")
+    assert signature_lines(table, str.lower, str.upper) == ["Signatures: a: A|1; b: B|2."]
+    assert signature_lines(dataclasses.replace(table, signatures=()), str, str) == []
+
+
+def test_markdown_shows_texts_as_they_are():
+    assert escape_markdown(r"a_b \ ` * < | > c") == r"a_b \\ \` \* \< \| > c"
