@@ -8,6 +8,7 @@ numbers are those of the runs whose files `test_written_files.py` holds.
 from __future__ import annotations
 
 import hashlib
+import inspect
 import json
 import os
 import re
@@ -22,6 +23,7 @@ import pytest
 
 from captau.benchmarks.reporting import caption_browser, html_report
 from captau.benchmarks.reporting.caption_browser import Embedded
+from captau.benchmarks.reporting.charts import draw_charts
 from captau.benchmarks.reporting.figure_files import Chart
 from captau.benchmarks.reporting.html_report import (
     PAGE,
@@ -36,6 +38,7 @@ from captau.benchmarks.reporting.html_report import (
     _texts,
     build,
 )
+from captau.benchmarks.reporting.run_parts import RunDataset, run_datasets
 from captau.benchmarks.runs.tables import MISSING, ResultTable
 from tests.conftest import says
 
@@ -284,3 +287,82 @@ def test_texts_of_a_papers_cells() -> None:
     table = html_report._listing("T", frame)
     assert (table.title, table.corner, table.columns) == ("T", "a", ["p_y", "z"])
     assert table.rows == [("x", ["0.250", "0.1"])]
+
+
+def test_good_captions_are_those_of_half_the_scale_unless_it_is_said() -> None:
+    for function in (build, draw_charts, run_datasets, RunDataset):
+        defaults = {n: p.default for n, p in inspect.signature(function).parameters.items()}
+        assert (defaults["good"], defaults["precision"]) == (0.5, 0.8)
+
+
+@pytest.mark.parametrize(
+    ("finished_run", "megabytes", "limit"),
+    [("compare", None, 3_000_000), ("score", None, 12_000_000), ("score", 0.5, 500_000)],
+    indirect=["finished_run"],
+)
+def test_captions_have_the_room_that_tables_and_charts_leave(
+    copied: Path,
+    megabytes: float | None,
+    limit: int,
+    steps: object,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def embed(parts: Any, images: Path, room: int, _: object) -> Embedded:
+        seen.append((len(parts), images, room))
+        return Embedded("[1, 2]", 1, 1, 0, 0, 0)
+
+    seen: list[Any] = []
+    monkeypatch.setattr(html_report, "embed", embed)
+    report = build(copied, images=copied, megabytes=megabytes)
+    assert report.embedded == Embedded("[1, 2]", 1, 1, 0, 0, 0)
+    n_parts = 2 if copied.name == "score" else 1
+    assert seen == [(n_parts, copied, limit - (len(report.content) - 4) - 800)]
+
+
+def test_pictures_of_a_run_are_its_own_figures(tmp_path: Path) -> None:
+    (tmp_path / "a.svg").write_bytes(b"x")
+    run: Any = SimpleNamespace(files=("a.svg", "a.png", "table.md"), path_of=tmp_path.joinpath)
+    assert html_report._pictures(run) == [("a.svg", "data:image/svg+xml;base64,eA==")]
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [("score", "scores of captions"), ("bench", "metrics against people"), ("rank", "how it is")],
+)
+def test_a_page_has_the_subject_of_its_run(kind: str, text: str) -> None:
+    run: Any = SimpleNamespace(
+        has_corpus_scores=kind == "score",
+        has_correlations=kind == "bench",
+        run={"measures": "how it is"},
+    )
+    assert html_report._subject(run) == text
+
+
+def test_a_reproduced_paper_has_its_cells_in_its_page() -> None:
+    frame = pd.DataFrame([("CIDEr", "43.9", "43.86")], columns=["metric", "printed", "found"])
+    run = SimpleNamespace(
+        has_file=lambda name: name == "comparison.csv",
+        read_texts={"comparison.csv": frame}.__getitem__,
+    )
+    table = html_report._comparison(run)  # type: ignore[arg-type]
+    assert table is not None
+    assert (table.title, table.corner, table.columns) == (
+        *("Cells of the paper, and what captau finds", "metric", ["printed", "found"]),
+    )
+    assert table.rows == [("CIDEr", ["43.9", "43.86"])]
+
+
+@pytest.mark.parametrize("n_parts", [3, 4])
+def test_a_pages_title_names_up_to_three_parts(
+    n_parts: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run: Any = SimpleNamespace(
+        run={"command": "score"}, has_corpus_scores=True, has_correlations=False, command="score", has_file=lambda _: False,
+        corpus=pd.DataFrame({"a": ["x"], "b": ["y"]}),
+    )  # fmt: skip
+    monkeypatch.setattr(html_report.DatasetsOverview, "of_run", lambda _: None)
+    part = {"id": "i", "verdict": "", "lead": "", "overview": ResultTable("", "", [], []), "groups": []}  # fmt: skip
+    parts = [{**part, "title": f"T{n}"} for n in range(n_parts)]
+    page = html_report._page(run, parts, "", None)
+    title = "T0, T1, T2" if n_parts == 3 else "4 sets of references"
+    assert f"<title>{title}: scores of captions</title>" in page

@@ -164,7 +164,16 @@ def test_options_that_tables_of_systems_lack(copied: Path) -> None:
     assert join([read_run(copied)], TableChoices(own=("given",))).rows[0].label == "A"
 
 
-@pytest.mark.parametrize("finished_run", ["compare", "score", "rank_pairs"], indirect=True)
+@pytest.mark.parametrize("finished_run", ["bench_datasets"], indirect=True)
+@pytest.mark.parametrize("notes", ["brief", "full"])
+def test_a_table_of_several_datasets_has_their_mean(copied: Path, notes: str) -> None:
+    table = join([read_run(copied)], TableChoices(notes=notes))
+    compare("\n".join(tell(table)), GOLDEN / f"datasets_{notes}.txt")
+
+
+@pytest.mark.parametrize(
+    "finished_run", ["compare", "score", "rank_pairs", "bench_datasets"], indirect=True
+)
 def test_citations_of_a_run(copied: Path) -> None:
     compare(cite([copied]), GOLDEN / f"cite_{copied.name}.txt")
 
