@@ -114,7 +114,7 @@ def split_command(arguments: list[str]) -> tuple[Command, list[str]]:
     """
     for n_words in (2, 1):
         name = " ".join(arguments[:n_words])
-        if len(arguments) >= n_words and name in COMMANDS:
+        if name in COMMANDS:
             typed = " ".join(arguments[:2])
             near = difflib.get_close_matches(typed, COMMANDS, n=1, cutoff=0.8)
             is_word = typed.replace(" ", "").isalpha()  # no option, as in `collect port=0`

@@ -15,7 +15,7 @@ from omegaconf import OmegaConf
 
 from captau.benchmarks.cli import command as command_module
 from captau.benchmarks.cli import help as help_module
-from captau.benchmarks.cli import hydra_runner, main, own_files, run_program
+from captau.benchmarks.cli import hydra_runner, main, own_files, registry, run_program, tasks
 from captau.benchmarks.cli.arguments import split_flags, use_config_dir
 from captau.benchmarks.cli.command import Command
 from captau.benchmarks.cli.registry import COMMANDS, split_command
@@ -476,3 +476,40 @@ def test_hidden_files_are_completed_where_they_are_typed(tmp_path: Path) -> None
     ]
     assert help_module._paths(f"{tmp_path}/", ()) == [f"{tmp_path}/folder/"]
     assert help_module._paths(f"{tmp_path}/gone/") == []
+
+
+def test_commands_of_other_packages_are_found_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What has the name of a command of captau's own is passed over."""
+    entries = [
+        SimpleNamespace(name=name, value="made.module:Options", module="made.module")
+        for name in ("extra", "bench", "data_list")
+    ]
+    asked: list[str] = []
+    monkeypatch.setattr(
+        "importlib.metadata.entry_points", lambda *, group: asked.append(group) or entries
+    )
+    registry.packaged_commands.cache_clear()
+    try:
+        found = registry.packaged_commands()
+        assert asked == ["captau.commands"]
+        assert list(found) == ["extra"]
+        extra = found["extra"]
+        assert (extra.name, extra.options_path) == ("extra", "made.module:Options")
+        assert (extra.summary, extra.group) == ("a command of made.module", "Packages")
+        assert extra.task is tasks.run_in_folder
+        assert registry.find_command("extra") is extra
+        assert registry.find_command("bench") is COMMANDS["bench"]
+        assert split_command(["extra", "a=b"]) == (extra, ["a=b"])
+        with says("unknown command 'extr': did you mean extra"):
+            registry.find_command("extr")
+    finally:
+        registry.packaged_commands.cache_clear()
+
+
+def test_a_second_word_that_is_near_a_commands_is_no_value() -> None:
+    """`collect exprt` is a slip, `collect a` and `collect export=1` are none; `validate` takes a file."""
+    for words, rest in ((["collect", "a"], ["a"]), (["collect", "export=1"], ["export=1"])):
+        assert split_command(words) == (COMMANDS["collect"], rest)
+    assert split_command(["collect", "export", "x"]) == (COMMANDS["collect export"], ["x"])
+    with says("unknown command 'collect simulat': did you mean collect simulate"):
+        split_command(["collect", "simulat", "x"])
