@@ -147,7 +147,7 @@ def _page(
     unit = "sets of references" if is_score else "datasets"
     survey = DatasetsOverview.of_run(finished)
     survey_table = None if survey is None else survey.table().with_marks()
-    titles_text = ", ".join(titles) if 0 < len(titles) <= 3 else f"{len(titles)} {unit}"
+    titles_text = ", ".join(titles) if len(titles) <= 3 else f"{len(titles)} {unit}"
     return template.render(
         # The page may show pictures that are in it, run its own script, and nothing else.
         policy=f"default-src 'none'; img-src data:; style-src 'unsafe-inline'; "

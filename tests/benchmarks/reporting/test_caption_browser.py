@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from PIL import Image, features
+from PIL.JpegImagePlugin import JpegImageFile
 
 from captau.benchmarks.reporting import caption_browser
 from captau.benchmarks.reporting.caption_browser import (
@@ -269,3 +270,13 @@ def test_pictures_are_saved_with_the_quality_of_sixty(tmp_path: Path) -> None:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(features, "check", lambda feature, name=name: feature == name)
             assert _picture(tmp_path / "noise.png") == f"data:image/{name};base64,{expected}"
+
+
+def test_a_large_jpeg_is_read_in_twice_the_size_of_its_copy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Any] = []
+    monkeypatch.setattr(JpegImageFile, "draft", lambda _, *words: asked.append(words))
+    Image.new("RGB", (600, 300)).save(tmp_path / "large.jpg")
+    assert address(tmp_path / "large.jpg")[1].size == (128, 64)
+    assert ("RGB", (256, 256)) in asked

@@ -19,6 +19,7 @@ from captau.benchmarks.reporting.table_rows import (
     _fill_row,
     _find_own,
     _is_printed,
+    add_published_rows,
     choose_rows,
     computed_rows,
     find_rows,
@@ -235,3 +236,22 @@ def test_notes_say_where_published_numbers_are_from() -> None:
     ]
     refused = PublishedRows([], {}, {}, {("W", "why"): 3}, is_asked=True)
     assert refused.notes([], has_details=False) == ["Left out: 3 of W, why."]
+
+
+def test_a_metric_that_captau_lacks_has_a_row_by_its_papers_name() -> None:
+    """Hessel et al. 2021 print TIGEr, which is in no kind of captau's, and CIDEr, which is."""
+    columns = {KEY: column_of("flickr8k_expert")}
+    made = add_published_rows(columns, [], ("clipscore_2021",), has_remarks=False)
+    rows = {row.label: row for row in made.rows}
+    tiger, cider = rows["TIGEr"], rows["CIDEr"]
+    assert (tiger.kind, tiger.order, tiger.spec) == ("published", (0, 0, ""), "")
+    assert (cider.kind, cider.spec, cider.order[1:]) == (
+        *("reference-based", "cider", (1, "Hessel et al. 2021")),
+    )
+    assert tiger.source == "Hessel et al. 2021"
+    assert (made.is_asked, made.equal, made.left_out, made.refused) == (True, {}, {}, {})
+    own = draft("given", "own", "cider", cells={KEY: PrintedNumber("1.0", 0.01)})
+    beside = add_published_rows(columns, [own], ("clipscore_2021",), has_remarks=False)
+    assert beside.left_out == {"Hessel et al. 2021": [own]}
+    assert "CIDEr" not in {row.label for row in beside.rows}
+    assert not add_published_rows(columns, [], (), has_remarks=False).is_asked
