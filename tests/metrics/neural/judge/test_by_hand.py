@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 from contextlib import contextmanager
@@ -572,3 +573,39 @@ def test_both_orders_have_to_agree(ab, ba, strength):
         [] if strength is None else [["p", "x", "y", "m", "overall", strength]]
     )
     assert np.isfinite(judged.preferences["strength"]).all()
+
+
+def test_a_request_that_cannot_be_sent_says_so_without_the_key(monkeypatch, tmp_path):
+    import requests
+
+    monkeypatch.setenv("CAPTAU_JUDGE_KEY", " secret ")
+
+    def post(*_, auth, **__):
+        prepared = auth(SimpleNamespace(headers={}))
+        raise requests.exceptions.InvalidHeader(prepared.headers["Authorization"])
+
+    monkeypatch.setattr(endpoint.Endpoint, "_session", SimpleNamespace(post=post))
+    one = endpoint.Endpoint(
+        *("http://h", {}, Answers(tmp_path), SpendingLimits(None, None), 1, 5, 1.0),
+        lambda *_: None,
+    )
+    kept = "0 of 1 answers are kept, and a new run goes on from there"
+    with refused(f"http://h: 0: the request failed (Bearer …); {kept}"):
+        one.ask([Question("a")], str, lambda _: None)
+
+
+def test_a_file_that_cannot_be_written_is_said(tmp_path):
+    (tmp_path / "file").touch()
+    path = tmp_path / "file" / "answers.jsonl"
+    store = Answers(tmp_path / "store")
+    one = object.__new__(AnswerFile)
+    for name, value in {"path": path, "model": "m", "settings": {}, "answers": store}.items():
+        setattr(one, name, value)
+    one._records, one._size, one._lock = {}, 0, contextlib.nullcontext()
+    with refused(f"{path}: answers cannot be kept there (File exists)"):
+        one.put({"text": "a", "image": None}, said("1"))
+    store = Answers(tmp_path / "file")
+    with refused(
+        f"{store.path({}).parent}: answers cannot be kept there (Not a directory); set cache.root=DIR"
+    ):
+        store.put({}, said("1"))
