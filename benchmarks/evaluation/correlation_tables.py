@@ -126,7 +126,7 @@ def _details(measured: MeasuredDataset, columns: Sequence[_PrintedColumn]) -> tu
     changes = usual_protocol(
         name if name in dataset_names() else OWN
     )  # a set made in Python has any name
-    usual = Protocol.resolve("", changes, {}).coefficients
+    usual = Protocol.resolve("", changes, {}).for_dataset(measured.caption_set).coefficients
     if tuple(measured.protocol.coefficients) != tuple(usual):
         return ()
     return tuple(i for i, c in enumerate(columns) if c.coefficient != measured.headline[1])

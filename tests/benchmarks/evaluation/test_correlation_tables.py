@@ -224,6 +224,26 @@ def test_preferences_have_their_unit_ties_and_floors() -> None:
     assert not any(note.startswith("The row of the first") for note in notes)
 
 
+@pytest.mark.parametrize(
+    ("winners", "coefficients", "details"),
+    [
+        ((), None, (1,)),
+        ([(0, 1, "fit", "a")], None, (1,)),
+        ((), ["tau_c", "tau_b"], (1,)),
+        ([(0, 1, "fit", "a")], ["tau_c", "tau_b"], ()),
+        ((), ["tau_b", "tau_c"], ()),
+    ],
+)
+def test_other_coefficients_are_details_unless_they_were_asked_for(
+    winners: Any, coefficients: Any, details: tuple[int, ...]
+) -> None:
+    """The usual ones are τ_c and τ_b, and the accuracy where there are preferences."""
+    changes = {"coefficients": coefficients} if coefficients else {}
+    selection = select(winners=winners, dimension=["x"], **changes)
+    rows = [("bleu_1", "x", c, 0.25, NAN, NAN, "") for c in ("tau_c", "tau_b")]
+    assert correlation_table(made(selection, rows), METRICS[:1]).details == details
+
+
 def test_rows_about_words_are_counted_apart() -> None:
     selection = select(coefficients=["auroc", "tau_c"], dimension=["x"])
     rows = [
