@@ -50,9 +50,9 @@ def test_a_figure_in_a_page_keeps_what_is_needed_and_takes_the_pages_colours() -
     body = f"""<metadata><a/></metadata>
  <defs><style type="text/css">*{{stroke-linejoin: round}}</style></defs>
  <g id="figure_1"><g id="patch_1">
-  <path id="m1" d="M 1.2345 -2.5001 L 10 0.004 z" clip-path="url(#p1)" style="fill: {figures.INK}"/></g>
+  <circle r="1"/><path id="m1" d="M 1.2345 -2.5001 L 10 0.004 z" clip-path="url(#p1)" style="fill: {figures.INK}"/></g>
   <g id="text_1"><text style="font-family: 'DejaVu Sans'; font-size: 8px; fill: #123456" x="1.239" y="2"
-   transform="rotate(-0 1 2)" opacity="1.2345">a b</text></g>
+   transform="rotate(-0 1 2)" opacity="1.2345" fill="{figures.INK}">a b</text></g>
   <g id="keep"><use xlink:href="#m1" x="7.126" y="-0.001" width="3.999" height="2.5"
    style="fill: {figures.SERIES[1]}; stroke: {figures.MUTED}" transform="rotate(-45.678 1 2)"/>
   <a xlink:href="https://example.org/#x"/></g></g>
@@ -62,8 +62,8 @@ def test_a_figure_in_a_page_keeps_what_is_needed_and_takes_the_pages_colours() -
     assert inline(figure_of(svg), "i", "T", "D") == (
         '<svg viewBox="0 0 30 20" role="img" aria-labelledby="i-title i-desc" style="--drawn: 40px">'
         '<title id="i-title">T</title><desc id="i-desc">D</desc>'
-        '<path d="M 1.23 -2.5 L 10 0 z" clip-path="url(#i-p1)" style="fill: currentColor" id="i-m1" />'
-        '<text style="font-size: 8px; fill: #123456" x="1.24" y="2" opacity="1.2345">a b</text>'
+        '<circle r="1" /><path d="M 1.23 -2.5 L 10 0 z" clip-path="url(#i-p1)" style="fill: currentColor" id="i-m1" />'
+        '<text style="font-size: 8px; fill: #123456" x="1.24" y="2" opacity="1.2345" fill="#1c1c1e">a b</text>'
         '<use href="#i-m1" x="7.13" y="-0" width="4" height="2.5"'
         ' style="fill: var(--series-2); stroke: var(--muted)" transform="rotate(-45.68 1 2)" />'
         '<a href="https://example.org/#x" /><g clip-path="url(#i-p1)"><path d="M 0 0" /></g>'
