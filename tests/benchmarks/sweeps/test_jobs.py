@@ -111,6 +111,13 @@ def test_a_job_that_is_stopped_has_not_failed_and_one_that_is_done_is_not_run(ru
         JobTask(stop, str(run_job.start), {}, False)({})
 
 
+def test_a_job_says_how_long_it_took_in_thousandths_of_a_second(run_job, monkeypatch):
+    times = iter([10.0, 11.23456])
+    monkeypatch.setattr(jobs, "time", SimpleNamespace(perf_counter=lambda: next(times)))
+    run_job(lambda config: None)
+    assert read_outcome(run_job.folder).seconds == 1.235
+
+
 def test_a_job_that_is_stopped_and_whose_file_is_gone_is_stopped(run_job):
     def stop(config):
         (run_job.folder / "job.json").unlink()
