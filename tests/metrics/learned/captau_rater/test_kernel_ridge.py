@@ -10,7 +10,7 @@ from captau.metrics.learned.captau_rater.kernel_ridge import KernelRidge, fit_ke
 
 
 def plain(inputs, targets, groups, rng, shares, max_landmarks):
-    """Return means, deviations, landmarks, weights, level and spread, and the errors by penalty."""
+    """Return landmarks, weights, level, spread, errors by penalty, and the right sides that were solved for."""
     mean, deviation = inputs.mean(0), inputs.std(0)
     is_constant = deviation < 1e-6 * np.maximum(1, np.abs(mean))
     z = np.where(is_constant, 0, (inputs - mean) / np.where(is_constant, 1, deviation))
@@ -23,10 +23,13 @@ def plain(inputs, targets, groups, rng, shares, max_landmarks):
     order = rng.permutation(len(names))
     fold = np.array([order[names.index(g)] % 5 for g in groups])
 
+    moments = []
+
     def solve(rows, level, penalty):
         matrix = kernel[rows].T @ kernel[rows] + penalty * kernel[marks]
+        moments.append(kernel[rows].T @ (targets[rows] - level))
         matrix += 1e-10 * np.eye(len(matrix)) * np.diag(matrix).mean()
-        return np.linalg.solve(matrix, kernel[rows].T @ (targets[rows] - level))
+        return np.linalg.solve(matrix, moments[-1])
 
     penalties = 0.03 * (10 / 0.03) ** (np.arange(6) / 5)
     errors = np.zeros(6)
@@ -39,7 +42,7 @@ def plain(inputs, targets, groups, rng, shares, max_landmarks):
                 errors[i] += ((found - targets[test]) ** 2).sum()
     level = targets.mean()
     best = penalties[np.argmin(errors)]
-    return z[marks], solve(np.ones(len(z), bool), level, best), level, spread, errors
+    return z[marks], solve(np.ones(len(z), bool), level, best), level, spread, errors, moments
 
 
 @pytest.mark.parametrize(
@@ -53,14 +56,20 @@ def test_the_fit_is_the_formula(seed, n, noise, n_groups, max_landmarks, monkeyp
     targets = np.sin(inputs[:, 1]) + noise * rng.normal(size=n)
     groups = np.array([f"i{k % n_groups}" for k in range(n)])
     shares = np.array([1.0, 0.7, 0.2, 1.0])
+    solved, solve = [], kernel_ridge._solve
+    monkeypatch.setattr(
+        kernel_ridge, "_solve", lambda *words: solved.append(words[2]) or solve(*words)
+    )
     fitted = fit_kernel_ridge(
         *(inputs, targets, groups, np.random.default_rng(7)),
         shares=shares,
         max_landmarks=max_landmarks,
     )
-    marks, weights, level, spread, errors = plain(
+    marks, weights, level, spread, errors, moments = plain(
         inputs, targets, groups, np.random.default_rng(7), shares, max_landmarks
     )
+    # Of each fold and penalty, and of the fit: the same rows in the same folds.
+    np.testing.assert_allclose(solved, moments, atol=1e-5)
     np.testing.assert_allclose(fitted.landmarks, marks, atol=1e-6)
     np.testing.assert_allclose(fitted.weights, weights, atol=1e-5)
     np.testing.assert_allclose(fitted.numbers, [level, spread], rtol=1e-6)
