@@ -108,9 +108,10 @@ def embed(
                 unreadable += 1
                 continue
             bytes_left -= len(picture) + 12  # its place, quotes and a comma
-            if bytes_left >= 0:
-                view_data["pictures"][view_data["images"].index(image)] = picture
-                pictures += 1
+            if bytes_left < 0:
+                break
+            view_data["pictures"][view_data["images"].index(image)] = picture
+            pictures += 1
     n_shown = sum(map(len, rows_by_view))
     return Embedded(script_json(page_data), n_shown, total, pictures, n_found, unreadable)
 
