@@ -10,10 +10,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from captau.datasets.reading.yaml_fields import YamlFields
 from captau.datasets.registry import load
 from captau.datasets.schema import Scale
 from captau.server.collect.export import export_files
-from captau.server.collect.forms.ab import AbForm
+from captau.server.collect.forms.ab import AbForm, _read_signs
 from captau.server.collect.forms.form import FormError
 from captau.server.collect.forms.wording import Dimension, Level
 from captau.server.collect.rerun_stability import compare_runs
@@ -418,3 +419,23 @@ def test_preferences_are_a_row_a_dimension_with_strengths_only_where_there_are_g
         "p0.png,one,two,tie,overall,r0,sys,sys,1.0\n"
         "p0.png,one,two,b,overall,r-1,sys,sys,1.0\n"
     )
+
+
+@pytest.mark.parametrize(
+    ("accepted", "signs"),
+    [
+        ("a", [1]),
+        ("b", [-1]),
+        ("tie", [0]),
+        ("[b, tie]", [-1, 0]),
+        ("[tie, a, b]", [0, 1, -1]),
+    ],
+)
+def test_winners_that_are_accepted_have_signs(accepted, signs):
+    assert _read_signs(YamlFields.parse(f"accepted: {accepted}", "study.yaml")) == signs
+
+
+@pytest.mark.parametrize("accepted", ["c", "[a, c]", "[]"])
+def test_a_winner_that_is_none_is_named(accepted):
+    with says("study.yaml:1: accepted"):
+        _read_signs(YamlFields.parse(f"accepted: {accepted}", "study.yaml"))

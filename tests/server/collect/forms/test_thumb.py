@@ -52,7 +52,9 @@ def test_the_first_annotator_scores_all_captions_and_the_second_modifies(serve_s
     assert "sys-" not in page.text
     assert "No double penalties" in page.text
     # Nobody checks what is being scored.
-    assert "Others are answering the rest" in second.get("/rate").text
+    waiting = second.get("/rate").text
+    assert "Others are answering the rest" in waiting
+    assert "There may be more for you in 10 minutes." in waiting
     assert first.post("/rate", {**page.hidden, "precision_1": 5}).status == 400
     faults = {"fault_2": ["grammar", "broken"], "tenths_broken_2": 15, "wordy_3": "yes"}
     first.post("/rate", fill_in(page, precision_1=2, inclusive_3=20, **faults))
