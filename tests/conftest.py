@@ -57,6 +57,16 @@ AWKWARD = [
 
 
 @contextmanager
+def raises_exactly(message: str, kind: type[Exception] | None = None) -> Iterator[None]:
+    """What is inside raises an error, by default an `InputError`, with exactly this text."""
+    from captau.datasets.errors import InputError
+
+    with pytest.raises(kind or InputError) as error:
+        yield
+    assert str(error.value) == message
+
+
+@contextmanager
 def says(*parts: str) -> Iterator[None]:
     """What is inside raises an `InputError` of one line that holds every part."""
     from captau.datasets.errors import InputError

@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import json
+import math
 import shutil
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from captau.metrics.neural import bertscore
-from captau.metrics.neural.bertscore import BertTbr, Tokens, recall
+from captau.metrics.neural import (
+    bertscore,
+)
+from captau.metrics.neural.bertscore import BertScore, BertTbr, TokenIdf, Tokens, recall
 from captau.metrics.neural.sentence_cosine import _SentenceEncoder
-from captau.metrics.neural.text import load_tokenizer
+from captau.metrics.neural.text import (
+    load_tokenizer,
+)
 from captau.metrics.registry import metric
 from captau.metrics.rows import Rows
-from tests.conftest import AWKWARD, says
+from tests.conftest import AWKWARD, raises_exactly, says
+from tests.metrics.neural.stand_ins import stand_in
 
 ROW = {"caption": "a red square", "references": ["a blue star", "a red square"]}
 
@@ -481,3 +488,179 @@ def test_captions_that_break_things(model):
     scores = one.score([{"caption": c, "references": [c, "a dog"]} for c in AWKWARD])
     assert scores[AWKWARD.index("")] == 0
     assert np.all((scores >= 0) & (scores <= 1 + 1e-6))
+
+
+def padded(size, padding="zero"):
+    """Rows of 1, 2 and 1 references, of lengths that are given."""
+    candidates = np.array([5, 3, 4])
+    references = [np.array([4]), np.array([6, 2]), np.array([6])]
+    found = BertScore(batch_size=size, padding=padding)._padded(candidates, references)
+    return [(r.tolist(), c.tolist()) for r, c in found]
+
+
+def test_what_bert_score_pads():
+    """Pairs have candidates of 5, 3, 3, 4 tokens and references of 4, 6, 2, 6."""
+    # In one batch the longest are 5 and 6.
+    assert (
+        padded(4)
+        == padded(64)
+        == [
+            ([True], [False]),
+            ([False, True], [True, True]),
+            ([False], [True]),
+        ]
+    )
+    # In batches of three the last pair is alone.
+    assert padded(3) == [([True], [False]), ([False, True], [True, True]), ([False], [False])]
+    # In batches of two: 5, 3 and 3, 4; 4, 6 and 2, 6.
+    assert padded(2) == [([True], [False]), ([False, True], [True, True]), ([False], [False])]
+    assert (
+        padded(1)
+        == padded(4, "ignore")
+        == [
+            ([False], [False]),
+            ([False, False], [False, False]),
+            ([False], [False]),
+        ]
+    )
+
+
+class Table:
+    """Features of texts by position: a vector a token, and its id."""
+
+    def __init__(self, *texts):
+        self.rows = [np.array(t, np.float32) for t in texts]
+
+    def __getitem__(self, index):
+        return [self.rows[i] for i in index]
+
+
+def test_tokens_weigh_by_their_texts():
+    """Of 1 + 1 + 2 + 2 = 6 references three have token 5, of which it stands twice in one."""
+    rows = Rows.from_items(
+        [
+            {"caption": "c", "references": ["a", "b"], "weight": 1},
+            {"caption": "a", "references": ["b", "c"], "weight": 2},
+        ]
+    )
+    features = Table([[0, 2], [0, 5], [0, 5], [0, 3]], [[0, 2], [0, 3]], [[0, 5], [0, 7]])
+    position = {"a": 0, "b": 1, "c": 2}
+    idf = TokenIdf(rows, position, features, has_candidates=False)
+    # a once, b three times, c twice.
+    assert idf.total == 6
+    assert dict(idf.counts) == {2: 4, 3: 4, 5: 3, 7: 2}
+    found = idf(np.array([5, 7, 9]))
+    assert found.tolist() == pytest.approx([math.log(7 / 4), math.log(7 / 3), math.log(7)])
+    idf = TokenIdf(rows, position, features, has_candidates=True)
+    assert (idf.total, dict(idf.counts)) == (9, {2: 6, 3: 6, 5: 6, 7: 3})
+
+
+def test_sides_hold_their_texts_one_after_another():
+    features = [
+        np.array([[3, 4, 1], [0, 2, 5], [1, 0, 2]], np.float32),
+        np.array([[0, 1, 1], [0, 5, 2]], np.float32),
+    ]
+    side = bertscore._Side(features, bertscore._Plain(frozenset({1, 2})))
+    np.testing.assert_allclose(
+        side.vectors, [[0.6, 0.8], [0, 1], [1, 0], [0, 1], [0, 1]], rtol=1e-6
+    )
+    assert side.weights.tolist() == [0, 1, 0, 0, 0]
+    assert (side.lengths.tolist(), side.starts.tolist()) == ([3, 2], [0, 3])
+    assert side.empty.tolist() == [False, True]
+    assert side.sums(np.arange(5.0)).tolist() == [3, 7]
+
+
+def test_the_best_cosine_is_0_at_least():
+    tokens = np.array([[1.0, 0], [0, 1], [-1, 0]])
+    assert bertscore._best(np.array([[0.6, 0.8], [0.8, -0.6]]), tokens).tolist() == [0.8, 0.8, 0]
+    assert bertscore._best(np.zeros((0, 2)), tokens).tolist() == [0, 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("config", "options", "layer"),
+    [
+        ({"num_hidden_layers": 4}, {"model": "org/unknown"}, 4),
+        ({"num_layers": 5}, {"model": "unknown"}, 5),
+        ({"n_layers": 6}, {"model": "unknown"}, 6),
+        ({"num_hidden_layers": 4, "n_layers": 9}, {"model": "folder/known"}, 3),
+        ({"num_hidden_layers": 4}, {"model": "known"}, 3),
+        ({"num_hidden_layers": 4}, {"model": "known", "layer": 1}, 1),
+        ({"num_hidden_layers": 4}, {"model": "known", "layer": 4}, 4),
+        (
+            {"num_hidden_layers": 4},
+            {"model": "known", "layer": 0},
+            "layer is 0; the model has 1 to 4",
+        ),
+        (
+            {"num_hidden_layers": 4},
+            {"model": "known", "layer": 5},
+            "layer is 5; the model has 1 to 4",
+        ),
+        ({"num_hidden_layers": 2}, {"model": "known"}, "layer is 3; the model has 1 to 2"),
+        ({}, {"model": "unknown"}, "layer is 0; the model has 1 to 0"),
+    ],
+)
+def test_the_layer_is_bert_scores_or_the_last(config, options, layer, monkeypatch):
+    stand_in(monkeypatch, "bert_score")
+    stand_in(monkeypatch, "bert_score.utils", model2layers={"known": 3})
+    one = BertScore(**options)
+    if isinstance(layer, int):
+        assert one._layer(SimpleNamespace(config=config)) == layer
+    else:
+        with raises_exactly(f"metric {one.spec}: {layer}"):
+            one._layer(SimpleNamespace(config=config))
+
+
+def test_baselines_are_of_a_layer(tmp_path, monkeypatch):
+    folder = tmp_path / "rescale_baseline" / "en"
+    folder.mkdir(parents=True)
+    origin = str(tmp_path / "__init__.py")
+    monkeypatch.setattr(bertscore, "find_spec", lambda name: SimpleNamespace(origin=origin))
+    one = BertScore(model="org/mine")
+    with raises_exactly(
+        f"metric {one.spec}: no baseline to rescale by at {folder}/org/mine.tsv; give baseline=FILE or leave "
+        f"rescale out"
+    ):
+        one._baseline(1)
+    # bert-score's files are commas apart, for all their ending.
+    (folder / "mine.tsv").write_text("LAYER,P,R,F\n0,1,2,3\n7,0.25,0.5,0.75\n8,a,1,1\n")
+    assert one._baseline(7).tolist() == [0.25, 0.5, 0.75]
+    (folder / "org").mkdir()
+    (folder / "org" / "mine.tsv").write_text("LAYER,P,R,F\n7,4,5,6\n")
+    assert one._baseline(7).tolist() == [4, 5, 6]
+    given = BertScore(model="org/mine", baseline=str(folder / "mine.tsv"))
+    assert given._baseline(0).tolist() == [1, 2, 3]
+    with raises_exactly(f"{folder}/mine.tsv: no P, R, F of layer 3 ('3')"):
+        given._baseline(3)
+    with says(f"{folder}/mine.tsv: no P, R, F of layer 8 (could not convert"):
+        given._baseline(8)
+
+
+def test_scores_are_rescaled_between_a_baseline_and_1(monkeypatch, tmp_path):
+    """P 0.8, R 0.6 and F 0.7 above baselines of 0.6, 0.2 and 0.4 are a half each."""
+
+    class Features:
+        lengths = np.array([3, 3])
+
+        def __getitem__(self, index):
+            return [np.array([[1.0, 0, 5]] * 3, np.float32) for _ in index]
+
+    model = SimpleNamespace(limit=3, folder=tmp_path)
+    model.of_rows = lambda rows, what, encoder: ({"a": 0, "b": 1}, Features())
+    monkeypatch.setattr(BertScore, "find_model", lambda self: model)
+    monkeypatch.setattr(BertScore, "_layer", lambda self, model: 7)
+    monkeypatch.setattr(
+        BertScore, "_baseline", lambda self, layer: np.array([0.6, 0.2, 0.4]) * (layer == 7)
+    )
+    monkeypatch.setattr(bertscore.TokenEncoder, "special", frozenset())
+    monkeypatch.setattr(
+        bertscore, "_matched", lambda *_: np.array([[0.8, 0.4], [0.6, 0.2], [0.7, 0.1]])
+    )
+    rows = Rows.from_items([{"caption": "a", "references": ["b", "a"]}])
+    for measure, plain in (("precision", 0.8), ("recall", 0.6), ("f", 0.7)):
+        found = BertScore(measure=measure, rescale=True).compute(rows)
+        assert found == pytest.approx([0.5])
+        assert BertScore(measure=measure).compute(rows) == pytest.approx([plain])
+    assert BertScore(references="mean").compute(rows) == pytest.approx([0.4])
+    # A text of exactly the model's three tokens may have been cut.
+    assert rows.remarks[BertScore().spec] == ["2 texts reach the model's 3 tokens, where they end"]

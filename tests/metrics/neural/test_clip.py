@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 from pathlib import Path
@@ -11,12 +12,17 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from captau.datasets.cores import count_cores
 from captau.datasets.sources.demo import render
 from captau.metrics.base import UnavailableError
-from captau.metrics.neural import clip, clipscore
+from captau.metrics.neural import (
+    clip,
+    clipscore,
+)
 from captau.metrics.neural.models import hash_of
 from captau.metrics.registry import metric
-from tests.conftest import says
+from tests.conftest import raises_exactly, record_steps, says
+from tests.metrics.neural.stand_ins import stand_in
 
 SIZE = 24
 
@@ -316,3 +322,140 @@ def test_texts_that_were_cut_short_have_more_tokens_than_the_context():
     assert loaded._length("a b c") == 3
     loaded.tokenizer = SimpleNamespace(tokenizer=SimpleNamespace(pad_token_id=7))
     assert loaded._padding == 7
+
+
+class Loaded:
+    """A model that embeds a text by its length, and an image by its size."""
+
+    preprocess = "preprocess"
+
+    def cut_short(self, texts, tokens):
+        return np.array([float(len(t) > 3) for t in texts])
+
+
+def test_texts_of_clip_are_embedded_in_batches(tmp_path, monkeypatch):
+    torch = pytest.importorskip("torch")
+    monkeypatch.setenv("CAPTAU_CACHE", str(tmp_path))
+    monkeypatch.setattr(clip.Clip, "signature", "signature")
+    steps, asked = record_steps(monkeypatch, clip), []
+    loaded = Loaded()
+    loaded.tokenizer = lambda texts: torch.tensor([[len(t)] for t in texts])
+
+    def encode_text(tokens):
+        asked.append(tokens[:, 0].tolist())
+        return torch.cat([tokens.float(), torch.ones(len(tokens), 1)], dim=1)
+
+    loaded.model = SimpleNamespace(encode_text=encode_text)
+    monkeypatch.setattr(clip.Clip, "_loaded", lambda self: loaded)
+    one = clip.Clip("m", "x", None, Path("w.pt"), "cpu", "fp32", 2)
+    found = one.texts(["a", "abcd", "ab", "a"], [].append)
+    assert found[:].tolist() == [[1, 1, 0], [4, 1, 1], [2, 1, 0], [1, 1, 0]]
+    assert found[:].dtype == np.float32
+    assert asked == [[1, 4], [2]]
+    assert steps == [3, 2, 1]
+    assert (one.fits("abc"), one.fits("abcd")) == (True, False)
+    loaded.model = SimpleNamespace(
+        encode_text=lambda tokens: torch.full((len(tokens), 2), torch.nan)
+    )
+    with raises_exactly(f"metric m: w.pt gives numbers that are not finite for '{'x' * 80}'"):
+        one.texts(["x" * 81], [].append)
+
+
+@pytest.mark.parametrize(("precision", "kind"), [("fp32", "float32"), ("fp16", "float16")])
+def test_images_of_clip_are_embedded_in_batches(precision, kind, tmp_path, monkeypatch):
+    torch = pytest.importorskip("torch")
+    monkeypatch.setenv("CAPTAU_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(clip.Clip, "signature", "signature")
+    steps, asked = record_steps(monkeypatch, clip), []
+    paths = []
+    for name, content in (("a", b"1"), ("b", b"22"), ("c", b"1"), ("d", b"333")):
+        (tmp_path / name).write_bytes(content)
+        paths.append(str(tmp_path / name))
+
+    def decode(paths, preprocess):
+        assert preprocess == "preprocess"
+        return (torch.tensor([float(len(Path(p).read_bytes()))]) for p in paths)
+
+    def encode_image(pictures):
+        asked.append((pictures.dtype == getattr(torch, kind), pictures[:, 0].tolist()))
+        return torch.cat([pictures, pictures * 2], dim=1)
+
+    loaded = Loaded()
+    loaded.model = SimpleNamespace(encode_image=encode_image)
+    monkeypatch.setattr(clip, "decode_images", decode)
+    monkeypatch.setattr(clip.Clip, "_loaded", lambda self: loaded)
+    one = clip.Clip("m", "x", None, Path("w.pt"), "cpu", precision, 2)
+    found = one.images(paths, [].append)[:]
+    assert found.tolist() == [[1, 2], [2, 4], [1, 2], [3, 6]]
+    assert asked == [(True, [1, 2]), (True, [3])]
+    assert steps == [3, 2, 1]
+
+
+def test_loaded_models_are_shared_by_kin(monkeypatch, tmp_path):
+    assert (128, min(8, count_cores())) == (clip.AHEAD, clip.WORKERS)
+    asked = []
+    monkeypatch.setattr(clip, "_load", lambda *words: asked.append(words))
+    path = tmp_path / "w.pt"
+    path.write_bytes(b"abc")
+    clip.Clip("m", "x", None, path, "cpu", "fp32", 7)._loaded()
+    expected = clip.Clip("", "x", None, path, "cpu", "fp32", 1)
+    assert asked == [(expected, 3, path.stat().st_mtime_ns)]
+
+
+class Tokens:
+    """Token ids of texts, padded with zeros to a context of four."""
+
+    def __init__(self, rows):
+        self.shape = (len(rows), 4)
+        self.last = np.array([row[-1] for row in rows])
+
+    def __getitem__(self, index):
+        last = self.last
+
+        class Column:
+            def new_tensor(self, value):
+                return value
+
+            def __ne__(self, value):
+                found = last != value
+                return SimpleNamespace(cpu=lambda: SimpleNamespace(numpy=lambda: found))
+
+        assert index == (slice(None), -1)
+        return Column()
+
+
+def test_a_full_context_is_cut_where_the_text_is_longer():
+    loaded = object.__new__(clip._Loaded)
+    loaded.tokenizer = SimpleNamespace(encode=str.split)
+    tokens = Tokens([[1, 2, 3, 0], [1, 2, 3, 4], [1, 2, 3, 4]])
+    texts = ["a b c d e", "a b", "a b c"]
+    # The first is not full, the second has exactly four tokens, and the third five.
+    assert loaded.cut_short(texts, tokens).tolist() == [0, 0, 1]
+
+
+def test_errors_of_open_clip_are_one_line(monkeypatch):
+    def create_model(name, *, load_weights, precision, pretrained_text):
+        assert (load_weights, precision, pretrained_text) == (False, "fp32", False)
+        raise KeyError("x" * 300 + "\nmore")
+
+    def fetch(pretrained):
+        raise OSError("y" * 201 + "\nmore")
+
+    stand_in(
+        monkeypatch,
+        "open_clip",
+        list_models=lambda: ["known"],
+        create_model=create_model,
+        get_pretrained_cfg=lambda model, tag: {"url": "u"} if tag == "known" else {},
+        download_pretrained=fetch,
+    )
+    of_name = clip.Clip("m", "known", None, Path("w.pt"), "cpu", "fp32", 1)
+    with raises_exactly(f"known: open_clip cannot build the model ('{'x' * 199})"):
+        clip._Loaded(of_name)
+    with says("local-dir:folder: open_clip cannot build the model ("):
+        clip._Loaded(dataclasses.replace(of_name, model="any", folder=Path("folder")))
+    with says("unknown open_clip model 'any'"):
+        clip._Loaded(dataclasses.replace(of_name, model="any"))
+    assert clip._download("m", "unknown") is None
+    with raises_exactly(f"the weights 'known' of m could not be fetched ({'y' * 200})"):
+        clip._download("m", "known")

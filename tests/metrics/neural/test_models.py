@@ -3,25 +3,16 @@
 from __future__ import annotations
 
 import hashlib
-import sys
-from importlib.machinery import ModuleSpec
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 
 import pytest
 
 from captau.metrics.base import UnavailableError
-from captau.metrics.neural import models
+from captau.metrics.neural import (
+    models,
+)
 from tests.conftest import says
-
-
-def stand_in(monkeypatch, name, **content):
-    """A module of this name and content, which is found and imported in place of the real one."""
-    module = ModuleType(name)
-    module.__spec__ = ModuleSpec(name, None)
-    for key, value in content.items():
-        setattr(module, key, value)
-    monkeypatch.setitem(sys.modules, name, module)
-    return module
+from tests.metrics.neural.stand_ins import stand_in
 
 
 def torch_with(monkeypatch, *names, **content):

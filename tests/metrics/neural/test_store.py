@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import signal
 import subprocess
@@ -14,8 +15,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from captau.datasets import cache
+from captau.metrics.neural import (
+    store,
+)
 from captau.metrics.neural import store as store_module
+from captau.metrics.neural.models import RANDOM
+from captau.metrics.neural.sentence_cosine import SentenceCosine
 from captau.metrics.neural.store import FeatureStore, key_of
+from captau.metrics.neural.text import TextModel
+from captau.metrics.rows import Rows
+from tests.conftest import raises_exactly
 
 
 @pytest.fixture(autouse=True)
@@ -165,12 +174,12 @@ def test_signatures_do_not_share(tmp_path):
     assert encoder.asked == ["a"]
 
 
-def test_a_folder_that_cannot_be_written_costs_time_and_not_the_run(tmp_path, capsys):
+def test_a_folder_that_cannot_be_written_costs_time_and_not_the_run(tmp_path, caplog):
     blocked = tmp_path / "file"
     blocked.write_text("no folder")
     found = FeatureStore(blocked / "x", "s").get(keys(["a"]), Encoder(["a"]))
     assert found[0:1][0, 0] == 1
-    assert "cannot be written" in capsys.readouterr().err
+    assert "cannot be written" in caplog.text
 
 
 def test_nothing_is_kept_where_that_is_asked_for(tmp_path, monkeypatch):
@@ -190,3 +199,78 @@ def test_a_key_may_end_in_zeros(tmp_path):
     found = FeatureStore(tmp_path, "s").get(odd, encoder)
     assert encoder.asked == ["a", "bb", "ccc"]
     assert found[:][:, 0].tolist() == [1, 2, 3]
+
+
+def test_features_that_are_kept_for_this_process_are_forgotten(tmp_path, monkeypatch):
+    monkeypatch.setattr(store, "_temporary", [])
+    store.forget()
+    monkeypatch.setattr(store, "_temporary", [tmp_path])
+    for name in ("a/b.arrow", "c/d/e.arrow"):
+        (tmp_path / name).parent.mkdir(parents=True)
+        (tmp_path / name).touch()
+    (tmp_path / "file").touch()  # what is no folder stays, and is no error
+    store.forget()
+    assert [p.name for p in tmp_path.iterdir()] == ["file"]
+    assert store._temporary_folder() == tmp_path
+
+
+def test_keys_are_sixteen_bytes_of_a_hash():
+    assert (store.SHARD_BYTES, store.SHARD_SECONDS, store.WIDTH) == (67_108_864, 60.0, 16)
+    for content, data in (("é", "é".encode()), (b"x", b"x"), ("\udc80", b"\xed\xb2\x80")):
+        assert key_of(content) == hashlib.blake2b(data, digest_size=16).digest()
+    name = hashlib.sha256(b"signature").hexdigest()[:24]
+    assert FeatureStore.of("signature").folder.name == name
+    assert FeatureStore.of("signature").signature == "signature"
+
+
+def test_features_are_encoded_once_in_order(tmp_path):
+    one = FeatureStore(tmp_path / "s", "sig")
+    keys = [key_of(t) for t in ("b", "a", "b", "c")]
+    asked = []
+
+    def encode(todo):
+        asked.append(todo)
+        yield todo[:2], [np.array([[1.0, 2]]), np.array([[3.0, 4], [5, 6]])]
+        yield todo[2:], [np.zeros((0, 2))]
+
+    found = one.get(keys, encode)
+    assert asked == [[0, 1, 3]]
+    assert found.lengths.tolist() == [1, 2, 1, 0]
+    assert len(found) == 4
+    assert [f.tolist() for f in found[[1, 3, 0]]] == [[[3, 4], [5, 6]], [], [[1, 2]]]
+    again = FeatureStore(tmp_path / "s", "sig").get([key_of("c"), key_of("a")], encode)
+    assert again.lengths.tolist() == [0, 2]
+    assert len(asked) == 1
+    with raises_exactly("features of 1 items were not computed"):
+        one.get([key_of("x"), key_of("y")], lambda todo: [(todo[:1], [np.zeros((1, 2))])])
+    empty = FeatureStore(tmp_path / "none", "sig").get([], encode)
+    assert (len(empty), empty[:].shape) == (0, (0, 0))
+
+
+def test_a_note_of_random_weights_is_a_remark(tmp_path):
+    (tmp_path / RANDOM).write_text("drawn\n")
+    rows = Rows.from_items([{"caption": "a"}])
+    one = SentenceCosine()
+    one.note_random_weights(rows, TextModel("m", tmp_path, "cpu", 1))
+    assert rows.remarks == {one.spec: ["drawn"]}
+
+
+def test_features_that_can_be_written_nowhere_are_an_error(tmp_path, monkeypatch, caplog):
+    tried = []
+
+    def save(self, folder, keys, features):
+        tried.append(folder)
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(FeatureStore, "_save_in", save)
+    monkeypatch.setattr(store, "_temporary", [tmp_path / "temporary"])
+    one = FeatureStore(tmp_path / "s", "sig")
+    with raises_exactly(
+        f"{tmp_path}/temporary/s: features cannot be written (No space left on device); set cache.root=DIR"
+    ):
+        one.get([key_of("a")], lambda todo: [(todo, [np.zeros((1, 2))])])
+    assert tried == [tmp_path / "s", tmp_path / "temporary" / "s"]
+    assert caplog.messages == [
+        f"features are not kept for the next run: {tmp_path}/s cannot be written (No space left on device); set "
+        f"cache.root=DIR"
+    ]

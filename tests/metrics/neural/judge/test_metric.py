@@ -21,11 +21,17 @@ from captau.benchmarks.scoring.catalog import resolve_metrics
 from captau.conf import group
 from captau.metrics.neural.judge import endpoint
 from captau.metrics.neural.judge import metric as judge_metric
-from captau.metrics.neural.judge.metric import MllmJudge
+from captau.metrics.neural.judge.endpoint import Question
+from captau.metrics.neural.judge.metric import (
+    MllmJudge,
+    Prices,
+    estimate_costs,
+    summarise_costs,
+)
 from captau.metrics.neural.judge.presets import UnusableError, load_preset, score_of
 from captau.metrics.registry import metric
 from captau.metrics.rows import Rows
-from tests.conftest import AWKWARD, says
+from tests.conftest import AWKWARD, raises_exactly, says
 from tests.metrics.neural.judge.judge_stub import (
     EIGHT,
     FIVE,
@@ -573,3 +579,82 @@ def test_it_is_in_no_suite():
     )
     with says("the parameter model is needed"):
         metric("mllm_judge")
+
+
+def used(sent, answered):
+    return {"usage": {"prompt_tokens": sent, "completion_tokens": answered}}
+
+
+def test_costs_before_and_after_in_full():
+    free, paid = Prices(None, 3.0), Prices(2.0, 8.0)
+    questions = [Question("x" * 10), Question("y" * 4000, "i.png")]
+    plain = (
+        "2 requests, about 1,002 tokens sent (at 4 characters each, and those of the images), at most 14 "
+        "answered"
+    )
+    assert estimate_costs(questions, [], 7, free) == plain
+    assert estimate_costs(questions[:1], [{}], 7, paid) == (
+        "1 requests, about 2 tokens sent (at 4 characters each), at most 7 answered, cost about 0.0001"
+    )
+    stored = [used(100, 5), used(201, 3), {"usage": None}, {"usage": {"prompt_tokens": 3}}]
+    # 150.5 each and 14 answered: (301 · 2 + 14 · 8) / 10⁶.
+    assert estimate_costs(questions, stored, 7, paid) == (
+        "2 requests, about 301 tokens sent (as many each as 2 earlier ones), at most 14 answered, cost about "
+        "0.0007"
+    )
+    assert summarise_costs(stored, paid) == (
+        "2 answers took 301 tokens sent and 8 answered, cost 0.0007; 2 answers do not say theirs"
+    )
+    assert summarise_costs(stored[:2], free) == "2 answers took 301 tokens sent and 8 answered"
+    assert summarise_costs([{}], paid) == ""
+    assert Prices(2.0, None).describe_cost(1, 1) == ""
+    assert Prices(2e6, 1e6).describe_cost(1000, 500) == ", cost 2,500.0000"
+
+
+def test_the_judges_options():
+    judge = MllmJudge("m")
+    assert {k: v for k, v in vars(judge).items() if not k.startswith("_")} == {
+        "model": "m",
+        "url": "http://localhost:8000/v1",
+        "preset": "fleur",
+        "prompt": None,
+        "smoothing": "preset",
+        "unusable": "error",
+        "temperature": None,
+        "max_tokens": None,
+        "top_logprobs": None,
+        "votes": 1,
+        "answers": None,
+        "price_sent": None,
+        "price_answered": None,
+        "max_requests": 10_000,
+        "max_total_tokens": None,
+        "concurrency": 4,
+        "retries": 5,
+        "timeout": 120.0,
+        "device": "auto",
+        "backend": "openai",
+    }
+    assert (MllmJudge.bounds, MllmJudge.is_cacheable) == ((0.0, 1.0), False)
+    assert MllmJudge.file_fields == ("prompt",)
+    assert judge.needs == {"images"}
+
+
+@pytest.mark.parametrize(
+    ("field", "low", "below"),
+    [
+        *((name, 1, 0) for name in ("max_tokens", "top_logprobs", "concurrency", "votes")),
+        *(
+            (name, 0, -1)
+            for name in (
+                *("retries", "max_requests", "max_total_tokens", "temperature"),
+                *("price_sent", "price_answered"),
+            )
+        ),
+        ("timeout", 0.001, 0.0009),
+    ],
+)
+def test_options_that_are_too_low_are_refused(field, low, below):
+    assert getattr(MllmJudge("m", **{field: low}), field) == low
+    with raises_exactly(f"metric mllm_judge: {field} is {below}; at least {low} is expected"):
+        MllmJudge("m", **{field: below})

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import re
+from types import SimpleNamespace
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -11,7 +14,7 @@ import captau
 from captau.benchmarks.evaluation.judge_audit import audit_judge
 from captau.datasets.preferences import make_preferences
 from captau.datasets.schema import CaptionSet, Card, make_items
-from captau.metrics.neural.judge.pairs import judge_pairs
+from captau.metrics.neural.judge.pairs import PairJudgements, judge_pairs
 from captau.metrics.neural.judge.presets import UnusableError, choice_of
 from tests.conftest import run_captau, says
 from tests.metrics.neural.judge.judge_stub import cache, completion, judge, pauses, stub, sure
@@ -173,3 +176,20 @@ def test_sets_and_pairs_that_cannot_be_judged(stub):
         judge_pairs(judge(stub), caption_set())
     with says("dataset pairs: no caption is of system 'mine'"):
         audit_judge(ask(stub, longest), own_systems=["mine"])
+
+
+@pytest.mark.parametrize(
+    ("ab", "ba", "strength"),
+    [(3, 1, 1), (-1, -2, -1), (0, 0, 0), (1, -1, 0), (1, 0, 0), (0, -1, 0), (math.nan, 1, None)],
+)
+def test_both_orders_have_to_agree(ab, ba, strength):
+    orders = pd.DataFrame(
+        {"pair_id": ["p"], "item_a": ["x"], "item_b": ["y"], "ab": [ab], "ba": [ba]}
+    )
+    judged = PairJudgements(SimpleNamespace(), "m", orders.astype({"ab": float, "ba": float}), 0)
+    assert judged.strengths.to_dict() == ({} if strength is None else {"p": strength})
+    rows = judged.preferences[["pair_id", "item_a", "item_b", "rater", "dimension", "strength"]]
+    assert rows.to_numpy().tolist() == (
+        [] if strength is None else [["p", "x", "y", "m", "overall", strength]]
+    )
+    assert np.isfinite(judged.preferences["strength"]).all()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import logging
+import math
 from importlib import resources
 
 import numpy as np
@@ -12,10 +13,29 @@ import pytest
 
 from captau.benchmarks.scoring.catalog import metric_style
 from captau.datasets.sources.fleur import load_fleur
-from captau.metrics.neural.judge.metric import MllmJudge, PresetName
-from captau.metrics.neural.judge.presets import UnusableError, load_preset, score_of
-from tests.conftest import says
-from tests.metrics.neural.judge.judge_stub import cache, completion, judge, pauses, rows, stub, sure
+from captau.metrics.neural.judge import presets
+from captau.metrics.neural.judge.metric import (
+    MllmJudge,
+    PresetName,
+)
+from captau.metrics.neural.judge.presets import (
+    Preset,
+    UnusableError,
+    choice_of,
+    load_preset,
+    score_of,
+)
+from tests.conftest import raises_exactly, says
+from tests.metrics.neural.judge.judge_stub import (
+    cache,
+    completion,
+    judge,
+    pauses,
+    rows,
+    said,
+    stub,
+    sure,
+)
 
 __all__ = ["cache", "pauses", "stub"]  # the fixtures
 
@@ -320,3 +340,156 @@ def test_fleurs_own_scores_lie_where_the_smoothing_of_greedy_digits_can_put_them
         most = sum(most_that_greedy_digits_allow(digit) * 0.1**place for place, digit in digits)
         above[text] = int((group["smoothed"] > (most if raw < 1 else 1) + 1e-4).sum())
     assert {text: count for text, count in above.items() if count} == {"0.0": 40}
+
+
+LONG = "x" * 79 + "yz"  # of which 80 characters are shown
+
+
+CUT = "x" * 79 + "y"
+
+
+@pytest.mark.parametrize(
+    ("content", "reading", "message"),
+    [
+        (LONG, "number", f"the answer '{CUT}' has no number"),
+        (f"1.5 {LONG}", "number", f"the answer '1.5 {'x' * 76}' has no number from 0 to 1"),
+        (LONG, "json", f"the answer '{CUT}' has no number"),
+        (f"101 {LONG}", "json", f"the answer '101 {'x' * 76}' has no number from 0 to 100"),
+        (
+            f"ab{LONG[2:]}",
+            "dollars",
+            f"the answer '{'b' + 'x' * 77 + 'yz'}' has no whole number from 0 to 100 between dollar signs",
+        ),
+        (
+            "$101$",
+            "dollars",
+            "the answer '$101$' has no whole number from 0 to 100 between dollar signs",
+        ),
+    ],
+)
+def test_answers_are_shown_in_part(content, reading, message):
+    for finish, end in (("stop", ""), ("length", "; it was cut off by max_tokens")):
+        with raises_exactly(f"{message}{end}", UnusableError):
+            score_of(said(content, finish_reason=finish), reading, "none")
+
+
+def test_other_unusable_answers_are_shown_in_part():
+    with raises_exactly(f"the answer '{CUT}' has no judgement", UnusableError):
+        choice_of(said(LONG))
+    with raises_exactly("the answer has no text", UnusableError):
+        choice_of(said(None))
+    refusal = {"choices": [{"message": {"content": "0.5", "refusal": f"no\n{LONG}"}}]}
+    with raises_exactly(f"the model refused ('no {'x' * 77}')", UnusableError):
+        score_of(refusal)
+    with raises_exactly("the model refused ('0.5')", UnusableError):
+        score_of(said("0.5", finish_reason="content_filter"))
+    with raises_exactly("the model refused ('')", UnusableError):
+        score_of(said(None, finish_reason="content_filter"))
+    tokens = [{"token": "0." + "4" * 90, "logprob": -1.0, "top_logprobs": []}]
+    with raises_exactly(
+        f"the tokens of the answer spell '0.{'4' * 78}', not '0.{'5' * 78}'", UnusableError
+    ):
+        score_of(said("0." + "5" * 90, logprobs={"content": tokens}))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ('{"score": 70}', 0.7),
+        ('so {"score": "100"} {"score": 1}', 1.0),
+        ('{"score": 0}', 0.0),
+        ("score 0.5", 0.5),
+        ("1", 0.01),
+        (".25", 0.25),
+        ('{"other": 3} 40', 0.03),
+        ("100", 1.0),
+    ],
+)
+def test_clairs_numbers(text, expected):
+    assert score_of(said(text), "json", "none") == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("$0$", 0.0), ("$100$", 1.0), ("a $ {{7}} $ $8$", 0.07), ("${ 55 }$", 0.55)],
+)
+def test_g_vevals_numbers(text, expected):
+    assert score_of(said(text), "dollars", "none") == expected
+
+
+def entry(token, **likely):
+    probabilities = {t.strip("_"): p for t, p in likely.items()}
+    top = [{"token": t, "logprob": math.log(p)} for t, p in probabilities.items()]
+    return {
+        "token": token,
+        "logprob": math.log(probabilities.get(token, 0.01)),
+        "top_logprobs": top,
+    }
+
+
+def test_whole_numbers_are_averaged_behind_the_dollar_sign():
+    """80 with ½, 90 with ¼ and 7 with ⅛; "08", "101" and words do not count: (40 + 22½ + ⅞) / ⅞."""
+    likely = {"_80": 0.5, "_90": 0.25, "_7": 0.125, "_08": 0.05, "_101": 0.05, "of": 0.02}
+    content = [entry("so $"), entry("80", **likely), entry("$")]
+    found = score_of(said("so $80$", logprobs={"content": content}), "dollars", "integers")
+    assert found == pytest.approx((40 + 22.5 + 0.875) / 0.875 / 100)
+    message = (
+        "the number 80 is not a single token after a dollar sign, so it cannot be smoothed; smoothing=none "
+        "takes it as it is"
+    )
+    for tokens in (["$", "8", "0", "$"], ["80"], ["80", "$"]):
+        with raises_exactly(message, UnusableError):
+            answer = said("$80$", logprobs={"content": [entry(t) for t in tokens]})
+            score_of(answer, "dollars", "integers")
+
+
+@pytest.mark.parametrize(
+    ("logprobs", "message"),
+    [
+        (None, "the answer has no probabilities (logprobs); smoothing=none does without them"),
+        (
+            {"content": []},
+            "the answer has no probabilities (logprobs); smoothing=none does without them",
+        ),
+        (
+            {"content": [entry("0.5", _a=0.6, _b=0.41)]},
+            "the probabilities of the answer (logprobs) are none",
+        ),
+    ],
+)
+def test_probabilities_that_are_none(logprobs, message):
+    with raises_exactly(message, UnusableError):
+        score_of(said("0.5", logprobs=logprobs))
+
+
+def test_probabilities_may_sum_to_a_little_more_than_1():
+    assert presets._places({"logprobs": {"content": [entry("a", a=0.6, b=0.4009)]}}) == [
+        ("a", {"a": pytest.approx(0.6), "b": pytest.approx(0.4009)})
+    ]
+    # A token that is not among the likeliest has its own probability.
+    ((_, likely),) = presets._places({"logprobs": {"content": [entry("z", a=0.5)]}})
+    assert likely == {"a": pytest.approx(0.5), "z": pytest.approx(0.01)}
+
+
+def test_a_preset_is_filled_in_one_pass():
+    preset = Preset(
+        *("t", "s", "{caption}|{references}|{other}", "references", "number", "none", 0.5, 7),
+        references={"before": "<", "between": "; ", "after": ">"},
+    )
+    assert (preset.top_logprobs, preset.shows_image, preset.shows_references) == (20, False, True)
+    filled = preset.fill({"caption": " a\n{references}  b"}, ["x  y", "{caption}"])
+    assert filled == "a {references} b|<x y; {caption}>|{other}"
+    plain = Preset("t", "s", "{references}", "image", "number", "none", 0.5, 7)
+    assert (plain.shows_image, plain.shows_references) == (True, False)
+    assert plain.fill({}, ["a", "b"]) == "a\nb"
+    assert Preset("t", "s", "", "image_and_references", "json", "none", 0, 1).shows_image
+
+
+def test_a_prompt_of_ones_own_has_the_places_of_the_presets(tmp_path):
+    path = tmp_path / "p.txt"
+    preset = Preset("t", "s", "{caption_1} {caption_2}", "image", "choice", "none", 0, 1)
+    path.write_text("{caption_1} {caption}")
+    with raises_exactly(f"{path}: no {{caption_2}}, where inputs=image has it"):
+        presets.read_prompt(str(path), preset)
+    path.write_text("{caption_2} {caption_1}")
+    assert presets.read_prompt(str(path), preset) == "{caption_2} {caption_1}"
