@@ -10,7 +10,7 @@ import zipfile
 import pytest
 
 from captau.datasets.download import archives
-from captau.datasets.download.archives import Archive, _kind, _stays_inside, choose
+from captau.datasets.download.archives import Archive, _kind, _stays_inside, choose, open_zip
 from tests.conftest import says
 
 
@@ -89,3 +89,18 @@ def test_as_many_files_as_the_limit_are_read_and_no_more(tmp_path, monkeypatch, 
         assert list(archive.chunks("dir/bcd")) == [b"di", b"r/", b"bc", b"d"]
     with says(f"{three}: more than 2 files in it"):
         Archive(three)
+
+
+def test_a_directory_of_as_many_bytes_as_the_limit_is_read():
+    """A directory has 46 bytes and the name for each member."""
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w") as archive:
+        archive.writestr("a", b"x" * 100)
+    with open_zip(io.BytesIO(content.getvalue()), most_bytes=47) as archive:
+        assert archive.read("a") == b"x" * 100
+    message = "its directory has 47 bytes, where 46 at most are read"
+    with (
+        pytest.raises(zipfile.BadZipFile, match=message),
+        open_zip(io.BytesIO(content.getvalue()), most_bytes=46),
+    ):
+        pass

@@ -404,3 +404,15 @@ def test_powers_are_rounded_to_the_nearest(exponent):
     ]
     powers = meteor_module.rounded_powers(ratios, exponent)
     np.testing.assert_array_equal(powers, expected)
+
+
+def test_chunks_of_two_rows_give_the_same_statistics(monkeypatch):
+    words = ("dog", "cat", "cow", "fox", "hen")
+    rows = [(f"a {w} runs", ("a bird flies", f"the {w} runs fast")) for w in words]
+    rows[3] = ("a fox", ("a fox",))
+    texts, references = zip(*rows, strict=True)
+    whole = np.concatenate(list(meteor_module.best_statistics(texts, references)))
+    monkeypatch.setattr(meteor_module, "CHUNK", 2)
+    chunks = list(meteor_module.best_statistics(texts, references))
+    assert [len(chunk) for chunk in chunks] == [2, 2, 1]
+    np.testing.assert_array_equal(np.concatenate(chunks), whole)

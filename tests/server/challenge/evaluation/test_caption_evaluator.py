@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import random
 import zipfile
+from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from captau.server.challenge.definition_file import read_challenges
-from captau.server.challenge.evaluation import make_evaluator
+from captau.server.challenge.evaluation import caption_evaluator, make_evaluator
 from tests.conftest import says
 from tests.server.challenge.conftest import REFERENCES, captions_json, write_challenge
 
@@ -186,3 +188,38 @@ def test_an_image_is_in_one_split(tmp_path):
         "small_captions.yaml", "image 'img07.png' has references in both splits, val2014 and"
     ):
         make_evaluator(challenge).check_challenge()
+
+
+def test_the_first_references_of_a_dataset_are_those_of_each_image(monkeypatch):
+    rows = [("1", ("a", "b", "c")), ("2", ("d", "e")), ("1", ("a", "b", "x")), ("3", ())]
+    items = pd.DataFrame(rows, columns=["image_id", "references"])
+    monkeypatch.setattr(caption_evaluator, "load", lambda name, root: SimpleNamespace(items=items))
+    reference_set = SimpleNamespace(file=None, dataset="mine", k=2, name="two")
+    loaded = caption_evaluator._load_references(reference_set, None)
+    assert loaded.texts == {"1": ("a", "b"), "2": ("d", "e"), "3": ()}
+    reference_set.k = None
+    with says("dataset mine: rows of image '1' have different references; name a file of them"):
+        caption_evaluator._load_references(reference_set, None)
+
+
+@pytest.mark.parametrize(
+    ("undefined", "interval", "bounds", "note"),
+    [
+        ("", SimpleNamespace(low=0.1, high=0.3, note="few images"), (0.1, 0.3), "few images"),
+        ("no words", SimpleNamespace(low=0.1, high=0.3, note="few images"), (0.1, 0.3), "no words"),
+        ("", None, (None, None), ""),
+        ("no words", None, (None, None), "no words"),
+    ],
+)
+def test_a_score_has_its_bounds_and_one_note(undefined, interval, bounds, note):
+    result = SimpleNamespace(
+        intervals={} if interval is None else {"cider": interval},
+        undefined_note=lambda spec: undefined,
+        corpus={"cider": 0.2},
+        references="two",
+        items=[0, 1, 2],
+    )
+    assert caption_evaluator._score_row(result, "cider") == {
+        **{"references": "two", "metric": "cider", "value": 0.2, "n": 3, "note": note},
+        **dict(zip(("ci_low", "ci_high"), bounds, strict=True)),
+    }
