@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from types import SimpleNamespace
+from typing import Any, ClassVar
 
 import pytest
 
 from captau.benchmarks.cli.command import Command
-from captau.benchmarks.cli.help import default_text, help_text, paragraphs, short_help
+from captau.benchmarks.cli.help import (
+    _short_examples,
+    default_text,
+    help_text,
+    paragraphs,
+    short_help,
+)
 from captau.benchmarks.options.declaration import NEEDED, Options, option
 from captau.benchmarks.options.shared import SCORING, words_of
 
@@ -136,3 +143,19 @@ def test_defaults_are_as_they_would_be_typed() -> None:
 
 def test_paragraphs_are_lines() -> None:
     assert paragraphs("\n a\nb\n \n\nc ") == ["a b", "c"]
+
+
+@pytest.mark.parametrize(
+    ("lengths", "shown"),
+    [
+        ([78, 79, 10], [78, 10]),  # two blanks stand before an example, and 80 fit
+        ([10, 20, 30, 40], [10, 20, 30]),
+        ([79, 90, 80, 81], [79, 90, 80]),  # where none fits
+    ],
+)
+def test_the_first_examples_that_fit_a_screen_are_shown(lengths, shown) -> None:
+    """What follows two blanks is the explanation, which may be longer."""
+    examples = [f"{'x' * length}  {'explained ' * 20}".strip() for length in lengths]
+    command: Any = SimpleNamespace(options=SimpleNamespace(examples="\n".join(examples)))
+    found = _short_examples(command)
+    assert [len(example.partition("  ")[0]) for example in found] == shown
