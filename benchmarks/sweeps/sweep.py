@@ -233,7 +233,7 @@ def _show_progress(sweep: Sweep) -> Generator[None]:
                     progress.advance()
 
     with StepProgress(len(sweep.jobs)) as progress:
-        watcher = threading.Thread(target=watch)
+        watcher = threading.Thread(target=watch, daemon=True)
         watcher.start()
         try:
             yield

@@ -205,7 +205,7 @@ class _TrainingState:
         self.module, self.optimizer, self.scheduler = module, optimizer, scheduler
         self.epoch = 0
         self.best_epoch = 0
-        self.best_score: float
+        self.best_score = -math.inf
         self.best_weights: dict[str, Any] | None = None
         self.history: list[dict[str, Any]] = []
 
