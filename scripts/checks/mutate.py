@@ -14,8 +14,8 @@ Killed: a test fails. Timed out: a test takes over `TEST_SECONDS` of CPU that do
 hangs for `HANG_SECONDS` of the clock. Tests that are slow anyway stop at `TEST_SECONDS` and pass. Survived:
 no test failed in `MUTANT_SECONDS` of CPU. Equivalent: no test can find it, for the reason in
 `scripts/checks/equivalent_mutants.csv` (a `*` there stands for any change of a line); such changes do not enter the
-share. Changes of annotations are not drawn,
-nor those of `strict=` of zip and of `frozen=` and `kw_only=` of dataclasses, which only forbid. Linux only.
+share. Changes of annotations are not drawn, nor those of `strict=` of zip and of `frozen=` and `kw_only=` of
+dataclasses, which only forbid. Linux only.
 """
 
 from __future__ import annotations

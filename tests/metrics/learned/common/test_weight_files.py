@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Literal
 
@@ -28,15 +27,7 @@ from captau.metrics.learned.common.recipe import (
 )
 from captau.metrics.learned.common.training import TrainingSession
 from captau.metrics.rows import Rows
-
-
-@contextmanager
-def refused(message):
-    """What is inside raises an `InputError` with exactly this text."""
-    with pytest.raises(InputError) as error:
-        yield
-    assert str(error.value) == message
-
+from tests.conftest import raises_exactly
 
 # Options
 
@@ -84,14 +75,14 @@ def test_options_are_converted_as_their_annotations_say(value, hint, expected):
         (None, tuple[int, ...], "x is None, not int"),
     ],
 )
-def test_options_of_another_type_are_refused(value, hint, message):
-    with refused(message):
+def test_options_of_another_type_are_raises_exactly(value, hint, message):
+    with raises_exactly(message):
         module._convert_option(value, hint, "x")
 
 
 def test_recipes_by_name():
     assert recipe_names() == ["captau", "combination", "icr", "qe", "umic"]
-    with refused("unknown value of rater.select 'x': known: last, spearman, tau_c"):
+    with raises_exactly("unknown value of rater.select 'x': known: last, spearman, tau_c"):
         make_recipe("icr", {"images": "a", "texts": "b", "select": "x"})
     with pytest.raises(ValueError, match=r"^rater icr is registered twice$"):
         register_recipe("icr")(dict)
@@ -124,21 +115,25 @@ def test_tensors_and_their_card_are_written_and_read(tmp_path):
             "n": [1],
         }
     for keys in (("z", "a", "b"), ["a"]):
-        with refused(f"{path}: its metadata lack a; train it again or get a new copy"):
+        with raises_exactly(f"{path}: its metadata lack a; train it again or get a new copy"):
             load_tensors(path, keys)
     version = "train it again with captau train, or use the version that trained it"
-    with refused(f"{path}: a rater of another version of captau (format 3, here 4); {version}"):
+    with raises_exactly(
+        f"{path}: a rater of another version of captau (format 3, here 4); {version}"
+    ):
         load_tensors(path, file_format="4")
     save_tensors(path, {"n": torch.tensor([1])}, {})
-    with refused(
+    with raises_exactly(
         f"{path}: a rater of another version of captau (format unknown, here 4); {version}"
     ):
         load_tensors(path, file_format="4")
     path.write_bytes(b"x" * 99)
-    with refused(f"{path}: not a safetensors file, or damaged; train it again or get a new copy"):
+    with raises_exactly(
+        f"{path}: not a safetensors file, or damaged; train it again or get a new copy"
+    ):
         load_tensors(path)
     path.unlink()
-    with refused(f"{path}: cannot be read (No such file or directory)"):
+    with raises_exactly(f"{path}: cannot be read (No such file or directory)"):
         load_tensors(path)
 
 
@@ -186,7 +181,7 @@ def test_references_are_those_of_each_images_first_row():
         {"d": ("v",)},
     )
     assert session.extra_image_ids == set()
-    with refused("no image has references to learn from; name a file of captions"):
+    with raises_exactly("no image has references to learn from; name a file of captions"):
         load_captioned_images("references", train, examples(["d"], [()]), session)
 
 
@@ -221,16 +216,18 @@ def write(path, text):
 
 def test_files_of_captions_that_cannot_be_used(tmp_path):
     path = tmp_path / "c.csv"
-    with refused(f"{path}: no such file of captions; a file, references or demo is expected"):
+    with raises_exactly(
+        f"{path}: no such file of captions; a file, references or demo is expected"
+    ):
         load_captioned_images(str(path), NOBODY, NOBODY, TrainingSession(0))
     for columns, missing in (("caption,x", "image_id"), ("image_id,x", "caption")):
         write(path, f"{columns}\na,b\n")
-        with refused(f"{path}: no column {missing}; image_id and caption are needed"):
+        with raises_exactly(f"{path}: no column {missing}; image_id and caption are needed"):
             load_captioned_images(str(path), NOBODY, NOBODY, TrainingSession(0))
     write(path, "image_id,caption\na,x\na,y\nb,z\nc,u\n")
     for validation, tested in ((["b"], ["c"]), (["b", "c", "d"], [])):
         session = TrainingSession(0, test_image_ids=tested)
-        with refused(f"{path}: 1 captioned images to train on; at least two are needed"):
+        with raises_exactly(f"{path}: 1 captioned images to train on; at least two are needed"):
             load_captioned_images(str(path), NOBODY, examples(validation), session)
         assert session.extra_image_ids == set()
     sides = load_captioned_images(str(path), NOBODY, examples(["c"]), TrainingSession(0))
@@ -276,7 +273,7 @@ def test_a_column_says_the_sides(splits, message, tmp_path):
         )
         assert session.extra_image_ids == set("abcd")
     else:
-        with refused(message.format(path)):
+        with raises_exactly(message.format(path)):
             load_captioned_images(str(path), NOBODY, NOBODY, session)
 
 
@@ -284,7 +281,7 @@ def test_an_image_is_on_one_side(tmp_path):
     path = tmp_path / "c.jsonl"
     rows = [("b", "dev"), ("a", "train"), ("a", "restval"), ("b", "test")]
     write(path, "\n".join(json.dumps({"image_id": i, "caption": "x", "split": s}) for i, s in rows))
-    with refused(f"{path}:4: image 'b' is in test, and on an earlier row in validation"):
+    with raises_exactly(f"{path}:4: image 'b' is in test, and on an earlier row in validation"):
         load_captioned_images(str(path), NOBODY, NOBODY, TrainingSession(0))
 
 

@@ -9,7 +9,6 @@ import os
 import signal
 import subprocess
 import sys
-from contextlib import contextmanager
 from pathlib import Path
 
 import lmdb
@@ -18,7 +17,6 @@ import msgpack
 import numpy as np
 import pytest
 
-from captau.datasets.errors import InputError
 from captau.metrics.learned.common.features import find_scene, region_features
 from captau.metrics.learned.umic import regions as module
 from captau.metrics.learned.umic.regions import (
@@ -32,7 +30,7 @@ from captau.metrics.learned.umic.regions import (
     open_regions,
     write_regions,
 )
-from tests.conftest import says
+from tests.conftest import raises_exactly, says
 
 RNG = np.random.default_rng(5)
 
@@ -188,18 +186,18 @@ def test_faulty_regions_are_not_written(tmp_path, change, part):
     assert not list(tmp_path.iterdir())
 
 
-def test_an_image_without_features_is_refused(tmp_path):
+def test_an_image_without_features_is_raises_exactly(tmp_path):
     (tmp_path / "1.npz").write_bytes(zipped(regions()))
     with Regions(tmp_path) as found, says(str(tmp_path), "no region features for image '2'"):
         found["2"]
 
 
-def test_a_folder_without_features_is_refused(tmp_path):
+def test_a_folder_without_features_is_raises_exactly(tmp_path):
     with says("no region features", "docs/umic.md"), Regions(tmp_path):
         pass
 
 
-def test_an_image_with_two_entries_is_refused(tmp_path):
+def test_an_image_with_two_entries_is_raises_exactly(tmp_path):
     for name in ("30", "coco_val2014_000000000030"):
         (tmp_path / f"{name}.npz").write_bytes(zipped(regions()))
     with says("image '30' is in it twice", "30.npz"), Regions(tmp_path):
@@ -262,13 +260,13 @@ HOLE[3, 4] = np.nan
         (msgpack.packb({"features": {"nd": True, "type": "<f2"}}), "or damaged"),
     ],
 )
-def test_broken_values_are_refused(tmp_path, value, part):
+def test_broken_values_are_raises_exactly(tmp_path, value, part):
     database(tmp_path / "all", {image(391895): value})
     with Regions(tmp_path) as found, says(image(391895), part):
         found["391895"]
 
 
-def test_a_truncated_database_is_refused(tmp_path):
+def test_a_truncated_database_is_raises_exactly(tmp_path):
     """It would kill the process that reads it; so another looks first."""
     values = {image(i): packed(regions(n=50, width=64)) for i in range(1, 40)}
     path = database(tmp_path / "all", values) / "data.mdb"
@@ -285,7 +283,7 @@ def test_a_truncated_database_is_refused(tmp_path):
     ("text", "part"),
     [("[]", "an object image"), (f'{{"{image(1)}": 0}}', "not a number of regions")],
 )
-def test_a_broken_table_of_counts_is_refused(tmp_path, text, part):
+def test_a_broken_table_of_counts_is_raises_exactly(tmp_path, text, part):
     database(tmp_path / "feat_th0.2_max100_min10", {image(1): packed(regions())})
     (tmp_path / "nbb_th0.2_max100_min10.json").write_text(text)
     with says("nbb_th0.2_max100_min10.json", part), Regions(tmp_path):
@@ -311,14 +309,6 @@ def test_reading_needs_no_torch():
 # In full
 
 
-@contextmanager
-def refused(message):
-    """What is inside raises an `InputError` with exactly this text."""
-    with pytest.raises(InputError) as error:
-        yield
-    assert str(error.value) == message
-
-
 @pytest.mark.parametrize(
     ("n_sure", "n_regions", "expected"),
     [
@@ -340,7 +330,7 @@ def test_the_surest_regions_count_ten_to_a_hundred_of_them(n_sure, n_regions, ex
 def test_confidences_are_one_number_a_region():
     assert check_confidence(None, 3, "x") == 100
     for confidence in (np.ones(2), np.ones((3, 1)), [1, 1, 1]):
-        with refused("x: conf is not one number for each of the 3 regions"):
+        with raises_exactly("x: conf is not one number for each of the 3 regions"):
             check_confidence(confidence, 3, "x")
 
 
@@ -406,8 +396,8 @@ def test_regions_of_both_layouts(arrays, count, expected):
         ),
     ],
 )
-def test_faulty_arrays_are_refused(arrays, message):
-    with refused(f"x: {message}"):
+def test_faulty_arrays_are_raises_exactly(arrays, message):
+    with raises_exactly(f"x: {message}"):
         check_regions(arrays, None, "x")
 
 
@@ -483,21 +473,21 @@ def test_entries_and_errors_of_a_database(tmp_path):
         (f'{{"{image(7)}": "2"}}', f"'{image(7)}' is '2', not a number of regions"),
     ):
         counts_path.write_text(text)
-        with refused(f"{counts_path}: {message}"), Regions(tmp_path):
+        with raises_exactly(f"{counts_path}: {message}"), Regions(tmp_path):
             pass
     counts_path.write_text(json.dumps({image(7): 1, "other": 0}))
     with Regions(tmp_path) as found:
         names = sorted(found._entries)
         assert names == ["1.jpg", "7", "coco_val2014_000000000007", "flickr30k_0001", "plain"]
         assert (len(found["7"]), len(found["1.jpg"])) == (1, 12)
-        with refused(f"{folder}/data.mdb: key 'plain': not a table of arrays, but int"):
+        with raises_exactly(f"{folder}/data.mdb: key 'plain': not a table of arrays, but int"):
             found["plain"]
-        with refused(f"{tmp_path}: no region features for image '8'"):
+        with raises_exactly(f"{tmp_path}: no region features for image '8'"):
             found["8"]
     assert "7" not in found
     touch(tmp_path, "7.npz")
     with (
-        refused(
+        raises_exactly(
             f"{tmp_path}: image '7' is in it twice, as {tmp_path}/7.npz and as {folder}/data.mdb: key "
             f"'{image(7)}'; keep one"
         ),
@@ -506,7 +496,7 @@ def test_entries_and_errors_of_a_database(tmp_path):
         pass
     empty = tmp_path / "empty"
     with (
-        refused(
+        raises_exactly(
             f"{empty}: no region features; an LMDB (data.mdb) or npz files are expected, see docs/umic.md"
         ),
         Regions(empty),
@@ -518,7 +508,7 @@ def test_a_file_that_went_away_is_named(tmp_path):
     path = write_regions(tmp_path, "1", [[0.5]], [[0, 0, 1, 1]], (2, 2))
     with Regions(tmp_path) as found:
         path.unlink()
-        with refused(f"{path}: cannot be read (No such file or directory)"):
+        with raises_exactly(f"{path}: cannot be read (No such file or directory)"):
             found["1"]
 
 
@@ -553,10 +543,10 @@ def test_the_demos_regions_are_those_of_its_scenes():
         ({"confidence": [1, 2]}, "conf is not one number for each of the 1 regions"),
     ],
 )
-def test_what_cannot_be_written_is_refused(change, message, tmp_path):
+def test_what_cannot_be_written_is_raises_exactly(change, message, tmp_path):
     arguments = {"image_id": "1", "features": [[0.5]], "boxes": [[0, 0, 1, 1]], "size": (9, 8)}
     arguments |= change
-    with refused(f"region features of '{arguments['image_id']}': {message}"):
+    with raises_exactly(f"region features of '{arguments['image_id']}': {message}"):
         write_regions(tmp_path, **arguments)
 
 

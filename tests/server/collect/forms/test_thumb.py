@@ -17,7 +17,7 @@ from captau.server.collect.forms.thumb import FLUENCY_PROBLEMS, ThumbForm
 from captau.server.collect.rater_figures import collect_answers, compute_rater_figures
 from captau.server.collect.simulated_browser import Browser, join_study
 from captau.server.collect.study import read_study
-from tests.conftest import says
+from tests.conftest import raises_exactly, says
 from tests.server.collect.conftest import write_study
 from tests.server.collect.forms.answers import answer, gather, make_unit
 from tests.server.collect.visitors import load_rows, sign_in_admin
@@ -394,9 +394,8 @@ def test_a_form_that_nothing_is_said_of_has_two_annotators_and_no_check_of_fluen
     ],
 )  # fmt: skip
 def test_faults_of_an_answer_in_whole(n_captions, fields, fault):
-    with pytest.raises(FormError) as raised:
+    with raises_exactly(fault, FormError):
         ThumbForm().read_answer(fields, n_captions)
-    assert str(raised.value) == fault
 
 
 def test_the_lightest_penalty_is_taken_where_none_is_chosen():
