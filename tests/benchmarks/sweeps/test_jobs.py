@@ -458,9 +458,18 @@ def test_progress_is_shown_on_a_terminal_alone(tmp_path, monkeypatch):
     steps = []
     monkeypatch.setattr(sweeps, "StepProgress", Progress)
     monkeypatch.setattr(sweeps.threading, "Event", Event)
-    monkeypatch.setattr(
-        sweeps.threading, "Thread", lambda target: SimpleNamespace(start=target, join=int)
-    )
+
+    class Thread:
+        """Run the watcher at once; it must not keep an interrupted sweep alive."""
+
+        def __init__(self, target, daemon=False):
+            assert daemon
+            self.start = target
+
+        def join(self):
+            pass
+
+    monkeypatch.setattr(sweeps.threading, "Thread", Thread)
     sweep = make_sweep(tmp_path, ("a=1",), ("a=2",), ("a=3",))
     for number, state in enumerate(("done", "running", "failed")):
         write_outcome(sweep.job_folder(number), JobOutcome(state))
