@@ -2,9 +2,8 @@
 
 TF-IDF weighted n-gram similarity to each reference, averaged; ×10. The document frequencies come
 from the references of the scored rows (each row is a document, so an image with many candidates counts
-many times) or from a saved file, as `captau score save_df=` writes it. Two traits of pycocoevalcap are kept, because published numbers
-rest on them: the length of a sentence is the number of its bigrams, and an n-gram that is in no document
-has the weight log(number of documents).
+many times) or from a saved file, as `captau score save_df=` writes it. As in pycocoevalcap, on which
+published numbers rest, an n-gram that is in no document has the weight log(number of documents).
 """
 
 from __future__ import annotations
@@ -137,7 +136,7 @@ class ReferenceCorpus:
 def _join_tables(references: NDArray[Any], captions: Ints, size: int) -> NgramTable:
     """Make a table of `size` n-grams whose spelling nobody asks for."""
     ngram_at = np.concatenate([references, captions]).astype(np.int32)
-    return NgramTable(ngram_at, np.broadcast_to(np.int64(-1), size))
+    return NgramTable(ngram_at, np.zeros(size, dtype=np.int64))
 
 
 Ngram = tuple[str, ...]
@@ -226,7 +225,7 @@ def count_documents(corpus: Corpus, weights: NDArray[Any]) -> list[Floats]:
 
 
 def _count_order(corpus: Corpus, weights: NDArray[Any], n: int) -> Floats:
-    documents = sum_by_place(corpus.sets, weights, len(corpus.set_starts) - 1)
+    documents = np.bincount(corpus.sets, weights)
     grams = corpus.grams(n)
     counts = np.zeros(len(grams.distinct))
     base = max(len(counts), 1)
@@ -382,12 +381,15 @@ class Cider(SegmentedMetric):
         return total / ORDERS / sizes * 10.0
 
     def compute_penalties(self, corpus: Corpus, candidates: Ints, references: Ints) -> Floats:
-        """Compute the factor of some pairs of texts: for `d` the Gaussian of the difference in length."""
+        """Compute the factor of some pairs of texts: for `d` the Gaussian of the difference in length.
+
+        pycocoevalcap counts bigrams; words differ by as many, but for a text without words, whose score is 0.
+        """
         if self.variant == "plain":
             return np.ones(len(candidates))
-        bigrams = np.maximum(corpus.lengths - 1, 0)
+        lengths = corpus.lengths
         differences, inverse = np.unique(
-            bigrams[candidates] - bigrams[references], return_inverse=True
+            lengths[candidates] - lengths[references], return_inverse=True
         )
         return np.array([math.e ** (-(d**2) / (2 * self.sigma**2)) for d in differences.tolist()])[
             inverse

@@ -430,7 +430,7 @@ def _write(stream: IO[bytes], arrays: Arrays, small: dict[str, Any]) -> None:
         crc = zlib.crc32(piece, crc)
     header = json.dumps({"crc": crc, **fields_of_header}).encode()
     start = len(_MAGIC) + 16 + len(header)
-    stream.write(_MAGIC + f"{len(header):15d}\n".encode() + header)
+    stream.write(_MAGIC + f"{len(header):16d}".encode() + header)
     stream.write(bytes(_align(start) - start))
     for piece in pieces:
         stream.write(piece)

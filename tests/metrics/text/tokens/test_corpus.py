@@ -166,3 +166,16 @@ def test_slices_hold_as_many_entries_as_fit(monkeypatch):
     monkeypatch.setattr(corpus_module, "WORDS", 10)
     slices = list(corpus_module._slices(np.array([4, 5, 1, 1, 20, 0])))
     assert slices == [slice(0, 1), slice(1, 4), slice(4, 5), slice(5, 6)]
+
+
+def test_the_matches_of_all_rows_alone_are_kept():
+    corpus = Corpus.tokenize(["a b", "a c", "a d"], [("a",), ("a", "c"), ("e",)])
+    first, two = corpus.matches(slice(0, 1), 1), corpus.matches(slice(0, 2), 1)
+    everything = corpus.matches(slice(0, 3), 1)
+    assert [m.row.tolist() for m in (first, two, everything)] == [
+        [0],
+        [0, 1, 1],
+        [0, 1, 1],
+    ]
+    assert corpus.matches(slice(0, 3), 1) is everything
+    assert corpus.matches(slice(0, 2), 1) is not two

@@ -289,3 +289,13 @@ def test_text_without_sigmas_is_lowered_as_in_python(text):
 @given(st.lists(st.text("ΑΒΣαβς", min_size=1)).map(" ".join))
 def test_greek_words_are_lowered_as_in_python(text):
     assert lower(text) == text.lower()
+
+
+def test_the_capitals_of_unicode_16_have_their_small_letters():
+    """The Garay letters, U+10D50 to U+10D65, as the Unicode standard lists them, and their neighbours."""
+    letters = "".join(map(chr, range(0x10D4F, 0x10D67)))
+    small = "".join(map(chr, range(0x10D70, 0x10D86)))
+    assert lower(letters) == f"\U00010d4f{small}\U00010d66"
+    assert lower("\u1c88\u1c89\ua7ca\ua7cb\ua7cc\ua7da\ua7dc") == (
+        "\u1c88\u1c8a\ua7ca\u0264\ua7cd\ua7db\u019b"
+    )

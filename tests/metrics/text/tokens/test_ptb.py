@@ -370,3 +370,9 @@ def test_a_reward_scores_as_its_metric():
         expected = metric(spec).score(CHINESE)
         np.testing.assert_allclose(captau.reward(spec, references)(captions, [0, 1, 2]), expected)
     assert not math.isclose(expected[0], 0)
+
+
+def test_the_software_that_tokens_depend_on(monkeypatch):
+    monkeypatch.setattr(ptb, "version_of", lambda name: f"{len(name)}.0")
+    assert ptb.software("zh") == ptb.software("char") == ("sacrebleu:9.0",)
+    assert ptb.software("ja") == ("sacrebleu:9.0", "mecab-python3:13.0", "ipadic:6.0")
