@@ -15,7 +15,7 @@ from captau.server.challenge.site_opening import (
 )
 from captau.server.challenge.submissions import select_submissions
 from tests.conftest import says
-from tests.server.challenge.conftest import serve_options
+from tests.server.challenge.conftest import serve_options, write_challenge
 
 
 def test_each_demo_challenge_opens_with_three_submissions_once(tmp_path):
@@ -50,3 +50,14 @@ def test_files_lie_beside_the_database_s_file(option, address, folder, tmp_path,
 def test_a_site_has_a_worker_at_least(tmp_path):
     with says("workers=0: a whole number from 1 on is expected"):
         open_site(serve_options(tmp_path, challenge="demo", workers=0))
+
+
+def test_the_database_of_a_site_is_named_after_its_first_challenge(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for kind in ("metrics", "captions"):
+        write_challenge(tmp_path, kind)
+    site = open_site(serve_options(tmp_path, database=None, files=None))
+    assert list(site.store.challenges) == ["small_captions", "small_metrics"]
+    assert (tmp_path / "challenges" / "small_captions.sqlite3").is_file()
+    assert site.store.folder == tmp_path / "challenges" / "small_captions"
+    site.store.database.close()

@@ -150,6 +150,9 @@ def test_a_recovery_code_is_valid_once_and_ends_sessions(serve_small):
     for name, wrong_code in (("Ann", WRONG_CODE), ("Bob", code)):
         page = recover(recovered, name, wrong_code)
         assert (page.status, "no recovery code" in page.text) == (403, True)
+    unequal = {"password": NEW_PASSWORD, "again": PASSWORD}
+    page = recovered.send("/recover", page="/recover", name="ann", code=code, **unequal)
+    assert (page.status, "The two passwords are not the same." in page.text) == (400, True)
     page = recover(recovered, "ann", code)
     assert page.heading == "Ann"
     assert "7 recovery codes left" in page.text
