@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import platform
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Sized
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -369,10 +369,15 @@ def run(
     if not same:
         write_file(path, text)
     outcome = (
-        f"{path}: {'is as it was' if same else 'written'}: {len(now.metrics)} metrics on "
+        f"{path}: {'is as it was' if same else 'written'}: {count_metrics(now.metrics)} on "
         f"{now.dataset}, {len(now.sample)} of {now.data['items']} items shown"
     )
     return replace(checked, summary=outcome + left_out)
+
+
+def count_metrics(metrics: Sized) -> str:
+    """Return how many metrics there are, in words for people."""
+    return "one metric" if len(metrics) == 1 else f"{len(metrics)} metrics"
 
 
 def _identity(baseline: Baseline) -> tuple[str, dict[str, Any], Protocol]:
@@ -381,7 +386,7 @@ def _identity(baseline: Baseline) -> tuple[str, dict[str, Any], Protocol]:
 
 def _summary(checked: Checked, before: Baseline | None, now: Baseline) -> str:
     coverage = (
-        f"{len(checked.metrics)} metrics on {now.data['items']} items of {now.dataset}, "
+        f"{count_metrics(checked.metrics)} on {now.data['items']} items of {now.dataset}, "
         f"{len(before.sample) if before else 0} of them one by one"
     )
     failing = sorted({d.part for d in checked.differences if d.fails}, key=ASPECTS.index)

@@ -31,7 +31,7 @@ from ..scoring.unavailable_metrics import find_unavailable, warn_unavailable
 from ..statistics.bootstrap import StatisticsOptions, count_steps
 from ..statistics.intervals import correct_p_values
 from ..statistics.significance import MetricDifference
-from .check import Checked
+from .check import Checked, count_metrics
 from .differences import Difference, format_change, make_difference_table
 from .system_baseline import SystemBaseline, digest_references, is_baseline
 
@@ -258,7 +258,7 @@ class SystemCheck:
         candidates, against, statistics = self.candidates, self.against, self.statistics
         rows, lines = self._judge(tested, metrics)
         fallen = [line for line in lines if line.fails]
-        n_metrics = "one metric" if len(tested) == 1 else f"{len(tested)} metrics"
+        n_metrics = count_metrics(tested)
         correction = {
             "bh": f"corrected for {n_metrics} (Benjamini-Hochberg)",
             "holm": f"corrected for {n_metrics} (Holm)",
