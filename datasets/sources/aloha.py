@@ -30,7 +30,7 @@ DIMENSION = "hallucination"
 RATER = "release"
 
 
-def _file(path: str, name: str, *, sha256: str = "") -> SourceFile:
+def _file(path: str, name: str, sha256: str) -> SourceFile:
     """Return a file of the release of ALOHa, which has no licence file, so that nothing of it may be passed on."""
     return github_file(path, "DavidMChan/aloha", _COMMIT, f"data/{name}", sha256)
 
@@ -38,7 +38,7 @@ def _file(path: str, name: str, *, sha256: str = "") -> SourceFile:
 CAPTIONS = _file(
     "hat/hat-trainval.json",
     "hat-trainval.json",
-    sha256="18abffb627ef6eb8252e21e2e9bfe55d6431f91056467179d7d17ad87ff8969f",
+    "18abffb627ef6eb8252e21e2e9bfe55d6431f91056467179d7d17ad87ff8969f",
 )
 HAT = Card(
     name="hat",
@@ -96,7 +96,7 @@ DOMAINS = ("in-domain", "near-domain", "out-domain")
 PAIRS = _file(
     "nocaps_foil/nocaps-val-foil.json",
     "nocaps-val-foil.json",
-    sha256="ec15966bbaf4ba7faa5cb3eb6a5ebbd4b38bc3345de42b7f0e5f6cc333f642ca",
+    "ec15966bbaf4ba7faa5cb3eb6a5ebbd4b38bc3345de42b7f0e5f6cc333f642ca",
 )
 NOCAPS_FOIL = Card(
     name="nocaps_foil",
@@ -125,15 +125,15 @@ def load_nocaps_foil(root: Path) -> CaptionSet:
     path = find(root, NOCAPS_FOIL, PAIRS)
     builder = CaptionSetBuilder()
     for number, (where, row) in enumerate(read_json_entries(path)):
-        pair = [collapse_blanks(field(row, name, str, where)) for name in ("baseline", "foil")]
-        if pair[0] == pair[1]:
-            raise InputError(f"{where}: 'baseline' and 'foil' are one caption, '{pair[0]}'")
+        right, foil = (collapse_blanks(field(row, k, str, where)) for k in ("baseline", "foil"))
+        if right == foil:
+            raise InputError(f"{where}: 'baseline' and 'foil' are one caption, '{foil}'")
         domain = field(row, "domain", str, where)
         if domain not in DOMAINS:
             raise InputError(f"{where}: 'domain' is '{domain}', none of {', '.join(DOMAINS)}")
         image_id, references = field(row, "image_path", str, where), texts(row, "references", where)
-        right, foiled = (builder.add_item(image_id, caption, references) for caption in pair)
-        builder.rate(right, DIMENSION, RATER, 0.0)
-        builder.rate(foiled, DIMENSION, RATER, 1.0)
-        builder.prefer(f"pair-{number:04d}", right, foiled, domain, "a")
+        a, b = (builder.add_item(image_id, caption, references) for caption in (right, foil))
+        builder.rate(a, DIMENSION, RATER, 0.0)
+        builder.rate(b, DIMENSION, RATER, 1.0)
+        builder.prefer(f"pair-{number:04d}", a, b, domain, "a")
     return builder.build(NOCAPS_FOIL)

@@ -43,14 +43,14 @@ def load_caparena(root: Path) -> CaptionSet:
     builder = CaptionSetBuilder(joins_equal=True)
     for number, (where, row) in enumerate(read_json_entries(path)):
         image = field(row, "img", str, where)
-        systems = [field(row, f"source{side}", str, where) for side in (1, 2)]
-        if systems[0] == systems[1]:
-            raise InputError(f"{where}: '{systems[0]}' meets itself")
+        first, second = systems = [field(row, f"source{side}", str, where) for side in (1, 2)]
+        if first == second:
+            raise InputError(f"{where}: '{first}' meets itself")
         captions = [collapse_blanks(field(row, f"caption{s}", str, where)) for s in (1, 2)]
         winner = field(row, "winner", str, where)
         if winner not in (*systems, "equal"):
             raise InputError(
-                f"{where}: 'winner' is '{winner}', neither '{systems[0]}' nor '{systems[1]}' nor equal"
+                f"{where}: 'winner' is '{winner}', neither '{first}' nor '{second}' nor equal"
             )
         a, b = (
             builder.add_item(image, caption, system=system)

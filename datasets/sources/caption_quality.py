@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -34,26 +35,20 @@ _ZIP = (
 FEWEST, MOST_SKIPS = 8, 2
 _FOLDS = {"train": "train", "dev": "validation", "test": "test"}
 _HASHES = {"dev.tsv": "c674649390b0541b67e721264943daf7f7218afe30509964e142474a4b0e1d1d"}
+_NAME = "OID-rated-image-captions.v1."
 
 #: How many answered and how many of them said yes; a fold without these has p̂ alone.
 TOTAL, GOOD, P_HAT = "COUNT_RATINGS", "COUNT_GOOD_RATINGS", "ROUNDED_AVG_USER_RATING"
 
 
-def _files(ending: str) -> tuple[SourceFile, ...]:
-    folder = "caption_quality/OID-rated-image-captions.v1."
-    also = f"{folder}{{}}.tsv.meta" if ending == "meta" else ""
-    return tuple(
-        SourceFile(
-            f"{folder}{fold}.{ending}",
-            _PAGE,
-            _HASHES.get(f"{fold}.{ending}", ""),
-            also=(also.format(fold),) if also else (),
-            split=split if ending == "tsv" else "",
-            optional=ending == "meta",
-            downloads=(_ZIP,),
-            member=f"OID-rated-image-captions.v1.{fold}.{ending}",
-        )
-        for fold, split in _FOLDS.items()
+def _file(name: str, **attributes: Any) -> SourceFile:
+    return SourceFile(
+        f"caption_quality/{_NAME}{name}",
+        _PAGE,
+        _HASHES.get(name, ""),
+        downloads=(_ZIP,),
+        member=f"{_NAME}{name}",
+        **attributes,
     )
 
 
@@ -66,7 +61,13 @@ CARD = Card(
     citation=bibtex("levinboim2021quality"),
     homepage=_PAGE,
     scales={"overall": Scale(0, 1, 1 / 8), "good": Scale(0, 1, 1)},
-    sources=(*_files("tsv"), *_files("meta")),
+    sources=(
+        *(_file(f"{fold}.tsv", split=split) for fold, split in _FOLDS.items()),
+        *(
+            _file(f"{f}.meta", optional=True, also=(f"caption_quality/{_NAME}{f}.tsv.meta",))
+            for f in _FOLDS
+        ),
+    ),
     expected={"images": 12918, "items": 65338},
     has_references=False,
     needs_images=True,
@@ -161,7 +162,7 @@ def _judged(table: Table) -> tuple[Floats, Floats | None, NDArray[np.bool_]]:
         raise InputError(
             f"{table.places[bad[0]]}: {GOOD} {good[bad[0]]} is more than {TOTAL} {total[bad[0]]}"
         )
-    return p_hat(good / np.maximum(total, 1)), _dealt(good, total), total >= FEWEST
+    return p_hat(good / np.maximum(total, FEWEST)), _dealt(good, total), total >= FEWEST
 
 
 def _dealt(good: NDArray[np.int64], total: NDArray[np.int64]) -> Floats:
@@ -173,6 +174,6 @@ def _dealt(good: NDArray[np.int64], total: NDArray[np.int64]) -> Floats:
     column_index = np.arange(width)
     answers = np.where(column_index < good[:, None], 1.0, 0.0)
     order = np.random.default_rng(0).random((len(total), width))
-    order[column_index >= total[:, None]] = 2.0
+    order[column_index >= total[:, None]] = np.inf
     answers[column_index >= total[:, None]] = np.nan
     return np.take_along_axis(answers, np.argsort(order, axis=1), axis=1)

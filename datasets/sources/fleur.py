@@ -7,7 +7,8 @@ Lee et al. 2024 ask a large model for a number (`raw`) and smooth it by the prob
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePosixPath
+from typing import Any
 
 from ..caption_texts import collapse_blanks
 from ..errors import InputError
@@ -26,31 +27,16 @@ from .coco_captions import coco_id
 COMMIT = "b9cd6c9c086113b9ad3d040522a85c776aff1225"
 
 
-def fleur(
-    path: str,
-    *,
-    sha256: str = "",
-    git_blob: str = "",
-    alternative: bool = False,
-    folder: str = "annotations",
-) -> SourceFile:
+def fleur(path: str, folder: str = "annotations", **attributes: Any) -> SourceFile:
     """Return a file of the release.
 
     Args:
         path: where it lies in the data folder; its name is that of the release.
-        sha256, git_blob, alternative: as of a `SourceFile`.
         folder: the release's, that it is in.
+        attributes: as of a `SourceFile`.
     """
-    name = f"{folder}/{path.rpartition('/')[2]}"
-    return github_file(
-        path,
-        "Yebin46/FLEUR",
-        COMMIT,
-        name,
-        sha256,
-        alternative=alternative,
-        git_blob=git_blob,
-    )
+    name = f"{folder}/{PurePosixPath(path).name}"
+    return github_file(path, "Yebin46/FLEUR", COMMIT, name, **attributes)
 
 
 #: Each file's SHA-256, by the part of the data that it scores.

@@ -82,7 +82,6 @@ FLICKR8K_CF = replace(
     name="flickr8k_cf",
     title="Flickr8k-CF",
     short_title="F8k-CF",
-    revision=COMMIT,
     scales={"overall": Scale(0, 1)},
     sources=(CROWD_JSON, TOKENS, CROWD),
     expected={"images": 1000, "ratings": 47830},

@@ -44,10 +44,27 @@ def test_every_field_of_hat(tmp_path: Path) -> None:
     assert caption_set.items["image_id"].tolist() == ["42", "42"]
     assert caption_set.items["caption"].tolist() == ["A dog on a sofa.", "A dog."]
     assert caption_set.items["references"].tolist() == [("A dog runs.", "Dogs outside.")] * 2
-    assert caption_set.ratings["value"].tolist() == [1, 0]
+    first, second = caption_set.items["item_id"]
+    assert caption_set.ratings.to_numpy().tolist() == [
+        [first, "hallucination", "release", 1.0],
+        [second, "hallucination", "release", 0.0],
+    ]
+    assert caption_set.words.to_numpy().tolist() == [
+        *([first, k, w, "hallucination", int(x)] for k, (w, x) in enumerate(ROW["grounding"])),
+        [second, 0, "A", "hallucination", 0],
+        [second, 1, "dog.", "hallucination", 0],
+    ]
 
 
 FAULTS = {
+    **{
+        f"grounding {entry!r}": (
+            [{**RIGHT, "grounding": [["A", False], entry]}],
+            f": entry 0: 'grounding' holds {entry!r}, not a word and true or false",
+        )
+        for entry in (["dog.", 1], ["dog."], [True, "dog."], ["dog.", True, True], "dog.", 5)
+    },
+    "words of another caption": ([{**RIGHT, "grounding": [["A", False]]}], "'grounding': "),
     "no list": ({}, "a list is expected, not dict"),
     "no label": ([{**ROW, "contains_hallucination": 1}], "'contains_hallucination' is 1, not bool"),
     "no references": ([{**ROW, "references": "a dog"}], "'references' is 'a dog', not list"),
@@ -123,8 +140,20 @@ def test_every_field_of_nocaps_foil(tmp_path: Path) -> None:
     assert caption_set.items["caption"].tolist() == ["A dog runs.", "A cat runs."] * 2
     assert caption_set.items["references"].tolist() == [("A dog runs.", "Dogs outside.")] * 4
     assert caption_set.ratings["value"].tolist() == [0, 1, 0, 1]
-    assert caption_set.preferences["winner"].tolist() == ["a", "a"]
-    assert caption_set.preferences["dimension"].tolist() == ["in-domain", "out-domain"]
+    ids = caption_set.items["item_id"].tolist()
+    assert caption_set.ratings.iloc[:, :3].to_numpy().tolist() == [
+        [item, "hallucination", "release"] for item in ids
+    ]
+    assert caption_set.preferences.to_numpy().tolist() == [
+        ["pair-0000", *ids[:2], "in-domain", "people", 1.0, "a"],
+        ["pair-0001", *ids[2:], "out-domain", "people", 1.0, "a"],
+    ]
+    assert caption_set.items["image_id"].tolist() == ["one.jpg", "one.jpg", "two.jpg", "two.jpg"]
+
+
+def test_the_right_caption_may_come_first_in_the_alphabet(tmp_path: Path) -> None:
+    write_pairs(tmp_path, [PAIR_ROW | {"baseline": "A cat.", "foil": "A dog."}])
+    assert load("nocaps_foil", tmp_path).items["caption"].tolist() == ["A cat.", "A dog."]
 
 
 def test_pairs_and_detection(tmp_path: Path) -> None:

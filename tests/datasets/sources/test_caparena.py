@@ -40,9 +40,17 @@ def test_every_field_of_caparena(tmp_path: Path) -> None:
     assert items["caption"].tolist() == ["A dog.", "A brown dog.", "A cat."]
     assert items["system"].tolist() == ["A", "human", "B"]
     assert set(items["image_id"]) == {"test_1.jpg"}
-    assert caption_set.preferences["strength"].tolist() == [-1, 0, 1]
-    assert caption_set.preferences["item_a"].tolist() == [items["item_id"][0]] * 3
-    assert caption_set.preferences["item_b"].tolist() == items["item_id"][[1, 2, 1]].tolist()
+    first, human, other = items["item_id"]
+    assert caption_set.preferences.to_numpy().tolist() == [
+        ["battle-0000", first, human, "overall", "people", -1.0, "b"],
+        ["battle-0001", first, other, "overall", "people", 0.0, "tie"],
+        ["battle-0002", first, human, "overall", "people", 1.0, "a"],
+    ]
+
+
+def test_systems_may_stand_in_any_order(tmp_path: Path) -> None:
+    write(tmp_path, [BATTLE | {"source1": "z", "source2": "B", "winner": "B"}])
+    assert load("caparena", tmp_path).items["system"].tolist() == ["z", "B"]
 
 
 @pytest.mark.parametrize(

@@ -54,7 +54,9 @@ def test_a_description_of_an_image_in_an_article_is_an_item(name: str, tmp_path:
     first, second = items["item_id"]
     assert ratings["item_id"].tolist() == [i for i in (first, second, first) for _ in dimensions]
     assert ratings["dimension"].tolist() == list(dimensions) * 3
-    assert ratings["value"].tolist()[: len(dimensions)] == list(map(float, grades))
+    values = [float(grade) for grade in grades]
+    assert ratings["value"].tolist() == [*values, *values[::-1], *values[::-1]]
+    assert ratings["rater"].tolist() == [r for r in ("p1", "p1", "p2") for _ in dimensions]
     assert caption_set.dimensions == dimensions
 
 

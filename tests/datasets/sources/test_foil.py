@@ -26,7 +26,7 @@ ANNOTATIONS = [
     {"image_id": 42, "id": 5, "caption": FOILED, "foil": True, "foil_id": 9},
     {"image_id": 42, "id": 5, "caption": "A cow runs.", "foil": True, "foil_id": 10},
 ]
-COCO = [{"image_id": 42, "caption": c} for c in (REFERENCES[0], RIGHT, REFERENCES[1])]
+COCO = [{"image_id": 42, "caption": c} for c in ("A cow.", RIGHT, *REFERENCES)]
 
 
 def write(root: Path, path: str, content: Any) -> Path:
@@ -56,14 +56,28 @@ def test_the_authors_own_file(tmp_path: Path) -> None:
     write(tmp_path, COCO_CAPTIONS.path, {"annotations": COCO})
     made = load_foil(tmp_path)
     assert made.items["caption"].tolist() == [RIGHT, FOILED, "A cow runs."]
-    assert made.items["references"].tolist() == [REFERENCES] * 3
+    assert made.items["references"].tolist() == [("A cow.", *REFERENCES)] * 3
     right, one, two = made.items["item_id"]
-    assert made.preferences[["item_a", "item_b"]].to_numpy().tolist() == [
-        [right, one],
-        [right, two],
+    assert made.preferences.to_numpy().tolist() == [
+        ["FOIL-00000", right, one, "FOIL", "people", 1.0, "a"],
+        ["FOIL-00001", right, two, "FOIL", "people", 1.0, "a"],
     ]
     write(tmp_path, JSON.path, [{**ROWS[0], "references": REFERENCES}])
     assert len(load_foil(tmp_path).preferences) == 1  # the release's file comes first
+
+
+def test_an_object_of_lists_has_its_keys_as_categories(tmp_path: Path) -> None:
+    rows = [{**ROWS[0], "references": REFERENCES}, {**ROWS[1], "image": "7", "refs": ["A dog."]}]
+    write(tmp_path, JSON.path, {"noun": rows, "verb": [rows[1]]})
+    made = load_foil(tmp_path)
+    a, b, c, d = made.items["item_id"]
+    assert made.preferences.to_numpy().tolist() == [
+        ["noun-00000", a, b, "noun", "people", 1.0, "a"],
+        ["noun-00001", c, d, "noun", "people", 1.0, "a"],
+        ["verb-00000", c, d, "verb", "people", 1.0, "a"],
+    ]
+    assert made.items["image_id"].tolist() == ["42", "42", "7", "7"]
+    assert made.items["references"].tolist() == [REFERENCES] * 2 + [("A dog.",)] * 2
 
 
 def test_one_reference_or_four(tmp_path: Path) -> None:
@@ -83,6 +97,12 @@ FAULTS = {
         [{"image": "1", "captions": ["a", "b", "c"], "label": 0}],
         "FOIL[0]: two captions and a label",
     ),
+    "one caption": (
+        [{"image": "1", "captions": ["a"], "label": 0}],
+        "FOIL[0]: two captions and a label",
+    ),
+    "label -1": ([{"image": "1", "captions": ["a", "b"], "label": -1}], "a label of 0 or 1"),
+    "no captions": ([{"image": "1"}], "FOIL[0]: none of caption, correct, true, orig, original is"),
     "label 2": ([{"image": "1", "captions": ["a", "b"], "label": 2}], "a label of 0 or 1"),
     "caption a number": ([{"image": "1", "caption": 1, "foil": "b"}], "'caption' is 1, not str"),
     "no references": ([{"image": "1", "caption": "a", "foil": "b"}], "none of references, "),

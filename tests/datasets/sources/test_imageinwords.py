@@ -43,7 +43,7 @@ def iiw_400() -> list[dict[str, Any]]:
         "iiw-human-sxs-iiw-p5b": preferences("IIW-Human", "IIW-P5B"),
         "iiw-human-sxs-gpt4v": preferences("IIW-Human", "GPT-4V"),
     }
-    return [compared, {"image/key": "two", "IIW": "Another description.", "objects": []}]
+    return [{"image/key": "two", "IIW": "Another description.", "objects": []}, compared]
 
 
 def iiw_docci() -> list[dict[str, Any]]:
@@ -81,6 +81,17 @@ def test_every_field_of_imageinwords(
     assert judged["winner"].tolist() == ["a", "b", "tie", "tie", "tie"]
     assert set(judged["pair_id"]) == {"one"}
     assert set(judged["item_a"]) == {items["item_id"][0]}
+    assert set(judged["item_b"]) == {items["item_id"][1]}
+    assert set(judged["rater"]) == {"people"}
+    assert items["references"].tolist() == [(), ()]
+
+
+def test_strengths_of_every_preference(tmp_path: Path) -> None:
+    answers = ["{} is substantially better", "{} is marginally better"]
+    texts = [answer.format(name) for name in ("IIW", "DOCCI") for answer in answers]
+    row = iiw_docci()[0] | dict(zip(DIMENSIONS, [*texts, "Neutral"], strict=True))
+    write(tmp_path, IIW_DOCCI, [row])
+    assert load("iiw_docci", tmp_path).preferences["strength"].tolist() == [2, 1, -2, -1, 0]
 
 
 @pytest.mark.parametrize("text", ["GPT-4V is marginally better", "IIW is much better", "neutral"])
