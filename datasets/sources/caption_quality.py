@@ -94,7 +94,7 @@ def load_caption_quality(root: Path) -> CaptionSet:
     pairs = sum(map(len, tables))
     if pairs and not sum(map(len, row_indices)):
         raise InputError(
-            f"{tables[0].path.parent}: none of {pairs} pairs has {FEWEST} answers or more; the others are dropped as in "
+            f"{root / CARD.name}: none of {pairs} pairs has {FEWEST} answers or more; the others are dropped as in "
             "the paper"
         )
 

@@ -16,7 +16,7 @@ from captau.benchmarks.statistics.rating_table import count_by_level
 from captau.datasets.reading.source_files import missing, sha256
 from captau.datasets.schema import CaptionSet, SourceFile
 from captau.datasets.sources.caption_quality import CARD, load_caption_quality, p_hat
-from tests.conftest import says
+from tests.conftest import raises_exactly, says
 
 FOLDS = {"train": "train", "dev": "validation", "test": "test"}
 # Answers and those that said yes: 7 of 10; 4 of 9; a pair of 7 answers is dropped; 8 of 8.
@@ -73,6 +73,77 @@ def test_the_answers_are_ratings(tmp_path: Path) -> None:
     assert set(good["rater"]) <= {f"rater_{k}" for k in range(1, 11)}
 
 
+def write_counts(root: Path, fold: str, *rows: str) -> Path:
+    path = root / "caption_quality" / f"OID-rated-image-captions.v1.{fold}.tsv"
+    path.parent.mkdir(exist_ok=True)
+    lines = ("IMAGE_KEY\tCAPTION_PRED\tCOUNT_RATINGS\tCOUNT_GOOD_RATINGS", *rows)
+    path.write_text("\n".join(lines))
+    return path
+
+
+def test_answers_are_dealt_in_the_order_of_seeded_numbers(tmp_path: Path) -> None:
+    """The first as many of a pair's numbers, in order of size, say yes; each fold draws for all of its pairs."""
+    counts = {"train": [(8, 3), (5, 5), (10, 9)], "dev": [(9, 0), (11, 11)], "test": [(8, 8)]}
+    wanted = []
+    for fold, pairs in counts.items():
+        write_counts(tmp_path, fold, *(f"i\tc {fold} {n} {k}\t{n}\t{k}" for n, k in pairs))
+        numbers = np.random.default_rng(0).random((len(pairs), max(n for n, _ in pairs)))
+        for row, (n, k) in zip(numbers, pairs, strict=True):
+            order = sorted(range(n), key=row.__getitem__)
+            answers = [1.0 if answer < k else 0.0 for answer in order]
+            wanted += [(f"c {fold} {n} {k}", f"rater_{j + 1}", v) for j, v in enumerate(answers)]
+    wanted = [row for row in wanted if row[0] != "c train 5 5"]
+    made = load_caption_quality(tmp_path)
+    captions = made.items.set_index("item_id")["caption"]
+    good = made.ratings[made.ratings["dimension"] == "good"]
+    assert list(zip(good["item_id"].map(captions), good["rater"], good["value"], strict=True)) == [
+        *wanted
+    ]
+    overall = made.ratings[made.ratings["dimension"] == "overall"]
+    assert overall["value"].tolist() == [0.375, 0.875, 0.0, 1.0, 1.0]
+    assert set(overall["rater"]) == {"mean"}
+
+
+def test_a_pair_of_a_thousand_answers_is_the_last_that_is_read(tmp_path: Path) -> None:
+    write_counts(tmp_path, "dev", "i\tc\t1000\t1000")
+    assert len(load_caption_quality(tmp_path).ratings) == 1001
+    for row, name in (("i\tc\t1001\t3", "COUNT_RATINGS"), ("i\tc\t9\t1001", "COUNT_GOOD_RATINGS")):
+        path = write_counts(tmp_path, "dev", row)
+        scale = "not on the scale 0 to 1000 in steps of 1"
+        with raises_exactly(f"{path}:2: {name} is '1001', {scale}"):
+            load_caption_quality(tmp_path)
+
+
+def test_the_first_pair_of_more_yes_than_answers_is_named(tmp_path: Path) -> None:
+    path = write_counts(tmp_path, "dev", "i\ta\t9\t9", "i\tb\t8\t9", "i\tc\t9\t11", "i\td\t0\t1")
+    with raises_exactly(f"{path}:3: COUNT_GOOD_RATINGS 9 is more than COUNT_RATINGS 8"):
+        load_caption_quality(tmp_path)
+
+
+def test_a_fold_without_answers_is_read_beside_another(tmp_path: Path) -> None:
+    write_counts(tmp_path, "train")
+    write_counts(tmp_path, "dev", "i\ta\t0\t0", "i\tb\t9\t9")
+    made = load_caption_quality(tmp_path)
+    assert made.items["caption"].tolist() == ["b"]
+    assert made.items["split"].tolist() == ["validation"]
+    assert made.ratings["value"].tolist() == [1.0] * 10
+
+
+@pytest.mark.parametrize("column", ["COUNT_RATINGS", "COUNT_GOOD_RATINGS"])
+def test_one_column_of_counts_is_as_none(column: str, tmp_path: Path) -> None:
+    path = write_counts(tmp_path, "dev")
+    path.write_text(f"IMAGE_KEY\tCAPTION_PRED\t{column}\tROUNDED_AVG_USER_RATING\ni\ta\t3\t0.3\n")
+    assert load_caption_quality(tmp_path).ratings.iloc[:, 1:].to_numpy().tolist() == [
+        ["overall", "mean", 0.25]
+    ]
+    path.write_text(f"IMAGE_KEY\tCAPTION_PRED\t{column}\ni\ta\t3\n")
+    with raises_exactly(
+        f"{path}: no column 'ROUNDED_AVG_USER_RATING'; it has IMAGE_KEY, CAPTION_PRED, {column}; "
+        "it, or COUNT_GOOD_RATINGS and COUNT_RATINGS, is needed"
+    ):
+        load_caption_quality(tmp_path)
+
+
 def test_counts_are_dealt_alike_every_time(tmp_path: Path) -> None:
     make(tmp_path, "counts")
     assert load_caption_quality(tmp_path).digest == load_caption_quality(tmp_path).digest
@@ -88,6 +159,8 @@ def test_models_are_systems(tmp_path: Path) -> None:
         lines = path.read_text("utf-8-sig").splitlines()
         path.write_text("\n".join([f"{lines[0]}\tMODEL", *(f"{line}\tm7" for line in lines[1:])]))
     assert set(load_caption_quality(tmp_path).items["system"]) == {"m7"}
+    write(tmp_path, "p_hat", "test")
+    assert set(load_caption_quality(tmp_path).items["system"]) == {None}
 
 
 def test_p_hat() -> None:
@@ -139,7 +212,9 @@ def test_pairs_of_too_few_answers_are_told(tmp_path: Path) -> None:
             f"IMAGE_KEY\tCAPTION_PRED\tCOUNT_RATINGS\tCOUNT_GOOD_RATINGS\n{fold}_k\ta dog\t3\t2\n"
         )
         (folder / f"OID-rated-image-captions.v1.{fold}.tsv").write_text(text, encoding="utf-8")
-    with says("caption_quality", "none of 3 pairs has 8 answers or more; the others"):
+    with raises_exactly(
+        f"{folder}: none of 3 pairs has 8 answers or more; the others are dropped as in the paper"
+    ):
         load_caption_quality(tmp_path)
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from captau.datasets.registry import card, load
-from captau.datasets.sources.fleur import FILES, read_scores
-from tests.conftest import says
+from captau.datasets.sources.fleur import FILES, ScoredImage, read_scores
+from tests.conftest import raises_exactly, says
 
 ALONE = """image file : Flickr8k_Dataset/1.jpg
 caption : A dog : running .
@@ -55,9 +55,71 @@ def test_every_caption_has_the_number_that_was_said_and_the_smoothed_one(root: P
         ("A cat .", "raw", 1.0),
         ("A cat .", "smoothed", 0.9),
     ]
-    assert list(fleur.preferences["dimension"]) == ["HC", "HI", "HM", "MM"]
-    assert set(fleur.preferences["winner"]) == {"b"}
+    assert set(fleur.ratings["rater"]) == {"FLEUR"}
+    pairs = fleur.items[fleur.items["image_id"] == "1.jpg"].groupby("system")["item_id"].agg(list)
+    assert fleur.preferences.to_numpy().tolist() == [
+        [f"{k}-0000", *pairs[f"pascal_{k}"], k, "people", -1.0, "b"]
+        for k in ("HC", "HI", "HM", "MM")
+    ]
     assert "not people" in card("fleur").title
+
+
+def test_blocks_of_every_kind(tmp_path: Path) -> None:
+    """Both ends of the scale, COCO's number, and a pair between captions alone."""
+    path = tmp_path / "scores.txt"
+    name = "image file : val2014/COCO_val2014_000000000042.jpg \n"
+    score = "caption :  A  dog.\nmodel score : 0\nour score : 1\n"
+    path.write_text(f"{name}{score}{PAIR.replace('label : 1', 'label : 0')}{name}{score}")
+    alone = ScoredImage("42", None, ["A dog."], [0.0], [1.0])
+    pair = ScoredImage("1.jpg", 0, ["A dog.", "A cat."], [0.9, 0.9], [0.79, 0.8])
+    assert read_scores(path) == [alone, pair, alone]
+
+
+CAPTION = "image file : 1.jpg\ncaption : a\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        *(
+            (f"{CAPTION}{key} : {value}\n", f":3: '{key}' is '{value}', not {expected}")
+            for key, value, expected in (
+                ("our score", "1.01", "a number from 0 to 1"),
+                ("model score", "-0.01", "a number from 0 to 1"),
+                ("label", "-1", "0 or 1"),
+                ("label", "2", "0 or 1"),
+            )
+        ),
+        *(
+            (f"{CAPTION}{f'{key} : 1{chr(10)}' * 2}", ":4: a score without a caption of its own")
+            for key in ("our score", "model score")
+        ),
+        *(
+            (f"{CAPTION}{text}", f": image '1.jpg' has not {n} with both scores")
+            for text, n in (
+                ("our score : 1\n", "1 captions"),
+                ("model score : 1\n", "1 captions"),
+                ("model score : 1\nour score : 1\n" + "caption : b\n", "1 captions"),
+                ("model score : 1\nour score : 1\nlabel : 0\n", "2 captions"),
+                (
+                    "model score : 1\nour score : 1\ncaption : b\nmodel score : 1\nour score : 1\n",
+                    "1 captions",
+                ),
+                (
+                    "label : 0\ncaption : b\ncaption : c\n"
+                    + "our score : 1\nmodel score : 1\n" * 3,
+                    "2 captions",
+                ),
+            )
+        ),
+    ],
+)
+def test_faults_of_a_block_are_said_in_full(text: str, message: str, tmp_path: Path) -> None:
+    path = tmp_path / "scores.txt"
+    path.write_text(text)
+    ending = "; get a new copy of the file" if " is '" in message else "; get a new copy"
+    with raises_exactly(f"{path}{message}{'' if 'of its own' in message else ending}"):
+        read_scores(path)
 
 
 @pytest.mark.parametrize(

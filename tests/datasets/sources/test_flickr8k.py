@@ -23,12 +23,13 @@ from captau.datasets.sources.flickr8k import (
     read_token_file,
     references_of,
 )
-from tests.conftest import says
+from tests.conftest import raises_exactly, says
 
 # Two images of two references each. Blanks are as untidy as in the original.
 TOKENS_TEXT = """\
 a.jpg#0\tA dog  runs .
 a.jpg#1\tThe dog is brown .
+
 b.jpg#0\tTwo cats sit .
 b.jpg#1\t Cats .
 
@@ -37,6 +38,7 @@ b.jpg#1\t Cats .
 EXPERTS_TEXT = """\
 a.jpg\tb.jpg#0\t1\t1\t2
 a.jpg\ta.jpg#1\t4\t4\t4
+ \t
 b.jpg\ta.jpg#0\t1\t2\t3
 b.jpg\ta.jpg#1\t1\t1\t1
 """
@@ -146,6 +148,26 @@ def test_the_text_files_stand_in_for_the_json(folder: Path) -> None:
         load_flickr8k_expert(folder)
 
 
+@pytest.mark.parametrize("has_json", [True, False])
+@pytest.mark.parametrize("has_tokens", [True, False])
+@pytest.mark.parametrize("has_ratings", [True, False])
+def test_the_json_comes_first_and_both_texts_second(
+    has_json: bool, has_tokens: bool, has_ratings: bool, folder: Path
+) -> None:
+    path = folder / EXPERT_JSON.path
+    path.write_text(path.read_text().replace('"rating": 3.0', '"rating": 4.0'))
+    present = {EXPERT_JSON: has_json, TOKENS: has_tokens, EXPERTS: has_ratings}
+    for source, is_there in present.items():
+        if not is_there:
+            (folder / source.path).unlink()
+    if has_json or (has_tokens and has_ratings):
+        values = load_flickr8k_expert(folder).ratings["value"].tolist()
+        assert values == [1, 1, 2, 1, 2, 4 if has_json else 3, 1, 1, 1]
+    else:
+        with says(EXPERT_JSON.path):
+            load_flickr8k_expert(folder)
+
+
 def test_photographs_are_named_where_they_are(folder: Path) -> None:
     photographs = folder / "flickr8k" / "Flickr8k_Dataset"
     plain = read_json_file(folder)
@@ -174,7 +196,7 @@ TEXT_FAULTS = {
     "four columns": (EXPERTS, 3, "a.jpg\tb.jpg#0\t1\t1", [":3: ", "not 4 columns"]),
     "six columns": (EXPERTS, 1, "a.jpg\tb.jpg#0\t1\t1\t1\t1", [":1: ", "not 6 columns"]),
     "caption": (EXPERTS, 2, "a.jpg\tz.jpg#0\t1\t1\t1", [":2: caption 'z.jpg#0' is not in"]),
-    "image": (EXPERTS, 4, "z.jpg\ta.jpg#0\t1\t1\t1", [":4: image 'z.jpg' is not in"]),
+    "image": (EXPERTS, 5, "z.jpg\ta.jpg#0\t1\t1\t1", [":5: image 'z.jpg' is not in"]),
     "no number": (EXPERTS, 1, "a.jpg\tb.jpg#0\t1\tx\t1", [":1: a rating is not a number", "'x'"]),
     "off scale": (
         EXPERTS,
@@ -190,8 +212,8 @@ TEXT_FAULTS = {
         [":1: a rating is not a number", "'nan'"],
     ),
     "no tab": (TOKENS, 2, "a.jpg#1 The dog", [":2: ", "a tab"]),
-    "no hash": (TOKENS, 3, "b.jpg\tThe dog", [":3: ", "IMAGE.jpg#N"]),
-    "not UTF-8": (TOKENS, 4, "b.jpg#1\tCaf\udce9", [":4: not UTF-8 text"]),
+    "no hash": (TOKENS, 4, "b.jpg\tThe dog", [":4: ", "IMAGE.jpg#N"]),
+    "not UTF-8": (TOKENS, 5, "b.jpg#1\tCaf\udce9", [":5: not UTF-8 text"]),
 }
 
 
@@ -442,6 +464,53 @@ def test_line_ends_and_a_byte_order_mark_change_nothing_of_the_crowd(crowd_folde
     for source, text in ((TOKENS, CROWD_TOKENS_TEXT), (CROWD, CROWD_TEXT)):
         (crowd_folder / source.path).write_bytes(("\ufeff" + text.replace("\n", "\r\n")).encode())
     assert load_flickr8k_cf(crowd_folder).digest == before
+
+
+@pytest.mark.parametrize(
+    ("times", "references"),
+    [(1, ("A dog .", "It runs .")), (2, ("It runs .",)), (3, ("It runs .",))],
+)
+def test_a_rating_takes_one_of_equal_references_away(
+    times: int, references: tuple[str, ...], crowd_folder: Path
+) -> None:
+    tokens = "a.jpg#0\tA dog .\na.jpg#1\tA dog .\na.jpg#2\tIt runs .\n"
+    (crowd_folder / TOKENS.path).write_text(tokens)
+    (crowd_folder / CROWD.path).write_text("a.jpg\ta.jpg#0\t1\t3\t0\n" * times)
+    made = load_flickr8k_cf(crowd_folder)
+    assert made.items["references"].tolist() == [references]
+    assert made.ratings["rater"].tolist() == [f"crowd_{k + 1}" for k in range(times)]
+
+
+def test_references_of_the_crowds_json_stay(crowd_folder: Path) -> None:
+    """Of two equal references the script has taken one out."""
+    content = crowd_table()
+    content["a.jpg"]["ground_truth"] = ["The dog is brown .", "A dog ."]
+    made = write_crowd_json(crowd_folder, content)
+    assert made.items["references"].tolist()[:2] == [("The dog is brown .", "A dog .")] * 2
+
+
+@pytest.mark.parametrize(
+    ("numbers", "share"),
+    [
+        *(("0 0 3", 0.0), ("1 3 0", 1.0), ("0.33335 1 2", 0.33335), ("0.33331 1 2", 0.33331)),
+        *(("0.5 1 1", None), ("0.3334 1 2", None), ("0.33325 1 2", None), ("1 -1 4", None)),
+        *(("-0.333333333 -1 4", None), ("1.333333333 4 -1", None), ("1 2 0", None)),
+    ],
+)
+def test_a_share_is_that_of_three_people_or_more(
+    numbers: str, share: float | None, crowd_folder: Path
+) -> None:
+    path = crowd_folder / CROWD.path
+    path.write_text(f"a.jpg b.jpg#0 {numbers}\n")
+    if share is not None:
+        assert load_flickr8k_cf(crowd_folder).ratings["value"].tolist() == [share]
+        return
+    share_of, yes, no = map(float, numbers.split())
+    with raises_exactly(
+        f"{path}:1: the share of yes {share_of:g} is not that of {yes:g} yes and {no:g} no, or these are "
+        "fewer than three"
+    ):
+        load_flickr8k_cf(crowd_folder)
 
 
 CROWD_FAULTS = {
