@@ -293,3 +293,36 @@ def test_errors_are_pages_with_their_status_and_a_link(monkeypatch):
     ]
     retries = [None, None, "5", "5", None]
     assert [answer.headers.get("retry-after") for answer in answers] == retries
+
+
+@pytest.mark.parametrize("has_begun", [False, True])
+def test_an_answer_to_a_cut_body_is_replaced_unless_it_has_begun(has_begun):
+    """The application sees the client leave; what it answers then is not sent. The end of the body is not read again."""
+    sent, pieces = [], [b"x" * 8, b"x" * 8]
+    start = {"type": "http.response.start", "status": 200, "headers": []}
+
+    async def app(scope, receive, send):
+        if has_begun:
+            await send(start)
+        while (await receive())["type"] != "http.disconnect":
+            pass
+        if not has_begun:
+            await send({**start, "status": 400})
+        await send({"type": "http.response.body", "body": b"bad"})
+
+    async def receive():
+        body = pieces.pop(0)
+        return {"type": "http.request", "body": body, **({"more_body": True} if pieces else {})}
+
+    async def send(message):
+        sent.append(message)
+
+    guard = application.RequestGuard(app, PublicAddress(), lambda path: 10)
+    scope = {"type": "http", "method": "POST", "path": "/", "headers": [HOST]}
+    asyncio.run(guard(scope, receive, send))
+    body = b"bad" if has_begun else b"At most 0 kB are taken.\n"
+    assert [message.get("status", message.get("body")) for message in sent] == [
+        200 if has_begun else 413,
+        body,
+    ]
+    assert pieces == []

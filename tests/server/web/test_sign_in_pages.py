@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from types import SimpleNamespace
 
 import pytest
 
 from captau.server.collect.simulated_browser import Browser
-from captau.server.web import visitors
+from captau.server.web import sign_in_pages, visitors
 from captau.server.web.oidc import Identity
 from tests.server.challenge import visitors as challenge
 from tests.server.challenge.visitors import quick_passwords
@@ -95,3 +96,23 @@ def test_the_admin_s_cookie_is_that_of_a_stranger_after_signing_out(tmp_path):
         session = site.sessions.read(admin.cookies["captau_admin"], 60)
         assert (page.status, session.member, session.admin) == (303, None, True)
         assert "captau" not in admin.cookies
+
+
+def test_the_first_of_two_first_passwords_stands(tmp_path, monkeypatch):
+    """Both were sent before either was stored."""
+    site = challenge.make_site(tmp_path)
+    with challenge.serve_site(site) as url:
+        browser = Browser(url)
+        page = browser.get(f"/admin/setup?code={site.setup_code}")
+
+        async def hash_after_another(password, again):
+            stored = await asyncio.to_thread(
+                site.admin_account.set_password, "the first", replace=False
+            )
+            assert stored
+            return "the second"
+
+        monkeypatch.setattr(sign_in_pages, "hash_new_password", hash_after_another)
+        passwords = {"password": challenge.PASSWORD, "again": challenge.PASSWORD}
+        assert browser.post("/admin/setup", {**page.hidden, **passwords}).status == 404
+        assert asyncio.run(site.admin_account.load_password_hash()) == "the first"

@@ -13,6 +13,7 @@ from fastapi import Request, Response
 from captau.server.storage.database import (
     StoreError,
 )
+from captau.server.web import visitors
 from captau.server.web.errors import (
     RefusedError,
     SignInRequiredError,
@@ -202,3 +203,13 @@ def test_addresses_are_written_with_their_port_and_brackets():
     assert origin("127.0.0.1") == "http://127.0.0.1:80"
     assert origin("::1") == "http://[::1]:80"
     assert origin("::1", origin="https://x") == "https://x"
+
+
+def test_an_address_may_try_all_its_attempts_again_in_ten_minutes(monkeypatch):
+    now = [1000.0]
+    monkeypatch.setattr(visitors, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    limiter = make_site().sign_in_limiter
+    assert [limiter.take("a") for _ in range(11)] == [True] * 10 + [False]
+    for seconds, is_allowed in ((59.95, False), (0.1, True), (0.0, False)):
+        now[0] += seconds
+        assert limiter.take("a") == is_allowed
