@@ -14,8 +14,8 @@ Killed: a test fails. Timed out: a test takes over `TEST_SECONDS` of CPU that do
 hangs for `HANG_SECONDS` of the clock. Tests that are slow anyway stop at `TEST_SECONDS` and pass. Survived:
 no test failed in `MUTANT_SECONDS` of CPU. Equivalent: no test can find it, for the reason in
 `scripts/checks/equivalent_mutants.csv` (a `*` there stands for any change of a line); such changes do not enter the
-share. Changes of annotations are not drawn, nor those of `strict=` of zip and of `frozen=` and `kw_only=` of
-dataclasses, which only forbid. Linux only.
+share. Changes of annotations are not drawn, nor those of `strict=` of zip, of `frozen=` and `kw_only=` of
+dataclasses, and of the `*` behind which arguments have to be named, which only forbid. Linux only.
 """
 
 from __future__ import annotations
@@ -122,6 +122,10 @@ def dump_evaluated(source: str) -> str:
     for node in ast.walk(tree):
         if isinstance(node, ast.Call):
             node.keywords = [keyword for keyword in node.keywords if keyword.arg not in FORBIDDING]
+        if isinstance(node, ast.arguments):
+            defaults = [*node.defaults, *filter(None, node.kw_defaults)]
+            node.args, node.defaults = [*node.posonlyargs, *node.args, *node.kwonlyargs], defaults
+            node.posonlyargs, node.kwonlyargs, node.kw_defaults = [], [], []
         for field in {"annotation", "returns"} & node.__dict__.keys():
             setattr(node, field, None if field == "returns" else ast.Constant(0))
     return ast.dump(tree)

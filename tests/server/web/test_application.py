@@ -26,7 +26,7 @@ from captau.server.web.errors import (
     TooManyRequestsError,
 )
 from captau.server.web.site import PublicAddress, WebSite
-from captau.server.web.visitors import form_schema, local_path
+from captau.server.web.visitors import RowNumber, form_schema, local_path
 from tests.conftest import serving
 
 
@@ -46,7 +46,7 @@ def served(request):
         raise errors.get(kind, ValueError(kind))
 
     @router.get("/number/{n}")
-    async def number(n: int) -> int:
+    async def number(n: RowNumber) -> int:
         return n
 
     address = PublicAddress(base)
@@ -107,8 +107,10 @@ def test_errors_are_pages_and_static_files_are_kept_an_hour(served):
         assert (status, headers["location"]) == (303, "/lab/")
 
 
-def test_other_origins_and_long_bodies_are_refused(served):
+def test_other_origins_long_bodies_and_large_numbers_are_refused(served):
     base, ask = served
+    numbers = (0, 1, 2**31 - 1, 2**31)  # of rows, as PostgreSQL's integers hold them
+    assert [ask(f"{base}/number/{n}")[0] for n in numbers] == [422, 200, 200, 422]
     status, _, body = ask(f"{base}/number/1", "POST", b"x", Origin="https://evil.example")
     assert (status, body) == (
         403,
@@ -128,7 +130,8 @@ def test_of_a_long_body_eight_megabytes_are_read_before_it_is_refused(n_pieces, 
 
     async def receive():
         read.append(1)
-        return {"body": b"x" * (1 << 20), "more_body": len(read) < n_pieces}
+        rest = {"more_body": True} if len(read) < n_pieces else {}
+        return {"body": b"x" * (1 << 20), **rest}
 
     async def send(message):
         sent.append(message)
