@@ -133,6 +133,7 @@ def test_ratings_follow_the_rule_with_noise(
         ("A", (), 0.8),
         ("aB", ("left",), 0.6**2 * 0.88),
         ("xx", ("left",), 0.0),
+        ("AB", ("below",), 4 / 9),
     ],
 )
 def test_the_rule(things: str, relations: tuple[str, ...], value: float) -> None:
@@ -143,6 +144,184 @@ def test_the_rule(things: str, relations: tuple[str, ...], value: float) -> None
     named["x"] = demo.Placed("pink", "star", "small", 0.2, 0.5)
     claims = demo.Claims(tuple(named[t] for t in things), relations)
     assert demo.quality(claims, demo.Scene("s.png", (a, b))) == pytest.approx(value)
+
+
+@pytest.mark.parametrize(
+    ("things", "relations", "value"),
+    [
+        ("ABC", ("left", "above"), 1.0),
+        ("ABCB", ("left", "above", "below"), 1.0),
+        # Likenesses 1, 1, 0.4; the first relation is worth 1, the second 0.4; coverage 2.4 / 3.
+        ("ABc", ("left", "above"), (3.8 / 5) ** 2 * (0.6 + 0.4 * 0.8)),
+        # The second relation does not hold: 0.
+        ("ABC", ("left", "below"), (4 / 5) ** 2),
+        # The first thing is like none: 0, 1, 1, 0, 1; coverage 2 / 3.
+        ("xBC", ("left", "above"), (3 / 5) ** 2 * (0.6 + 0.4 * 2 / 3)),
+    ],
+)
+def test_the_rule_of_three_things(things: str, relations: tuple[str, ...], value: float) -> None:
+    a = demo.Placed("red", "circle", "small", 0.2, 0.5)
+    b = demo.Placed("blue", "square", "large", 0.8, 0.5)
+    c = demo.Placed("green", "star", "large", 0.8, 0.9)
+    named = {"A": a, "B": b, "C": c, "c": demo.Thing("pink", "star", "small")}
+    named["x"] = demo.Thing("pink", "hexagon", "small")
+    claims = demo.Claims(tuple(named[t] for t in things), relations)
+    assert demo.quality(claims, demo.Scene("s.png", (a, b, c))) == pytest.approx(value)
+
+
+@pytest.mark.parametrize(
+    ("dx", "dy", "held"),
+    [
+        (0.25, 0.0, ["left"]),
+        (-0.25, 0.0, ["right"]),
+        (0.0, 0.25, ["above"]),
+        (0.0, -0.25, ["below"]),
+        (0.2, -0.2, []),
+        (-0.2, 0.2, []),
+        (0.25, 0.25, ["left", "above"]),
+    ],
+)
+def test_a_relation_holds_where_objects_are_clear_apart(
+    dx: float, dy: float, held: list[str]
+) -> None:
+    first = demo.Placed("red", "circle", "small", 0.0, 0.0)
+    second = demo.Placed("blue", "square", "small", dx, dy)
+    assert [r for r in demo.RELATIONS if demo.holds(first, r, second)] == held
+
+
+def test_revision_1_is_always_the_same(data: CaptionSet) -> None:
+    """Every number that users have printed of the demo rests on it; a change needs a new revision."""
+    demo.scenes.cache_clear()
+    demo.candidates.cache_clear()
+    made = demo.load_demo(Path("nowhere"))
+    assert made.digest == "577d9f063243c8653f82beef156f7addd4377951ef392d5a1183fc64b73d15ac"
+    first = demo.scenes()[0].objects
+    assert [(o.colour, o.shape, o.size) for o in first] == [
+        ("green", "star", "large"),
+        ("yellow", "circle", "small"),
+        ("orange", "diamond", "medium"),
+    ]
+    places = [(0.464206846, 0.191264677), (0.127064396, 0.819737761), (0.164102419, 0.509415157)]
+    assert [(o.x, o.y) for o in first] == [pytest.approx(place, abs=1e-8) for place in places]
+    # The exact caption is right in all, and the terse one in its thing, of three: 4 x (0.6 + 0.4 / 3) + 1.
+    wanted = [5.0, 1 + 4 * (0.6 + 0.4 / 3), 3.125568, 3.56, 1 + 4 * 0.138666667, 1.0]
+    assert demo.rule()[:6] == pytest.approx(wanted)
+
+
+def test_further_scenes_are_always_the_same() -> None:
+    demo.further.cache_clear()
+    scene, captions = demo.further(0)
+    assert scene.image_id == "further_00000.png"
+    assert [(o.colour, o.shape, o.size) for o in scene.objects] == [
+        ("red", "diamond", "medium"),
+        ("purple", "triangle", "medium"),
+    ]
+    assert captions == (
+        "red rhombus left of purple triangle",
+        "On a white background there are two shapes: a red rhombus and a purple triangle.",
+        "The purple triangle can be seen to the right of the red diamond.",
+        "A red rhombus sits over a purple triangle.",
+        "A picture with a red diamond and a purple triangle.",
+        "an image of a red diamond above a purple triangle",
+        "the drawing shows a purple triangle located below a red diamond",
+        "a red diamond is to the left of a purple triangle",
+        "there is a purple triangle here",
+        "a drawing of a purple triangle",
+    )
+    assert demo.further(7)[0].image_id == "further_00007.png"
+
+
+THINGS = (demo.Thing("red", "circle", "small"), demo.Thing("orange", "square", "medium"))
+LAST = demo.Thing("black", "diamond", "large")
+
+
+@pytest.mark.parametrize(
+    ("style", "claims", "text"),
+    [
+        (
+            demo.Style("{}", " is {} "),
+            demo.Claims(THINGS, ("left",)),
+            "a red circle is to the left of an orange square",
+        ),
+        (
+            demo.Style("see {}.", " is {} ", ", {} ", sized=True, everyday=True, backwards=True),
+            demo.Claims((*THINGS, LAST), ("left", "above")),
+            "See a big black rhombus is under an orange square, right of a tiny red disc.",
+        ),
+        (
+            demo.Style("{count}: {}", article="the", sized=True),
+            demo.Claims((*THINGS, LAST), ("left", "above")),
+            "three: the small red circle, the orange square and the large black diamond",
+        ),
+        (demo.Style("{count}: {}", article=""), demo.Claims(THINGS[:1]), "one: red circle"),
+        (
+            demo.Style("{count}: {}"),
+            demo.Claims(THINGS, ("left",)),
+            "two: a red circle and an orange square",
+        ),
+    ],
+)
+def test_claims_in_words(style: demo.Style, claims: demo.Claims, text: str) -> None:
+    assert style.write(claims) == text
+
+
+#: Corners of what has a radius of 25 pixels around (100, 100), clockwise from the top, worked by hand.
+HALF, NEAR = 12.5, 25 * 3**0.5 / 2
+CORNERS = {
+    "triangle": [(100, 75), (100 + NEAR, 100 + HALF), (100 - NEAR, 100 + HALF)],
+    "square": [
+        (100 + x * 25 / 2**0.5, 100 + y * 25 / 2**0.5)
+        for x, y in ((1, -1), (1, 1), (-1, 1), (-1, -1))
+    ],
+    "diamond": [(100, 75), (115, 100), (100, 125), (85, 100)],
+    "hexagon": [
+        (100, 75),
+        (100 + NEAR, 100 - HALF),
+        (100 + NEAR, 100 + HALF),
+        (100, 125),
+        (100 - NEAR, 100 + HALF),
+        (100 - NEAR, 100 - HALF),
+    ],
+}
+#: Of the others the number of corners, and how far the first two are from the centre.
+RADII = {"circle": (60, 25, 25), "star": (10, 25, 11.25)}
+
+
+@pytest.mark.parametrize("shape", demo.SHAPES)
+def test_the_corners_of_a_shape(shape: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    from PIL import ImageDraw
+
+    drawn: list[tuple[list[tuple[float, float]], str]] = []
+    scene = demo.Scene("s.png", (demo.Placed("red", shape, "large", 0.5, 0.5),))
+    monkeypatch.setattr(demo, "scenes", lambda: (scene,))
+    monkeypatch.setattr(
+        ImageDraw.ImageDraw, "polygon", lambda _, corners, fill: drawn.append((corners, fill))
+    )
+    assert demo.render("s.png", 200).size == (200, 200)
+    ((corners, fill),) = drawn
+    assert fill == "red"
+    if shape in CORNERS:
+        assert corners == [pytest.approx(corner) for corner in CORNERS[shape]]
+        return
+    n, *radii = RADII[shape]
+    distances = [((x - 100) ** 2 + (y - 100) ** 2) ** 0.5 for x, y in corners]
+    assert distances == pytest.approx(radii * (n // 2))
+    assert corners[0] == pytest.approx((100, 75))
+    assert corners[n // 4 if n % 4 == 0 else 0][0] == pytest.approx(125 if n % 4 == 0 else 100)
+    assert len({(round(x, 6), round(y, 6)) for x, y in corners}) == n
+
+
+def test_pictures_need_a_folder_that_can_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without one the captions are there all the same."""
+    (tmp_path / "file").touch()
+    monkeypatch.setattr(demo, "cache_folder", lambda *names: Path(tmp_path, *names))
+    assert demo.pictures() == tmp_path / "demo" / "1"
+    assert demo.pictures() == tmp_path / "demo" / "1"
+    monkeypatch.setattr(demo, "cache_folder", lambda *names: Path(tmp_path, "file", *names))
+    assert demo.pictures() is None
+    assert set(demo.load_demo(tmp_path).items["image"]) == {None}
 
 
 def test_references_are_true_and_differ(data: CaptionSet) -> None:

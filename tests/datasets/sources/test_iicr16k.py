@@ -14,7 +14,7 @@ from captau.datasets.registry import load
 from captau.datasets.schema import Scale, split_of
 from captau.datasets.sources.coco_captions import COCO_CAPTIONS, COCO_REFERENCES
 from captau.datasets.sources.flickr8k import EXPERT_JSON
-from tests.conftest import run_captau, says
+from tests.conftest import raises_exactly, run_captau, says
 
 NAMES = ["cocog", "flickrg", "iicr16k"]
 # A caption of COCO's own, with the blanks of a person; and two of systems.
@@ -155,6 +155,70 @@ def test_cocos_own_captions_and_none_at_all(folder: Path) -> None:
     path.unlink()
     (folder / COCO_REFERENCES.path).unlink()
     assert load("cocog", folder).items["references"].tolist() == [()] * 3
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_file_of_a_header_alone_has_no_items(name: str, tmp_path: Path) -> None:
+    header = "image,caption,rater,value\n"
+    for of in ("cocog", "flickrg"):
+        write(tmp_path, f"{of}/{of}.csv", header)
+    image = {
+        "image_path": "a.jpg",
+        "ground_truth": ["A dog ."],
+        "human_judgement": [{"caption": "A cat .", "rating": 2}] * 3,
+    }
+    write(tmp_path, EXPERT_JSON.path, json.dumps({"a": image}))
+    with raises_exactly(
+        f"dataset {name}: it has no items; its files are empty or of another format"
+    ):
+        load(name, tmp_path)
+
+
+def test_what_is_missing_of_cocog_is_counted(
+    folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    for path in (folder / "cocog").iterdir():
+        path.unlink()
+    lines = [f"{image},a dog,p1,3" for image in (9, 42, 8, 7, 9)]
+    lines[-1] = "9,a cat,p1,3"
+    write(folder, "cocog/cocog.csv", "\n".join(["image,caption,rater,value", *lines]))
+    write(folder, COCO_REFERENCES.path, json.dumps({"42": ["A dog."]}))
+    made = load("cocog", folder)
+    assert made.items["references"].tolist() == [(), ("A dog.",), (), (), ()]
+    assert caplog.messages == [
+        "dataset cocog: 3 of the 4 images of CocoG have no references, such as 7; "
+        "coco/captions_val2014.json has them (http://images.cocodataset.org/annotations/annotations_trainval2014.zip)"
+    ]
+
+
+@pytest.mark.parametrize(("cocog", "flickrg"), [(True, False), (False, True), (False, False)])
+def test_means_and_ratings_together(
+    cocog: bool, flickrg: bool, folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Either part may be an aggregated release; the experts' ones go with the form of FlickrG's."""
+    for name, has_raters, row in (
+        ("cocog", cocog, "42,a dog"),
+        ("flickrg", flickrg, "b.jpg,A cow ."),
+    ):
+        for path in (folder / name).iterdir():
+            path.unlink()
+        text = "image,caption,rater,value\n" if has_raters else "image,caption,value\n"
+        value = ",p1,2" if has_raters else ",2.5"
+        write(folder, f"{name}/{name}.csv", f"{text}{row}{value}\n")
+    made = load("iicr16k", folder)
+    values = [2.0 if x else 2.5 for x in (cocog, flickrg)]
+    raters = ["p1" if x else "mean" for x in (cocog, flickrg)]
+    experts = ["expert_1", "expert_2", "expert_3"] if flickrg else ["mean"]
+    # Of the experts' pairs two are of ones alone, one of each image.
+    assert made.ratings["value"].tolist() == [*values, *[1.0] * (2 * len(experts))]
+    assert made.ratings["rater"].tolist() == [*raters, *experts * 2]
+    assert set(made.ratings["dimension"]) == {"overall"}
+    assert made.card.scales == {"overall": Scale(1, 5)}
+    assert made.card.expected == {"images": 9990, "items": 15646}
+    assert caplog.messages == [
+        "dataset iicr16k: without a column rater its values are means of ratings; the agreement of raters (captau "
+        "agree) and correlations with single ratings cannot be measured"
+    ]
 
 
 FAULTS = {

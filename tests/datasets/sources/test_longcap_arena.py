@@ -52,7 +52,15 @@ def test_parts_and_dimensions_of_longcap_arena(name: str, tmp_path: Path) -> Non
         "fluency": 2,
         "relevance": 2,
     }
-    assert set(ratings["value"]) == {0.75, 0.25}
+    first, second, third, fourth = items["item_id"]
+    assert ratings.to_numpy().tolist() == [
+        [first, "descriptiveness", "rating_1", 0.75],
+        [second, "descriptiveness", "rating_1", 0.25],
+        [first, "fluency", "rating_1", 0.75],
+        [second, "fluency", "rating_1", 0.25],
+        [third, "relevance", "rating_1", 0.75],
+        [fourth, "relevance", "rating_1", 0.25],
+    ]
 
 
 def test_csv_files_of_longcap_arena_give_the_same(tmp_path: Path) -> None:

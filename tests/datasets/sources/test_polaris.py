@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import hashlib
 import json
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ import pytest
 
 from captau.benchmarks.commands.bench import bench
 from captau.datasets.registry import load
-from tests.conftest import says
+from tests.conftest import raises_exactly, says
 
 # One pair is judged twice. The human caption has other references, as it is one of them itself.
 ROWS = [
@@ -81,24 +82,50 @@ def test_without_names_the_references_name_the_image(tmp_path: Path) -> None:
     write(tmp_path / "polaris", "test", "jsonl", rows)
     ids = load("polaris", tmp_path).items["image_id"]
     assert ids.nunique() == 3
-    assert all(i.startswith("references-") for i in ids)
+    digest = hashlib.blake2s(b"dogs\0it's a dog", digest_size=8).hexdigest()
+    assert ids[0] == f"references-{digest}"
+    assert len(digest) == 16
+
+
+def test_an_image_without_a_name_beside_others(tmp_path: Path) -> None:
+    """Of a name the last part counts; an empty one or a number is none."""
+    names = ["a/b/x.jpg", "", 7, None]
+    rows = [
+        {**row, "img": name, "cand": str(k)}
+        for k, (row, name) in enumerate(zip(ROWS, names, strict=True))
+    ]
+    write(tmp_path / "polaris", "test", "jsonl", rows)
+    ids = load("polaris", tmp_path).items["image_id"].tolist()
+    assert ids[0] == "x.jpg"
+    assert [i.partition("-")[0] for i in ids[1:]] == ["references"] * 3
+    assert len(set(ids)) == 4
+
+
+def test_no_split_names_the_first_file(tmp_path: Path) -> None:
+    with says("dataset polaris: the file", "polaris/polaris_train.csv does not exist"):
+        load("polaris", tmp_path)
 
 
 def test_photographs_are_named_where_they_are(tmp_path: Path) -> None:
     folder = tmp_path / "polaris" / "images"
     folder.mkdir(parents=True)
     write(tmp_path / "polaris", "test", "csv")
-    assert load("polaris", tmp_path).items["image"].tolist()[0] == str(folder / "x.jpg")
+    images = load("polaris", tmp_path).items["image"].tolist()
+    assert images == [str(folder / name) for name in ("x.jpg", "x.jpg", "y.jpg")]
 
 
 def test_every_part_has_to_be_there(tmp_path: Path) -> None:
     path = write(tmp_path / "polaris", "train", "parquet")
     parts = [path.with_name(f"train-0000{k}-of-00002.parquet") for k in range(2)]
     path.rename(parts[0])
-    with says(str(parts[0]), "one of 2 parts, of which 1 are there"):
+    with raises_exactly(f"{parts[0]}: one of 2 parts, of which 1 are there; get the others"):
         load("polaris", tmp_path)
     parts[1].write_bytes(parts[0].read_bytes())
     assert len(load("polaris", tmp_path).ratings) == 8
+    one = parts[0].rename(path)
+    parts[1].rename(path.with_name("train-00001-of-00001.parquet"))
+    with raises_exactly(f"{one}: one of 1 parts, of which 2 are there; get the others"):
+        load("polaris", tmp_path)
 
 
 FAULTS = {
