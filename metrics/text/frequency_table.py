@@ -75,7 +75,7 @@ def ngram_keys(corpus: Corpus, orders: int) -> list[KeyHalves]:
     words = _word_keys(corpus.vocabulary)
     keys = [_append_words(np.zeros_like(words), words)]
     for n in range(2, orders + 1):
-        heads, tails = np.divmod(corpus.grams(n).distinct, max(len(corpus.vocabulary), 1))
+        heads, tails = np.divmod(corpus.grams(n).distinct, len(corpus.vocabulary))
         keys.append(_append_words(keys[-1][:, heads], words[:, tails]))
     return keys
 
@@ -112,7 +112,7 @@ def key_counts(
     """Make counts of n-grams' keys and document counts, both by length."""
     all_keys = np.concatenate([np.empty((2, 0), np.uint64), *keys], axis=1)
     all_counts = np.concatenate([np.empty(0), *counts])
-    is_counted = all_counts > 0
+    is_counted = all_counts.astype(bool)
     high, low = all_keys[:, is_counted]
     return _sort_and_sum(high, low, all_counts[is_counted].astype(np.int64), documents)
 

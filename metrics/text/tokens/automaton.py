@@ -108,7 +108,7 @@ class Grammar:
                 self.jumps[option(first)].append(end)
             return end
 
-        return (options[0] if len(options) == 1 else build), i
+        return build, i
 
     def _parse_atom(self, pattern: str, i: int) -> tuple[_Builder, int]:
         if pattern[i] == "(":
@@ -126,9 +126,7 @@ class Grammar:
         if char[0].isalpha():
             letter = char[0].lower()
             return self._set_builder(f"[{_CASES.get(letter, letter + letter.upper())}]"), char.end()
-        return self._set_builder(
-            char[0] if char[0].startswith("\\") else f"[{char[0]}]"
-        ), char.end()
+        return self._set_builder(f"[{char[0]}]"), char.end()
 
     def _parse_repeat(self, builder: _Builder, pattern: str, i: int) -> tuple[_Builder, int]:
         at_least, at_most = 1, 1  # at_most is 0 if there is no limit
@@ -149,7 +147,7 @@ class Grammar:
                 self.jumps[builder(end)].append(end)
             return end
 
-        return (builder if (at_least, at_most) == (1, 1) else build), i
+        return build, i
 
     def _set_builder(self, characters: str) -> _Builder:
         if characters not in self._sets:
@@ -167,11 +165,9 @@ class Grammar:
 
 def _make_set_test(characters: str) -> Callable[[str], bool]:
     """Return the test whether a character is in a class, whose named sets are read once for all classes."""
-    is_class = characters.startswith("[")  # else it is a character with a backslash before
     is_negated = characters.startswith("[^")
-    named = [_named_set(name) for name in _NAME.findall(characters)] if is_class else []
-    rest = _NAME.sub("", characters[1 + is_negated : -1]) if is_class else characters
-    sets = [*named, _CharacterSet(rest)]
+    named = [_named_set(name) for name in _NAME.findall(characters)]
+    sets = [*named, _CharacterSet(_NAME.sub("", characters[1 + is_negated : -1]))]
     return lambda char: any(char in s for s in sets) != is_negated
 
 
@@ -193,7 +189,7 @@ class _CharacterSet:
 
 def _code(char: str) -> int:
     """Return the number of a character as `_CHAR` matches it."""
-    if len(char) > 2:  # \u and four digits
+    if char[2:]:  # \u and four digits
         return int(char[2:], 16)
     return ord(_CONTROLS.get(char, char[-1]))
 
@@ -209,7 +205,7 @@ def _chain(builders: Sequence[_Builder]) -> _Builder:
             start = builder(start)
         return start
 
-    return builders[0] if len(builders) == 1 else build
+    return build
 
 
 class State(dict[str, "State | None"]):

@@ -137,3 +137,85 @@ def test_a_list_of_synonyms_names_its_faulty_line(tmp_path: Path) -> None:
 def test_captions_without_mentions_have_a_corpus_score_of_0() -> None:
     """Worked by hand: nothing is mentioned, so nothing is wrong."""
     assert metric("chair_i").corpus_score_from_sums([0, 0]) == 0
+
+
+def test_what_chair_says_of_itself(synonyms: Path) -> None:
+    for name in ("chair_i", "chair_s"):
+        scorer = metric(f"{name}(synonyms={synonyms})")
+        assert scorer.name == name
+        assert scorer.bounds == (0.0, 1.0)
+        assert scorer.needs == {"references"}
+        assert scorer.file_fields == ("synonyms", "labels")
+        assert not scorer.higher_is_better
+        assert not scorer.depends_only_on_content
+        expected = {"synonyms": str(synonyms), "labels": None, "backend": "captau"}
+        assert scorer.parameters == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "mentions"),
+    [
+        ("red bow tie", [("tie", (1, 2))]),
+        ("hot dog", [("hot dog", (0, 1))]),
+        ("a hot", []),
+        ("dog hot dog", [("dog", (0,)), ("hot dog", (1, 2))]),
+        ("cat/dog cat", [("cat", (0,)), ("dog", (0,)), ("cat", (1,))]),
+        ("a teddy bear, bear", [("teddy bear", (1, 2)), ("bear", (3,))]),
+        ("hot-dog hot/dog", [("hot dog", (1,))]),
+        ("a seat", [("chair", (1,))]),
+        ("toilet, a seat and a chair", [("toilet", (0,)), ("chair", (5,))]),
+        ("adult elephants and a baby cub", [("elephant", (0, 1))]),
+    ],
+)
+def test_the_places_of_mentions(text: str, mentions: list[object], synonyms: Path) -> None:
+    found = find_mentions(text, read_vocabulary(str(synonyms)))
+    assert [(mention.object_name, mention.positions) for mention in found] == mentions
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ([1], "an object image id → list of labels is expected"),
+        ({"7": "dog"}, "image '7': 'dog' is not a list of labels"),
+        ({"7": ["dog", 1]}, "image '7': ['dog', 1] is not a list of labels"),
+        ({"7": ["dog", "gold"]}, "image '7': 'gold' is not one of COCO's objects"),
+    ],
+)
+def test_labels_that_are_none(content: object, message: str, tmp_path: Path) -> None:
+    path = tmp_path / "labels.json"
+    path.write_text(json.dumps(content))
+    with says(f"{path}: {message}"):
+        metric(f"chair_i(labels={path})").score([row("a cat", "a room")])
+
+
+def test_labels_need_the_captions_images(tmp_path: Path) -> None:
+    path = tmp_path / "labels.json"
+    path.write_text(json.dumps({"1": ["Dogs", "home plate"]}))
+    spec = f"chair_i(labels={path})"
+    assert metric(spec).score([row("a dog", "a room"), row("a cat", "")]).tolist() == [0, 1]
+    with says(f"metric {spec}: the captions have no image_id to find labels by"):
+        metric(spec).score([{"caption": "a dog", "references": ["a dog"]}])
+
+
+@pytest.mark.parametrize(
+    ("word", "expected"),
+    [
+        ("box", "boxes"),
+        ("waltz", "waltzes"),
+        ("brush", "brushes"),
+        ("bench", "benches"),
+        ("day", "days"),
+        ("baby", "babies"),
+        ("wife", "wives"),
+        ("wolf", "wolves"),
+        ("scarf", "scarves"),
+        ("loaf", "loaves"),
+        ("roof", "roofs"),
+        ("woman", "women"),
+        ("snowman", "snowmen"),
+        ("mouse", "mice"),
+        ("dog", "dogs"),
+    ],
+)
+def test_plurals_by_rule(word: str, expected: str) -> None:
+    assert plural(word) == expected

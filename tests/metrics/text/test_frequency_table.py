@@ -17,6 +17,7 @@ from captau.metrics.text.frequency_table import (
     join_ranges,
     key_counts,
     key_saved_counts,
+    key_texts,
     merge,
     ngram_keys,
     read_range,
@@ -185,3 +186,137 @@ def test_texts_without_words_give_an_empty_table(sets, tmp_path):
     assert len(counts.high) == 0
     write_counts(tmp_path / "t", counts)
     assert FrequencyTable(tmp_path / "t").look_up(np.zeros((2, 3), np.uint64)).tolist() == [0, 0, 0]
+
+
+def table_of(*entries: tuple[int, int, int], documents: int = 9) -> DocumentCounts:
+    """Make counts of triples: both halves of a key, and its count."""
+    high, low, counts = zip(*entries, strict=True) if entries else ((), (), ())
+    halves = np.array(high, np.uint64), np.array(low, np.uint64)
+    return DocumentCounts(*halves, np.array(counts, np.uint32), documents)
+
+
+def entries_of(counts: DocumentCounts) -> list[tuple[int, int, int]]:
+    columns = (counts.high, counts.low, counts.counts)
+    return list(zip(*(column.tolist() for column in columns), strict=True))
+
+
+@pytest.mark.parametrize("stretch", [1, 2, 3, 5, 1 << 17])
+@pytest.mark.parametrize("least", [1, 2, 6])
+def test_parts_are_merged_in_stretches_worked_by_hand(stretch, least, monkeypatch):
+    monkeypatch.setattr(frequency_table, "_MERGE_STRETCH", stretch)
+    parts = [
+        table_of((1, 5, 1), (2, 5, 1), (2, 6, 1), (4, 1, 2), (9, 9, 1), documents=3),
+        table_of((2, 5, 1), (3, 1, 1), (4, 1, 3), (4, 2, 1), documents=4),
+        table_of((0, 7, 1), (4, 1, 1), (9, 9, 4), documents=2),
+        table_of(documents=5),
+    ]
+    total = merge(parts, least)
+    summed = [
+        (0, 7, 1),
+        (1, 5, 1),
+        (2, 5, 2),
+        (2, 6, 1),
+        (3, 1, 1),
+        (4, 1, 6),
+        (4, 2, 1),
+        (9, 9, 5),
+    ]
+    assert entries_of(total) == [entry for entry in summed if entry[2] >= least]
+    assert total.documents == 14
+    assert total.counts.dtype == np.uint32
+    assert entries_of(merge([])) == []
+
+
+def test_counts_that_four_bytes_do_not_hold_are_an_error():
+    largest = table_of((1, 2, 2**32 - 1), (3, 4, 1))
+    assert entries_of(merge([largest])) == [(1, 2, 2**32 - 1), (3, 4, 1)]
+    with says("an n-gram is in more than 4,294,967,295 documents; cut the set"):
+        merge([largest, table_of((1, 2, 1))])
+    with says("an n-gram is in more than 4,294,967,295 documents; cut the set"):
+        merge([largest, table_of((1, 2, 7))])
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 4096])
+def test_keys_are_looked_up_in_runs_worked_by_hand(size, tmp_path, monkeypatch):
+    monkeypatch.setattr(frequency_table, "_SEARCH_RUN", size)
+    entries = [(2, 1, 3), (2, 4, 5), (2, 9, 7), (5, 0, 11), (8, 8, 13), (8, 9, 17)]
+    write_counts(tmp_path / "t", table_of(*entries, documents=20))
+    table = FrequencyTable(tmp_path / "t")
+    keys = [(8, 9), (2, 4), (1, 1), (5, 1), (2, 9), (9, 9), (5, 0), (2, 1), (2, 2), (8, 8), (2, 10)]
+    looked_up = table.look_up(np.array(keys, np.uint64).T)
+    assert looked_up.tolist() == [17, 5, 0, 0, 7, 0, 11, 3, 0, 13, 0]
+    assert table.look_up(np.zeros((2, 0), np.uint64)).tolist() == []
+    assert table.documents == 20
+
+
+@pytest.mark.parametrize("size", [1, 3, 1 << 20])
+def test_tables_are_joined_column_by_column(size, tmp_path, monkeypatch):
+    monkeypatch.setattr(frequency_table, "_COPY_SIZE", size)
+    low, high = table_of((1, 5, 1), (2, 6, 2)), table_of((2**63, 7, 3))
+    paths = [tmp_path / name for name in ("low", "none", "high")]
+    sizes = [
+        write_counts(path, part) for path, part in zip(paths, (low, table_of(), high), strict=True)
+    ]
+    assert sizes == [path.stat().st_size for path in paths] == [64, 24, 44]
+    join_ranges(tmp_path / "joined", paths, 33)
+    expected = table_of((1, 5, 1), (2, 6, 2), (2**63, 7, 3), documents=33)
+    write_counts(tmp_path / "expected", expected)
+    assert (tmp_path / "joined").read_bytes() == (tmp_path / "expected").read_bytes()
+    assert (tmp_path / "joined").read_bytes()[:24] == b"captaudf" + bytes(
+        [33, *[0] * 7, 3, *[0] * 7]
+    )
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"captaudf", b"captaudf" + bytes(15), b"x" * 24, bytes(44)]
+)
+def test_a_header_that_is_another_or_too_short_is_no_table(content, tmp_path):
+    (tmp_path / "t").write_bytes(content)
+    with says(f"{tmp_path / 't'}: not a table of document frequencies; remove it"):
+        FrequencyTable(tmp_path / "t")
+
+
+def test_a_table_with_more_bytes_than_entries_is_an_error(tmp_path):
+    write_counts(tmp_path / "t", table_of((1, 2, 3)))
+    (tmp_path / "t").write_bytes((tmp_path / "t").read_bytes() + b"x")
+    with says("a table of document frequencies that is cut off; remove it"):
+        read_range(tmp_path / "t", 0, 1)
+
+
+def test_the_size_of_counts_is_20_bytes_an_entry():
+    counts = table_of((1, 2, 3), (4, 5, 6), (7, 8, 9))
+    assert counts.nbytes == 60
+    assert entries_of(counts.select(np.array([True, False, True]))) == [(1, 2, 3), (7, 8, 9)]
+
+
+def test_n_grams_have_keys_up_to_the_length_that_is_asked_for():
+    """An n-gram's key depends on its words and their order alone, and on nothing beside it."""
+    corpus = Corpus.tokenize(["a dog runs"], [("a dog runs a dog",)])
+    for orders in (1, 2, 3, 4):
+        assert [key.shape for key in ngram_keys(corpus, orders)] == [
+            (2, 3),
+            (2, 3),
+            (2, 3),
+            (2, 2),
+        ][:orders]
+    alone = Corpus.tokenize(["dog runs a"], [("dog",)])
+    keys = dict(zip(corpus.ngrams(3), ngram_keys(corpus, 3)[2].T.tolist(), strict=True))
+    assert keys["dog", "runs", "a"] == ngram_keys(alone, 3)[2].T.tolist()[0]
+    assert len({tuple(key) for order in ngram_keys(corpus, 4) for key in order.T.tolist()}) == 11
+
+
+def test_what_is_counted_is_summed_by_key():
+    keys = [np.array([[3, 1, 2], [0, 0, 0]], np.uint64), np.array([[1, 7], [0, 5]], np.uint64)]
+    counts = key_counts(keys, [np.array([2.0, 1.0, 0.0]), np.array([4.0, 3.0])], 6)
+    assert entries_of(counts) == [(1, 0, 5), (3, 0, 2), (7, 5, 3)]
+    assert counts.documents == 6
+    texts = key_texts(["dog", "a", "dog", ""])
+    assert sorted(texts.counts.tolist()) == [1, 1, 2]
+    assert texts.documents == 4
+    assert entries_of(texts) == sorted(entries_of(texts))
+    saved = key_saved_counts({("a",): 3, ("dog",): 1, ("a", "dog"): 2}, 5)
+    assert sorted(saved.counts.tolist()) == [1, 2, 3]
+    words, pairs = ngram_keys(Corpus.tokenize(["a dog"], [("a dog",)]), 2)
+    of_key = {entry[:2]: entry[2] for entry in entries_of(saved)}
+    assert [of_key[tuple(key)] for key in [*words.T.tolist(), *pairs.T.tolist()]] == [3, 1, 2]
+    assert saved.documents == 5

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from captau.metrics.text.tokens import automaton
 from captau.metrics.text.tokens.automaton import Grammar, Machine
 
 
@@ -99,3 +100,54 @@ def test_characters_that_no_pattern_tells_apart_are_of_one_kind() -> None:
     assert grammar.kind("b") is grammar.kind("c")
     first, last = grammar.add("ab")
     assert grammar.add("c", last)[0] == last != first
+
+
+@pytest.mark.parametrize(
+    ("pattern", "members"),
+    [
+        # Ranges that overlap, touch, lie inside others or follow them, in any order of writing.
+        ("[a-bm-zn-o]", "abmnopqrstuvwxyz"),
+        ("[n-om-za-b]", "abmnopqrstuvwxyz"),
+        ("[a-cd-f]", "abcdef"),
+        ("[a-ce-f]", "abcef"),
+        ("[a-fb-c]", "abcdef"),
+        ("[a-cb-dx]", "abcdx"),
+        ("[\\u0061-\\u0063z]", "abcz"),
+        ("[\\u2019-\\u201b]", "\u2019\u201a\u201b"),
+        ("[\\-\\^a]", "-^a"),
+        ("\\^", "^"),
+        ("\\u2019", "\u2019"),
+        ("[{hyphen}x]", "-_x\u058a\u2010\u2011"),
+        ("[^\\u0000-\\u0079\\u007b-\\uffff]", "z"),
+    ],
+)
+def test_the_characters_of_a_class(pattern: str, members: str) -> None:
+    machine = machine_of(pattern)
+    characters = [
+        *map(chr, range(128)),
+        *"\u0249\u058a\u2010\u2011\u2012\u2018\u2019\u201a\u201b\u201c",
+    ]
+    found = [char for char in characters if machine.ends(char, 0, 1)]
+    assert "".join(sorted(found)) == "".join(sorted(members))
+
+
+def test_a_state_forgets_characters_before_it_has_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(automaton, "_MAX_STATE_CHARACTERS", 3)
+    start = machine_of("[a-d]").start
+    sizes: list[int] = []
+    for char in "abxcdaab":
+        state = start[char]
+        sizes.append(len(start))
+        assert (state is None) == (char == "x")
+    assert sizes == [1, 2, 3, 1, 2, 3, 3, 1]
+    assert start["c"] is start["d"], "characters of one kind lead to one state"
+    assert start["c"].rule == 0
+    assert start.rule == -1
+
+
+def test_a_place_before_the_end_of_a_match_is_no_dead_end() -> None:
+    machine, text, dead_ends = machine_of("b+c"), "b" * 100 + "c", set[tuple[int, int]]()
+    for begin in (0, 1, 63, 64, 99):
+        assert machine.longest(text, begin, dead_ends) == (101, 0)
+        assert {place for _, place in dead_ends} == {101}
+    assert machine.longest(text, 100, dead_ends) == (100, -1)
