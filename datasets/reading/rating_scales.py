@@ -31,6 +31,8 @@ from .yaml_fields import YamlFields, read_yaml_fields
 
 #: How far the ends of a scale may lie from 0.
 _FARTHEST = 1e9
+#: How YAML is written: as people write it, without lines being broken.
+_STYLE: dict[str, Any] = {"sort_keys": False, "allow_unicode": True, "width": float("inf")}
 
 
 def scales_path(table: Path) -> Path:
@@ -41,9 +43,8 @@ def scales_path(table: Path) -> Path:
 def format_scales(scales: Mapping[str, Scale], totals: Sequence[str] = ()) -> str:
     """Return the text of the file of scales, which `read_scales` and `read_dimensions` read back."""
     by_dimension = {dimension: _fields_of(scale) for dimension, scale in scales.items()}
-    options: dict[str, Any] = {"sort_keys": False, "allow_unicode": True, "width": 1000}
     fields = {"scales": by_dimension} | ({"totals": list(totals)} if totals else {})
-    return yaml.safe_dump(fields, default_flow_style=None, **options)
+    return yaml.safe_dump(fields, default_flow_style=None, **_STYLE)
 
 
 def read_scales(table: Path) -> dict[str, Scale]:
@@ -88,8 +89,7 @@ def read_conditions(fields: YamlFields) -> dict[str, str]:
 
 def format_conditions(conditions: Mapping[str, str]) -> str:
     """Return the lines of a file of scales that have the conditions; empty without any."""
-    options: dict[str, Any] = {"sort_keys": False, "allow_unicode": True, "width": 1000}
-    return yaml.safe_dump({"conditions": dict(conditions)}, **options) if conditions else ""
+    return yaml.safe_dump({"conditions": dict(conditions)}, **_STYLE) if conditions else ""
 
 
 def read_table_conditions(table: Path) -> dict[str, str]:
@@ -131,7 +131,7 @@ def _read_scale(fields: YamlFields) -> Scale:
     step = fields.number("step", None, 0, _FARTHEST) if has_step else None
     if low >= high:
         raise fields.error("high", f"{high:g} is not above low, {low:g}")
-    if step is not None and not (step > 0 and on_scale(Scale(low, high, step), high)):
+    if step is not None and not (step and on_scale(Scale(low, high, step), high)):
         raise fields.error("step", f"steps of {step:g} do not lead from {low:g} to {high:g}")
     return Scale(low, high, step)
 

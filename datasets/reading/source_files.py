@@ -292,7 +292,7 @@ def find_image(image_id: str, dataset: str, root: Path) -> Path | None:
     if name.isdecimal():
         number = name.zfill(12)
         places = [(folder, pattern.format(number)) for folder, pattern in _COCO]
-        places += [(".", f"{name}{ending}") for ending in (".jpg", ".jpeg", ".png", ".webp", "")]
+        places += [(".", f"{name}{ending}") for ending in (*_ENDINGS, "")]
     else:
         names = [name] if Path(name).suffix else [f"{name}.jpg", f"{name}.png"]
         places = [(folder, name) for name in names for folder in _NAMED]

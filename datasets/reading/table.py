@@ -14,6 +14,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile
@@ -112,9 +113,9 @@ class Table:
         self.names = tuple(names)
         self.places = places
         self._read = read
-        name, count = next(iter(Counter(self.names).most_common(1)), ("", 0))
-        if count > 1:
-            raise InputError(f"{path}: the column '{name}' appears twice; keep one of them")
+        for name, count in Counter(self.names).items():
+            if count > 1:
+                raise InputError(f"{path}: the column '{name}' appears twice; keep one of them")
 
     def __len__(self) -> int:
         return len(self.places)
@@ -253,22 +254,21 @@ def _xlsx(path: Path) -> Iterator[tuple[int, list[str]]]:
 
 
 def _of_rows(path: Path, rows: Iterator[tuple[int, list[str]]]) -> Table:
-    _, header = next(rows, (0, None))
-    if header is None:
+    first = next(rows, None)
+    if first is None:
         raise InputError(f"{path}: it is empty; a line with the names of the columns is expected")
+    names = [name.strip() for name in first[1]]
     cells: list[list[str]] = []
     places: list[str] = []
     for line, row in rows:
-        if len(row) != len(header):
+        if len(row) != len(names):
             raise InputError(
-                f"{path}:{line}: {len(row)} cells, where the first line names {len(header)} columns; "
+                f"{path}:{line}: {len(row)} cells, where the first line names {len(names)} columns; "
                 f"the line is broken or the file truncated"
             )
         cells.append(row)
         places.append(f"{path}:{line}")
-    index = {name.strip(): i for i, name in enumerate(header)}
-    names = [name.strip() for name in header]
-    return Table(path, names, places, lambda name: [row[index[name]] for row in cells])
+    return Table(path, names, places, lambda name: [*map(itemgetter(names.index(name)), cells)])
 
 
 def _of_objects(path: Path, rows: Iterable[tuple[str, Any]]) -> Table:
@@ -306,9 +306,10 @@ def _parquet(path: Path) -> Table:
     def column(name: str) -> list[Any]:
         table = guarded(lambda: file.read([name]))
         values = (table if name in table.column_names else table.flatten()).column(name)
-        # The shortest text of a 32-bit number, so that 0.1 is 0.1 here as it is in CSV.
+        # The shortest text of a 16-bit or 32-bit number, so that 0.1 is 0.1 here as it is in CSV.
         if pa.types.is_float32(values.type) or pa.types.is_float16(values.type):
-            return [None if v is None else float(str(np.float32(v))) for v in values.to_pylist()]
+            kind = values.type.to_pandas_dtype()
+            return [None if v is None else float(str(kind(v))) for v in values.to_pylist()]
         if pa.types.is_dictionary(values.type):  # rows share their texts
             chunks = [
                 (guarded(c.dictionary.to_pylist), c.indices.to_pylist()) for c in values.chunks
@@ -319,9 +320,8 @@ def _parquet(path: Path) -> Table:
     file = guarded(lambda: open_parquet(path, nested=False))
     names: list[str] = []
     for field in file.schema_arrow:
-        names.append(field.name)
-        if pa.types.is_struct(field.type):
-            names[-1:] = [f"{field.name}.{inner.name}" for inner in field.type]
+        inner = field.type if pa.types.is_struct(field.type) else ()
+        names += [f"{field.name}.{part.name}" for part in inner] or [field.name]
     places = [f"{path}: row {i}" for i in range(1, file.metadata.num_rows + 1)]
     return Table(path, names, places, column)
 

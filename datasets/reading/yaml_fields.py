@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Iterator
 from datetime import UTC, date, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import yaml
 
@@ -58,9 +58,8 @@ def compose_yaml(text: str) -> yaml.Node | None:
         _check_size(root)
         return root
     except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        problem = " ".join((error.problem or "not YAML").split())
-        raise MalformedYamlError(problem, mark.line + 1 if mark else 1) from error
+        mark = cast("yaml.Mark", error.problem_mark)  # which all errors of a text have
+        raise MalformedYamlError(" ".join(str(error.problem).split()), mark.line + 1) from error
     except yaml.reader.ReaderError as error:
         # Of a text that was decoded already, the position is that of a character.
         line = text.count("\n", 0, error.position) + 1
@@ -261,7 +260,7 @@ class YamlFields:
         """Return the fields of an inner mapping; if it is missing, so are all of its fields."""
         self._names_read.add(name)
         if name not in self._sections:
-            _, node = self._nodes.get(name, (0, None))
+            node = self._nodes[name][1] if name in self._nodes else None
             self._sections[name] = YamlFields(node, self._file, self._dotted(name))
         return self._sections[name]
 

@@ -310,9 +310,9 @@ def _shard(path: str, kind: str, info: Any) -> Shard:
     return Shard(path, kind, int(info["size"]), stamp)
 
 
-def _natural(name: str) -> list[tuple[int, str]]:
-    """Return a sort key that puts `part-9` before `part-10`."""
-    return [(int(n or -1), text) for text, n in re.findall(r"(\D*)(\d*)", name)]
+def _natural(name: str) -> tuple[list[str | int], str]:
+    """Return a sort key that puts `part-9` before `part-10`, and both before `z-1`."""
+    return [int(p) if p.isdecimal() else p for p in re.split(r"(\d+)", name)], name
 
 
 @contextmanager

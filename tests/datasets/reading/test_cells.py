@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 
+from captau.datasets.errors import InputError
 from captau.datasets.reading.cells import parse_number, parse_references
 from tests.conftest import says
 
@@ -40,6 +42,20 @@ CAPTIONS = ("a dog", 'it\'s a "cat", is it', "y ||| z [two] (three)", "çà\\")
         ('"Stop" sign (it says "halt")', ('"Stop" sign (it says "halt")',)),
         ("a sign that reads ['a']", ("a sign that reads ['a']",)),
         ("<unk> a dog", ("<unk> a dog",)),
+        ('"Stop" ((it says "halt")', ('"Stop" ((it says "halt")',)),
+        ('"Stop" it says "halt"', ('"Stop" it says "halt"',)),
+        ("a', 'b']", ("a', 'b']",)),
+        ("dog) 'a'", ("dog) 'a'",)),
+        ("array dog", ("array dog",)),
+        ("a[1]", ("a[1]",)),
+        ("a dog\n", ("a dog",)),
+        ("|||", ()),
+        ("a|||b", ("a", "b")),
+        ("[] a dog", ("[] a dog",)),
+        (np.array(["a", "b"]), ("a", "b")),
+        (pd.Series(["a"], index=[7]), ("a",)),
+        (("a",), ("a",)),
+        ([], ()),
         ("dogs (two) run\n", ("dogs (two) run",)),
         ("two\nlines ||| b", ("two\nlines", "b")),
         (["a\nb", "[a]"], ("a\nb", "[a]")),
@@ -135,3 +151,37 @@ def test_a_number(cell: Any, number: float) -> None:
 def test_what_is_no_number(cell: Any) -> None:
     """Python's `float` takes the first five, and a digit of any script."""
     assert math.isnan(parse_number(cell))
+
+
+@pytest.mark.parametrize(
+    ("cell", "message"),
+    [
+        (7, "c is 7, not a list of texts"),
+        (["a", 7, None], "c holds 7, not a text"),
+        ("[" + "1" * 80 + "]", f"c holds {'1' * 80}, not a text"),
+        ("[" + "1" * 81 + "]", f"c holds {'1' * 80}…, not a text"),
+        (
+            "[a",
+            "c is '[a', from which captions cannot be told apart; write a JSON list, "
+            '["a dog", "a cat"], or captions with \' ||| \' between them',
+        ),
+        ("[" + "a" * 90, f"c is '[{'a' * 78}…, from which captions cannot be told apart; write a"),
+    ],
+)
+def test_a_refused_cell_is_quoted_up_to_eighty_characters(cell: Any, message: str) -> None:
+    with pytest.raises(InputError) as caught:
+        parse_references(cell, "t.csv:2", "c")
+    assert str(caught.value).startswith(f"t.csv:2: {message}")
+
+
+@pytest.mark.parametrize(
+    ("cell", "number"),
+    [
+        *((0, 0), (-7, -7), (1.5, 1.5), (Decimal("0.25"), 0.25), (10**400, math.inf), ("-0", 0)),
+        *((math.inf, math.inf), ("12.50", 12.5), ("1.e1", 10), (".5e-1", 0.05), ("\t 7 ", 7)),
+        *(("007", 7), ("-1E+2", -100), (np.float64(0.5), 0.5)),
+    ],
+)
+def test_a_number_is_taken_as_it_is(cell: Any, number: float) -> None:
+    assert parse_number(cell) == number
+    assert type(parse_number(cell)) is float

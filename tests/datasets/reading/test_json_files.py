@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
 import io
 import json
 import sys
@@ -416,3 +417,272 @@ def test_fields_ratings_and_texts_are_read() -> None:
         rating({"a": 3.5}, "a", Scale(1, 5, 1), "f:3")
     with says("f:3: 'a' holds 1, not a text"):
         texts({"a": ["x", 1]}, "a", "f:3")
+
+
+def test_messages_of_the_bounds() -> None:
+    assert (
+        str(json_files.entry_too_long("f:3"))
+        == "f:3: longer than 128 MB without an end; not a file of captions"
+    )
+    assert str(json_files.too_many_containers("f:3")) == (
+        "f:3: more than 5,000,000 lists and objects; not a file of captions; get a new copy"
+    )
+    half = "[" * 2_500_000
+    assert not json_files.has_too_many_containers(half + "{" * 2_500_000)
+    assert json_files.has_too_many_containers(half + "{" * 2_500_001)
+
+
+def test_a_million_blank_lines_are_passed_over() -> None:
+    lines = [b"\n"] * 1_000_000
+    with says("f:1000001: more than 1,000,000 blank lines; take them out"):
+        list(json_files.json_lines([*lines, b"\n"], "f"))
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        ([b"{}", b"\xff"], "f:2: not UTF-8 text; save the file as UTF-8"),
+        ([b"{}\n", b" \n", b"[]"], "f:3: an object is expected, not list"),
+        ([b"{}", b"\xef\xbb\xbf{}"], "f:2: not valid JSON ("),
+        (
+            [b"{}", b'{"a":}'],
+            "f:2: not valid JSON (Expecting value); the file may be truncated, get a",
+        ),
+    ],
+)
+def test_faults_of_json_lines_from_any_stream(lines: list[bytes], message: str) -> None:
+    with says(message):
+        list(json_files.json_lines(lines, "f"))
+
+
+def test_json_lines_end_at_line_feeds_alone() -> None:
+    text = '\ufeff{"a": "x\u2028y"}\r\n\n{"b": 1}'
+    assert list(json_files.json_lines(io.BytesIO(text.encode()), "f")) == [
+        (1, {"a": "x\u2028y"}),
+        (3, {"b": 1}),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "message"),
+    [
+        ('{"a": 1,\n"a": 1}', 0, "f: 'a' appears twice in one object; keep one of them"),
+        ('{"b": 1, "a": 1, "a": 2}', 4, "f:4: 'a' appears twice in one object; keep one of them"),
+        ("[" * 100_000, 0, "f: nested too deeply; get a new copy of the file"),
+        ("[" * 100_000, 4, "f:4: nested too deeply; get a new copy of the file"),
+        ("[1,\n2", 0, "f:2: not valid JSON (Expecting ',' delimiter); the file may be truncated, get a new copy"),
+        ("[1,\n2", 4, "f:4: not valid JSON (Expecting ',' delimiter); the file may be truncated, get a new copy"),
+        ("\n" + "9" * 4301, 0, "f:2: a number of more than 4300 digits"),
+        ("9" * 4301 + "\n", 0, "f:1: a number of more than 4300 digits"),
+        ("\n" + "9" * 4301, 4, "f:4: a number of more than 4300 digits"),
+    ],
+)  # fmt: skip
+def test_faults_of_parsed_json_have_their_line(text: str, line: int, message: str) -> None:
+    with pytest.raises(InputError) as caught:
+        json_files.parsed(text, "f", line)
+    assert str(caught.value) == message
+
+
+def test_numbers_and_containers_within_the_bounds_are_parsed(monkeypatch) -> None:
+    assert json_files.parsed("9" * 4300, "f") == int("9" * 4300)
+    assert json_files.parsed(r'["\uD83D\uDE00", "\ud800"]', "f") == ["\U0001f600", "\ufffd"]
+    monkeypatch.setattr(json_files, "MAX_CONTAINERS", 2)
+    assert json_files.parsed("[{}]", "f") == [{}]
+    with says("f: more than 2 lists and objects; not a file of captions; get a new copy"):
+        json_files.parsed("[[], 1, {}]", "f")
+
+
+def test_a_text_is_read_whole(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    path.write_bytes(b"\xef\xbb\xbfa\r\nb")
+    assert read_text(path) == "a\r\nb"
+    for content, line in ((b"\xff\n", 1), (b"\n\xff\n", 2), (b"a\n\nb\xff", 3)):
+        path.write_bytes(content)
+        with says(f"{path}:{line}: not UTF-8 text; save the file as UTF-8"):
+            read_text(path)
+    for read in (read_text, read_json, lambda path: list(read_json_lines(path)), pieces):
+        with says(f"{tmp_path}: cannot be read (Is a directory)"):
+            read(tmp_path)
+        with says(f"{tmp_path}/none: cannot be read (No such file or directory)"):
+            read(tmp_path / "none")
+
+
+class Steps(io.BytesIO):
+    """A stream that remembers how much was asked for."""
+
+    def __init__(self, content: bytes) -> None:
+        super().__init__(content)
+        self.sizes: list[int] = []
+
+    def read(self, size: int | None = -1) -> bytes:
+        self.sizes.append(-1 if size is None else size)
+        return super().read(size)
+
+
+def test_a_long_value_is_read_in_few_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of 100 characters the first 10; then as many as are there unread."""
+    monkeypatch.setattr(json_files, "_CHUNK", 10)
+    stream = Steps(b'["' + b"x" * 96 + b'"]')
+    assert list(json_files._JsonText(stream, "f").pieces()) == [("entry", 1, "x" * 96)]
+    assert stream.sizes == [10, 10, 19, 38, 76, 99]
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("7", [("value", 1, 7)]),
+        ("\n\n -1.5e3 \n", [("value", 3, -1500.0)]),
+        ('"a"', [("value", 1, "a")]),
+        ("[]", []),
+        (" [\n] ", []),
+        ("{}", []),
+        ("[[1],\n {}]", [("entry", 1, [1]), ("entry", 2, {})]),
+        ('{"annotations": 1}', [("member", 1, ("annotations", 1))]),
+        ('{"annotations": {"a": 1}}', [("member", 1, ("annotations", {"a": 1}))]),
+        ('{"annotations":\n[]\n,"a"\n:\n[1]}', [("annotations", 1, None), ("member", 3, ("a", [1]))]),
+        ('{"annotation": [1]}', [("member", 1, ("annotation", [1]))]),
+        ("[1\n,\n2\n,3]", [("entry", 1, 1), ("entry", 3, 2), ("entry", 4, 3)]),
+        ("[NaN, -Infinity]", None),
+        ('["caf\u00e9\n"]', "f:1: not valid JSON (Invalid control character at); the file may be"),
+        ("[1] x", "f:1: not valid JSON (Extra data); the file may be truncated; get a new copy"),
+        ("[1,]", "f:1: not valid JSON (Expecting value)"),
+        ("\n[1 2]", "f:2: not valid JSON (Expecting ']' delimiter)"),
+        ("[1}", "f:1: not valid JSON (Expecting ']' delimiter)"),
+        ('{"a": 1]', "f:1: not valid JSON (Expecting '}' delimiter)"),
+        ('{"a"; 1}', "f:1: not valid JSON (Expecting ':' delimiter)"),
+        ('{"a"= 1}', "f:1: not valid JSON (Expecting ':' delimiter)"),
+        ('{"a"- 1}', "f:1: not valid JSON (Expecting ':' delimiter)"),
+        ('{"a": 1,\n\n7: 1}', "f:3: not valid JSON (Expecting property name enclosed in double quotes)"),
+        ('{"a": 1,\n"b": 2, "a": 1}', "f:2: 'a' appears twice in one object; keep one of them"),
+        ('{"annotations": [1,\n 2}', "f:2: not valid JSON (Expecting ']' delimiter)"),
+        ('\n["a\n', "f:2: not valid JSON (Invalid control character at)"),
+        ("[\n\n", "f:3: not valid JSON (Expecting value)"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("chunk", [1, 7, 1 << 20])
+def test_pieces_of_json(text: str, found: Any, chunk: int, monkeypatch) -> None:
+    monkeypatch.setattr(json_files, "_CHUNK", chunk)
+    read = json_files._JsonText(io.BytesIO(text.encode()), "f").pieces()
+    if isinstance(found, str):
+        with says(found):
+            list(read)
+    elif found is None:
+        assert repr(list(read)) == "[('entry', 1, nan), ('entry', 1, -inf)]"
+    else:
+        assert list(read) == found
+
+
+@pytest.mark.parametrize("chunk", [1, 5, 1 << 20])
+def test_the_line_of_what_is_not_utf8(chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(json_files, "_CHUNK", chunk)
+    for content, line in ((b"\xff", 1), (b'["a",\n\n"b\xff"]', 3), (b'[1,\n"\xc3\n"]', 2)):
+        with says(f"f:{line}: not UTF-8 text; save the file as UTF-8"):
+            list(json_files._JsonText(io.BytesIO(content), "f").pieces())
+
+
+def test_an_entry_is_bounded_in_bytes_and_containers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of an entry those are counted that were read since the last value, so in steps of what is read."""
+    monkeypatch.setattr(json_files, "_CHUNK", 1)
+
+    def read(text: str) -> list[Any]:
+        stream = io.BytesIO(text.encode())
+        return [value for _, _, value in json_files._JsonText(stream, "f").pieces()]
+
+    # A list's entries may hold more together than one alone; a value is told by 16 characters behind it.
+    monkeypatch.setattr(json_files, "MAX_CONTAINERS", 3)
+    blank = " " * 60
+    assert read(f"[[[]],{blank}[{{}}],{blank}[[]]]") == [[[]], [{}], [[]]]
+    assert read("[[{}]]") == [[{}]]
+    with says("f:1: more than 3 lists and objects; not a file of captions; get a new copy"):
+        read("[[{}, {}]]")
+    with says("f:2: more than 3 lists and objects"):
+        read(f"[1,\n{blank}[[[[]]]]]")
+    monkeypatch.setattr(json_files, "MAX_ENTRY_BYTES", 140)
+    assert read('["' + "x" * 136 + '"]') == ["x" * 136]
+    with says("f:1: longer than 0 MB without an end; not a file of captions"):
+        read('["' + "x" * 137 + '"]')
+    assert read(f"[1,{blank}2,{blank}3,{blank}4]") == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize(("extra", "kind"), [(0, "line"), (1, None)])
+def test_a_line_of_json_lines_is_told_up_to_a_mebibyte(extra, kind, tmp_path: Path) -> None:
+    path = tmp_path / "c.json"
+    long = '{"a": "' + "x" * ((1 << 20) - 9 + extra) + '"}'
+    assert len(long) == (1 << 20) + extra
+    path.write_text(long + '\n{"a": 1}\n')
+    if kind:
+        assert [piece[0] for piece in pieces(path)] == ["line", "line"]
+    else:
+        with says(f"{path}:2: not valid JSON (Extra data)"):
+            pieces(path)
+
+
+def test_blank_lines_alone_are_no_json_lines(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(json_files, "MAX_ENTRY_BYTES", 20)
+    path = tmp_path / "c.json"
+    path.write_bytes(b'\n\xef\xbb\xbf{"a": 1}\n{"b": 2}')
+    assert not JsonSource(path)._is_lines(io.BytesIO(b"\n" * 13 + b'{"a": 1}\n{}'))
+    assert JsonSource(path)._is_lines(io.BytesIO(b"\n" * 9 + b'{"a": 1}\n{}'))
+    assert not JsonSource(path)._is_lines(io.BytesIO(b'{"a": 1}\n{"a": 1'))
+    assert not JsonSource(path)._is_lines(io.BytesIO(b'"a": 1}\n{"a": 1}'))
+    assert not JsonSource(path)._is_lines(io.BytesIO(b'{"a": 1}\n'))
+
+
+def test_content_in_memory_is_read_more_than_once(tmp_path: Path) -> None:
+    for content in (b"[1]", gzip.compress(b"[1]", mtime=0)):
+        source = JsonSource(Path("it"), content)
+        assert (source.name, source.is_file) == ("it", False)
+        assert [list(source.read()) for _ in range(2)] == [[("entry", 1, 1)]] * 2
+        assert source.sha256 == hashlib.sha256(content).hexdigest() == source.sha256
+    assert JsonSource(tmp_path).is_file
+    assert not JsonSource(STDIN).is_file
+    with says("it: not a complete gzip file (", "; get a new copy"):
+        list(JsonSource(Path("it"), gzip.compress(b"[1]")[:-3]).read())
+
+
+def test_a_file_is_closed_when_it_was_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "c.json"
+    path.write_text("[1, 2]")
+    opened: list[Any] = []
+    before = Path.open
+
+    def watched(self: Path, *args: Any) -> Any:
+        opened.append(before(self, *args))
+        return opened[-1]
+
+    monkeypatch.setattr(Path, "open", watched)
+    assert pieces(path) == [("entry", 1, 1), ("entry", 1, 2)]
+    assert [stream.closed for stream in opened] == [True]
+
+
+def test_a_rating_is_shown_as_people_write_it() -> None:
+    scale = Scale(0, 1)
+    assert [rating({"a": v}, "a", scale, "f") for v in (0, 1, 0.5)] == [0.0, 1.0, 0.5]
+    assert type(rating({"a": 1}, "a", scale, "f")) is float
+    for value, message in {
+        1.5: "f: 'a' is 1.5, not on the scale 0 to 1",
+        2: "f: 'a' is 2, not on the scale 0 to 1",
+        10**400: "f: 'a' is too large, not on the scale 0 to 1",
+        True: "f: 'a' is True, not float",
+        "x": "f: 'a' is 'x', not float",
+    }.items():
+        with pytest.raises(InputError) as caught:
+            rating({"a": value}, "a", scale, "f")
+        assert str(caught.value) == message
+
+
+def test_a_field_is_one_of_its_kinds() -> None:
+    for value, kind in [(True, (bool, int)), (1, (str, float)), (1.0, (int, float)), (2, (int,))]:
+        assert field({"a": value}, "a", kind, "f") is value
+    for value, kind, message in [
+        (True, (int, float), "f: 'a' is True, not int or float"),
+        (1, bool, "f: 'a' is 1, not bool"),
+        (1, (str, bool), "f: 'a' is 1, not str or bool"),
+        (None, dict, "f: 'a' is None, not dict"),
+    ]:
+        with pytest.raises(InputError) as caught:
+            field({"a": value}, "a", kind, "f")
+        assert str(caught.value) == message
+    with says("f: 'a' is 'x', not list"):
+        texts({"a": "x"}, "a", "f")
+    assert texts({"a": []}, "a", "f") == ()

@@ -8,7 +8,16 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from captau.datasets.reading.rating_scales import format_scales, read_scales
+from captau.datasets.reading.rating_scales import (
+    CONDITIONS,
+    format_conditions,
+    format_scales,
+    read_dimensions,
+    read_scales,
+    read_table_conditions,
+    scales_of_option,
+    scales_path,
+)
 from captau.datasets.registry import load
 from captau.datasets.schema import Scale
 from tests.conftest import run_captau, says
@@ -197,3 +206,89 @@ def test_a_malformed_file_of_scales_gives_file_and_line(fault: str, table: Path)
 def test_a_malformed_option_of_scales_shows_its_form(option: Any, part: str, table: Path) -> None:
     with says("file.scales", part):
         load("file", path=table, scales=option)
+
+
+def test_scales_are_written_in_order_in_letters_as_they_are_and_in_one_line(tmp_path: Path) -> None:
+    long = "größe " + "x" * 1100 + " y"
+    scales = {"größe": Scale(0.5, 1, 0.25), "a": Scale(-5, 0), long: Scale(1.0, 2.0, 1.0)}
+    text = format_scales(scales, ["größe", "a"])
+    assert text == (
+        "scales:\n"
+        "  größe: {low: 0.5, high: 1, step: 0.25}\n"
+        "  a: {low: -5, high: 0}\n"
+        f"  ? {long}\n"
+        "  : {low: 1, high: 2, step: 1}\n"
+        "totals: [größe, a]\n"
+    )
+    table = tmp_path / "t.csv"
+    write_scales(table, f"{text}faults: [a]\n")
+    assert read_scales(table) == scales
+    assert read_dimensions(table, "totals") == ("größe", "a")
+    assert read_dimensions(table, "faults") == ("a",)
+    assert read_dimensions(tmp_path / "none.csv", "totals") == ()
+    assert scales_path(table) == tmp_path / "t.yaml"
+
+
+def test_the_ends_of_a_scale_lie_within_a_thousand_millions_of_0(tmp_path: Path) -> None:
+    table = tmp_path / "t.csv"
+    path = write_scales(
+        table, "scales:\n  a: {low: -1000000000, high: 1000000000, step: 1000000000}\n"
+    )
+    assert read_scales(table) == {"a": Scale(-1e9, 1e9, 1e9)}
+    for fields, message in {
+        "low: -1000000001, high: 1": "low: -1000000001 is not a number from -1e+09 to 1e+09",
+        "low: 1, high: 1000000001": "high: 1000000001 is not a number from -1e+09 to 1e+09",
+        "low: 0, high: 5, step: 1000000001": "step: 1000000001 is not a number from 0 to 1e+09",
+        "low: 0, high: 5, step: -1": "step: -1 is not a number from 0 to 1e+09",
+        "low: 0, high: 5, step: 0": "step: steps of 0 do not lead from 0 to 5",
+        "low: 0, high: 5, step: 5.5": "step: steps of 5.5 do not lead from 0 to 5",
+        "low: 2.5, high: 2.5": "high: 2.5 is not above low, 2.5",
+    }.items():
+        write_scales(table, f"scales:\n  a: {{{fields}}}\n")
+        with says(f"{path}:2: scales.a.{message}"):
+            read_scales(table)
+    write_scales(table, "scales: {a: {low: 0, high: 0.5, step: 0.5}}")
+    assert read_scales(table) == {"a": Scale(0, 0.5, 0.5)}
+    with says(
+        f"{path}:1: scales: it is empty; write for each dimension NAME: {{low: 1, high: 5, step: 1}}"
+    ):
+        write_scales(table, "")
+        read_scales(table)
+
+
+def test_conditions_are_written_and_read_back(tmp_path: Path) -> None:
+    conditions = {"countries": "US, großes UK", "pay": "x" * 499 + " "}
+    text = format_conditions(conditions)
+    assert text == f"conditions:\n  countries: US, großes UK\n  pay: '{conditions['pay']}'\n"
+    assert format_conditions({}) == ""
+    table = tmp_path / "t.csv"
+    assert read_table_conditions(table) == {}
+    path = write_scales(table, f"{THUMB_YAML}{text}")
+    assert read_table_conditions(table) == conditions
+    assert list(read_scales(table)) == ["precision", "recall", "fluency"]
+    every = {name: f"of {name}" for name in CONDITIONS}
+    assert tuple(every) == (
+        *("countries", "approval_rate", "tasks", "pay", "qualification", "training", "raters"),
+    )
+    write_scales(table, format_conditions(every))
+    assert read_table_conditions(table) == every
+    ordered = format_conditions({"tasks": "b " * 600, "pay": "a"})
+    assert ordered == f"conditions:\n  tasks: '{'b ' * 600}'\n  pay: a\n"
+    for line, message in {
+        "wages: low": "conditions.wages: unknown field 'wages': did you mean raters? known: approval_rate, countries",
+        f"pay: {'x' * 501}": "conditions.pay: 501 characters; at most 500 are expected",
+        "pay: [1]": "conditions.pay: [1] is not a text",
+    }.items():
+        write_scales(table, f"{THUMB_YAML}conditions:\n  {line}\n")
+        for read in (read_scales, read_table_conditions):
+            with says(f"{path}:6: {message}"):
+                read(table)
+
+
+def test_an_option_of_scales_is_read_as_the_file_is() -> None:
+    option = {"fit": {"low": 0, "high": 1, "step": 0.5}, "b": {"low": -1, "high": 1}}
+    assert scales_of_option(option, "k") == {"fit": Scale(0, 1, 0.5), "b": Scale(-1, 1)}
+    assert scales_of_option({}, "k") == {}
+    for bad in ({"fit": {"low": 0, "high": 1, "by": 1}}, {"fit": object}, [1]):
+        with says(f"k is {bad!r}; {{DIMENSION: {{low: 1, high: 5, step: 1}}}} is expected"):
+            scales_of_option(bad, "k")

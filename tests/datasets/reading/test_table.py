@@ -5,17 +5,23 @@ from __future__ import annotations
 import csv
 import io
 import json
+import sys
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from captau.datasets.reading.table import (
+    USUAL_COLUMNS,
+    Columns,
     JudgementColumns,
     measure_row_group,
+    name_raters,
     open_parquet,
     read_table,
 )
@@ -330,3 +336,177 @@ def test_items_have_the_columns_of_their_first_rows() -> None:
     assert made.ratings["dimension"].tolist() == ["fit", "fit", "style", "fit"]
     with says("f:4: cluster differs from f:2, which has the same image and caption"):
         judged(clusters=["k", "l", "n", "m"]).caption_set(CARD)
+
+
+def test_the_first_bad_number_is_named(tmp_path: Path) -> None:
+    table = read_table(write([{"a": 1}, {"a": "x"}, {"a": 9}, {"a": "y"}], tmp_path / "t.json"))
+    for scale in (None, Scale(1, 2)):
+        with says(f"{tmp_path}/t.json: entry 1: a is 'x', not a number"):
+            table.floats("a", scale)
+    infinite = read_table(write([{"a": float("inf")}], tmp_path / "t.json"))
+    with says("entry 0: a is inf, not a number"):
+        infinite.floats("a", None)
+    with says("entry 0: a is inf, not on the scale 1 to 2"):
+        infinite.floats("a", Scale(1, 2))
+
+
+def test_the_first_empty_text_is_named(tmp_path: Path) -> None:
+    table = read_table(write([{"a": "x"}, {"a": " "}, {"a": ""}], tmp_path / "t.json"))
+    with says("entry 1: a is empty"):
+        table.filled("a")
+
+
+def test_a_list_at_the_top_is_json_alone(tmp_path: Path) -> None:
+    (tmp_path / "t.json").write_text('\n [{"a": 1}]')
+    table = read_table(tmp_path / "t.json")
+    assert (table.column("a"), table.places) == ([1], [f"{tmp_path}/t.json: entry 0"])
+    (tmp_path / "t.json").write_text('{"a": 1}\n\n{"b": 2}')
+    table = read_table(tmp_path / "t.json")
+    assert (table.names, table.column("a"), table.column("b")) == (("a", "b"), [1, None], [None, 2])
+    assert table.places == [f"{tmp_path}/t.json:1", f"{tmp_path}/t.json:3"]
+    for name in ("t.jsonl", "t.ndjson", "T.JSONL"):
+        (tmp_path / name).write_text('[{"a": 1}]')
+        with says(f"{tmp_path}/{name}:1: an object is expected, not list"):
+            read_table(tmp_path / name)
+    (tmp_path / "t").write_text("a\n1\n")
+    assert read_table(tmp_path / "t", ".csv").texts("a") == ["1"]
+    endings = ".csv, .tsv, .json, .jsonl, .ndjson, .parquet, .xlsx"
+    with says(f"{tmp_path}/t: its ending is not one of {endings}"):
+        read_table(tmp_path / "t")
+    (tmp_path / "t.json").write_text("[]")
+    table = read_table(tmp_path / "t.json")
+    with says("t.json: no column 'a'; it has none"):
+        table.column("a")
+
+
+def test_lines_of_csv_are_those_where_rows_begin(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text('a,b\n\n"x\ny",1\n2,3\n')
+    assert read_table(path).places == [f"{path}:3", f"{path}:5"]
+    for text, line in (('"a\n', 1), ('a\n\n"b\nc', 3), ('a\n"b" c\n', 2)):
+        path.write_text(text)
+        with says(f"{path}:{line}: not valid CSV (", "); a quote is not closed, or the file is"):
+            read_table(path)
+    path.write_text("")
+    message = "it is empty; a line with the names of the columns is expected"
+    with says(f"{path}: {message}"):
+        read_table(path)
+    path = tmp_path / "t.tsv"
+    path.write_text("a\tb\n\nx\ty\n")
+    assert read_table(path).places == [f"{path}:3"]
+
+
+def test_a_table_may_have_many_columns(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    names = [f"c{i}" for i in range(300)]
+    path.write_text("\n".join([",".join(names), ",".join(map(str, range(300)))]))
+    table = read_table(path)
+    assert (table.names, table.texts("c299")) == (tuple(names), ["299"])
+    with says(f"{path}: the column 'c1' appears twice; keep one of them"):
+        path.write_text("c0, c1,c1 \n1,2,3\n")
+        read_table(path)
+
+
+def test_the_first_sheet_of_excel_is_read_with_the_values_of_its_formulas(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    book.active.append(["a"])
+    book.active.append(["=1+1"])  # whose value Excel would store beside it
+    book.active.append([7])
+    book.create_sheet("more").append(["b"])
+    book.save(tmp_path / "t.xlsx")
+    table = read_table(tmp_path / "t.xlsx")
+    assert (table.names, table.texts("a"), table.places) == (
+        ("a",),
+        ["7"],
+        [f"{tmp_path}/t.xlsx:3"],
+    )
+    monkeypatch.setitem(sys.modules, "openpyxl", None)
+    with says(
+        f"{tmp_path}/t.xlsx: Excel files need openpyxl: pip install openpyxl, or save the file as CSV"
+    ):
+        read_table(tmp_path / "t.xlsx")
+
+
+def test_a_page_of_parquet_with_another_checksum_is_not_read(tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+    pq.write_table(
+        pa.table({"a": ["a dog", "a cat"]}),
+        path,
+        **{"compression": "none", "use_dictionary": False, "write_page_checksum": True},
+    )
+    path.write_bytes(path.read_bytes().replace(b"a dog", b"a cog"))
+    with says(f"{path}: not a complete Parquet file (", "; it may be truncated; get a new copy"):
+        read_table(path).texts("a")
+
+
+def test_columns_of_parquet_are_read_by_their_kind(tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+    table = pa.table(
+        {
+            "s": pa.array([{"a": "x", "b": 1}, None]),
+            "h": pa.array([np.float16(0.1), None], pa.float16()),
+            "d": pa.array([0.1, 0.25]),
+            "t": ["y", None],
+        }
+    )
+    pq.write_table(table, path)
+    found = read_table(path)
+    assert found.names == ("s.a", "s.b", "h", "d", "t")
+    columns = {name: found.column(name) for name in found.names}
+    assert columns == {
+        **{"s.a": ["x", None], "s.b": [1, None], "d": [0.1, 0.25], "t": ["y", None]},
+        "h": [0.1, None],  # 0.0999755859375 in 16 bits
+    }
+    assert found.places == [f"{path}: row 1", f"{path}: row 2"]
+
+
+def test_the_bytes_of_texts_are_those_without_their_lengths() -> None:
+    """A text has four bytes of length; where a dictionary stores equal ones once, nothing is left to count."""
+
+    def group(*chunks: tuple[str, str, int, int]) -> SimpleNamespace:
+        names = ("path_in_schema", "physical_type", "total_uncompressed_size", "num_values")
+        made = [SimpleNamespace(**dict(zip(names, chunk, strict=True))) for chunk in chunks]
+        return SimpleNamespace(num_rows=7, num_columns=len(made), column=made.__getitem__)
+
+    texts = "BYTE_ARRAY"
+    row_group = group(
+        *(("a", texts, 100, 3), ("b.list.element", texts, 50, 2), ("n", "INT64", 80, 10)),
+        *(("d", texts, 20, 6), ("other", texts, 1000, 1)),
+    )
+    assert measure_row_group(row_group, ["a"]) == (7, 88)
+    assert measure_row_group(row_group, ["a", "b", "n", "d"]) == (7, 88 + 42)
+    assert measure_row_group(row_group, ["d"]) == (7, 0)
+    assert measure_row_group(row_group, []) == (7, 0)
+
+
+def test_the_usual_names_of_columns() -> None:
+    assert Columns("image_id", "caption", "references") == USUAL_COLUMNS
+    assert Columns(caption="text") == Columns("image_id", "text", "references") != USUAL_COLUMNS
+
+
+def test_references_of_a_table_are_parsed_once_for_equal_cells(tmp_path: Path) -> None:
+    rows: list[dict[str, Any]] = [{"r": "x ||| y"}, {"r": "x ||| y"}, {"r": ["z"]}]
+    table = read_table(write(rows, tmp_path / "t.json"))
+    found = table.references("r")
+    assert found == [("x", "y"), ("x", "y"), ("z",)]
+    assert found[0] is found[1]
+    table = read_table(write([{"r": "x"}, {"r": " "}], tmp_path / "t.json"))
+    with says(f"{tmp_path}/t.json: entry 1: no references in r; at least one is needed"):
+        table.references("r")
+    with says("t.json: no column 'q'; it has r; do this"):
+        table.references("q", "; do this")
+
+
+def test_rows_without_raters_are_numbered_by_item_and_dimension() -> None:
+    subjects, dimensions = [0, 0, 1, 0, 0], ["a", "a", "a", "b", "a"]
+    places = [f"f:{n}" for n in range(5)]
+    assert name_raters(None, subjects, dimensions, places) == [
+        *("rating_1", "rating_2", "rating_1", "rating_1", "rating_3")
+    ]
+    raters = ["r", "s", "r", "r", "s"]
+    assert name_raters(raters[:4], subjects[:4], dimensions[:4], places) == raters[:4]
+    with says("f:4: rater 's' already rated this caption in f:1; keep one of the ratings"):
+        name_raters(raters, subjects, dimensions, places)

@@ -107,6 +107,32 @@ def test_each_reader_takes_its_kind() -> None:
         ("a: !!int x", lambda f: f.plain_data("a"), "f.yaml:1: a: "),
         ("\n- 1", lambda f: f, "f.yaml:2: the file: fields are expected"),
         ("\na: b: c", lambda f: f, "f.yaml:2: mapping values are not allowed here"),
+        ("a: 'b\nc", lambda f: f, "f.yaml:2: found unexpected end of stream"),
+        ("\na: &x 1\nb: &x 2", lambda f: f, "f.yaml:3: second occurrence"),
+        ("a: *x", lambda f: f, "f.yaml:1: found undefined alias 'x'"),
+        ("a: 1\n---\nb: 1", lambda f: f, "f.yaml:2: but found another document"),
+        ("\na: \x07", lambda f: f, "f.yaml:2: YAML does not allow the character U+0007; take it out"),
+        ("\x7f", lambda f: f, "f.yaml:1: YAML does not allow the character U+007F; take it out"),
+        (f"a: {'x' * 20_001}", lambda f: f.text("a"), "f.yaml:1: a: 20,001 characters; at most 20,000 are expected"),
+        ("a: -1000000001", lambda f: f.optional_number("a"), "a: -1000000001 is not a number from -1e+09 to 1e+09"),
+        ("a: 1000000001", lambda f: f.optional_number("a"), "a: 1000000001 is not a number from -1e+09 to 1e+09"),
+        ("a: 1.6", lambda f: f.number("a", None, 0, 1.5), "a: 1.6 is not a number from 0 to 1.5"),
+        ("a: -1", lambda f: f.number("a", None, 0, 1.5), "a: -1 is not a number from 0 to 1.5"),
+        ("a: x", lambda f: f.number("a", None, 0, 1.5), "a: 'x' is not a number from 0 to 1.5"),
+        ("b: 1", lambda f: f.number("a", None, 0, 1.5), "f.yaml:1: a: this field is required"),
+        ("a: true", lambda f: f.count("a", None, 0), "a: True is not a whole number from 0 to 1000000"),
+        ("a: 1000001", lambda f: f.optional_count("a"), "a: 1000001 is not a whole number from 1 to 1000000"),
+        ("a: 2", lambda f: f.count("a", None, 3, 4), "a: 2 is not a whole number from 3 to 4"),
+        ("a: 5", lambda f: f.count("a", None, 3, 4), "a: 5 is not a whole number from 3 to 4"),
+        ("a: {b: 1}", lambda f: f.texts("a"), "f.yaml:1: a: a list of texts is expected"),
+        ("a: true", lambda f: f.levels("a", 0, 3), "a: True: whole numbers from 0 to 3 are expected"),
+        ("a: x", lambda f: f.time("a"), "f.yaml:1: a: 'x' is not a time; 2027-01-31 or 2027-01-31 12:00:00 is expected"),
+        ("a: x", lambda f: list(f.sections("a")), "f.yaml:1: a: a list is expected: lines that begin with '- '"),
+        ("a:\n- {b: 1}\n- {b: 1, b: 2}", lambda f: list(f.sections("a")), "f.yaml:3: a[2].b appears twice; keep one of them"),
+        ("a: 1\n\na: 2", lambda f: f, "f.yaml:3: a appears twice; keep one of them"),
+        ("a:\n  b: 1\nc: {}", lambda f: f.section("a").text("c"), "f.yaml:2: a.c: this field is required"),
+        ("a: {b: {c: 1}}", lambda f: (f.section("a").section("b"), f.reject_unknown()), "a.b.c: unknown field 'c'"),
+        ("a: 1\nb: 2", lambda f: (f.text("a"), f.reject_unknown()), "f.yaml:2: b: unknown field 'b': known: a"),
         ("a: [b\n", lambda f: f, "f.yaml:2: expected ',' or ']', but got '<stream end>'"),
         ("x: 1\na: \x07", lambda f: f, "f.yaml:2: YAML does not allow the character U+0007; take it out"),
     ],
@@ -148,3 +174,69 @@ def test_a_file_is_read_with_or_without_a_byte_order_mark(tmp_path: Path) -> Non
         read_yaml_fields(tmp_path / "none.yaml")
     path.write_bytes(b"")
     assert read_yaml_fields(path).names == ()
+
+
+def test_values_at_the_bounds_are_read() -> None:
+    assert fields(f"a: {'x' * 20_000}").text("a") == "x" * 20_000
+    assert [fields(f"a: {n}").optional_number("a") for n in ("-1000000000", "1.0e+9", "0.5")] == [
+        *(-1e9, 1e9, 0.5)
+    ]
+    assert [fields(f"a: {n}").count("a", None, 0) for n in (0, 1_000_000)] == [0, 1_000_000]
+    assert [fields(f"a: {n}").optional_count("a") for n in (1, 1_000_000)] == [1, 1_000_000]
+    assert fields("a: 1.5").text("a") == "1.5"
+    assert (fields("a: []").texts("a", ("z",)), fields("b:").texts("b")) == ((), ())
+    assert fields("a: []").plain_data("a") == []
+    assert fields("a: {b: 1, c: x}").section("a").all_texts() == {"b": "1", "c": "x"}
+    assert fields("a: 2027-01-31T12:00:00").time("a") == 20_849 * 86_400 + 43_200
+    assert fields("a: '2027-01-31 12:00:00-01:00'").time("a") == 20_849 * 86_400 + 46_800
+    assert fields("a: null\nb: ''").optional("b") == ""
+    assert fields("1: a").names == ("1",)
+    section = fields("a: {b: 1}").section("none")
+    assert (section.names, section.location) == ((), "f.yaml:1")
+    assert section.location_of("x") == "f.yaml:1: none.x"
+    assert fields("a:").section("a").names == ()
+    rows = list(fields("\na:\n- {b: 1}\n-\n- b: 2").sections("a"))
+    assert [row.location_of("b") for row in rows] == [
+        *("f.yaml:3: a[1].b", "f.yaml:4: a[2].b", "f.yaml:5: a[3].b")
+    ]
+    malformed = yaml_fields.MalformedYamlError("odd", 3)
+    assert (malformed.problem, malformed.line, str(malformed)) == ("odd", 3, "3: odd")
+
+
+def test_depth_is_bounded_at_fifty_in_lists_and_mappings() -> None:
+    for opening, closing, n in (*"[]", 50), ("{a: ", "}", 49):  # whose keys and values lie deeper
+        assert fields("a: " + opening * n + closing * n).names == ("a",)
+        with says("f.yaml:2: nested too deeply, or recursive"):
+            fields("a: " + opening * 49 + "\n" + opening * (n - 48) + closing * (n + 1))
+    with says("f.yaml:1: nested too deeply, or recursive"):
+        fields("&a [*a]")
+
+
+def test_what_no_reader_can_follow_is_nested_too_deeply(monkeypatch: pytest.MonkeyPatch) -> None:
+    def recurse(*_: Any, **__: Any) -> None:
+        raise RecursionError
+
+    monkeypatch.setattr(yaml_fields.yaml, "compose", recurse)
+    with says("f.yaml:1: nested too deeply"):
+        fields("a: 1")
+
+
+def test_values_are_bounded_at_a_hundred_thousand_with_those_that_aliases_repeat() -> None:
+    """A list of 369 lists of 270 numbers each is 1 + 369 x 271 = 100,000 values."""
+    text = "- &x [" + ", ".join("1" * 270) + "]\n" + "- *x\n" * 368
+    node = yaml_fields.compose_yaml(text)
+    assert node is not None
+    assert len(node.value) == 369
+    with says("f.yaml:1: too many values"):
+        fields(text + "- 1\n")
+    with says("f.yaml:1: more than 2,000,000 characters"):
+        fields(" " * 2_000_001)
+
+
+def test_values_are_counted_as_they_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(yaml_fields, "MAX_NODES", 3)
+    assert yaml_fields.compose_yaml("[1,\n2]") is not None
+    with pytest.raises(yaml_fields.MalformedYamlError) as caught:
+        yaml_fields.compose_yaml("[1,\n2,\n3,\n4")  # which is not closed
+    assert (caught.value.problem, caught.value.line) == ("too many values", 3)
+    assert yaml_fields.compose_yaml("") is None

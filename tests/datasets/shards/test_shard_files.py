@@ -125,7 +125,7 @@ class Store:
 @pytest.mark.parametrize(
     ("url", "expected"),
     [
-        ("b/f", ["b/f/a.jsonl", "b/f/2.tar", "b/f/10.tar"]),
+        ("b/f", ["b/f/2.tar", "b/f/10.tar", "b/f/a.jsonl"]),
         ("b/f/10.tar", ["b/f/10.tar"]),
         ("b/f/*.jsonl", ["b/f/a.jsonl"]),
         ("b/f/*.json", "s3://b/f/*.json: no shards there; "),
@@ -375,7 +375,7 @@ def folder(tmp_path):
 @pytest.mark.parametrize(
     ("paths", "names"),
     [
-        ([""], ["b.jsonl", "p.tar", "p-9.tar", "p-9a.tar", "p-10.tar"]),
+        ([""], ["b.jsonl", "p-9.tar", "p-9a.tar", "p-10.tar", "p.tar"]),
         (["p-*.tar"], ["p-9.tar", "p-9a.tar", "p-10.tar"]),
         (["p-10.tar", "p-*.tar"], ["p-10.tar", "p-9.tar", "p-9a.tar"]),
         (["**/*.gz"], ["more/c.jsonl.gz"]),
@@ -387,6 +387,19 @@ def test_shards_of_a_folder_are_listed_once_in_natural_order(paths, names, folde
     stat = (folder / names[0]).stat()
     kind = "lines" if "jsonl" in names[0] else "tar"
     assert found[0] == Shard(str(folder / names[0]), kind, stat.st_size, str(stat.st_mtime_ns))
+
+
+def test_shards_of_one_name_stay_together(tmp_path):
+    names = ["a-2.tar", "a-10.tar", "z-1.tar", "z-01.tar", "z-3.tar"]
+    for name in names:
+        (tmp_path / name).touch()
+    shuffled = [str(tmp_path / name) for name in (*names[::-1], *names)]
+    assert [Path(shard.path).name for shard in find_shards([str(tmp_path)])] == [
+        *("a-2.tar", "a-10.tar", "z-01.tar", "z-1.tar", "z-3.tar")
+    ]
+    assert sorted(set(shuffled), key=shard_files._natural) == [
+        str(tmp_path / name) for name in ("a-2.tar", "a-10.tar", "z-01.tar", "z-1.tar", "z-3.tar")
+    ]
 
 
 @pytest.mark.parametrize(
