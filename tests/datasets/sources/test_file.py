@@ -13,7 +13,8 @@ import pytest
 
 import captau
 from captau.datasets.registry import load
-from tests.conftest import run_captau, says
+from captau.datasets.schema import Scale, SourceFile
+from tests.conftest import raises_exactly, run_captau, says
 
 DOCS = (Path(__file__).parents[3] / "docs" / "own_judgements.md").read_text(encoding="utf-8")
 PLAIN = "image,caption,value\na,b,1\na,b,2\nc,d,3\n"
@@ -108,6 +109,191 @@ def test_images_are_seen_from_the_table(tmp_path: Path) -> None:
     (tmp_path / "a").touch()
     path = write(tmp_path, f"{PLAIN}{'n' * 300},e,1\n")
     assert load("file", path=path).items["image"].tolist() == [str(tmp_path / "a"), None, None]
+    (tmp_path / "c").mkdir()
+    assert load("file", path=path).items["image"].tolist() == [str(tmp_path / "a"), None, None]
+
+
+SCALES = """scales:
+  fit: {low: 0, high: 5, step: 1}
+  fluency: {low: 1, high: 5}
+totals: [fluency]
+faults: [fit]
+conditions: {pay: "$10 an hour"}
+"""
+RATED = "image,caption,value,dimension\na,b,1,fit\na,b,2.5,fluency\nc,d,3,fit\n"
+
+
+def test_the_card_of_a_table_with_a_file_of_scales(tmp_path: Path) -> None:
+    path = write(tmp_path, RATED)
+    usual = load("file", root=tmp_path, path=path).card
+    assert usual.sources == (SourceFile(str(path), "your own file"),)
+    assert usual.scales == {"fit": Scale(1, 3), "fluency": Scale(2.5, 2.5)}
+    assert (usual.totals, usual.faults, usual.conditions) == ((), (), {})
+    assert usual.anonymous_raters
+    scales = write(tmp_path, SCALES, "t.yaml")
+    card = load("file", path=path).card
+    assert card.sources == tuple(SourceFile(str(x), "your own file") for x in (path, scales))
+    assert card.scales == {"fit": Scale(0, 5, 1), "fluency": Scale(1, 5)}
+    assert (card.totals, card.faults) == (("fluency",), ("fit",))
+    assert card.conditions == {"pay": "$10 an hour"}
+    write(tmp_path, "image,caption,value,rater,references\na,b,1,r,x\n")
+    (tmp_path / "t.yaml").unlink()
+    named = load("file", path=path).card
+    assert (named.anonymous_raters, named.has_references) == (False, True)
+
+
+@pytest.mark.parametrize(
+    ("options", "scales"),
+    [
+        ({}, [Scale(0, 5, 1), Scale(1, 5)]),
+        ({"low": -1}, [Scale(-1, 5, 1), Scale(-1, 5)]),
+        ({"high": 9}, [Scale(0, 9, 1), Scale(1, 9)]),
+        ({"step": 0.5}, [Scale(0, 5, 0.5), Scale(1, 5, 0.5)]),
+        ({"low": 0, "scales": {"fluency": {"low": 2, "high": 3}}}, [Scale(0, 5, 1), Scale(2, 3)]),
+    ],
+)
+def test_parts_of_scales_are_changed(options: Any, scales: list[Scale], tmp_path: Path) -> None:
+    write(tmp_path, SCALES, "t.yaml")
+    made = load("file", path=write(tmp_path, RATED), **options)
+    assert list(made.card.scales.values()) == scales
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"low": 3, "high": 2}, "file.low=3, file.high=2, file.step=None"),
+        ({"step": 0}, "file.low=1, file.high=3, file.step=0"),
+        ({"step": -1}, "file.low=1, file.high=3, file.step=-1"),
+        ({"low": 4}, "file.low=4, file.high=3, file.step=None"),
+    ],
+)
+def test_ends_and_a_step_that_make_no_scale(options: Any, message: str, tmp_path: Path) -> None:
+    ending = "these make no scale; low must not exceed high, and the step must be above 0"
+    with raises_exactly(f"{message}: {ending}"):
+        load("file", path=write(tmp_path, PLAIN), **options)
+
+
+def test_a_scale_of_one_number(tmp_path: Path) -> None:
+    path = write(tmp_path, "image,caption,value\na,b,2\n")
+    assert load("file", path=path, low=2, high=2).card.scales == {"overall": Scale(2, 2)}
+    with raises_exactly(f"{path}:2: value is 2, not on the scale 3 to 4 in steps of 0.5"):
+        load("file", path=path, low=3, high=4, step=0.5)
+
+
+def test_scales_of_other_dimensions(tmp_path: Path) -> None:
+    path = write(tmp_path, RATED)
+    option = {"fits": {"low": 1, "high": 5}}
+    with says(f"unknown dimension of {path} in file.scales 'fits': did you mean fit"):
+        load("file", path=path, scales=option)
+    write(tmp_path, "scales:\n  look: {low: 0, high: 5}\n  form: {low: 0, high: 5}\n", "t.yaml")
+    with raises_exactly(
+        f"{tmp_path / 't.yaml'}:1: scales: t.csv has ratings of 'fit', which has no scale there; there are "
+        "look, form; add it"
+    ):
+        load("file", path=path)
+    option = {name: {"low": 0, "high": 5} for name in ("fit", "fluency")}
+    assert list(load("file", path=path, scales=option).card.scales) == ["fit", "fluency"]
+    with says("t.csv has ratings of 'fluency', which has no scale there"):
+        load("file", path=path, scales={"fit": option["fit"]})
+
+
+@pytest.mark.parametrize("name", ["demo", "thumb"])
+def test_a_set_has_no_name_of_captaus(name: str, tmp_path: Path) -> None:
+    path = write(tmp_path, PLAIN)
+    with raises_exactly(f"file.name={name} is one of captau's datasets; choose another name"):
+        load("file", path=path, name=name)
+    for other in ("a", f"{name}2", "Z.b-c_d", "file"):
+        card = load("file", path=path, name=other).card
+        assert (card.name, card.title) == (other, "t.csv" if other == "file" else other)
+    for other in (".a", "a b", "", "a/b"):
+        message = f"file.name is '{other}'; letters, digits, '_', '-' and '.' are expected"
+        with raises_exactly(message):
+            load("file", path=path, name=other)
+
+
+def test_columns_of_ratings_by_name(tmp_path: Path) -> None:
+    """What is named goes before the usual name."""
+    text = (
+        "i,c,v,w,rater,s,system,p,k,d\na,b,1,ann,x,S,y,train,k1,fit\na,b,2,bob,x,S,y,train,k1,fit\n"
+    )
+    options = dict(zip(("image", "caption", "value", "rater", "system"), "icvws", strict=True))
+    path = write(tmp_path, text)
+    made = load("file", path=path, **options, split="p", cluster="k", dimension="d")
+    (item,) = made.items.to_dict("records")
+    assert [item[k] for k in ("image_id", "caption", "system", "split", "cluster")] == [
+        *("a", "b", "S", "train", "k1")
+    ]
+    assert made.ratings.iloc[:, 1:].to_numpy().tolist() == [
+        ["fit", "ann", 1.0],
+        ["fit", "bob", 2.0],
+    ]
+
+
+@pytest.mark.parametrize("option", ["image", "caption", "value"])
+def test_a_column_that_is_not_there_is_named_with_its_option(option: str, tmp_path: Path) -> None:
+    path = write(tmp_path, PLAIN)
+    long = "; one row a rating is expected: where each rater or dimension has a column, make rows of them"
+    ending = long if option == "value" else ""
+    with raises_exactly(
+        f"{path}: no column 'x'; it has image, caption, value; name the column with file.{option}={ending}"
+    ):
+        load("file", path=path, **{option: "x"})
+
+
+@pytest.mark.parametrize("option", ["rater", "system", "split", "cluster", "references"])
+def test_a_column_of_ratings_that_is_not_there(option: str, tmp_path: Path) -> None:
+    path = write(tmp_path, PLAIN)
+    with raises_exactly(f"{path}: no column 'x'; it has image, caption, value; see file.{option}="):
+        load("file", path=path, **{option: "x"})
+
+
+def test_pairs_with_columns_of_other_names(tmp_path: Path) -> None:
+    (tmp_path / "x").touch()
+    text = "i,one,two,w,a,b,p,k,r\nx,A dog.,A cat.,b,S,T,train,k1,ref\n"
+    options = {"image": "i", "caption_a": "one", "caption_b": "two", "winner": "w"}
+    options |= {"system_a": "a", "system_b": "b", "split": "p", "cluster": "k", "references": "r"}
+    path = write(tmp_path, text)
+    made = load("file", path=path, **options)
+    first, second = made.items["item_id"]
+    assert made.items.drop(columns="item_id").to_numpy().tolist() == [
+        ["x", str(tmp_path / "x"), "A dog.", ("ref",), "S", "train", "k1"],
+        ["x", str(tmp_path / "x"), "A cat.", ("ref",), "T", "train", "k1"],
+    ]
+    assert made.preferences.to_numpy().tolist() == [
+        [f"{first}|{second}", first, second, "overall", "rating_1", -1.0, "b"]
+    ]
+    assert made.card.has_references
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        *(
+            (
+                f"image,caption_a,caption_b,winner,{there}",
+                f"no column '{other}'; name the column with file.{other}=",
+            )
+            for there, other in (("system_a", "system_b"), ("system_b", "system_a"))
+        ),
+        *(
+            (
+                ",".join(
+                    k for k in ("image", "caption_a", "caption_b", "winner", "z") if k != name
+                ),
+                f"no column '{name}'; it has "
+                + ", ".join(
+                    k for k in ("image", "caption_a", "caption_b", "winner", "z") if k != name
+                )
+                + f"; name the column with file.{name}=",
+            )
+            for name in ("image", "caption_a", "caption_b")
+        ),
+    ],
+)
+def test_columns_of_pairs_that_are_not_there(columns: str, message: str, tmp_path: Path) -> None:
+    path = write(tmp_path, f"{columns}\n{','.join('ab' * 9)[: 2 * columns.count(',') + 1]}\n")
+    with raises_exactly(f"{path}: {message}"):
+        load("file", path=path)
 
 
 PAIRS = "image,caption_a,caption_b,winner\n"
@@ -316,6 +502,14 @@ def test_votes_that_are_malformed(pair: list[Any], message: str, tmp_path: Path)
     entry = {"audio_id": "b", "references": ["s1"], "HC": pair}
     with says(message):
         load("file", path=write(tmp_path, json.dumps([VOTES[0], entry]), "votes.json"))
+
+
+def test_raters_of_votes_are_anonymous_whatever_keys_there_are(tmp_path: Path) -> None:
+    entry = {"clip": "z", "rater": "ann", "references": ["r"], "MM_1": ["a", "b", "s", "t", [1]]}
+    path = write(tmp_path, json.dumps([entry]), "votes.json")
+    made = load("file", path=path, image="clip")
+    assert made.card.anonymous_raters
+    assert made.items["image_id"].tolist() == ["z", "z"]
 
 
 FAULTS = {

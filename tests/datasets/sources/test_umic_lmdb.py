@@ -17,19 +17,23 @@ import pytest
 from captau.datasets.reading.source_files import missing, sha256
 from captau.datasets.registry import card, load
 from captau.datasets.schema import CaptionSet, split_of
+from captau.datasets.sources import umic_lmdb
 from captau.datasets.sources.umic_lmdb import (
     CAPEVAL1K,
+    CAPEVAL_TABLE,
     COCO_REFERENCES,
     COMPOSITE_JSON,
     COMPOSITE_TEXTS,
     FLICKR8K_TOKENS,
     FLICKR30K_TOKENS,
     VOCABULARY,
+    check_whole,
     coco_references,
     image_id_of,
+    named_image,
     read_lmdb,
 )
-from tests.conftest import says
+from tests.conftest import raises_exactly, says
 
 PIECES = ["[PAD]", "a", "dog", "##s", "run", "##ning", "don", "'", "t", ".", "é", "##!"]
 NAMES = ["capeval1k", "composite_8k", "composite_30k", "composite_coco"]
@@ -292,6 +296,137 @@ def test_image_ids(name: str, image_id: str) -> None:
     assert image_id_of(name) == image_id
 
 
+@pytest.mark.parametrize(
+    ("name", "image_id"),
+    [
+        ("coco_val2014_000000060623", "60623"),
+        ("coco_test2015_000000000100", "100"),
+        ("flickr8k_3482974845_db4f16befa", "3482974845_db4f16befa.jpg"),
+        ("flickr30k_004683565867", "4683565867.jpg"),
+        ("pascal50s_2008_005747", "2008_005747.jpg"),
+        *((name, None) for name in ("60623", "coco_60623", "flickr8k_", "x_flickr8k_1")),
+    ],
+)
+def test_a_source_in_front_of_a_name(name: str, image_id: str | None) -> None:
+    assert named_image(name) == image_id
+
+
+CAPEVAL = "image,caption,value{}\n000000000042.jpg,A dog.,0.25{}\n7,A cat.,1{}\n"
+
+
+@pytest.mark.parametrize(
+    ("cells", "references", "systems"),
+    [
+        (("", "", ""), [(), ()], [None, None]),
+        ((",references", ",a ||| b", ",c"), [("a", "b"), ("c",)], [None, None]),
+        ((",system", ",S", ","), [(), ()], ["S", None]),
+    ],
+)
+def test_a_study_of_ones_own_in_capeval1ks_place(
+    cells: tuple[str, str, str], references: list[Any], systems: list[Any], make, tmp_path: Path
+) -> None:
+    path = write_text(tmp_path / CAPEVAL_TABLE.path, CAPEVAL.format(*cells))
+    made = load("capeval1k", tmp_path)
+    assert made.items["image_id"].tolist() == ["42", "7"]
+    assert made.items["caption"].tolist() == ["A dog.", "A cat."]
+    assert made.items["references"].tolist() == references
+    assert made.items["system"].tolist() == systems
+    assert made.card.has_references == all(references)
+    first, second = made.items["item_id"]
+    assert made.ratings.to_numpy().tolist() == [
+        [first, "overall", "mean", 0.25],
+        [second, "overall", "mean", 1.0],
+    ]
+    path.write_text(CAPEVAL.format(*cells).replace("0.25", "1.25"))
+    with raises_exactly(f"{path}:2: value is '1.25', not on the scale 0 to 1"):
+        load("capeval1k", tmp_path)
+    path.write_text("image,caption\n42,A dog.\n")
+    hint = "no column 'value'; it has image, caption; image, caption and value are needed"
+    with raises_exactly(f"{path}: {hint}"):
+        load("capeval1k", tmp_path)
+    assert len(load("capeval1k", make("capeval1k")).items) == len(TEXTS), "the database comes first"
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"no gzip",
+        gzip.compress(b"a\nb\n")[:-9],
+        gzip.compress(b"a" * 99)[:12] + b"\xff" * 9,
+        gzip.compress(b"caf\xe9\nb\n"),
+    ],
+    ids=["another format", "cut", "damaged", "not UTF-8"],
+)
+def test_references_that_cannot_be_unpacked(content: bytes, make) -> None:
+    root = make("composite_30k")
+    (root / FLICKR30K_TOKENS.path).unlink()
+    *captions, names = [root / part.path for part in FLICKR30K_TOKENS.parts]
+    write_text(names, "36.jpg 4683565867.jpg\n")
+    for path in captions:
+        path.write_bytes(gzip.compress(b"a\nb\n"))
+    captions[3].write_bytes(content)
+    with says(f"{captions[3]}: not a complete gzip file of text (", "); get a new copy"):
+        load("composite_30k", root)
+
+
+@pytest.mark.parametrize(("options", "word"), [({}, "values"), ({"values": False}, "keys")])
+@pytest.mark.parametrize("status", [0, 1, -11])
+def test_another_process_reads_the_database_first(
+    options: dict[str, bool], word: str, status: int, tmp_path: Path, monkeypatch
+) -> None:
+    commands: list[list[str]] = []
+
+    def run(command: list[str], **options: Any) -> subprocess.CompletedProcess[bytes]:
+        assert options == {"capture_output": True, "check": False}
+        commands.append(command)
+        return subprocess.CompletedProcess(command, status)
+
+    monkeypatch.setattr(umic_lmdb.subprocess, "run", run)
+    if status:
+        message = "not a complete LMDB; it is truncated or damaged; get a new copy"
+        with raises_exactly(f"{tmp_path / 'data.mdb'}: {message}"):
+            check_whole(tmp_path, **options)
+    else:
+        check_whole(tmp_path, **options)
+    assert [(c[:2], c[3:]) for c in commands] == [([sys.executable, "-c"], [str(tmp_path), word])]
+
+
+def test_a_database_that_is_none(make, tmp_path: Path, monkeypatch) -> None:
+    """Of another process, or of LMDB itself where the file changes after that one."""
+    root = make("capeval1k")
+    path = root / "capeval1k" / "data.mdb"
+    path.write_bytes(b"no LMDB " * 2000)
+    message = f"{path}: not a complete LMDB; it is truncated or damaged; get a new copy"
+    with raises_exactly(message):
+        load("capeval1k", root)
+    monkeypatch.setattr(umic_lmdb, "check_whole", lambda folder: None)
+    with says(f"{path}: not a complete LMDB (", "); it may be truncated; get a new copy"):
+        load("capeval1k", root)
+
+
+def test_a_released_database_is_not_read_twice(make, monkeypatch) -> None:
+    root = make("capeval1k")
+    checked: list[Path] = []
+    monkeypatch.setattr(umic_lmdb, "check_whole", checked.append)
+    load("capeval1k", root)
+    assert checked == [root / "capeval1k"]
+    released = {sha256(root / "capeval1k" / "data.mdb")}
+    monkeypatch.setattr(umic_lmdb, "_RELEASED_HASHES", released)
+    load("capeval1k", root)
+    assert checked == [root / "capeval1k"]
+
+
+def test_the_database_is_opened_to_read_without_a_lock(make, monkeypatch) -> None:
+    opened: list[dict[str, Any]] = []
+    monkeypatch.setattr(umic_lmdb, "check_whole", lambda folder: None)
+    usual = lmdb.open
+    monkeypatch.setattr(lmdb, "open", lambda path, **x: (opened.append(x), usual(path, **x))[1])
+    root = make("capeval1k", [packed([0, 1], IMAGE, 0.5), packed([11], IMAGE, 0.0)])
+    opened.clear()
+    assert load("capeval1k", root).items["caption"].tolist() == ["[PAD] a", "##!"]
+    assert opened == [{"readonly": True, "lock": False}]
+
+
 @pytest.mark.parametrize("end", ["", "\n"])
 def test_the_database_is_read_without_being_touched(make, end: str) -> None:
     root = make("capeval1k")
@@ -349,7 +484,10 @@ def test_a_damaged_value_is_named_by_its_key(fault: str, make) -> None:
 def test_an_image_without_references(name: str, make) -> None:
     stranger = f"{IMAGES[name][0][0]}9"
     root = make(name, [*values(name), packed([1], f"{stranger}.npz", 1.0)])
-    with says(f"dataset {name}: image '{image_id_of(stranger)}' has no references in"):
+    path = card(name).sources[2].path
+    with raises_exactly(
+        f"dataset {name}: image '{image_id_of(stranger)}' has no references in {path}"
+    ):
         load(name, root)
 
 
