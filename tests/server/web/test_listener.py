@@ -11,6 +11,8 @@ from urllib.parse import urlsplit
 import pytest
 from fastapi import FastAPI, Request
 
+from captau.datasets.errors import InputError
+from captau.server.web import listener as listener_module
 from captau.server.web.listener import listen, public_url, server_config
 from tests.conftest import says, serving
 
@@ -108,3 +110,29 @@ CONFIG = {
     **{"proxy_headers": False, "forwarded_allow_ips": "127.0.0.1", "server_header": False},
     **{"timeout_keep_alive": 15, "timeout_graceful_shutdown": 5, "limit_concurrency": 2000},
 }
+
+
+def test_a_port_that_cannot_be_opened_is_named_with_the_remedy(monkeypatch):
+    remedy = "; choose another with port=…, or port=0 for any"
+    with listen("127.0.0.1", 0) as first:
+        port = first.getsockname()[1]
+        assert first.getsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR) == 1
+        with says(f"host=127.0.0.1 port={port}: Address already in use{remedy}"):
+            listen("127.0.0.1", port)
+    with pytest.raises(InputError, match=r"^host=no\.such\.host\.invalid port=1: "):
+        listen("no.such.host.invalid", 1)
+
+    closed = []
+
+    class Refusing(socket.socket):
+        def bind(self, address):
+            raise OverflowError("a port is too large")
+
+        def close(self):
+            closed.append(1)
+            super().close()
+
+    monkeypatch.setattr(listener_module.socket, "socket", Refusing)
+    with says(f"host=127.0.0.1 port=2: a port is too large{remedy}"):
+        listen("127.0.0.1", 2)
+    assert closed

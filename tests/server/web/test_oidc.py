@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import sys
+from dataclasses import replace
 from types import ModuleType, SimpleNamespace
 
 import pytest
@@ -196,14 +197,15 @@ def test_a_visitor_comes_back_once_in_time_with_the_same_session(packages, clock
     assert finish() == signed_in
     assert finish(iss=ISSUER) == signed_in
     assert finish(600.1) == late
-    assert finish(iss="https://evil.example") == late
+    assert finish(iss="https://evil.example") == finish(iss="https://z.example") == late
     assert finish(state="another") == late
     assert finish(session=None) == late
-    provider.begin("192.0.2.1", Session.new(), "/", BACK)
-    state = next(reversed(provider._attempts))
-    for _ in range(2):  # somebody else's, and then used
-        with pytest.raises(RefusedError, match=late):
-            provider.finish(session, {"state": state, "code": "c"})
+    for name in ("", "~"):  # before and after every other name
+        provider.begin("192.0.2.1", replace(session, name=name), "/", BACK)
+        state = next(reversed(provider._attempts))
+        for _ in range(2):  # somebody else's, and then used
+            with pytest.raises(RefusedError, match=late):
+                provider.finish(session, {"state": state, "code": "c"})
     assert finish(code="") == "The sign-in service did not sign you in."
     packages.claims = [CLAIMS]
     assert finish() == "Your account there is not among those that may sign in here."
@@ -266,6 +268,7 @@ def test_a_code_is_exchanged_and_the_token_checked(packages, monkeypatch):
         ({"claims": [{**CLAIMS, "azp": "captau"}]}, {**CLAIMS, "azp": "captau", "name": "Ann"}),
         ({"claims": [{**CLAIMS, "azp": "another"}]}, UNLIKE),
         ({"user": {"sub": "43"}}, UNLIKE),
+        ({"user": {"sub": "41"}}, UNLIKE),
         ({"user": {}}, UNLIKE),
         ({"user": None}, UNLIKE),
         ({"token": PackageError()}, UNLIKE),

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
 from argon2 import PasswordHasher
 
 from captau.server.web import passwords
+from captau.server.web.errors import RefusedError
 from captau.server.web.passwords import AdminAccount, hash_password, password_from_environment
 from tests.conftest import says
 
@@ -38,3 +40,19 @@ def test_the_admin_s_password_is_set_once_and_ends_sessions(database, monkeypatc
     monkeypatch.setenv("CAPTAU_ADMIN_PASSWORD", "x" * 9)
     with says("CAPTAU_ADMIN_PASSWORD has fewer than 10 characters"):
         password_from_environment()
+
+
+@pytest.mark.parametrize(
+    ("length", "is_taken"), [(9, False), (10, True), (200, True), (201, False)]
+)
+def test_a_new_password_has_ten_to_two_hundred_characters(length, is_taken, monkeypatch):
+    monkeypatch.setattr(passwords, "hash_password", lambda password: f"hash of {password}")
+    password = "x" * length
+    new = passwords.hash_new_password(password, password)
+    if is_taken:
+        assert asyncio.run(new) == f"hash of {password}"
+    else:
+        with pytest.raises(RefusedError, match=r"^A password has 10 to 200 characters\.$"):
+            asyncio.run(new)
+    with pytest.raises(RefusedError):
+        asyncio.run(passwords.hash_new_password("x" * 10, "x" * 11))

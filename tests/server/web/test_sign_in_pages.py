@@ -116,3 +116,28 @@ def test_the_first_of_two_first_passwords_stands(tmp_path, monkeypatch):
         passwords = {"password": challenge.PASSWORD, "again": challenge.PASSWORD}
         assert browser.post("/admin/setup", {**page.hidden, **passwords}).status == 404
         assert asyncio.run(site.admin_account.load_password_hash()) == "the first"
+
+
+def test_the_admin_signs_in_by_the_password_that_was_set(tmp_path):
+    site = challenge.make_site(tmp_path)
+    with challenge.serve_site(site) as url:
+        browser, right = Browser(url), {"password": challenge.PASSWORD, "again": challenge.PASSWORD}
+
+        def sign_in(password):
+            fields = {**browser.get("/admin/login").hidden, "password": password}
+            return browser.post("/admin/login", fields, follow=False).status
+
+        login = browser.get("/admin/login")
+        assert browser.get("/admin/setup").status == 404
+        assert browser.get("/admin/setup?code=x").status == 404
+        page = browser.get(f"/admin/setup?code={site.setup_code}")
+        early = browser.post("/admin/login", {**page.hidden, **right}, follow=False)
+        assert early.status == 403  # no password is right yet
+        assert browser.post("/admin/setup", {**page.hidden, **right}, follow=False).status == 303
+        browser.cookies.clear()
+        assert browser.get(f"/admin/setup?code={site.setup_code}").status == 404
+        assert browser.get("/admin/login").text != login.text
+        assert [sign_in(p) for p in ("", challenge.PASSWORD + "x", challenge.PASSWORD)] == [
+            *(403, 403, 303)
+        ]
+        assert browser.get("/admin").status == 200
