@@ -250,6 +250,8 @@ def test_what_a_training_writes_is_what_its_rater_predicts(word_counter, tmp_pat
     words = items["caption"].str.split().str.len()
     ratings = demo.ratings[demo.ratings["item_id"].isin(items.index)]
     tau = scipy.stats.kendalltau(words[ratings["item_id"]], ratings["value"], variant="c").statistic
+    use = f"as a metric: 'metrics=rater(path={tmp_path / 'seed-0'})' protocol.split=test"
+    assert found.summary == use
     rows = found.frames["correlations.csv"].query("coefficient == 'tau_c'")
     assert rows["metric"].tolist() == ["words seed 0", "words seed 1", "words mean"]
     assert rows["value"].tolist() == pytest.approx([tau] * 3)
@@ -312,6 +314,7 @@ def test_folds_are_predicted_and_no_rater_is_kept(word_counter, tmp_path):
         zip(demo.items["item_id"], demo.items["caption"].str.split().str.len(), strict=True)
     )
     assert [path.name for path in found.spare] == [f"seed-0-fold-{k}" for k in (1, 2, 3)]
+    assert found.summary == ""
     (table,) = found.tables[:1]
     assert "words: predicted by raters that had not seen the image (3 folds)" in table.notes[-2]
     assert table.notes[-1] == "CONTROL: trained on shuffled ratings."

@@ -411,3 +411,14 @@ def test_on_the_command_line(tmp_path, capsys):
     assert run()[0] == 2
     assert "file=… is needed" in run()[2]
     assert run(str(good), str(bad))[0] == 2
+
+
+def test_a_file_that_cannot_be_read(tmp_path, monkeypatch):
+    path = submitted(tmp_path, GOOD)
+
+    def fail(self):
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(type(path), "read_bytes", fail)
+    with says(f"{path}: cannot be read (Input/output error)"):
+        check(path)
