@@ -202,8 +202,8 @@ def parsed(text: str, name: str, line: int = 0) -> Any:
         ) from error
     except ValueError as error:  # of json's own, the one that tells no line
         max_digits = sys.get_int_max_str_digits()
-        match = re.search(rf"\d{{{max_digits + 1}}}", text)
-        line_number = line or text.count("\n", 0, match.start() if match else 0) + 1
+        before = re.split(rf"\d{{{max_digits + 1}}}", text)[0]
+        line_number = line or before.count("\n") + 1
         raise InputError(
             f"{name}:{line_number}: a number of more than {max_digits} digits"
         ) from error

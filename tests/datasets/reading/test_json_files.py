@@ -686,3 +686,22 @@ def test_a_field_is_one_of_its_kinds() -> None:
     with says("f: 'a' is 'x', not list"):
         texts({"a": "x"}, "a", "f")
     assert texts({"a": []}, "a", "f") == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "chunk", "sizes"),
+    [("[7", 19, [19]), ("[7", 18, [18, 18]), ("[x", 17, [17]), ("[x", 16, [16, 16])],
+)
+def test_a_value_or_fault_counts_once_sixteen_characters_are_behind_it(
+    text: str, chunk: int, sizes: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A number may go on, and a word that is cut is no fault yet."""
+    monkeypatch.setattr(json_files, "_CHUNK", chunk)
+    stream = Steps(text.encode() + b" " * 90 + b"]")
+    read = json_files._JsonText(stream, "f").pieces()
+    if "7" in text:
+        assert next(read) == ("entry", 1, 7)
+    else:
+        with says("f:1: not valid JSON (Expecting value)"):
+            next(read)
+    assert stream.sizes == sizes

@@ -155,6 +155,11 @@ def test_a_file_is_right_or_differs_or_nobody_knows(tmp_path: Path) -> None:
         ((right, SourceFile("none", "u")), "missing"),
     ):
         assert state(tmp_path, card, SourceFile("h.csv", "u", parts=parts)) == expected
+    # Where it lies there as a whole, its own hash counts.
+    (tmp_path / "h.csv").write_bytes(b"b")
+    whole = SourceFile("h.csv", "u", hashlib.sha256(b"b").hexdigest(), parts=(right, unknown))
+    assert state(tmp_path, card, whole) == "right"
+    assert state(tmp_path, card, replace(whole, sha256=digest)) == "differs"
 
 
 def test_the_name_of_a_part_tells_how_many_there_are() -> None:
