@@ -266,7 +266,7 @@ def tokens(text: str) -> list[str]:
     if not text.isascii():
         # As it comes out of UTF-8 with replacement and Java's UTF-16.
         units = array("H", text.encode("utf-8", "replace").decode().encode("utf-16-le"))
-        text = "".join(map(chr, units)) if len(units) > len(text) else text
+        text = "".join(map(chr, units))
     raw_tokens = lexer().tokens(f"{text}\nA\n", len(text))
     return [t.lower() if t.isascii() else lower(_join_units(t)) for t in raw_tokens]
 

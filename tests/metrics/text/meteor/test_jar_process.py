@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import gzip
+import io
+from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from captau.metrics.registry import metric
+from captau.metrics.text.meteor import jar_process
 from captau.metrics.text.meteor.index import load_index
-from captau.metrics.text.meteor.jar_process import LANGUAGES
+from captau.metrics.text.meteor.jar_process import LANGUAGES, MeteorProcess, Setting
 from tests.conftest import says
 
 #: By language, captions and references that share words, stems and function words.
@@ -106,3 +110,135 @@ def test_scores_are_the_java_programs(language, paraphrases):
         ours, java = metric(f"meteor({spec})"), metric(f"meteor({spec},backend=pycocoevalcap)")
         np.testing.assert_array_equal(ours.score(items), java.score(items))
         assert ours.corpus_score(items) == java.corpus_score(items)
+
+
+def test_the_parameters_of_languages_are_the_jars():
+    """METEOR 1.5's documentation and its jar: α, β, γ, δ, and the weights of the four kinds of matches."""
+    parameters = {
+        "en": ("english", 0.85, 0.2, 0.6, 0.75, (1.0, 0.6, 0.8, 0.6)),
+        "cs": ("czech", 0.95, 0.2, 0.6, 0.8, (1.0, 0.0, 0.0, 0.4)),
+        "de": ("german", 0.95, 1.0, 0.55, 0.55, (1.0, 0.8, 0.0, 0.2)),
+        "es": ("spanish", 0.65, 1.3, 0.5, 0.8, (1.0, 0.8, 0.0, 0.6)),
+        "fr": ("french", 0.9, 1.4, 0.6, 0.65, (1.0, 0.2, 0.0, 0.4)),
+        "ru": ("russian", 0.75, 1.4, 0.7, 0.5, (1.0, 0.5, 0.0, 0.5)),
+        "other": ("other", 0.75, 1.4, 0.7, 0.5, (1.0, 0.0, 0.0, 0.0)),
+    }
+    assert {
+        code: tuple(vars(language).values()) for code, language in LANGUAGES.items()
+    } == parameters
+
+
+@pytest.mark.parametrize(
+    ("code", "is_normalised", "path", "options"),
+    [
+        ("en", True, None, "-l en -norm"),
+        ("en", False, None, "-l en"),
+        ("en", True, "x.gz", "-l en -norm -a x.gz"),
+        ("cs", False, None, "-l czech -m exact"),
+        ("cs", False, "x.gz", "-l czech -a x.gz -m exact|paraphrase"),
+        ("de", True, None, "-l german -norm -m exact|stem"),
+        ("fr", False, "x.gz", "-l french -a x.gz -m exact|stem|paraphrase"),
+        ("other", False, None, "-l other -m exact"),
+    ],
+)
+def test_the_options_of_the_java_program(code, is_normalised, path, options):
+    setting = Setting(LANGUAGES[code], is_normalised, path and Path(path))
+    assert setting.jar_options == tuple(word.replace("|", " ") for word in options.split())
+
+
+def test_the_setting_of_the_coco_server():
+    assert Setting(LANGUAGES["en"], True, None) == jar_process.ENGLISH
+
+
+def process_of(monkeypatch, setting, *answers):
+    """Return METEOR's process without Java, which gives some answers, and what it was started with."""
+    started = []
+    monkeypatch.setattr(
+        jar_process.JavaProcess, "__init__", lambda self, *args: started.append(args)
+    )
+    monkeypatch.setattr(jar_process.JavaProcess, "stop", lambda self: started.append("stopped"))
+    process = MeteorProcess(setting)
+    lines = iter(answers)
+    monkeypatch.setattr(process, "read_line", lambda: next(lines), raising=False)
+    process.process = SimpleNamespace(stdin=io.BytesIO(), kill=lambda: started.append("killed"))
+    process.program = "java-x"
+    return process, started
+
+
+def test_how_the_java_program_is_started(monkeypatch):
+    process, ((arguments, folder),) = process_of(monkeypatch, jar_process.ENGLISH)
+    heap = ["-Xms1200m", "-Xmx1200m", "-XX:+UseParallelGC"]
+    jar = ["-jar", str(folder / "meteor-1.5.jar"), "-", "-", "-stdio"]
+    assert arguments == [*heap, *jar_process.OPTIONS, *jar, "-l", "en", "-norm"]
+    assert Path(process.function_words.name).read_bytes() == b""
+    french = Setting(LANGUAGES["fr"], is_normalised=False)
+    process, ((arguments, _),) = process_of(monkeypatch, french)
+    name = process.function_words.name
+    assert arguments[-6:] == ["-l", "french", "-m", "exact stem", "-s", name]
+    assert b"les" in Path(name).read_bytes().split()
+    process.stop()
+    assert process.function_words.closed
+
+
+def test_the_lines_that_the_java_program_is_sent(monkeypatch):
+    process, _ = process_of(
+        monkeypatch, jar_process.ENGLISH, b"1 2 3\n", b" 4 5 \n", b"0.5\n", b"1.0\n", b"0.75\n"
+    )
+    lines = process.compute_statistics(["a dog", "b ||| c"], [("x", "y|||  z"), ("\u00e9\ud800",)])
+    assert lines == ["1 2 3", "4 5"]
+    assert process.process.stdin.getvalue() == (
+        "SCORE ||| x ||| y z ||| a dog\nSCORE ||| é? ||| b c\n".encode()
+    )
+    process.process.stdin = io.BytesIO()
+    assert process.evaluate(lines) == ([0.5, 1.0], 0.75)
+    assert process.process.stdin.getvalue() == b"EVAL ||| 1 2 3 ||| 4 5\n"
+
+
+def test_a_program_that_ends_between_two_answers(monkeypatch):
+    process, started = process_of(monkeypatch, jar_process.ENGLISH, b"1\n", b"")
+    monkeypatch.setattr(process, "end", lambda: (1, "It ended."), raising=False)
+    with says("METEOR stopped after 1 of 2 rows. It ended."):
+        process.compute_statistics(["a", "b"], [("a",), ("b",)])
+    assert started[1:] == ["killed", "stopped"]
+
+
+def test_a_program_that_stalls(monkeypatch):
+    process, _ = process_of(monkeypatch, jar_process.ENGLISH)
+
+    def stall():
+        raise jar_process.StalledError
+
+    monkeypatch.setattr(process, "read_line", stall)
+    with says(
+        "METEOR stopped after 0 of 1 rows. Java (java-x) said nothing for 300 s and was stopped; run again, or name "
+        "another Java with java.home=DIR"
+    ):
+        process.compute_statistics(["a"], [("a",)])
+
+
+def test_one_process_a_setting(monkeypatch):
+    made, stopped = [], []
+
+    class Process:
+        is_usable = True
+
+        def __init__(self, setting):
+            made.append(setting)
+
+        def stop(self):
+            stopped.append(self)
+
+    monkeypatch.setattr(jar_process, "MeteorProcess", Process)
+    monkeypatch.setattr(jar_process, "_running", {})
+    registered = []
+    monkeypatch.setattr(jar_process, "atexit", SimpleNamespace(register=registered.append))
+    first = jar_process.running_process()
+    assert jar_process.running_process() is first
+    other = Setting(LANGUAGES["fr"], is_normalised=False)
+    assert jar_process.running_process(other) is not first
+    assert (made, stopped) == ([jar_process.ENGLISH, other], [])
+    first.is_usable = False
+    second = jar_process.running_process()
+    assert second is not first
+    assert (stopped, len(made), len(registered)) == ([first], 3, 3)
+    assert registered[2] == second.stop

@@ -453,3 +453,97 @@ def test_chunks_of_two_rows_give_the_same_statistics(monkeypatch):
     chunks = list(meteor_module.best_statistics(texts, references))
     assert [len(chunk) for chunk in chunks] == [2, 2, 1]
     np.testing.assert_array_equal(np.concatenate(chunks), whole)
+
+
+def test_what_meteor_says_of_itself(tmp_path):
+    scorer = metric("meteor")
+    assert scorer.bounds == (0.0, 1.0)
+    assert scorer.takes_longest
+    assert scorer.depends_only_on_content
+    assert scorer.file_fields == ("paraphrases",)
+    assert scorer.later_fields == ("tokenize", "language", "paraphrases")
+    assert scorer.distributions == ("captau", "snowballstemmer")
+    assert scorer.parameters == {
+        **{"tokenize": "ptb", "backend": "captau", "language": "auto", "paraphrases": None},
+    }
+    assert not metric("bleu_4").takes_longest
+
+
+@pytest.mark.parametrize(
+    ("parameters", "language", "is_normalised"),
+    [
+        ("", "english", True),
+        ("(language=en)", "english", True),
+        ("(tokenize=intl)", "english", False),
+        ("(tokenize=zh)", "other", False),
+        ("(tokenize=char,language=en)", "english", False),
+        ("(tokenize=intl,language=de)", "german", False),
+        ("(tokenize=intl,language=other)", "other", False),
+    ],
+)
+def test_the_setting_of_a_language(parameters, language, is_normalised):
+    setting = metric(f"meteor{parameters}").setting
+    assert (setting.language.name, setting.is_normalised) == (language, is_normalised)
+    assert setting.paraphrases is None
+
+
+def test_texts_that_match_in_one_chunk():
+    rows = np.zeros((6, 23), int)
+    rows[:, [0, 1, 20]] = [3, 4, 1]
+    for column, count in ((4, 1), (10, 1), (18, 1), (5, 2), (11, 1), (19, 1)):
+        rows[:, column] = count
+    rows[1, 20], rows[2, 20], rows[3, 0], rows[4, 1], rows[5, 13] = 2, 0, 4, 3, 1
+    assert meteor_module.match_in_one_chunk(rows).tolist() == [True, *[False] * 5]
+
+
+@pytest.mark.parametrize("code", ["en", "de", "fr", "ru"])
+def test_scores_follow_from_statistics(code):
+    """The formula by plain numbers, on statistics in which each column differs."""
+    language = meteor_module.LANGUAGES[code]
+    row = [40, 50, 18, 23, 2, 3, 4, 5, 1, 2, 3, 1, 2, 4, 1, 2, 3, 2, 1, 4, 7, 17, 23]
+    sides = []
+    for side in (0, 1):
+        weighted = sum(
+            weight
+            * (
+                language.delta * row[4 + 4 * m + side]
+                + (1 - language.delta) * row[6 + 4 * m + side]
+            )
+            for m, weight in enumerate(language.weights)
+        )
+        words, function = row[side], row[2 + side]
+        sides.append(
+            weighted / (language.delta * (words - function) + (1 - language.delta) * function)
+        )
+    precision, recall = sides
+    mean = 1 / ((1 - language.alpha) / precision + language.alpha / recall)
+    expected = mean * (1 - language.gamma * (7 / 20) ** language.beta)
+    nothing = [5, 5, *[0] * 21]
+    scores = meteor_module.meteor_scores(np.array([row, nothing]), language)
+    assert scores.tolist() == [pytest.approx(expected, rel=1e-13), 0.0]
+
+
+def test_references_of_other_lengths_are_ranked_row_by_row(monkeypatch):
+    """The first of equally good references counts; statistics are those of the pair alone."""
+    pairs = []
+
+    def align(candidates, references, setting):
+        pairs.extend(zip(candidates, references, strict=True))
+        statistics = np.zeros((len(candidates), 23), np.int32)
+        for row, reference in zip(statistics, references, strict=True):
+            row[[0, 1, 4, 5, 20, 21, 22]] = [
+                9,
+                9,
+                *[int(reference[0])] * 2,
+                2,
+                *[int(reference[0])] * 2,
+            ]
+            row[3] = int(reference[1])
+        return statistics
+
+    monkeypatch.setattr(meteor_module, "_align", align)
+    references = [("30", "50", "51"), ("20",), ("41", "40", "10")]
+    (best,) = meteor_module.best_statistics(["a", "b", "c"], references)
+    assert best[:, 4].tolist() == [5, 2, 4]
+    assert pairs[3:5] == [("b", "20"), ("c", "41")]
+    assert list(meteor_module.best_statistics([], [])) == []
