@@ -20,6 +20,7 @@ from captau.benchmarks.cli.arguments import split_flags, use_config_dir
 from captau.benchmarks.cli.command import Command
 from captau.benchmarks.cli.registry import COMMANDS, split_command
 from captau.benchmarks.options.declaration import Option
+from captau.benchmarks.scoring.catalog import choices_of
 from captau.conf import CONFIG_DIR
 from captau.datasets.errors import InputError
 from tests.conftest import run_captau, says
@@ -513,3 +514,40 @@ def test_a_second_word_that_is_near_a_commands_is_no_value() -> None:
     assert split_command(["collect", "export", "x"]) == (COMMANDS["collect export"], ["x"])
     with says("unknown command 'collect simulat': did you mean collect simulate"):
         split_command(["collect", "simulat", "x"])
+
+
+def test_closed_streams_are_opened_on_the_null_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each takes the lowest free number, in the order of the numbers."""
+    opened: list[Any] = []
+
+    def open_null(path: str, flags: int) -> int:
+        opened.append((path, flags))
+        return 0
+
+    def make_file(number: int, mode: str, closefd: bool) -> str:
+        return f"{number} {mode} {closefd}"
+
+    fake = SimpleNamespace(devnull=os.devnull, O_RDWR=os.O_RDWR, open=open_null, fdopen=make_file)
+    streams = SimpleNamespace(stdin=None, stdout=None, stderr=None)
+    monkeypatch.setattr(main, "os", fake)
+    monkeypatch.setattr(main, "sys", streams)
+    main._prepare_streams()
+    assert vars(streams) == {"stdin": "0 r False", "stdout": "1 w False", "stderr": "2 w False"}
+    assert opened == [(os.devnull, os.O_RDWR)] * 3
+    main._prepare_streams()
+    assert len(opened) == 3
+
+
+def test_names_are_listed_whole_over_several_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    names = [f"plug-in-{k}" for k in range(20)]
+    monkeypatch.setattr(main, "packaged_commands", lambda: names)
+    lines = main.known_names().splitlines()
+    text = "\n".join(lines).replace("\n  ", " ")
+    assert text.splitlines()[-1] == f"commands of other packages: {', '.join(names)}"
+    assert f"datasets: {', '.join(choices_of('dataset'))}" in text.splitlines()
+    assert max(map(len, lines)) <= 80
+
+
+def test_an_override_that_cannot_be_composed_is_one_line() -> None:
+    with says("unknown option of captau data list 'nope': captau data list --help all lists them"):
+        hydra_runner.run_hydra(COMMANDS["data list"], ["nope=1"])
