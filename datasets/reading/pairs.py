@@ -58,21 +58,18 @@ class PairColumns:
         Raises:
             InputError: where a pair is of one caption by one system, or rows of one item differ in split or cluster.
         """
-        both = None if self.systems_a is None else [*self.systems_a, *(self.systems_b or ())]
-        self._check_captions(both)
-        references = self.references
+        systems = _of_both(self.systems_a, self.systems_b)
+        self._check_captions(systems)
         items, item_of = JudgementColumns(
-            [*self.places] * 2,
-            [*self.image_ids] * 2,
+            [*self.places, *self.places],
+            [*self.image_ids, *self.image_ids],
             [*self.captions_a, *self.captions_b],
             (),
-            references=None
-            if references is None
-            else [*references, *(self.references_b or references)],
-            systems=both,
-            splits=None if self.splits is None else [*self.splits] * 2,
-            images=None if self.images is None else [*self.images] * 2,
-            clusters=None if self.clusters is None else [*self.clusters] * 2,
+            references=_of_both(self.references, self.references_b),
+            systems=systems,
+            splits=_of_both(self.splits),
+            images=_of_both(self.images),
+            clusters=_of_both(self.clusters),
             apart=True,
         ).make_items()
         n_rows = len(self.places)
@@ -117,12 +114,17 @@ class PairColumns:
         Without grades the sign of the mean counts, so that two opposite answers are a tie.
         """
         keys = [judged[column] for column in ("pair", "dimension", "rater")]
-        first = judged.groupby(keys, sort=False)["item_a"].transform("first")
+        first = judged.groupby(keys)["item_a"].transform("first")
         signed = judged["strength"].where(judged["item_a"] == first, -judged["strength"])
-        means = signed.groupby(keys, sort=False).transform("mean") + 0.0
+        means = signed.groupby(keys).transform("mean") + 0.0
         merged = judged.assign(strength=means if self.is_graded else np.sign(means))
         is_first = ~judged.duplicated(["pair", "dimension", "rater"])
         return merged.loc[is_first, list(PREFERENCE_COLUMNS)].reset_index(drop=True)
+
+
+def _of_both(a: Sequence[Any] | None, b: Sequence[Any] | None = None) -> list[Any] | None:
+    """Return a column of the first captions and then of the second ones, which share it unless they have their own."""
+    return None if a is None else [*a, *(b or a)]
 
 
 def _count_equal_captions(items: pd.DataFrame, preferences: pd.DataFrame) -> str:
