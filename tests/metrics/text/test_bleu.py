@@ -8,9 +8,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sacrebleu.metrics.bleu import BLEU
 
 from captau.metrics.registry import metric
-from captau.metrics.text.bleu import Bleu
+from captau.metrics.rows import Rows
+from captau.metrics.text.bleu import Bleu, SacreBleu
+from captau.metrics.text.bleu import bleu as bleu_of_counts
 from captau.metrics.text.tokens import ptb
 
 LONG = [
@@ -218,3 +221,101 @@ def test_the_corpus_score_pools_counts_over_unequal_numbers_of_references():
     assert scorer.corpus_resampler(items, scorer.score(items))(np.ones((2, 2))) == pytest.approx(
         [expected] * 2
     )
+
+
+def test_what_bleu_and_sacrebleu_say_of_themselves():
+    for n in (1, 2, 3, 4):
+        scorer = metric(f"bleu_{n}")
+        assert (scorer.name, scorer.bounds, scorer.n) == (f"bleu_{n}", (0.0, 1.0), n)
+        assert scorer.name_fields == ("n",)
+        assert scorer.later_fields == ("tokenize",)
+        assert scorer.needs == {"references"}
+        assert not scorer.depends_on_corpus
+    assert Bleu().parameters == {"tokenize": "ptb", "n": 4, "backend": "captau"}
+    scorer = metric("sacrebleu")
+    assert scorer.bounds == (0.0, 100.0)
+    assert scorer.needs == {"references"}
+    assert scorer.distributions == ("sacrebleu",)
+    assert scorer.unsegmented_remedy == (
+        "set words apart by blanks first, or take tokenize=char, zh or ja-mecab"
+    )
+    assert scorer.parameters == {
+        **{"tokenize": "13a", "lowercase": False, "smooth_method": "exp"},
+        **{"effective_order": True, "backend": "sacrebleu"},
+    }
+
+
+@pytest.mark.parametrize(
+    ("statistics", "expected"),
+    [
+        ([3, 2, 1, 0, 4, 3, 2, 1, 6], [0.75, 0.5, 0.25, 2.5e-16]),
+        ([4, 3, 2, 1, 4, 3, 2, 1, 4], [1, 1, 1, 1]),
+        ([2, 1, 0, 0, 5, 4, 3, 2, 3], [0.4, 0.1, 0.1 * 1e-15 / 3, 0.1 * 1e-15 / 3 * 1e-15 / 2]),
+    ],
+)
+def test_bleu_of_counts(statistics, expected):
+    """The products of precisions, before their root and the penalty exp(1 - 6 / 4) of the first."""
+    penalty = math.exp(1 - statistics[-1] / statistics[4]) if statistics[4] < statistics[-1] else 1
+    roots = [penalty * product ** (1 / n) for n, product in enumerate(expected, 1)]
+    assert bleu_of_counts(statistics) == pytest.approx(roots, rel=CLOSE)
+
+
+def test_the_statistics_of_rows():
+    """Matches and n-grams of 1 to 4 words, and the words of the closest reference; the order of rows stays."""
+    rows = Rows.from_items(
+        [
+            {"caption": "a dog runs fast", "references": ["a dog runs", "fast dog a runs well so"]},
+            {"caption": "", "references": ["a dog"]},
+            {"caption": "a a b", "references": ["a b a", "a a"]},
+            {"caption": "a dog runs fast", "references": ["a dog runs", "fast dog a runs well so"]},
+        ]
+    )
+    expected = [
+        [4, 2, 1, 0, 4, 3, 2, 1, 3],
+        [0, 0, 0, 0, 0, 0, 0, 0, 2],
+        [3, 2, 0, 0, 3, 2, 1, 0, 3],
+    ]
+    scorer = metric("bleu_3")
+    summands = scorer.corpus_summands(rows, np.zeros(4))
+    assert summands.tolist() == [*expected, expected[0]]
+    assert scorer.compute(rows).tolist() == [bleu_of_counts(row)[2] for row in summands.tolist()]
+    total = np.array(expected).sum(axis=0) + expected[0]
+    assert scorer.corpus_score(rows) == bleu_of_counts(total.tolist())[2]
+    assert scorer.pool(np.array(expected)).tolist() == [bleu_of_counts(row)[2] for row in expected]
+
+
+def test_the_class_that_is_wrapped_scores_alike():
+    """Words that a blank parts need no Java; a row of weight 2 counts twice in the corpus."""
+    rows = [
+        {"caption": "a dog runs fast", "references": ["a dog runs away", "the dog"], "weight": 2},
+        {"caption": "two cats", "references": ["two cats sleep"], "weight": 1},
+    ]
+    for n in (1, 4):
+        ours = Bleu(n, tokenize="intl")
+        theirs = Bleu(n, "pycocoevalcap", tokenize="intl")
+        np.testing.assert_allclose(theirs.score(rows), ours.score(rows), rtol=1e-12)
+        assert theirs.corpus_score(rows) == pytest.approx(ours.corpus_score(rows), rel=1e-12)
+        assert theirs.corpus_summands(rows, np.zeros(2)) is None
+
+
+@pytest.mark.parametrize("method", ["exp", "floor", "add-k", "none"])
+def test_sacrebleu_of_corpora_and_of_sums(method):
+    """The same as its own corpus score, whose words and weights it gets."""
+    rows = [
+        {"caption": "A dog runs fast", "references": ["A dog runs", "dogs run"], "weight": 2},
+        {"caption": "one two", "references": ["one three two"], "weight": 1},
+    ]
+    scorer = SacreBleu(smooth_method=method, lowercase=True)
+    expected = BLEU(smooth_method=method, lowercase=True).corpus_score(
+        ["A dog runs fast"] * 2 + ["one two"],
+        [["A dog runs", "A dog runs", "one three two"], ["dogs run", "dogs run", None]],
+    )
+    assert scorer.corpus_score(rows) == pytest.approx(expected.score)
+    summands = scorer.corpus_summands(rows, scorer.score(rows))
+    assert summands.tolist() == [[3, 2, 1, 0, 4, 3, 2, 1, 4, 3], [2, 0, 0, 0, 2, 1, 0, 0, 2, 3]]
+    sums = 2 * summands[0] + summands[1]
+    assert scorer.corpus_score_from_sums(sums) == pytest.approx(expected.score)
+    sentence = BLEU(smooth_method=method, lowercase=True, effective_order=False)
+    plain = SacreBleu(smooth_method=method, lowercase=True, effective_order=False).score(rows)
+    expected_scores = [sentence.sentence_score(r["caption"], r["references"]).score for r in rows]
+    assert plain.tolist() == pytest.approx(expected_scores)

@@ -14,9 +14,18 @@ from hypothesis import strategies as st
 from captau.datasets.errors import InputError
 from captau.metrics.registry import metric
 from captau.metrics.rows import Rows
-from captau.metrics.text.cider import DocumentFrequencies, document_frequencies
+from captau.metrics.text.cider import (
+    Cider,
+    DocumentFrequencies,
+    ReferenceCorpus,
+    _NgramIdf,
+    count_documents,
+    document_frequencies,
+)
+from captau.metrics.text.tokens import corpus as corpus_module
 from captau.metrics.text.tokens import ptb
-from tests.conftest import WITH_JAVA
+from captau.metrics.text.tokens.corpus import Corpus
+from tests.conftest import WITH_JAVA, says
 
 POOL = [
     "",
@@ -301,3 +310,103 @@ def test_document_frequencies_that_cannot_be(documents, count, message, tmp_path
     )
     with pytest.raises(InputError, match=rf"df\.json: {message}"):
         DocumentFrequencies.read(path)
+
+
+def test_what_cider_says_of_itself(tmp_path):
+    scorer = metric("cider")
+    assert scorer.bounds == (0.0, 10.0)
+    assert scorer.depends_on_corpus
+    assert scorer.file_fields == ("df",)
+    assert scorer.later_fields == ("tokenize",)
+    assert scorer.parameters == {
+        **{"tokenize": "ptb", "variant": "d", "sigma": 6.0, "df": None, "backend": "captau"},
+    }
+    keys = {"cider": "df", "cider(tokenize=zh)": "df[zh]", "cider(df=x)": "df x"}
+    keys["cider(df=x,tokenize=zh)"] = "df[zh] x"
+    assert {spec: metric(spec).frequencies_key for spec in keys} == keys
+
+
+def test_the_class_that_is_wrapped_scores_weighted_rows_alike():
+    """Words that a blank parts need no Java."""
+    rows = [
+        {"caption": "a dog runs", "references": ["a dog sits", "the dog runs"], "weight": 2},
+        {"caption": "a cat", "references": ["cats sleep on a sofa"], "weight": 1},
+        {"caption": "zebras graze there", "references": ["zebras graze"], "weight": 3},
+    ]
+    theirs = Cider(tokenize="intl", backend="pycocoevalcap").compute(Rows.from_items(rows))
+    ours = Cider(tokenize="intl").compute(Rows.from_items(rows))
+    np.testing.assert_allclose(theirs, ours, rtol=1e-12)
+    assert ours[0] > 0
+    narrow = {"tokenize": "intl", "sigma": 0.7}
+    theirs = Cider(**narrow, backend="pycocoevalcap").compute(Rows.from_items(rows))
+    np.testing.assert_allclose(theirs, Cider(**narrow).compute(Rows.from_items(rows)), rtol=1e-12)
+    with says(
+        "metric cider(tokenize=intl,backend=pycocoevalcap): scores would depend on the batch"
+    ):
+        Cider(tokenize="intl", backend="pycocoevalcap").prepare_references([("a",)])
+
+
+def test_weights_of_n_grams():
+    """Worked by hand: log 8 less log of the documents, 1 at least; new ones are numbered behind."""
+    idf = _NgramIdf(math.log(8), [np.array([1.0, 2.0, 0.0]), np.array([])])
+    assert idf(np.array([0, 1, 2]), 1).tolist() == [log(8), log(8) - log(2), log(8)]
+    assert idf(np.array([], int), 2).tolist() == []
+    new = [np.array([4.0, 0.0]), np.array([8.0])]
+    idf = _NgramIdf(math.log(8), [np.array([1.0, 2.0, 0.0]), np.array([])], new)
+    assert idf(np.array([4, 1, 3]), 1).tolist() == [log(8), log(8) - log(2), log(8) - log(4)]
+    assert idf(np.array([0]), 2).tolist() == [0]
+
+
+def test_documents_are_counted_by_weight_in_any_chunks(monkeypatch):
+    references = [("a b", "a"), ("b a b",), ("a b", "a"), ("",)]
+    corpus = Corpus.tokenize([""] * 4, references)
+    for words in (1, 3, 100):
+        monkeypatch.setattr(corpus_module, "WORDS", words)
+        counts = count_documents(corpus, np.array([1.0, 5.0, 2.0, 9.0]))
+        by_ngram = {
+            ngram: count
+            for n, values in enumerate(counts, 1)
+            for ngram, count in zip(corpus.ngrams(n), values.tolist(), strict=True)
+        }
+        assert by_ngram == {
+            **{("a",): 8, ("b",): 8, ("a", "b"): 8, ("b", "a"): 5, ("b", "a", "b"): 5},
+        }
+        assert len(counts) == 4
+
+
+@pytest.mark.parametrize("orders", [1, 2, 3, 4])
+def test_captions_beside_references_have_the_n_grams_of_a_whole_corpus(orders):
+    """Shared n-grams have the references' numbers, new ones those behind, each spelt as it is."""
+    references = [("a dog runs fast", "the dog"), ("a cat sleeps",), ("dog",)]
+    captions = ["the dog runs fast", "a bird runs a bird", "", "a cat"]
+    prepared = ReferenceCorpus(references, orders)
+    batch = prepared.set_captions(captions, np.array([2, 0, 0, 1]))
+    corpus = batch.corpus
+    assert len(batch.new_ngrams) == orders
+    for n in range(1, orders + 1):
+        names = [*prepared.corpus.ngrams(n), *batch.new_ngrams[n - 1]]
+        assert len(set(names)) == len(names) == len(corpus.grams(n).distinct)
+        found = [names[i] if i >= 0 else None for i in corpus.grams(n).ngram_at.tolist()]
+        texts = ["a dog runs fast", "the dog", "a cat sleeps", "dog", *captions]
+        lines = [text.split() for text in texts]
+        assert found == [
+            tuple(line[i : i + n]) if i + n <= len(line) else None
+            for line in lines
+            for i in range(len(line))
+        ]
+    assert corpus.sets.tolist() == [2, 0, 0, 1]
+    assert corpus.candidates.tolist() == [4, 5, 6, 7]
+    empty = ReferenceCorpus([("",)], orders).set_captions(["a dog", "a"], np.array([0, 0]))
+    assert empty.new_ngrams == [[("a",), ("dog",)], [("a", "dog")], [], []][:orders]
+
+
+def test_the_file_of_frequencies_as_it_is_written(tmp_path):
+    document_frequencies([("a b",), ("a é",)]).write(tmp_path / "df.json")
+    assert (tmp_path / "df.json").read_text(encoding="utf-8") == (
+        '{\n"format": "captau document frequencies 1",\n"documents": 2,\n"counts": {\n"a": 2,\n"a b": 1,\n"a é": 1,\n'
+        '"b": 1,\n"é": 1\n}\n}'
+    )
+    DocumentFrequencies(3, {("x",): 3}, "zh").write(tmp_path / "df.json")
+    assert (tmp_path / "df.json").read_text(encoding="utf-8") == (
+        '{\n"format": "captau document frequencies 1",\n"tokenize": "zh",\n"documents": 3,\n"counts": {\n"x": 3\n}\n}'
+    )

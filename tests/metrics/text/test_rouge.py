@@ -10,8 +10,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from captau.metrics.registry import metric
-from captau.metrics.text.rouge import _characters, rouge_n, rouge_s
+from captau.metrics.text.rouge import (
+    RougeL,
+    RougeN,
+    RougeScore,
+    _characters,
+    _words_as_characters,
+    rouge_n,
+    rouge_s,
+)
 from captau.metrics.text.tokens import ptb
+from captau.metrics.text.tokens.corpus import Corpus
+from tests.conftest import says
 
 LONG = ["a dog runs fast", "a a a a a a", "the cat sleeps on a red sofa", "one two three"]
 
@@ -248,3 +258,63 @@ def test_only_letters_a_to_z_and_digits_are_words():
     assert rouge("rouge_score_1", "Mädchen 2", "m dchen 2") == pytest.approx(1)
     assert rouge("rouge_score_1", "狗", "狗") == 0.0
     assert rouge("rouge_score_l", "", "a dog") == rouge("rouge_score_l", "a dog", "") == 0.0
+
+
+def test_what_the_family_says_of_itself():
+    names = {"rouge_l": (), "rouge_1": ("n",), "rouge_2": ("n",), "rouge_s": ()}
+    for name, name_fields in names.items():
+        scorer = metric(name)
+        assert (scorer.name, scorer.bounds, scorer.name_fields) == (name, (0.0, 1.0), name_fields)
+        assert scorer.needs == {"references"}
+        assert scorer.later_fields == ("tokenize",)
+    assert metric("rouge_l").distributions == ("captau", "rapidfuzz")
+    assert metric("rouge_l").parameters == {"tokenize": "ptb", "backend": "captau"}
+    assert metric("rouge_s").parameters == {"tokenize": "ptb", "distance": 4, "backend": "captau"}
+    assert RougeN().parameters == {"tokenize": "ptb", "n": 1, "backend": "captau"}
+    assert [metric(f"rouge_{n}").n for n in (1, 2)] == [1, 2]
+    for name, kind in (("1", "rouge1"), ("2", "rouge2"), ("l", "rougeL")):
+        scorer = metric(f"rouge_score_{name}")
+        assert scorer.parameters == {"kind": kind, "stemmer": False, "backend": "rouge_score"}
+        assert (scorer.bounds, scorer.name_fields) == ((0.0, 1.0), ("kind",))
+        assert scorer.needs == {"references"}
+        assert scorer.distributions == ("captau", "rouge_score", "nltk")
+        assert scorer.unsegmented_remedy == "rouge-score reads the letters a–z alone; take rouge_l"
+        texts = ["a dog", "", "狗在公园里跑步", "собака бежит по траве"]
+        assert list(map(scorer.cannot_segment, texts)) == [False, False, True, True]
+    assert RougeScore().kind == "rougeL"
+
+
+@pytest.mark.parametrize("distance", [-1, 0])
+def test_a_distance_below_1_is_an_error(distance):
+    with says(f"metric rouge_s: distance is {distance}; at least 1 is expected"):
+        metric(f"rouge_s(distance={distance})")
+
+
+def test_the_class_that_is_wrapped_scores_alike():
+    """Words that a blank parts need no Java."""
+    rows = [
+        {"caption": "a dog runs fast", "references": ["a dog runs away", "the dog"]},
+        {"caption": "two cats", "references": ["cats two sleep"]},
+        {"caption": "zebra", "references": ["two cats"]},
+    ]
+    theirs = RougeL("pycocoevalcap", tokenize="intl").score(rows)
+    np.testing.assert_allclose(theirs, RougeL(tokenize="intl").score(rows), rtol=1e-12)
+    assert theirs.tolist()[2] == 0
+
+
+def test_words_become_characters_chunk_by_chunk():
+    """Words are numbered within the chunk in their order; an empty text has one empty word, also beside others."""
+    corpus = Corpus.tokenize(["b a", "", "1 1/2 b"], [("c b",), ("a",), ("",)])
+    strings = _words_as_characters(corpus, np.array([0, 1, 2, 3]))
+    assert [len(text) for text in strings] == [2, 1, 2, 2]
+    assert strings[0][0] == strings[2][1] == strings[3][1]
+    letters = {strings[0][0], strings[0][1], strings[1], strings[2][0], strings[3][0]}
+    assert len(letters) == 5
+    alone = _words_as_characters(corpus, np.array([0, 3]))
+    assert alone == ["\x00\x01", "\x02\x00"]
+    rows = [
+        {"caption": c, "references": [r]}
+        for c, r in (("1 1/2 b", "1/2 b"), ("", "a"), ("a b", "b a"))
+    ]
+    scores = metric("rouge_l").score(rows)
+    assert scores.tolist() == pytest.approx([f(1 / 2, 1 / 2), 0, f(1 / 2, 1 / 2)])

@@ -253,3 +253,42 @@ def test_rows_whose_captions_cannot_be_parsed_are_named_and_left_out(parser, mon
         f"it took 15 s: {long}",
         f"SPICE of x3 is undefined: a caption of 9 words could not be parsed, it took 15 s: {long} …",
     ]
+
+
+def test_what_spice_says_of_itself():
+    for part in spice.PARTS:
+        scorer = metric("spice" if part == "f" else f"spice_{part}")
+        assert (scorer.bounds, scorer.name_fields) == ((0.0, 1.0), ("part",))
+        assert scorer.parameters == {"part": part, "backend": "pycocoevalcap"}
+        assert scorer.needs == {"references"}
+    assert spice.PARTS == {
+        "f": ("All", "f"),
+        "precision": ("All", "pr"),
+        "recall": ("All", "re"),
+        "object": ("Object", "f"),
+        "relation": ("Relation", "f"),
+        "attribute": ("Attribute", "f"),
+        "color": ("Color", "f"),
+        "count": ("Cardinality", "f"),
+        "size": ("Size", "f"),
+    }
+
+
+def test_figures_become_columns_and_gaps(monkeypatch):
+    kinds = ["All", "Object", "Relation", "Attribute", "Color", "Cardinality", "Size"]
+
+    def figures(number):
+        return {
+            kind: {"f": number + i, "pr": number + 10 + i, "re": None}
+            for i, kind in enumerate(kinds)
+        }
+
+    monkeypatch.setattr(
+        spice, "compute_figures", lambda rows: iter([(2, figures(100)), (0, figures(0))])
+    )
+    scores = spice._score_rows(
+        Rows.from_items([{"caption": c, "references": ["x"]} for c in "abc"])
+    )
+    np.testing.assert_array_equal(
+        scores, [[0, 10, NAN, 1, 2, 3, 4, 5, 6], [NAN] * 9, [100, 110, NAN, *range(101, 107)]]
+    )

@@ -178,3 +178,51 @@ def test_a_folder_that_cannot_be_written_is_an_error(central, tmp_path, monkeypa
     monkeypatch.setenv("CAPTAU_SPICE_JARS", str(tmp_path / "file" / "jars"))
     with says("cannot be written", "java.spice=DIR"):
         load_jars()
+
+
+def test_what_is_told_of_a_download(central, monkeypatch):
+    monkeypatch.setattr(
+        spice_models, "JARS", (make_jar("", b"x" * 1_600_000), make_jar("models", b"y" * 2_900_000))
+    )
+    download = spice_models.pending_download()
+    assert vars(download) == {
+        **{"name": "spice_models", "n_bytes": 4_500_000},
+        "description": "The metric SPICE needs a parser: Stanford CoreNLP 3.6.0 with its models, and Rhino",
+        "licence": "GPL-3.0-or-later (CoreNLP), MPL-2.0 (Rhino)",
+    }
+    monkeypatch.setattr(spice_models, "is_allowed", lambda download: False)
+    with says(
+        "metric x needs SPICE's parser, 4 MB that are not on this machine; captau data fetch dataset=spice_models "
+        "downloads them, and so does weights.download=true"
+    ):
+        spice_models.check_permission("x")
+    monkeypatch.setattr(spice_models, "is_allowed", lambda download: True)
+    spice_models.check_permission("x")
+    message = spice_models._fetch_error(list(spice_models.JARS), "no network")
+    assert str(message) == (
+        "SPICE needs tool-1.0.jar (org.example:tool:1.0, 2 MB), tool-1.0-models.jar (org.example:tool:1.0:models, 3 MB), "
+        "which could not be downloaded from Maven Central (no network); run captau data fetch dataset=spice_models where "
+        f"there is network, and put the files into {jar_folder()}, or name another folder with java.spice=DIR (or "
+        "CAPTAU_SPICE_JARS)"
+    )
+
+
+def test_jars_of_the_right_size_are_present(central):
+    jar_folder().mkdir()
+    assert [jar.classifier for jar in missing_jars(jar_folder())] == ["", "models"]
+    (jar_folder() / "tool-1.0.jar").write_bytes(b"PK edoc")
+    (jar_folder() / "tool-1.0-models.jar").write_bytes(b"PK models")
+    assert [jar.classifier for jar in missing_jars(jar_folder())] == ["models"]
+    assert [jar.classifier for jar in damaged_jars(jar_folder())] == ["", "models"]
+
+
+def test_each_jar_is_noted_as_it_comes(central, tmp_path):
+    notes = []
+    root = tmp_path / "jars"
+    assert fetch_jars(root, notes.append) == [root / name for name in CONTENTS]
+    assert notes == [
+        f"{root / 'tool-1.0.jar'}: 7 bytes from org.example:tool:1.0",
+        f"{root / 'tool-1.0-models.jar'}: 9,000 bytes from org.example:tool:1.0:models",
+    ]
+    assert fetch_jars(root, notes.append) == []
+    assert len(notes) == 2

@@ -14,7 +14,7 @@ from captau.metrics.rows import Rows
 from captau.metrics.text.cider import ReferenceCorpus
 from captau.metrics.text.tokens import corpus as corpus_module
 from captau.metrics.text.tokens import ptb
-from captau.metrics.text.tokens.corpus import Corpus, sort_stably, spread
+from captau.metrics.text.tokens.corpus import Corpus, TokenTable, sort_stably, spread
 
 POOL = ["", "a dog", "a dog runs a dog", "runs a", "the cat", "it weighs 1 1/2 pounds", "dog " * 9]
 ROWS = st.lists(
@@ -179,3 +179,128 @@ def test_the_matches_of_all_rows_alone_are_kept():
     ]
     assert corpus.matches(slice(0, 3), 1) is everything
     assert corpus.matches(slice(0, 2), 1) is not two
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 100])
+def test_texts_are_tokenised_in_batches_worked_by_hand(size, monkeypatch):
+    """An empty text has one empty word if it is split at blanks; it is numbered within all texts."""
+    monkeypatch.setattr(corpus_module, "TEXTS", size)
+    texts = ["a dog", "", "dog 1 1/2 a", "cat", " "]
+    table = TokenTable.tokenize(iter(texts))
+    assert list(table.vocabulary.items()) == [
+        ("a", 0),
+        ("dog", 1),
+        ("1", 2),
+        ("1/2", 3),
+        ("cat", 4),
+    ]
+    assert table.words.tolist() == [0, 1, 1, 2, 3, 0, 4]
+    assert table.words.dtype == np.int32
+    assert table.starts.tolist() == [0, 2, 2, 6, 7, 7]
+    assert table.blank_split == {1: [""], 2: ["dog", "1\u00a01/2", "a"], 4: [""]}
+    nothing = TokenTable.tokenize(iter([]))
+    assert (nothing.words.tolist(), nothing.starts.tolist()) == ([], [0])
+
+
+@pytest.mark.parametrize("words", [1, 4, 7, 100])
+def test_n_grams_are_numbered_alike_in_any_stretches(words, monkeypatch):
+    monkeypatch.setattr(corpus_module, "WORDS", words)
+    corpus = Corpus.tokenize(["b a b", "c a b a"], [("a b",), ("", "a b c")])
+    assert corpus.grams(1).ngram_at.tolist() == [0, 1, 0, 2, 1, 0, 1, 1, 0, 1, 0, 2]
+    assert corpus.grams(1).distinct.tolist() == [0, 1, 2]
+    names = [" ".join(ngram) for ngram in corpus.ngrams(2)]
+    assert sorted(names) == ["a b", "b a", "b c", "c a"]
+    found = [names[i] if i >= 0 else None for i in corpus.grams(2).ngram_at]
+    assert found == [
+        *("b a", "a b", None, "c a", "a b", "b a", None, "a b", None),
+        *("a b", "b c", None),
+    ]
+    triples = corpus.grams(3)
+    names = [" ".join(ngram) for ngram in corpus.ngrams(3)]
+    found = [names[i] if i >= 0 else None for i in triples.ngram_at]
+    assert found == [*("b a b", None, None, "c a b", "a b a"), *[None] * 4, "a b c", None, None]
+    assert len(triples.distinct) == 4
+    assert triples.ngram_at.dtype == np.int32
+    assert corpus.grams(3) is triples
+    # Stretch by stretch, and within one by the numbers of the words.
+    order = {1: "b a|a b|c a|b c", 100: "b a|b c|a b|c a"}
+    assert "|".join(map(" ".join, corpus.ngrams(2))) == order.get(words, order[1])
+
+
+def test_counts_worked_by_hand():
+    corpus = Corpus.tokenize(["b a b a b", "a"], [("",), ("c a c",)])
+    counts = corpus.count(np.array([3, 0, 2, 1]), 1)
+    spelling = list(corpus.vocabulary)
+    assert counts.text.tolist() == [0, 0, 1, 1, 3]
+    assert [spelling[word] for word in counts.gram] == ["c", "a", "b", "a", "a"]
+    assert counts.count.tolist() == [2, 1, 3, 2, 1]
+    assert counts.starts.tolist() == [0, 2, 4, 4, 5]
+    pairs = corpus.count(np.array([0, 1]), 2)
+    assert [corpus.ngrams(2)[gram] for gram in pairs.gram] == [("b", "a"), ("a", "b")]
+    assert (pairs.count.tolist(), pairs.starts.tolist()) == ([2, 2], [0, 2, 2])
+
+
+def test_matches_of_several_rows_worked_by_hand():
+    corpus = Corpus.tokenize(
+        ["a a b", "c", "b d a", "a"], [("a b", "a a a"), ("d",), ("a b", "a a a"), ("", "b a")]
+    )
+    matches = corpus.matches(slice(0, 4), 1)
+    spelling = list(corpus.vocabulary)
+    assert matches.row.tolist() == [0, 0, 2, 2, 3]
+    assert [spelling[word] for word in matches.gram] == ["a", "b", "b", "a", "a"]
+    assert matches.count.tolist() == [2, 1, 1, 1, 1]
+    assert matches.max_count.tolist() == [3, 1, 1, 3, 1]
+    entries = [slice(a, b) for a, b in zip(matches.begin, matches.end, strict=True)]
+    # Places among the members: 0 "a b", 1 "a a a", 2 "d", 3 "", 4 "b a".
+    assert [matches.member[entry].tolist() for entry in entries] == [[0, 1], [0], [0], [0, 1], [4]]
+    assert [matches.member_count[entry].tolist() for entry in entries] == [
+        [1, 3],
+        [1],
+        [1],
+        [1, 3],
+        [1],
+    ]
+    later = corpus.matches(slice(2, 4), 1)
+    assert later.row.tolist() == [0, 0, 1]
+    assert later.count.tolist() == [1, 1, 1]
+    assert later.texts.tolist() == [2, 3, 4, 5, 7, 8]
+    none = corpus.matches(slice(1, 2), 1)
+    assert (none.row.tolist(), none.max_count.tolist()) == ([], [])
+    assert corpus.matches(slice(0, 4), 4).row.tolist() == []
+
+
+def test_small_helpers_worked_by_hand():
+    assert corpus_module.sorted_unique(np.array([3, 0, 3, 2, 0])).tolist() == [0, 2, 3]
+    assert corpus_module.sorted_unique(np.array([], int)).tolist() == []
+    sums = corpus_module.sum_by_place(np.array([2, 0, 2]), np.array([1, 5, 2]), 4)
+    assert (sums.tolist(), sums.dtype) == ([5, 0, 3, 0], np.float64)
+    empty = corpus_module.sum_by_place(np.array([], int), np.array([]), 2)
+    assert (empty.tolist(), empty.dtype) == ([0, 0], np.float64)
+    numbers = {"b": 0}
+    assert corpus_module.number_values(["a", "b", "a", "c"], numbers).tolist() == [1, 0, 1, 2]
+    assert numbers == {"b": 0, "a": 1, "c": 2}
+    assert corpus_module.find_starts([3, 0, 2]).tolist() == [0, 3, 3, 5]
+    assert corpus_module.find_starts([]).tolist() == [0]
+    assert corpus_module.corpus_key("zh") == "corpus zh"
+    keys, places = sort_stably(np.array([], int))
+    assert (keys.tolist(), places.tolist()) == ([], [])
+
+
+def test_rows_share_a_corpus_by_tokeniser():
+    rows = Rows.from_items([{"caption": "a dog", "references": ["a cat"]}])
+    corpus = Corpus.of_rows(rows)
+    assert Corpus.of_rows(rows, "captau") is corpus
+    assert Corpus.of_rows(rows, "char") is not corpus
+    assert list(Corpus.of_rows(rows, "char").vocabulary) == ["a", "d", "o", "g", "c", "t"]
+
+
+def test_chunks_hold_the_words_of_candidates_and_references(monkeypatch):
+    """Worked by hand: rows have 2 + 3, 1 + 1 and 0 + 3 words, and 1 more each."""
+    corpus = Corpus.tokenize(["a b", "a", ""], [("a b", "c"), ("a",), ("a b", "c")])
+    assert corpus._set_words().tolist() == [3, 1]
+    for words, ends in ((5, [1, 2, 3]), (8, [1, 3]), (9, [2, 3]), (12, [2, 3]), (13, [3])):
+        monkeypatch.setattr(corpus_module, "WORDS", words)
+        assert [chunk.stop for chunk in corpus.chunks()] == ends
+    members, sizes = corpus.members_of(np.array([1, 0]))
+    assert (members.tolist(), sizes.tolist()) == ([2, 0, 1], [1, 2])
+    assert corpus.lengths.tolist() == [2, 1, 0, 1]
