@@ -279,17 +279,20 @@ def _claims(rng: np.random.Generator, system: str, scene: Scene) -> Claims:
     colours = _shuffled(rng, [c for c in COLOURS if all(c != o.colour for o in scene.objects)])
     shapes = _shuffled(rng, [s for s in SHAPES if all(s != o.shape for o in scene.objects)])
     i = int(rng.integers(len(relations) if system == "wrong_relation" else len(things)))
-    if system == "terse":
-        things, relations = [things[i]], []
-    elif system == "wrong_colour":
-        things[i] = replace(things[i], colour=colours[0])
-    elif system == "wrong_relation":
-        relations[i] = OPPOSITE[relations[i]]
-    elif system == "wrong_object":
-        things[i] = replace(things[i], colour=colours[0], shape=shapes[0])
-    elif system == "unrelated":
-        things = [Thing(colours[k], shapes[k], _shuffled(rng, SIZES)[0]) for k in range(2)]
-        relations = _shuffled(rng, RELATIONS)[:1]
+    match system:
+        case "terse":
+            things, relations = [things[i]], []
+        case "wrong_colour":
+            things[i] = replace(things[i], colour=colours[0])
+        case "wrong_relation":
+            relations[i] = OPPOSITE[relations[i]]
+        case "wrong_object":
+            things[i] = replace(things[i], colour=colours[0], shape=shapes[0])
+        case "unrelated":
+            things = [Thing(colours[k], shapes[k], _shuffled(rng, SIZES)[0]) for k in range(2)]
+            relations = _shuffled(rng, RELATIONS)[:1]
+        case _:  # the exact one
+            pass
     return Claims(tuple(things), tuple(relations))
 
 

@@ -135,7 +135,7 @@ def read_scores(path: Path) -> list[ScoredImage]:
                 raise InputError(f"{path}:{number}: a score without a caption of its own")
     for block in blocks:
         n_captions = 1 if block.label is None else 2
-        if not len(block.captions) == len(block.raw) == len(block.smoothed) == n_captions:
+        if {*map(len, (block.captions, block.raw, block.smoothed))} != {n_captions}:
             raise InputError(
                 f"{path}: image '{block.image_id}' has not {n_captions} captions with both scores; get a new copy"
             )

@@ -121,7 +121,7 @@ def _caption_set(rows: list[IicrRating], card: Card) -> CaptionSet:
             "and correlations with single ratings cannot be measured",
             card.name,
         )
-        expected = {name: n for name, n in card.expected.items() if name != "ratings"}
+        expected = {name: card.expected[name] for name in ("images", "items")}
         complete_card = replace(complete_card, scales={"overall": _MEAN_SCALE}, expected=expected)
         raters = [rater or "mean" for rater in raters]
     return JudgementColumns(

@@ -303,7 +303,7 @@ def _from_json(path: Path, part: str, card: Card) -> CaptionSet:
         if not references:
             raise InputError(f"{where}: 'references' is empty; at least one is needed")
         caption = collapse_blanks(field(row, "caption", str, where))
-        image_id = coco_id(image) if part == "coco" else Path(image).name
+        image_id = coco_id(image) if card is COMPOSITE_COCO else Path(image).name
         rows.append((image_id, caption, references, value))
     return _rated(
         card, [r[0] for r in rows], [r[1] for r in rows], [r[2] for r in rows], [r[3] for r in rows]

@@ -57,7 +57,7 @@ def test_systems_may_stand_in_any_order(tmp_path: Path) -> None:
     ("change", "message"),
     [
         ({"winner": "C"}, "'winner' is 'C', neither 'A' nor 'human' nor equal"),
-        ({"source2": "A"}, "'A' meets itself"),
+        ({"source1": "human"}, "'human' meets itself"),
         ({"img": 5}, "'img' is 5, not str"),
     ],
 )

@@ -208,6 +208,27 @@ def test_revision_1_is_always_the_same(data: CaptionSet) -> None:
     assert demo.rule()[:6] == pytest.approx(wanted)
 
 
+def test_equal_names_need_not_be_one_object(data: CaptionSet, monkeypatch) -> None:
+    """As where claims are read from a text; only the content of a name counts."""
+    demo.scenes()
+    demo.candidates.cache_clear()
+    for name in ("SYSTEMS", "COLOURS"):
+        monkeypatch.setattr(demo, name, tuple("".join(list(x)) for x in getattr(demo, name)))
+    monkeypatch.setattr(demo, "SHAPES", {"".join(list(k)): n for k, n in demo.SHAPES.items()})
+    assert demo.load_demo(Path("nowhere")).digest == data.digest
+    demo.candidates.cache_clear()
+    first, second = (
+        demo.Placed(*text.split(), x, 0.5)
+        for text, x in (("red circle small", 0.2), ("blue square medium", 0.8))
+    )
+    claims = demo.Claims(
+        tuple(demo.Thing(*x.split()) for x in ("red circle small", "blue square medium")), ("left",)
+    )
+    assert demo.quality(claims, demo.Scene("s.png", (first, second))) == 1.0
+    style = demo.Style("{}", " is {} ", article="".join(list("an"))[:1], sized=True)
+    assert style.write(claims) == "a small red circle is to the left of a blue square"
+
+
 def test_further_scenes_are_always_the_same() -> None:
     demo.further.cache_clear()
     scene, captions = demo.further(0)
@@ -254,6 +275,7 @@ LAST = demo.Thing("black", "diamond", "large")
             "three: the small red circle, the orange square and the large black diamond",
         ),
         (demo.Style("{count}: {}", article=""), demo.Claims(THINGS[:1]), "one: red circle"),
+        (demo.Style("{}", article=""), demo.Claims(THINGS[1:]), "orange square"),
         (
             demo.Style("{count}: {}"),
             demo.Claims(THINGS, ("left",)),
@@ -292,7 +314,7 @@ def test_the_corners_of_a_shape(shape: str, monkeypatch: pytest.MonkeyPatch) -> 
     from PIL import ImageDraw
 
     drawn: list[tuple[list[tuple[float, float]], str]] = []
-    scene = demo.Scene("s.png", (demo.Placed("red", shape, "large", 0.5, 0.5),))
+    scene = demo.Scene("s.png", (demo.Placed("red", "".join(list(shape)), "large", 0.5, 0.5),))
     monkeypatch.setattr(demo, "scenes", lambda: (scene,))
     monkeypatch.setattr(
         ImageDraw.ImageDraw, "polygon", lambda _, corners, fill: drawn.append((corners, fill))

@@ -202,7 +202,7 @@ def test_a_set_has_no_name_of_captaus(name: str, tmp_path: Path) -> None:
     path = write(tmp_path, PLAIN)
     with raises_exactly(f"file.name={name} is one of captau's datasets; choose another name"):
         load("file", path=path, name=name)
-    for other in ("a", f"{name}2", "Z.b-c_d", "file"):
+    for other in ("a", f"{name}2", "Z.b-c_d", "file", "-file"[1:]):
         card = load("file", path=path, name=other).card
         assert (card.name, card.title) == (other, "t.csv" if other == "file" else other)
     for other in (".a", "a b", "", "a/b"):

@@ -299,6 +299,13 @@ JSON_FAULTS = {
 }
 
 
+def test_an_image_twice_in_another_order(folder: Path) -> None:
+    path = folder / EXPERT_JSON.path
+    path.write_text(json.dumps(dict(reversed(altered("image_path", "a.jpg").items()))))
+    with raises_exactly(f"{path}: image 'a': its file a.jpg is that of image 'b' too"):
+        read_json_file(folder)
+
+
 @pytest.mark.parametrize("fault", JSON_FAULTS)
 def test_faults_in_the_json(fault: str, folder: Path) -> None:
     content, parts = JSON_FAULTS[fault]

@@ -152,9 +152,10 @@ def test_composite_30k_joins_on_the_files_of_multi30k_as_well(make) -> None:
         image_id: tuple(f"{text} {number}" for number in range(5))
         for image_id, text in zip(image_ids, ("a dog", "un é"), strict=True)
     }
-    captions[1].write_bytes(gzip.compress(b"one line\n"))
-    with says(f"{captions[1]}: 1 lines, where {names} has 2"):
-        load("composite_30k", root)
+    for number in (1, 3):
+        captions[1].write_bytes(gzip.compress(b"a line\n" * number))
+        with raises_exactly(f"{captions[1]}: {number} lines, where {names} has 2"):
+            load("composite_30k", root)
     captions[1].write_bytes(captions[0].read_bytes()[:-5])
     with says(f"{captions[1]}: not a complete gzip file of text", "get a new copy"):
         load("composite_30k", root)
@@ -289,6 +290,7 @@ def test_faults_in_the_composite_json(
         ("flickr8k_3482974845_db4f16befa", "3482974845_db4f16befa.jpg"),
         ("flickr30k_004683565867", "4683565867.jpg"),
         ("flickr30k_000000036979", "36979.jpg"),
+        ("a_0012", "12.jpg"),
     ],
 )
 def test_image_ids(name: str, image_id: str) -> None:
@@ -405,6 +407,8 @@ def test_a_database_that_is_none(make, tmp_path: Path, monkeypatch) -> None:
 
 
 def test_a_released_database_is_not_read_twice(make, monkeypatch) -> None:
+    hashes = sorted(sha[:8] for sha in umic_lmdb._RELEASED_HASHES)
+    assert hashes == ["06964aba", "08b4deee", "149481ba", "8a2ad877"]
     root = make("capeval1k")
     checked: list[Path] = []
     monkeypatch.setattr(umic_lmdb, "check_whole", checked.append)
