@@ -101,6 +101,27 @@ def test_an_image_without_a_name_beside_others(tmp_path: Path) -> None:
     assert len(set(ids)) == 4
 
 
+def test_other_references_make_another_item(tmp_path: Path) -> None:
+    write(tmp_path / "polaris", "test", "jsonl", [ROWS[0], {**ROWS[0], "refs": ["dogs"]}, ROWS[0]])
+    made = load("polaris", tmp_path)
+    assert made.items["references"].tolist() == [("dogs", "it's a dog"), ("dogs",)]
+    first, second = made.items["item_id"]
+    assert made.ratings.to_numpy().tolist() == [
+        [first, "overall", "rating_1", 0.25],
+        [second, "overall", "rating_1", 0.25],
+        [first, "overall", "rating_2", 0.25],
+    ]
+
+
+def test_a_split_may_have_many_parts(tmp_path: Path) -> None:
+    (tmp_path / "polaris").mkdir()
+    for k in range(257):
+        path = tmp_path / "polaris" / f"train-{k:05d}-of-00257.jsonl"
+        path.write_text(json.dumps({**ROWS[0], "img": f"{k}.jpg"}))
+    ids = load("polaris", tmp_path).items["image_id"].tolist()
+    assert ids == [f"{k}.jpg" for k in range(257)]
+
+
 def test_no_split_names_the_first_file(tmp_path: Path) -> None:
     with says("dataset polaris: the file", "polaris/polaris_train.csv does not exist"):
         load("polaris", tmp_path)

@@ -349,6 +349,20 @@ def test_a_study_of_ones_own_in_capeval1ks_place(
     assert len(load("capeval1k", make("capeval1k")).items) == len(TEXTS), "the database comes first"
 
 
+def test_every_image_has_a_line_in_each_file(make) -> None:
+    root = make("composite_30k")
+    (root / FLICKR30K_TOKENS.path).unlink()
+    *captions, names = [root / part.path for part in FLICKR30K_TOKENS.parts]
+    image_ids = [i for _, i in IMAGES["composite_30k"]] + [f"{k}.jpg" for k in range(1000, 1257)]
+    write_text(names, " ".join(image_ids))
+    for number, path in enumerate(captions):
+        lines = "".join(f"{number} {k}\n" for k in range(len(image_ids)))
+        path.write_bytes(gzip.compress(lines.encode()))
+    references = load("composite_30k", root).items["references"]
+    assert references[0] == tuple(f"{number} 0" for number in range(5))
+    assert references[2] == tuple(f"{number} 1" for number in range(5))
+
+
 @pytest.mark.parametrize(
     "content",
     [
