@@ -160,6 +160,13 @@ def test_a_file_is_right_or_differs_or_nobody_knows(tmp_path: Path) -> None:
     whole = SourceFile("h.csv", "u", hashlib.sha256(b"b").hexdigest(), parts=(right, unknown))
     assert state(tmp_path, card, whole) == "right"
     assert state(tmp_path, card, replace(whole, sha256=digest)) == "differs"
+    # Elsewhere, but under its own name and before others of its pattern, it is checked.
+    (tmp_path / "o").mkdir()
+    for name in ("i.csv", "j.csv"):
+        (tmp_path / "o" / name).write_bytes(b"b")
+    elsewhere = replace(whole, path="i.csv", parts=(), also=("o/*.csv",))
+    assert state(tmp_path, card, elsewhere) == "right"
+    assert state(tmp_path, card, replace(elsewhere, path="j.csv")) == "unchecked"
 
 
 def test_the_name_of_a_part_tells_how_many_there_are() -> None:
