@@ -167,7 +167,7 @@ def only_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """
     row = dict(pairs)
     if len(row) < len(pairs):
-        raise TwiceError(Counter(key for key, _ in pairs).most_common(1)[0][0])
+        raise TwiceError(Counter(key for key, _ in pairs).most_common()[0][0])
     return row
 
 

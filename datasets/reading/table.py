@@ -142,8 +142,6 @@ class Table:
     def texts(self, name: str, hint: str = "") -> list[str]:
         """Return a column of texts; whole numbers become texts, as image ids are often numbers."""
         values = self.column(name, hint)
-        if set(map(type, values)) <= {str}:
-            return values
         for i, value in enumerate(values):
             if isinstance(value, int) and not isinstance(value, bool):
                 values[i] = str(value)

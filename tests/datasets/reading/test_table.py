@@ -450,14 +450,17 @@ def test_columns_of_parquet_are_read_by_their_kind(tmp_path: Path) -> None:
             "h": pa.array([np.float16(0.1), None], pa.float16()),
             "d": pa.array([0.1, 0.25]),
             "t": ["y", None],
+            "f": [True, None],
+            "z": pa.array([b"12", None], pa.binary(2)),
         }
     )
     pq.write_table(table, path)
     found = read_table(path)
-    assert found.names == ("s.a", "s.b", "h", "d", "t")
+    assert found.names == ("s.a", "s.b", "h", "d", "t", "f", "z")
     columns = {name: found.column(name) for name in found.names}
     assert columns == {
         **{"s.a": ["x", None], "s.b": [1, None], "d": [0.1, 0.25], "t": ["y", None]},
+        **{"f": [True, None], "z": [b"12", None]},
         "h": [0.1, None],  # 0.0999755859375 in 16 bits
     }
     assert found.places == [f"{path}: row 1", f"{path}: row 2"]
@@ -471,13 +474,14 @@ def test_the_bytes_of_texts_are_those_without_their_lengths() -> None:
         made = [SimpleNamespace(**dict(zip(names, chunk, strict=True))) for chunk in chunks]
         return SimpleNamespace(num_rows=7, num_columns=len(made), column=made.__getitem__)
 
-    texts = "BYTE_ARRAY"
+    texts = "_".join(["BYTE", "ARRAY"])  # equal to the text of the code, and another object
     row_group = group(
+        *(("k", "BOOLEAN", 90, 1), ("f", "FIXED_LEN_BYTE_ARRAY", 90, 1)),
         *(("a", texts, 100, 3), ("b.list.element", texts, 50, 2), ("n", "INT64", 80, 10)),
         *(("d", texts, 20, 6), ("other", texts, 1000, 1)),
     )
     assert measure_row_group(row_group, ["a"]) == (7, 88)
-    assert measure_row_group(row_group, ["a", "b", "n", "d"]) == (7, 88 + 42)
+    assert measure_row_group(row_group, ["a", "b", "n", "d", "k", "f"]) == (7, 88 + 42)
     assert measure_row_group(row_group, ["d"]) == (7, 0)
     assert measure_row_group(row_group, []) == (7, 0)
 
