@@ -13,6 +13,7 @@ from captau.metrics.text import spider
 from captau.metrics.text.cider import document_frequencies
 from captau.metrics.text.cider_r import penalise_length, penalise_repetition
 from captau.metrics.text.spice import metric as spice_metric
+from captau.metrics.text.tokens.corpus import Corpus
 from tests.conftest import says
 
 
@@ -82,3 +83,31 @@ def test_spider_is_the_mean_of_spice_and_cider(monkeypatch: pytest.MonkeyPatch) 
     found = metric("spider").score(ROWS)
     assert found[0] == (0.5 + cider[0]) / 2
     assert np.isnan(found[1])
+
+
+def test_penalties_of_pairs_by_hand() -> None:
+    corpus = Corpus.tokenize(["a dog dog", "x", ""], [("a dog",), ("a b c d",), ("",)])
+    pairs = [(0, 3), (1, 4), (0, 3), (2, 2), (1, 2), (2, 4), (0, 2)]
+    candidates, references = np.array(pairs).T
+    short = math.exp(-1) ** 0.2
+    expected = [
+        math.sqrt(1 / 2) ** 0.8 * short,
+        short,
+        math.sqrt(1 / 2) ** 0.8 * short,
+        1,
+        1,
+        short,
+        0,
+    ]
+    penalties = metric("cider_r").compute_penalties(corpus, candidates, references)
+    assert penalties.tolist() == pytest.approx(expected, rel=1e-12)
+
+
+def test_what_cider_r_says_of_itself() -> None:
+    scorer = metric("cider_r")
+    assert scorer.parameters == {
+        **{"tokenize": "ptb", "variant": "r", "sigma": 6.0, "df": None, "backend": "captau"},
+    }
+    assert scorer.bounds == (0.0, 10.0)
+    assert scorer.depends_on_corpus
+    assert scorer.frequencies_key == "df"

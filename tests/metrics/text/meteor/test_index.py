@@ -23,7 +23,7 @@ from captau.datasets.cache import cache_folder
 from captau.metrics.text.meteor import _kernel, alignment
 from captau.metrics.text.meteor import index as index_module
 from captau.metrics.text.meteor.index import compile_tables
-from captau.metrics.text.meteor.words import Lexicon, WordProperties, find_words
+from captau.metrics.text.meteor.words import Lexicon, WordProperties, find_words, java_hash
 from tests.conftest import record_steps, says
 
 PAIRS = [("big dog", "hound"), ("hound", "big dog"), ("hound", "dog")]
@@ -442,3 +442,36 @@ def test_synsets_of_words_and_of_irregular_forms():
         "form_first": [0, 0, 2, 3, 6],
         "form_sets": [2, 4, 1, 1, 2, 4],
     }
+
+
+def test_the_table_of_words_worked_by_hand(sources, tmp_path, open_index):
+    """Words of the paraphrase table come first, with its numbers: big 0, dog 1, hound 2."""
+    index = open_index(*sources, tmp_path / "cache")
+    table = alignment.WordTable(index, str.upper)
+    assert table.missing(["zz", "dog", "zz"]) == ["zz", "dog"]
+    table.add(["hound", "zz", "dog", "a"])
+    assert len(table) == 4
+    assert table.paraphrase.tolist() == [2, 1, -1, -1]
+    assert table.missing(["a", "big", "zz"]) == ["big"]
+    assert table.numbers_of(["zz", "hound", "a", "dog"]).tolist() == [2, 0, 3, 1]
+    assert table.properties.key.tolist() == [java_hash(w) for w in ("hound", "dog", "zz", "a")]
+    assert table.properties.stem.tolist() == [java_hash(w) for w in ("hound", "dog", "ZZ", "A")]
+    assert table.properties.is_function.tolist() == [0, 0, 0, 1]
+    table.add(["big", "dog\x00"])
+    assert table.paraphrase.tolist() == [2, 1, -1, -1, 0, 1]
+    assert table.numbers_of(["big", "dog\x00"]).tolist() == [4, 5]
+    assert table.properties.key[5] == java_hash("dog\x00") != java_hash("dog")
+
+
+@pytest.mark.parametrize(
+    ("n_known", "n_new", "n_left"),
+    [(3, 1, 4), (3, 2, 2), (4, 1, 1), (1, 3, 4), (1, 4, 4), (0, 5, 5), (4, 0, 4)],
+)
+def test_the_table_of_words_begins_anew_where_it_would_be_too_large(
+    sources, tmp_path, open_index, monkeypatch, n_known, n_new, n_left
+):
+    monkeypatch.setattr(alignment, "_MAX_WORDS", 4)
+    aligner = alignment.Aligner(open_index(*sources, tmp_path / "c"), "other", is_normalised=False)
+    aligner.remember_words([f"a{i}" for i in range(n_known)])
+    aligner.remember_words([" ".join(f"b{i}" for i in range(n_new))])
+    assert len(aligner._words) == n_left

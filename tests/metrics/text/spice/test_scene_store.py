@@ -8,6 +8,7 @@ import sqlite3
 import subprocess
 import sys
 import time
+from unittest.mock import Mock
 
 import pytest
 
@@ -128,3 +129,45 @@ def test_a_long_writing_process_is_waited_for(path, monkeypatch, caplog):
     assert "locked" in caplog.text
     connection.close()
     assert SceneStore(path).get(["a dog runs"]) == {"a dog runs": [["dog", "run"], ["dog"]]}
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 3, 4, 7, 9])
+def test_captions_are_asked_for_in_batches(n, path, monkeypatch):
+    monkeypatch.setattr("captau.metrics.text.spice.jar_process._BATCH", 3)
+    many = {f"é {i}": [[str(i), "ü"]] for i in range(n)}
+    store = SceneStore(path)
+    store.put(many)
+    store.put({"beside": []})
+    assert store.get(list(many)) == many
+    assert store.path == path
+
+
+def test_nothing_to_store_makes_no_file(path):
+    store = SceneStore(path)
+    store.put({})
+    assert not path.parent.exists()
+    assert store.get([]) == {}
+
+
+def test_a_damaged_file_that_cannot_be_renamed_is_left_alone(path, caplog, monkeypatch):
+    SceneStore(path).put(SCENES)
+    path.write_bytes(b"no database " * 100)
+    store = SceneStore(path)
+    with monkeypatch.context() as patched:
+        patched.setattr(type(path), "replace", Mock(side_effect=OSError("busy")))
+        store.put({"a": []})
+    assert store.path is None
+    (message,) = caplog.messages
+    assert message == f"{path}: file is not a database; delete it"
+    assert store.get(["a"]) == {}
+
+
+def test_a_store_that_cannot_be_opened_says_so_once(tmp_path, caplog):
+    (tmp_path / "file").write_text("")
+    store = SceneStore(tmp_path / "file" / "scenes.sqlite")
+    store.put(SCENES)
+    store.put(SCENES)
+    assert store.path is None
+    (message,) = caplog.messages
+    assert message.startswith(f"{tmp_path / 'file' / 'scenes.sqlite'}: ")
+    assert message.endswith("; parsed captions are not kept for the next run; set CAPTAU_CACHE=DIR")
