@@ -243,8 +243,8 @@ def load_composite_coco(root: Path) -> CaptionSet:
 def load_composite(root: Path) -> CaptionSet:
     """Read all three parts of Composite, 11,985 rows, as one set (Aditya et al. 2015)."""
     parts = [load_composite_8k(root), load_composite_30k(root), load_composite_coco(root)]
-    items = pd.concat([part.items for part in parts], ignore_index=True)
-    ratings = pd.concat([part.ratings for part in parts], ignore_index=True)
+    items = pd.concat([part.items for part in parts])
+    ratings = pd.concat([part.ratings for part in parts])
     return _rated(
         COMPOSITE,
         items["image_id"].tolist(),
