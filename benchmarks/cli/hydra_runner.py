@@ -90,30 +90,18 @@ def configuration_of(command: Command) -> DictConfig:
 
 def register(command: Command) -> None:
     """Make a command known to Hydra as `command/NAME`."""
-    ConfigStore.instance().store(
-        group="command",
-        name=command.slug,
-        node=configuration_of(command),
-        package="_global_",
-    )
+    store = ConfigStore.instance().store
+    store(command.slug, configuration_of(command), group="command", package="_global_")
     # Hydra reads captau's own files by itself.
     takes_datasets = any(option.config_group == "dataset" for option in command.declared())
     for dataset in sorted({*dataset_names()} - shipped_names("dataset")) if takes_datasets else ():
-        ConfigStore.instance().store(
-            group="dataset",
-            name=dataset,
-            node={"protocol": usual_protocol(dataset)},
-            package=f"datasets.{dataset}",
-        )
+        node = {"protocol": usual_protocol(dataset)}
+        store(dataset, node, group="dataset", package=f"datasets.{dataset}")
     for group_name, package in (("protocol", "protocol"), ("paper", "papers.{}")):
         for name in own_files(group_name):
-            node = {"name": name} if group_name == "protocol" else {}
-            ConfigStore.instance().store(
-                group=group_name,
-                name=name,
-                node={**node, **read_config(group_name, name)},
-                package=package.format(name),
-            )
+            named = {"name": name} if group_name == "protocol" else {}
+            node = {**named, **read_config(group_name, name)}
+            store(name, node, group=group_name, package=package.format(name))
 
 
 def composed_of(config: DictConfig) -> Composed:

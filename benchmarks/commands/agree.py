@@ -15,6 +15,7 @@ from ...datasets.errors import InputError
 from ...datasets.reading.source_files import sha256
 from ...metrics.base import Metric
 from ..evaluation.evaluation_set import EvaluationSet
+from ..evaluation.frames import make_frame
 from ..evaluation.held_out_captions import ImageCaptions, score_held_out_captions
 from ..evaluation.judged_pairs import PairAnswers
 from ..evaluation.rating_distributions import (
@@ -147,7 +148,7 @@ def _measure_words(config: AgreeOptions) -> Results:
     agreement = [row for of_source in rows for row in of_source]
     return Results(
         {
-            "agreement.csv": pd.DataFrame(agreement, columns=pd.Index(AGREEMENT_COLUMNS)),
+            "agreement.csv": make_frame(agreement, AGREEMENT_COLUMNS),
             "words.csv": pd.concat([m.frame for m in measures], ignore_index=True),
         },
         {
@@ -196,17 +197,15 @@ def _measure_raters(config: AgreeOptions) -> Results:
                 selection = EvaluationSet.select(config.locations.load(name), protocol).in_order()
                 measured.append(_measure_dataset(selection, config))
     rows = [row for of_dataset in measured for row in of_dataset.rows]
-    agreement = pd.DataFrame(rows, columns=pd.Index(AGREEMENT_COLUMNS))
     caption_sets = [of_dataset.selection.caption_set for of_dataset in measured]
     histograms = {k: v for of_dataset in measured for k, v in of_dataset.histograms.items()}
     distributions = {k: v for of_dataset in measured for k, v in of_dataset.distributions.items()}
     agreement_tables = _agreement_tables(measured)
     return Results(
         {
-            "agreement.csv": agreement,
-            "distributions.csv": pd.DataFrame(
-                [row for d in distributions.values() for row in d.rows()],
-                columns=pd.Index(DISTRIBUTION_COLUMNS),
+            "agreement.csv": make_frame(rows, AGREEMENT_COLUMNS),
+            "distributions.csv": make_frame(
+                (row for d in distributions.values() for row in d.rows()), DISTRIBUTION_COLUMNS
             ),
         },
         {

@@ -21,6 +21,7 @@ from ..evaluation.correlation_tables import (
     significance_frames,
 )
 from ..evaluation.evaluation_set import EvaluationSet
+from ..evaluation.frames import make_frame
 from ..evaluation.judged_pairs import FLOORS
 from ..evaluation.measured_dataset import (
     MeasuredDataset,
@@ -91,13 +92,7 @@ def bench(
         InputError: on an unknown name, missing or malformed data, or an unwritable folder.
     """
     arguments = measuring_arguments(
-        *(dataset, metrics),
-        protocol=protocol,
-        statistics=statistics,
-        data_root=data_root,
-        cache_root=cache_root,
-        output_dir=output_dir,
-        file=file,
+        dataset, metrics, protocol, statistics, data_root, cache_root, output_dir, file
     )
     arguments["configuration"] |= {"ceilings": ceilings, "floors": floors}
     config = BenchOptions(**arguments, ceilings=ceilings, floors=floors)
@@ -130,13 +125,7 @@ def compare(
         InputError: as in `captau.bench`, or if fewer than two metrics are named.
     """
     arguments = measuring_arguments(
-        *(dataset, metrics),
-        protocol=protocol,
-        statistics=statistics,
-        data_root=data_root,
-        cache_root=cache_root,
-        output_dir=output_dir,
-        file=file,
+        dataset, metrics, protocol, statistics, data_root, cache_root, output_dir, file
     )
     arguments["configuration"] |= {"tests": list(tests)}
     config = CompareOptions(**arguments, tests=tuple(tests))
@@ -276,13 +265,13 @@ def _join(
         "correlations.csv": pd.concat([part.correlations for part in benched], ignore_index=True),
         "scores.parquet": join_scores(measured),
         **_judgements(measured),
-        "ranks.csv": pd.DataFrame(
-            [
+        "ranks.csv": make_frame(
+            (
                 (m.caption_set.name, dimension, coefficient, metric, rank)
                 for m in measured
                 for (metric, dimension, coefficient), rank in m.ranks.items()
-            ],
-            columns=pd.Index(RANK_COLUMNS),
+            ),
+            RANK_COLUMNS,
         ),
     }
     if config.tests:

@@ -18,6 +18,7 @@ from scipy import stats
 
 from ...datasets.errors import InputError
 from ...metrics.base import Floats
+from ..evaluation.frames import groups_of, make_frame
 from ..evaluation.study import StudiedDataset, load_studies
 from ..evaluation.wording import copies_note, distinct_notes, join_notes
 from ..options.studies import ComplementOptions
@@ -206,11 +207,13 @@ def run(config: ComplementOptions) -> Results:
                 ]
                 rows += of_dimension
                 title = f"{study.name}, {dimension}"
-                tables += _tables(_frame(of_dimension), title, labels, config.draws)
+                tables += _tables(
+                    make_frame(of_dimension, COMPLEMENT_COLUMNS), title, labels, config.draws
+                )
                 tables[-1] = tables[-1].with_note(copies_note(study.selection))
     warn_unavailable([s.missing for s in studies])
     return Results(
-        {"complementarity.csv": _frame(rows)},
+        {"complementarity.csv": make_frame(rows, COMPLEMENT_COLUMNS)},
         studies.record(
             "complement",
             config.configuration,
@@ -221,10 +224,6 @@ def run(config: ComplementOptions) -> Results:
         ),
         tables,
     )
-
-
-def _frame(rows: list[Row]) -> pd.DataFrame:
-    return pd.DataFrame(rows, columns=pd.Index(COMPLEMENT_COLUMNS))
 
 
 def _dimension_rows(
@@ -397,8 +396,8 @@ def _tables(
         "metric",
         ["partial r", "partial ρ"],
         [
-            (labels[str(metric)], [format_number(v, 100, 1) for v in part["value"]])
-            for metric, part in partials.groupby("metric", sort=False)
+            (labels[metric], [format_number(v, 100, 1) for v in part["value"]])
+            for metric, part in groups_of(partials, "metric")
         ],
         notes=["×100, given a caption's number of words.", *distinct_notes(partials)],
     )
@@ -418,8 +417,7 @@ def _selection_table(
     path, inclusions = (rows[rows["kind"] == kind] for kind in ("selection", "inclusion"))
     frequency = {(r["metric"], int(r["step"])): r["value"] for r in inclusions.to_dict("records")}
     cells: list[tuple[str, list[str]]] = []
-    grouped: Any = path.dropna(subset=["step"]).groupby("step", sort=False)
-    for step, at_step in grouped:
+    for step, at_step in groups_of(path.dropna(subset=["step"]), "step"):
         metric = at_step["metric"].iloc[0]
         values = [format_number(v, 100, 1) for v in at_step["value"]]
         included = format_number(frequency[metric, int(step)], 100, 0)

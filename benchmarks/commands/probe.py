@@ -10,6 +10,7 @@ import pandas as pd
 
 from ...datasets.schema import CaptionSet
 from ...metrics.external import MetricSource
+from ..evaluation.frames import make_frame
 from ..evaluation.probes.noticed import (
     PROBE_COLUMNS,
     example_table,
@@ -80,14 +81,7 @@ def probe(
         InputError: on an unknown name, missing or malformed data, or captions without references.
     """
     arguments = measuring_arguments(
-        dataset,
-        metrics,
-        protocol=None,
-        statistics=statistics,
-        data_root=data_root,
-        cache_root=cache_root,
-        output_dir=output_dir,
-        file=None,
+        dataset, metrics, None, statistics, data_root, cache_root, output_dir, None
     )
     (name,) = arguments.pop("datasets")
     files = {
@@ -124,10 +118,8 @@ def run(config: ProbeOptions) -> Results:
         for metric in metrics
     }
     noticed = find_noticed(probes.pairs, scores, metrics)
-    rows = pd.DataFrame(
-        measure_probes(probes.pairs, noticed, probes.notes, config.statistics),
-        columns=pd.Index(PROBE_COLUMNS),
-    )
+    measured = measure_probes(probes.pairs, noticed, probes.notes, config.statistics)
+    rows = make_frame(measured, PROBE_COLUMNS)
     tables = probe_tables(rows, metrics, source, config.statistics.level)
     tables[-1] = add_unavailable_rows(tables[-1], metrics, scorer.remarks, missing)
     tables.append(example_table(probes.pairs, noticed, metrics))

@@ -12,6 +12,7 @@ import pandas as pd
 from ...datasets.errors import InputError
 from ...datasets.schema import CaptionSet
 from ...metrics.external import MetricSource
+from ..evaluation.frames import make_frame
 from ..evaluation.measured_dataset import correlate_dataset, score_dataset
 from ..evaluation.preference_ranking import preference_tables, rank_by_preferences
 from ..evaluation.study import StudiedDataset, Studies, load_studies
@@ -119,13 +120,7 @@ def rank(
         InputError: on an unknown name, missing or malformed data, an unwritable folder, or as in `run`.
     """
     arguments = measuring_arguments(
-        *(dataset, metrics),
-        protocol=protocol,
-        statistics=statistics,
-        data_root=data_root,
-        cache_root=cache_root,
-        output_dir=output_dir,
-        file=file,
+        dataset, metrics, protocol, statistics, data_root, cache_root, output_dir, file
     )
     choices: dict[str, Any] = {
         "by": by,
@@ -232,7 +227,7 @@ def _rank_by_preferences(study: StudiedDataset, options: RankOptions) -> _Ranked
     return _RankedDataset(
         {
             "systems.csv": ranking.systems,
-            "best_worst.csv": pd.DataFrame(columns=pd.Index(BEST_WORST_COLUMNS)),
+            "best_worst.csv": make_frame([], BEST_WORST_COLUMNS),
             "system_tests.csv": ranking.tests,
             "metric_orders.csv": ranking.orders,
             "wins.csv": ranking.wins,

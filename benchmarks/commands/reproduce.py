@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from ...datasets.errors import InputError
+from ..evaluation.frames import make_frame
 from ..evaluation.measured_dataset import join_correlations, join_scores
 from ..evaluation.published_numbers import PaperTable, mark_printed, paper_files, read_published
 from ..evaluation.published_sources import Cells
@@ -129,7 +130,7 @@ def compare(paper: str, table: PaperTable, cells: Cells, published: pd.DataFrame
                 "note": join_notes(cell.note, printed["note"], table_note),
             }
         )
-    return pd.DataFrame(rows, columns=pd.Index(COMPARISON_COLUMNS))
+    return make_frame(rows, COMPARISON_COLUMNS)
 
 
 def matches(value: float, published: float, decimals: int) -> bool:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from ..evaluation.frames import groups_of, make_frame
 from ..evaluation.judged_pairs import FLOORS
 from ..evaluation.sensitivity_analysis import (
     BAND,
@@ -66,11 +67,13 @@ def run(config: SensitivityOptions) -> Results:
             ):
                 of_kind = SensitivityAnalysis(study, config.seed, config.draws).rows(kind)
                 rows += of_kind
-                tables += _tables(_frame(of_kind), kind, study.name, labels)
+                tables += _tables(
+                    make_frame(of_kind, SENSITIVITY_COLUMNS), kind, study.name, labels
+                )
                 tables[-1] = tables[-1].with_note(copies_note(study.selection))
         left_out_parts.check(len(parts))
         studies.left_out.update(left_out_parts)
-    frame = _frame(rows)
+    frame = make_frame(rows, SENSITIVITY_COLUMNS)
     warn_unavailable([s.missing for s in studies])
     return Results(
         {"sensitivity.csv": frame},
@@ -90,20 +93,15 @@ def run(config: SensitivityOptions) -> Results:
     )
 
 
-def _frame(rows: list[dict[str, Any]]) -> pd.DataFrame:
-    return pd.DataFrame(rows, columns=pd.Index(SENSITIVITY_COLUMNS))
-
-
 def _tables(
     rows: pd.DataFrame, kind: str, dataset: str, labels: Mapping[str, str]
 ) -> list[ResultTable]:
     """Return the tables of one dataset and kind."""
     if kind == "protocols":
-        by_dimension = rows.groupby("dimension", sort=False)
+        by_dimension = groups_of(rows, "dimension")
         return [t for d, part in by_dimension for t in _protocol_tables(part, dataset, d, labels)]
     tables: list[ResultTable] = []
-    grouped: Any = rows.groupby(["dimension", "coefficient"], sort=False)
-    for (dimension, coefficient), part in grouped:
+    for (dimension, coefficient), part in groups_of(rows, "dimension", "coefficient"):
         title = f"{dataset}, {dimension}: {find_coefficient(coefficient).symbol}"
         if kind == "power":
             tables.append(_power_table(part, title, labels))

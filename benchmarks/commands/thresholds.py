@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from ...metrics.learned.rater import GOOD_SHARE, RaterMetric
+from ..evaluation.frames import make_frame
 from ..evaluation.study import StudiedDataset, load_studies
 from ..evaluation.threshold_curves import (
     calibrated_filter,
@@ -60,8 +61,8 @@ def run(config: ThresholdsOptions) -> Results:
                 curve_rows += curves
                 recall_rows += recalls
     labels = {m.spec: metric_style(m).label for m in config.metrics}
-    curves = pd.DataFrame(curve_rows, columns=pd.Index(THRESHOLD_COLUMNS))
-    recalls = pd.DataFrame(recall_rows, columns=pd.Index(RECALL_COLUMNS))
+    curves = make_frame(curve_rows, THRESHOLD_COLUMNS)
+    recalls = make_frame(recall_rows, RECALL_COLUMNS)
     warn_unavailable([s.missing for s in studies])
     return Results(
         {"thresholds.csv": curves, "recall.csv": recalls},

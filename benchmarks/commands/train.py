@@ -16,6 +16,7 @@ from ...metrics.base import Floats, Metric
 from ...metrics.learned.common.training import HISTORY_COLUMNS
 from ...metrics.learned.rater import CARD_FILE, RaterCard
 from ..evaluation.correlation_tables import correlation_table
+from ..evaluation.frames import groups_of
 from ..evaluation.measured_dataset import (
     MeasuredDataset,
     ScoredDataset,
@@ -150,17 +151,8 @@ def run(options: TrainOptions, folder: Path) -> TrainResults:
 
 def make_plan(options: TrainOptions) -> TrainingPlan:
     """Return what is trained, and on which images."""
-    return TrainingPlan(
-        options.recipe,
-        options.design,
-        options.seeds,
-        options.folds,
-        strict=options.strict,
-        strict_control=options.strict_control,
-        shuffled=options.shuffled,
-        device=options.device,
-        threads=options.threads,
-    )
+    names = TrainingPlan.__dataclass_fields__
+    return TrainingPlan(**{name: getattr(options, name) for name in names})
 
 
 def _train(
@@ -290,9 +282,8 @@ def _seed_means(correlations: pd.DataFrame, options: TrainOptions) -> list[dict[
     rater_of = correlations["metric"].str.extract(r"^(.*) seed \d+$")[0]
     keys = ["dataset", "protocol", "dimension", "coefficient"]
     of_raters = correlations[rater_of.notna()].assign(rater=rater_of)
-    grouped: Any = of_raters.groupby(["rater", *keys], sort=False)
     means: list[dict[str, Any]] = []
-    for (rater, *names), group in grouped:
+    for (rater, *names), group in groups_of(of_raters, "rater", *keys):
         values = group["value"].to_numpy(dtype=float)
         std = float(values.std(ddof=1))
         means.append(

@@ -11,7 +11,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from heapq import nsmallest
 from importlib import resources
@@ -38,15 +38,6 @@ REFERENCES_FACTOR = 2
 #: captions with a share of copies that is greater than its own by this much at most.
 COPIES_MARGIN = 0.05
 _RANGES = "ranges.json"
-#: The fields of a dataset that was not at hand.
-_UNKNOWN_LENGTHS: dict[str, Any] = {
-    "n_captions": 0,
-    "caption_words": None,
-    "reference_words": None,
-    "references": None,
-    "frequent_words": {},
-    "n_words": 0,
-}
 
 
 class Spread(NamedTuple):
@@ -80,13 +71,13 @@ class CaptionRange:
         n_copies: the number of captions that are one of their references, and are scored against it.
     """
 
-    n_captions: int
-    caption_words: Spread | None
-    reference_words: Spread | None
-    references: Spread | None
-    script: str
-    frequent_words: Mapping[str, float]
-    n_words: int
+    n_captions: int = 0
+    caption_words: Spread | None = None
+    reference_words: Spread | None = None
+    references: Spread | None = None
+    script: str = ""
+    frequent_words: Mapping[str, float] = field(default_factory=dict[str, float])
+    n_words: int = 0
     language: str = ""
     systems: str = ""
     n_copies: int = 0
@@ -132,12 +123,10 @@ class CaptionRange:
             references, k, own_references: as in `Protocol`.
         """
         captions = self if own_references == "keep" else replace(self, n_copies=0)
-        if captions.references is None:
-            return captions
         n_used = (
-            k if references == "first_k" else 1 if references.endswith("_over_single") else None
+            1 if references.endswith("_over_single") else k if references == "first_k" else None
         )
-        if n_used is None:
+        if captions.references is None or n_used is None:
             return captions
         return replace(captions, references=Spread(*(min(n_used, n) for n in captions.references)))
 
@@ -242,10 +231,9 @@ def published_ranges() -> Mapping[str, CaptionRange]:
     records: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))["datasets"]
     ranges: dict[str, CaptionRange] = {}
     for name, record in records.items():
-        fields = {k: v for k, v in record.items() if k != "unknown"}  # the reason, for readers
-        ranges[name] = CaptionRange.from_record(
-            {**_UNKNOWN_LENGTHS, **fields}, f"{_RANGES}: {name}"
-        )
+        record.pop("unknown", "")  # the reason, for readers
+        full_record = {**CaptionRange().record(), **record}
+        ranges[name] = CaptionRange.from_record(full_record, f"{_RANGES}: {name}")
     return ranges
 
 

@@ -209,22 +209,15 @@ def _published_columns(specs: Iterable[str]) -> Iterable[_ComparableNumbers]:
             key += (protocol.references, protocol.ratings, protocol.systems)
             if key not in columns:
                 is_usual = protocol.references == "all" and not protocol.systems
-                captions = published_range(number.dataset)
-                captions = captions.with_policy(
-                    protocol.references, protocol.k, protocol.own_references
-                )
-                columns[key] = _ComparableNumbers(
-                    is_usual and number.dimension in _OVERALL, captions
-                )
+                is_usual &= number.dimension in _OVERALL
+                policy = protocol.references, protocol.k, protocol.own_references
+                captions = published_range(number.dataset).with_policy(*policy)
+                columns[key] = _ComparableNumbers(is_usual, captions)
+            revision = f" (revision {number.revision})" if number.revision else ""
             reliability = Reliability(
                 number.coefficient,
                 float(number.text) / find_coefficient(number.coefficient).scale,
-                _describe_judgements(
-                    f"{number.dataset} (revision {number.revision})"
-                    if number.revision
-                    else number.dataset,
-                    number.dimension,
-                ),
+                _describe_judgements(f"{number.dataset}{revision}", number.dimension),
                 number.source + _describe_column(number.column, protocol.references),
                 read_config("paper", paper)["citation"],
                 captions=str(columns[key].captions),
@@ -328,10 +321,9 @@ def reliability_notes(
             + remedy.format("rated captions that are like yours")
         )
     if len(reliability.by_spec) + len(reliability.outside) < len(labels):
-        how = "no published number is known. To measure it, " + remedy.format(
-            "a dataset with ratings"
-        )
-        yield f"{UNKNOWN}: {how if is_published else f'not in the run {trust}.'}"
+        measured = f"To measure it, {remedy.format('a dataset with ratings')}"
+        reason = f"no published number is known. {measured}"
+        yield f"{UNKNOWN}: {reason if is_published else f'not in the run {trust}.'}"
 
 
 @dataclass(frozen=True)

@@ -75,9 +75,9 @@ def metric_rows(selection: EvaluationSet, metric: str, scores: pd.Series, note: 
             counts = {"n_dropped": rated.n_dropped, "n_points": len(points)}
             dropped.append(remark(Note.DROPPED_POINTS, **counts))
         for coefficient in selection.measured_coefficients:
-            correlation = rated.correlate(selection.protocol, coefficient)
-            cells = _cells(correlation.with_remarks(*dropped), rated.n_items, len(rated.scores))
-            rows.append({"dimension": dimension, "coefficient": coefficient, **cells})
+            correlation = rated.correlate(selection.protocol, coefficient).with_remarks(*dropped)
+            counts = rated.n_items, len(rated.scores)
+            rows.append(_row(dimension, coefficient, correlation, *counts))
     if selection.uses_preferences:
         rows += _preference_rows(selection, selection.judged_pairs.differences(scores))
     if selection.graded_coefficients:
@@ -182,17 +182,14 @@ def _pair_row(
     dimension: str, coefficient: str, result: CoefficientValue, pairs: pd.DataFrame
 ) -> Row:
     n_items = pd.concat([pairs["item_a"], pairs["item_b"]]).nunique()
-    cells = _cells(result, n_items, len(pairs))
-    return {"dimension": dimension, "coefficient": coefficient, **cells}
+    return _row(dimension, coefficient, result, n_items, len(pairs))
 
 
 def _mean_accuracy(by_dimension: Mapping[str, float]) -> CoefficientValue:
-    undefined = [dimension for dimension, value in by_dimension.items() if np.isnan(value)]
+    undefined = ", ".join(d for d, value in by_dimension.items() if np.isnan(value))
     if undefined:
-        dimensions = ", ".join(undefined)
-        return CoefficientValue.undefined(
-            remark(Undefined.UNDEFINED_DIMENSIONS, dimensions=dimensions)
-        )
+        reason = remark(Undefined.UNDEFINED_DIMENSIONS, dimensions=undefined)
+        return CoefficientValue.undefined(reason)
     if not by_dimension:
         return CoefficientValue.undefined(remark(Undefined.NO_PREFERENCES))
     mean = float(np.mean(list(by_dimension.values())))
@@ -206,15 +203,9 @@ def ceiling_rows(selection: EvaluationSet) -> Ceilings:
     easier task, and may well pass a person who meets single ratings.
     """
     protocol, coefficients = selection.protocol, selection.rating_coefficients
-    by_dimension = {
-        dimension: table
-        for dimension in protocol.dimension
-        if (
-            table := RatingTable.from_ratings(
-                selection.ratings, selection.items["item_id"], dimension
-            )
-        ).n_items
-    }
+    ratings, item_ids = selection.ratings, selection.items["item_id"]
+    tables = {d: RatingTable.from_ratings(ratings, item_ids, d) for d in protocol.dimension}
+    by_dimension = {dimension: table for dimension, table in tables.items() if table.n_items}
     if not by_dimension or not coefficients:
         return Ceilings([], {})
     if protocol.ratings != "per_rating":
@@ -232,14 +223,9 @@ def ceiling_rows(selection: EvaluationSet) -> Ceilings:
                     extra = ExtraRow((name, dimension, coefficient), ceiling.points)
                     draws.setdefault(dimension, []).append(extra)
                 value = CoefficientValue(ceiling.value, remarks=ceiling.remarks)
-                rows.append(
-                    {
-                        **_names(selection, name),
-                        "dimension": dimension,
-                        "coefficient": coefficient,
-                        **_cells(value, ceiling.n_items, ceiling.n_ratings),
-                    }
-                )
+                counts = ceiling.n_items, ceiling.n_ratings
+                row = _row(dimension, coefficient, value, *counts)
+                rows.append(_names(selection, name) | row)
     return Ceilings(sorted(rows, key=lambda row: list(CEILINGS).index(row["metric"])), draws)
 
 
@@ -247,8 +233,12 @@ def _names(selection: EvaluationSet, metric: str) -> Row:
     return {"dataset": selection.name, "protocol": selection.protocol.name, "metric": metric}
 
 
-def _cells(correlation: CoefficientValue, n_items: int, n_ratings: int) -> Row:
+def _row(
+    dimension: str, coefficient: str, correlation: CoefficientValue, n_items: int, n_ratings: int
+) -> Row:
     return {
+        "dimension": dimension,
+        "coefficient": coefficient,
         "value": correlation.value,
         "n_items": n_items,
         "n_ratings": n_ratings,
@@ -315,12 +305,8 @@ def word_rows(
         for metric, scores in panel.scores.items():
             counts = int(n_items[panel.dimension]), len(scores)
             of_metric = [
-                {
-                    "dimension": panel.dimension,
-                    "coefficient": coefficient,
-                    **_cells(correlate(scores, panel.ratings, coefficient), *counts),
-                }
-                for coefficient in panel.coefficients
+                _row(panel.dimension, name, correlate(scores, panel.ratings, name), *counts)
+                for name in panel.coefficients
             ]
             rows += _complete(of_metric, selection, metric, notes.get(metric, ""))
     return rows

@@ -20,6 +20,7 @@ from ..statistics.coefficients.coefficient import are_of_preferences, find_coeff
 from ..statistics.intervals import p_value_column
 from ..statistics.rating_table import CEILINGS
 from .correlation_rows import word_dimension
+from .frames import groups_of, make_frame, records_of
 from .headline import sort_by_headline
 from .judged_pairs import FLOOR_NOTES, FLOORS, ORDER_NOTE
 from .measured_dataset import MeasuredDataset, row_key
@@ -73,7 +74,7 @@ def correlation_table(measured: MeasuredDataset, metrics: Sequence[Metric]) -> R
     """
     frame = measured.printed_correlations
     styles = {m.spec: metric_style(m) for m in metrics}
-    row_by_key = {row_key(row): row for row in _records(frame)}
+    row_by_key = {row_key(row): row for row in records_of(frame)}
     columns = _columns(measured)
     values = {
         spec: row_by_key.get((spec, *measured.headline), {}).get("value", math.nan)
@@ -142,7 +143,7 @@ def _verdict(
     dimension, coefficient = measured.headline
     rows = {
         row["metric"]: row
-        for row in _records(measured.correlations)
+        for row in records_of(measured.correlations)
         if (row["dimension"], row["coefficient"]) == measured.headline
         and not math.isnan(row["value"])
     }
@@ -170,8 +171,7 @@ def _columns(measured: MeasuredDataset) -> list[_PrintedColumn]:
     has_dimensions = len(measured.protocol.dimension) > 1 or of_ratings.nunique() > 1
     ranked = {key[1:] for key in measured.ranks}
     columns: list[_PrintedColumn] = []
-    grouped: Any = frame.groupby(["dimension", "coefficient"], sort=False)
-    for (dimension, coefficient), rows in grouped:
+    for (dimension, coefficient), rows in groups_of(frame, "dimension", "coefficient"):
         coefficient_object = find_coefficient(coefficient)
         head, latex_head = coefficient_object.symbol, coefficient_object.latex
         if has_dimensions or dimension not in measured.protocol.dimension:
@@ -229,14 +229,14 @@ def _notes(
     has_pair_floors = {"floor_length"} & set(frame.loc[of_pairs, "metric"])
     notes += [ORDER_NOTE] if has_pair_floors and measured.selection.order_is_source else []
     of_people = frame[frame["metric"].isin(CEILINGS) & frame["value"].notna()]
-    notes += dict.fromkeys(f"{CEILINGS[r['metric']]}: {r['note']}." for r in _records(of_people))
+    notes += dict.fromkeys(f"{CEILINGS[r['metric']]}: {r['note']}." for r in records_of(of_people))
     notes += _statistics_notes(measured, contents)
     notes += _unranked_notes(measured, order, labels)
     notes += [measured.ceiling_remark] if measured.ceiling_remark else []
     notes += level_notes(frame[frame["metric"].isin(order)], labels, measured.protocol)
     notes += [
         f"{labels[r['metric']]}, {r['dimension']} {r['coefficient']}: {r['note']}."
-        for r in _records(frame[frame["value"].isna()])
+        for r in records_of(frame[frame["value"].isna()])
     ]
     return notes
 
@@ -281,11 +281,10 @@ def _unranked_notes(
 ) -> list[str]:
     """Say which metrics have a value and no rank, and why no test compares them."""
     notes: list[str] = []
-    differences = measured.differences
-    grouped: Any = (
-        () if differences is None else differences.groupby(["dimension", "coefficient"], sort=False)
-    )
-    for (dimension, coefficient), rows in grouped:
+    if measured.differences is None:
+        return notes
+    groups = groups_of(measured.differences, "dimension", "coefficient")
+    for (dimension, coefficient), rows in groups:
         rows_of_own_test = rows[rows["test"] == find_coefficient(coefficient).tests[0]]
         values = dict(zip(rows_of_own_test["metric_a"], rows_of_own_test["value_a"], strict=True))
         values |= dict(zip(rows_of_own_test["metric_b"], rows_of_own_test["value_b"], strict=True))
@@ -296,13 +295,8 @@ def _unranked_notes(
             and (metric, dimension, coefficient) not in measured.ranks
         ]
         if unranked and find_coefficient(coefficient).is_summary(dimension):
-            reasons = [
-                n
-                for n in dict.fromkeys(
-                    rows_of_own_test.loc[rows_of_own_test["p_value"].isna(), "note"]
-                )
-                if n
-            ]
+            untested = rows_of_own_test[rows_of_own_test["p_value"].isna()]
+            reasons = filter(None, dict.fromkeys(untested["note"]))
             notes.append(
                 f"No rank in {dimension} {coefficient}, since no test compares them with every other metric: "
                 f"{', '.join(labels[metric] for metric in unranked)} ({'; '.join(reasons)})."
@@ -324,21 +318,16 @@ def difference_tables(
         return []
     statistics = measured.statistics
     tables: list[ResultTable] = []
-    grouped: Any = measured.differences.groupby(["dimension", "coefficient"], sort=False)
-    for (dimension, coefficient), differences in grouped:
+    groups = groups_of(measured.differences, "dimension", "coefficient")
+    for (dimension, coefficient), differences in groups:
         coefficient_object = find_coefficient(coefficient)
         if not coefficient_object.is_summary(dimension):
             continue
         available_tests = [test for test in tests if test in set(differences["test"])]
-        pairs = differences.groupby(["metric_a", "metric_b"], sort=False)
+        p_value = p_value_column(statistics.correction)
         rows = [
-            _difference_row(
-                pair.set_index("test"),
-                available_tests,
-                p_value_column(statistics.correction),
-                labels,
-            )
-            for _, pair in pairs
+            _difference_row(pair.set_index("test"), available_tests, p_value, labels)
+            for _, pair in groups_of(differences, "metric_a", "metric_b")
         ]
         title = f"{measured.caption_set.card.title}, {dimension}: differences of {coefficient_object.symbol}"
         columns = ["difference", "from", "to", *(_TEST_LABELS[test] for test in available_tests)]
@@ -369,8 +358,7 @@ def disattenuated_tables(measured: MeasuredDataset, labels: Mapping[str, str]) -
     """Return Pearson's r before and after correction for the ratings' noise, a table a dimension."""
     labels = {**FLOORS, **labels}
     tables: list[ResultTable] = []
-    grouped: Any = measured.disattenuated.groupby("dimension", sort=False)
-    for dimension, group in grouped:
+    for dimension, group in groups_of(measured.disattenuated, "dimension"):
         rows: list[tuple[str, list[str]]] = []
         for row in group.to_dict("records"):
             numbers = [row[c] for c in ("pearson", "reliability", "corrected")]
@@ -401,16 +389,11 @@ def significance_frames(
     p_value = p_value_column(measured[0].statistics.correction)
     keys = ["dataset", "protocol", "dimension", "coefficient", "test"]
     rows: list[dict[str, Any]] = []
-    grouped: Any = frame.groupby(keys, sort=False)
-    for names, group in grouped:
+    for names, group in groups_of(frame, *keys):
         for metric in metrics:
             row: dict[str, Any] = dict(zip(keys, names, strict=True)) | {"metric": metric}
             for side, opponent in (("metric_a", "metric_b"), ("metric_b", "metric_a")):
                 pairs = group[group[side] == metric]
                 row |= dict(zip(pairs[opponent], pairs[p_value], strict=True))
             rows.append(row)
-    return frame, pd.DataFrame(rows, columns=pd.Index([*keys, "metric", *metrics]))
-
-
-def _records(frame: pd.DataFrame) -> Any:
-    return frame.to_dict("records")
+    return frame, make_frame(rows, [*keys, "metric", *metrics])

@@ -20,6 +20,7 @@ from ...metrics.base import Floats
 from ..scoring.protocol import Protocol
 from ..statistics.bootstrap import number_images
 from ..statistics.coefficients.coefficient import (
+    Coefficient,
     CoefficientValue,
     RatingCoefficient,
     find_coefficient,
@@ -93,11 +94,11 @@ class EvaluationSet:
         pair_dimensions = protocol.pair_dimensions(caption_set)
         protocol = protocol.for_dataset(caption_set)
         if protocol.level == "by_image" and "cluster" in caption_set.items.columns:
-            raise LackingError(
-                Lack.VARIATION,
+            message = (
                 f"dataset {caption_set.name}: protocol.level=by_image does not go with clusters; leave out the column "
-                "of clusters, or set another level",
+                "of clusters, or set another level"
             )
+            raise LackingError(Lack.VARIATION, message)
         return cls(caption_set, protocol, protocol.select_items(caption_set), pair_dimensions)
 
     @property
@@ -141,10 +142,15 @@ class EvaluationSet:
             judgements.setdefault(b, []).append((0.0 - rank, caption_of[a]))
         return judgements
 
+    @cached_property
+    def _coefficients(self) -> dict[str, Coefficient]:
+        """The protocol's coefficients by name."""
+        return {name: find_coefficient(name) for name in self.protocol.coefficients}
+
     @property
     def rating_coefficients(self) -> list[str]:
         """The names of the protocol's coefficients, but for those of preferences."""
-        return [c for c in self.protocol.coefficients if not find_coefficient(c).is_of_preferences]
+        return [name for name, c in self._coefficients.items() if not c.is_of_preferences]
 
     @property
     def measured_coefficients(self) -> tuple[str, ...]:
@@ -155,26 +161,19 @@ class EvaluationSet:
     @property
     def detection_coefficients(self) -> list[str]:
         """The names of the protocol's coefficients of detection."""
-        return [
-            c
-            for c in self.protocol.coefficients
-            if isinstance(find_coefficient(c), DetectionCoefficient)
-        ]
+        coefficients = self._coefficients.items()
+        return [name for name, c in coefficients if isinstance(c, DetectionCoefficient)]
 
     @property
     def preference_coefficients(self) -> tuple[str, ...]:
         """The names of the protocol's coefficients of preferences."""
-        return tuple(c for c in self.protocol.coefficients if find_coefficient(c).is_of_preferences)
+        return tuple(name for name, c in self._coefficients.items() if c.is_of_preferences)
 
     @property
     def graded_coefficients(self) -> list[str]:
         """The names of the protocol's coefficients that graded preferences have, beside the accuracy."""
-        return [
-            c
-            for c in self.protocol.coefficients
-            if isinstance(coefficient_object := find_coefficient(c), RatingCoefficient)
-            and coefficient_object.is_signed
-        ]
+        coefficients = self._coefficients.items()
+        return [n for n, c in coefficients if isinstance(c, RatingCoefficient) and c.is_signed]
 
     @property
     def uses_preferences(self) -> bool:
@@ -353,7 +352,11 @@ class EvaluationSet:
         message = preferences_remedy
         if dimensions := self.caption_set.dimensions:
             message = f"protocol.dimension is empty; name at least one of {','.join(dimensions)}"
-        raise LackingError(Lack.JUDGEMENTS, f"dataset {self.name}: {message}")
+        raise self.lacking(Lack.JUDGEMENTS, message)
+
+    def lacking(self, lack: Lack, message: str) -> LackingError:
+        """Return the error for what the dataset lacks; its message begins with the dataset's name."""
+        return LackingError(lack, f"dataset {self.name}: {message}")
 
 
 def order_by_content(items: pd.DataFrame, contents: Sequence[tuple[Any, ...]]) -> pd.DataFrame:

@@ -28,6 +28,7 @@ from ..scoring.corpus_scores import make_scorer
 from ..scoring.score_store import ScoreStore
 from ..scoring.scorer import score_all
 from ..scoring.unavailable_metrics import UnavailableMetrics, add_unavailable_rows, find_unavailable
+from .frames import groups_of, make_frame
 from .wording import join_notes, synthetic_note
 
 
@@ -193,7 +194,7 @@ def score_held_out_captions(
             table = _table(people, held_out, of_source, computed)
             tables.append(add_unavailable_rows(table, computed, remarks, unavailable))
             missing[source.name] = unavailable
-    choices = pd.DataFrame(rows, columns=pd.Index(HUMAN_COLUMNS))
+    choices = make_frame(rows, HUMAN_COLUMNS)
     scored = [m for m in metrics if any(m not in lack for lack in missing.values())]
     return HeldOutScores(scored, missing, choices, _agreement(choices), tables)
 
@@ -373,7 +374,7 @@ def _spread(part: pd.DataFrame) -> tuple[int, float]:
 
 def _agreement(choices: pd.DataFrame) -> pd.DataFrame:
     rows: list[dict[str, Any]] = []
-    for (dataset, metric), part in choices.groupby(["dataset", "metric"], sort=False):
+    for (dataset, metric), part in groups_of(choices, "dataset", "metric"):
         last = part.iloc[-1]  # the mean, or the only one
         n_choices, std = _spread(part)
         method = "the last caption of each image held out"
@@ -391,7 +392,7 @@ def _agreement(choices: pd.DataFrame) -> pd.DataFrame:
                 ),
             }
         )
-    return pd.DataFrame(rows, columns=pd.Index(AGREEMENT_COLUMNS))
+    return make_frame(rows, AGREEMENT_COLUMNS)
 
 
 def _table(
@@ -400,8 +401,7 @@ def _table(
     rows: Sequence[Mapping[str, Any]],
     metrics: Sequence[Metric],
 ) -> ResultTable:
-    grouped = pd.DataFrame(rows, columns=pd.Index(HUMAN_COLUMNS)).groupby("metric", sort=False)
-    parts = {str(metric): part for metric, part in grouped}
+    parts = dict(groups_of(make_frame(rows, HUMAN_COLUMNS), "metric"))
     styles = sorted(((metric_style(m), m.spec) for m in metrics), key=lambda pair: pair[0].order)
     first = rows[0]
     notes = [synthetic_note("people")] if people.is_synthetic else []

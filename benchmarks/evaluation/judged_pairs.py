@@ -290,23 +290,10 @@ class PairAnswers:
             item_ids: of the captions, in the order that the pairs are to have.
         """
         a, b = (preferences[side].astype(str) for side in ("item_a", "item_b"))
-        ratings = pd.concat(
-            [
-                pd.DataFrame(
-                    {
-                        "item_id": pair_ids,
-                        "dimension": preferences["dimension"],
-                        "rater": preferences["rater"],
-                        "value": strengths,
-                    }
-                )
-                for pair_ids, strengths in (
-                    (a + "|" + b, preferences["strength"]),
-                    (b + "|" + a, -preferences["strength"]),
-                )
-            ],
-            ignore_index=True,
-        )
+        answers = preferences[["dimension", "rater"]]
+        in_order = answers.assign(item_id=a + "|" + b, value=preferences["strength"])
+        turned = answers.assign(item_id=b + "|" + a, value=-preferences["strength"])
+        ratings = pd.concat([in_order, turned], ignore_index=True)
         scales: dict[str, Scale] = {}
         for dimension, values in ratings.groupby("dimension", sort=False)["value"]:
             largest = float(values.abs().max())

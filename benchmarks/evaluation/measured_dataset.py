@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ...datasets.errors import InputError, Lack, LackingError
+from ...datasets.errors import InputError, Lack
 from ...datasets.schema import CaptionSet
 from ...metrics.base import Floats, Metric, WordMetric
 from ..runs.progress_bar import StepProgress
@@ -472,18 +472,15 @@ def _check_comparable(
     Raises:
         LackingError: where there is nothing to compare, too little, or no test for it.
     """
-    name = selection.name
     if not panels:
-        raise LackingError(
+        raise selection.lacking(
             Lack.JUDGEMENTS,
-            f"dataset {name}: protocol.coefficients names only accuracy, and the dataset has no "
-            "preferences; add a coefficient of ratings, such as tau_c",
+            "protocol.coefficients names only accuracy, and the dataset has no preferences; add a coefficient of "
+            "ratings, such as tau_c",
         )
     if (fewest := min(panel.n_images for panel in panels)) < 2:
-        raise LackingError(
-            Lack.TESTS,
-            f"dataset {name}: too few images with judgements ({fewest}); a comparison needs two",
-        )
+        message = f"too few images with judgements ({fewest}); a comparison needs two"
+        raise selection.lacking(Lack.TESTS, message)
     coefficients = set[str]()
     if any(not isinstance(panel, RatingPanel) for panel in panels):
         coefficients |= set(selection.preference_coefficients)
@@ -491,15 +488,11 @@ def _check_comparable(
         coefficients |= set(selection.rating_coefficients)
     if not any(set(tests) & set(find_coefficient(c).tests) for c in coefficients):
         tested = [",".join(c.name for c in list_coefficients() if t in c.tests) for t in tests]
-        raise LackingError(
+        raise selection.lacking(
             Lack.TESTS,
-            f"dataset {name}: tests={','.join(tests)} compare {' and '.join(tested)}, and the run has "
-            f"{','.join(sorted(coefficients))}; name another test, or another of "
-            "protocol.coefficients",
+            f"tests={','.join(tests)} compare {' and '.join(tested)}, and the run has "
+            f"{','.join(sorted(coefficients))}; name another test, or another of protocol.coefficients",
         )
     if len(metrics) < 2:
-        raise LackingError(
-            Lack.METRICS,
-            f"dataset {name}: only {','.join(metrics)} can be computed here; a comparison "
-            "needs two metrics",
-        )
+        message = f"only {','.join(metrics)} can be computed here; a comparison needs two metrics"
+        raise selection.lacking(Lack.METRICS, message)

@@ -24,6 +24,7 @@ from ..statistics.intervals import Uncertainty, measure_uncertainty
 from ..statistics.joint_mean import JOINT_KEY, JointPanel, JointPart, find_common_metrics
 from ..statistics.panels import PreferencePanel, RatingPanel
 from .evaluation_set import EvaluationSet
+from .frames import make_frame, records_of
 from .headline import sort_by_headline
 from .measured_dataset import MeasuredDataset, build_panels
 from .wording import (
@@ -82,8 +83,7 @@ class OverviewColumn:
         dimension, coefficient = measured.headline
         frame = measured.correlations
         is_headline = (frame["dimension"] == dimension) & (frame["coefficient"] == coefficient)
-        records: Any = frame[is_headline].to_dict("records")
-        rows = {row["metric"]: row for row in records}
+        rows = {row["metric"]: row for row in records_of(frame[is_headline])}
         undefined = {m: str(row["note"]) for m, row in rows.items() if math.isnan(row["value"])}
         return cls(
             measured.caption_set.name,
@@ -232,7 +232,7 @@ class DatasetsOverview:
         if not run.has_file("overview.csv"):
             return None
         styles = {spec: MetricStyle(**style) for spec, style in run.run["metrics"].items()}
-        records: Any = run.overview.to_dict("records")
+        records = records_of(run.overview)
         rows = [row for row in records if row["coefficient"] != MEAN]
         blocks = [[r for r in rows if r["dataset"] == d] for d in {r["dataset"]: 0 for r in rows}]
         columns = [OverviewColumn.of_rows(block, run) for block in blocks]
@@ -298,8 +298,7 @@ class DatasetsOverview:
                     "note": interval.note or self.mean_note(),
                 }
             )
-        frame = pd.DataFrame(rows, columns=pd.Index(OVERVIEW_COLUMNS))
-        return frame.astype({"rank": "Int64"})
+        return make_frame(rows, OVERVIEW_COLUMNS).astype({"rank": "Int64"})
 
     @property
     def mean_words(self) -> str:
@@ -313,7 +312,10 @@ class DatasetsOverview:
 
     def table(self) -> ResultTable:
         """Return the printed table: a row a metric, a column a dataset, and the mean with interval and rank."""
-        cells = {metric: [self._cell(c, metric) for c in self.columns] for metric in self.metrics}
+        cells = {
+            metric: [format_coefficient(c.value(metric), c.coefficient) for c in self.columns]
+            for metric in self.metrics
+        }
         symbols = [find_coefficient(c.coefficient).symbol for c in self.columns]
         heads, short_heads = (
             [c.head(t, s) for c, t, s in zip(self.columns, titles, symbols, strict=True)]
@@ -349,10 +351,6 @@ class DatasetsOverview:
             return has_values, column.dataset in self.joint.datasets, -index
 
         return sorted(range(len(self.columns)), key=use)[:-1]
-
-    @staticmethod
-    def _cell(column: OverviewColumn, metric: str) -> str:
-        return format_coefficient(column.value(metric), column.coefficient)
 
     def _joint_cells(self, metric: str) -> list[str]:
         interval = self.joint.intervals.get(metric, Interval())

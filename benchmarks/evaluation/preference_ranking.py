@@ -34,6 +34,7 @@ from ..statistics.bradley_terry import (
 from ..statistics.significance import MetricDifference, PairedTest
 from ..statistics.weighted_pairs import Floats, Statistic
 from .evaluation_set import EvaluationSet
+from .frames import make_frame, records_of
 from .judged_pairs import FLOORS, ORDER_NOTE, PAIR_FLOORS
 from .system_battles import Battles, BattleSet, unbounded_reason
 from .system_ranking import (
@@ -277,7 +278,7 @@ def _compare(
                 "note": join_notes(reason or interval.note, unranked),
             }
         )
-    return pd.DataFrame(rows, columns=pd.Index(SYSTEM_COLUMNS)), tests
+    return make_frame(rows, SYSTEM_COLUMNS), tests
 
 
 def _order_rows(
@@ -319,7 +320,7 @@ def _order_rows(
                         "n_systems": n_systems,
                     }
                 )
-    return pd.DataFrame(rows, columns=pd.Index(ORDER_COLUMNS))
+    return make_frame(rows, ORDER_COLUMNS)
 
 
 def preference_tables(
@@ -358,12 +359,11 @@ def _strength_table(
     tie_model: str,
 ) -> ResultTable:
     shares = dict(zip(battles.systems, battles.win_shares, strict=True))
-    elo: Any = _of_dimension(ranking.elo, battles.dimension).to_dict("records")
+    elo = records_of(_of_dimension(ranking.elo, battles.dimension))
     elo_by_system = {row["system"]: row for row in elo}
     rows: list[tuple[str, list[str]]] = []
     systems = _of_dimension(ranking.systems, battles.dimension)
-    records: Any = systems.to_dict("records")
-    for row in records:
+    for row in records_of(systems):
         numbers = [format_number(row[c], 1, 3) for c in ("value", "ci_low", "ci_high")]
         rank = "" if pd.isna(row["rank"]) else str(row["rank"])
         rating = elo_by_system[row["system"]]
@@ -463,8 +463,8 @@ def _order_table(
     systems = list(strengths.index)
     rows = [("people", [*places_of(strengths, systems), *[""] * 5])]
     shares: dict[str, float] = {}
-    records: Any = _of_dimension(ranking.orders, dimension).to_dict("records")
-    orders = {(row["metric"], row["coefficient"]): row for row in records}
+    rows_of_orders = records_of(_of_dimension(ranking.orders, dimension))
+    orders = {(row["metric"], row["coefficient"]): row for row in rows_of_orders}
     for metric, means in ranking.means.items():
         cells = places_of(means, systems)
         for measure in ("spearman", "tau_b"):

@@ -30,6 +30,7 @@ from ..runs.results import describe_environment, to_csv
 from ..runs.tables import ResultTable, format_number
 from ..scoring.catalog import metric_style
 from ..statistics.coefficients.coefficient import correlate, find_coefficient
+from .frames import groups_of, make_frame
 from .measured_dataset import MeasuredDataset
 from .training_designs import TrainingCorpus, TrainingJob, TrainingPlan
 
@@ -291,7 +292,7 @@ def train_rater(
         model = recipe.fit(train, validation, session)
     folder.mkdir(parents=True, exist_ok=True)
     model.save(folder)
-    history = pd.DataFrame(session.history, columns=pd.Index(HISTORY_COLUMNS))
+    history = make_frame(session.history, HISTORY_COLUMNS)
     (folder / HISTORY_FILE).write_bytes(to_csv(history))
     card = make_card(plan, job, corpora, session, fingerprint)
     write_card(card, folder)
@@ -408,7 +409,7 @@ def error_rows(estimates: Sequence[RatingEstimates]) -> pd.DataFrame:
         spearman = correlate(predictions, means, "spearman").value
         mse = float(np.mean((predictions - means) ** 2))
         rows.append((*key, spearman, mse, len(means)))
-    return pd.DataFrame(rows, columns=pd.Index(ERROR_COLUMNS))
+    return make_frame(rows, ERROR_COLUMNS)
 
 
 def error_table(errors: pd.DataFrame) -> ResultTable:
@@ -439,14 +440,11 @@ def lead_table(measured: Sequence[MeasuredDataset], metrics: Sequence[Metric]) -
         differences = dataset.differences
         if differences is None:
             continue
-        is_rater = ~differences["metric_a"].isin(list(labels)) & differences["metric_b"].isin(
-            list(labels)
-        )
-        grouped: Any = differences[is_rater].groupby(
-            ["dimension", "coefficient", "metric_a"], sort=False
-        )
+        are_metrics = differences[["metric_a", "metric_b"]].isin(list(labels))
+        leads = differences[~are_metrics["metric_a"] & are_metrics["metric_b"]]
         first = dataset.protocol.coefficients[0]
-        for (dimension, coefficient, rater), group in grouped:
+        groups = groups_of(leads, "dimension", "coefficient", "metric_a")
+        for (dimension, coefficient, rater), group in groups:
             if coefficient == first and find_coefficient(first).is_summary(dimension):
                 label = f"{rater}: {dataset.selection.name}, {dimension}"
                 rows.append((label, _lead_cells(group, coefficient, labels)))

@@ -15,7 +15,7 @@ import pandas as pd
 from scipy import stats
 
 from ...datasets.caption_texts import comparison_form, find_own_references
-from ...datasets.errors import Lack, LackingError
+from ...datasets.errors import Lack
 from ...metrics.base import Floats
 from ..scoring.protocol import CHOICES, Protocol
 from ..statistics.bootstrap import BLOCK
@@ -116,11 +116,8 @@ class SensitivityAnalysis:
             counts = ratings["item_id"].value_counts()
             usual = int(np.median(counts)) if len(counts) else 0
             if usual < 2:
-                raise LackingError(
-                    Lack.VARIATION,
-                    f"dataset {self.study.name}: most items have one rating of {dimension}; "
-                    f"kind=raters needs two",
-                )
+                message = f"most items have one rating of {dimension}; kind=raters needs two"
+                raise self.selection.lacking(Lack.VARIATION, message)
             complete = set(counts.index[counts >= usual])
             ratings = ratings[ratings["item_id"].isin(complete)]
             n_left_out = len(counts) - len(complete)
@@ -141,14 +138,12 @@ class SensitivityAnalysis:
         metrics = [m for m in self.study.metrics if "references" in m.needs]
         if not metrics:
             message = "kind=references: none of the metrics uses references"
-            raise LackingError(Lack.VARIATION, f"dataset {self.study.name}: {message}")
+            raise self.selection.lacking(Lack.VARIATION, message)
         counts = self.selection.items["references"].map(len)
         max_count = int(counts.max())
         if max_count < 2:
-            raise LackingError(
-                Lack.VARIATION,
-                f"dataset {self.study.name}: no item has two references; kind=references needs them",
-            )
+            message = "no item has two references; kind=references needs them"
+            raise self.selection.lacking(Lack.VARIATION, message)
         rng = np.random.default_rng(self.seed)
         n_fewer = int((counts < max_count).sum())
         note = f"{n_fewer} items have fewer than {max_count} references" if n_fewer else ""
@@ -172,10 +167,8 @@ class SensitivityAnalysis:
         """
         scores = self.study.scores()
         if len(scores) < 2:
-            raise LackingError(
-                Lack.METRICS,
-                f"dataset {self.study.name}: kind=power compares metrics; name two at least",
-            )
+            message = "kind=power compares metrics; name two at least"
+            raise self.selection.lacking(Lack.METRICS, message)
         significant = float(stats.norm.ppf(1 - TEST_LEVEL / 2))
         detectable = significant + float(stats.norm.ppf(POWER))
         protocol, coefficients = self.selection.protocol, self.study.coefficients
@@ -353,10 +346,9 @@ class SensitivityAnalysis:
         """
         n_images = self.selection.image_of(points).nunique()
         if n_images < 2:
-            raise LackingError(
+            raise self.selection.lacking(
                 Lack.VARIATION,
-                f"dataset {self.study.name}: too few images with judgements ({n_images}); "
-                f"kind={kind} draws images and needs two",
+                f"too few images with judgements ({n_images}); kind={kind} draws images and needs two",
             )
         return sorted({max(2, round(n_images * factor)) for factor in SIZE_FACTORS})
 

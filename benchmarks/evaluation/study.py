@@ -147,10 +147,8 @@ class StudiedDataset:
             selection: other items of the dataset, or the same under another protocol.
             metrics: some of the study's; None for all.
         """
-        scored_metrics = self.metrics if metrics is None else metrics
-        return score_dataset(
-            selection or self.selection, scored_metrics, self.store, self.progress
-        ).oriented
+        selection, metrics = selection or self.selection, metrics or self.metrics
+        return score_dataset(selection, metrics, self.store, self.progress).oriented
 
 
 class Studies(list[StudiedDataset]):
@@ -237,10 +235,8 @@ def load_studies(
             computed = [m for m in metrics if m not in missing]
             coefficients = selection.rating_coefficients
             if needs_ratings and not coefficients:
-                raise LackingError(
-                    Lack.JUDGEMENTS,
-                    f"dataset {selection.name}: protocol.coefficients names none of ratings; add one, such as tau_c",
-                )
+                message = "protocol.coefficients names none of ratings; add one, such as tau_c"
+                raise selection.lacking(Lack.JUDGEMENTS, message)
             caveats = metric_caveats(computed, selection.items)
             parts = selection, computed, missing, caveats, coefficients, locations.store(), progress
             studies.append(StudiedDataset(*parts))

@@ -20,6 +20,7 @@ from ...datasets.schema import cluster_of
 from ..statistics.bradley_terry import elo_ratings, find_groups
 from ..statistics.weighted_pairs import Floats, Ints, Statistic
 from .evaluation_set import EvaluationSet
+from .frames import make_frame
 from .judged_pairs import count_words
 
 WIN_COLUMNS = ("dataset", "dimension", "system_a", "system_b", "wins_a", "wins_b", "ties")
@@ -114,7 +115,7 @@ class Battles:
             for j, b in enumerate(self.systems)
             if i < j and wins[i, j] + wins[j, i] + ties[i, j]
         ]
-        return pd.DataFrame(rows, columns=pd.Index(WIN_COLUMNS))
+        return make_frame(rows, WIN_COLUMNS)
 
     def elo_rows(self, dataset: str, seed: int) -> pd.DataFrame:
         """Return columns `ELO_COLUMNS`: the mean and the range over random orders of the comparisons."""

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ...datasets.errors import Lack, LackingError, unknown
+from ...datasets.errors import Lack, unknown
 from ...datasets.schema import Card, cluster_of
 from ..runs.tables import format_number
 from ..scoring.corpus_scores import SystemPanel, compare_on_images
@@ -21,6 +21,7 @@ from ..statistics.intervals import correct_p_values, rank_clusters
 from ..statistics.significance import MetricDifference
 from ..statistics.weighted_pairs import Floats, Statistic
 from .evaluation_set import EvaluationSet
+from .frames import make_frame, records_of
 from .wording import Standing, join_notes, lead_words
 
 SYSTEM_COLUMNS = (
@@ -136,7 +137,7 @@ def rank_systems(
                     else join_notes(interval.note, UNTESTED if system not in ranks else ""),
                 }
             )
-    table = pd.DataFrame(rows, columns=pd.Index(SYSTEM_COLUMNS))
+    table = make_frame(rows, SYSTEM_COLUMNS)
     _restore_signs(table, selection, "value")
     _restore_signs(tests, selection, "difference")
     return SystemRanking(table.astype({"rank": "Int64"}), tests)
@@ -163,9 +164,9 @@ def check_systems(selection: EvaluationSet) -> None:
     systems = selection.items["system"]
     if systems.isna().any() or systems.nunique() < 2:
         problem = "one system alone" if systems.notna().all() else "items whose system is not known"
-        raise LackingError(
+        raise selection.lacking(
             Lack.SYSTEM,
-            f"dataset {selection.name}: it has {problem}; captau rank compares captioning systems "
+            f"it has {problem}; captau rank compares captioning systems "
             "(dataset=file names their columns: file.system=COLUMN of ratings, file.system_a= and "
             "file.system_b= of pairs)",
         )
@@ -254,7 +255,7 @@ def make_tests(
             }
             for difference, p_corrected in zip(of_dimension, corrected, strict=True)
         ]
-    return pd.DataFrame(rows, columns=pd.Index(SYSTEM_TEST_COLUMNS))
+    return make_frame(rows, SYSTEM_TEST_COLUMNS)
 
 
 def rank_values(
@@ -269,7 +270,7 @@ def rank_values(
         return {str(system): int(rank) for system, rank in places.items()}
     p_values = {
         frozenset((row["system_a"], row["system_b"])): row["p_corrected"]
-        for row in tests.to_dict("records")
+        for row in records_of(tests)
     }
     return rank_clusters(values, p_values, 1 - statistics.level)
 

@@ -311,17 +311,9 @@ def _leave_one_out_jobs(
             raise InputError(
                 f"dataset {name}: nothing is left to learn from; the other datasets share all their images with it"
             )
+        names = f"without-{name}-seed-{seed}", _label(plan, seed)
         test = {name: np.arange(len(corpus.items))}
-        label = _label(plan, seed)
-        yield TrainingJob(
-            f"without-{name}-seed-{seed}",
-            label,
-            seed,
-            train,
-            validation,
-            test,
-            n_dropped,
-        )
+        yield TrainingJob(*names, seed, train, validation, test, n_dropped)
 
 
 def _images_with(corpus: TrainingCorpus, texts: Set[str]) -> set[str]:

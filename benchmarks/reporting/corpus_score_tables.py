@@ -12,6 +12,7 @@ import pandas as pd
 from ...datasets.caption_texts import find_own_references
 from ...metrics.base import Metric
 from ..evaluation.caption_scores import CaptionScores, reliability_notes
+from ..evaluation.frames import records_of
 from ..evaluation.wording import CORRECTION_LABELS, Standing, interval_words, lead_words
 from ..runs.tables import MISSING, ResultTable, format_coefficient, format_number
 from ..scoring.catalog import MetricStyle, metric_style
@@ -297,8 +298,7 @@ def score_verdict(
         standings: of the systems, by metric in the order of tables.
         styles: by metric.
     """
-    records: Any = corpus.drop_duplicates("metric").to_dict("records")
-    row_by_metric = {row["metric"]: row for row in records}
+    row_by_metric = {row["metric"]: row for row in records_of(corpus.drop_duplicates("metric"))}
     metric = find_leading_metric({m: float(row_by_metric[m]["agreement"]) for m in standings})
     places, style = standings[metric], styles[metric]
     if not places:

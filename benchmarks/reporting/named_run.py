@@ -10,6 +10,7 @@ from typing import Any
 
 from ...datasets.errors import InputError
 from ...metrics.registry import metric
+from ..evaluation.frames import records_of
 from ..evaluation.overview import MEAN, DatasetsOverview
 from ..evaluation.published_numbers import (
     COMPARED_CHOICES,
@@ -40,8 +41,7 @@ class NamedRun:
 
     @cached_property
     def rows(self) -> list[tuple[ColumnKey, dict[str, Any]]]:
-        records: Any = self.run.correlations.to_dict("records")
-        return [(self._key(row), row) for row in records]
+        return [(self._key(row), row) for row in records_of(self.run.correlations)]
 
     @cached_property
     def overview(self) -> DatasetsOverview | None:
@@ -55,7 +55,7 @@ class NamedRun:
         if self.overview is None:
             return []
         key = MEAN, tuple(self.overview.joint.datasets), "", MEAN
-        rows: Any = self.run.overview.to_dict("records")
+        rows = records_of(self.run.overview)
         return [(key, {**row, "coefficient": JOINT_KEY[1]}) for row in rows if _is_mean(row)]
 
     def _key(self, row: Mapping[str, Any]) -> ColumnKey:

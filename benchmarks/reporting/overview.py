@@ -9,7 +9,9 @@ from typing import Any
 
 import pandas as pd
 
+from ..evaluation.frames import records_of
 from ..evaluation.headline import find_headline, sort_by_headline
+from ..evaluation.measured_dataset import row_key
 from ..evaluation.wording import CORRECTION_LABELS, Standing, interval_words, metric_verdict
 from ..runs.tables import MISSING, ResultTable, format_coefficient
 from ..scoring.catalog import MetricStyle
@@ -51,8 +53,7 @@ class Overview:
     @cached_property
     def row_by_key(self) -> dict[ColumnKey, dict[str, Any]]:
         """The rows of `correlations.csv` by metric, dimension and coefficient."""
-        records: Any = self.part.correlations.to_dict("records")
-        return {(r["metric"], r["dimension"], r["coefficient"]): r for r in records}
+        return {row_key(row): row for row in records_of(self.part.correlations)}
 
     @cached_property
     def columns(self) -> list[tuple[str, str]]:

@@ -15,6 +15,7 @@ import pandas as pd
 from ...datasets.errors import InputError
 from ...datasets.preferences import PREFERENCE_COLUMNS
 from ...datasets.schema import RATING_COLUMNS, Scale
+from ..evaluation.frames import records_of
 from ..evaluation.judged_pairs import FLOORS
 from ..evaluation.threshold_curves import Conjunction
 from ..evaluation.wording import Standing
@@ -281,8 +282,7 @@ class ScoredCaptions(RunPart):
     @cached_property
     def rows(self) -> dict[tuple[str, str], dict[str, Any]]:
         """The same by system and metric."""
-        records: Any = self.corpus.to_dict("records")
-        return {(row["system"], row["metric"]): row for row in records}
+        return {(row["system"], row["metric"]): row for row in records_of(self.corpus)}
 
     @cached_property
     def systems(self) -> list[str]:

@@ -11,6 +11,7 @@ import pandas as pd
 
 from ...datasets.errors import InputError
 from ...metrics.base import Floats
+from ..evaluation.frames import records_of
 from ..evaluation.probes.faults import CONTROLS
 from ..evaluation.probes.noticed import format_probe_cell, is_weak
 from ..evaluation.threshold_curves import (
@@ -326,8 +327,7 @@ def probe_figure(rows: pd.DataFrame, labels: Mapping[str, str], title: str) -> d
     if measured.empty or not figures.can_draw():
         return {}
     faults = list(dict.fromkeys(measured["fault"]))
-    records: Any = measured.to_dict("records")
-    cells = {(row["metric"], row["fault"]): row for row in records}
+    cells = {(row["metric"], row["fault"]): row for row in records_of(measured)}
 
     def make_square(metric: str, fault: str) -> Square | None:
         row = cells.get((metric, fault))

@@ -22,6 +22,7 @@ from ...statistics.bootstrap import (
 from ...statistics.preferences import wilson_interval
 from ...statistics.remarks import Note, remark
 from ...statistics.weighted_pairs import Floats
+from ..frames import records_of
 from ..wording import join_notes, number_word
 from .faults import CONTROLS, FAULTS
 
@@ -166,8 +167,7 @@ def probe_tables(
         level: of the intervals.
     """
     labels = {metric.spec: metric_style(metric).label for metric in metrics}
-    records: list[dict[str, Any]] = rows.to_dict("records")  # pyright: ignore[reportAssignmentType]
-    cells = {(row["metric"], row["fault"]): row for row in records}
+    cells = {(row["metric"], row["fault"]): row for row in records_of(rows)}
     tables: list[ResultTable] = []
     for title, faults in _TABLES:
         columns = [fault for fault in faults if fault in set(rows["fault"])]

@@ -17,6 +17,7 @@ from ....datasets.caption_texts import comparison_form
 from ....datasets.errors import InputError
 from ....datasets.schema import make_items
 from ..evaluation_set import order_by_content
+from ..frames import records_of
 from .faults import (
     CONTROLS,
     ENGLISH_FAULTS,
@@ -122,10 +123,9 @@ def make_probe_pairs(items: pd.DataFrame, faults: Sequence[str], n_pairs: int, s
 def _order_items(items: pd.DataFrame, seed: int) -> list[dict[str, Any]]:
     """Return the items with references, copies left out, in a random order: first captions of images come first."""
     rows: list[dict[str, Any]] = []
-    row: dict[str, Any]
     contents = zip(*(items[name] for name in ("caption", "references", "system")), strict=True)
     ordered = order_by_content(items, [(*texts, str(system)) for *texts, system in contents])
-    for row in ordered.to_dict("records"):  # pyright: ignore[reportAssignmentType]
+    for row in records_of(ordered):
         form = comparison_form(row["caption"])
         references = tuple(text for text in row["references"] if comparison_form(text) != form)
         if references and form:

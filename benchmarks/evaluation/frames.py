@@ -1,0 +1,25 @@
+"""The rows of tables as plain data, one by one or in groups."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import pandas as pd
+
+
+def make_frame(rows: Iterable[Any], columns: Sequence[str]) -> pd.DataFrame:
+    """Make a table of rows, dicts or tuples, with these columns; cells that a row lacks are empty."""
+    return pd.DataFrame(list(rows), columns=pd.Index(columns))
+
+
+def records_of(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    """Return the rows of a table by column."""
+    records: Any = frame.to_dict("records")
+    return records
+
+
+def groups_of(frame: pd.DataFrame, *columns: str) -> Iterable[tuple[Any, pd.DataFrame]]:
+    """Return the rows that are equal in a column, or in several, together; groups in order of first appearance."""
+    groups: Any = frame.groupby(columns[0] if len(columns) == 1 else list(columns), sort=False)
+    return groups
