@@ -12,25 +12,11 @@ import pandas as pd
 from ...datasets.errors import InputError
 from ...datasets.schema import CaptionSet
 from ...metrics.external import MetricSource
+from ..evaluation import system_ranking
 from ..evaluation.frames import make_frame
 from ..evaluation.measured_dataset import correlate_dataset, score_dataset
 from ..evaluation.preference_ranking import preference_tables, rank_by_preferences
 from ..evaluation.study import StudiedDataset, Studies, load_studies
-from ..evaluation.system_ranking import (
-    BEST_WORST_COLUMNS,
-    ORDER_COLUMNS,
-    SAME_ORDER,
-    WEIGHTED,
-    SystemRanking,
-    check_systems,
-    count_best_worst,
-    leading_dimension,
-    places_of,
-    rank_systems,
-    same_order_note,
-    system_verdict,
-    weigh_dimensions,
-)
 from ..evaluation.wording import dataset_notes, distinct_notes, list_words, order_verdict
 from ..options.python_arguments import measuring_arguments
 from ..options.rank import RankOptions, rank_all_dimensions
@@ -70,7 +56,7 @@ class _DatasetRanking:
     """
 
     study: StudiedDataset
-    people: SystemRanking
+    people: system_ranking.SystemRanking
     best_worst: pd.DataFrame
     orders: pd.DataFrame
     metric_means: Mapping[str, pd.Series]
@@ -79,7 +65,7 @@ class _DatasetRanking:
     def leading_dimension(self) -> str:
         """The dimension by which tables order the systems."""
         dimensions = list(dict.fromkeys(self.people.systems["dimension"]))
-        return leading_dimension(dimensions, self.study.selection.caption_set.card)
+        return system_ranking.leading_dimension(dimensions, self.study.selection.caption_set.card)
 
     @property
     def systems(self) -> list[str]:
@@ -158,7 +144,7 @@ def run(options: RankOptions, write: Callable[[Results], None] | None = None) ->
             options.locations,
             progress,
             needs_ratings=options.by == "ratings",
-            check=check_systems,
+            check=system_ranking.check_systems,
         )
         progress.add_steps(sum(len(study.metrics) for study in studies), "scores")
         parts: list[_RankedDataset] = []
@@ -227,7 +213,7 @@ def _rank_by_preferences(study: StudiedDataset, options: RankOptions) -> _Ranked
     return _RankedDataset(
         {
             "systems.csv": ranking.systems,
-            "best_worst.csv": make_frame([], BEST_WORST_COLUMNS),
+            "best_worst.csv": make_frame([], system_ranking.BEST_WORST_COLUMNS),
             "system_tests.csv": ranking.tests,
             "metric_orders.csv": ranking.orders,
             "wins.csv": ranking.wins,
@@ -255,14 +241,14 @@ def _rank_by_ratings(study: StudiedDataset, options: RankOptions) -> _RankedData
 def _rank_dataset(study: StudiedDataset, options: RankOptions) -> _DatasetRanking:
     selection, statistics = study.selection, options.statistics
     if options.weights:
-        totals = weigh_dimensions(selection, options.weights)
-        selection = selection.with_dimension(WEIGHTED, totals)
+        totals = system_ranking.weigh_dimensions(selection, options.weights)
+        selection = selection.with_dimension(system_ranking.WEIGHTED, totals)
     points = {d: selection.points(d) for d in selection.protocol.dimension}
     if statistics.uses_resampling:
         n_steps = count_steps(statistics.replicates, selection.items["system"].nunique())
         study.progress.add_steps(n_steps, f"{study.name}: systems")
-    people = rank_systems(selection, points, statistics, study.progress.advance)
-    best_worst = count_best_worst(
+    people = system_ranking.rank_systems(selection, points, statistics, study.progress.advance)
+    best_worst = system_ranking.count_best_worst(
         study.selection, _best_worst_dimensions(study, options.best_worst)
     )
     scored = score_dataset(study.selection, study.metrics, study.store, study.progress)
@@ -276,7 +262,7 @@ def _rank_dataset(study: StudiedDataset, options: RankOptions) -> _DatasetRankin
     ).printed_correlations
     systems = selection.keys["system"]
     means = {spec: scores.groupby(systems).mean() for spec, scores in scored.oriented.items()}
-    orders = correlations.assign(n_systems=systems.nunique())[list(ORDER_COLUMNS)]
+    orders = correlations.assign(n_systems=systems.nunique())[list(system_ranking.ORDER_COLUMNS)]
     return _DatasetRanking(study, people, best_worst, orders, means)
 
 
@@ -343,7 +329,7 @@ def _means_table(ranking: _DatasetRanking, options: RankOptions) -> ResultTable:
         notes.append(f"{list_words(faults, 9)}: faults; less is better.")
     if options.weights:
         total = " + ".join(f"{weight:g}·{d}" for d, weight in options.weights.items())
-        notes.append(f"{WEIGHTED} = {total}.")
+        notes.append(f"{system_ranking.WEIGHTED} = {total}.")
     notes += distinct_notes(ranking.people.systems)
     selection = ranking.study.selection
     notes += dataset_notes(selection.caption_set, selection.protocol)
@@ -355,7 +341,7 @@ def _means_table(ranking: _DatasetRanking, options: RankOptions) -> ResultTable:
         list(cells.items()),
         notes=notes,
         spare=(details, of_penalties, *of_others),
-        verdict=system_verdict(
+        verdict=system_ranking.system_verdict(
             ranking.people.systems, leading, f"mean {leading}", is_of_penalties=leading in penalties
         ),
         details=details,
@@ -383,20 +369,20 @@ def _orders_table(ranking: _DatasetRanking) -> ResultTable:
     people = ranking.people.systems
     means = people[people["dimension"] == dimension].set_index("system")["value"]
     means *= -1 if dimension in card.faults else 1
-    rows = [("people", [*places_of(means, systems), ""])]
+    rows = [("people", [*system_ranking.places_of(means, systems), ""])]
     orders = ranking.orders[ranking.orders["dimension"] == dimension]
     shares = orders[orders["coefficient"] == "pairwise_accuracy"].set_index("metric")["value"]
     shares_by_label: dict[str, float] = {}
     for metric in ranking.study.metrics:
         label, share = metric_style(metric).label, float(shares[metric.spec])
-        places = places_of(ranking.metric_means[metric.spec], systems)
+        places = system_ranking.places_of(ranking.metric_means[metric.spec], systems)
         rows.append((label, [*places, format_number(share, 100, 0)]))
         shares_by_label[label] = share
     return ResultTable(
         f"{ranking.study.name}: how people and metrics order the systems",
         "order by",
-        [*systems, SAME_ORDER],
+        [*systems, system_ranking.SAME_ORDER],
         rows,
-        notes=[same_order_note(dimension, people["dimension"].nunique())],
+        notes=[system_ranking.same_order_note(dimension, people["dimension"].nunique())],
         verdict=order_verdict(shares_by_label),
     )

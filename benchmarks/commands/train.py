@@ -15,6 +15,7 @@ from ...datasets.errors import InputError
 from ...metrics.base import Floats, Metric
 from ...metrics.learned.common.training import HISTORY_COLUMNS
 from ...metrics.learned.rater import CARD_FILE, RaterCard
+from ..evaluation import rater_training
 from ..evaluation.correlation_tables import correlation_table
 from ..evaluation.frames import groups_of
 from ..evaluation.measured_dataset import (
@@ -24,19 +25,6 @@ from ..evaluation.measured_dataset import (
     correlate_dataset,
     join_correlations,
     join_scores,
-)
-from ..evaluation.rater_training import (
-    HISTORY_FILE,
-    RatingEstimates,
-    TrainedRater,
-    error_rows,
-    error_table,
-    estimate_ratings,
-    lead_table,
-    lock_folder,
-    measure_reliability,
-    train_rater,
-    write_card,
 )
 from ..evaluation.study import provenance
 from ..evaluation.training_designs import TrainingCorpus, TrainingJob, TrainingPlan, plan_jobs
@@ -83,7 +71,7 @@ class _Trainings:
     cards: dict[str, RaterCard]
     histories: list[pd.DataFrame]
     predictions: dict[str, dict[str, Floats]]
-    estimates: list[RatingEstimates]
+    estimates: list[rater_training.RatingEstimates]
     spare: list[Path]
 
 
@@ -106,7 +94,7 @@ def run(options: TrainOptions, folder: Path) -> TrainResults:
     if twice := {job.label for job in jobs} & {metric.spec for metric in options.metrics}:
         raise InputError(f"metrics: two different metrics are called '{min(twice)}'")
     store = options.locations.store()
-    with lock_folder(folder), StepProgress(len(jobs)) as progress:
+    with rater_training.lock_folder(folder), StepProgress(len(jobs)) as progress:
         logger.info(
             "training in %s; if it is stopped, the same command with output_dir=%s continues it",
             folder,
@@ -122,7 +110,7 @@ def run(options: TrainOptions, folder: Path) -> TrainResults:
         if options.design != "folds":  # a fold's figures are of all folds
             _add_scores(jobs, trainings.cards, correlations, folder)
     means = _seed_means(correlations, options)
-    errors = error_rows(trainings.estimates)
+    errors = rater_training.error_rows(trainings.estimates)
     frames = {
         "correlations.csv": pd.concat([correlations, make_correlations(means)], ignore_index=True),
         "scores.parquet": join_scores(measured),
@@ -136,10 +124,10 @@ def run(options: TrainOptions, folder: Path) -> TrainResults:
     tables += _mean_tables(means, options)
     if len(errors):
         frames["rating_errors.csv"] = errors
-        tables.append(error_table(errors))
+        tables.append(rater_training.error_table(errors))
     if measured and options.metrics and options.statistics.uses_resampling:
         frames["significance.csv"] = pd.concat([m.differences for m in measured], ignore_index=True)
-        tables.append(lead_table(measured, options.metrics))
+        tables.append(rater_training.lead_table(measured, options.metrics))
     return TrainResults(
         frames,
         _record(options, jobs, corpora, trainings.cards) | clock.record(),
@@ -168,7 +156,7 @@ def _train(
     cards: dict[str, RaterCard] = {}
     histories: list[pd.DataFrame] = []
     predictions: dict[str, dict[str, Floats]] = {name: {} for name in corpora}
-    estimates: list[RatingEstimates] = []
+    estimates: list[rater_training.RatingEstimates] = []
     spare: list[Path] = []
     for job in jobs:
         with progress.step(job.name):
@@ -176,8 +164,10 @@ def _train(
             # Raters of a finished run that kept them stay; those of one that was killed do not.
             if not options.keep and not (is_finished and (rater_folder / CARD_FILE).is_file()):
                 spare.append(rater_folder)
-            model, cards[job.name] = train_rater(make_plan(options), job, corpora, rater_folder)
-            rater = TrainedRater(job.label, model, options.recipe.needs)
+            model, cards[job.name] = rater_training.train_rater(
+                make_plan(options), job, corpora, rater_folder
+            )
+            rater = rater_training.TrainedRater(job.label, model, options.recipe.needs)
             tested: dict[str, Floats] = {}
             for name, rows in job.test.items():
                 selection = corpora[name].selection
@@ -188,11 +178,13 @@ def _train(
                 tested[name] = column[rows]
             about = {
                 **cards[job.name].about,
-                "reliability": measure_reliability(model, job, tested, corpora),
+                "reliability": rater_training.measure_reliability(model, job, tested, corpora),
             }
             cards[job.name] = replace(cards[job.name], about=about)
-            estimates += estimate_ratings(options.recipe, job, model, tested, corpora)
-            history = pd.read_csv(rater_folder / HISTORY_FILE)
+            estimates += rater_training.estimate_ratings(
+                options.recipe, job, model, tested, corpora
+            )
+            history = pd.read_csv(rater_folder / rater_training.HISTORY_FILE)
             histories.append(history.assign(rater=job.name))
     return _Trainings(cards, histories, predictions, estimates, spare)
 
@@ -212,7 +204,7 @@ def _measure(
         if name in job.test:
             is_tested[job.test[name]] = True
     selection = corpus.selection.with_items(corpus.items.iloc[is_tested].reset_index(drop=True))
-    raters: list[Metric] = [TrainedRater(label) for label in columns]
+    raters: list[Metric] = [rater_training.TrainedRater(label) for label in columns]
     scores = {label: column[is_tested] for label, column in columns.items()}
     caveats = metric_caveats(options.metrics, selection.items)
     if options.metrics:
@@ -236,7 +228,7 @@ def _add_scores(
         rows = correlations[is_own & correlations["dataset"].isin(list(job.test))]
         card = cards[job.name]
         about = {**card.about, "test": rows[columns].to_dict("records")}
-        write_card(replace(card, about=about), folder / job.name)
+        rater_training.write_card(replace(card, about=about), folder / job.name)
 
 
 def _record(

@@ -33,24 +33,11 @@ from ..statistics.bradley_terry import (
 )
 from ..statistics.significance import MetricDifference, PairedTest
 from ..statistics.weighted_pairs import Floats, Statistic
+from . import system_ranking
 from .evaluation_set import EvaluationSet
 from .frames import make_frame, records_of
 from .judged_pairs import FLOORS, ORDER_NOTE, PAIR_FLOORS
 from .system_battles import Battles, BattleSet, unbounded_reason
-from .system_ranking import (
-    ORDER_COLUMNS,
-    SAME_ORDER,
-    SYSTEM_COLUMNS,
-    UNTESTED,
-    SystemRanking,
-    check_systems,
-    leading_dimension,
-    make_tests,
-    places_of,
-    rank_values,
-    same_order_note,
-    system_verdict,
-)
 from .wording import distinct_notes, join_notes, order_verdict
 
 #: The models of ties, as texts name them.
@@ -58,7 +45,7 @@ MODEL_NAMES = {"davidson": "Davidson's", "rao_kupper": "Rao and Kupper's"}
 
 
 @dataclass(frozen=True)
-class PreferenceRanking(SystemRanking):
+class PreferenceRanking(system_ranking.SystemRanking):
     """People's comparison of systems two at a time.
 
     Attributes:
@@ -165,7 +152,7 @@ def rank_by_preferences(
     Raises:
         InputError: where an item has no system, no comparison is of two systems, or systems never meet.
     """
-    check_systems(selection)
+    system_ranking.check_systems(selection)
     battles = BattleSet.make(selection)
     systems, dataset = battles.systems, selection.name
     fits = [
@@ -253,17 +240,17 @@ def _compare(
         for row, (a, b) in enumerate(combinations(systems, 2))
         if differences.replicates.size
     ]
-    tests = make_tests(dataset, [battles.dimension], tested, statistics.correction)
+    tests = system_ranking.make_tests(dataset, [battles.dimension], tested, statistics.correction)
     # A system is the better, the more systems it is above without bound.
     leads = np.clip(np.nan_to_num(fit.differences[:, :, 0], nan=0.0), -1e6, 1e6).sum(axis=1)
     is_finite = bool(np.isfinite(strengths.values).all())
     order = dict(zip(systems, leads.tolist(), strict=True))
-    ranks = rank_values(order, tests, statistics) if is_finite or len(tests) else {}
+    ranks = system_ranking.rank_values(order, tests, statistics) if is_finite or len(tests) else {}
     reason = "" if is_finite else unbounded_reason(battles)
     rows: list[dict[str, Any]] = []
     for i in np.argsort(-leads, kind="stable"):
         interval = strengths.interval(int(i), statistics)
-        unranked = UNTESTED if len(tests) and systems[i] not in ranks else ""
+        unranked = system_ranking.UNTESTED if len(tests) and systems[i] not in ranks else ""
         rows.append(
             {
                 "dataset": dataset,
@@ -278,7 +265,7 @@ def _compare(
                 "note": join_notes(reason or interval.note, unranked),
             }
         )
-    return make_frame(rows, SYSTEM_COLUMNS), tests
+    return make_frame(rows, system_ranking.SYSTEM_COLUMNS), tests
 
 
 def _order_rows(
@@ -320,7 +307,7 @@ def _order_rows(
                         "n_systems": n_systems,
                     }
                 )
-    return make_frame(rows, ORDER_COLUMNS)
+    return make_frame(rows, system_ranking.ORDER_COLUMNS)
 
 
 def preference_tables(
@@ -337,7 +324,9 @@ def preference_tables(
         statistics, tie_model: how the ranking was made.
     """
     card = selection.caption_set.card
-    leading = leading_dimension([b.dimension for b in ranking.battles.by_dimension], card)
+    leading = system_ranking.leading_dimension(
+        [b.dimension for b in ranking.battles.by_dimension], card
+    )
     tables: list[ResultTable] = []
     for battles in ranking.battles.by_dimension:
         title = f"{selection.name}, {card.label(battles.dimension)}"
@@ -397,7 +386,7 @@ def _strength_table(
         rows,
         notes=notes,
         spare=((6,), (5,), (4,)),
-        verdict=system_verdict(systems, battles.dimension, "strength"),
+        verdict=system_ranking.system_verdict(systems, battles.dimension, "strength"),
     )
 
 
@@ -461,12 +450,12 @@ def _order_table(
     """Return each system's place by people and by each metric, and how far a metric's order is people's."""
     strengths = _of_dimension(ranking.systems, dimension).set_index("system")["value"]
     systems = list(strengths.index)
-    rows = [("people", [*places_of(strengths, systems), *[""] * 5])]
+    rows = [("people", [*system_ranking.places_of(strengths, systems), *[""] * 5])]
     shares: dict[str, float] = {}
     rows_of_orders = records_of(_of_dimension(ranking.orders, dimension))
     orders = {(row["metric"], row["coefficient"]): row for row in rows_of_orders}
     for metric, means in ranking.means.items():
-        cells = places_of(means, systems)
+        cells = system_ranking.places_of(means, systems)
         for measure in ("spearman", "tau_b"):
             row = orders[metric, measure]
             cells.append(format_number(row["value"], 1, 2))
@@ -477,13 +466,13 @@ def _order_table(
         shares |= {} if is_floor else {labels[metric]: alike}
         label = FLOORS[metric] if is_floor else labels[metric]
         rows.append((label, [*cells, format_number(alike, 100, 0)]))
-    notes = [same_order_note(dimension, len(ranking.battles.by_dimension))]
+    notes = [system_ranking.same_order_note(dimension, len(ranking.battles.by_dimension))]
     if statistics.uses_resampling:
         level = f"{100 * statistics.level:g} %"
         notes.append(f"Intervals of ρ and τ_b: {level}, systems and images resampled.")
         if any(MISSING in cells for _, cells in rows):
             notes.append(_missing_note(ranking.battles.n_images))
-    columns = [*systems, "ρ", "interval of ρ", "τ_b", "interval of τ_b", SAME_ORDER]
+    columns = [*systems, "ρ", "interval of ρ", "τ_b", "interval of τ_b", system_ranking.SAME_ORDER]
     of_ranks = tuple(range(len(systems), len(systems) + 4))
     return ResultTable(
         f"{name}: how people and metrics order the systems",

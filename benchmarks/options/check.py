@@ -13,33 +13,19 @@ from ...metrics.base import Metric
 from ..scoring.catalog import optional_specs, resolve_metrics
 from ..scoring.score_store import Locations
 from ..statistics.bootstrap import StatisticsOptions
+from . import shared
 from .declaration import Composed, Option, Options, option, part, path_of
 from .large import columns_part
-from .shared import (
-    CACHE_ROOT,
-    DATA_ROOT,
-    ENVIRONMENT,
-    FILE,
-    NAMED_PROTOCOL,
-    PROTOCOL,
-    check_not_fisher,
-    dataset_options,
-    locations_of,
-    metrics_option,
-    names_of,
-    statistics_part,
-    words_of,
-)
 
 _CACHE_ROOT = replace(
-    CACHE_ROOT,
+    shared.CACHE_ROOT,
     help="where METEOR's tables are stored (default: $CAPTAU_CACHE, else the user's cache folder); scores are "
     "neither stored nor read back",
 )
 
 
 def _dataset_of(composed: Composed) -> str | None:
-    names = names_of(list(composed["datasets"]))
+    names = shared.names_of(list(composed["datasets"]))
     if len(names) > 1:
         raise InputError(f"dataset={','.join(names)}; a baseline has one dataset")
     return names[0] if "dataset" in composed.typed else None
@@ -89,7 +75,7 @@ class SystemCheckOptions(Options):
     normalise: str = part(
         lambda composed: dict(composed["protocol"]).get("normalise") or "none", default="none"
     )
-    statistics: StatisticsOptions = statistics_part(
+    statistics: StatisticsOptions = shared.statistics_part(
         *("interval", "replicates", "level", "seed", "correction"),
         level="how sure a fall is: the check fails at level 1 - statistics.level",
         interval="expanded, percentile or bca, by resampling images",
@@ -99,7 +85,7 @@ class SystemCheckOptions(Options):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_not_fisher(self.statistics)
+        shared.check_not_fisher(self.statistics)
         if not self.statistics.uses_resampling:
             raise InputError("statistics.interval=none has no test; leave it out")
 
@@ -130,7 +116,7 @@ status 1 says that the new ones are significantly worse by a metric (paired boot
 a baseline holds moved. A baseline of a system holds its captions and their scores.
 """
     variants: ClassVar[tuple[type[Options], ...]] = (SystemCheckOptions,)
-    environment: ClassVar[tuple[Option, ...]] = ENVIRONMENT
+    environment: ClassVar[tuple[Option, ...]] = shared.ENVIRONMENT
     headings: ClassVar[Mapping[str, str]] = {
         "dataset": "Options that the baseline stores, typed when it is made or with update=true"
     }
@@ -151,12 +137,14 @@ a baseline holds moved. A baseline of a system holds its captions and their scor
         takes="FILE",
     )
     dataset: str | None = part(
-        _dataset_of, *dataset_options("demo", "which dataset", takes="NAME"), default=None
+        _dataset_of, *shared.dataset_options("demo", "which dataset", takes="NAME"), default=None
     )
-    protocol: Mapping[str, Any] | None = part(_protocol_of, NAMED_PROTOCOL, *PROTOCOL, default=None)
+    protocol: Mapping[str, Any] | None = part(
+        _protocol_of, shared.NAMED_PROTOCOL, *shared.PROTOCOL, default=None
+    )
     metrics: tuple[Metric, ...] | None = part(
         _metrics_of,
-        metrics_option(
+        shared.metrics_option(
             None,
             "suites and metrics (default: text); metrics of a suite that cannot be computed here "
             "are left out. Without update=true, only these metrics of the file are checked",
@@ -181,17 +169,17 @@ a baseline holds moved. A baseline of a system holds its captions and their scor
         "are listed, and suspected where a score moved",
     )
     packages: tuple[str, ...] = option(
-        [], "more Python packages whose versions are recorded", takes="A,B", read=words_of
+        [], "more Python packages whose versions are recorded", takes="A,B", read=shared.words_of
     )
     allow: tuple[str, ...] = option(
         [],
         "functions that the baseline may run, as MODULE:FUNCTION, and mllm_judge if it may ask a "
         "judge; a baseline that names another is refused. What you name in metrics= may run too",
         takes="A,B",
-        read=words_of,
+        read=shared.words_of,
     )
     locations: Locations = part(
-        locations_of, *FILE, DATA_ROOT, _CACHE_ROOT, default_factory=Locations
+        shared.locations_of, *shared.FILE, shared.DATA_ROOT, _CACHE_ROOT, default_factory=Locations
     )
 
     @classmethod

@@ -9,25 +9,20 @@ from typing import ClassVar
 from ...conf import own_files
 from ...datasets import registry
 from ...datasets.errors import InputError
+from . import shared
 from .declaration import NEEDED, Composed, Option, Options, option, part
-from .shared import (
-    DATA_ROOT,
-    JAVA_SPICE,
-    data_root_of,
-    dataset_options,
-)
 
-_ROOT = replace(DATA_ROOT, heading="")
+_ROOT = replace(shared.DATA_ROOT, heading="")
 _TARGET = replace(
     _ROOT,
     help="where to put the files (default: $CAPTAU_DATA, else the user's cache folder); the other commands need the "
     "same",
 )
-_DATASETS = dataset_options(None, "which datasets (captau data list)", takes="NAME|A,B|all")
+_DATASETS = shared.dataset_options(None, "which datasets (captau data list)", takes="NAME|A,B|all")
 #: Files that a metric needs, which are named like datasets; they arrive under a key of their own.
 _MODELS = Option("models", [], "", list[str])
 _SPICE = replace(
-    JAVA_SPICE,
+    shared.JAVA_SPICE,
     help="the folder of spice_models (default: $CAPTAU_SPICE_JARS; docs/spice.md)",
     heading="",
 )
@@ -77,7 +72,7 @@ what the dataset should hold; captau data verify counts what it does.
         replace(_DATASETS[0], help="which datasets to show in full"),
         _DATASETS[1],
     )
-    root: Path | None = part(data_root_of, _ROOT)
+    root: Path | None = part(shared.data_root_of, _ROOT)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,7 +110,7 @@ The command ends with status 2 where a file could not be downloaded; all others 
 
     names: tuple[str, ...] = part(_needed_names_of, *_DATASETS)
     models: tuple[str, ...] = part(_models_of, _MODELS)
-    root: Path | None = part(data_root_of, _TARGET)
+    root: Path | None = part(shared.data_root_of, _TARGET)
     offline: bool = option(
         False,
         "true uses no network, and lists the missing files with their addresses",
@@ -146,7 +141,7 @@ the right hash stays. An archive with links, or with names that lead out of it, 
     source: Path = option(
         NEEDED, "a folder, an archive or a file from the authors; archives are zip, tar and tar.gz"
     )
-    root: Path | None = part(data_root_of, _TARGET)
+    root: Path | None = part(shared.data_root_of, _TARGET)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -176,7 +171,7 @@ captions that are one of their image's references (protocol.own_references, docs
     )
     named: bool = part(_is_named)
     models: tuple[str, ...] = part(_models_of, _MODELS)
-    root: Path | None = part(data_root_of, _ROOT)
+    root: Path | None = part(shared.data_root_of, _ROOT)
     images: Path | None = option(
         None,
         "a folder of images: counts how many of each dataset's are not there, which is no fault. Usual places: "
@@ -203,4 +198,4 @@ captau data overlap dataset=thumb,capeval1k,composite_coco
         replace(_DATASETS[0], help="two datasets or more", takes="[A,B,...]|all"),
         _DATASETS[1],
     )
-    root: Path | None = part(data_root_of, _ROOT)
+    root: Path | None = part(shared.data_root_of, _ROOT)

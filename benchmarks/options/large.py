@@ -14,13 +14,8 @@ from ...datasets.reading.table import Columns
 from ...datasets.shards.shard_files import is_url, kind_of
 from ...metrics.base import Metric
 from ..scoring.catalog import resolve_metrics
+from . import shared
 from .declaration import Composed, Option, Options, option, part, path_of
-from .shared import (
-    check_choice,
-    check_share,
-    configuration_part,
-    metrics_part,
-)
 
 ENGINES = ("local", "ray")
 #: The rows of a part of all but the largest sets: few enough that a killed run has to repeat little of the whole.
@@ -58,7 +53,7 @@ _ADDRESS = "a Ray cluster (default: this machine)"
 
 def check_engine(engine: str, workers: int | None, address: str | None) -> None:
     """Raise InputError where there is no such engine, or its options make no sense."""
-    check_choice("engine", engine, ENGINES)
+    shared.check_choice("engine", engine, ENGINES)
     if workers is not None and workers < 0:
         raise InputError(f"workers is {workers}; 0 (this process alone) or more is expected")
     if address is not None and engine != "ray":
@@ -107,11 +102,11 @@ class LargeOptions(Options):
     references: tuple[str, ...] = part(
         lambda composed: _paths(composed["references"]) if composed["references"] else ()
     )
-    metrics: tuple[Metric, ...] = metrics_part()
+    metrics: tuple[Metric, ...] = shared.metrics_part()
     output: str = part(lambda composed: composed["output_dir"] or "")
     images: Path | None = part(lambda composed: path_of(composed["images"]), default=None)
     trust: str | None = part(lambda composed: composed["trust"], default=None)
-    configuration: Mapping[str, Any] = configuration_part()
+    configuration: Mapping[str, Any] = shared.configuration_part()
     engine: str = option(
         None,
         "where large sets are scored; local (the default) is this machine, ray a Ray cluster",
@@ -184,14 +179,14 @@ class FilterOptions(Options):
         "the share of the kept captions that should be good",
         key="keep.precision",
         takes="SHARE",
-        check=check_share,
+        check=shared.check_share,
     )
     share: float | None = option(
         None,
         "the share of the scored captions to keep, the best first; captions that tie with the last one are kept too",
         key="keep.share",
         takes="SHARE",
-        check=check_share,
+        check=shared.check_share,
     )
     dataset: str | None = option(
         None,
@@ -209,7 +204,7 @@ class FilterOptions(Options):
     workers: int | None = part(lambda composed: composed["workers"], default=None)
     address: str | None = part(lambda composed: composed["ray.address"], default=None)
     output_dir: Path | None = part(lambda composed: path_of(composed["output_dir"]), default=None)
-    configuration: Mapping[str, Any] = configuration_part()
+    configuration: Mapping[str, Any] = shared.configuration_part()
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -10,20 +10,8 @@ from ...datasets.errors import InputError
 from ..scoring.protocol import ALL_DIMENSIONS, Protocol
 from ..statistics.bootstrap import StatisticsOptions
 from ..statistics.bradley_terry import TIE_MODELS
+from . import shared
 from .declaration import Composed, option, part
-from .shared import (
-    DATASETS,
-    FILE,
-    NAMED_PROTOCOL,
-    PROTOCOL,
-    MeasuringOptions,
-    check_not_fisher,
-    details_option,
-    one_of,
-    protocols_of,
-    statistics_part,
-    words_of,
-)
 
 #: What systems can be ranked by.
 SOURCES = ("ratings", "preferences")
@@ -46,7 +34,7 @@ def _weights_of(value: Any, _: str) -> dict[str, float]:
 
 def _protocols_of_systems(composed: Composed) -> dict[str, Protocol]:
     """Return each dataset's protocol, of every dimension unless some are named."""
-    protocols = protocols_of(composed)
+    protocols = shared.protocols_of(composed)
     if composed.get("protocol.dimension") is not None:
         return protocols
     return rank_all_dimensions(protocols)
@@ -58,7 +46,7 @@ def rank_all_dimensions(protocols: Mapping[str, Protocol]) -> dict[str, Protocol
 
 
 @dataclass(frozen=True, kw_only=True)
-class RankOptions(MeasuringOptions):
+class RankOptions(shared.MeasuringOptions):
     """Options of `captau rank`."""
 
     examples: ClassVar[str] = """
@@ -74,7 +62,11 @@ docs/rank.md explains what they hold.
 """
 
     datasets: dict[str, Protocol] = part(
-        _protocols_of_systems, *DATASETS, NAMED_PROTOCOL, *PROTOCOL, *FILE
+        _protocols_of_systems,
+        *shared.DATASETS,
+        shared.NAMED_PROTOCOL,
+        *shared.PROTOCOL,
+        *shared.FILE,
     )
     weights: dict[str, float] = option(
         None,
@@ -88,13 +80,13 @@ docs/rank.md explains what they hold.
         None,
         "ratings or preferences (default: ratings if the dataset has them)",
         key="rank.by",
-        check=one_of(SOURCES),
+        check=shared.one_of(SOURCES),
     )
     ties: str = option(
         "davidson",
         "the model of ties between two captions: davidson, rao_kupper",
         key="rank.ties",
-        check=one_of(TIE_MODELS),
+        check=shared.one_of(TIE_MODELS),
     )
     best_worst: tuple[str, ...] = option(
         None,
@@ -102,15 +94,15 @@ docs/rank.md explains what they hold.
         "penalties and totals)",
         key="rank.best_worst",
         takes="A,B",
-        read=words_of,
+        read=shared.words_of,
     )
-    statistics: StatisticsOptions = statistics_part(
+    statistics: StatisticsOptions = shared.statistics_part(
         *("interval", "replicates", "level", "seed", "correction"),
         interval="expanded, percentile or bca, by resampling images; with none, nothing is tested",
     )
 
-    details: bool = details_option()
+    details: bool = shared.details_option()
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_not_fisher(self.statistics)
+        shared.check_not_fisher(self.statistics)

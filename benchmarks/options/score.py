@@ -19,6 +19,7 @@ from ...metrics.base import Metric
 from ...metrics.text.tokens.ptb import Tokenize
 from ..scoring.catalog import resolve_metrics
 from ..statistics.bootstrap import StatisticsOptions
+from . import shared
 from .declaration import Composed, Option, Options, option, part
 from .large import (
     LARGE_ONLY,
@@ -29,14 +30,6 @@ from .large import (
     columns_part,
     is_large,
     is_large_path,
-)
-from .shared import (
-    METRICS,
-    ScoringOptions,
-    check_not_fisher,
-    metrics_part,
-    one_of,
-    statistics_part,
 )
 
 #: What `captau score` can print: tables, or one of its files and nothing else.
@@ -260,7 +253,7 @@ class DocumentFrequencyOptions(Options):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ScoreOptions(ScoringOptions):
+class ScoreOptions(shared.ScoringOptions):
     """Options of `captau score` of files; `variants` are those of its other uses."""
 
     examples: ClassVar[str] = """
@@ -333,16 +326,16 @@ examples.csv, table.md, table.tex and run.json.
         "none",
         "the text rule for captions and references before they are scored: none, thumb (docs/protocols.md)",
         key="protocol.normalise",
-        check=one_of(NORMALISATIONS, "value of protocol.normalise"),
+        check=shared.one_of(NORMALISATIONS, "value of protocol.normalise"),
     )
-    metrics: tuple[Metric, ...] = metrics_part(METRICS)
+    metrics: tuple[Metric, ...] = shared.metrics_part(shared.METRICS)
     trust: str | None = part(lambda composed: composed["trust"], TRUST, default=None)
     stdout: str = option(
         "table",
         "prints one file and nothing else; scores.jsonl, scores.csv, corpus.json, corpus.csv or "
         "kept.json. A folder is then written only where output_dir= is set",
         takes="NAME",
-        check=one_of(PRINTED, "value of stdout"),
+        check=shared.one_of(PRINTED, "value of stdout"),
     )
     keep: tuple[str, float] | None = part(
         _keep_of,
@@ -357,14 +350,14 @@ examples.csv, table.md, table.tex and run.json.
         Option("keep.above", None, "the lowest score that is kept", float | None),
         default=None,
     )
-    statistics: StatisticsOptions = statistics_part(
+    statistics: StatisticsOptions = shared.statistics_part(
         *("interval", "replicates", "level", "seed", "correction"),
         interval="expanded, percentile or bca, by resampling images; with none, systems are not compared",
     )
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_not_fisher(self.statistics)
+        shared.check_not_fisher(self.statistics)
         if self.keep is not None and len(self.candidates) * len(self.references or "-") > 1:
             raise InputError("keep.metric= needs one system and one set of references")
         if self.stdout == "kept.json" and self.keep is None:

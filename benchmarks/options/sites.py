@@ -7,18 +7,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
+from . import shared
 from .declaration import NEEDED, Composed, Option, Options, option, part
-from .shared import (
-    DATA_ROOT,
-    JAVA_HOME,
-    JAVA_SPICE,
-    OUTPUT_DIR,
-    SERVED,
-    at_least,
-    data_root_of,
-    runs_option,
-    words_of,
-)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,7 +34,7 @@ class OidcOptions(Options):
         "who may sign in: domains of verified e-mail addresses, and groups as group:NAME "
         "(default: everybody whom the provider signs in)",
         takes="A,B",
-        read=words_of,
+        read=shared.words_of,
     )
     only: bool = option(
         False, "true turns off every other way in; the dashboard keeps its password"
@@ -72,7 +62,7 @@ _STUDY: dict[str, Any] = {"takes": "NAME|FILE.yaml", "is_literal": True}
 class SiteOptions(Options):
     """Options of a command that serves a web site."""
 
-    environment: ClassVar[tuple[Option, ...]] = SERVED
+    environment: ClassVar[tuple[Option, ...]] = shared.SERVED
 
     host: str = option("127.0.0.1", "the address to listen at", takes="ADDRESS")
     port: int = option(8000, "the port to listen at; 0 for any")
@@ -83,7 +73,7 @@ class SiteOptions(Options):
         is_literal=True,
     )
     proxy: bool = option(False, "true trusts a proxy on this machine about visitors' addresses")
-    data_root: Path | None = part(data_root_of, DATA_ROOT, default=None)
+    data_root: Path | None = part(shared.data_root_of, shared.DATA_ROOT, default=None)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,10 +106,10 @@ the printed link does.
 class _StudyOptions(Options):
     """Options of a command that opens a study without serving it to people."""
 
-    environment: ClassVar[tuple[Option, ...]] = SERVED
+    environment: ClassVar[tuple[Option, ...]] = shared.SERVED
 
-    output_dir: Path | None = option(None, OUTPUT_DIR.help, takes="DIR")
-    data_root: Path | None = part(data_root_of, DATA_ROOT, default=None)
+    output_dir: Path | None = option(None, shared.OUTPUT_DIR.help, takes="DIR")
+    data_root: Path | None = part(shared.data_root_of, shared.DATA_ROOT, default=None)
     study: str
     database: str | None
 
@@ -164,7 +154,7 @@ mean rating elsewhere. The paper's numbers stand beside those of good_bad.
 """
     writes: ClassVar[str] = "Writes stability.csv, table.md, table.tex, run.json."
 
-    runs: tuple[Path, ...] = runs_option(
+    runs: tuple[Path, ...] = shared.runs_option(
         "two folders that captau collect export wrote; both with form=captau",
         takes="FIRST,AGAIN",
         default=NEEDED,
@@ -172,9 +162,9 @@ mean rating elsewhere. The paper's numbers stand beside those of good_bad.
     least: int | None = option(
         None,
         "the ratings an item needs in both runs (default: 8 for good_bad, else 1)",
-        check=at_least(1),
+        check=shared.at_least(1),
     )
-    output_dir: Path | None = option(None, OUTPUT_DIR.help, takes="DIR")
+    output_dir: Path | None = option(None, shared.OUTPUT_DIR.help, takes="DIR")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -220,7 +210,11 @@ docs/challenges.md explains how to write a challenge. Every submission is on the
 the server as you like. The dashboard's address is printed; $CAPTAU_ADMIN_PASSWORD sets its password, else the first who
 opens the printed link does.
 """
-    environment: ClassVar[tuple[Option, ...]] = (*SERVED, JAVA_HOME, JAVA_SPICE)
+    environment: ClassVar[tuple[Option, ...]] = (
+        *shared.SERVED,
+        shared.JAVA_HOME,
+        shared.JAVA_SPICE,
+    )
 
     challenge: Any = option(
         "demo",

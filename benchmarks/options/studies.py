@@ -15,30 +15,10 @@ from ..evaluation.threshold_curves import Conjunction
 from ..scoring.catalog import resolve_metrics
 from ..scoring.protocol import Protocol
 from ..statistics.bootstrap import StatisticsOptions
+from . import shared
 from .declaration import Composed, Options, option, part
 from .large import columns_part
 from .score import NamedFile, files_of
-from .shared import (
-    DATASETS,
-    FILE,
-    MAX_DRAWS,
-    METRICS,
-    PROTOCOL,
-    MeasuringOptions,
-    ScoringOptions,
-    at_least,
-    check_choice,
-    check_not_fisher,
-    check_share,
-    details_option,
-    metrics_option,
-    metrics_part,
-    names_of,
-    one_of,
-    protocols_of,
-    statistics_part,
-    words_of,
-)
 
 #: What `captau agree` measures: ratings, captions, or the words that people use.
 AGREEMENT_KINDS = ("ratings", "captions", "words")
@@ -62,7 +42,7 @@ _KINDS_BY_OPTION = {
     "protocol.split": ("ratings",),
 }
 #: The options of a protocol that bear on raters alone.
-_PROTOCOL = [o for o in PROTOCOL if o.key in _KINDS_BY_OPTION]
+_PROTOCOL = [o for o in shared.PROTOCOL if o.key in _KINDS_BY_OPTION]
 
 
 def _has_reference_file(composed: Composed) -> bool:
@@ -73,7 +53,7 @@ def _has_reference_file(composed: Composed) -> bool:
 
 
 def _datasets_of(composed: Composed) -> dict[str, Protocol]:
-    return {} if _has_reference_file(composed) else protocols_of(composed)
+    return {} if _has_reference_file(composed) else shared.protocols_of(composed)
 
 
 def _computed_metrics(composed: Composed) -> tuple[Metric, ...]:
@@ -82,7 +62,7 @@ def _computed_metrics(composed: Composed) -> tuple[Metric, ...]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class AgreeOptions(ScoringOptions):
+class AgreeOptions(shared.ScoringOptions):
     """Options of `captau agree`."""
 
     own_meaning: ClassVar[tuple[str, ...]] = ("metrics",)  # those of kind=captions
@@ -116,20 +96,20 @@ word_agreement.svg and .png.
     }
 
     kind: str = option("ratings", "what people agree on", takes="ratings|captions|words")
-    datasets: dict[str, Protocol] = part(_datasets_of, *DATASETS, *_PROTOCOL, *FILE)
+    datasets: dict[str, Protocol] = part(_datasets_of, *shared.DATASETS, *_PROTOCOL, *shared.FILE)
     by: str = option(
         "dataset",
         "how mean ratings are grouped into distributions; human sets the system called human "
         "against all others",
         takes="|".join(GROUPINGS),
-        check=one_of(GROUPINGS, "value of by"),
+        check=shared.one_of(GROUPINGS, "value of by"),
     )
-    seed: int = option(0, "the seed of all random draws", check=at_least(0))
+    seed: int = option(0, "the seed of all random draws", check=shared.at_least(0))
     draws: int = option(
         20,
         "the number of random draws; of three ratings where there are more, of halves of the "
         "ratings, and of captions with held_out=draw",
-        check=at_least(1, MAX_DRAWS),
+        check=shared.at_least(1, shared.MAX_DRAWS),
     )
     references: Path | None = option(
         None,
@@ -142,28 +122,31 @@ word_agreement.svg and .png.
         " last takes the last one, as the paper does, and draw takes a random one (kind=captions "
         "only)",
         takes="each|last|draw",
-        check=one_of(HELD_OUT, "value of held_out"),
+        check=shared.one_of(HELD_OUT, "value of held_out"),
     )
     k: int | None = option(
         None,
         "the number of other captions; the first N + 1 captions of an image count (default: all; "
         "for kind=words one less than most images have)",
-        check=at_least(1),
+        check=shared.at_least(1),
     )
     metrics: tuple[Metric, ...] = part(
         _computed_metrics,
-        metrics_option(None, "suites and metrics for kind=captions (default: text)"),
+        shared.metrics_option(None, "suites and metrics for kind=captions (default: text)"),
         default=(),
     )
     n_words: int = option(
-        1000, "the number of words; the most frequent ones count", key="words.n", check=at_least(1)
+        1000,
+        "the number of words; the most frequent ones count",
+        key="words.n",
+        check=shared.at_least(1),
     )
     label: tuple[str, ...] = option(
         [],
         "words to show and to name in the figure",
         key="words.label",
         takes="A,B",
-        read=words_of,
+        read=shared.words_of,
     )
     scores: Path | None = option(
         None,
@@ -180,7 +163,7 @@ word_agreement.svg and .png.
         key="words.parts",
     )
 
-    details: bool = details_option()
+    details: bool = shared.details_option()
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -197,7 +180,7 @@ word_agreement.svg and .png.
             InputError: on an unknown kind, an option of another one, or a value that makes no sense.
         """
         kind = composed["kind"]
-        check_choice("kind", kind, AGREEMENT_KINDS)
+        shared.check_choice("kind", kind, AGREEMENT_KINDS)
         for key in cls.changed_keys(composed, _KINDS_BY_OPTION):
             if kind not in _KINDS_BY_OPTION[key]:
                 kinds = " or ".join(f"kind={name}" for name in _KINDS_BY_OPTION[key])
@@ -210,7 +193,7 @@ SENSITIVITY_KINDS = ("images", "raters", "references", "power", "protocols", "le
 
 
 @dataclass(frozen=True, kw_only=True)
-class SensitivityOptions(MeasuringOptions):
+class SensitivityOptions(shared.MeasuringOptions):
     """Options of `captau sensitivity`."""
 
     examples: ClassVar[str] = """
@@ -234,16 +217,16 @@ matplotlib is installed (pip install 'captau[report]'). docs/sensitivity.md expl
         "ranks move; length: coefficients within bands of captions of similar length",
         key="kind",
         takes="KIND|A,B",
-        read=words_of,
-        check=one_of(SENSITIVITY_KINDS),
+        read=shared.words_of,
+        check=shared.one_of(SENSITIVITY_KINDS),
     )
     draws: int | None = option(
         None,
         "the number of random draws (default: 1000 for images, power and length, 50 for raters, 5 "
         "for references)",
-        check=at_least(2, MAX_DRAWS),
+        check=shared.at_least(2, shared.MAX_DRAWS),
     )
-    seed: int = option(0, "the seed of all random draws", check=at_least(0))
+    seed: int = option(0, "the seed of all random draws", check=shared.at_least(0))
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -252,7 +235,7 @@ matplotlib is installed (pip install 'captau[report]'). docs/sensitivity.md expl
 
 
 @dataclass(frozen=True, kw_only=True)
-class ComplementOptions(MeasuringOptions):
+class ComplementOptions(shared.MeasuringOptions):
     """Options of `captau complement`."""
 
     examples: ClassVar[str] = """
@@ -267,9 +250,9 @@ Writes complementarity.csv, table.md, table.tex, run.json. docs/sensitivity.md e
     draws: int = option(
         100,
         "the number of resampled datasets; inclusion of a metric is counted in them",
-        check=at_least(1, MAX_DRAWS),
+        check=shared.at_least(1, shared.MAX_DRAWS),
     )
-    seed: int = option(0, "the seed of the folds and of all random draws", check=at_least(0))
+    seed: int = option(0, "the seed of the folds and of all random draws", check=shared.at_least(0))
 
 
 def _good_of(value: Any, key: str) -> float | Conjunction:
@@ -281,7 +264,7 @@ def _good_of(value: Any, key: str) -> float | Conjunction:
 
 def _check_good(value: float | Conjunction, key: str) -> None:
     if not isinstance(value, Conjunction):
-        check_share(value, key)
+        shared.check_share(value, key)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -302,12 +285,12 @@ class CurveOptions(Options):
         0.8,
         "the share of kept captions that should be good",
         takes="SHARE",
-        check=check_share,
+        check=shared.check_share,
     )
 
 
 @dataclass(frozen=True, kw_only=True)
-class ThresholdsOptions(CurveOptions, MeasuringOptions):
+class ThresholdsOptions(CurveOptions, shared.MeasuringOptions):
     """Options of `captau thresholds`."""
 
     examples: ClassVar[str] = """
@@ -329,7 +312,7 @@ PROBED_CAPTIONS = ("candidates", "references")
 def _probed_dataset_of(composed: Composed) -> str | None:
     if _has_reference_file(composed):
         return None
-    names = names_of(composed["datasets"])
+    names = shared.names_of(composed["datasets"])
     if len(names) > 1:
         raise InputError(
             f"captau probe takes one dataset; {len(names)} are named: {','.join(names)}"
@@ -345,7 +328,7 @@ def _one_file(value: Any, key: str) -> NamedFile | None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ProbeOptions(ScoringOptions):
+class ProbeOptions(shared.ScoringOptions):
     """Options of `captau probe`."""
 
     examples: ClassVar[str] = """
@@ -366,13 +349,13 @@ Writes probes.csv (a row a metric and fault), probe_pairs.parquet (the pairs and
 table.md, table.tex, table.csv, run.json.
 """
 
-    dataset: str | None = part(_probed_dataset_of, *DATASETS, *FILE, default="demo")
+    dataset: str | None = part(_probed_dataset_of, *shared.DATASETS, *shared.FILE, default="demo")
     captions: str = option(
         "candidates",
         "which captions of a dataset get a fault: its candidates, or one reference of each image, which is left out "
         "of the references then; files of references alone always give references",
         takes="|".join(PROBED_CAPTIONS),
-        check=one_of(PROBED_CAPTIONS, "value of captions"),
+        check=shared.one_of(PROBED_CAPTIONS, "value of captions"),
     )
     candidates: NamedFile | None = option(
         None,
@@ -389,25 +372,25 @@ table.md, table.tex, table.csv, run.json.
         is_literal=True,
     )
     columns: Columns = columns_part()
-    metrics: tuple[Metric, ...] = metrics_part(METRICS)
+    metrics: tuple[Metric, ...] = shared.metrics_part(shared.METRICS)
     faults: tuple[str, ...] = option(
         [],
         f"which faults and controls (default: all); {', '.join([*FAULTS, *CONTROLS])}",
         takes="A,B",
-        read=words_of,
-        check=one_of([*FAULTS, *CONTROLS], "fault"),
+        read=shared.words_of,
+        check=shared.one_of([*FAULTS, *CONTROLS], "fault"),
     )
-    pairs: int = option(1000, "the most pairs of a fault", check=at_least(1, 1_000_000))
-    seed: int = option(0, "the seed of all draws of faults", check=at_least(0))
-    details: bool = details_option()
-    statistics: StatisticsOptions = statistics_part(
+    pairs: int = option(1000, "the most pairs of a fault", check=shared.at_least(1, 1_000_000))
+    seed: int = option(0, "the seed of all draws of faults", check=shared.at_least(0))
+    details: bool = shared.details_option()
+    statistics: StatisticsOptions = shared.statistics_part(
         *("interval", "replicates", "level", "seed"),
         interval="expanded, percentile or bca (bootstrap over images), none",
     )
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_not_fisher(self.statistics)
+        shared.check_not_fisher(self.statistics)
         if self.candidates and not self.references:
             raise InputError("candidates= needs references=FILE")
 

@@ -17,20 +17,8 @@ from ..evaluation.training_designs import DESIGNS
 from ..scoring.catalog import resolve_metrics
 from ..scoring.protocol import Protocol
 from ..statistics.bootstrap import StatisticsOptions
+from . import shared
 from .declaration import Composed, Option, option, part
-from .shared import (
-    DATASETS,
-    FILE,
-    NAMED_PROTOCOL,
-    PROTOCOL,
-    ScoringOptions,
-    at_least,
-    check_choice,
-    metrics_option,
-    one_of,
-    protocols_of,
-    statistics_part,
-)
 
 #: In a rater's file, an option that has no default.
 _NEEDED = "needed"
@@ -92,12 +80,12 @@ def _keeps_raters(composed: Composed) -> bool:
 
 
 def _device_of(value: Any, _: str) -> str:
-    check_choice("device", value, get_args(Device))
+    shared.check_choice("device", value, get_args(Device))
     return resolve(value)
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrainOptions(ScoringOptions):
+class TrainOptions(shared.ScoringOptions):
     """Options of `captau train`."""
 
     examples: ClassVar[str] = """
@@ -123,7 +111,9 @@ the differences of every two.
         _recipe_of,
         Option("rater", None, "which rater (docs/raters.md)", takes="NAME", config_group="rater"),
     )
-    datasets: dict[str, Protocol] = part(protocols_of, *DATASETS, NAMED_PROTOCOL, *PROTOCOL, *FILE)
+    datasets: dict[str, Protocol] = part(
+        shared.protocols_of, *shared.DATASETS, shared.NAMED_PROTOCOL, *shared.PROTOCOL, *shared.FILE
+    )
     configuration: Mapping[str, Any] = part(_configuration_of, default_factory=dict[str, Any])
     design: str = option(
         "split",
@@ -133,9 +123,9 @@ the differences of every two.
         "leave_one_out: predict each dataset by a rater trained on the others, without images that share an id or a "
         "reference with it; all: train one "
         "rater on everything, and test nothing",
-        check=one_of(DESIGNS, "value of design"),
+        check=shared.one_of(DESIGNS, "value of design"),
     )
-    folds: int = option(5, "the number of folds, with design=folds", check=at_least(2))
+    folds: int = option(5, "the number of folds, with design=folds", check=shared.at_least(2))
     strict: bool = option(
         False,
         "true also leaves out the images of borrowed captions; with design=folds these are the "
@@ -172,14 +162,14 @@ the differences of every two.
     )
     metrics: tuple[Metric, ...] = part(
         lambda composed: resolve_metrics(composed["metrics"]) if composed["metrics"] else (),
-        metrics_option(
+        shared.metrics_option(
             [], "suites and metrics to show beside the rater; they are computed on the same rows"
         ),
         default=(),
     )
     device: str = option("auto", "auto, cpu, cuda, mps", read=_device_of, type=str)
-    threads: int | None = option(None, "the number of CPU threads", check=at_least(1))
-    statistics: StatisticsOptions = statistics_part(
+    threads: int | None = option(None, "the number of CPU threads", check=shared.at_least(1))
+    statistics: StatisticsOptions = shared.statistics_part(
         "interval", "replicates", "level", "seed", "correction"
     )
 

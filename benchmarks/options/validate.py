@@ -7,14 +7,8 @@ from pathlib import Path
 from typing import ClassVar
 
 from ...datasets.errors import InputError
+from . import shared
 from .declaration import NEEDED, Composed, Options, option, part
-from .shared import (
-    DATA_ROOT,
-    at_least,
-    data_root_of,
-    dataset_options,
-    one_of,
-)
 
 KINDS = ("captions", "scores")
 #: The endings of files of scores.
@@ -56,7 +50,7 @@ docs/submissions.md shows the formats.
         "what the file holds; the default is scores if dataset= is set or the ending is .csv, .tsv"
         " or .parquet",
         takes="captions|scores",
-        check=one_of(KINDS),
+        check=shared.one_of(KINDS),
     )
     references: Path | None = option(
         None,
@@ -72,11 +66,11 @@ docs/submissions.md shows the formats.
     )
     dataset: str | None = part(
         _dataset_of,
-        *dataset_options(None, "the dataset; each of its items needs a score", takes="NAME"),
+        *shared.dataset_options(None, "the dataset; each of its items needs a score", takes="NAME"),
         default=None,
     )
-    limit: int = option(20, "the largest number of faults to list", check=at_least(1))
-    data_root: Path | None = part(data_root_of, DATA_ROOT, default=None)
+    limit: int = option(20, "the largest number of faults to list", check=shared.at_least(1))
+    data_root: Path | None = part(shared.data_root_of, shared.DATA_ROOT, default=None)
 
     def __post_init__(self) -> None:
         super().__post_init__()
