@@ -9,12 +9,12 @@ from typing import Any, ClassVar
 from ...datasets.errors import InputError
 from ...datasets.paths import expand_home
 from ..statistics.bootstrap import TESTS, StatisticsOptions
+from . import shared
 from .declaration import Composed, Options, option
-from .shared import MeasuringOptions, details_option, one_of, statistics_part
 
 
 @dataclass(frozen=True, kw_only=True)
-class BenchOptions(MeasuringOptions):
+class BenchOptions(shared.MeasuringOptions):
     """Options of `captau bench`."""
 
     examples: ClassVar[str] = """
@@ -42,8 +42,8 @@ hydra/launcher=joblib, submitit_local, slurm or ray spreads them (docs/clusters.
         False,
         "true adds rows that a metric has to beat; these are random scores and caption length",
     )
-    details: bool = details_option()
-    statistics: StatisticsOptions = statistics_part(
+    details: bool = shared.details_option()
+    statistics: StatisticsOptions = shared.statistics_part(
         "interval", "replicates", "level", "seed", "correction", "disattenuate"
     )
     tests: tuple[str, ...] = ()
@@ -95,7 +95,7 @@ Writes significance.csv (a row a pair, coefficient and test) and matrix.csv (cor
 captau bench.
 """
 
-    statistics: StatisticsOptions = statistics_part(*StatisticsOptions.__dataclass_fields__)
+    statistics: StatisticsOptions = shared.statistics_part(*StatisticsOptions.__dataclass_fields__)
     tests: tuple[str, ...] = option(
         list(TESTS),
         "which significance tests; bootstrap is paired, over images; permutation is PERM-BOTH; "
@@ -103,7 +103,7 @@ captau bench.
         "(docs/statistics.md)",
         read=_tests_of,
         takes="A,B",
-        check=one_of(TESTS, "test"),
+        check=shared.one_of(TESTS, "test"),
     )
 
     @classmethod

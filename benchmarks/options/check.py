@@ -55,14 +55,12 @@ class SystemCheckOptions(Options):
     candidates: Path = option(
         None,
         "the new captions of a system, as captau score takes them",
-        type=str | None,
         takes="FILE",
     )
     against: Path = option(
         None,
         "its old captions: a file, the folder of a run of captau score that scored them, or a baseline (.yaml) that "
         "update=true wrote; the check fails if the new ones are significantly worse by a metric",
-        type=str | None,
         takes="FILE|DIR",
     )
     references: Path | None = option(None, "the references of both", takes="FILE")
@@ -124,7 +122,6 @@ a baseline holds moved. A baseline of a system holds its captions and their scor
     baseline: Path = option(
         None,
         "the baseline file; it is text, and belongs under version control",
-        type=str | None,
         takes="FILE",
     )
     update: bool = option(

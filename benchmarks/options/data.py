@@ -18,7 +18,8 @@ _TARGET = replace(
     help="where to put the files (default: $CAPTAU_DATA, else the user's cache folder); the other commands need the "
     "same",
 )
-_DATASETS = shared.dataset_options(None, "which datasets (captau data list)", takes="NAME|A,B|all")
+_NAMES = "NAME|A,B|all"
+_DATASETS = shared.dataset_options(None, "which datasets (captau data list)", _NAMES)
 #: Files that a metric needs, which are named like datasets; they arrive under a key of their own.
 _MODELS = Option("models", [], "", list[str])
 _SPICE = replace(
@@ -69,8 +70,7 @@ what the dataset should hold; captau data verify counts what it does.
 
     names: tuple[str, ...] = part(
         lambda composed: tuple(composed["datasets"]),
-        replace(_DATASETS[0], help="which datasets to show in full"),
-        _DATASETS[1],
+        *shared.dataset_options(None, "which datasets to show in full", _NAMES),
     )
     root: Path | None = part(shared.data_root_of, _ROOT)
 
@@ -166,8 +166,7 @@ captions that are one of their image's references (protocol.own_references, docs
 
     names: tuple[str, ...] = part(
         _names_of,
-        replace(_DATASETS[0], help="which datasets (default: all that are here)"),
-        _DATASETS[1],
+        *shared.dataset_options(None, "which datasets (default: all that are here)", _NAMES),
     )
     named: bool = part(_is_named)
     models: tuple[str, ...] = part(_models_of, _MODELS)
@@ -195,7 +194,6 @@ captau data overlap dataset=thumb,capeval1k,composite_coco
 
     names: tuple[str, ...] = part(
         _needed_names_of,
-        replace(_DATASETS[0], help="two datasets or more", takes="[A,B,...]|all"),
-        _DATASETS[1],
+        *shared.dataset_options(None, "two datasets or more", "[A,B,...]|all"),
     )
     root: Path | None = part(shared.data_root_of, _ROOT)

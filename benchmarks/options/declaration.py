@@ -24,8 +24,7 @@ if TYPE_CHECKING:
 NEEDED = "???"
 
 _METADATA = "captau"
-_KINDS = {"str": str, "int": int, "float": float, "bool": bool, "Path": str}
-_TYPES: dict[Any, Any] = _KINDS | {f"{name} | None": kind | None for name, kind in _KINDS.items()}
+_TYPES: dict[str, Any] = {"str": str, "int": int, "float": float, "bool": bool, "Path": str}
 
 
 @dataclass(frozen=True)
@@ -248,7 +247,9 @@ def declarations(cls: type[Any]) -> dict[str, _Declaration]:
             (typed,) = options
             is_path = annotation.startswith("Path")
             if typed.type is None:
-                typed = replace(typed, type=_TYPES.get(annotation, Any))
+                kind = _TYPES.get(annotation.removesuffix(" | None"), Any)
+                is_optional = typed.default is None and kind is not Any
+                typed = replace(typed, type=kind | None if is_optional else kind)
             if is_path and declaration.read is None:
                 read = _read_needed_path if annotation == "Path" else _read_path
                 declaration = replace(declaration, read=read)

@@ -11,8 +11,8 @@ from typing import Any, ClassVar
 from ...conf import group
 from ...datasets.errors import InputError, unknown
 from ..runs.output_folder import find_run
+from . import shared
 from .declaration import Composed, Options, option, part, path_of
-from .shared import one_of, runs_option, words_of
 from .studies import CurveOptions
 
 #: The formats of `captau table`, and how it prints intervals.
@@ -27,7 +27,7 @@ _OUTPUT = "the output file (default: standard output)"
 
 
 def _papers_of(value: Any, key: str) -> tuple[str, ...]:
-    papers = words_of(value, key)
+    papers = shared.words_of(value, key)
     return tuple(group("paper")) if papers == ("all",) else papers
 
 
@@ -51,7 +51,6 @@ class SweepTableOptions(Options):
         None,
         "a sweep's folder, whose jobs are joined in one table; a job that is not done has a line "
         "on stderr, and the exit status is then 1",
-        type=str | None,
         takes="DIR",
     )
     rerun: bool = option(
@@ -79,16 +78,16 @@ captau table sweep=sweep rerun=true                    run a sweep's failed jobs
     notes: ClassVar[str] = "Nothing is scored, and no dataset is read. See docs/tables.md."
     variants: ClassVar[tuple[type[Options], ...]] = (SweepTableOptions,)
 
-    runs: tuple[Path, ...] = runs_option(f"{_RUNS}one {_STUDIES}")
+    runs: tuple[Path, ...] = shared.runs_option(f"{_RUNS}one {_STUDIES}")
     style: str | None = option(
         None,
         "markdown, latex, html, csv, json (default: a drawn table on a terminal, Markdown elsewhere)",
-        check=one_of(STYLES),
+        check=shared.one_of(STYLES),
     )
     intervals: str | None = option(
         None,
         "subscript (both ends), plusminus (half the width), none (default: subscript, but none beside several datasets)",
-        check=one_of(INTERVALS, "value of intervals"),
+        check=shared.one_of(INTERVALS, "value of intervals"),
     )
     published: tuple[str, ...] = option(
         None,
@@ -101,26 +100,26 @@ captau table sweep=sweep rerun=true                    run a sweep's failed jobs
         "only these columns, in this order, or headline (the default: one a dataset, and the mean) or all (those of the "
         "protocols; the default of reproduce); of runs of score, these metrics",
         takes="A,B",
-        read=words_of,
+        read=shared.words_of,
     )
     dimensions: tuple[str, ...] = option(
         None,
         "only these dimensions or categories, in this order",
         takes="A,B",
-        read=words_of,
+        read=shared.words_of,
     )
     rows: tuple[str, ...] = option(
         None,
         "only these metrics, in this order; also labels and groups (bleu_4, CIDEr, ceilings), and systems of score",
         takes="A,B",
-        read=words_of,
+        read=shared.words_of,
     )
     sort: tuple[str, ...] = option(
         None,
         "the column that sorts rows within groups, best first; a coefficient, dataset or "
         "dimension, or several that together name one column (default: the mean, or else the first column)",
         takes="NAME|A,B",
-        read=words_of,
+        read=shared.words_of,
     )
     names: dict[str, str] = option(
         None,
@@ -132,7 +131,7 @@ captau table sweep=sweep rerun=true                    run a sweep's failed jobs
         ["given"],
         "your own rows, marked (ours); metrics, labels or groups",
         takes="A,B",
-        read=words_of,
+        read=shared.words_of,
     )
     notes_below: str = option(
         "brief",
@@ -140,7 +139,7 @@ captau table sweep=sweep rerun=true                    run a sweep's failed jobs
         key="notes",
         type=str | None,
         read=lambda value, _: str(value or "none"),
-        check=one_of(NOTES),
+        check=shared.one_of(NOTES),
     )
     appendix: Path | None = option(
         None,
@@ -191,7 +190,7 @@ The two sentences name metrics, data and coefficients; the appendix names the pr
 metrics that a run used (docs/tables.md). BibTeX passes over both texts, which stand outside of its entries.
 """
 
-    runs: tuple[Path, ...] = runs_option(f"{_RUNS}all {_STUDIES}")
+    runs: tuple[Path, ...] = shared.runs_option(f"{_RUNS}all {_STUDIES}")
     output: Path | None = option(None, _OUTPUT, takes="FILE")
 
 
@@ -245,7 +244,7 @@ Nothing is scored. It needs pip install 'captau[report]' (matplotlib, jinja2). d
 
 
 def _kinds_of(value: Any, key: str) -> tuple[str, ...]:
-    kinds = words_of(value, key)
+    kinds = shared.words_of(value, key)
     if value is not None and not kinds:
         raise InputError(f"{key} is empty; name a figure, or leave {key}= out for the usual ones")
     return kinds
@@ -285,8 +284,8 @@ Nothing is scored. It needs pip install 'captau[report]' (matplotlib). Equal res
         ["svg", "png"],
         "svg, png, pdf, or several",
         key="format",
-        read=words_of,
-        check=one_of(FORMATS),
+        read=shared.words_of,
+        check=shared.one_of(FORMATS),
         takes="NAME|A,B",
     )
     output_dir: Path | None = option(

@@ -163,7 +163,6 @@ class FilterOptions(Options):
         None,
         "a finished captau score of shards; its captions are kept or dropped. A folder or a URL",
         key="keep.run",
-        type=str | None,
         takes="DIR",
         is_literal=True,
     )

@@ -13,15 +13,15 @@ from ...metrics.base import Metric
 from ...metrics.learned.rater import list_rater_folders
 from ...metrics.registry import metric, metric_names
 from ..evaluation.published_numbers import PaperTable
+from . import shared
 from .declaration import NEEDED, Composed, Option, option, part
-from .shared import ProtocolChanges, ScoringOptions, check_choice
 
 
 @dataclass
 class PaperTableSchema(PaperTable):
     """The schema of one table in such a file."""
 
-    protocol: Any = field(default_factory=ProtocolChanges)
+    protocol: Any = field(default_factory=shared.ProtocolChanges)
 
 
 @dataclass
@@ -45,7 +45,7 @@ def _papers_of(composed: Composed) -> Mapping[str, tuple[PaperTable, ...]]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReproduceOptions(ScoringOptions):
+class ReproduceOptions(shared.ScoringOptions):
     """Options of `captau reproduce`: papers with their tables, and metrics to leave out."""
 
     takes_all: ClassVar[str] = "paper"
@@ -78,7 +78,7 @@ one; cells whose metric captau does not have yet are listed as missing.
         type=list[str],
         read=lambda names, _: tuple(names),
         takes="[METRIC]",
-        check=lambda name, _: check_choice("metric", name, metric_names()),
+        check=lambda name, _: shared.check_choice("metric", name, metric_names()),
     )
 
     raters: tuple[Path, ...] = option(

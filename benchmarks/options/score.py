@@ -242,7 +242,6 @@ class DocumentFrequencyOptions(Options):
         "writes CIDEr's document frequencies to FILE; they are those of references=, for "
         "cider(df=FILE), and nothing is scored",
         key="save_df",
-        type=str | None,
         takes="FILE",
     )
     tokenize: Tokenize = option(
