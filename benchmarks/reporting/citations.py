@@ -201,11 +201,9 @@ def _cite_scores(runs: Sequence[FinishedRun]) -> str:
     ranks: list[str] = []
     for part in parts:
         n_images = int(part.corpus["n_images"].max())
-        references = (
-            f" with the references {latex_escape(part.dataset)}"
-            if part.has_several_references
-            else ""
-        )
+        references = ""
+        if part.has_several_references:
+            references = f" with the references {latex_escape(part.dataset)}"
         systems = [latex_escape(system) for system in part.systems]
         captions.append(f"{_listed(systems, 'systems')} on {n_images:,} images{references}")
         sentences.append(
@@ -219,14 +217,11 @@ def _cite_scores(runs: Sequence[FinishedRun]) -> str:
             ranks.append(latex_escape(rank_words(options).replace("metrics", "systems")))
             sentences.append(f"Ranks of systems: {ranks[-1]}.")
     metrics = [
-        (
-            m,
-            part.label(m),
-            part.run.run["signatures"].get(m, "no signature"),
-            part.styles[m]["citation"],
-        )
+        metric
         for part in parts
-        for m in part.metrics
+        for metric in _cited_metrics(
+            {m: MetricStyle(**part.styles[m]) for m in part.metrics}, part.run.run["signatures"]
+        )
     ]
     cited = _CitedMetrics(works, metrics)
     first = f"With {captau} we score the captions of {_listed(captions)}."
@@ -301,12 +296,9 @@ def _write_paper(
     if metrics.lines:
         sentences = [*sentences, f"Metrics, with signatures: {'; '.join(metrics.lines)}."]
     for run in runs:
-        with_versions = [
-            f"{name} {version}"
-            for name, version in run.run["versions"].items()
-            if name in COMPUTING
-        ]
-        sentences.append(f"{subject} were computed with {', '.join(with_versions)}.")
+        versions = run.run["versions"].items()
+        packages = [f"{name} {version}" for name, version in versions if name in COMPUTING]
+        sentences.append(f"{subject} were computed with {', '.join(packages)}.")
     paragraphs = [
         textwrap.fill(text, 100, break_long_words=False, break_on_hyphens=False)
         for text in (brief, " ".join(dict.fromkeys(sentences)))

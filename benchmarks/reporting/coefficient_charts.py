@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from ...metrics.base import Floats
+from ..evaluation.frames import groups_of, make_frame
 from ..evaluation.overview import MEAN, DatasetsOverview
 from ..runs.tables import MISSING, ResultTable, format_coefficient, format_number, format_p_value
 from ..scoring.catalog import METRIC_KINDS
@@ -23,6 +24,7 @@ from .run_parts import FLOORS_AND_CEILINGS, RunDataset
 
 #: The most panels of the overview beside one another, which fill the width of a page.
 _MOST_PANELS = 8
+_VALUE_AND_ENDS = ("value", "ci_low", "ci_high")
 #: Up to this a corrected p-value counts as significant, where the run says nothing else.
 LEVEL = 0.95
 
@@ -46,10 +48,8 @@ def category_charts(part: RunDataset) -> Iterator[Chart]:
 
 
 def _forests(part: RunDataset, rows: pd.DataFrame, kind: str) -> Iterator[Chart]:
-    for (dimension, coefficient), coefficient_rows in rows.groupby(
-        ["dimension", "coefficient"], sort=False
-    ):
-        yield _forest_chart(part, coefficient_rows, str(dimension), str(coefficient), kind)
+    for (dimension, coefficient), of_column in groups_of(rows, "dimension", "coefficient"):
+        yield _forest_chart(part, of_column, dimension, coefficient, kind)
 
 
 def _forest_chart(
@@ -62,10 +62,7 @@ def _forest_chart(
     kinds = [part.metric_kind(m) for m in rows["metric"]]
     cells = [
         [
-            *(
-                format_coefficient(float(row[c]), coefficient)
-                for c in ("value", "ci_low", "ci_high")
-            ),
+            *(format_coefficient(float(row[name]), coefficient) for name in _VALUE_AND_ENDS),
             f"{int(row['n_items']):,}",
             f"{int(row['n_ratings']):,}",
             row["note"],
@@ -128,7 +125,7 @@ def _plot_intervals(
     """Draw each row's value and interval; return a handle for the legend by metric kind."""
     handles: dict[str, Any] = {}
     for y, (row, metric_kind) in enumerate(zip(rows.to_dict("records"), kinds, strict=True)):
-        value, low, high = (factor * row[c] for c in ("value", "ci_low", "ci_high"))
+        value, low, high = (factor * row[name] for name in _VALUE_AND_ENDS)
         if np.isnan(value):
             continue
         is_metric = metric_kind in METRIC_KINDS
@@ -165,8 +162,7 @@ def make_overview_chart(overview: DatasetsOverview) -> Chart:
         width, height = 0.85, 0.75 + 0.17 * len(metrics)
         figure, axes = figures.make_panels(len(panels), _MOST_PANELS, width, height)
         for number, (axis, (title, coefficient, rows)) in enumerate(zip(axes, panels, strict=True)):
-            columns = ["value", "ci_low", "ci_high"]
-            frame = pd.DataFrame([rows.get(m, {}) for m in metrics], columns=pd.Index(columns))
+            frame = make_frame((rows.get(m, {}) for m in metrics), _VALUE_AND_ENDS)
             _plot_intervals(axis, frame, kinds, find_coefficient(coefficient).scale)
             axis.set_title(title.replace("-", "-\n", 1), fontsize=7)
             axis.set_ylim(len(metrics) - 0.5, -0.5)
@@ -193,14 +189,10 @@ def significance_charts(part: RunDataset) -> Iterator[Chart]:
     frame = frame[
         ~are_of_preferences(frame["coefficient"]) | (frame["dimension"] == MEAN_DIMENSION)
     ]
-    for (dimension, coefficient), tested_pairs in frame.groupby(
-        ["dimension", "coefficient"], sort=False
-    ):
-        tests = set(tested_pairs["test"])
+    for (dimension, coefficient), pairs in groups_of(frame, "dimension", "coefficient"):
+        tests = set(pairs["test"])
         test = "bootstrap" if "bootstrap" in tests else sorted(tests)[0]
-        yield _significance_chart(
-            part, tested_pairs[tested_pairs["test"] == test], str(dimension), str(coefficient)
-        )
+        yield _significance_chart(part, pairs[pairs["test"] == test], dimension, coefficient)
 
 
 def _significance_chart(
@@ -329,15 +321,15 @@ def sensitivity_figure(rows: pd.DataFrame, labels: Mapping[str, str]) -> dict[st
     curves = rows[rows["kind"].isin(list(_X_LABELS)) & rows["value"].notna()]
     if curves.empty or not figures.can_draw():
         return {}
-    panels = list(curves.groupby(["dataset", "dimension", "coefficient", "kind"], sort=False))
+    panels = list(groups_of(curves, "dataset", "dimension", "coefficient", "kind"))
     with figures.style():
         figure, axes = figures.make_panels(len(panels), 2, 6, 4)
         for axis, (names, panel) in zip(axes, panels, strict=True):
-            dataset, dimension, coefficient, kind = map(str, names)
+            dataset, dimension, coefficient, kind = names
             lines: dict[str, Any] = {}
-            for metric, curve in panel.groupby("metric", sort=False):
+            for metric, curve in groups_of(panel, "metric"):
                 sizes = curve["size"]
-                (lines[str(metric)],) = axis.plot(sizes, 100 * curve["value"], marker="o")
+                (lines[metric],) = axis.plot(sizes, 100 * curve["value"], marker="o")
                 axis.fill_between(sizes, 100 * curve["low"], 100 * curve["high"], alpha=0.15)
             axis.set_title(f"{dataset}, {dimension}")
             axis.set_xlabel(_X_LABELS[kind])

@@ -12,7 +12,7 @@ import pandas as pd
 from ...datasets.caption_texts import find_own_references
 from ...metrics.base import Metric
 from ..evaluation.caption_scores import CaptionScores, reliability_notes
-from ..evaluation.frames import records_of
+from ..evaluation.frames import groups_of, records_of
 from ..evaluation.wording import CORRECTION_LABELS, Standing, interval_words, lead_words
 from ..runs.tables import MISSING, ResultTable, format_coefficient, format_number
 from ..scoring.catalog import MetricStyle, metric_style
@@ -70,7 +70,7 @@ def make_score_tables(
             remarks[spec] = list(dict.fromkeys([*remarks.get(spec, []), *texts]))
     corpus = scores.corpus_rows
     verdicts: list[str] = []
-    for name, rows in corpus.groupby("references", sort=False) if metrics else ():
+    for name, rows in groups_of(corpus, "references") if metrics else ():
         standings = {
             spec: _standings(rows, spec, style, scores, choices) for spec, style in by_order
         }
@@ -79,7 +79,7 @@ def make_score_tables(
     table = replace(table, verdict=" ".join(verdicts))
     tables = [add_unavailable_rows(table, metrics, remarks, missing)]
     if scores.differences is not None:
-        for name, rows in scores.differences.groupby("references", sort=False):
+        for name, rows in groups_of(scores.differences, "references"):
             title = "Differences" + (f", references {name}" if len(n_images) > 1 else "")
             tables.append(_difference_table(title, by_order, rows, choices))
     return tables

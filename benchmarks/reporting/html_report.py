@@ -231,11 +231,8 @@ def _lead(finished: FinishedRun) -> str:
     if not finished.has_corpus_scores:
         counts["dataset"] = len(record.get("data", {}))
     named = [f"{n} {noun}{'s' if n != 1 else ''}" for noun, n in counts.items() if n]
-    return (
-        f"captau {finished.command}, {when}: {', '.join(named)}."
-        if named
-        else f"captau {finished.command}, {when}."
-    )
+    counted = f": {', '.join(named)}" if named else ""
+    return f"captau {finished.command}, {when}{counted}."
 
 
 def _captions_lead(embedded: Embedded | None, *, is_score: bool) -> str:
@@ -363,9 +360,7 @@ def _details(finished: FinishedRun) -> list[ResultTable]:
     tables = [
         ResultTable("Metrics and their signatures", "metric", ["kind", "signature"], signatures)
     ]
-    versions = [
-        (name, [package_version]) for name, package_version in record.get("versions", {}).items()
-    ]
+    versions = [(name, [number]) for name, number in record.get("versions", {}).items()]
     version_table = ResultTable("Versions", "package", ["version"], versions)
     if finished.has_corpus_scores:
         files = [(name, [digest]) for name, digest in data.items()]
@@ -374,17 +369,12 @@ def _details(finished: FinishedRun) -> list[ResultTable]:
         if finished.has_file("differences.csv"):
             tables.append(_listing("All differences", finished.differences))
         return [table for table in tables if table.rows]
-    sets = [
-        (
-            name,
-            [str(record_of_set.get(c) or "") for c in ("title", "revision", "licence", "digest")],
-        )
-        for name, record_of_set in data.items()
-    ]
+    facts = ("title", "revision", "licence", "digest")
+    sets = [(name, [str(entry.get(f) or "") for f in facts]) for name, entry in data.items()]
     files = [
         (path, [name, digest])
-        for name, record_of_set in data.items()
-        for path, digest in record_of_set.get("files", {}).items()
+        for name, entry in data.items()
+        for path, digest in entry.get("files", {}).items()
     ]
     tables += [
         ResultTable("Data", "dataset", ["title", "revision", "licence", "digest (SHA-256)"], sets),
@@ -405,7 +395,5 @@ def _texts(record: dict[str, Any]) -> list[tuple[str, str]]:
         for title, key in (("Configuration", "config"), ("Protocols", "protocols"))
         if key in record
     ]
-    texts += [
-        ("To cite", "\n\n".join(dict.fromkeys(c.strip() for c in citations if c))),
-    ]
+    texts.append(("To cite", "\n\n".join(dict.fromkeys(c.strip() for c in citations if c))))
     return [(name, text) for name, text in texts if text.strip()]

@@ -95,9 +95,8 @@ def join(runs: Sequence[FinishedRun], choices: TableChoices = USUAL_CHOICES) -> 
     sources = name_runs(runs)
     # The tables of a paper have the columns that it prints, and its order.
     is_paper = runs[0].command == "reproduce"
-    choices = replace(
-        choices, coefficients=choices.coefficients or (ALL if is_paper else HEADLINE,)
-    )
+    coefficients = choices.coefficients or (ALL if is_paper else HEADLINE,)
+    choices = replace(choices, coefficients=coefficients)
     columns = _columns(sources, choices)
     is_survey = choices.coefficients == (HEADLINE,) and len({k[0] for k in columns} - {MEAN}) > 1
     # Beside several datasets, numbers alone fill the text's width.
@@ -157,9 +156,8 @@ def _group_rows(
 def _title(columns: Mapping[ColumnKey, CoefficientColumn]) -> str:
     titles = list(dict.fromkeys(column.over for column in columns.values() if column.over))
     many = f" on {number_word(len(titles))} datasets"
-    return "Agreement of metrics with people" + (
-        many if len(titles) > 3 else f": {', '.join(titles)}"
-    )
+    data = many if len(titles) > 3 else f": {', '.join(titles)}"
+    return f"Agreement of metrics with people{data}"
 
 
 def _average_runs(columns: dict[ColumnKey, CoefficientColumn], drafts: Sequence[RowDraft]) -> str:
@@ -173,11 +171,9 @@ def _average_runs(columns: dict[ColumnKey, CoefficientColumn], drafts: Sequence[
         return ""
     own = {str(i): d for i, d in enumerate(drafts) if d.kind in METRIC_KINDS and not d.source}
     keys = {key[0]: key for key in columns if find_coefficient(key[3]).chance is not None}
+    nothing = PrintedNumber(MISSING, math.nan)
     values = {
-        dataset: {
-            name: draft.cells[key].value if key in draft.cells else math.nan
-            for name, draft in own.items()
-        }
+        dataset: {name: draft.cells.get(key, nothing).value for name, draft in own.items()}
         for dataset, key in keys.items()
     }
     common, metrics = find_common_metrics(values)
@@ -326,15 +322,12 @@ def _describe_dataset(
     data: Mapping[str, Any], protocol: Protocol, protocols: Sequence[Sequence[Any]]
 ) -> str:
     """Return a dataset's title, with the choices of its protocol in which the dataset's protocols differ."""
-    return (
-        data["title"]
-        + " (synthetic)" * bool(data["synthetic"])
-        + "".join(
-            f", {name} {describe_choice(getattr(protocol, name))}"
-            for name, *values in zip(COMPARED_CHOICES, *protocols, strict=True)
-            if len(set(values)) > 1
-        )
-    )
+    different_choices = [
+        f", {name} {describe_choice(getattr(protocol, name))}"
+        for name, *values in zip(COMPARED_CHOICES, *protocols, strict=True)
+        if len(set(values)) > 1
+    ]
+    return data["title"] + " (synthetic)" * bool(data["synthetic"]) + "".join(different_choices)
 
 
 def _headlines(
@@ -399,10 +392,8 @@ def _notes(
             "subscript": "Pairs of numbers: the ends of the",
             "plusminus": "±: half the width of the",
         }
-        notes += [
-            f"{meanings[choices.intervals]} {w}."
-            for w in describe_statistics(sources, interval_words)
-        ]
+        phrases = describe_statistics(sources, interval_words)
+        notes += [f"{meanings[choices.intervals]} {words}." for words in phrases]
     if any(c.rank is not None for c in cells):
         ranked = [JOINT_KEY[1] if key[0] == MEAN else key[3] for key in columns]
         phrases = describe_statistics(sources, lambda options: rank_words(options, ranked))

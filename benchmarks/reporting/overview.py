@@ -205,10 +205,10 @@ class ScoreOverview:
         part = self.part
         n_images = int(part.corpus["n_images"].max())
         systems = f" of each of {len(part.systems)} systems" if len(part.systems) > 1 else ""
-        against = (
-            f", scored against the references {part.dataset}" if part.has_several_references else ""
-        )
-        return f"{n_images:,} captions{systems}{against}."
+        lead = f"{n_images:,} captions{systems}"
+        if part.has_several_references:
+            lead += f", scored against the references {part.dataset}"
+        return f"{lead}."
 
     def verdict(self) -> str:
         """Say in one sentence which system is best by the metric that agrees best with people."""
@@ -227,11 +227,8 @@ class ScoreOverview:
             rows.append((part.label(metric), cells))
             if len(part.systems) > 1:
                 places = part.standings[metric]
-                best |= {
-                    (row, part.systems.index(s.label))
-                    for s in places
-                    if s is places[0] or s.rank == 1
-                }
+                leading = [s for s in places if s is places[0] or s.rank == 1]
+                best |= {(row, part.systems.index(s.label)) for s in leading}
         notes: list[str] = []
         if best:
             tied = ""

@@ -100,14 +100,18 @@ def coarsen_scale(scale: Scale) -> Scale:
 
 
 def agreement_charts(part: RunDataset) -> Iterator[Chart]:
-    for dimension, scale in rated_scales(part).items():
-        table = RatingTable.from_ratings(
-            part.ratings, part.items.index, dimension, is_anonymous=part.has_anonymous_raters
-        )
+    scales, is_anonymous = rated_scales(part), part.has_anonymous_raters
+    tables = {
+        d: RatingTable.from_ratings(part.ratings, part.items.index, d, is_anonymous=is_anonymous)
+        for d in scales
+    }
+    if not any(table.n_items for table in tables.values()):
+        raise UnavailableChart("agreement needs items with two ratings; there are none")
+    for dimension, table in tables.items():
         if not table.n_items:
             continue
         # As captau agree has them, whose seed and number of draws are the usual ones as well.
-        measures, _ = compute_measures(table, scale)
+        measures, _ = compute_measures(table, scales[dimension])
         shown_measures = {name: measures[name] for name in FIGURE_MEASURES if name in measures}
         title = f"{part.title}, {dimension}: how well people agree"
         rows = [
@@ -134,10 +138,6 @@ def agreement_charts(part: RunDataset) -> Iterator[Chart]:
             ),
             _dots(part, dimension, shown_measures),
         )
-    if all(
-        not RatingTable.from_ratings(part.ratings, part.items.index, d).n_items for d in part.scales
-    ):
-        raise UnavailableChart("agreement needs items with two ratings; there are none")
 
 
 def _dots(

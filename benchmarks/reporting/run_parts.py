@@ -178,10 +178,8 @@ class RunDataset(RunPart):
     @cached_property
     def metrics(self) -> list[str]:
         """The metrics correlated with people, in the order of tables; neither floors nor ceilings."""
-        metrics = [
-            m for m in dict.fromkeys(self.correlations["metric"]) if m not in FLOORS_AND_CEILINGS
-        ]
-        return self.sort_metrics(metrics)
+        metrics = dict.fromkeys(self.correlations["metric"])
+        return self.sort_metrics(m for m in metrics if m not in FLOORS_AND_CEILINGS)
 
     def label(self, metric: str) -> str:
         """Return the label of a metric, floor or ceiling in tables."""
@@ -302,9 +300,8 @@ class ScoredCaptions(RunPart):
     @cached_property
     def title(self) -> str:
         """The systems, and the references where there are several sets."""
-        names = (
-            ", ".join(self.systems) if len(self.systems) <= 3 else f"{len(self.systems)} systems"
-        )
+        n_systems = len(self.systems)
+        names = ", ".join(self.systems) if n_systems <= 3 else f"{n_systems} systems"
         return f"{names}, references {self.dataset}" if self.has_several_references else names
 
     @property

@@ -279,10 +279,8 @@ def _fitting_numbers(
         for keys in blocks.values():
             column = columns[keys[0]]
             key_by_coefficient = {(key[2], key[3]): key for key in keys}
-            numbers = select_numbers(
-                paper, column.dataset, list(key_by_coefficient), column.protocol
-            )
-            for number in numbers:
+            names = list(key_by_coefficient)
+            for number in select_numbers(paper, column.dataset, names, column.protocol):
                 yield key_by_coefficient[number.dimension, number.coefficient], number
 
 
@@ -312,11 +310,7 @@ def find_rows(drafts: Sequence[RowDraft], name: str, option: str) -> list[RowDra
         InputError: where there is none.
     """
     folded = name.casefold()
-    rows = [
-        draft
-        for draft in drafts
-        if folded in (draft.spec.casefold(), draft.label.casefold(), draft.kind)
-    ]
+    rows = [d for d in drafts if folded in (d.spec.casefold(), d.label.casefold(), d.kind)]
     if not rows and folded not in GROUPS:
         raise unknown(f"row of {option}", name, dict.fromkeys(d.spec or d.label for d in drafts))
     return rows
@@ -393,11 +387,7 @@ def name_rows(drafts: Sequence[RowDraft], names: Mapping[str, str], own: Sequenc
         InputError: where a name fits no row, or two metrics would have one label.
     """
     original_names = [draft.spec or draft.label for draft in drafts]
-    chosen = [
-        (draft, label)
-        for name, label in names.items()
-        for draft in find_rows(drafts, name, "names")
-    ]
+    chosen = [(d, label) for name, label in names.items() for d in find_rows(drafts, name, "names")]
     own_rows = {id(draft) for name in own for draft in find_rows(drafts, name, "own")}
     for draft in drafts:
         if id(draft) in own_rows and not draft.source:
