@@ -54,10 +54,8 @@ def main(arguments: list[str] | None = None) -> None:
         show_text(f"captau: stopped; what was {_work_of(words)} is kept", sys.stderr)
         status = 130
     except OSError as error:
-        if error.errno in (
-            errno.ENAMETOOLONG,
-            errno.ELOOP,
-        ):  # whoever asks for a file meets them first
+        # Of a file's name; whoever asks for a file meets them first.
+        if error.errno in (errno.ENAMETOOLONG, errno.ELOOP):
             show_text(f"captau: {one_line(f'{error.filename}: {error.strerror}')}", sys.stderr)
             raise SystemExit(2) from None
         # Of our own output; files are written elsewhere, and say so. `| head` is no fault.
@@ -116,11 +114,8 @@ def _run(words: list[str]) -> int:
         return 0
     if words[:1] == ["help"] and len(words) > 1:
         words = [*words[1:], "--help"]
-    if (
-        not words
-        or words[0] in ("-h", "--help", "help")
-        or words in (["data", "-h"], ["data", "--help"])
-    ):
+    is_of_data = words in (["data", "-h"], ["data", "--help"])
+    if not words or words[0] in ("-h", "--help", "help") or is_of_data:
         print(overview())
         return 0
     if words[0] in ("--version", "-V"):

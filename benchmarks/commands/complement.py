@@ -36,8 +36,8 @@ from ..statistics.weighted_pairs import Ints, RankedPairs
 
 #: The number of folds of a cross-validation.
 FOLDS = 5
-#: The criteria of selection: R², or Kendall's τ_b of predictions and ratings.
-CRITERIA = ("r2", "tau_b")
+#: The criteria of selection, R² and Kendall's τ_b of predictions and ratings, as titles of tables name them.
+CRITERIA = {"r2": "forward selection by R²", "tau_b": "forward selection by τ_b"}
 #: Singular values below this share of the largest count as nought: metrics that are linear in others.
 SINGULAR_SHARE = 1e-9
 
@@ -403,9 +403,7 @@ def _tables(
     )
     selections = [
         _selection_table(rows[rows["criterion"] == criterion], f"{title}: {text}", labels, draws)
-        for criterion, text in zip(
-            CRITERIA, ("forward selection by R²", "forward selection by τ_b"), strict=True
-        )
+        for criterion, text in CRITERIA.items()
     ]
     matrix = _correlation_matrix(rows[rows["kind"] == "correlation"], title, labels)
     return [matrix, partial_table, *selections]

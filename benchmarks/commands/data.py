@@ -88,11 +88,10 @@ def details(names: Iterable[str], root: Path | None) -> list[ResultTable]:
             remark = "" if source.is_downloaded else " (by hand)"
             notes.append(f"Missing: {source.path}{adds} from {source.url}{remark}")
         if notes:
-            fetched, imported = (
-                f"captau data fetch dataset={name}",
-                f"captau data import dataset={name} source=PATH",
+            notes.append(
+                f"captau data fetch dataset={name} downloads what can be; captau data import dataset={name} "
+                "source=PATH takes what you downloaded."
             )
-            notes.append(f"{fetched} downloads what can be; {imported} takes what you downloaded.")
         rows = [(fact, [text]) for fact, text in facts.items()]
         title = f"{name}: {card.title}"
         tables.append(ResultTable(title, "", ["value"], rows, notes=notes, numeric=False))

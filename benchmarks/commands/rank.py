@@ -13,11 +13,11 @@ from ...datasets.errors import InputError
 from ...datasets.schema import CaptionSet
 from ...metrics.external import MetricSource
 from ..evaluation import system_ranking
-from ..evaluation.frames import make_frame
+from ..evaluation.frames import groups_of, make_frame
 from ..evaluation.measured_dataset import correlate_dataset, score_dataset
 from ..evaluation.preference_ranking import preference_tables, rank_by_preferences
 from ..evaluation.study import StudiedDataset, Studies, load_studies
-from ..evaluation.wording import dataset_notes, distinct_notes, list_words, order_verdict
+from ..evaluation.wording import dataset_notes, distinct_notes, list_words
 from ..options.python_arguments import measuring_arguments
 from ..options.rank import RankOptions, rank_all_dimensions
 from ..reporting.run_results import Results
@@ -32,15 +32,6 @@ from ..statistics.bootstrap import count_blocks, count_steps
 
 #: Coefficients of a metric's means per system with people's.
 ORDER_COEFFICIENTS = ("tau_b", "pearson", "pairwise_accuracy")
-
-
-@dataclass(frozen=True)
-class _RankedDataset:
-    """A dataset's part of the run's output: tables as CSV files by name, printed tables, and figures by name."""
-
-    frames: Mapping[str, pd.DataFrame]
-    tables: list[ResultTable]
-    figures: Mapping[str, bytes]
 
 
 @dataclass(frozen=True)
@@ -147,12 +138,11 @@ def run(options: RankOptions, write: Callable[[Results], None] | None = None) ->
             check=system_ranking.check_systems,
         )
         progress.add_steps(sum(len(study.metrics) for study in studies), "scores")
-        parts: list[_RankedDataset] = []
+        parts: list[Results] = []
         for study in studies:
             is_preferred = _uses_preferences(study, options.by)
-            parts.append(
-                (_rank_by_preferences if is_preferred else _rank_by_ratings)(study, options)
-            )
+            rank_study = _rank_by_preferences if is_preferred else _rank_by_ratings
+            parts.append(rank_study(study, options))
             if write is not None and len(parts) < len(studies):
                 write(_join(options, studies, parts, clock))
     warn_unavailable([study.missing for study in studies])
@@ -160,7 +150,7 @@ def run(options: RankOptions, write: Callable[[Results], None] | None = None) ->
 
 
 def _join(
-    options: RankOptions, studies: Studies, parts: Sequence[_RankedDataset], clock: RunClock
+    options: RankOptions, studies: Studies, parts: Sequence[Results], clock: RunClock
 ) -> Results:
     """Return the results of the datasets that are done; run.json names the others as unfinished."""
     unfinished = [study.name for study in studies[len(parts) :]]
@@ -169,22 +159,14 @@ def _join(
         for name in dict.fromkeys(name for part in parts for name in part.frames)
         if (tables := [part.frames[name] for part in parts if name in part.frames])
     }
-    figures: dict[str, bytes] = {}
+    figures = system_figure(frames["systems.csv"])
     for part in parts:
         figures |= part.figures
-    return Results(
-        frames,
-        studies.record(
-            "rank",
-            options.configuration,
-            "which captioning systems people prefer",
-            clock,
-            n_finished=len(parts),
-        )
-        | ({"unfinished": unfinished} if unfinished else {}),
-        [table for part in parts for table in part.tables],
-        system_figure(frames["systems.csv"]) | figures,
-    )
+    measures = "which captioning systems people prefer"
+    record = studies.record("rank", options.configuration, measures, clock, n_finished=len(parts))
+    if unfinished:
+        record["unfinished"] = unfinished
+    return Results(frames, record, [table for part in parts for table in part.tables], figures)
 
 
 def _uses_preferences(study: StudiedDataset, source: str | None) -> bool:
@@ -201,16 +183,15 @@ def _uses_preferences(study: StudiedDataset, source: str | None) -> bool:
     return True
 
 
-def _rank_by_preferences(study: StudiedDataset, options: RankOptions) -> _RankedDataset:
+def _rank_by_preferences(study: StudiedDataset, options: RankOptions) -> Results:
+    """Return the tables and figures of one dataset, without the record of a run."""
     statistics, progress = options.statistics, study.progress
     if statistics.uses_resampling:
         progress.add_steps(count_blocks(statistics.replicates), f"{study.name}: replicates")
-    scores = study.scores()
-    ranking = rank_by_preferences(
-        study.selection, scores, statistics, options.ties, progress.advance
-    )
+    selection, scores = study.selection, study.scores()
+    ranking = rank_by_preferences(selection, scores, statistics, options.ties, progress.advance)
     labels = {metric.spec: metric_style(metric).label for metric in study.metrics}
-    return _RankedDataset(
+    return Results(
         {
             "systems.csv": ranking.systems,
             "best_worst.csv": make_frame([], system_ranking.BEST_WORST_COLUMNS),
@@ -219,22 +200,24 @@ def _rank_by_preferences(study: StudiedDataset, options: RankOptions) -> _Ranked
             "wins.csv": ranking.wins,
             "elo.csv": ranking.elo,
         },
-        preference_tables(study.selection, ranking, labels, statistics, options.ties),
+        {},
+        preference_tables(selection, ranking, labels, statistics, options.ties),
         win_figures(ranking.battles, study.name),
     )
 
 
-def _rank_by_ratings(study: StudiedDataset, options: RankOptions) -> _RankedDataset:
+def _rank_by_ratings(study: StudiedDataset, options: RankOptions) -> Results:
+    """Return the tables of one dataset, without the record of a run."""
     ranking = _rank_dataset(study, options)
-    return _RankedDataset(
+    return Results(
         {
             "systems.csv": ranking.people.systems,
             "best_worst.csv": ranking.best_worst,
             "system_tests.csv": ranking.people.tests,
             "metric_orders.csv": ranking.orders,
         },
-        _tables(ranking, options),
         {},
+        _tables(ranking, options),
     )
 
 
@@ -292,8 +275,7 @@ def _means_table(ranking: _DatasetRanking, options: RankOptions) -> ResultTable:
     """Return the systems' mean ratings, the leading dimension first; intervals and ranks of the others are details."""
     card = ranking.study.selection.caption_set.card
     leading = ranking.leading_dimension
-    groups = ranking.people.systems.groupby("dimension", sort=False)
-    by_dimension = {str(dimension): rows for dimension, rows in groups}
+    by_dimension = dict(groups_of(ranking.people.systems, "dimension"))
     other_dimensions = [dimension for dimension in by_dimension if dimension != leading]
     penalties = [d for d in by_dimension if (scale := card.scales.get(d)) and scale.high <= 0]
     columns: list[str] = []

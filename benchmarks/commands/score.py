@@ -272,9 +272,8 @@ def _read_all_systems(config: ScoreOptions) -> dict[str, CandidateFile]:
     """
     systems: dict[str, CandidateFile] = {}
     for file in config.candidates:
-        for column_name, candidates in read_systems(
-            file.path, file.content, config.columns
-        ).items():
+        by_name = read_systems(file.path, file.content, config.columns)
+        for column_name, candidates in by_name.items():
             system = column_name or file.name
             if system in systems:
                 raise InputError(f"{file.path}: a second system is called '{system}'; rename one")

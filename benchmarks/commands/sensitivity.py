@@ -120,9 +120,6 @@ def _curve_table(
     rows: pd.DataFrame, kind: str, title: str, labels: Mapping[str, str]
 ) -> ResultTable:
     sizes = list(dict.fromkeys(rows["size"]))
-    cells: dict[str, list[str]] = {}
-    for row in rows.to_dict("records"):
-        cells.setdefault(labels[row["metric"]], []).append(_with_band(row))
     notes = [
         f"×100, mean and {100 * BAND:g} % of the draws; {kind} {_DRAWN_FROM[kind]}, "
         f"{int(rows['draws'].max()):,} times.",
@@ -130,7 +127,7 @@ def _curve_table(
     ]
     columns = [f"{size:,}" for size in sizes]
     return ResultTable(
-        *(f"{title} by number of {kind}", "metric", columns, list(cells.items())),
+        *(f"{title} by number of {kind}", "metric", columns, _banded_rows(rows, labels)),
         notes=notes,
         spare=tuple((index,) for index in range(1, len(columns) - 1)),
     )
@@ -144,9 +141,6 @@ def _length_table(rows: pd.DataFrame, title: str, labels: Mapping[str, str]) -> 
         if is_of_pairs
         else "within a band it cannot"
     )
-    cells: dict[str, list[str]] = {}
-    for row in rows.to_dict("records"):
-        cells.setdefault(labels[row["metric"]], []).append(_with_band(row))
     notes = [
         f"×100, and {100 * BAND:g} % of {int(rows['draws'].max()):,} resamples of the band's images. Over all "
         f"captions a metric may also agree with people because both follow length; {within}.",
@@ -157,19 +151,19 @@ def _length_table(rows: pd.DataFrame, title: str, labels: Mapping[str, str]) -> 
         f"{title} by {'difference in length' if is_of_pairs else 'caption length'}",
         "metric",
         columns,
-        list(cells.items()),
+        _banded_rows(rows, labels),
         notes=notes,
     )
 
 
-def _with_band(row: Mapping[Any, Any]) -> str:
-    """Write a value with its band, where it has any."""
-    text = _percent(row["value"])
-    return (
-        text
-        if np.isnan(row["low"])
-        else f"{text} [{_percent(row['low'])}, {_percent(row['high'])}]"
-    )
+def _banded_rows(rows: pd.DataFrame, labels: Mapping[str, str]) -> list[tuple[str, list[str]]]:
+    """Return a row a metric: its values, each with its band where it has any."""
+    cells: dict[str, list[str]] = {}
+    for row in rows.to_dict("records"):
+        value, low, high = (_percent(row[name]) for name in ("value", "low", "high"))
+        text = value if np.isnan(row["low"]) else f"{value} [{low}, {high}]"
+        cells.setdefault(labels[row["metric"]], []).append(text)
+    return list(cells.items())
 
 
 def _power_table(rows: pd.DataFrame, title: str, labels: Mapping[str, str]) -> ResultTable:
