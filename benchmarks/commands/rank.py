@@ -17,7 +17,7 @@ from ..evaluation.frames import groups_of, make_frame
 from ..evaluation.measured_dataset import correlate_dataset, score_dataset
 from ..evaluation.preference_ranking import preference_tables, rank_by_preferences
 from ..evaluation.study import StudiedDataset, Studies, load_studies
-from ..evaluation.wording import dataset_notes, distinct_notes, list_words
+from ..evaluation.wording import dataset_notes, distinct_notes, list_words, order_verdict
 from ..options.python_arguments import measuring_arguments
 from ..options.rank import RankOptions, rank_all_dimensions
 from ..reporting.run_results import Results
