@@ -19,22 +19,12 @@ from ..statistics.bootstrap import MAX_REPLICATES, expand_tail
 from ..statistics.coefficients.coefficient import are_of_preferences, find_coefficient
 from ..statistics.intervals import p_value_column
 from ..statistics.rating_table import CEILINGS
+from . import wording
 from .correlation_rows import word_dimension
 from .frames import groups_of, make_frame, records_of
 from .headline import sort_by_headline
 from .judged_pairs import FLOOR_NOTES, FLOORS, ORDER_NOTE
 from .measured_dataset import MeasuredDataset, row_key
-from .wording import (
-    CORRECTION_LABELS,
-    Standing,
-    copies_note,
-    dataset_notes,
-    interval_words,
-    level_notes,
-    metric_verdict,
-    rank_words,
-    synthetic_note,
-)
 
 #: Heads of the columns of p-values.
 _TEST_LABELS = {
@@ -148,7 +138,7 @@ def _verdict(
         and not math.isnan(row["value"])
     }
     standings = [
-        Standing(
+        wording.Standing(
             labels[spec],
             rows[spec]["value"],
             measured.ranks.get((spec, *measured.headline)),
@@ -162,7 +152,7 @@ def _verdict(
     frame = measured.correlations
     is_named = frame.loc[frame["coefficient"] == coefficient, "dimension"].nunique() > 1
     label = measured.caption_set.card.label(dimension) if is_named else ""
-    return metric_verdict(standings, coefficient, label, ceilings)
+    return wording.metric_verdict(standings, coefficient, label, ceilings)
 
 
 def _columns(measured: MeasuredDataset) -> list[_PrintedColumn]:
@@ -199,7 +189,7 @@ def _notes(
     frame = measured.printed_correlations
     notes = ["Coefficients ×100."]
     if measured.caption_set.card.synthetic:
-        notes.insert(0, synthetic_note("metrics"))
+        notes.insert(0, wording.synthetic_note("metrics"))
     words = [word_dimension(dimension) for dimension in measured.protocol.dimension]
     of_captions = frame[~frame["dimension"].isin(words)]
     counts = of_captions.groupby("coefficient", sort=False)[["n_items", "n_ratings"]].max()
@@ -214,13 +204,13 @@ def _notes(
         notes.append(
             f"Rows about words compare the words that metrics blame with people's marks on {n_words:,} words."
         )
-    notes += [note] if (note := copies_note(measured.selection)) else []
+    notes += [note] if (note := wording.copies_note(measured.selection)) else []
     tied = {d: n for d, n in measured.selection.judged_pairs.n_tied.items() if n}
     if tied and measured.selection.uses_preferences:
         label = measured.caption_set.card.label
         counts_of_ties = ", ".join(f"{label(d)} {n:,}" for d, n in tied.items())
         notes.append(f"Pairs on which people tied are left out: {counts_of_ties}.")
-    notes += dataset_notes(measured.caption_set, measured.protocol)
+    notes += wording.dataset_notes(measured.caption_set, measured.protocol)
     k = measured.protocol.k or 0
     if fewer := sum(len(r) < k for r in measured.items["references"]):
         notes.append(f"Items with fewer than {k} references, all of which are used: {fewer:,}.")
@@ -233,7 +223,7 @@ def _notes(
     notes += _statistics_notes(measured, contents)
     notes += _unranked_notes(measured, order, labels)
     notes += [measured.ceiling_remark] if measured.ceiling_remark else []
-    notes += level_notes(frame[frame["metric"].isin(order)], labels, measured.protocol)
+    notes += wording.level_notes(frame[frame["metric"].isin(order)], labels, measured.protocol)
     notes += [
         f"{labels[r['metric']]}, {r['dimension']} {r['coefficient']}: {r['note']}."
         for r in records_of(frame[frame["value"].isna()])
@@ -253,11 +243,11 @@ def _statistics_notes(measured: MeasuredDataset, contents: set[str]) -> list[str
                 f"With {n_images:,} images, intervals and ranks are not reliable: {symbols}."
             )
         notes.append(
-            f"±: half the width of the {interval_words(statistics)}; both ends in correlations.csv."
+            f"±: half the width of the {wording.interval_words(statistics)}; both ends in correlations.csv."
         )
     if "rank" in contents:
         ranked = [coefficient for _, _, coefficient in measured.ranks]
-        notes.append(f"rank: {rank_words(statistics, ranked)}.")
+        notes.append(f"rank: {wording.rank_words(statistics, ranked)}.")
         n_metrics = len(measured.scored.metrics)
         n_pairs = n_metrics * (n_metrics - 1) // 2
         smallest_tail = (1 - statistics.level) / (2 * n_pairs) if n_pairs else 1.0
@@ -333,7 +323,7 @@ def difference_tables(
         columns = ["difference", "from", "to", *(_TEST_LABELS[test] for test in available_tests)]
         notes = [
             f"from, to: {100 * statistics.level:g} % interval by resampling images; p is corrected for "
-            f"{len(rows)} pair{'s' * (len(rows) != 1)} ({CORRECTION_LABELS[statistics.correction]}); significance.csv has every value."
+            f"{len(rows)} pair{'s' * (len(rows) != 1)} ({wording.CORRECTION_LABELS[statistics.correction]}); significance.csv has every value."
         ]
         is_detail = (dimension, coefficient) != measured.headline
         table = ResultTable(title, "metrics", columns, rows, notes=notes, is_detail=is_detail)

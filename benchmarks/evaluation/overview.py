@@ -23,18 +23,11 @@ from ..statistics.coefficients.coefficient import find_coefficient
 from ..statistics.intervals import Uncertainty, measure_uncertainty
 from ..statistics.joint_mean import JOINT_KEY, JointPanel, JointPart, find_common_metrics
 from ..statistics.panels import PreferencePanel, RatingPanel
+from . import wording
 from .evaluation_set import EvaluationSet
 from .frames import make_frame, records_of
 from .headline import sort_by_headline
 from .measured_dataset import MeasuredDataset, build_panels
-from .wording import (
-    Standing,
-    interval_words,
-    list_words,
-    mean_words,
-    metric_verdict,
-    rank_words,
-)
 
 #: The name of the joint rows' dataset, and the head of their column.
 MEAN = "mean"
@@ -304,7 +297,7 @@ class DatasetsOverview:
     def mean_words(self) -> str:
         """The datasets of the mean, in words."""
         columns = [c for c in self.columns if c.dataset in self.joint.datasets]
-        return mean_words([c.title for c in columns], [c.coefficient for c in columns])
+        return wording.mean_words([c.title for c in columns], [c.coefficient for c in columns])
 
     def mean_note(self) -> str:
         """Say over which datasets the mean is, or why there is none."""
@@ -363,7 +356,7 @@ class DatasetsOverview:
         if not self.joint.values:
             return ""
         standings = [
-            Standing(
+            wording.Standing(
                 self.styles[metric].label,
                 self.joint.values[metric],
                 self.joint.ranks.get(metric),
@@ -373,15 +366,15 @@ class DatasetsOverview:
             for metric in self.metrics
             if metric in self.joint.values
         ]
-        return metric_verdict(standings, _LIKE, head=MEAN)
+        return wording.metric_verdict(standings, _LIKE, head=MEAN)
 
     def _notes(self) -> list[str]:
         notes = ["Coefficients ×100.", self.mean_note()]
         if self.joint.intervals:
             notes.append(
-                f"±: half the width of the {interval_words(self.statistics)}, an image drawn once for all datasets."
+                f"±: half the width of the {wording.interval_words(self.statistics)}, an image drawn once for all datasets."
             )
-            notes.append(f"rank: {rank_words(self.statistics)}.")
+            notes.append(f"rank: {wording.rank_words(self.statistics)}.")
         labels_by_reason: dict[tuple[str, str], list[str]] = {}
         for column in self.columns:
             for metric, reason in column.reasons.items():
@@ -395,7 +388,7 @@ class DatasetsOverview:
             subject = "" if are_all else f" {', '.join(labels)}:"
             note = f":{subject} {reason}."
             if need := find_need(reason):  # that the captions of a dataset lack
-                who = "all of these metrics" if are_all else list_words(labels, len(labels))
+                who = "all of these metrics" if are_all else wording.list_words(labels, len(labels))
                 verb = "needs" if len(labels) == 1 and not are_all else "need"
                 note = f" no {need}, which {who} {verb}."
             titles_by_note.setdefault(note, []).append(title)

@@ -18,16 +18,8 @@ from ...metrics.text.tokens.ptb import tag_parts, tokenize
 from ..runs.progress_bar import StepProgress
 from ..runs.tables import ResultTable, format_number
 from ..statistics.bootstrap import StatisticsOptions, resample, resampling_interval
+from . import word_agreement
 from .held_out_captions import ImageCaptions
-from .word_agreement import (
-    ExpectedCounts,
-    SystemWordScores,
-    WordUses,
-    fit_k,
-    model_precision,
-    precision_at_human_recall,
-    safe_ratio,
-)
 from .wording import INTERVAL_LABELS, join_notes, synthetic_note
 
 #: First letters of Penn Treebank's tags, and the parts of speech that they are; all others are `other`.
@@ -160,17 +152,17 @@ def measure_words(
     people = source.keep_first(_usual_k(source) if k is None else k)
     scores = None
     if system_scores is not None:
-        scores = SystemWordScores.read(system_scores, list(people.captions))
+        scores = word_agreement.SystemWordScores.read(system_scores, list(people.captions))
     system_words = [] if scores is None else list(scores.by_word)
-    uses = WordUses.count(people.captions, n_words, [*named_words, *system_words])
+    uses = word_agreement.WordUses.count(people.captions, n_words, [*named_words, *system_words])
     if unknown := [w for w in named_words if w not in uses.words]:
         raise InputError(f"words.label: no caption of {people.name} has the word '{unknown[0]}'")
     n_images = len(uses.image_ids)
     ones = np.ones((n_images, 1))
     by_k: dict[int, pd.DataFrame] = {}
     for fewer in range(1, uses.k):
-        by_k[fewer] = _points(ExpectedCounts.compute(uses, fewer, held_out), ones)
-    expected = ExpectedCounts.compute(uses, uses.k, held_out)
+        by_k[fewer] = _points(word_agreement.ExpectedCounts.compute(uses, fewer, held_out), ones)
+    expected = word_agreement.ExpectedCounts.compute(uses, uses.k, held_out)
     by_k[uses.k] = _points(expected, ones)
     people_points = by_k[uses.k]
     intervals = _intervals(expected, people_points, n_images, seed, progress)
@@ -179,18 +171,18 @@ def measure_words(
     frame = _make_frame(people, uses, people_points.assign(**intervals, part=parts), weight)
     if scores is not None:
         recall = people_points["recall"].to_numpy()
-        values, notes = precision_at_human_recall(scores, uses, held_out, recall)
+        values, notes = word_agreement.precision_at_human_recall(scores, uses, held_out, recall)
         frame["precision_at_human_recall"] = values
         frame["note"] = list(map(join_notes, notes, frame["note"]))
     unused = [w for w in system_words if w not in uses.words]
     noun = "word" if len(unused) == 1 else "words"
     note = f"{len(unused)} {noun} of the scores that nobody uses left out" if unused else ""
-    fitted_k = fit_k(*(people_points[c].to_numpy() for c in ("precision", "recall")))
+    fitted_k = word_agreement.fit_k(*(people_points[c].to_numpy() for c in ("precision", "recall")))
     return WordMeasures(people, frame, by_k, fitted_k, held_out, scores is not None, note)
 
 
 def _make_frame(
-    people: ImageCaptions, uses: WordUses, points: pd.DataFrame, weight: Floats
+    people: ImageCaptions, uses: word_agreement.WordUses, points: pd.DataFrame, weight: Floats
 ) -> pd.DataFrame:
     """Return the rows of `words.csv`, without a system's precision.
 
@@ -201,7 +193,7 @@ def _make_frame(
     """
     recall = points["recall"].to_numpy()
     # E[cw] = k p q an image, and the recall is p.
-    q = safe_ratio(weight, len(uses.image_ids) * uses.k * recall)
+    q = word_agreement.safe_ratio(weight, len(uses.image_ids) * uses.k * recall)
     columns = {
         "dataset": people.name,
         "word": uses.words,
@@ -210,7 +202,7 @@ def _make_frame(
         "p": recall,
         "q": q,
         "k": uses.k,
-        "model_precision": model_precision(recall, uses.k),
+        "model_precision": word_agreement.model_precision(recall, uses.k),
         "precision_at_human_recall": np.nan,
         "note": np.where(q > 1, _Q_ABOVE_ONE, "").tolist(),
     }
@@ -221,7 +213,7 @@ def _find_parts(people: ImageCaptions, words: Sequence[str]) -> list[str]:
     return find_parts((text for texts in people.captions.values() for text in texts), words)
 
 
-def _points(expected: ExpectedCounts, weights: Floats) -> pd.DataFrame:
+def _points(expected: word_agreement.ExpectedCounts, weights: Floats) -> pd.DataFrame:
     """Return precision and recall of the words."""
     columns = {"precision": expected.precision(weights), "recall": expected.recall(weights)}
     return pd.DataFrame({name: column[:, 0] for name, column in columns.items()})
@@ -235,7 +227,7 @@ def _usual_k(source: ImageCaptions) -> int:
 
 
 def _intervals(
-    expected: ExpectedCounts,
+    expected: word_agreement.ExpectedCounts,
     points: pd.DataFrame,
     n_images: int,
     seed: int,
@@ -286,7 +278,7 @@ def summary_rows(measures: WordMeasures) -> list[dict[str, Any]]:
         ("model_error", float(k), f"k = {k}"),
         ("model_error_fitted", fitted, f"the k that fits, {fitted:.3f}"),
     ):
-        squares = (precision - model_precision(recall, model_k)) ** 2
+        squares = (precision - word_agreement.model_precision(recall, model_k)) ** 2
         error = float(np.sqrt(np.nanmean(squares)))
         note = f"root mean square over {n_words} words of the model's precision with {model}"
         rows.append((name, error, float("nan"), note))

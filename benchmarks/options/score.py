@@ -19,18 +19,8 @@ from ...metrics.base import Metric
 from ...metrics.text.tokens.ptb import Tokenize
 from ..scoring.catalog import resolve_metrics
 from ..statistics.bootstrap import StatisticsOptions
-from . import shared
+from . import large, shared
 from .declaration import Composed, Option, Options, option, part
-from .large import (
-    LARGE_ONLY,
-    SMALL_ONLY,
-    TRUST,
-    FilterOptions,
-    LargeOptions,
-    columns_part,
-    is_large,
-    is_large_path,
-)
 
 #: What `captau score` can print: tables, or one of its files and nothing else.
 PRINTED = ("table", "scores.jsonl", "scores.csv", "corpus.json", "corpus.csv", "kept.json")
@@ -137,7 +127,7 @@ def captions_from_python(value: Any, key: str) -> tuple[NamedFile, ...]:
         files = (_in_memory(value, key),)
     for file in files:
         is_table = key == "references" and file.path.suffix.lower() == ".parquet"
-        if file.content is None and not is_table and is_large_path(str(file.path)):
+        if file.content is None and not is_table and large.is_large_path(str(file.path)):
             raise InputError(
                 f"{key}: {file.path} is a large set, in shards; the command captau score takes it (docs/large_sets.md)"
             )
@@ -287,8 +277,8 @@ examples.csv, table.md, table.tex and run.json.
 """
     variants: ClassVar[tuple[type[Options], ...]] = (
         DocumentFrequencyOptions,
-        LargeOptions,
-        FilterOptions,
+        large.LargeOptions,
+        large.FilterOptions,
     )
 
     candidates: tuple[NamedFile, ...] = option(
@@ -312,7 +302,7 @@ examples.csv, table.md, table.tex and run.json.
         is_literal=True,
         has_several=True,
     )
-    columns: Columns = columns_part()
+    columns: Columns = large.columns_part()
     images: Path | None = option(
         None, "the folder of images, for metrics that look at them", takes="DIR"
     )
@@ -328,7 +318,7 @@ examples.csv, table.md, table.tex and run.json.
         check=shared.one_of(NORMALISATIONS, "value of protocol.normalise"),
     )
     metrics: tuple[Metric, ...] = shared.metrics_part(shared.METRICS)
-    trust: str | None = part(lambda composed: composed["trust"], TRUST, default=None)
+    trust: str | None = part(lambda composed: composed["trust"], large.TRUST, default=None)
     stdout: str = option(
         "table",
         "prints one file and nothing else; scores.jsonl, scores.csv, corpus.json, corpus.csv or "
@@ -375,8 +365,8 @@ examples.csv, table.md, table.tex and run.json.
             keep_keys = [o.key for o in cls.declared() if o.key.startswith("keep.")]
             places = ("output_dir", "engine", "workers", "ray.address")
             cls.allow_only(composed, [*keep_keys, *places], beside="keep.run")
-            return FilterOptions.read(composed)
-        for key in cls.changed_keys(composed, [o.key for o in FilterOptions.declared()]):
+            return large.FilterOptions.read(composed)
+        for key in cls.changed_keys(composed, [o.key for o in large.FilterOptions.declared()]):
             raise InputError(f"{key}= needs keep.run=DIR, a finished captau score of shards")
         if composed["save_df"] is not None:
             cls.allow_only(composed, ["references", "save_df", "tokenize"], beside="save_df")
@@ -387,11 +377,11 @@ examples.csv, table.md, table.tex and run.json.
             )
         if not composed["candidates"]:
             raise InputError("the option candidates=… is needed: the captions to score; see --help")
-        if not is_large(composed):
-            for key in cls.changed_keys(composed, LARGE_ONLY):
+        if not large.is_large(composed):
+            for key in cls.changed_keys(composed, large.LARGE_ONLY):
                 raise InputError(f"{key}= works on large sets only; add engine=local")
             return super().read(composed)
-        for key in cls.changed_keys(composed, SMALL_ONLY):
+        for key in cls.changed_keys(composed, large.SMALL_ONLY):
             raise InputError(
                 f"{key}= does not work on large sets; leave it out, or leave out engine= if the files are small"
             )
@@ -400,4 +390,4 @@ examples.csv, table.md, table.tex and run.json.
                 "keep.metric= does not go with shards; score them first, then captau score keep.run=DIR "
                 "keep.metric=METRIC keep.above=SCORE"
             )
-        return LargeOptions.read(composed)
+        return large.LargeOptions.read(composed)

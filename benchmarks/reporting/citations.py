@@ -23,15 +23,8 @@ from ..scoring.catalog import MetricStyle, read_config
 from ..scoring.protocol import Judged, Protocol
 from ..statistics.bootstrap import StatisticsOptions
 from ..statistics.coefficients.coefficient import are_of_preferences, find_coefficient
+from . import named_run
 from .latex_table import breaking
-from .named_run import (
-    NamedRun,
-    describe_statistics,
-    name_runs,
-    protocol_of,
-    shorten_hashes,
-    style_of,
-)
 from .run_parts import scored_parts
 
 #: The distributions that compute coefficients and intervals; metrics name theirs in signatures.
@@ -111,7 +104,7 @@ def cite(folders: Sequence[Path]) -> str:
         return _cite_scores(runs)
     if not runs[0].has_correlations:
         return _cite_studies(runs)
-    sources = name_runs(runs)
+    sources = named_run.name_runs(runs)
     works = Bibliography()
     captau = _cite_captau(runs, works)
     sentences = [f"We measure how well metrics agree with people with {captau}."]
@@ -120,12 +113,16 @@ def cite(folders: Sequence[Path]) -> str:
     metrics = _CitedMetrics(works, [metric for source in sources for metric in _metrics(source)])
     intervals, ranks = [], []
     if any(source.run.correlations["ci_low"].notna().any() for source in sources):
-        phrases = describe_statistics(sources, lambda o: f"{interval_words(o)}, seed {o.seed}")
+        phrases = named_run.describe_statistics(
+            sources, lambda o: f"{interval_words(o)}, seed {o.seed}"
+        )
         intervals = [latex_escape(words) for words in phrases]
         sentences += [f"Intervals: {words}." for words in intervals]
     if any(source.ranks for source in sources):
         ranked = [name for source in sources for over, _, name, _ in source.ranks if over != MEAN]
-        phrases = describe_statistics(sources, lambda options: rank_words(options, ranked))
+        phrases = named_run.describe_statistics(
+            sources, lambda options: rank_words(options, ranked)
+        )
         ranks = [latex_escape(words) for words in phrases]
         sentences += [f"Ranks of metrics: {words}." for words in ranks]
     sentences += [
@@ -169,7 +166,7 @@ def _cite_studies(runs: Sequence[FinishedRun]) -> str:
         actions.append(action)
         sentences.append(f"With {captau} we {action}.")
         for name, data in run.run.get("data", {}).items():
-            protocol = protocol_of(run, protocols[name]) if name in protocols else None
+            protocol = named_run.protocol_of(run, protocols[name]) if name in protocols else None
             dimensions = ", ".join(protocol.dimension).replace("_", " ") if protocol else ""
             details = [f"dimension: {dimensions}"] if dimensions else []
             sentence = f"The data is {_describe_data(data, works, details)}"
@@ -180,7 +177,7 @@ def _cite_studies(runs: Sequence[FinishedRun]) -> str:
         if options and (statistics := StatisticsOptions(**options)).uses_resampling:
             intervals.append(latex_escape(f"{interval_words(statistics)}, seed {statistics.seed}"))
             sentences.append(f"Intervals: {intervals[-1]}.")
-        styles = {spec: style_of(spec, "given") for spec in signatures}
+        styles = {spec: named_run.style_of(spec, "given") for spec in signatures}
         metrics += _cited_metrics(styles, signatures)
     cited = _CitedMetrics(works, metrics)
     first = f"With {captau} we {_listed(actions)}{_on(runs, works)}."
@@ -278,7 +275,7 @@ class _CitedMetrics:
                 self.uncited.append(label)
             citation_command = rf" \cite{{{','.join(keys)}}}" if keys else ""
             names.append(f"{latex_escape(label)}{citation_command}")
-            line = rf"{names[-1]} (\texttt{{{breaking(shorten_hashes(signature))}}})"
+            line = rf"{names[-1]} (\texttt{{{breaking(named_run.shorten_hashes(signature))}}})"
             lines.setdefault((spec, signature), line)
         self.lines = list(lines.values())
         self.in_words = _listed(names, "metrics")
@@ -319,7 +316,7 @@ _CAPTAU_ENTRY = """@misc{captau,
 }"""
 
 
-def _metrics(source: NamedRun) -> list[tuple[str, str, str, str]]:
+def _metrics(source: named_run.NamedRun) -> list[tuple[str, str, str, str]]:
     """Spec, label, signature and BibTeX of each metric with a number, in the order of tables."""
     frame = source.run.correlations
     below = {name for names in source.below.values() for name in names}
@@ -347,7 +344,7 @@ def _describe_data(data: Mapping[str, Any], works: Bibliography, details: Sequen
     return rf"{kind}{latex_escape(data['title'])} \cite{{{cited}}} ({remarks})"
 
 
-def _on_data(source: NamedRun, works: Bibliography) -> list[str]:
+def _on_data(source: named_run.NamedRun, works: Bibliography) -> list[str]:
     """A sentence for each dataset under each protocol."""
     sentences: list[str] = []
     blocks = dict.fromkeys(key[:2] for key, _ in source.rows)
