@@ -107,7 +107,7 @@ class CaptionRange:
                 name: None if record[name] is None else Spread(*map(float, record[name]))
                 for name in ("caption_words", "reference_words", "references")
             }
-            values: dict[str, Any] = {**record, **spreads}
+            values: dict[str, Any] = {**record, **spreads, "script": record["script"]}
             return cls(**values)
         except (TypeError, KeyError, ValueError, IndexError) as error:
             raise InputError(

@@ -408,18 +408,12 @@ def _win_table(title: str, ranking: PreferenceRanking, battles: Battles) -> Resu
         battles.systems.index(system)
         for system in _of_dimension(ranking.systems, battles.dimension)["system"]
     ]
-    rows = [
-        (
-            battles.systems[i],
-            [
-                f"{wins[i, j]:.0f} ({ties[i, j]:.0f})"
-                if wins[i, j] + wins[j, i] + ties[i, j]
-                else ""
-                for j in order
-            ],
-        )
-        for i in order
-    ]
+
+    def cell(i: int, j: int) -> str:
+        has_met = wins[i, j] + wins[j, i] + ties[i, j] > 0
+        return f"{wins[i, j]:.0f} ({ties[i, j]:.0f})" if has_met else ""
+
+    rows = [(battles.systems[i], [cell(i, j) for j in order]) for i in order]
     return ResultTable(
         f"{title}: who beats whom",
         "wins of",

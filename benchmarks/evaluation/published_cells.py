@@ -19,9 +19,10 @@ from ..statistics.rater_agreement import compute_measures
 from ..statistics.rating_table import RatingTable
 from .correlation_rows import metric_rows
 from .evaluation_set import EvaluationSet
+from .frames import records_of
 from .held_out_captions import score_trials
 from .judged_pairs import PAIR_FLOORS
-from .measured_dataset import NO_INTERVALS
+from .measured_dataset import NO_INTERVALS, row_key
 from .published_numbers import PaperTable
 from .published_sources import Cells, TableCell, TableSources
 from .rater_rows import compute_rating_error, read_best_validation
@@ -86,16 +87,9 @@ def _correlation_cells(sources: TableSources, table: PaperTable, label: str) -> 
         name = " ".join([label, *columns[: len(groups) > 1], *(rows[:1] if row_changes else ())])
         protocol = sources.resolve_protocol(table, name, changes)
         has_bounds = any("bound" in table.columns[c] for c in columns)
-        measured = sources.measure(
-            table,
-            protocol,
-            [specs[row] for row in rows],
-            BOUNDS if has_bounds else NO_INTERVALS,
-        )
-        by_key = {
-            (r["metric"], r["dimension"], r["coefficient"]): r
-            for r in measured.correlations.to_dict("records")
-        }
+        statistics = BOUNDS if has_bounds else NO_INTERVALS
+        measured = sources.measure(table, protocol, [specs[row] for row in rows], statistics)
+        by_key = {row_key(row): row for row in records_of(measured.correlations)}
         for column in columns:
             options = table.columns[column]
             dimension = options.get("dimension") or measured.selection.protocol.dimension[0]
@@ -194,12 +188,9 @@ def _mean_intervals(
 def _best_worst_cells(sources: TableSources, table: PaperTable, label: str) -> Cells:
     protocol = sources.resolve_protocol(table, label, {})
     selection = EvaluationSet.select(sources.load(table.dataset), protocol)
-    counts = count_best_worst(selection, selection.protocol.dimension)
-    by_rank = {
-        rank: dict(zip(counts["system"], counts[rank], strict=True)) for rank in ("best", "worst")
-    }
+    counts = count_best_worst(selection, selection.protocol.dimension).set_index("system")
     return {
-        (row, column): TableCell(float(by_rank[rank][options["system"]]))
+        (row, column): TableCell(float(counts[rank][options["system"]]))
         for row, rank in table.rows.items()
         for column, options in table.columns.items()
     }

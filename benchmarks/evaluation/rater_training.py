@@ -133,11 +133,8 @@ def _describe_rater(card: RaterCard) -> str:
         low, _, middle, _, high = data["ranges"]["caption_words"]
         low_count, high_count = data["ranges"]["references"]
         cells = [f"{data['title']} ({data['revision']})", f"{captions:,}", f"{images:,}"]
-        cells += [
-            f"{low} to {high}, median {middle}",
-            f"{low_count} to {high_count}",
-            data["licence"],
-        ]
+        cells += [f"{low} to {high}, median {middle}", f"{low_count} to {high_count}"]
+        cells.append(data["licence"])
         lines.append(f"| {' | '.join(cells)} |")
     lines += [
         "",

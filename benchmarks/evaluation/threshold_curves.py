@@ -161,10 +161,7 @@ def mark_good_captions(
         for condition in good.conditions:
             if condition.dimension not in rated:
                 raise unknown(f"dimension of dataset {dataset} in good", condition.dimension, rated)
-        majorities = [
-            _majority(ratings, condition.dimension, condition.compare)
-            for condition in good.conditions
-        ]
+        majorities = [_majority(ratings, c.dimension, c.compare) for c in good.conditions]
         is_good = pd.concat(majorities, axis=1, join="inner").all(axis=1).astype(float)
         definition, remedy = f"good='{good}'", "set good= to other conditions"
     else:

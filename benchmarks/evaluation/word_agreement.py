@@ -80,17 +80,11 @@ class WordUses:
         column = {w: j for j, w in enumerate(words)}
         by_place: list[Any] = []
         for position in range(len(word_sets[0])):
-            pairs = [
-                (i, column[w])
-                for i, sets in enumerate(word_sets)
-                for w in sets[position]
-                if w in column
-            ]
-            index = np.array(pairs, dtype=np.int64).reshape(-1, 2)
+            sets = enumerate(of_image[position] for of_image in word_sets)
+            pairs = [(i, column[w]) for i, used in sets for w in used if w in column]
+            rows, columns = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
             shape = (len(word_sets), len(words))
-            by_place.append(
-                csr_array((np.ones(len(index)), (index[:, 0], index[:, 1])), shape=shape)
-            )
+            by_place.append(csr_array((np.ones(len(rows)), (rows, columns)), shape=shape))
         return cls(words, list(captions), by_place)
 
 

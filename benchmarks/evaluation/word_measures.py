@@ -6,6 +6,8 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -68,8 +70,7 @@ def part_rows(frame: pd.DataFrame) -> Iterator[tuple[str, float, float, str]]:
             if measure == "precision_at_human_recall":
                 of_people = float(of_part.loc[values.index, "precision"].mean())
                 note = f"{note}; people's precision on these is {of_people:.4f}"
-            std = float(values.std()) if len(values) > 1 else float("nan")
-            yield f"{measure}_{part}", float(values.mean()), std, note
+            yield f"{measure}_{part}", float(values.mean()), _std(values), note
 
 
 WORD_COLUMNS = (
@@ -159,14 +160,13 @@ def measure_words(
         raise InputError(f"words.label: no caption of {people.name} has the word '{unknown[0]}'")
     n_images = len(uses.image_ids)
     ones = np.ones((n_images, 1))
-    by_k: dict[int, pd.DataFrame] = {}
-    for fewer in range(1, uses.k):
-        by_k[fewer] = _points(word_agreement.ExpectedCounts.compute(uses, fewer, held_out), ones)
-    expected = word_agreement.ExpectedCounts.compute(uses, uses.k, held_out)
-    by_k[uses.k] = _points(expected, ones)
-    people_points = by_k[uses.k]
+    compute = partial(word_agreement.ExpectedCounts.compute, uses, held_out=held_out)
+    by_k = {fewer: _points(compute(fewer), ones) for fewer in range(1, uses.k)}
+    expected = compute(uses.k)
+    people_points = by_k[uses.k] = _points(expected, ones)
     intervals = _intervals(expected, people_points, n_images, seed, progress)
-    parts = _find_parts(people, uses.words) if has_parts else [""] * len(uses.words)
+    texts = chain.from_iterable(people.captions.values())
+    parts = find_parts(texts, uses.words) if has_parts else [""] * len(uses.words)
     weight = np.asarray(expected.cw.sum(axis=0), dtype=float)
     frame = _make_frame(people, uses, people_points.assign(**intervals, part=parts), weight)
     if scores is not None:
@@ -207,10 +207,6 @@ def _make_frame(
         "note": np.where(q > 1, _Q_ABOVE_ONE, "").tolist(),
     }
     return points.assign(**columns)[list(WORD_COLUMNS)]
-
-
-def _find_parts(people: ImageCaptions, words: Sequence[str]) -> list[str]:
-    return find_parts((text for texts in people.captions.values() for text in texts), words)
 
 
 def _points(expected: word_agreement.ExpectedCounts, weights: Floats) -> pd.DataFrame:
@@ -263,14 +259,10 @@ def summary_rows(measures: WordMeasures) -> list[dict[str, Any]]:
         suffix = "" if fewer == k else f"_k{fewer}"
         for name in ("precision", "recall"):
             column = points[name].dropna()
-            undefined = ""
-            if len(column) < n_words:
-                undefined = f"undefined of {n_words - len(column)}"
-            note = join_notes(
-                f"mean over {n_words} words; std over words",
-                undefined,
-                f"against {fewer} captions",
-            )
+            n_undefined = n_words - len(column)
+            undefined = f"undefined of {n_undefined}" if n_undefined else ""
+            mean = f"mean over {n_words} words; std over words"
+            note = join_notes(mean, undefined, f"against {fewer} captions")
             rows.append((f"human_{name}{suffix}", float(column.mean()), _std(column), note))
     rows.append(("model_k", fitted, float("nan"), "least squares over the words"))
     precision, recall = (frame[c].to_numpy(dtype=np.float64) for c in ("precision", "recall"))

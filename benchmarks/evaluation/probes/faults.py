@@ -150,17 +150,12 @@ def swap_roles(original: Original) -> str:
     nouns = [match for match in original.words() if match[0].lower() in lists.nouns]
     for first, second in pairwise(nouns):
         a, b = (lists.nouns[match[0].lower()] for match in (first, second))
-        between = words_of(original.caption[first.end() : second.start()])
+        text_between = original.caption[first.end() : second.start()]
+        between = words_of(text_between)
         is_one_way = any(word in lists["one_way"] or word.endswith("ing") for word in between)
         is_both_ways = any(word in lists["both_ways"] for word in between)
-        marks = set(original.caption[first.end() : second.start()]) & set(",.;")
-        if (
-            a.kind == b.kind
-            or a.is_plural != b.is_plural
-            or not is_one_way
-            or is_both_ways
-            or marks
-        ):
+        is_apart = not is_one_way or is_both_ways or bool(set(text_between) & set(",.;"))
+        if a.kind == b.kind or a.is_plural != b.is_plural or is_apart:
             continue
         if any(_names_in_order(text, b.kind, a.kind, lists) for text in original.references):
             raise CannotMakeError(Obstacle.IN_REFERENCES)
@@ -178,11 +173,8 @@ def _names_in_order(text: str, first_kind: str, second_kind: str, lists: WordLis
 def negate(original: Original) -> str:
     """Put "not" behind the first "is" or "are", else before the first word in "-ing", else "no" for an article."""
     negations = original.lists["negations"]
-    if any(
-        word in negations
-        for text in (original.caption, *original.references)
-        for word in words_of(text)
-    ):
+    texts = (original.caption, *original.references)
+    if any(word in negations for text in texts for word in words_of(text)):
         raise CannotMakeError(Obstacle.IN_REFERENCES)
     for pattern, new in (
         (r"\b(is|are)\b", r"\1 not"),
