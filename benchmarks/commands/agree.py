@@ -411,34 +411,22 @@ def _measure_notes(agreement: pd.DataFrame, n_subjects: int) -> list[str]:
 def _distribution_table(name: str, counts: Mapping[float, int]) -> ResultTable:
     """Return the distribution of the items' mean ratings, with bars."""
     total, largest = sum(counts.values()), max(counts.values())
-    rows = [
-        (
-            f"{level:g}",
-            [f"{n:,}", format_number(n / total, 100, 1), "█" * round(30 * n / largest)],
-        )
-        for level, n in counts.items()
-    ]
+    rows: list[tuple[str, list[str]]] = []
+    for level, n in counts.items():
+        cells = [f"{n:,}", format_number(n / total, 100, 1), "█" * round(30 * n / largest)]
+        rows.append((f"{level:g}", cells))
     title = f"{name}: mean ratings of the items, to the nearest level"
-    return ResultTable(
-        title,
-        "rating",
-        ["items", "%", ""],
-        rows,
-        numeric=False,
-        is_detail=True,
-    )
+    return ResultTable(title, "rating", ["items", "%", ""], rows, numeric=False, is_detail=True)
 
 
 def _histogram_table(histograms: Mapping[str, Mapping[float, float]]) -> ResultTable:
     """Return how far two halves of an item's raters are apart, in text."""
     steps = sorted({step for histogram in histograms.values() for step in histogram})
-    rows = [
-        (
-            f"{step:+.3g}" if step else "0",
-            [format_number(h[step], 100, 1) if step in h else "" for h in histograms.values()],
-        )
-        for step in steps
-    ]
+    rows: list[tuple[str, list[str]]] = []
+    for step in steps:
+        shares = [histogram.get(step) for histogram in histograms.values()]
+        cells = ["" if share is None else format_number(share, 100, 1) for share in shares]
+        rows.append((f"{step:+.3g}" if step else "0", cells))
     title = "Differences of the mean ratings by two halves of the raters"
     notes = [
         "Differences in parts of the scale's width; to the nearest eighth where they have no common step of "

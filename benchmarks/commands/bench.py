@@ -191,25 +191,18 @@ def _survey(
     """Return the overview of all datasets, those among them that lack what was asked."""
     specs = [metric.spec for metric in config.metrics]
     measured = [part.measured for part in benched]
-    columns = {
-        part.measured.caption_set.name: OverviewColumn.of_dataset(
-            part.measured, describe_reasons(part.missing)
-        )
-        for part in benched
-    }
+    columns: dict[str, OverviewColumn] = {}
+    for part in benched:
+        column = OverviewColumn.of_dataset(part.measured, describe_reasons(part.missing))
+        columns[column.dataset] = column
     for name, error in left_out.items():
         title = registry.card(name).title if name in registry.names() else name
         coefficient = config.datasets[name].coefficients[0]
         reasons = dict.fromkeys(specs, str(error))
         columns[name] = OverviewColumn(name, title, "", coefficient, reasons=reasons)
     ordered = [columns[name] for name in config.datasets]
-    joint = compute_joint_mean(
-        measured,
-        [columns[m.caption_set.name] for m in measured],
-        specs,
-        config.statistics,
-        progress,
-    )
+    measured_columns = [columns[m.caption_set.name] for m in measured]
+    joint = compute_joint_mean(measured, measured_columns, specs, config.statistics, progress)
     styles = {metric.spec: metric_style(metric) for metric in config.metrics}
     absent = config.configuration.get("absent", ())
     return DatasetsOverview(ordered, joint, styles, config.statistics, absent)
@@ -286,14 +279,9 @@ def _join(
     if overview is not None:
         frames["overview.csv"] = overview.frame()
         tables = [overview.table(), *(replace(table, is_detail=True) for table in tables)]
-    return Results(
-        frames,
-        _record(config, benched, left_out, store)
-        | clock.record()
-        | ({"unfinished": unfinished} if unfinished else {}),
-        tables,
-        other_files={"table.csv": tables_as_csv(tables)},
-    )
+    record = _record(config, benched, left_out, store) | clock.record()
+    record |= {"unfinished": unfinished} if unfinished else {}
+    return Results(frames, record, tables, other_files={"table.csv": tables_as_csv(tables)})
 
 
 def _record(

@@ -197,11 +197,7 @@ def run(config: ComplementOptions) -> Results:
         for study in studies:
             scores = study.scores()
             for dimension in study.selection.protocol.dimension:
-                names = {
-                    "dataset": study.name,
-                    "protocol": study.selection.protocol.name,
-                    "dimension": dimension,
-                }
+                names = study.selection.row_names(dimension)
                 of_dimension = [
                     names | row for row in _dimension_rows(study, scores, dimension, config)
                 ]
@@ -355,13 +351,8 @@ def _path_rows(validation: CrossValidation, criterion: str, metrics: list[str]) 
         selected = path[:step]
         values = {"r2": validation.r2(selected, ones), "tau_b": validation.tau(selected, ones)}
         for coefficient, value in values.items():
-            yield {
-                "kind": "selection",
-                "step": step,
-                "metric": metrics[selected[-1]],
-                "coefficient": coefficient,
-                "value": value,
-            }
+            chosen = {"kind": "selection", "step": step, "metric": metrics[selected[-1]]}
+            yield {**chosen, "coefficient": coefficient, "value": value}
 
 
 def _inclusion_rows(

@@ -352,13 +352,8 @@ def save_document_frequencies(options: DocumentFrequencyOptions) -> int:
 
 def _log_remarks(scored: Sequence[SystemScores]) -> None:
     """Log what metrics remarked, where no table is printed below which it would stand."""
-    remarks = {
-        (spec, text)
-        for scores in scored
-        for spec, texts in scores.remarks.items()
-        for text in texts
-    }
-    for spec, text in sorted(remarks):
+    remarks = (remark for scores in scored for remark in scores.remarks.items())
+    for spec, text in sorted({(spec, text) for spec, texts in remarks for text in texts}):
         logger.warning("metric %s: %s", spec, text)
 
 
@@ -391,18 +386,11 @@ def _score_systems(
     differences: dict[str, list[MetricDifference]] = {}
     with StepProgress(n_steps) as progress:
         for name, by_system in by_references.items():
-            against_set = [
-                score_system(
-                    system,
-                    name,
-                    frame,
-                    metrics,
-                    store,
-                    progress,
-                    None if measure is None else partial(measure, (name, system)),
-                )
-                for system, frame in by_system.items()
-            ]
+            against_set: list[SystemScores] = []
+            for system, frame in by_system.items():
+                beside = None if measure is None else partial(measure, (name, system))
+                scored_system = score_system(system, name, frame, metrics, store, progress, beside)
+                against_set.append(scored_system)
             if statistics.uses_resampling:
                 against_set, of_set = compare_systems(against_set, statistics, progress.advance)
                 differences |= {name: of_set} if len(by_system) > 1 else {}

@@ -174,17 +174,9 @@ def _power_table(rows: pd.DataFrame, title: str, labels: Mapping[str, str]) -> R
     for row in rows[rows["size"] == size].to_dict("records"):
         difference = row["difference"]
         n_images = size * (row["value"] / difference) ** 2 if difference else float("inf")
-        cells.append(
-            (
-                f"{labels[row['metric']]} − {labels[row['other']]}",
-                [
-                    _percent(difference),
-                    _percent(row["value"]),
-                    format_number(row["power"], 100, 0),
-                    f"{n_images:,.0f}" if np.isfinite(n_images) else MISSING,
-                ],
-            )
-        )
+        texts = [_percent(difference), _percent(row["value"]), format_number(row["power"], 100, 0)]
+        texts.append(f"{n_images:,.0f}" if np.isfinite(n_images) else MISSING)
+        cells.append((f"{labels[row['metric']]} − {labels[row['other']]}", texts))
     notes = [
         f"×100. Detectable: the least difference that a two-sided test at {100 * TEST_LEVEL:g} % on {size:,} "
         f"images finds with a chance of {100 * POWER:g} %; power: the chance that it finds the observed one; "

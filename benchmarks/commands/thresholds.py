@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from ...metrics.learned.rater import GOOD_SHARE, RaterMetric
-from ..evaluation.frames import make_frame
+from ..evaluation.frames import make_frame, records_of
 from ..evaluation.study import StudiedDataset, load_studies
 from ..evaluation.threshold_curves import (
     calibrated_filter,
@@ -90,12 +90,7 @@ def _curves(
     curves: list[dict[str, Any]] = []
     recalls: list[dict[str, Any]] = []
     for metric, by_item in scores.items():
-        names = {
-            "dataset": study.name,
-            "protocol": selection.protocol.name,
-            "dimension": name,
-            "metric": metric,
-        }
+        names = selection.row_names(name) | {"metric": metric}
         column = by_item.loc[is_good.index].to_numpy(dtype=np.float64)
         rows, recall = metric_curve(column, is_good, config.precision)
         curves += [{**names, **row} for row in rows]
@@ -141,11 +136,7 @@ def _tables(
             f"AUC and recall ×100. {definition} Captions with a score of at least the threshold are kept."
         ]
         notes += _calibration_notes(part, labels, config.precision)
-        notes += [
-            f"{labels[metric]}: {note}."
-            for metric, note in zip(part["metric"], part["note"], strict=True)
-            if note
-        ]
+        notes += [f"{labels[r['metric']]}: {r['note']}." for r in records_of(part) if r["note"]]
         notes += [note] if (note := copies_note(selection)) else []
         title = f"{dataset}, {dimension}: filtering captions"
         tables.append(ResultTable(title, "metric", columns, rows, notes=notes))

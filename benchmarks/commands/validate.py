@@ -99,12 +99,10 @@ def _check_caption_file(config: ValidateOptions, faults: Faults) -> str:
     covering = None
     if image_ids is not None and len(texts) > 1:
         covering = _find_covering_member(config.file, texts, image_ids)
-    counts = [
-        check_captions(
-            content, config.file, name, image_ids if covering in (None, name) else None, faults
-        )
-        for name, content in texts.items()
-    ]
+    counts: list[int] = []
+    for name, content in texts.items():
+        expected = image_ids if covering in (None, name) else None
+        counts.append(check_captions(content, config.file, name, expected, faults))
     words = " and ".join(f"{n:,} captions" for n in counts) or "no captions"
     return f"{words}; {covering} is of the references' images" if covering else words
 

@@ -24,7 +24,7 @@ from ..statistics.coefficients.coefficient import (
     correlate,
     find_coefficient,
 )
-from ..statistics.disattenuation import disattenuate
+from ..statistics.disattenuation import Disattenuation, disattenuate
 from ..statistics.intervals import ExtraRow
 from ..statistics.panels import Panel, RatingPanel, make_rating_panel
 from ..statistics.preferences import MEAN_DIMENSION
@@ -143,12 +143,11 @@ def _graded_rows(selection: EvaluationSet, scores: pd.Series) -> list[Row]:
 def _preference_rows(selection: EvaluationSet, differences: Floats) -> list[Row]:
     """Return each coefficient on each dimension of preferences, and on the mean of the dimensions."""
     coefficients = map(find_coefficient, selection.preference_coefficients)
-    return [
-        row
-        for coefficient in coefficients
-        if isinstance(coefficient, PreferenceCoefficient)
-        for row in _rows_of_preferences(selection, differences, coefficient)
-    ]
+    rows: list[Row] = []
+    for coefficient in coefficients:
+        if isinstance(coefficient, PreferenceCoefficient):
+            rows += _rows_of_preferences(selection, differences, coefficient)
+    return rows
 
 
 def _rows_of_preferences(
@@ -340,15 +339,9 @@ def disattenuated_rows(
 ) -> pd.DataFrame:
     """Correct Pearson's r for the ratings' noise; columns `DISATTENUATED_COLUMNS`."""
     ratings, item_ids = selection.ratings, selection.items["item_id"]
-    corrections = [
-        correction
-        for panel in panels
-        if isinstance(panel, RatingPanel)
-        for correction in disattenuate(
-            panel,
-            RatingTable.from_ratings(ratings, item_ids, panel.dimension),
-            selection.protocol.ratings,
-            statistics,
-        )
-    ]
+    corrections: list[Disattenuation] = []
+    for panel in panels:
+        if isinstance(panel, RatingPanel):
+            table = RatingTable.from_ratings(ratings, item_ids, panel.dimension)
+            corrections += disattenuate(panel, table, selection.protocol.ratings, statistics)
     return make_disattenuated(selection.name, selection.protocol.name, corrections)

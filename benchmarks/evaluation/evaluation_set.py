@@ -106,6 +106,10 @@ class EvaluationSet:
         """The dataset's name."""
         return self.caption_set.name
 
+    def row_names(self, dimension: str) -> dict[str, str]:
+        """Return the cells that tell a dimension's rows from those of others in results."""
+        return {"dataset": self.name, "protocol": self.protocol.name, "dimension": dimension}
+
     def in_order(self, scores: Sequence[Floats] = ()) -> EvaluationSet:
         """Return the set with its items in an order of their texts, judgements and scores.
 

@@ -240,12 +240,9 @@ def _items(
     references: Mapping[str, tuple[str, ...]],
     image_files: Mapping[str, str | None],
 ) -> pd.DataFrame:
-    return make_items(
-        list(held_out),
-        list(held_out.values()),
-        [references[image_id] for image_id in held_out],
-        images=[image_files.get(image_id) for image_id in held_out],
-    )
+    others = [references[image_id] for image_id in held_out]
+    files = [image_files.get(image_id) for image_id in held_out]
+    return make_items(list(held_out), list(held_out.values()), others, images=files)
 
 
 @dataclass(frozen=True)

@@ -297,11 +297,9 @@ def _score_rows(
     """Return the rows of metrics, floors, metrics that blame words, and floors of preferences."""
     selection = scored.selection
     notes = {**scored.caveats, **{name: FLOOR_NOTES[name] for name in by_floor}}
-    rows = [
-        row
-        for name, scores in {**scored.oriented, **by_floor}.items()
-        for row in metric_rows(selection, name, scores, notes.get(name, ""))
-    ]
+    rows: list[Row] = []
+    for name, scores in {**scored.oriented, **by_floor}.items():
+        rows += metric_rows(selection, name, scores, notes.get(name, ""))
     rows += word_rows(selection, word_panels, notes)
     for name, pair_differences in by_pair_floor.items():
         rows += pair_floor_rows(selection, name, pair_differences, FLOOR_NOTES[name])
@@ -453,15 +451,11 @@ def _measure_uncertainty(
     ]
     steps += count_steps(statistics.replicates, 0) * len(unranked_panels)
     progress.add_steps(steps, f"{selection.name}: replicates")
+    advance, all_tests = progress.advance, tuple(dict.fromkeys(("bootstrap", *tests)))
     uncertainty = measure_uncertainty(
-        all_panels,
-        competing,
-        statistics,
-        tuple(dict.fromkeys(("bootstrap", *tests))),
-        extras=ceilings.draws,
-        advance=progress.advance,
+        all_panels, competing, statistics, all_tests, extras=ceilings.draws, advance=advance
     )
-    unranked = measure_uncertainty(unranked_panels, [], statistics, advance=progress.advance)
+    unranked = measure_uncertainty(unranked_panels, [], statistics, advance=advance)
     return replace(uncertainty, intervals={**unranked.intervals, **uncertainty.intervals})
 
 

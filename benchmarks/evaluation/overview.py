@@ -78,16 +78,11 @@ class OverviewColumn:
         is_headline = (frame["dimension"] == dimension) & (frame["coefficient"] == coefficient)
         rows = {row["metric"]: row for row in records_of(frame[is_headline])}
         undefined = {m: str(row["note"]) for m, row in rows.items() if math.isnan(row["value"])}
-        return cls(
-            measured.caption_set.name,
-            measured.caption_set.card.title,
-            dimension,
-            coefficient,
-            rows,
-            {m: r for (m, *key), r in measured.ranks.items() if tuple(key) == measured.headline},
-            {**undefined, **missing},
-            measured.caption_set.card.headline,
-        )
+        ranks = {m: r for (m, *key), r in measured.ranks.items() if tuple(key) == measured.headline}
+        name, card = measured.caption_set.name, measured.caption_set.card
+        reasons = {**undefined, **missing}
+        names = name, card.title, dimension, coefficient
+        return cls(*names, rows, ranks, reasons, card.headline)
 
     @classmethod
     def of_rows(cls, rows: Sequence[Mapping[str, Any]], run: FinishedRun) -> OverviewColumn:

@@ -182,13 +182,12 @@ def measure_reliability(
     calibration: Calibration | None = getattr(model, "calibration", None)
     if calibration is None:
         return {}
-    tables = {
-        name: calibration.measure_reliability(
-            corpora[name].examples.take(rows), test_predictions[name]
-        )
-        for name, rows in job.test.items()
-    }
-    return {name: table for name, table in tables.items() if table}
+    tables: dict[str, list[dict[str, float]]] = {}
+    for name, rows in job.test.items():
+        examples = corpora[name].examples.take(rows)
+        if table := calibration.measure_reliability(examples, test_predictions[name]):
+            tables[name] = table
+    return tables
 
 
 #: The file in a rater's folder with a row an epoch.

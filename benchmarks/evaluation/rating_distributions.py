@@ -72,16 +72,9 @@ def rating_distributions(
         is_own = ratings["dimension"] == dimension
         if dimension in totals:
             scale = _observed_scale(ratings[is_own], scale)
-        distributions += [
-            RatingDistribution(
-                dataset,
-                dimension,
-                group,
-                scale,
-                count_by_level(ratings[is_own & (rating_groups == group)], scale),
-            )
-            for group in dict.fromkeys(groups)
-        ]
+        for group in dict.fromkeys(groups):
+            counts = count_by_level(ratings[is_own & (rating_groups == group)], scale)
+            distributions.append(RatingDistribution(dataset, dimension, group, scale, counts))
     return distributions
 
 

@@ -283,11 +283,8 @@ class SensitivityAnalysis:
 
     def _variants(self) -> Iterator[_Variant]:
         """Yield the treatments of copies of references, and of duplicates, that the dataset has."""
-        rows, copies, usual = (
-            self.selection.candidate_rows,
-            self.selection.copies,
-            self.selection.protocol,
-        )
+        rows, copies = self.selection.candidate_rows, self.selection.copies
+        usual = self.selection.protocol
         yield _Variant(replace(usual, own_references="keep"))
         if copies.n_copies and not copies.is_copy.all():
             note = f"{copies.n_copies} copies of references left out"
@@ -302,12 +299,10 @@ class SensitivityAnalysis:
             yield _Variant(protocol, ", own_references=leave_out", note)
         is_duplicate = find_duplicates(rows).to_numpy()
         if is_duplicate.sum() > copies.n_copies and not is_duplicate.all():
-            yield _Variant(
-                replace(usual, own_references="keep"),
-                ", without duplicates",
-                f"{int(is_duplicate.sum())} duplicates left out",
-                frozenset(rows["item_id"][is_duplicate]),
-            )
+            note = f"{int(is_duplicate.sum())} duplicates left out"
+            left_out = frozenset(rows["item_id"][is_duplicate])
+            protocol = replace(usual, own_references="keep")
+            yield _Variant(protocol, ", without duplicates", note, left_out)
 
     def _ranked(
         self, selection: EvaluationSet, dimension: str, name: str, note: str
@@ -413,15 +408,8 @@ class SensitivityAnalysis:
             yield self._names(kind, *key, size) | _curve_point(values, reason, note)
 
     def _names(self, kind: str, dimension: str, metric: str, coefficient: str, size: int) -> Row:
-        return {
-            "dataset": self.study.name,
-            "protocol": self.selection.protocol.name,
-            "dimension": dimension,
-            "kind": kind,
-            "metric": metric,
-            "coefficient": coefficient,
-            "size": size,
-        }
+        names = {"kind": kind, "metric": metric, "coefficient": coefficient, "size": size}
+        return self.selection.row_names(dimension) | names
 
 
 def _curve_point(drawn: Floats, reason: str, note: str = "") -> Row:

@@ -226,14 +226,10 @@ def _transfer_jobs(
     plan: TrainingPlan, corpora: Mapping[str, TrainingCorpus], seed: int
 ) -> Iterator[TrainingJob]:
     for name, corpus in corpora.items():
-        yield TrainingJob(
-            f"{name}-seed-{seed}",
-            _label(plan, seed, f"on {name}"),
-            seed,
-            corpus.take("train"),
-            corpus.take("validation"),
-            {dataset: c.rows_of("test") for dataset, c in corpora.items()},
-        )
+        names = f"{name}-seed-{seed}", _label(plan, seed, f"on {name}")
+        train, validation = corpus.take("train"), corpus.take("validation")
+        test = {dataset: c.rows_of("test") for dataset, c in corpora.items()}
+        yield TrainingJob(*names, seed, train, validation, test)
 
 
 def _fold_jobs(
@@ -263,15 +259,10 @@ def _fold_jobs(
         shuffled = np.random.default_rng([seed, plan.folds, index]).permutation(usable_images)
         n_validation = round(VALIDATION_SHARE * len(usable_images))
         is_validation = np.isin(image_ids[usable], shuffled[:n_validation])
-        yield TrainingJob(
-            f"seed-{seed}-fold-{index + 1}",
-            _label(plan, seed),
-            seed,
-            corpus.examples.take(usable[~is_validation]),
-            corpus.examples.take(usable[is_validation]),
-            {name: test},
-            int((fold_of_row != index).sum()) - len(usable),
-        )
+        sides = (corpus.examples.take(usable[mask]) for mask in (~is_validation, is_validation))
+        names = f"seed-{seed}-fold-{index + 1}", _label(plan, seed)
+        n_dropped = int((fold_of_row != index).sum()) - len(usable)
+        yield TrainingJob(*names, seed, *sides, {name: test}, n_dropped)
 
 
 def _borrowed_images(corpus: TrainingCorpus) -> dict[int, set[str]]:

@@ -213,13 +213,10 @@ def _cite_scores(runs: Sequence[FinishedRun]) -> str:
         if len(part.differences):
             ranks.append(latex_escape(rank_words(options).replace("metrics", "systems")))
             sentences.append(f"Ranks of systems: {ranks[-1]}.")
-    metrics = [
-        metric
-        for part in parts
-        for metric in _cited_metrics(
-            {m: MetricStyle(**part.styles[m]) for m in part.metrics}, part.run.run["signatures"]
-        )
-    ]
+    metrics: list[tuple[str, str, str, str]] = []
+    for part in parts:
+        styles = {m: MetricStyle(**part.styles[m]) for m in part.metrics}
+        metrics += _cited_metrics(styles, part.run.run["signatures"])
     cited = _CitedMetrics(works, metrics)
     first = f"With {captau} we score the captions of {_listed(captions)}."
     second = _second_sentence(cited.in_words, intervals, ranks)

@@ -60,15 +60,11 @@ def _forest_chart(
     rows = _sort_for_forest(rows)
     labels = [part.label(m) for m in rows["metric"]]
     kinds = [part.metric_kind(m) for m in rows["metric"]]
-    cells = [
-        [
-            *(format_coefficient(float(row[name]), coefficient) for name in _VALUE_AND_ENDS),
-            f"{int(row['n_items']):,}",
-            f"{int(row['n_ratings']):,}",
-            row["note"],
-        ]
-        for row in rows.to_dict("records")
-    ]
+    cells: list[list[str]] = []
+    for row in rows.to_dict("records"):
+        numbers = [format_coefficient(float(row[name]), coefficient) for name in _VALUE_AND_ENDS]
+        counts = [f"{int(row[name]):,}" for name in ("n_items", "n_ratings")]
+        cells.append([*numbers, *counts, row["note"]])
     points = "pairs" if style.is_of_preferences else "ratings"
     title = f"{part.title}, {dimension}: {sign}"
     table = ResultTable(
@@ -279,15 +275,13 @@ def _draw_differences(
 ) -> tuple[Any, Any]:
     """Draw a square with a row and a column a label, coloured by signs; return figure and axis."""
     figure, axis = figures.make_square_figure(len(labels))
-    squares = [
-        [
-            Square(_DIFFER[int(sign)], format_number(float(difference), *number_format))
-            if i != j
-            else None
-            for j, (difference, sign) in enumerate(zip(*row, strict=True))
-        ]
-        for i, row in enumerate(zip(differences, signs, strict=True))
-    ]
+
+    def make_square(i: int, j: int) -> Square | None:
+        text = format_number(float(differences[i, j]), *number_format)
+        return Square(_DIFFER[int(signs[i, j])], text) if i != j else None
+
+    places = range(len(labels))
+    squares = [[make_square(i, j) for j in places] for i in places]
     figures.draw_squares(axis, squares)
     figures.label_squares(axis, labels, labels)
     return figure, axis

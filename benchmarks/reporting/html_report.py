@@ -278,14 +278,8 @@ def _part_data(
             svg = figures.inline(figure, name, chart.title, chart.description)
             # The section says the part's name already.
             title = re.sub(rf"^{re.escape(part.title)}[,:] ", "", chart.title)
-            drawn_charts.append(
-                {
-                    "id": name,
-                    "title": title,
-                    "table": replace(chart.table, title=""),
-                    "svg": Markup(svg),
-                }
-            )
+            table = replace(chart.table, title="")
+            drawn_charts.append({"id": name, "title": title, "table": table, "svg": Markup(svg)})
         groups.append({"kind": kind, "title": heading, "charts": drawn_charts, "reason": reason})
         progress.advance()
     overview = Overview(part) if isinstance(part, RunDataset) else ScoreOverview(part)

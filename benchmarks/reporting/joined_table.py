@@ -306,16 +306,9 @@ def _column(
     is_quoted = dimension == data.get("headline")
     is_named = len(rated) > 1 or style.is_of_preferences or is_quoted
     prefix = f"{dimension.replace('_', ' ')} " if is_named else ""
-    return CoefficientColumn(
-        dataset,
-        dimension,
-        coefficient,
-        protocol,
-        data["revision"],
-        _describe_dataset(data, protocol, protocols),
-        prefix + style.symbol,
-        prefix + style.latex,
-    )
+    over = _describe_dataset(data, protocol, protocols)
+    heads = over, prefix + style.symbol, prefix + style.latex
+    return CoefficientColumn(dataset, dimension, coefficient, protocol, data["revision"], *heads)
 
 
 def _describe_dataset(

@@ -46,18 +46,12 @@ def rating_charts(part: RunDataset) -> Iterator[Chart]:
         level_indices = nearest_level(ratings["value"].to_numpy(dtype=float), cut)
         rating_counts = np.bincount(level_indices, minlength=len(levels))
         title = f"{part.title}, {dimension}: how people rated"
-        rows = [
-            (
-                f"{level:g}",
-                [
-                    f"{int(a):,}",
-                    figures.format_percent(a / rating_counts.sum()),
-                    f"{int(b):,}",
-                    figures.format_percent(b / item_counts.sum()),
-                ],
-            )
-            for level, a, b in zip(levels, rating_counts, item_counts, strict=True)
-        ]
+        rows: list[tuple[str, list[str]]] = []
+        for level, *counts in zip(levels, rating_counts, item_counts, strict=True):
+            cells: list[str] = []
+            for count, total in zip(counts, (rating_counts.sum(), item_counts.sum()), strict=True):
+                cells += [f"{int(count):,}", figures.format_percent(count / total)]
+            rows.append((f"{level:g}", cells))
         columns = ["ratings", "% of ratings", "items by mean rating", "% of items"]
         commonest = levels[int(item_counts.argmax())]
         yield Chart(
@@ -114,18 +108,10 @@ def agreement_charts(part: RunDataset) -> Iterator[Chart]:
         measures, _ = compute_measures(table, scales[dimension])
         shown_measures = {name: measures[name] for name in FIGURE_MEASURES if name in measures}
         title = f"{part.title}, {dimension}: how well people agree"
-        rows = [
-            (
-                MEASURE_LABELS[name],
-                [
-                    figures.format_percent(measure.value),
-                    figures.format_percent(measure.std),
-                    f"{measure.n_items:,}",
-                    measure.note,
-                ],
-            )
-            for name, measure in measures.items()
-        ]
+        rows: list[tuple[str, list[str]]] = []
+        for name, measure in measures.items():
+            numbers = [figures.format_percent(n) for n in (measure.value, measure.std)]
+            rows.append((MEASURE_LABELS[name], [*numbers, f"{measure.n_items:,}", measure.note]))
         alpha = figures.format_percent(measures["krippendorff_alpha_ordinal"].value)
         yield Chart(
             "agreement",

@@ -356,15 +356,12 @@ class ScoredCaptions(RunPart):
     @cached_property
     def standings(self) -> dict[str, list[Standing]]:
         """The systems with a score by metric, the best first; equal ranks do not differ significantly."""
-        return {
-            metric: rank_by_score(
-                self.corpus[self.corpus["metric"] == metric],
-                self.differences[self.differences["metric"] == metric],
-                self.statistics,
-                higher_is_better=self.styles[metric]["higher_is_better"],
-            )
-            for metric in self.metrics
-        }
+        standings: dict[str, list[Standing]] = {}
+        for metric in self.metrics:
+            tables = (table[table["metric"] == metric] for table in (self.corpus, self.differences))
+            is_high = self.styles[metric]["higher_is_better"]
+            standings[metric] = rank_by_score(*tables, self.statistics, higher_is_better=is_high)
+        return standings
 
     def format_score(self, value: float, metric: str) -> str:
         """Return a score as tables print it."""
