@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import pandas as pd
@@ -19,7 +19,7 @@ def records_of(frame: pd.DataFrame) -> list[dict[str, Any]]:
     return records
 
 
-def groups_of(frame: pd.DataFrame, *columns: str) -> Iterable[tuple[Any, pd.DataFrame]]:
+def groups_of(frame: pd.DataFrame, *columns: str) -> Iterator[tuple[Any, pd.DataFrame]]:
     """Return the rows that are equal in a column, or in several, together; groups in order of first appearance."""
     groups: Any = frame.groupby(columns[0] if len(columns) == 1 else list(columns), sort=False)
-    return groups
+    return iter(groups)

@@ -259,10 +259,12 @@ def _fold_jobs(
         shuffled = np.random.default_rng([seed, plan.folds, index]).permutation(usable_images)
         n_validation = round(VALIDATION_SHARE * len(usable_images))
         is_validation = np.isin(image_ids[usable], shuffled[:n_validation])
-        sides = (corpus.examples.take(usable[mask]) for mask in (~is_validation, is_validation))
+        train, validation = (
+            corpus.examples.take(usable[is_side]) for is_side in (~is_validation, is_validation)
+        )
         names = f"seed-{seed}-fold-{index + 1}", _label(plan, seed)
         n_dropped = int((fold_of_row != index).sum()) - len(usable)
-        yield TrainingJob(*names, seed, *sides, {name: test}, n_dropped)
+        yield TrainingJob(*names, seed, train, validation, {name: test}, n_dropped)
 
 
 def _borrowed_images(corpus: TrainingCorpus) -> dict[int, set[str]]:

@@ -358,9 +358,14 @@ class ScoredCaptions(RunPart):
         """The systems with a score by metric, the best first; equal ranks do not differ significantly."""
         standings: dict[str, list[Standing]] = {}
         for metric in self.metrics:
-            tables = (table[table["metric"] == metric] for table in (self.corpus, self.differences))
-            is_high = self.styles[metric]["higher_is_better"]
-            standings[metric] = rank_by_score(*tables, self.statistics, higher_is_better=is_high)
+            corpus = self.corpus[self.corpus["metric"] == metric]
+            differences = self.differences[self.differences["metric"] == metric]
+            standings[metric] = rank_by_score(
+                corpus,
+                differences,
+                self.statistics,
+                higher_is_better=self.styles[metric]["higher_is_better"],
+            )
         return standings
 
     def format_score(self, value: float, metric: str) -> str:
