@@ -111,3 +111,14 @@ def test_a_file_that_cannot_be_written_is_said(tmp_path):
         f"{store.path({}).parent}: answers cannot be kept there (Not a directory); set cache.root=DIR"
     ):
         store.put({}, said("1"))
+
+
+def test_a_kept_file_that_holds_no_answer_is_none(tmp_path):
+    answers, request = Answers(tmp_path), {"model": "m"}
+    path = answers.path(request)
+    path.parent.mkdir()
+    for text in ("[", '["answer"]', '"answer"', '{"request": {}}', "null"):
+        path.write_text(text)
+        assert answers.get(request) is None
+    path.write_text('{"answer": {"text": "85"}}')
+    assert answers.get(request) == {"text": "85"}

@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 import math
 import shutil
+import sys
+from types import SimpleNamespace
 
 import pytest
 from PIL import Image
@@ -186,3 +188,48 @@ def test_a_local_model_that_lacks_weights(language_model, tmp_path):
         MllmJudge(str(folder), preset="references", device="cpu", backend="transformers").score(
             rows()
         )
+
+
+@pytest.mark.parametrize(
+    ("images", "kinds"),
+    [
+        (False, ("AutoModelForCausalLM", "AutoTokenizer")),
+        (True, ("AutoModelForImageTextToText", "AutoProcessor")),
+    ],
+)
+@pytest.mark.parametrize(("device", "dtype"), [("cpu", "float32"), ("cuda", "auto")])
+def test_a_model_is_loaded_from_its_folder_alone(
+    images, kinds, device, dtype, tmp_path, monkeypatch
+):
+    """Nothing is fetched, whatever the folder lacks."""
+    import torch
+
+    from captau.metrics.neural.judge.local_chat import LocalChat
+
+    asked = []
+
+    class Model:
+        def to(self, device):
+            asked.append(device)
+            return self
+
+        def eval(self):
+            return self
+
+    model, loading = Model(), {"missing_keys": [], "unexpected_keys": []}
+
+    def answer_with(value):
+        return lambda *args, **options: asked.append((*args, options)) or value
+
+    values = (model, loading), "processor"
+    package = SimpleNamespace(
+        **{
+            k: SimpleNamespace(from_pretrained=answer_with(v))
+            for k, v in zip(kinds, values, strict=True)
+        }
+    )
+    monkeypatch.setitem(sys.modules, "transformers", package)
+    assert LocalChat(tmp_path, device, 5, 5, images, None)._loaded == (model, "processor")
+    options = {"dtype": getattr(torch, dtype, dtype), "output_loading_info": True}
+    local = {"local_files_only": True}
+    assert asked == [(tmp_path, {**options, **local}), (tmp_path, local), device]
