@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
@@ -13,9 +14,7 @@ from ..base import Floats, WordMetric
 from ..registry import register
 from ..rows import Rows
 from ..text.tokens.ptb import tag_words
-from .models import (
-    Device,
-)
+from .models import Device
 from .sentence_cosine import sentence_embeddings
 from .text import TextModelMetric
 
@@ -116,13 +115,7 @@ def find_nouns(text: str) -> dict[str, list[int]]:
 
 def _word_starts(text: str) -> list[int]:
     """Return where each of the words begins that blanks part."""
-    starts: list[int] = []
-    offset = 0
-    for word in text.split():
-        offset = text.index(word, offset)
-        starts.append(offset)
-        offset += len(word)
-    return starts
+    return [match.start() for match in re.finditer(r"\S+", text)]
 
 
 def assign(nouns: Sequence[str], cosines: Floats) -> dict[str, float]:

@@ -37,9 +37,7 @@ from ..progress import progress_counter
 from ..registry import register
 from ..rows import Rows
 from .embeddings import FromFiles
-from .models import (
-    Device,
-)
+from .models import Device
 from .store import Array, Features
 from .text import TextModel, TextModelMetric, load_model, load_tokenizer, quiet
 

@@ -31,7 +31,6 @@ from ...datasets.errors import InputError, unknown
 from ..base import UnavailableError, version_of
 from ..progress import progress_counter
 from .models import (
-    Device,
     batches,
     check_file,
     check_shapes,
@@ -39,7 +38,8 @@ from .models import (
     load_checkpoint,
     local,
     random_note,
-    resolve,
+    require,
+    short_reason,
     weights_root,
 )
 from .store import Array, Features, FeatureStore, key_of
@@ -277,7 +277,7 @@ class _Loaded:
                     name, load_weights=False, precision="fp32", pretrained_text=False
                 )
         except Exception as error:  # KeyError, TypeError, ValueError by what the config lacks
-            reason = str(error).split("\n")[0][:200]
+            reason = short_reason(error)
             raise InputError(f"{name}: open_clip cannot build the model ({reason})") from error
         _fill(model, clip.checkpoint)
         if clip.precision == "fp16":
@@ -382,28 +382,25 @@ def _checkpoint(metric: str, model: str, folder: Path | None, checkpoint: str | 
             source,
         )
     if folder is not None:
-        path = next((folder / n for n in NAMES if (folder / n).is_file()), None)
-        if path is None:
-            raise UnavailableError(
-                f"metric {metric}",
-                f"needs weights, and {folder} has none",
-                f"{' or '.join(NAMES)} is expected in it",
-            )
-        return path
+        return require(
+            next((folder / n for n in NAMES if (folder / n).is_file()), None),
+            f"metric {metric}",
+            f"needs weights, and {folder} has none",
+            f"{' or '.join(NAMES)} is expected in it",
+        )
     path = next((p for e in (".safetensors", ".pt", ".bin") if (p := local(model + e))), None)
     if path is None and may_download() and model in USUAL:
         path = _download(model, USUAL[model])
-    if path is None:
-        repository = "timm/vit_base_patch32_clip_224.openai"
-        hint = f" (hf download {repository} --local-dir …)" if model == "ViT-B-32-quickgelu" else ""
-        raise UnavailableError(
-            f"metric {metric}",
-            f"needs the weights of {model}, which are not here",
-            f"put an open_clip model's folder at {weights_root() / model}{hint}, or name a file with "
-            f"checkpoint=FILE"
-            + (", or allow the download with weights.download=true" if model in USUAL else ""),
-        )
-    return path
+    repository = "timm/vit_base_patch32_clip_224.openai"
+    hint = f" (hf download {repository} --local-dir …)" if model == "ViT-B-32-quickgelu" else ""
+    return require(
+        path,
+        f"metric {metric}",
+        f"needs the weights of {model}, which are not here",
+        f"put an open_clip model's folder at {weights_root() / model}{hint}, or name a file with "
+        f"checkpoint=FILE"
+        + (", or allow the download with weights.download=true" if model in USUAL else ""),
+    )
 
 
 def _download(model: str, tag: str) -> Path | None:
@@ -416,9 +413,8 @@ def _download(model: str, tag: str) -> Path | None:
     try:
         return Path(open_clip.download_pretrained(pretrained))
     except Exception as error:  # of requests and huggingface_hub alike
-        reason = str(error).split("\n")[0][:200]
         raise InputError(
-            f"the weights '{tag}' of {model} could not be fetched ({reason})"
+            f"the weights '{tag}' of {model} could not be fetched ({short_reason(error)})"
         ) from error
 
 
@@ -467,22 +463,3 @@ def precision_on(precision: Precision, device: str, half: bool) -> str:
     if precision != "auto":
         return precision
     return "fp16" if half and device == "cuda" else "fp32"
-
-
-def programs(
-    metric: str,
-    model: str,
-    checkpoint: str | None,
-    device: Device,
-    precision: Precision,
-    half: bool,
-) -> tuple[str, ...]:
-    """Weights, device and precision, for a signature; `missing` where the weights are not here."""
-    resolved_device = resolve(device) if device == "auto" else device
-    resolved_precision = precision_on(precision, resolved_device, half)
-    try:
-        clip = Clip.of(metric, model, checkpoint, "cpu", resolved_precision, 1)
-        weights = "|".join([clip.weights, hash_of([clip.folder / CONFIG] if clip.folder else [])])
-    except InputError:
-        weights = "missing"
-    return (f"weights:{weights}", f"on:{resolved_device}", f"precision:{resolved_precision}")

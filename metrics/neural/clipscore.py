@@ -17,11 +17,12 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
+from ...datasets.errors import InputError
 from ..base import Floats, Metric
 from ..registry import register
 from ..rows import Rows
-from .clip import Clip, Precision, precision_on, programs
-from .models import MODEL_LOCK, Device, need_extra, resolve
+from .clip import CONFIG, Clip, Precision, precision_on
+from .models import MODEL_LOCK, Device, hash_of, need_extra, resolve
 from .text import LongPolicy, find_positions, measure_texts, normalise_rows
 
 #: Rows at a time, which bounds memory.
@@ -75,9 +76,15 @@ class _ClipMetric(Metric):
 
     @property
     def programs(self) -> tuple[str, ...]:
-        return programs(
-            self.spec, self.model, self.checkpoint, self.device, self.precision, self.half
-        )
+        """Weights, device and precision, for the signature; `missing` where the weights are not here."""
+        device = resolve(self.device) if self.device == "auto" else self.device
+        precision = precision_on(self.precision, device, self.half)
+        try:
+            clip = Clip.of(self.spec, self.model, self.checkpoint, "cpu", precision, 1)
+            weights = f"{clip.weights}|{hash_of([clip.folder / CONFIG] if clip.folder else [])}"
+        except InputError:
+            weights = "missing"
+        return (f"weights:{weights}", f"on:{device}", f"precision:{precision}")
 
     def _clip(self) -> Clip:
         device = resolve(self.device)

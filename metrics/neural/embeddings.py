@@ -14,11 +14,12 @@ from scipy.special import expit
 from ...datasets.errors import InputError
 from ...datasets.paths import expand_home
 from ...datasets.reading.source_files import sha256
-from ..base import Floats, Metric, UnavailableError
+from ..base import Floats, Metric
 from ..registry import register
-from ..rows import Key, Rows, look_up_all, row_keys
+from ..rows import Rows, look_up_all, row_keys
 from .embedding_files import ENDINGS, Embeddings, Vectors
-from .models import weights_root
+from .models import require, weights_root
+from .text import normalise_rows
 
 
 @dataclass(frozen=True)
@@ -43,15 +44,13 @@ class FromFiles(Metric):
         chosen_file = getattr(self, field)
         if chosen_file is not None:
             return expand_home(chosen_file)
-        path = self._usual(field)
-        if path is None:
-            name = weights_root() / f"{self.name}_{field}{self.endings[field][0]}"
-            raise UnavailableError(
-                f"metric {self.name}",
-                "needs a file",
-                f"give {field}=FILE, or put it at {name} (its layout: docs/metrics_from_files.md)",
-            )
-        return path
+        name = weights_root() / f"{self.name}_{field}{self.endings[field][0]}"
+        return require(
+            self._usual(field),
+            f"metric {self.name}",
+            "needs a file",
+            f"give {field}=FILE, or put it at {name} (its layout: docs/metrics_from_files.md)",
+        )
 
     def _usual(self, field: str) -> Path | None:
         root = weights_root()
@@ -169,17 +168,12 @@ class ViLBERTScore(FromFiles):
         look_up_all(entries, [*dict.fromkeys([*keys, *pair_keys])], "embedding", file.path)
         scores = np.empty(len(rows))
         for i, (key, references) in enumerate(zip(keys, rows.references, strict=True)):
-            reference_scores = [
-                self._match_captions(file.vectors, entries, key, (key[0], r)) for r in references
+            candidate = file.vectors[entries[key]]
+            matches = [
+                greedy_match(candidate, file.vectors[entries[key[0], r]]) for r in references
             ]
-            scores[i] = sum(reference_scores) / len(reference_scores)
+            scores[i] = sum(match["prf".index(self.measure)] for match in matches) / len(matches)
         return scores
-
-    def _match_captions(
-        self, vectors: Vectors, entries: Mapping[Key, slice], candidate: Key, reference: Key
-    ) -> float:
-        p, r, f = greedy_match(vectors[entries[candidate]], vectors[entries[reference]])
-        return {"p": p, "r": r, "f": f}[self.measure]
 
 
 @register("vilbert_alignment")
@@ -230,11 +224,6 @@ def greedy_match(candidate: Vectors, reference: Vectors) -> tuple[float, float, 
     """
     if not len(candidate) or not len(reference):
         return math.nan, math.nan, math.nan
-    similarity = np.clip(_unit(candidate) @ _unit(reference).T, 0.0, 1.0)
+    similarity = np.clip(normalise_rows(candidate) @ normalise_rows(reference).T, 0.0, 1.0)
     p, r = float(similarity.max(axis=1).mean()), float(similarity.max(axis=0).mean())
     return p, r, 2 * p * r / (p + r) if p + r else 0.0
-
-
-def _unit(vectors: Vectors) -> Floats:
-    wide = vectors.astype(np.float64)
-    return wide / np.linalg.norm(wide, axis=1, keepdims=True)

@@ -134,10 +134,14 @@ def need_extra(metric: str, modules: Sequence[str]) -> None:
 
 def local(name: str) -> Path | None:
     """A file or folder by its path, or by its name in the weights folder; None where there is none."""
-    for path in (expand_home(name), weights_root() / name):
-        if path.exists():
-            return path
-    return None
+    return next((p for p in (expand_home(name), weights_root() / name) if p.exists()), None)
+
+
+def require(path: Path | None, subject: str, problem: str, remedy: str) -> Path:
+    """Return a file or folder, or raise `UnavailableError` where it is None."""
+    if path is None:
+        raise UnavailableError(subject, problem, remedy)
+    return path
 
 
 def transformers_folder(metric: str, name: str) -> Path:
@@ -208,7 +212,7 @@ def _hub(name: str, *, offline: bool) -> Path | None:
         if offline:
             return None
         raise InputError(
-            f"the model '{name}' could not be downloaded ({_short(error)}); give model=FOLDER"
+            f"the model '{name}' could not be downloaded ({short_reason(error)}); give model=FOLDER"
         ) from error
     return folder
 
@@ -281,7 +285,7 @@ def _refusal(path: Path, error: Exception) -> str:
             f"safetensors best"
         )
     # What torch says of a broken pickle advises to load it unchecked.
-    reason = "" if "weights_only" in text else f" ({_short(error)})"
+    reason = "" if "weights_only" in text else f" ({short_reason(error)})"
     return f"{path}: not a checkpoint, or damaged{reason}"
 
 
@@ -343,7 +347,7 @@ def random_note(folder: Path) -> str:
     return path.read_text(encoding="utf-8").strip() if path.is_file() else ""
 
 
-def _short(error: BaseException) -> str:
+def short_reason(error: BaseException) -> str:
     """Return the first line of an error, for brackets."""
     text = str(error).strip().split("\n")[0] or type(error).__name__
     return text[:200]

@@ -14,9 +14,7 @@ from ...datasets.reading.json_files import read_json
 from ..base import Floats
 from ..registry import register
 from ..rows import Rows
-from .models import (
-    Device,
-)
+from .models import Device
 from .store import Array
 from .text import (
     LongPolicy,

@@ -9,8 +9,8 @@ over all pairs of pieces. A copy of a text has a cosine of 1 with it under every
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import pairwise
@@ -33,6 +33,7 @@ from .models import (
     need_extra,
     random_note,
     resolve,
+    short_reason,
     transformers_folder,
     transformers_hash,
 )
@@ -225,7 +226,7 @@ def load_model(folder: Path) -> Any:
                 str(folder), output_loading_info=True, local_files_only=True
             )
         except Exception as error:  # OSError, ValueError, SafetensorError, … by file and fault
-            reason = str(error).strip().split("\n")[0][:200]
+            reason = short_reason(error)
             raise InputError(f"{folder}: the model cannot be loaded ({reason})") from error
     # Heads that a task put on top ("cls.", "lm_head.") are rightly left out; parts of it are not.
     inside = {key.split(".")[0] for key in model.state_dict()}
@@ -256,28 +257,25 @@ def load_tokenizer(folder: Path, limit: int) -> Any:
                 str(folder), local_files_only=True, add_prefix_space=True
             )
         except Exception as error:  # OSError, ValueError, … by file and fault
-            reason = str(error).strip().split("\n")[0][:200]
+            reason = short_reason(error)
             raise InputError(f"{folder}: the tokeniser cannot be loaded ({reason})") from error
     tokenizer.model_max_length = limit
     return tokenizer
 
 
-class quiet:  # noqa: N801 - used as a keyword is
-    """Without the bars and reports that transformers writes to stderr."""
+@contextmanager
+def quiet() -> Generator[None]:
+    """Keep transformers from writing bars and reports to stderr."""
+    from transformers.utils import logging
 
-    def __enter__(self) -> None:
-        from transformers.utils import logging
-
-        self.level = logging.get_verbosity()
-        self.bar = logging.is_progress_bar_enabled()
-        logging.set_verbosity_error()
-        logging.disable_progress_bar()
-
-    def __exit__(self, *_: object) -> None:
-        from transformers.utils import logging
-
-        logging.set_verbosity(self.level)
-        if self.bar:
+    level, has_bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(level)
+        if has_bars:
             logging.enable_progress_bar()
 
 

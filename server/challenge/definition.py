@@ -9,6 +9,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -154,7 +155,7 @@ class Challenge:
         """Return whether the leaderboard has a row of people."""
         return self.human != "none" or self.human_file is not None
 
-    @property
+    @cached_property
     def metrics(self) -> tuple[Metric, ...]:
         """Return the metrics of kind `captions`."""
         return resolve_metrics(list(self.metric_specs))

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ...benchmarks.options.sites import ServeOptions
+from ...datasets.cache import replacing
 from ...datasets.errors import InputError
 from ...datasets.paths import expand_home
 from ...datasets.registry import load
@@ -22,7 +23,6 @@ from ..web.passwords import password_from_environment
 from ..web.site import parse_public_address
 from .definition_file import read_challenges
 from .evaluation import make_evaluator
-from .evaluation.evaluator import Evaluator
 from .site import Site
 from .store_opening import open_store
 from .submission_files import store_upload, submit_upload
@@ -65,7 +65,9 @@ def open_site(options: ServeOptions) -> Site:
     try:
         store = open_store(database, challenges, folder, rescore=options.rescore)
         for evaluator in evaluators:
-            _write_item_list(store.item_list(evaluator.challenge), evaluator)
+            with replacing(store.item_list(evaluator.challenge)) as file:
+                for row in evaluator.list_items():
+                    file.write(f"{json.dumps(row, ensure_ascii=False)}\n".encode())
         lacks_human_scores = any(
             challenge.scores_people
             and not database.run_blocking(partial(load_status, challenge=challenge)).human_scores
@@ -80,15 +82,6 @@ def open_site(options: ServeOptions) -> Site:
         database.close()
         raise
     return site
-
-
-def _write_item_list(path: Path, evaluator: Evaluator) -> None:
-    """Write the JSON lines of the items that a submission must caption or score."""
-    part = path.with_suffix(".part")
-    with part.open("w", encoding="utf-8", newline="\n") as file:
-        for row in evaluator.list_items():
-            file.write(f"{json.dumps(row, ensure_ascii=False)}\n")
-    part.replace(path)
 
 
 def _choose_folder(option: str | None, address: str, name: str) -> Path:

@@ -21,6 +21,7 @@ import pandas as pd
 from starlette.concurrency import run_in_threadpool
 
 from ...benchmarks.statistics.weighted_pairs import Floats
+from ...datasets.cache import replacing
 from ...datasets.reading.yaml_fields import INVISIBLE
 from ..storage.database import StoreError
 from ..web.errors import RefusedError
@@ -52,18 +53,19 @@ def find_captions(folder: Path) -> Path:
 
 def write_captions(folder: Path, content: bytes, *, is_json_lines: bool) -> None:
     """Write the file of captions that is evaluated."""
-    _write_whole(folder / (_CAPTIONS_LINES if is_json_lines else _CAPTIONS_JSON), content)
+    with replacing(folder / (_CAPTIONS_LINES if is_json_lines else _CAPTIONS_JSON)) as file:
+        file.write(content)
 
 
 def write_item_scores(folder: Path, items: pd.DataFrame) -> None:
     """Write the score of each caption."""
-    _write_whole(folder / "items.parquet", _to_parquet(items))
+    _write_parquet(folder / "items.parquet", items)
 
 
 def write_replicates(folder: Path, replicates: Mapping[tuple[str, str], Floats]) -> None:
     """Write bootstrap replicates, by reference set and metric."""
     columns = {_SEPARATOR.join(key): values for key, values in replicates.items()}
-    _write_whole(folder / "drawn.parquet", _to_parquet(pd.DataFrame(columns)))
+    _write_parquet(folder / "drawn.parquet", pd.DataFrame(columns))
 
 
 def read_replicates(path: Path) -> dict[tuple[str, str], Floats]:
@@ -80,17 +82,9 @@ def read_replicates(path: Path) -> dict[tuple[str, str], Floats]:
     return replicates
 
 
-def _to_parquet(frame: pd.DataFrame) -> bytes:
-    stream = io.BytesIO()
-    frame.to_parquet(stream, index=False, compression="zstd")
-    return stream.getvalue()
-
-
-def _write_whole(path: Path, content: bytes) -> None:
-    """Write a file so that it is there whole or not at all."""
-    part = path.with_suffix(".part")
-    part.write_bytes(content)
-    part.replace(path)
+def _write_parquet(path: Path, frame: pd.DataFrame) -> None:
+    with replacing(path) as file:
+        frame.to_parquet(file, index=False, compression="zstd")
 
 
 _UNSAFE_CHARACTERS = re.compile(r"[^\w. ()+-]")

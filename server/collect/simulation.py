@@ -86,14 +86,18 @@ class Player:
             nickname = f"{self.kind} {seed[-1]}" if self.study.nicknames else ""
             browser = join_study(url, nickname)
             consensus_counts: Counter[int] = Counter()
+
+            def level(caption: str) -> int:
+                return self._draw_level(caption, rng, consensus_counts)
+
             due = time.perf_counter() + self.pace * rng.random()  # not all at the same moment
             page = browser.get("/rate")
             while record.answers < n_answers and "key" in page.hidden:
                 phase = page.practice or "playing"
                 due = max(due + self.pace, time.perf_counter() + page.wait)
                 time.sleep(max(0.0, due - time.perf_counter()))
-                fields = {**page.hidden, **self._fill_in(page.captions, rng, consensus_counts)}
-                page = browser.post("/rate", fields, follow=self.reads_feedback)
+                answer = self.study.form.simulate_answer(level, page.captions, rng)
+                page = browser.post("/rate", {**page.hidden, **answer}, follow=self.reads_feedback)
                 if page.status not in (200, 303):
                     raise RuntimeError(f"{page.status} {page.heading}")
                 record.answers += 1
@@ -106,14 +110,6 @@ class Player:
         except (OSError, http.client.HTTPException, RuntimeError) as error:
             record.fault = str(error) or type(error).__name__
         return record
-
-    def _fill_in(
-        self, captions: Sequence[str], rng: np.random.Generator, consensus_counts: Counter[int]
-    ) -> dict[str, Any]:
-        def level(caption: str) -> int:
-            return self._draw_level(caption, rng, consensus_counts)
-
-        return self.study.form.simulate_answer(level, captions, rng)
 
     def _draw_level(
         self, caption: str, rng: np.random.Generator, consensus_counts: Counter[int]

@@ -6,7 +6,7 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -192,7 +192,7 @@ def _read_study(
     form = FORMS[form_name].from_study(top, participants, read_language(top, folder))
     units = _read_units(top, form, folder, data_root, prepares_units)
     ratings = top.count("ratings", form.default_ratings, 1, 1000)
-    crowd, limits, default_limits = top.section("crowd"), top.section("limits"), StudyLimits()
+    crowd, limits = top.section("crowd"), top.section("limits")
     study = Study(
         name=name,
         title=top.text("title", name, 200),
@@ -207,9 +207,7 @@ def _read_study(
         nicknames=top.flag("nicknames", form.course.has_points),
         attention_every=top.count("attention_every", 10, 1),
         limits=StudyLimits(
-            limits.count("joins", default_limits.joins, 1),
-            limits.count("logins", default_limits.logins, 1),
-            limits.count("requests", default_limits.requests, 1),
+            **{name: limits.count(name, n, 1) for name, n in asdict(StudyLimits()).items()}
         ),
         units=units,
         conditions=read_conditions(top),

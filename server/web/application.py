@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+from collections.abc import Awaitable, Callable, Iterable
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,9 @@ from urllib.parse import urlsplit
 from fastapi import APIRouter, FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.staticfiles import StaticFiles
+from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ..storage.database import BusyError, StoreError
 from .errors import (
@@ -23,12 +25,6 @@ from .errors import (
 )
 from .sign_in_pages import admin_router, provider_router
 from .site import PublicAddress, WebSite
-
-Scope = MutableMapping[str, Any]
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
-AsgiApp = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 #: The most bytes of a request's body where a site takes no files.
 MAX_BODY_BYTES = 64 * 1024
@@ -61,16 +57,15 @@ class RequestGuard:
 
     def __init__(
         self,
-        app: AsgiApp,
+        app: ASGIApp,
         address: PublicAddress,
         body_limit: Callable[[str], int] = lambda _: MAX_BODY_BYTES,
     ) -> None:
         self._app, self._body_limit = app, body_limit
         self._host = urlsplit(address.origin).netloc
-        headers = dict(HEADERS)
+        self._headers = dict(HEADERS)
         if address.secure:
-            headers["strict-transport-security"] = "max-age=31536000"
-        self._headers = [(k.encode(), v.encode()) for k, v in headers.items()]
+            self._headers["strict-transport-security"] = "max-age=31536000"
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle a request."""
@@ -80,7 +75,11 @@ class RequestGuard:
 
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
-                self._add_headers(message, scope["path"])
+                headers = MutableHeaders(scope=message)
+                # Only scripts and styles are the same for everybody.
+                caching = "max-age=3600" if "/static/" in scope["path"] else "no-store"
+                for name, value in {**self._headers, "cache-control": caching}.items():
+                    headers.setdefault(name, value)
             await send(message)
 
         if _is_foreign(scope, self._host):
@@ -124,18 +123,6 @@ class RequestGuard:
                 raise  # for the server's log
         if is_too_large and not has_begun:
             await _send_too_large(receive, send_with_headers, limit, is_read=is_read)
-
-    def _add_headers(self, message: Message, path: str) -> None:
-        """Add the headers that the application did not set itself."""
-        names = {name.lower() for name, _ in message["headers"]}
-        message["headers"] = [
-            *message["headers"],
-            *((name, value) for name, value in self._headers if name not in names),
-        ]
-        if b"cache-control" not in names:
-            # Only scripts and styles are the same for everybody.
-            caching = b"max-age=3600" if "/static/" in path else b"no-store"
-            message["headers"].append((b"cache-control", caching))
 
 
 def _is_foreign(scope: Scope, public_host: str) -> bool:

@@ -411,14 +411,17 @@ def load_captioned_images(
         )
     session.extra_image_ids |= captions.keys()
     if sides_of_images:
-        own_sides = (
-            {i: tuple(c) for i, c in captions.items() if sides_of_images[i] == side}
-            for side in ("train", "validation")
-        )
-        return _check_sides(origin, *own_sides)
-    shuffled = [str(i) for i in session.rng("captioned").permutation(sorted(captions))]
-    cut = max(1, round(VALIDATION_SHARE * len(shuffled)))
-    sides = sorted(shuffled[cut:]), sorted(shuffled[:cut])
+        names = ("train", "validation")
+        sides = [[i for i in captions if sides_of_images[i] == side] for side in names]
+        for name, image_ids in zip(names, sides, strict=True):
+            if len(image_ids) < 2:  # negatives are drawn among the images of a side
+                raise InputError(
+                    f"{origin}: the column split leaves {len(image_ids)} images of {name}; at least two are needed"
+                )
+    else:
+        shuffled = [str(i) for i in session.rng("captioned").permutation(sorted(captions))]
+        cut = max(1, round(VALIDATION_SHARE * len(shuffled)))
+        sides = [sorted(shuffled[cut:]), sorted(shuffled[:cut])]
     train_side, validation_side = ({i: tuple(captions[i]) for i in side} for side in sides)
     return train_side, validation_side
 
@@ -444,22 +447,6 @@ _SIDES = {
     **dict.fromkeys(("validation", "val", "dev"), "validation"),
     "test": "test",
 }
-
-
-def _check_sides(
-    origin: str, train: CaptionedImages, validation: CaptionedImages
-) -> tuple[CaptionedImages, CaptionedImages]:
-    """Return both sides of a file's own split.
-
-    Raises:
-        InputError: if one has fewer than two images, among which negatives are drawn.
-    """
-    for side, images in (("train", train), ("validation", validation)):
-        if len(images) < 2:
-            raise InputError(
-                f"{origin}: the column split leaves {len(images)} images of {side}; at least two are needed"
-            )
-    return train, validation
 
 
 def _read_captions(path: Path) -> tuple[dict[str, list[str]], dict[str, str]]:

@@ -28,6 +28,7 @@ from ...neural.models import (
     need_extra,
     on,
     random_note,
+    require,
     resolve,
     weights_root,
 )
@@ -195,7 +196,7 @@ def truncate(texts: Sequence[list[int]], positions: int) -> tuple[list[list[int]
 
 def collate(
     texts: Sequence[Sequence[int]], images: Sequence[ImageRegions], device: str
-) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+) -> tuple[Tensor, ...]:
     """Return the arguments of `Uniter` for pairs of a text and an image, padded to the longest."""
     import torch
 
@@ -209,8 +210,7 @@ def collate(
         features[i, : len(image)] = image.features
         boxes[i, : len(image)] = image.boxes
     arrays = (ids, np.array(text_lengths), features, boxes, np.array(region_counts))
-    a, b, c, d, e = (torch.from_numpy(array).to(device) for array in arrays)
-    return a, b, c, d, e
+    return tuple(torch.from_numpy(array).to(device) for array in arrays)
 
 
 def score_pairs(
@@ -341,30 +341,23 @@ class Umic(Metric):
     name_fields: ClassVar[tuple[str, ...]] = ("head",)
 
     def _checkpoint(self) -> Path:
-        if self.checkpoint is not None:
-            path = local(self.checkpoint)
-        else:
-            path = next(filter(None, map(local, CHECKPOINTS[self.head])), None)
-        if path is None:
-            name = self.checkpoint or CHECKPOINTS[self.head][-1]
-            raise UnavailableError(
-                f"metric {self.spec}",
-                f"needs the checkpoint '{name}', which is not here",
-                f"put it at {weights_root() / name}, or give checkpoint=FILE (its authors offer it at "
-                f"{REPOSITORIES[self.head]})",
-            )
-        return path
+        names = CHECKPOINTS[self.head] if self.checkpoint is None else (self.checkpoint,)
+        return require(
+            next(filter(None, map(local, names)), None),
+            f"metric {self.spec}",
+            f"needs the checkpoint '{names[-1]}', which is not here",
+            f"put it at {weights_root() / names[-1]}, or give checkpoint=FILE (its authors offer it at "
+            f"{REPOSITORIES[self.head]})",
+        )
 
     def _features(self) -> Path:
-        path = local(self.features or FEATURES)
-        if path is None:
-            raise UnavailableError(
-                f"metric {self.spec}",
-                f"needs region features, and there is no folder "
-                f"'{self.features or weights_root() / FEATURES}'",
-                "give features=FOLDER (docs/umic.md says where to get or how to write them)",
-            )
-        return path
+        return require(
+            local(self.features or FEATURES),
+            f"metric {self.spec}",
+            f"needs region features, and there is no folder "
+            f"'{self.features or weights_root() / FEATURES}'",
+            "give features=FOLDER (docs/umic.md says where to get or how to write them)",
+        )
 
     def _vocabulary(self) -> Path:
         if self.vocabulary is not None:
@@ -374,14 +367,13 @@ class Umic(Metric):
             folders = (self._checkpoint().parent, root, root / "bert-base-cased")
             paths = (folder / name for folder in folders for name in VOCABULARIES)
             path = next((path for path in paths if path.is_file()), None)
-        if path is None:
-            raise UnavailableError(
-                f"metric {self.spec}",
-                f"needs bert-base-cased's word pieces, and there is no "
-                f"'{self.vocabulary or weights_root() / VOCABULARIES[-1]}'",
-                "give vocabulary=FILE (vocab.txt of huggingface.co/google-bert/bert-base-cased)",
-            )
-        return path
+        return require(
+            path,
+            f"metric {self.spec}",
+            f"needs bert-base-cased's word pieces, and there is no "
+            f"'{self.vocabulary or weights_root() / VOCABULARIES[-1]}'",
+            "give vocabulary=FILE (vocab.txt of huggingface.co/google-bert/bert-base-cased)",
+        )
 
     def check_rows(self, rows: Rows) -> None:
         need_extra(self.spec, ("torch", "tokenizers", "safetensors"))

@@ -15,11 +15,7 @@ from ....datasets.errors import InputError
 from ...text.tokens.ptb import TaggedWord, tag_words
 from ..common.recipe import CaptionedImages
 from ..common.training import TrainingSession
-from .metric import (
-    WordPieces,
-    collate,
-    truncate,
-)
+from .metric import WordPieces, collate, truncate
 from .regions import Regions
 from .similar_images import N_NEAREST, SimilarImages
 

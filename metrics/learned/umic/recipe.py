@@ -17,7 +17,7 @@ import numpy as np
 from ....datasets.cache import replacing
 from ....datasets.errors import InputError
 from ...base import Floats, UnavailableError
-from ...neural.models import hash_of, local, need_extra, resolve
+from ...neural.models import hash_of, local, need_extra, require, resolve
 from ...rows import Rows
 from ..common.features import image_ids
 from ..common.recipe import (
@@ -201,14 +201,12 @@ class UmicRecipe(Recipe):
         """
         if self.regions == "demo":
             return None
-        folder = local(self.regions)
-        if folder is None:
-            raise UnavailableError(
-                f"rater {self.name}",
-                f"needs region features, and there is no folder '{self.regions}'",
-                "docs/umic.md says where to get or how to write them",
-            )
-        return folder
+        return require(
+            local(self.regions),
+            f"rater {self.name}",
+            f"needs region features, and there is no folder '{self.regions}'",
+            "docs/umic.md says where to get or how to write them",
+        )
 
     def open_regions(self) -> Regions:
         """Return the region features, for use in a `with`."""

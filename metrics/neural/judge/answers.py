@@ -15,14 +15,10 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from ....datasets.cache import replacing
 from ....datasets.errors import InputError
-
-if TYPE_CHECKING:
-    pass
-
 
 Answer = dict[str, Any]
 

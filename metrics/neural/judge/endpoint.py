@@ -94,18 +94,6 @@ class _StoppedError(Exception):
     """A request was not sent, because another one has failed."""
 
 
-class _Bearer:
-    """Puts the key into the header; with it as auth, requests does not look into ~/.netrc."""
-
-    def __init__(self, key: str) -> None:
-        self.key = key
-
-    def __call__(self, r: requests.PreparedRequest) -> requests.PreparedRequest:
-        if self.key:
-            r.headers["Authorization"] = f"Bearer {self.key}"
-        return r
-
-
 @dataclass(frozen=True)
 class Question:
     """A question: a text, and an image's file or none; the same one is asked once a vote."""
@@ -160,7 +148,6 @@ class Endpoint:
         if parts.username or parts.password or parts.query or parts.fragment:
             raise InputError(f"url: keep keys out of it; the variable {KEY} is for them")
         self._key = os.environ.get(KEY, "").strip()
-        self._auth = _Bearer(self._key)
         self._local = threading.local()
         self._stop = threading.Event()
         #: Whether the endpoint has ever answered.
@@ -251,7 +238,7 @@ class Endpoint:
                     json=body,
                     timeout=self.timeout,
                     allow_redirects=False,
-                    auth=self._auth,
+                    auth=self._authorize,
                 )
             except (requests.ConnectionError, requests.Timeout) as error:
                 if _nobody_there(error) and not self._met.is_set():
@@ -281,6 +268,12 @@ class Endpoint:
             if requested_wait is not None and requested_wait > LONGEST:
                 raise InputError(f"{reason}, and asks to wait {requested_wait:.0f} s")
             self._pause(pause if requested_wait is None else requested_wait)
+
+    def _authorize(self, request: requests.PreparedRequest) -> requests.PreparedRequest:
+        """Put the key into the header; with this as auth, requests does not look into ~/.netrc."""
+        if self._key:
+            request.headers["Authorization"] = f"Bearer {self._key}"
+        return request
 
     def _pause(self, seconds: float) -> None:
         """Wait between two attempts, or until the run stops."""

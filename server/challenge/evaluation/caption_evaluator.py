@@ -37,7 +37,7 @@ from ....benchmarks.statistics.bootstrap import count_blocks, resample
 from ....datasets.errors import InputError
 from ....datasets.reading.json_files import JsonSource
 from ....datasets.registry import load
-from ....metrics.base import Floats, Metric
+from ....metrics.base import Floats
 from ....metrics.external import user_code_of
 from ....metrics.text.tokens.ptb import pin_tokens
 from ..definition import ReferenceSet
@@ -61,11 +61,6 @@ class CaptionEvaluator(Evaluator):
         """Return the images that need a caption, in the order of the references."""
         return dict.fromkeys(image for refs in self.references.values() for image in refs.texts)
 
-    @cached_property
-    def metrics(self) -> tuple[Metric, ...]:
-        """Return the challenge's metrics."""
-        return self.challenge.metrics
-
     def check_challenge(self) -> None:
         try:
             self._check_splits()
@@ -75,8 +70,8 @@ class CaptionEvaluator(Evaluator):
         except InputError as error:
             raise InputError(f"{self.challenge.source}: {error}") from error
         try:
-            unavailable = find_unavailable(self.metrics, items)
-            for metric in self.metrics:
+            unavailable = find_unavailable(self.challenge.metrics, items)
+            for metric in self.challenge.metrics:
                 _ = metric.signature  # reads the files among its parameters
                 if user_code_of(metric):
                     metric.score(items)  # no other metric brings code that may be missing
@@ -90,7 +85,9 @@ class CaptionEvaluator(Evaluator):
         texts = (texts for refs in self.references.values() for texts in refs.texts.values())
         pin_tokens(text for image_texts in texts for text in image_texts)
         progress = ReportedProgress(0, lambda share, step: None)
-        score_system("", "", self._sample_items(), self.metrics, ScoreStore(None), progress)
+        score_system(
+            "", "", self._sample_items(), self.challenge.metrics, ScoreStore(None), progress
+        )
 
     def _sample_items(self) -> pd.DataFrame:
         """Return two rows with which to try metrics."""
@@ -194,25 +191,29 @@ class CaptionEvaluator(Evaluator):
         n_resamplings = (
             sum(1 + _is_mixed(order) for order in orders.values()) * options.uses_resampling
         )
-        n_steps = len(images) * len(self.metrics) + n_resamplings * count_blocks(options.replicates)
+        n_steps = len(images) * len(self.challenge.metrics) + n_resamplings * count_blocks(
+            options.replicates
+        )
         progress = ReportedProgress(n_steps, report)
         scores: list[dict[str, Any]] = []
         replicates: dict[tuple[str, str], Floats] = {}
         items = pd.DataFrame({"image_id": list(candidates.captions)})
         for name, ids in images.items():
             set_items = make_caption_items(candidates, self.references[name], ids, None)
-            result = score_system("", name, set_items, self.metrics, ScoreStore(None), progress)
+            result = score_system(
+                "", name, set_items, self.challenge.metrics, ScoreStore(None), progress
+            )
             if options.uses_resampling:
                 (result,), _ = compare_systems([result], options, progress.advance)
                 replicates |= self._ordered_replicates(result, orders[name], progress)
-            scores += [_score_row(result, metric.spec) for metric in self.metrics]
+            scores += [_score_row(result, metric.spec) for metric in self.challenge.metrics]
             columns = {f"{spec}@{name}": values for spec, values in result.scores.items()}
             items = items.merge(pd.DataFrame({"image_id": ids, **columns}), "left", on="image_id")
         run = {
             "kind": "captions",
-            "metrics": [metric.spec for metric in self.metrics],
+            "metrics": [metric.spec for metric in self.challenge.metrics],
             "statistics": vars(options),
-            "signatures": {metric.spec: metric.signature for metric in self.metrics},
+            "signatures": {metric.spec: metric.signature for metric in self.challenge.metrics},
             **describe_environment(),
         }
         return Evaluation(scores, run, items, replicates)
@@ -287,7 +288,7 @@ class CaptionEvaluator(Evaluator):
                 source = ImageCaptions.from_dataset(places.load(str(references.dataset)))
             agreement = score_held_out_captions(
                 [source],
-                self.metrics,
+                self.challenge.metrics,
                 places.store(),
                 held_out=self.challenge.human,
                 k=None if references.k is None else references.k - 1,

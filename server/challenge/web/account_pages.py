@@ -124,7 +124,7 @@ async def recover(request: Request, site: CurrentSite) -> Response:
 @router.post("/signout", openapi_extra=_TOKEN_FORM)
 async def sign_out(site: CurrentSite, form: SentForm) -> Response:
     """End this session; a copy of its cookie opens nothing any more."""
-    await site.ended_sessions.add(form.visitor.session)
+    await site.ended_sessions.add(form.session)
     return site.set_session(site.redirect("/"), Session.new())
 
 
@@ -163,7 +163,7 @@ async def change_password(request: Request, site: CurrentSite, form: SentForm) -
     try:
         member = await site.accounts.change_password(form.member, *passwords)
     except RefusedError as error:
-        return await _render_account(site, form.visitor, error)
+        return await _render_account(site, form, error)
     return site.begin_session(member, site.redirect("/account"))
 
 
@@ -175,8 +175,8 @@ async def renew_recovery_codes(request: Request, site: CurrentSite, form: SentFo
         password = read_password(form.fields, "old")
         codes = await site.accounts.renew_recovery_codes(form.member, password)
     except RefusedError as error:
-        return await _render_account(site, form.visitor, error)
-    return site.render_for("recovery_codes.html", form.visitor, codes=codes, is_new_account=False)
+        return await _render_account(site, form, error)
+    return site.render_for("recovery_codes.html", form, codes=codes, is_new_account=False)
 
 
 @router.post("/account/signout", openapi_extra=_ACCOUNT_FORM)
@@ -192,8 +192,8 @@ async def create_token(site: CurrentSite, form: SentForm) -> Response:
     try:
         token = await site.tokens.create(form.member, field_value(form.fields, "label"))
     except RefusedError as error:
-        return await _render_account(site, form.visitor, error)
-    return await _render_account(site, form.visitor, new_token=token)
+        return await _render_account(site, form, error)
+    return await _render_account(site, form, new_token=token)
 
 
 @router.post("/account/tokens/{token}/revoke", openapi_extra=_ACCOUNT_FORM)
@@ -207,7 +207,7 @@ async def revoke_token(site: CurrentSite, form: SentForm, token: RowNumber) -> R
 async def invite(site: CurrentSite, form: SentForm) -> Response:
     """Create an invitation code and show it once."""
     code = await site.teams.create_invitation(form.member)
-    return await _render_account(site, form.visitor, new_invitation=code)
+    return await _render_account(site, form, new_invitation=code)
 
 
 @router.post("/team/{act}", openapi_extra=_TEAM_FORM)
@@ -228,7 +228,7 @@ async def change_team(
         else:
             await site.teams.leave(form.member, field_value(form.fields, "name"))
     except RefusedError as error:
-        return await _render_account(site, form.visitor, error)
+        return await _render_account(site, form, error)
     return site.redirect("/account")
 
 

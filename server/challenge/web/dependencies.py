@@ -11,9 +11,9 @@ from fastapi import Path as PathParameter
 
 from ...web.errors import RefusedError
 from ...web.sessions import Session
+from ...web.site import current_site
 from ...web.visitors import field_value
 from ..definition import Challenge
-from ..members import Member
 from ..site import SignedIn, Site, Visitor
 
 #: The name of a challenge and the key of a submission in an address.
@@ -26,16 +26,10 @@ FormFields = Mapping[str, Sequence[str]]
 
 
 @dataclass(frozen=True)
-class MemberForm:
-    """A form that a signed-in member sent."""
+class MemberForm(SignedIn):
+    """A form, and the signed-in member who sent it."""
 
-    visitor: SignedIn
     fields: FormFields
-
-    @property
-    def member(self) -> Member:
-        """Return the sender."""
-        return self.visitor.member
 
 
 @dataclass(frozen=True)
@@ -46,12 +40,7 @@ class AdminForm:
     why: str
 
 
-async def get_site(request: Request) -> Site:
-    """Return the site that the application serves."""
-    return request.app.state.site
-
-
-CurrentSite = Annotated[Site, Depends(get_site)]
+CurrentSite = Annotated[Site, Depends(current_site)]
 
 
 async def get_visitor(request: Request, site: CurrentSite) -> Visitor:
@@ -80,7 +69,8 @@ async def read_member_form(
     request: Request, site: CurrentSite, visitor: CurrentMember
 ) -> MemberForm:
     """Return the form of a signed-in member's session."""
-    return MemberForm(visitor, await site.read_form(request, visitor.session))
+    fields = await site.read_form(request, visitor.session)
+    return MemberForm(visitor.session, visitor.member, fields)
 
 
 SentForm = Annotated[MemberForm, Depends(read_member_form)]

@@ -109,36 +109,25 @@ def _ratings_csv(ratings_of: RatingsOf, answers: Sequence[CountedAnswer]) -> byt
 
     Columns that some items lack are left out, as `dataset=file` expects.
     """
-    optional_cells = [_optional_cells(answer) for answer in answers]
-    columns = [
-        name
-        for name in ("references", "system", "split")
-        if all(cells[name] for cells in optional_cells)
-    ]
-    has_stages = any(answer.stage for answer in answers)
-    table: list[list[Any]] = [
-        [
-            answer.unit.image_id,
-            answer.item.caption,
-            *(cells[name] for name in columns),
-            answer.rater,
-            dimension,
-            f"{rating:g}",
-            f"{answer.seconds:.1f}",
-            *([answer.stage] if has_stages else []),
-        ]
-        for answer, cells in zip(answers, optional_cells, strict=True)
+    optional = ("references", "system", "split")
+    columns = ["image", "caption"]
+    columns += [name for name in optional if all(getattr(a.item, name) for a in answers)]
+    columns += ["rater", "dimension", "value", "seconds"]
+    columns += ["stage"] if any(answer.stage for answer in answers) else []
+    rows = [
+        {
+            "image": answer.unit.image_id,
+            "caption": answer.item.caption,
+            "references": json.dumps(list(answer.item.references), ensure_ascii=False),
+            "system": answer.item.system,
+            "split": answer.item.split,
+            "rater": answer.rater,
+            "dimension": dimension,
+            "value": f"{rating:g}",
+            "seconds": f"{answer.seconds:.1f}",
+            "stage": answer.stage,
+        }
+        for answer in answers
         for dimension, rating in ratings_of(answer.value).items()
     ]
-    header = ["image", "caption", *columns, "rater", "dimension", "value", "seconds"]
-    header += ["stage"] if has_stages else []
-    return csv_bytes(header, table)
-
-
-def _optional_cells(answer: CountedAnswer) -> Mapping[str, str | None]:
-    references = answer.item.references
-    return {
-        "references": json.dumps(list(references), ensure_ascii=False) if references else None,
-        "system": answer.item.system,
-        "split": answer.item.split,
-    }
+    return csv_bytes(columns, ([row[column] for column in columns] for row in rows))

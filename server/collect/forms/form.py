@@ -42,7 +42,7 @@ from ..items.item_source import caption_items
 from ..items.units import StudyItem, StudyUnit, unit_of_item
 from .counted_answers import CountedAnswers, rating_files
 from .course import Course
-from .wording import Dimension, Level, Wording, check_run_of_levels, read_wording
+from .wording import Dimension, Level, Wording, check_levels, read_wording
 
 
 class FormError(Exception):
@@ -84,6 +84,7 @@ class Form(ABC):
         default_ratings: the answers that an item gets if the study does not say.
         unit_noun: the plural that the dashboard counts units by.
         stability: how a study is compared with its re-run.
+        keeps_levels: whether a study may only word the form's own levels anew, since it computes with them.
     """
 
     name: ClassVar[str]
@@ -93,6 +94,7 @@ class Form(ABC):
     default_ratings: ClassVar[int] = 3
     unit_noun: ClassVar[str] = "captions"
     stability: ClassVar[StabilityRule] = StabilityRule()
+    keeps_levels: ClassVar[bool] = False
 
     wording: Wording = field(kw_only=True)
 
@@ -116,7 +118,7 @@ class Form(ABC):
     def check_levels(
         cls, fields: YamlFields, levels: Sequence[Level], default: Dimension | None
     ) -> None:
-        """Check the levels that a study's file lists; here any two or more whole numbers in a row will do.
+        """Check the levels that a study's file lists: two or more whole numbers in a row, or the form's own.
 
         Args:
             fields: those of the dimension.
@@ -126,7 +128,7 @@ class Form(ABC):
         Raises:
             InputError: if these levels are none of this form.
         """
-        check_run_of_levels(fields, levels)
+        check_levels(fields, levels, default if cls.keeps_levels else None)
 
     def digest_rules(self) -> dict[str, Any]:
         """Return the rules that may not change while a study runs, beside items and scales; here none."""

@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Self
 
 import numpy as np
+from scipy.stats import rankdata
 
 from ....benchmarks.scoring.catalog import resolve_metrics
 from ....datasets.errors import InputError
@@ -26,7 +27,7 @@ from .counted_answers import CountedAnswers, csv_bytes
 from .course import Course, NextUnit, RaterProgress, SubmittedAnswer
 from .form import Form, FormFields
 from .game_rules import LEVELS, GameState, OpenPair, Rules
-from .wording import Dimension, Level, Wording, check_same_levels, load_wording
+from .wording import Wording, load_wording
 
 #: The computed ratings of a pair; people's ratings take their places.
 N_COMPUTED = 2
@@ -164,10 +165,7 @@ def _levels_on(scale: Scale, scores: Floats) -> Floats:
 
 def _fifths(scores: Floats) -> Floats:
     """Return scores as levels: the worst fifth is 1, the best 5; equal scores get equal levels."""
-    ascending = np.sort(scores)
-    low = np.searchsorted(ascending, scores, side="left")
-    high = np.searchsorted(ascending, scores, side="right")
-    share = (low + high) / 2 / len(scores)
+    share = (rankdata(scores) - 0.5) / len(scores)
     return np.clip(1 + np.floor(share * 5), 1, 5).astype(int)
 
 
@@ -234,6 +232,7 @@ class GameForm(Form):
     name = "game"
     template = "forms/game.html"
     study_fields = ("game",)
+    keeps_levels = True  # points are computed from them
 
     rules: Rules = field(default_factory=Rules)
     cold_start: ColdStart = field(default_factory=lambda: ColdStart(()))
@@ -262,13 +261,6 @@ class GameForm(Form):
                 "per_rater", f"{per_rater}; game.pairs={rules.pairs} at least are needed"
             )
         return cls(rules, ColdStart.read(game), wording=cls.read_wording(study, language))
-
-    @classmethod
-    def check_levels(
-        cls, fields: YamlFields, levels: Sequence[Level], default: Dimension | None
-    ) -> None:
-        """Check that there are five levels, since points are computed from them."""
-        check_same_levels(fields, levels, default)
 
     def digest_rules(self) -> dict[str, Any]:
         """Return the rules but for the wait, which changes nothing of what is rated."""

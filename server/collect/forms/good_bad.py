@@ -10,12 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from ....datasets.reading.yaml_fields import YamlFields
 from ....datasets.sources.caption_quality import FEWEST, MOST_SKIPS, p_hat
 from ...web.visitors import field_value
 from .counted_answers import CountedAnswers
 from .form import Form, FormError, FormFields, StabilityRule
-from .wording import Dimension, Level, Wording, check_same_levels, load_wording
+from .wording import Wording, load_wording
 
 _RATINGS = {"good": 1.0, "bad": 0.0}
 #: Caption-Quality's folds by our names of splits.
@@ -36,6 +35,7 @@ class GoodBadForm(Form):
     name = "good_bad"
     template = "forms/good_bad.html"
     default_ratings = 10
+    keeps_levels = True  # p̂ counts good answers
     #: By the paper's p̂: round(8 mean) / 8.
     stability = StabilityRule(
         min_ratings=FEWEST,
@@ -45,13 +45,6 @@ class GoodBadForm(Form):
     )
 
     wording: Wording = field(default=load_wording("good_bad"), kw_only=True)
-
-    @classmethod
-    def check_levels(
-        cls, fields: YamlFields, levels: Sequence[Level], default: Dimension | None
-    ) -> None:
-        """Check that there are two levels, since p̂ counts good answers."""
-        check_same_levels(fields, levels, default)
 
     def read_answer(self, fields: FormFields, n_captions: int) -> list[dict[str, Any]]:
         """Return good, bad or skip."""

@@ -168,8 +168,13 @@ def read_wording(
     )
 
 
-def check_run_of_levels(fields: YamlFields, levels: Sequence[Level]) -> None:
+def check_levels(fields: YamlFields, levels: Sequence[Level], default: Dimension | None) -> None:
     """Check that a dimension's levels are two or more whole numbers in a row, in any order.
+
+    Args:
+        fields: those of the dimension.
+        levels: in the file's order.
+        default: the dimension whose levels they have to be, worded anew; None allows others.
 
     Raises:
         InputError: if they are not.
@@ -181,17 +186,6 @@ def check_run_of_levels(fields: YamlFields, levels: Sequence[Level]) -> None:
             "levels",
             f"their values are {numbers}; two or more whole numbers in a row are expected",
         )
-
-
-def check_same_levels(
-    fields: YamlFields, levels: Sequence[Level], default: Dimension | None
-) -> None:
-    """Check that a dimension has the form's own levels, worded anew.
-
-    Raises:
-        InputError: if they are others.
-    """
-    check_run_of_levels(fields, levels)
     scale = Dimension("", "", tuple(levels)).scale
     if default is not None and scale != default.scale:
         raise fields.error(

@@ -129,24 +129,16 @@ class ItemPool:
             raise game.error(
                 pool, "the items come without ratings; list the pairs, each with its ratings"
             )
-        unanimous = frame[(frame["min"] == frame["max"]) & (frame["size"] >= 2)]
-        rows_by_level = {
-            level: [
-                row
-                for row in unanimous.index[unanimous["mean"] == level]
-                if row not in self._used_rows
-            ]
-            for level in levels
-        }
-        rows_and_levels: list[tuple[int, int]] = []
-        while len(rows_and_levels) < n and any(rows_by_level.values()):
-            for level in levels:
-                if rows_by_level[level] and len(rows_and_levels) < n:
-                    rows_and_levels.append((rows_by_level[level].pop(0), level))
-        self._used_rows |= {row for row, _ in rows_and_levels}
+        is_unanimous = (frame["min"] == frame["max"]) & (frame["size"] >= 2)
+        is_free = ~frame.index.isin(self._used_rows)
+        free = frame[is_unanimous & is_free & frame["mean"].isin(levels)]
+        # The first item of each level comes first, then the second of each.
+        turns = free.groupby("mean").cumcount()
+        rows = free.assign(turn=turns).sort_values(["turn", "mean"]).index[:n].tolist()
+        self._used_rows |= set(rows)
         return [
-            unit_of_item(pool, self._item(row), [level] * int(frame["size"][row]))
-            for row, level in rows_and_levels
+            unit_of_item(pool, self._item(row), [int(frame["mean"][row])] * int(frame["size"][row]))
+            for row in rows
         ]
 
     def remaining(self) -> list[StudyItem]:

@@ -268,17 +268,14 @@ def _take_spread(
     candidates: Sequence[StudyItem], n_needed: int, captions_per_image: Counter[str]
 ) -> list[StudyItem]:
     """Take candidates in order, those first whose images have the fewest captions, and count them."""
-    spread_items: list[StudyItem] = []
-    waiting, n_captions = list(candidates), 0
-    while len(spread_items) < n_needed:
-        later: list[StudyItem] = []
-        for item in waiting:
-            if len(spread_items) < n_needed and captions_per_image[item.image_id] <= n_captions:
-                captions_per_image[item.image_id] += 1
-                spread_items.append(item)
-            else:
-                later.append(item)
-        waiting, n_captions = later, n_captions + 1
+    n_before = Counter(captions_per_image)
+    turns: list[int] = []
+    for item in candidates:
+        turns.append(n_before[item.image_id])
+        n_before[item.image_id] += 1
+    order = sorted(range(len(candidates)), key=turns.__getitem__)
+    spread_items = [candidates[k] for k in order[:n_needed]]
+    captions_per_image.update(item.image_id for item in spread_items)
     return spread_items
 
 

@@ -18,9 +18,9 @@ from .study_database import (
     RATER_COLUMNS,
     UNIT_ID,
     UPDATE_RATER,
+    Rater,
     RecordedAnswer,
     StudyDatabase,
-    rater_of_row,
 )
 from .tables import answers, raters, serves, units
 
@@ -82,30 +82,7 @@ class AnswerLog:
         unit = self._data.units[serve.unit]
         if load_unit_state(c, unit).answered_at > serve.served_at:
             raise OutOfTurnError("Another annotator was quicker. Check their answer.")
-        return self._record(c, serve, unit, values, now)
-
-    @transaction
-    def find(self, c: Connection, rater_id: int, key: str) -> RecordedAnswer:
-        """Return a rater's own recorded answer.
-
-        Raises:
-            NotFoundError: if they gave none to that key.
-        """
-        serve = _find_serve(c, rater_id, key)
-        if serve.answered_at is None:
-            raise NotFoundError
-        return self._load_recorded(c, serve)
-
-    def _record(
-        self,
-        c: Connection,
-        serve: Row[Any],
-        unit: StudyUnit,
-        values: Sequence[Mapping[str, Any]],
-        now: float,
-    ) -> RecordedAnswer:
-        """Write an answer down; raise `OutOfTurnError` if the form does not accept it now."""
-        rater = rater_of_row(serve, serve.rater)
+        rater = _rater_of(serve)
         answer = SubmittedAnswer(serve.key, serve.phase, unit, values[0], serve.served_at, now)
         others = self._load_ratings_of_others(c, unit)
         feedback, progress = self._course.respond(answer, rater.progress, others)
@@ -142,6 +119,18 @@ class AnswerLog:
         recorded = tuple(map(dict, values))
         return RecordedAnswer(serve.key, serve.phase, rater_after, unit, recorded, feedback)
 
+    @transaction
+    def find(self, c: Connection, rater_id: int, key: str) -> RecordedAnswer:
+        """Return a rater's own recorded answer.
+
+        Raises:
+            NotFoundError: if they gave none to that key.
+        """
+        serve = _find_serve(c, rater_id, key)
+        if serve.answered_at is None:
+            raise NotFoundError
+        return self._load_recorded(c, serve)
+
     def _load_ratings_of_others(self, c: Connection, unit: StudyUnit) -> list[float]:
         """Return the main dimension's ratings of a unit's first caption, if the form gives feedback on them."""
         dimension = self._form.main_dimension
@@ -161,13 +150,18 @@ class AnswerLog:
         return RecordedAnswer(
             serve.key,
             serve.phase,
-            rater_of_row(serve, serve.rater),
+            _rater_of(serve),
             unit,
             recorded,
             rows[0].told,
             is_repeat=True,
             differs=values is not None and list(map(dict, values)) != list(recorded),
         )
+
+
+def _rater_of(serve: Row[Any]) -> Rater:
+    """Return the rater to whom a unit was shown."""
+    return Rater(serve.rater, serve.nickname, serve.points, serve.given, serve.state)
 
 
 def _find_serve(c: Connection, rater_id: int, key: str) -> Row[Any]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum, auto
 from typing import Any
 
-from sqlalchemy import Connection, Row, bindparam, func, insert, select, update
+from sqlalchemy import Connection, bindparam, func, insert, select, update
 
 from ....datasets.errors import InputError
 from ...storage.database import Clock, Database
@@ -97,11 +97,6 @@ class RecordedAnswer:
     feedback: dict[str, Any] | None
     is_repeat: bool = False
     differs: bool = False
-
-
-def rater_of_row(row: Row[Any], rater_id: int) -> Rater:
-    """Return the rater of a row that has the columns of `raters`."""
-    return Rater(rater_id, row.nickname, row.points, row.given, row.state)
 
 
 class StudyDatabase:

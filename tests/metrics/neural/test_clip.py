@@ -276,7 +276,8 @@ def test_a_description_that_is_none_is_said(content, root):
 )
 def test_auto_precision_is_what_the_authors_computed_with(precision, device, half, expected, root):
     assert clip.precision_on(precision, device, half) == expected
-    found = clip.programs("m", MODEL, None, device, precision, half)
+    kind = clipscore.ClipScore if half else clipscore.PacS
+    found = kind(checkpoint=None, device=device, precision=precision).programs
     assert found == ("weights:missing", f"on:{device}", f"precision:{expected}")
 
 
@@ -285,13 +286,13 @@ def test_a_signature_has_all_that_features_depend_on(root, monkeypatch):
     path = write(root / f"{MODEL}.pt")
     end = "fp32:cpu|torch:v-torch|open_clip_torch:v-open_clip_torch"
     assert find().signature == f"{hash_of([path])}|arch:{MODEL}|{end}"
-    found = clip.programs("m", MODEL, None, "cpu", "auto", True)
+    found = clipscore.ClipScore(device="cpu").programs
     assert found[0] == f"weights:{hash_of([path])}|{hash_of([])}"
     description = write(root / "mine" / clip.CONFIG, config(quick_gelu=True))
     path = write(root / "mine" / clip.NAMES[0])
     text = json.dumps(config(quick_gelu=True), sort_keys=True)
     assert find("mine").signature == f"{hash_of([path])}|{text}|{end}"
-    found = clip.programs("m", "mine", None, "cpu", "auto", True)
+    found = clipscore.ClipScore(model="mine", device="cpu").programs
     assert found[0] == f"weights:{hash_of([path])}|{hash_of([description])}"
 
 
