@@ -23,39 +23,28 @@ class Moderation(StoreUser):
     """
 
     @transaction
-    def set_published(
-        self, connection: Connection, challenge: Challenge, why: str, *, is_published: bool
+    def change_challenge(
+        self, connection: Connection, challenge: Challenge, action: str, why: str
     ) -> None:
-        """Show a challenge's leaderboard to everybody, or not any more.
+        """Publish or freeze a challenge, or take either back.
+
+        Args:
+            connection: of the transaction.
+            challenge: the challenge.
+            action: `publish` shows its leaderboard to everybody, `unpublish` no longer; `freeze` stops accepting
+                submissions, `unfreeze` accepts them again.
+            why: the reason.
 
         Raises:
-            RefusedError: if the challenge's file makes the leaderboard public.
+            RefusedError: if the leaderboard is to be unpublished, and the challenge's file makes it public.
         """
-        if challenge.is_public and not is_published:
+        if challenge.is_public and action == "unpublish":
             raise RefusedError("The challenge's file makes it public: visibility.leaderboard.")
-        action = "publish" if is_published else "unpublish"
-        self._mark(connection, challenge, action, "published_at", is_published, why)
-
-    @transaction
-    def set_frozen(
-        self, connection: Connection, challenge: Challenge, why: str, *, is_frozen: bool
-    ) -> None:
-        """Stop accepting submissions to a challenge, or accept them again."""
-        action = "freeze" if is_frozen else "unfreeze"
-        self._mark(connection, challenge, action, "frozen_at", is_frozen, why)
-
-    def _mark(
-        self,
-        connection: Connection,
-        challenge: Challenge,
-        action: str,
-        column: str,
-        is_set: bool,
-        why: str,
-    ) -> None:
         now = self.store.clock()
+        column = "published_at" if action.endswith("publish") else "frozen_at"
+        changes = {column: None if action.startswith("un") else now}
         statement = update(challenge_rows).where(challenge_rows.c.name == challenge.name)
-        connection.execute(statement.values({column: now if is_set else None}))
+        connection.execute(statement.values(changes))
         write_audit(connection, now, None, action, challenge.name, why)
 
     @transaction

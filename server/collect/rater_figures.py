@@ -34,29 +34,24 @@ def collect_answers(store: StudyStore, rows: TableRows) -> CountedAnswers:
     excluded = {r["id"] for r in rows["raters"] if r["excluded_at"] is not None}
     items_by_id = store.items_by_id()
     codes = {r["id"]: store.rater_code(r["id"]) for r in rows["raters"]}
-    counted_rows = [
-        a
+    counted = [
+        (unit, item, a)
         for a in rows["answers"]
-        if items_by_id[a["item"]][0].is_rated
-        and store.form.is_counted(*items_by_id[a["item"]])
-        and a["rater"] not in excluded
+        for unit, item in [items_by_id[a["item"]]]
+        if unit.is_rated and store.form.is_counted(unit, item) and a["rater"] not in excluded
     ]
-    n_answers = Counter(a["item"] for a in counted_rows)
+    n_answers = Counter(item.id for _, item, _ in counted)
     answers = CountedAnswers(
         answers=tuple(
             CountedAnswer(
-                *items_by_id[a["item"]],
-                codes[a["rater"]],
-                a["value"],
-                a["seconds"],
-                stage=_stage(items_by_id[a["item"]][0], a["phase"]),
+                unit, item, codes[a["rater"]], a["value"], a["seconds"], _stage(unit, a["phase"])
             )
-            for a in counted_rows
+            for unit, item, a in counted
         ),
         settled={
-            a["item"]: {name: part for name, part in a["value"].items() if name != "only"}
-            for a in counted_rows
-            if items_by_id[a["item"]][0].stages and n_answers[a["item"]] > 1
+            item.id: {name: part for name, part in a["value"].items() if name != "only"}
+            for unit, item, a in counted
+            if unit.stages and n_answers[item.id] > 1
         },
         left_out={"excluded_raters": len(excluded)},
         units=tuple(store.units.values()),

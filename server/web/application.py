@@ -11,7 +11,6 @@ from urllib.parse import urlsplit
 from fastapi import APIRouter, FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.staticfiles import StaticFiles
-from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -63,9 +62,10 @@ class RequestGuard:
     ) -> None:
         self._app, self._body_limit = app, body_limit
         self._host = urlsplit(address.origin).netloc
-        self._headers = dict(HEADERS)
+        headers = dict(HEADERS)
         if address.secure:
-            self._headers["strict-transport-security"] = "max-age=31536000"
+            headers["strict-transport-security"] = "max-age=31536000"
+        self._headers = [(k.encode(), v.encode()) for k, v in headers.items()]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle a request."""
@@ -75,11 +75,12 @@ class RequestGuard:
 
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
-                headers = MutableHeaders(scope=message)
+                own_names = {name.lower() for name, _ in message["headers"]}
                 # Only scripts and styles are the same for everybody.
-                caching = "max-age=3600" if "/static/" in scope["path"] else "no-store"
-                for name, value in {**self._headers, "cache-control": caching}.items():
-                    headers.setdefault(name, value)
+                caching = b"max-age=3600" if "/static/" in scope["path"] else b"no-store"
+                defaults = [*self._headers, (b"cache-control", caching)]
+                missing = [header for header in defaults if header[0] not in own_names]
+                message["headers"] = [*message["headers"], *missing]
             await send(message)
 
         if _is_foreign(scope, self._host):

@@ -15,11 +15,11 @@ import numpy as np
 from ....datasets.cache import cache_folder
 from ....datasets.errors import InputError
 from ....datasets.paths import expand_home
-from ...base import Floats, Metric, UnavailableError, version_of
+from ...base import Floats, Metric, version_of
 from ...progress import advance_to, progress_counter
 from ...registry import register
 from ...rows import Rows
-from ..models import MODEL_LOCK, need_extra, resolve, transformers_folder, transformers_hash
+from ..models import MODEL_LOCK, model_programs, need_extra, resolve, transformers_folder
 from .answers import Answer, AnswerFile, Answers, AnswerStore
 from .endpoint import Endpoint, Question, SpendingLimits
 from .local_chat import LocalChat
@@ -234,12 +234,8 @@ class MllmJudge(Metric):
         digest = f"preset-sha256-{load_preset(self.preset).digest[:16]}"
         if self.backend == "openai":
             return (digest,)
-        try:
-            weights = transformers_hash(transformers_folder(self.name, self.model))
-        except UnavailableError:
-            weights = "missing"
         versions = (f"{d}:{version_of(d)}" for d in ("torch", "transformers"))
-        return (digest, f"weights:{weights}", f"on:{resolve(self.device)}", *versions)
+        return (digest, *model_programs(self.name, self.model, self.device), *versions)
 
     def check_rows(self, rows: Rows) -> None:
         super().check_rows(rows)

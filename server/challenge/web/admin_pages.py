@@ -85,7 +85,9 @@ async def download_leaderboard(
     file_format: BoardFormat,
 ) -> Response:
     """Return the same leaderboard as a file with all digits."""
-    return await download_board(request, site, challenge, file_format, None, is_admin=True)
+    board_request = site.leaderboards.read_request(challenge, request.query_params)
+    visible = await site.leaderboards.build(challenge, board_request, None, is_admin=True)
+    return download_board(visible.board, file_format)
 
 
 @router.post("/challenges/{name}/{act}", openapi_extra=_FORM)
@@ -96,11 +98,7 @@ async def change_challenge(
     act: Annotated[str, PathParameter(pattern="^(publish|unpublish|freeze|unfreeze)$")],
 ) -> Response:
     """Publish or unpublish a leaderboard; stop or resume accepting submissions."""
-    if act.endswith("publish"):
-        is_published = act == "publish"
-        await site.moderation.set_published(challenge, decision.why, is_published=is_published)
-    else:
-        await site.moderation.set_frozen(challenge, decision.why, is_frozen=act == "freeze")
+    await site.moderation.change_challenge(challenge, act, decision.why)
     return site.redirect("/admin")
 
 

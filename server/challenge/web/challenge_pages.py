@@ -13,7 +13,7 @@ from ...web.errors import RefusedError
 from ...web.site import visible_origin
 from ...web.visitors import field_value
 from ..definition import Challenge
-from ..leaderboard.board import ALPHA
+from ..leaderboard.board import ALPHA, Board
 from ..site import SignedIn, Site
 from ..submission_files import ENDINGS, store_upload, submit_upload
 from .dependencies import BoardFormat, CurrentChallenge, CurrentMember, CurrentSite, CurrentVisitor
@@ -155,20 +155,12 @@ async def download_leaderboard(
     file_format: BoardFormat,
 ) -> Response:
     """Return the same leaderboard as CSV or JSON."""
-    return await download_board(request, site, challenge, file_format, visitor.team)
-
-
-async def download_board(
-    request: Request,
-    site: Site,
-    challenge: Challenge,
-    file_format: str,
-    team: int | None,
-    *,
-    is_admin: bool = False,
-) -> Response:
-    """Return the leaderboard of an address as a file, `csv` or `json`; see `Leaderboards.build`."""
     board_request = site.leaderboards.read_request(challenge, request.query_params)
-    visible = await site.leaderboards.build(challenge, board_request, team, is_admin=is_admin)
-    text = visible.board.to_csv() if file_format == "csv" else visible.board.to_json()
-    return make_download(text, f"{challenge.name}.{file_format}")
+    visible = await site.leaderboards.build(challenge, board_request, visitor.team)
+    return download_board(visible.board, file_format)
+
+
+def download_board(board: Board, file_format: str) -> Response:
+    """Return a leaderboard as a file, `csv` or `json`."""
+    text = board.to_csv() if file_format == "csv" else board.to_json()
+    return make_download(text, f"{board.challenge}.{file_format}")

@@ -143,14 +143,10 @@ class AbForm(Form):
                 by_pair.setdefault(item.pair, []).append(item)
         pairs = [tuple(pair) for pair in by_pair.values() if len(pair) == 2]
         for captions in by_image.values():
+            captions.sort(key=lambda item: hashlib.blake2s(item.item_id.encode()).digest())
             pairs += [
                 (a, b)
-                for a, b in combinations(
-                    sorted(
-                        captions, key=lambda item: hashlib.blake2s(item.item_id.encode()).digest()
-                    ),
-                    2,
-                )
+                for a, b in combinations(captions, 2)
                 if collapse_blanks(a.caption) != collapse_blanks(b.caption)
             ]
         return [StudyUnit("main", pair[0].image_id, pair[0].image, pair) for pair in pairs]

@@ -347,12 +347,12 @@ def test_a_challenge_is_published_and_frozen(site):
         return found.is_published, found.is_frozen, row["published_at"], row["frozen_at"]
 
     assert status() == (False, False, None, None)
-    run(site.moderation.set_published(challenge, "done", is_published=True))
-    run(site.moderation.set_frozen(challenge, "a fault", is_frozen=True))
+    run(site.moderation.change_challenge(challenge, "publish", "done"))
+    run(site.moderation.change_challenge(challenge, "freeze", "a fault"))
     assert status() == (True, True, NOW, NOW)
-    run(site.moderation.set_frozen(challenge, "mended", is_frozen=False))
+    run(site.moderation.change_challenge(challenge, "unfreeze", "mended"))
     assert status() == (True, False, NOW, None)
-    run(site.moderation.set_published(challenge, "too early", is_published=False))
+    run(site.moderation.change_challenge(challenge, "unpublish", "too early"))
     assert status() == (False, False, None, None)
     assert log_of(site) == [
         (None, "publish", "small", "done"),

@@ -228,7 +228,7 @@ def test_who_sees_which_submissions(site):
 
     assert [keys(None), keys(ann.team), keys(bob.team)] == ["", "a", "be"]
     assert keys(None, is_admin=True) == "abce"
-    run(site.moderation.set_published(challenge, "done", is_published=True))
+    run(site.moderation.change_challenge(challenge, "publish", "done"))
     assert [keys(None), keys(ann.team)] == ["abe", "abe"]
     assert "".join(s.key for s in run(site.queries.team_submissions(ann.team))) == "dca"
     assert "".join(s.key for s in run(site.queries.all_submissions())) == "fedcba"
@@ -247,7 +247,7 @@ def test_a_leaderboard_s_revision_follows_what_changes_it(site, clock):
     change(site, "a", state="scored", finished_at=NOW + 5)
     add(site, ann, "b")
     change(site, "b", state="failed", finished_at=NOW + 9)
-    run(site.moderation.set_frozen(challenge, "x", is_frozen=True))
+    run(site.moderation.change_challenge(challenge, "freeze", "x"))
     assert revision() == (1, 1, NOW + 5, "None")
     site.store.database.run_blocking(lambda c: save_human_scores(c, challenge, [{"value": 1.0}]))
     assert revision() == (1, 1, NOW + 5, "[{'value': 1.0, 'held_out': 'none'}]")

@@ -82,7 +82,7 @@ def test_each_team_has_its_best_and_sees_its_own_until_publication(site):
     assert rows_of(build(site, 1)) == [(1, 1, "c", True)]
     assert rows_of(build(site, is_admin=True)) == [(1, 1, "b", False), (2, 2, "c", False)]
     challenge = site.store.get_challenge("small")
-    asyncio.run(site.moderation.set_published(challenge, "done", is_published=True))
+    asyncio.run(site.moderation.change_challenge(challenge, "publish", "done"))
     visible = build(site, 2, which="all")
     assert rows_of(visible) == [(1, 1, "b", True), (2, 2, "c", False), (3, 3, "a", False)]
     assert (visible.teams, visible.is_published) == ([("Blues", 2), ("Reds", 1)], True)
@@ -105,7 +105,7 @@ def test_places_are_by_shown_digits_but_for_the_admin(site):
     add(site, "b", 2, 0.50031)
     assert rows_of(build(site, is_admin=True)) == [(1, 1, "b", False), (2, 2, "a", False)]
     challenge = site.store.get_challenge("small")
-    asyncio.run(site.moderation.set_published(challenge, "done", is_published=True))
+    asyncio.run(site.moderation.change_challenge(challenge, "publish", "done"))
     visible = build(site)
     assert rows_of(visible) == [(1, 1, "a", False), (1, 1, "b", False)]
     scores = visible.board.rows[0].entry.scores
@@ -125,7 +125,7 @@ def test_phases_disqualified_submissions_signatures_and_people(site):
         | {"people": "held out", "note": ""}
     ]
     site.store.database.run_blocking(lambda c: save_human_scores(c, challenge, people))
-    asyncio.run(site.moderation.set_published(challenge, "done", is_published=True))
+    asyncio.run(site.moderation.change_challenge(challenge, "publish", "done"))
     visible = build(site)
     assert rows_of(visible) == [(None, None, "people", False), (1, 1, "d", False)]
     entry = visible.board.rows[0].entry
