@@ -131,26 +131,23 @@ class RankCache:
             entries: the ones that are compared.
             decimals: the decimals that visitors see of the score; None for all.
         """
-        scores = {
-            (entry.number, entry.key): entry.scores[column.key].value
+        scores = [
+            (entry.number, entry.key, entry.scores[column.key].value)
             for entry in entries
             if entry.number is not None and column.key in entry.scores
-        }
-        return self._rank(column, decimals, tuple(sorted(scores.items())))
+        ]
+        return self._rank(column, decimals, tuple(sorted(scores)))
 
     def _compute_ranks(
-        self,
-        column: ScoreColumn,
-        decimals: int | None,
-        scores: tuple[tuple[tuple[int, str], float], ...],
+        self, column: ScoreColumn, decimals: int | None, scores: tuple[tuple[int, str, float], ...]
     ) -> dict[int, int]:
-        """Return ranks from scores by submission number and key."""
+        """Return ranks from each submission's number, key and score."""
         replicates = {
             number: values if decimals is None else values.round(decimals)
-            for (number, key), _ in scores
+            for number, key, _ in scores
             if (values := self._load_replicates(key, column)) is not None
         }
-        by_number = {number: score for (number, _), score in scores}
+        by_number = {number: score for number, _, score in scores}
         return rank_submissions(by_number, replicates, higher_is_better=column.higher_is_better)
 
     def _read_replicates(self, submission_key: str, column: ScoreColumn) -> Floats | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -156,12 +155,8 @@ async def load_item_scores(site: Site, submission: Submission) -> pd.DataFrame |
     if not is_shown or submission.state != SubmissionState.SCORED:
         return None
     path = site.store.file_of(submission.key, "items.parquet")
-    return await asyncio.to_thread(_read_parquet, path)
-
-
-def _read_parquet(path: Path) -> pd.DataFrame:
     try:
-        return pd.read_parquet(path)
+        return await asyncio.to_thread(pd.read_parquet, path)
     except OSError as error:
         raise NotFoundError from error
 

@@ -85,19 +85,7 @@ class ColdStart:
             if further_metrics:
                 raise InputError(f"{spec} is a suite; name one metric or two")
             _check_references(metric, items)
-            scores = metric.score(
-                [
-                    {
-                        "item_id": item.item_id,
-                        "image_id": item.image_id,
-                        "image": item.image,
-                        "caption": item.caption,
-                        "references": list(item.references),
-                        "system": item.system,
-                    }
-                    for item in items
-                ]
-            )
+            scores = metric.score([asdict(item) for item in items])
         except InputError as error:
             raise game.error("cold_start", str(error)) from error
         if not np.isfinite(scores).all():
