@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from captau.metrics.learned.captau_rater import similarities
 from captau.metrics.learned.captau_rater.kernel_ridge import PENALTIES, fit_kernel_ridge
 from captau.metrics.learned.captau_rater.recipe import Captau, compute_midranks
 from captau.metrics.learned.captau_rater.similarities import (
@@ -182,3 +183,11 @@ def test_it_learns_the_demos_rule_and_nothing_from_shuffled_ratings(monkeypatch)
 
     assert correlation(train) > 0.6
     assert abs(correlation(shuffle_ratings(train))) < 0.4
+
+
+def test_the_parser_is_here_if_all_its_files_are(monkeypatch):
+    for missing in ([], ["one.jar"]):
+        monkeypatch.setattr(
+            similarities.spice_models, "missing_jars", lambda folder, files=missing: files
+        )
+        assert similarities.has_parser() is (not missing)

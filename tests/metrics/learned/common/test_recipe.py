@@ -139,3 +139,14 @@ def test_a_file_s_own_split_says_what_to_train_on_and_to_validate_by(sides, tmp_
         other.to_csv(path, index=False)
         with says(message):
             load_captioned_images(str(path), sides["train"], sides["validation"], session)
+
+
+def test_spearman_is_of_mean_ratings_and_undefined_where_either_side_is_constant():
+    """Worked by hand: the means 2, 3, 1 rank as the predictions do, and reversed the other way."""
+    ratings = [(1.0, 3.0), (3.0,), (1.0,)]
+    rated = examples(ratings)
+    assert correlate_with_ratings(np.array([0.2, 0.9, 0.1]), rated, "spearman") == 1
+    assert correlate_with_ratings(np.array([0.2, 0.1, 0.9]), rated, "spearman") == -1
+    assert np.isnan(correlate_with_ratings(np.full(3, 0.5), rated, "spearman"))
+    constant = examples([(1.0, 3.0), (2.0,), (2.0,)])
+    assert np.isnan(correlate_with_ratings(np.array([0.2, 0.9, 0.1]), constant, "spearman"))
