@@ -98,17 +98,14 @@ def _read_run_options(
         InputError: where Python objects were scored, which no file holds, and `typed` names none instead; where the
             run's datasets are no names.
     """
-    is_measuring = "dataset" in options
-    commands = [
-        c.name
-        for c in COMMANDS.values()
-        if c is command
-        or (
-            is_measuring
-            and _has_stored(by_key := {o.key: o for o in c.declared()})
-            and "dataset" in by_key
-        )
-    ]
+    commands = [c.name for c in COMMANDS.values() if c is command]
+    if "dataset" in options:
+        declared = {c: {option.key: option for option in c.declared()} for c in COMMANDS.values()}
+        commands = [
+            c.name
+            for c, by_key in declared.items()
+            if c is command or (_has_stored(by_key) and "dataset" in by_key)
+        ]
     run = read_run(folder, checks_numbers=False)
     if (run.folder / "manifest.json").is_file():
         raise InputError(

@@ -277,12 +277,9 @@ def _measure_dataset(selection: EvaluationSet, config: AgreeOptions) -> RaterAgr
         ]
         if histogram:
             histograms[subject(dimension)] = histogram
-    distributions = {
-        ", ".join(filter(None, [subject(d.dimension), d.group])): d
-        for d in rating_distributions(
-            selection.name, ratings, {d: scales[d] for d in dimensions}, groups, card.totals
-        )
-    }
+    own_scales = {dimension: scales[dimension] for dimension in dimensions}
+    counted = rating_distributions(selection.name, ratings, own_scales, groups, card.totals)
+    distributions = {", ".join(filter(None, [subject(d.dimension), d.group])): d for d in counted}
     notes = _source_notes(selection, sources, is_of_pairs)
     return RaterAgreement(selection, rows, histograms, distributions, unrepeated, notes)
 
@@ -379,14 +376,10 @@ def _measure_table(title: str, agreement: pd.DataFrame, notes: Sequence[str]) ->
             measures.insert(measures.index(previous) + 1 if previous in measures else 0, measure)
         previous = measure
         cells[measure, row["subject"]] = text
-    return ResultTable(
-        title,
-        "measure",
-        subjects,
-        [(m, [cells.get((m, subject), "") for subject in subjects]) for m in measures],
-        notes=[*notes, *_measure_notes(agreement, len(subjects))],
-        spare=tuple((index,) for index in reversed(range(1, len(subjects)))),
-    )
+    rows = [(m, [cells.get((m, subject), "") for subject in subjects]) for m in measures]
+    notes = [*notes, *_measure_notes(agreement, len(subjects))]
+    spare = tuple((index,) for index in reversed(range(1, len(subjects))))
+    return ResultTable(title, "measure", subjects, rows, notes=notes, spare=spare)
 
 
 def _measure_notes(agreement: pd.DataFrame, n_subjects: int) -> list[str]:

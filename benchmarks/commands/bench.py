@@ -220,12 +220,10 @@ def _bench_dataset(
     selection.require_coefficients()
     # Of preferences alone the floors stand without any metric, but there is nothing to compare.
     has_floors = not selection.protocol.dimension and len(selection.preferences) > 0
-    is_one_of_several = len(config.datasets) > 1
+    is_several = len(config.datasets) > 1
+    needs_one = bool(config.tests) or not (has_floors or is_several)
     missing = find_unavailable(
-        config.metrics,
-        selection.items,
-        needs_one=bool(config.tests) or not (has_floors or is_one_of_several),
-        is_one_of_several=is_one_of_several,
+        config.metrics, selection.items, needs_one=needs_one, is_one_of_several=is_several
     )
     metrics = [m for m in config.metrics if m not in missing]
     if config.tests and len(metrics) < 2:
@@ -254,18 +252,16 @@ def _join(
     specs = [m.spec for m in config.metrics]
     measured = [part.measured for part in benched]
     unfinished = list(config.datasets)[len(measured) + len(left_out) :]
+    ranks = [
+        (m.caption_set.name, dimension, coefficient, metric, rank)
+        for m in measured
+        for (metric, dimension, coefficient), rank in m.ranks.items()
+    ]
     frames = {
         "correlations.csv": pd.concat([part.correlations for part in benched], ignore_index=True),
         "scores.parquet": join_scores(measured),
         **_judgements(measured),
-        "ranks.csv": make_frame(
-            (
-                (m.caption_set.name, dimension, coefficient, metric, rank)
-                for m in measured
-                for (metric, dimension, coefficient), rank in m.ranks.items()
-            ),
-            RANK_COLUMNS,
-        ),
+        "ranks.csv": make_frame(ranks, RANK_COLUMNS),
     }
     if config.tests:
         significance, matrix = significance_frames(measured, specs, config.tests)
@@ -293,17 +289,13 @@ def _record(
     """Return what `run.json` says of the run, but for its time."""
     computed = [m for m in config.metrics if any(m not in part.missing for part in benched)]
     measured = [part.measured for part in benched]
+    caption_sets, protocols = [m.caption_set for m in measured], [m.protocol for m in measured]
     return {
         "command": "compare" if config.tests else "bench",
         "config": dict(config.configuration),
         "protocols": {m.caption_set.name: vars(m.protocol) for m in measured},
         "n_images": {m.caption_set.name: m.selection.n_images for m in measured},
-        **provenance(
-            computed,
-            [m.caption_set for m in measured],
-            config.locations,
-            [m.protocol for m in measured],
-        ),
+        **provenance(computed, caption_sets, config.locations, protocols),
         "metrics": {m.spec: vars(metric_style(m)) for m in config.metrics},
         "floors": FLOORS,
         "ceilings": CEILINGS,

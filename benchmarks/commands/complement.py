@@ -208,18 +208,11 @@ def run(config: ComplementOptions) -> Results:
                 )
                 tables[-1] = tables[-1].with_note(copies_note(study.selection))
     warn_unavailable([s.missing for s in studies])
-    return Results(
-        {"complementarity.csv": make_frame(rows, COMPLEMENT_COLUMNS)},
-        studies.record(
-            "complement",
-            config.configuration,
-            "which metrics say the same, and which add something",
-            clock,
-            seed=config.seed,
-            draws=config.draws,
-        ),
-        tables,
-    )
+    measures = "which metrics say the same, and which add something"
+    draws = {"seed": config.seed, "draws": config.draws}
+    record = studies.record("complement", config.configuration, measures, clock, **draws)
+    frames = {"complementarity.csv": make_frame(rows, COMPLEMENT_COLUMNS)}
+    return Results(frames, record, tables)
 
 
 def _dimension_rows(
@@ -432,10 +425,6 @@ def _correlation_matrix(rows: pd.DataFrame, title: str, labels: Mapping[str, str
             key = (a, b, "pearson") if i < j else (b, a, "tau_b")
             texts.append(MISSING if i == j else format_number(values[key], 100, 1))
         cells.append((labels[a], texts))
-    return ResultTable(
-        f"{title}: correlation among metrics",
-        "r above, τ_b below",
-        [labels[name] for name in names],
-        cells,
-        notes=["×100, over items.", *distinct_notes(rows)],
-    )
+    title, columns = f"{title}: correlation among metrics", [labels[name] for name in names]
+    notes = ["×100, over items.", *distinct_notes(rows)]
+    return ResultTable(title, "r above, τ_b below", columns, cells, notes=notes)

@@ -129,14 +129,9 @@ def run(options: RankOptions, write: Callable[[Results], None] | None = None) ->
     """
     clock = RunClock()
     with StepProgress(None) as progress:
-        studies = load_studies(
-            options.datasets,
-            options.metrics,
-            options.locations,
-            progress,
-            needs_ratings=options.by == "ratings",
-            check=system_ranking.check_systems,
-        )
+        sources = options.datasets, options.metrics, options.locations
+        needs_ratings, check = options.by == "ratings", system_ranking.check_systems
+        studies = load_studies(*sources, progress, needs_ratings=needs_ratings, check=check)
         progress.add_steps(sum(len(study.metrics) for study in studies), "scores")
         parts: list[Results] = []
         for study in studies:
@@ -237,15 +232,13 @@ def _rank_dataset(study: StudiedDataset, options: RankOptions) -> _DatasetRankin
     scored = score_dataset(study.selection, study.metrics, study.store, study.progress)
     # Means per system: any coefficient of the protocol's is of captions.
     protocol = replace(selection.protocol, level="system", coefficients=ORDER_COEFFICIENTS)
-    correlations = correlate_dataset(
-        replace(scored, selection=replace(selection, protocol=protocol)),
-        study.progress,
-        compares=False,
-        statistics=statistics,
-    ).printed_correlations
+    by_system = replace(scored, selection=replace(selection, protocol=protocol))
+    measured = correlate_dataset(by_system, study.progress, compares=False, statistics=statistics)
     systems = selection.keys["system"]
     means = {spec: scores.groupby(systems).mean() for spec, scores in scored.oriented.items()}
-    orders = correlations.assign(n_systems=systems.nunique())[list(system_ranking.ORDER_COLUMNS)]
+    orders = measured.printed_correlations.assign(n_systems=systems.nunique())[
+        list(system_ranking.ORDER_COLUMNS)
+    ]
     return _DatasetRanking(study, people, best_worst, orders, means)
 
 

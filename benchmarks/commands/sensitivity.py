@@ -51,13 +51,9 @@ def run(config: SensitivityOptions) -> Results:
     tables: list[ResultTable] = []
     labels = FLOORS | {m.spec: metric_style(m).label for m in config.metrics}
     with StepProgress(None) as progress:
-        studies = load_studies(
-            config.datasets,
-            config.metrics,
-            config.locations,
-            progress,
-            needs_ratings=set(config.kinds) != {"length"},
-        )
+        sources = config.datasets, config.metrics, config.locations
+        needs_ratings = set(config.kinds) != {"length"}
+        studies = load_studies(*sources, progress, needs_ratings=needs_ratings)
         left_out_parts = LeftOutDatasets()
         parts = list(product(studies, config.kinds))
         for study, kind in parts:
@@ -67,27 +63,19 @@ def run(config: SensitivityOptions) -> Results:
             ):
                 of_kind = SensitivityAnalysis(study, config.seed, config.draws).rows(kind)
                 rows += of_kind
-                tables += _tables(
-                    make_frame(of_kind, SENSITIVITY_COLUMNS), kind, study.name, labels
-                )
+                frame = make_frame(of_kind, SENSITIVITY_COLUMNS)
+                tables += _tables(frame, kind, study.name, labels)
                 tables[-1] = tables[-1].with_note(copies_note(study.selection))
         left_out_parts.check(len(parts))
         studies.left_out.update(left_out_parts)
     frame = make_frame(rows, SENSITIVITY_COLUMNS)
     warn_unavailable([s.missing for s in studies])
+    measures = "how far the agreement of metrics with people moves with images, raters and choices"
+    draws = {"seed": config.seed, "draws": config.draws}
+    record = studies.record("sensitivity", config.configuration, measures, clock, **draws)
     return Results(
         {"sensitivity.csv": frame},
-        {
-            **studies.record(
-                "sensitivity",
-                config.configuration,
-                "how far the agreement of metrics with people moves with images, raters and choices",
-                clock,
-                seed=config.seed,
-                draws=config.draws,
-            ),
-            "kinds": list(config.kinds),
-        },
+        {**record, "kinds": list(config.kinds)},
         tables,
         sensitivity_figure(frame, labels),
     )

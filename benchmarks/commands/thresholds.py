@@ -64,14 +64,13 @@ def run(config: ThresholdsOptions) -> Results:
     curves = make_frame(curve_rows, THRESHOLD_COLUMNS)
     recalls = make_frame(recall_rows, RECALL_COLUMNS)
     warn_unavailable([s.missing for s in studies])
-    return Results(
-        {"thresholds.csv": curves, "recall.csv": recalls},
-        studies.record(
-            "thresholds", config.configuration, "how well metrics filter captions", clock
-        ),
+    measures = "how well metrics filter captions"
+    record = studies.record("thresholds", config.configuration, measures, clock)
+    tables, figure = (
         _tables(recalls, labels, config, studies),
         threshold_figure(curves, recalls, labels),
     )
+    return Results({"thresholds.csv": curves, "recall.csv": recalls}, record, tables, figure)
 
 
 def _curves(

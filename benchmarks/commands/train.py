@@ -111,12 +111,11 @@ def run(options: TrainOptions, folder: Path) -> TrainResults:
             _add_scores(jobs, trainings.cards, correlations, folder)
     means = _seed_means(correlations, options)
     errors = rater_training.error_rows(trainings.estimates)
+    histories = pd.concat(trainings.histories, ignore_index=True)
     frames = {
         "correlations.csv": pd.concat([correlations, make_correlations(means)], ignore_index=True),
         "scores.parquet": join_scores(measured),
-        "training.csv": pd.concat(trainings.histories, ignore_index=True)[
-            ["rater", *HISTORY_COLUMNS]
-        ],
+        "training.csv": histories[["rater", *HISTORY_COLUMNS]],
     }
     tables = [correlation_table(m, m.scored.metrics) for m in measured]
     notes = design_notes(options, jobs, corpora)
@@ -128,13 +127,9 @@ def run(options: TrainOptions, folder: Path) -> TrainResults:
     if measured and options.metrics and options.statistics.uses_resampling:
         frames["significance.csv"] = pd.concat([m.differences for m in measured], ignore_index=True)
         tables.append(rater_training.lead_table(measured, options.metrics))
-    return TrainResults(
-        frames,
-        _record(options, jobs, corpora, trainings.cards) | clock.record(),
-        tables,
-        summary=_usage(options, jobs, folder) if options.keep else "",
-        spare=trainings.spare,
-    )
+    record = _record(options, jobs, corpora, trainings.cards) | clock.record()
+    summary = _usage(options, jobs, folder) if options.keep else ""
+    return TrainResults(frames, record, tables, summary=summary, spare=trainings.spare)
 
 
 def make_plan(options: TrainOptions) -> TrainingPlan:
@@ -240,6 +235,7 @@ def _record(
     """Return what `run.json` says of the run, but for its time."""
     selections = {name: corpus.selection for name, corpus in corpora.items()}
     caption_sets = [selection.caption_set for selection in selections.values()]
+    protocols = [selection.protocol for selection in selections.values()]
     return {
         "command": "train",
         "config": dict(options.configuration),
@@ -258,12 +254,7 @@ def _record(
             }
             for job in jobs
         },
-        **provenance(
-            list(options.metrics),
-            caption_sets,
-            options.locations,
-            [s.protocol for s in selections.values()],
-        ),
+        **provenance(options.metrics, caption_sets, options.locations, protocols),
     }
 
 

@@ -266,24 +266,14 @@ def build_word_panels(selection: EvaluationSet, blame: BlameByMetric) -> list[Ra
         of_item = places.get_indexer(pd.Index(words["item_id"]))
         positions = words["position"].to_numpy(dtype=np.int64)
         word_ids = [str(number) for number in range(len(words))]
-        panels.append(
-            make_rating_panel(
-                items.iloc[of_item].assign(item_id=word_ids),
-                pd.DataFrame({"item_id": word_ids, "value": 0.0 - words["value"].to_numpy(float)}),
-                {
-                    metric: np.array(
-                        [
-                            -item_blame[item][position]
-                            for item, position in zip(of_item.tolist(), positions, strict=True)
-                        ]
-                    )
-                    for metric, item_blame in blame.items()
-                },
-                word_dimension(str(dimension)),
-                selection.detection_coefficients,
-                drop=False,
-            )
-        )
+        marks = pd.DataFrame({"item_id": word_ids, "value": 0.0 - words["value"].to_numpy(float)})
+        scores: dict[str, Floats] = {}
+        for metric, item_blame in blame.items():
+            word_places = zip(of_item.tolist(), positions, strict=True)
+            scores[metric] = np.array([-item_blame[item][place] for item, place in word_places])
+        word_items = items.iloc[of_item].assign(item_id=word_ids)
+        names = word_dimension(str(dimension)), selection.detection_coefficients
+        panels.append(make_rating_panel(word_items, marks, scores, *names, drop=False))
     return panels
 
 

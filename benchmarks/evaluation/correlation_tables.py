@@ -137,17 +137,16 @@ def _verdict(
         if (row["dimension"], row["coefficient"]) == measured.headline
         and not math.isnan(row["value"])
     }
-    standings = [
-        wording.Standing(
-            labels[spec],
-            rows[spec]["value"],
-            measured.ranks.get((spec, *measured.headline)),
-            rows[spec]["ci_low"],
-            styles[spec].kind == "given",
-        )
-        for spec in order
-        if spec in rows
-    ]
+    standings: list[wording.Standing] = []
+    for spec in order:
+        if spec in rows:
+            value, low, is_own = (
+                rows[spec]["value"],
+                rows[spec]["ci_low"],
+                styles[spec].kind == "given",
+            )
+            rank = measured.ranks.get((spec, *measured.headline))
+            standings.append(wording.Standing(labels[spec], value, rank, low, is_own))
     ceilings = {labels[name]: rows[name]["value"] for name in CEILINGS if name in rows}
     frame = measured.correlations
     is_named = frame.loc[frame["coefficient"] == coefficient, "dimension"].nunique() > 1

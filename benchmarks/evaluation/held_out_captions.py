@@ -410,13 +410,9 @@ def _table(
     ]
     notes += [f"{people.left_out_note}."] if people.left_out_note else []
     notes += [note for note in dict.fromkeys(style.note for style, _ in styles) if note]
-    return ResultTable(
-        f"{people.name}: one person's caption against the others",
-        "metric",
-        ["score", "±", "95 %"],
-        [(style.label, _cells(parts[spec], style)) for style, spec in styles],
-        notes=notes,
-    )
+    cells = [(style.label, _cells(parts[spec], style)) for style, spec in styles]
+    title = f"{people.name}: one person's caption against the others"
+    return ResultTable(title, "metric", ["score", "±", "95 %"], cells, notes=notes)
 
 
 def _cells(part: pd.DataFrame, style: MetricStyle) -> list[str]:

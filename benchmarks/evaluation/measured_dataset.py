@@ -372,18 +372,13 @@ def build_panels(
     columns = {m: series.to_numpy(dtype=np.float64) for m, series in scores.items()}
     drop = protocol.undefined == "drop"
     coefficients = selection.rating_coefficients
-    panels: list[Panel] = [
-        make_rating_panel(
-            items,
-            selection.points(dimension),
-            columns,
-            dimension,
-            coefficients,
-            drop=drop,
-            level=protocol.level,
+    panels: list[Panel] = []
+    for dimension in protocol.dimension if coefficients else ():
+        points = selection.points(dimension)
+        panel = make_rating_panel(
+            items, points, columns, dimension, coefficients, drop=drop, level=protocol.level
         )
-        for dimension in (protocol.dimension if coefficients else ())
-    ]
+        panels.append(panel)
     return panels + _pair_panels(selection, scores, pair_differences or {})
 
 

@@ -156,12 +156,8 @@ def compute_joint_mean(
         [panel], common, options, advance=progress.advance
     )
     ranks = uncertainty.compute_ranks({(m, *JOINT_KEY): value for m, value in means.items()})
-    return JointMean(
-        names,
-        means,
-        {metric: interval for (metric, *_), interval in uncertainty.intervals.items()},
-        {metric: rank for (metric, *_), rank in ranks.items()},
-    )
+    intervals = {metric: interval for (metric, *_), interval in uncertainty.intervals.items()}
+    return JointMean(names, means, intervals, {metric: r for (metric, *_), r in ranks.items()})
 
 
 def _find_common(
@@ -258,11 +254,10 @@ class DatasetsOverview:
         for column in self.columns:
             for metric in self.styles:
                 row = column.rows.get(metric, {})
+                numbers = ("value", "ci_low", "ci_high")
                 rows.append(
                     {
-                        **{
-                            name: row.get(name, math.nan) for name in ("value", "ci_low", "ci_high")
-                        },
+                        **{name: row.get(name, math.nan) for name in numbers},
                         "metric": metric,
                         "dataset": column.dataset,
                         "dimension": column.dimension,
@@ -350,17 +345,13 @@ class DatasetsOverview:
         """Say where one's own metrics stand by the mean, or which metric is best."""
         if not self.joint.values:
             return ""
-        standings = [
-            wording.Standing(
-                self.styles[metric].label,
-                self.joint.values[metric],
-                self.joint.ranks.get(metric),
-                self.joint.intervals.get(metric, Interval()).low,
-                self.styles[metric].kind == "given",
-            )
-            for metric in self.metrics
-            if metric in self.joint.values
-        ]
+        standings: list[wording.Standing] = []
+        for metric in self.metrics:
+            if metric in self.joint.values:
+                style, value = self.styles[metric], self.joint.values[metric]
+                rank, is_own = self.joint.ranks.get(metric), style.kind == "given"
+                low = self.joint.intervals.get(metric, Interval()).low
+                standings.append(wording.Standing(style.label, value, rank, low, is_own))
         return wording.metric_verdict(standings, _LIKE, head=MEAN)
 
     def _notes(self) -> list[str]:

@@ -379,15 +379,10 @@ def _strength_table(
     if n_same := ranking.battles.n_same_system:
         notes.append(f"Comparisons left out, of two captions of one system: {n_same:,}.")
     notes += distinct_notes(systems)
-    return ResultTable(
-        f"{title}: strengths of {len(rows)} systems",
-        "system",
-        columns,
-        rows,
-        notes=notes,
-        spare=((6,), (5,), (4,)),
-        verdict=system_ranking.system_verdict(systems, battles.dimension, "strength"),
-    )
+    title = f"{title}: strengths of {len(rows)} systems"
+    verdict = system_ranking.system_verdict(systems, battles.dimension, "strength")
+    spare = ((6,), (5,), (4,))
+    return ResultTable(title, "system", columns, rows, notes=notes, spare=spare, verdict=verdict)
 
 
 def _floor_note(battles: Battles, *, order_is_source: bool) -> str:
@@ -414,14 +409,9 @@ def _win_table(title: str, ranking: PreferenceRanking, battles: Battles) -> Resu
         return f"{wins[i, j]:.0f} ({ties[i, j]:.0f})" if has_met else ""
 
     rows = [(battles.systems[i], [cell(i, j) for j in order]) for i in order]
-    return ResultTable(
-        f"{title}: who beats whom",
-        "wins of",
-        [battles.systems[j] for j in order],
-        rows,
-        notes=["Wins of the row's system over the column's; in brackets their ties."],
-        is_detail=True,
-    )
+    title, systems = f"{title}: who beats whom", [battles.systems[j] for j in order]
+    notes = ["Wins of the row's system over the column's; in brackets their ties."]
+    return ResultTable(title, "wins of", systems, rows, notes=notes, is_detail=True)
 
 
 def _missing_note(n_images: int) -> str:
@@ -467,13 +457,6 @@ def _order_table(
         if any(MISSING in cells for _, cells in rows):
             notes.append(_missing_note(ranking.battles.n_images))
     columns = [*systems, "ρ", "interval of ρ", "τ_b", "interval of τ_b", system_ranking.SAME_ORDER]
-    of_ranks = tuple(range(len(systems), len(systems) + 4))
-    return ResultTable(
-        f"{name}: how people and metrics order the systems",
-        "order by",
-        columns,
-        rows,
-        notes=notes,
-        spare=(of_ranks,),
-        verdict=order_verdict(shares),
-    )
+    spare = (tuple(range(len(systems), len(systems) + 4)),)
+    title, verdict = f"{name}: how people and metrics order the systems", order_verdict(shares)
+    return ResultTable(title, "order by", columns, rows, notes=notes, spare=spare, verdict=verdict)

@@ -127,13 +127,12 @@ class TableRebuilder(TableSources):
             except MissingFileError as error:
                 self.absent_files.append(error)
                 reason = f"the data are not here: {error}"
-        return {
-            (row, column): TableCell.missing(
-                (table.kind in ("correlation", "bounds") and self.metric_reason(spec)) or reason
-            )
-            for row, spec in table.rows.items()
-            for column in table.columns
-        }
+        cells: Cells = {}
+        for row, spec in table.rows.items():
+            is_of_metric = table.kind in ("correlation", "bounds")
+            cell = TableCell.missing((is_of_metric and self.metric_reason(spec)) or reason)
+            cells.update({(row, column): cell for column in table.columns})
+        return cells
 
     def _dataset_reason(self, table: PaperTable) -> str:
         """Return the reason why a table's dataset cannot be read at all; empty where it can."""

@@ -444,15 +444,11 @@ def lead_table(measured: Sequence[MeasuredDataset], metrics: Sequence[Metric]) -
             if coefficient == first and find_coefficient(first).is_summary(dimension):
                 label = f"{rater}: {dataset.selection.name}, {dimension}"
                 rows.append((label, _lead_cells(group, coefficient, labels)))
-    return ResultTable(
-        "Lead over the best of the other metrics",
-        "rater: dataset, dimension",
-        list(LEAD_COLUMNS),
-        rows,
-        notes=[
-            "×100. The interval is the paired bootstrap's over images; significance.csv has every two."
-        ],
+    title, corner = "Lead over the best of the other metrics", "rater: dataset, dimension"
+    note = (
+        "×100. The interval is the paired bootstrap's over images; significance.csv has every two."
     )
+    return ResultTable(title, corner, list(LEAD_COLUMNS), rows, notes=[note])
 
 
 def _lead_cells(group: pd.DataFrame, coefficient: str, labels: dict[str, str]) -> list[str]:

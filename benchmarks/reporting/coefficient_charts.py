@@ -67,12 +67,9 @@ def _forest_chart(
         cells.append([*numbers, *counts, row["note"]])
     points = "pairs" if style.is_of_preferences else "ratings"
     title = f"{part.title}, {dimension}: {sign}"
-    table = ResultTable(
-        figures.with_factor(title, sign),
-        "metric",
-        ["value", "from", "to", "items", points, "remark"],
-        list(zip(labels, cells, strict=True)),
-    )
+    lines = list(zip(labels, cells, strict=True))
+    heads = ["value", "from", "to", "items", points, "remark"]
+    table = ResultTable(figures.with_factor(title, sign), "metric", heads, lines)
 
     def draw() -> Any:
         figure, axis = figures.make_row_figure(labels)
@@ -86,12 +83,8 @@ def _forest_chart(
         axis.set_title(f"{part.title}, {dimension}")
         if len(handles) > 1:
             order = [k for k in (*METRIC_KINDS, "floor", "ceiling") if k in handles]
-            figure.legend(
-                [handles[k] for k in order],
-                order,
-                loc="outside lower center",
-                ncols=min(3, len(order)),
-            )
+            below: dict[str, Any] = {"loc": "outside lower center", "ncols": min(3, len(order))}
+            figure.legend([handles[k] for k in order], order, **below)
         return figure
 
     ranked = [
@@ -107,12 +100,9 @@ def _forest_chart(
 def _sort_for_forest(rows: pd.DataFrame) -> pd.DataFrame:
     """Return the metrics from the greatest to the least, then floors and ceilings."""
     is_floor_or_ceiling = rows["metric"].isin(FLOORS_AND_CEILINGS)
-    return pd.concat(
-        [
-            rows[~is_floor_or_ceiling].sort_values("value", ascending=False, kind="stable"),
-            rows[is_floor_or_ceiling].sort_values("value", kind="stable"),
-        ]
-    )
+    metrics, others = rows[~is_floor_or_ceiling], rows[is_floor_or_ceiling]
+    best_first = metrics.sort_values("value", ascending=False, kind="stable")
+    return pd.concat([best_first, others.sort_values("value", kind="stable")])
 
 
 def _plot_intervals(

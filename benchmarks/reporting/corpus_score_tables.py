@@ -127,14 +127,9 @@ def _score_table(
         if choices.trust is not None:
             cells.append(scores.reliability.cell(spec))
         rows.append((style.label, cells))
-    return ResultTable(
-        "Corpus scores",
-        "metric",
-        columns,
-        rows,
-        notes=list(_notes(choices, metrics, scores, n_images)),
-        spare=(tuple(index for index, column in enumerate(columns) if column == "±"),),
-    )
+    notes = list(_notes(choices, metrics, scores, n_images))
+    spare = (tuple(index for index, column in enumerate(columns) if column == "±"),)
+    return ResultTable("Corpus scores", "metric", columns, rows, notes=notes, spare=spare)
 
 
 def _head(scored: SystemScores, scores: CaptionScores) -> str:
@@ -223,20 +218,17 @@ def _difference_table(
             text = f"+{text}"
         star = STAR if row[p_value] <= 1 - statistics.level else ""
         cells.setdefault((row["system_a"], row["system_b"]), {})[row["metric"]] = text + star
-    return ResultTable(
-        title,
-        "systems",
-        [style.label for style in styles.values()],
-        [
-            (f"{a} − {b}", [by_metric.get(spec, MISSING) for spec in styles])
-            for (a, b), by_metric in cells.items()
-        ],
-        notes=[
-            f"{STAR}: significant at level {100 * (1 - statistics.level):g} % (paired bootstrap over "
-            f"images, {statistics.replicates:,} replicates, "
-            f"{CORRECTION_LABELS[statistics.correction]}); intervals in differences.csv."
-        ],
+    table_rows = [
+        (f"{a} − {b}", [by_metric.get(spec, MISSING) for spec in styles])
+        for (a, b), by_metric in cells.items()
+    ]
+    note = (
+        f"{STAR}: significant at level {100 * (1 - statistics.level):g} % (paired bootstrap over images, "
+        f"{statistics.replicates:,} replicates, {CORRECTION_LABELS[statistics.correction]}); intervals in "
+        "differences.csv."
     )
+    columns = [style.label for style in styles.values()]
+    return ResultTable(title, "systems", columns, table_rows, notes=[note])
 
 
 def rank_by_score(

@@ -110,17 +110,13 @@ class Overview:
         """Say in one sentence where the user's own metrics stand, or which agrees best with people."""
         column = dimension, coefficient = self.leading_column
         is_named = self.has_several_dimensions or find_coefficient(coefficient).is_of_preferences
-        standings = [
-            Standing(
-                self.part.label(m),
-                self.value(m, column),
-                self.ranks.get((m, *column)),
-                float(self.row_by_key[m, *column]["ci_low"]),
-                self.part.metric_kind(m) == "given",
-            )
-            for m in self.names
-            if m in self.part.metrics and not math.isnan(self.value(m, column))
-        ]
+        standings: list[Standing] = []
+        for m in self.names:
+            value = self.value(m, column)
+            if m in self.part.metrics and not math.isnan(value):
+                low = float(self.row_by_key[m, *column]["ci_low"])
+                rank, is_own = self.ranks.get((m, *column)), self.part.metric_kind(m) == "given"
+                standings.append(Standing(self.part.label(m), value, rank, low, is_own))
         values = {self.part.label(m): self.value(m, column) for m in CEILINGS}
         ceilings = {label: value for label, value in values.items() if not math.isnan(value)}
         return metric_verdict(standings, coefficient, dimension if is_named else "", ceilings)
@@ -161,14 +157,8 @@ class Overview:
             (self.part.label(m), [column[index] for column in columns])
             for index, m in enumerate(self.names)
         ]
-        table = ResultTable(
-            "Coefficients ×100, the best of each in bold",
-            "metric",
-            heads,
-            lines,
-            notes=_notes(self.part, set(heads)),
-        )
-        return table, best
+        title, notes = "Coefficients ×100, the best of each in bold", _notes(self.part, set(heads))
+        return ResultTable(title, "metric", heads, lines, notes=notes), best
 
 
 def _notes(part: RunDataset, heads: set[str]) -> list[str]:
@@ -239,14 +229,10 @@ class ScoreOverview:
                     f"level {100 * (1 - part.statistics.level):g} %, {correction})"
                 )
             notes.append(f"Bold: the best system of a row{tied}.")
-        table = ResultTable(
-            "Scores of all captions together",
-            "metric",
-            [*part.systems, *(["agreement with people"] if has_agreement else [])],
-            rows,
-            notes=[*notes, *part.run.run.get("notes", [])],
-        )
-        return table, best
+        heads = [*part.systems, *(["agreement with people"] if has_agreement else [])]
+        notes += part.run.run.get("notes", [])
+        title = "Scores of all captions together"
+        return ResultTable(title, "metric", heads, rows, notes=notes), best
 
     def _cell(self, system: str, metric: str) -> str:
         """Return a score with half the width of its interval."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -84,23 +85,16 @@ def make_violin_chart(
     for group_name, group in scores_by_group.items():
         quarters = np.quantile(group, [0.25, 0.5, 0.75]) if len(group) else [np.nan] * 3
         mean = float(group.mean()) if len(group) else np.nan
-        cells = [
-            f"{len(group):,}",
-            *map(figures.format_short, map(float, quarters)),
-            figures.format_short(mean),
-        ]
-        rows.append((group_name, cells))
+        numbers = [figures.format_short(float(number)) for number in (*quarters, mean)]
+        rows.append((group_name, [f"{len(group):,}", *numbers]))
     total = sum(map(len, scores_by_group.values())) + n_lost
     notes = [f"{n_lost:,} of {total:,} scores are not finite and left out."] if n_lost else []
     medians = ", ".join(f"{cells[2]} at {group}" for group, cells in rows if cells[2] != MISSING)
-    return Chart(
-        "scores",
-        name,
-        title,
-        f"Violins of the scores of each {corner}, with their means. Medians: {medians}.",
-        ResultTable(title, corner, ["n", "25 %", "median", "75 %", "mean"], rows, notes=notes),
-        lambda: _draw_violins(scores_by_group, label, corner),
-    )
+    description = f"Violins of the scores of each {corner}, with their means. Medians: {medians}."
+    columns = ["n", "25 %", "median", "75 %", "mean"]
+    table = ResultTable(title, corner, columns, rows, notes=notes)
+    draw = partial(_draw_violins, scores_by_group, label, corner)
+    return Chart("scores", name, title, description, table, draw)
 
 
 def _draw_violins(scores_by_group: Mapping[str, Floats], label: str, corner: str) -> Any:
@@ -171,14 +165,10 @@ def metric_correlation_charts(part: RunPart) -> Iterator[Chart]:
         axis.set_title(f"{part.title}: ρ ×100")
         return figure
 
-    yield Chart(
-        "correlations",
-        figures.slug("correlations", *part.file_words),
-        title,
-        f"Spearman's rank correlation over {len(frame):,} items, in shades from red (−1) to blue (1).{extremes}",
-        ResultTable(f"{title} ×100", "", labels, rows),
-        draw,
-    )
+    name = figures.slug("correlations", *part.file_words)
+    description = f"Spearman's rank correlation over {len(frame):,} items, in shades from red (−1) to blue (1).{extremes}"
+    table = ResultTable(f"{title} ×100", "", labels, rows)
+    yield Chart("correlations", name, title, description, table, draw)
 
 
 def precision_recall_charts(part: RunDataset) -> Iterator[Chart]:
@@ -203,12 +193,9 @@ def precision_recall_charts(part: RunDataset) -> Iterator[Chart]:
             areas[metric] = summary["auc"]
             # Downwards, as in captau thresholds.
             threshold = np.floor(summary["threshold"] * 1e4) / 1e4
-            texts = [
-                figures.format_percent(summary["auc"]),
-                figures.format_percent(summary["recall"]),
-                format_number(threshold, 1, 4),
-            ]
-            cells.append((part.label(metric), [*texts, summary["note"]]))
+            texts = [figures.format_percent(summary[name]) for name in ("auc", "recall")]
+            texts += [format_number(threshold, 1, 4), summary["note"]]
+            cells.append((part.label(metric), texts))
         frame = pd.DataFrame(rows, columns=pd.Index(["metric", "recall", "precision"]))
         title = f"{part.title}, {dimension}: filtering captions"
         recall_label = f"recall at precision {part.precision:g}"

@@ -46,15 +46,12 @@ def _corpus_chart(part: ScoredCaptions, metric: str, order: list[str]) -> Chart:
         axis.set_title(title)
         return figure
 
-    ranking = ", ".join(f"{system} {cells[0]}" for system, cells in zip(order, texts, strict=True))
-    return Chart(
-        "forest",
-        figures.slug("forest", *part.file_words, metric),
-        title,
-        f"Points with intervals. From the best to the worst: {ranking}.",
-        ResultTable(title, "system", ["score", "from", "to"], list(zip(order, texts, strict=True))),
-        draw,
-    )
+    table_rows = list(zip(order, texts, strict=True))
+    ranking = ", ".join(f"{system} {cells[0]}" for system, cells in table_rows)
+    description = f"Points with intervals. From the best to the worst: {ranking}."
+    table = ResultTable(title, "system", ["score", "from", "to"], table_rows)
+    name = figures.slug("forest", *part.file_words, metric)
+    return Chart("forest", name, title, description, table, draw)
 
 
 def difference_charts(part: ScoredCaptions) -> Iterator[Chart]:

@@ -184,11 +184,7 @@ def probe_tables(
         "The share of pairs, ×100, in which the changed caption scores lower; ties count ½.",
         f"! a fault whose {100 * level:g} % interval reaches below {100 * NOTICED_SHARE:.0f}, or a control after which "
         f"a caption loses more often than not.",
-        *dict.fromkeys(
-            f"{fault}: {note}."
-            for fault, note in zip(rows["fault"], rows["note"], strict=True)
-            if note
-        ),
+        *dict.fromkeys(f"{r['fault']}: {r['note']}." for r in cells.values() if r["note"]),
     ]
     tables[-1] = replace(tables[-1], notes=notes, verdict=weakest_sentences(rows, labels))
     return tables
