@@ -190,10 +190,6 @@ def known_names() -> str:
         "experiments": group("experiment"),
         "commands of other packages": list(packaged_commands()),
     }
-    return "\n".join(
-        textwrap.fill(
-            f"{kind}: {', '.join(words)}", _WIDTH, subsequent_indent="  ", break_on_hyphens=False
-        )
-        for kind, words in names.items()
-        if words
-    )
+    lines = [f"{kind}: {', '.join(words)}" for kind, words in names.items() if words]
+    wrapper = textwrap.TextWrapper(_WIDTH, subsequent_indent="  ", break_on_hyphens=False)
+    return "\n".join(map(wrapper.fill, lines))

@@ -26,12 +26,8 @@ def show_text(text: str, file: TextIO | None = None) -> None:
     lines = escape_lines(text).split("\n")
     if file is not None and file.isatty():
         width = shutil.get_terminal_size().columns
-        lines = [
-            line
-            if line.startswith(" ")
-            else textwrap.fill(line, width, break_long_words=False, break_on_hyphens=False)
-            for line in lines
-        ]
+        wrapper = textwrap.TextWrapper(width, break_long_words=False, break_on_hyphens=False)
+        lines = [line if line.startswith(" ") else wrapper.fill(line) for line in lines]
     print("\n".join(lines), file=file)
 
 

@@ -186,34 +186,28 @@ def _rank_by_preferences(study: StudiedDataset, options: RankOptions) -> Results
     selection, scores = study.selection, study.scores()
     ranking = rank_by_preferences(selection, scores, statistics, options.ties, progress.advance)
     labels = {metric.spec: metric_style(metric).label for metric in study.metrics}
-    return Results(
-        {
-            "systems.csv": ranking.systems,
-            "best_worst.csv": make_frame([], system_ranking.BEST_WORST_COLUMNS),
-            "system_tests.csv": ranking.tests,
-            "metric_orders.csv": ranking.orders,
-            "wins.csv": ranking.wins,
-            "elo.csv": ranking.elo,
-        },
-        {},
-        preference_tables(selection, ranking, labels, statistics, options.ties),
-        win_figures(ranking.battles, study.name),
-    )
+    frames = {
+        "systems.csv": ranking.systems,
+        "best_worst.csv": make_frame([], system_ranking.BEST_WORST_COLUMNS),
+        "system_tests.csv": ranking.tests,
+        "metric_orders.csv": ranking.orders,
+        "wins.csv": ranking.wins,
+        "elo.csv": ranking.elo,
+    }
+    tables = preference_tables(selection, ranking, labels, statistics, options.ties)
+    return Results(frames, {}, tables, win_figures(ranking.battles, study.name))
 
 
 def _rank_by_ratings(study: StudiedDataset, options: RankOptions) -> Results:
     """Return the tables of one dataset, without the record of a run."""
     ranking = _rank_dataset(study, options)
-    return Results(
-        {
-            "systems.csv": ranking.people.systems,
-            "best_worst.csv": ranking.best_worst,
-            "system_tests.csv": ranking.people.tests,
-            "metric_orders.csv": ranking.orders,
-        },
-        {},
-        _tables(ranking, options),
-    )
+    frames = {
+        "systems.csv": ranking.people.systems,
+        "best_worst.csv": ranking.best_worst,
+        "system_tests.csv": ranking.people.tests,
+        "metric_orders.csv": ranking.orders,
+    }
+    return Results(frames, {}, _tables(ranking, options))
 
 
 def _rank_dataset(study: StudiedDataset, options: RankOptions) -> _DatasetRanking:
@@ -327,14 +321,9 @@ def _best_worst_table(ranking: _DatasetRanking) -> ResultTable:
     counts = ranking.best_worst.set_index("system")[["best", "worst"]]
     rows = [(s, [str(n) for n in counts.loc[s]]) for s in ranking.systems]
     dimensions = ranking.best_worst["dimensions"].iloc[0].replace("+", " and ")
-    return ResultTable(
-        f"{ranking.study.name}: how often a system's caption is the best, or the worst, of its image in {dimensions}",
-        "system",
-        ["best", "worst"],
-        rows,
-        notes=["A system that shares the first or the last place of an image counts as well."],
-        is_detail=True,
-    )
+    title = f"{ranking.study.name}: how often a system's caption is the best, or the worst, of its image in {dimensions}"
+    notes = ["A system that shares the first or the last place of an image counts as well."]
+    return ResultTable(title, "system", ["best", "worst"], rows, notes=notes, is_detail=True)
 
 
 def _orders_table(ranking: _DatasetRanking) -> ResultTable:
@@ -353,11 +342,7 @@ def _orders_table(ranking: _DatasetRanking) -> ResultTable:
         places = system_ranking.places_of(ranking.metric_means[metric.spec], systems)
         rows.append((label, [*places, format_number(share, 100, 0)]))
         shares_by_label[label] = share
-    return ResultTable(
-        f"{ranking.study.name}: how people and metrics order the systems",
-        "order by",
-        [*systems, system_ranking.SAME_ORDER],
-        rows,
-        notes=[system_ranking.same_order_note(dimension, people["dimension"].nunique())],
-        verdict=order_verdict(shares_by_label),
-    )
+    title = f"{ranking.study.name}: how people and metrics order the systems"
+    columns, verdict = [*systems, system_ranking.SAME_ORDER], order_verdict(shares_by_label)
+    notes = [system_ranking.same_order_note(dimension, people["dimension"].nunique())]
+    return ResultTable(title, "order by", columns, rows, notes=notes, verdict=verdict)

@@ -110,21 +110,20 @@ def compare(paper: str, table: PaperTable, cells: Cells, published: pd.DataFrame
         is_computed = not np.isnan(cell.value)
         is_match = cell.value < value if is_bound else matches(cell.value, value, decimals)
         table_note = table.note if is_computed and not is_match else ""
-        rows.append(
-            {
-                "paper": paper,
-                "table": table.table,
-                "dataset": table.dataset,
-                "row": printed["row"],
-                "column": printed["column"],
-                "published": printed["published"],
-                "reproduced": f"{cell.value:.{decimals + 3}f}" if is_computed else "",
-                "delta": f"{cell.value - value:+.{decimals + 3}f}" if is_computed else "",
-                "decimals": decimals,
-                "match": str(is_match).lower() if is_computed else "",
-                "note": join_notes(cell.note, printed["note"], table_note),
-            }
-        )
+        row = {
+            "paper": paper,
+            "table": table.table,
+            "dataset": table.dataset,
+            "row": printed["row"],
+            "column": printed["column"],
+            "published": printed["published"],
+            "reproduced": f"{cell.value:.{decimals + 3}f}" if is_computed else "",
+            "delta": f"{cell.value - value:+.{decimals + 3}f}" if is_computed else "",
+            "decimals": decimals,
+            "match": str(is_match).lower() if is_computed else "",
+            "note": join_notes(cell.note, printed["note"], table_note),
+        }
+        rows.append(row)
     return make_frame(rows, COMPARISON_COLUMNS)
 
 

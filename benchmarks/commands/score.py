@@ -179,6 +179,7 @@ def score(
         "references": captions_from_python(references, "references"),
     }
     in_memory = [k for k, sources in files.items() if any(s.content is not None for s in sources)]
+    spellings = {key: [file.spelling for file in of_key] for key, of_key in files.items() if of_key}
     config = ScoreOptions(
         **files,
         **options,
@@ -190,11 +191,7 @@ def score(
             output_dir=Path(output_dir) if output_dir else None,
         ),
         configuration={
-            **{
-                name: [file.spelling for file in sources]
-                for name, sources in files.items()
-                if sources
-            },
+            **spellings,
             **describe_metrics(chosen_metrics, in_memory=in_memory),
             **options,
             "statistics": vars(options["statistics"]),
@@ -245,13 +242,12 @@ def run(config: ScoreOptions) -> ScoreResults:
     n_images = {name: sum(map(bool, file.texts.values())) for name, file in references.items()}
     choices = ScoreChoices(config.statistics, config.normalise, config.trust, config.keep)
     tables = make_score_tables(choices, metrics, missing, scores, n_images)
+    protocol = Protocol(normalise=config.normalise)
     return ScoreResults.make(
         scores,
         {
             **_record(config, scores, [*systems.values(), *references.values()]),
-            "signatures": {
-                m.spec: sign(m, [Protocol(normalise=config.normalise)]) for m in metrics
-            },
+            "signatures": {m.spec: sign(m, [protocol]) for m in metrics},
             "metrics": {m.spec: vars(metric_style(m)) for m in metrics},
             "notes": tables[0].notes,
             "missing": describe_reasons(missing),
@@ -295,20 +291,13 @@ def _make_items(
     Raises:
         InputError: on a caption of an image without references, or an image without a caption.
     """
-    return {
-        (name, system): normalise_items(
-            make_caption_items(
-                candidates,
-                references.get(name),
-                image_ids,
-                config.images,
-                system if len(systems) > 1 else None,
-            ),
-            config.normalise,
-        )
-        for name, image_ids in select_images(systems, references, config.partial).items()
-        for system, candidates in systems.items()
-    }
+    items: dict[tuple[str, str], pd.DataFrame] = {}
+    for name, image_ids in select_images(systems, references, config.partial).items():
+        for system, candidates in systems.items():
+            label = system if len(systems) > 1 else None
+            sources = candidates, references.get(name), image_ids, config.images, label
+            items[name, system] = normalise_items(make_caption_items(*sources), config.normalise)
+    return items
 
 
 def _find_reliability(

@@ -135,13 +135,8 @@ def _length_table(rows: pd.DataFrame, title: str, labels: Mapping[str, str]) -> 
         "; ".join(dict.fromkeys(rows["note"])) + ".",
     ]
     columns = list(dict.fromkeys(rows["other"]))
-    return ResultTable(
-        f"{title} by {'difference in length' if is_of_pairs else 'caption length'}",
-        "metric",
-        columns,
-        _banded_rows(rows, labels),
-        notes=notes,
-    )
+    title = f"{title} by {'difference in length' if is_of_pairs else 'caption length'}"
+    return ResultTable(title, "metric", columns, _banded_rows(rows, labels), notes=notes)
 
 
 def _banded_rows(rows: pd.DataFrame, labels: Mapping[str, str]) -> list[tuple[str, list[str]]]:
@@ -171,13 +166,9 @@ def _power_table(rows: pd.DataFrame, title: str, labels: Mapping[str, str]) -> R
         f"images: the number that would find that with {100 * POWER:g} %.",
         *distinct_notes(rows),
     ]
-    return ResultTable(
-        f"{title} differences that {size:,} images can show",
-        "metrics",
-        ["difference", "detectable", "power %", "images"],
-        cells,
-        notes=notes,
-    )
+    title = f"{title} differences that {size:,} images can show"
+    columns = ["difference", "detectable", "power %", "images"]
+    return ResultTable(title, "metrics", columns, cells, notes=notes)
 
 
 def _protocol_tables(

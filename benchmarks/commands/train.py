@@ -269,18 +269,17 @@ def _seed_means(correlations: pd.DataFrame, options: TrainOptions) -> list[dict[
     for (rater, *names), group in groups_of(of_raters, "rater", *keys):
         values = group["value"].to_numpy(dtype=float)
         std = float(values.std(ddof=1))
-        means.append(
-            {
-                **dict(zip(keys, names, strict=True)),
-                "metric": f"{rater} mean",
-                "value": float(values.mean()),
-                "std": std,
-                "n_items": int(group["n_items"].iloc[0]),
-                "n_ratings": int(group["n_ratings"].iloc[0]),
-                "p_value": float("nan"),
-                "note": f"mean of {len(values)} seeds, standard deviation {std:.6f}",
-            }
-        )
+        mean = {
+            **dict(zip(keys, names, strict=True)),
+            "metric": f"{rater} mean",
+            "value": float(values.mean()),
+            "std": std,
+            "n_items": int(group["n_items"].iloc[0]),
+            "n_ratings": int(group["n_ratings"].iloc[0]),
+            "p_value": float("nan"),
+            "note": f"mean of {len(values)} seeds, standard deviation {std:.6f}",
+        }
+        means.append(mean)
     return means
 
 

@@ -385,25 +385,24 @@ class CaptionScores:
                 interval = scored.intervals.get(spec, Interval())
                 reliability = self.reliability.by_spec.get(spec)
                 mismatch = self.reliability.outside.get(spec, "")
-                rows.append(
-                    {
-                        "system": scored.system,
-                        "references": scored.references,
-                        "metric": spec,
-                        "score": score,
-                        "ci_low": interval.low,
-                        "ci_high": interval.high,
-                        "n_images": len(scored.items),
-                        "agreement": reliability.value if reliability else math.nan,
-                        "agreement_coefficient": reliability.coefficient if reliability else "",
-                        "agreement_on": reliability.judgements if reliability else "",
-                        "agreement_source": reliability.source if reliability else "",
-                        "note": join_notes(
-                            scored.undefined_note(spec) or interval.note,
-                            f"agreement: {OUTSIDE}: {mismatch}" if mismatch else "",
-                        ),
-                    }
-                )
+                row = {
+                    "system": scored.system,
+                    "references": scored.references,
+                    "metric": spec,
+                    "score": score,
+                    "ci_low": interval.low,
+                    "ci_high": interval.high,
+                    "n_images": len(scored.items),
+                    "agreement": reliability.value if reliability else math.nan,
+                    "agreement_coefficient": reliability.coefficient if reliability else "",
+                    "agreement_on": reliability.judgements if reliability else "",
+                    "agreement_source": reliability.source if reliability else "",
+                    "note": join_notes(
+                        scored.undefined_note(spec) or interval.note,
+                        f"agreement: {OUTSIDE}: {mismatch}" if mismatch else "",
+                    ),
+                }
+                rows.append(row)
         return pd.DataFrame(rows)
 
     @property

@@ -309,18 +309,15 @@ def blamed_words(selection: EvaluationSet, blame: BlameByMetric) -> list[pd.Data
     words = [caption.split() for caption in items["caption"].tolist()]
     counts = list(map(len, words))
     for metric, item_blame in blame.items():
-        parts.append(
-            pd.DataFrame(
-                {
-                    **names,
-                    "item_id": np.repeat(items["item_id"].to_numpy(dtype=object), counts),
-                    "position": np.concatenate([np.arange(count) for count in counts]),
-                    "word": [word for caption_words in words for word in caption_words],
-                    "source": metric,
-                    "value": np.concatenate(item_blame),
-                }
-            )
-        )
+        columns = {
+            **names,
+            "item_id": np.repeat(items["item_id"].to_numpy(dtype=object), counts),
+            "position": np.concatenate([np.arange(count) for count in counts]),
+            "word": [word for caption_words in words for word in caption_words],
+            "source": metric,
+            "value": np.concatenate(item_blame),
+        }
+        parts.append(pd.DataFrame(columns))
     return parts
 
 

@@ -121,13 +121,11 @@ class EvaluationSet:
         """
         items, facts = self.items, self._judgements_of_items()
         columns = [np.nan_to_num(column, nan=-np.inf).tolist() for column in scores]
+        texts = (items[name] for name in ("item_id", "caption", "references", "system"))
+        contents = zip(*texts, *columns, strict=True)
         keys = [
             (caption, references, sorted(facts.get(item_id, [])), item_scores, str(system))
-            for item_id, caption, references, system, *item_scores in zip(
-                *(items[c] for c in ("item_id", "caption", "references", "system")),
-                *columns,
-                strict=True,
-            )
+            for item_id, caption, references, system, *item_scores in contents
         ]
         return replace(self, items=order_by_content(items, keys))
 

@@ -348,18 +348,17 @@ def _choice_rows(people: ImageCaptions, scores: Mapping[str, ChoiceScores]) -> l
         for choice, value, by_group in choices:
             low, high = random_group_interval(float(value), by_group)
             undefined = "" if np.isfinite(value) else "undefined: not every caption has a score"
-            rows.append(
-                {
-                    "dataset": people.name,
-                    "metric": metric,
-                    "choice": choice,
-                    "value": float(value),
-                    "ci_low": low,
-                    "ci_high": high,
-                    **counts,
-                    "note": join_notes(undefined, people.left_out_note),
-                }
-            )
+            row = {
+                "dataset": people.name,
+                "metric": metric,
+                "choice": choice,
+                "value": float(value),
+                "ci_low": low,
+                "ci_high": high,
+                **counts,
+                "note": join_notes(undefined, people.left_out_note),
+            }
+            rows.append(row)
     return rows
 
 
@@ -377,18 +376,15 @@ def _agreement(choices: pd.DataFrame) -> pd.DataFrame:
         method = "the last caption of each image held out"
         if n_choices > 1:
             method = f"mean over {n_choices} choices of the held-out caption"
-        rows.append(
-            {
-                "dataset": dataset,
-                "measure": metric,
-                "value": last["value"],
-                "std": std,
-                "n_items": last["n_items"],
-                "note": join_notes(
-                    f"{method}, against {last['n_references']} others", last["note"]
-                ),
-            }
-        )
+        row = {
+            "dataset": dataset,
+            "measure": metric,
+            "value": last["value"],
+            "std": std,
+            "n_items": last["n_items"],
+            "note": join_notes(f"{method}, against {last['n_references']} others", last["note"]),
+        }
+        rows.append(row)
     return make_frame(rows, AGREEMENT_COLUMNS)
 
 

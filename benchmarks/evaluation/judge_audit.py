@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from ...datasets.errors import InputError
 from ...metrics.neural.judge.pairs import ORDERS, PairJudgements
 from ..statistics.preferences import wilson_interval
+from .frames import make_frame
 from .judged_pairs import count_words
 
 #: A judge's biases: `value` is the judge's share with its interval, `people` that of people on the same pairs.
@@ -56,17 +57,14 @@ def audit_judge(judgements: PairJudgements, own_systems: Collection[str] = ()) -
     n_words = [side.map(words).to_numpy(dtype=np.float64) for side in sides]
     is_own = [side.map(items["system"]).isin(set(own_systems)).to_numpy(int) for side in sides]
     judged = strengths.to_numpy(dtype=np.float64)
-    return pd.DataFrame(
-        [
-            _audit_row(
-                "position", shown_first[np.abs(shown_first) == 1] > 0, note="answers, not pairs"
-            ),
-            _audit_row("order", (signs[:, 0] != signs[:, 1])[is_decided]),
-            _compare_shares("length", judged, people, np.sign(n_words[0] - n_words[1])),
-            _compare_shares("self_preference", judged, people, is_own[0] - is_own[1]),
-        ],
-        columns=pd.Index(AUDIT_COLUMNS),
-    )
+    prefers_first = shown_first[np.abs(shown_first) == 1] > 0
+    rows = [
+        _audit_row("position", prefers_first, note="answers, not pairs"),
+        _audit_row("order", (signs[:, 0] != signs[:, 1])[is_decided]),
+        _compare_shares("length", judged, people, np.sign(n_words[0] - n_words[1])),
+        _compare_shares("self_preference", judged, people, is_own[0] - is_own[1]),
+    ]
+    return make_frame(rows, AUDIT_COLUMNS)
 
 
 def _compare_shares(

@@ -272,17 +272,16 @@ def correlate_dataset(
         *(scored, rows, panels, word_panels, of_people, statistics, tests, progress),
         compares=compares,
     )
-    names = selection.name, selection.protocol.name
+    names, differences = (selection.name, selection.protocol.name), None
+    if statistics.uses_resampling:
+        differences = make_significance(*names, uncertainty.differences, statistics.replicates)
+    values = {row_key(r): r["value"] for r in rows if r["metric"] in scored.oriented}
     return MeasuredDataset(
         measured,
         make_correlations(_with_intervals(rows, uncertainty.intervals, statistics)),
         statistics,
-        make_significance(*names, uncertainty.differences, statistics.replicates)
-        if statistics.uses_resampling
-        else None,
-        uncertainty.compute_ranks(
-            {row_key(r): r["value"] for r in rows if r["metric"] in scored.oriented}
-        ),
+        differences,
+        uncertainty.compute_ranks(values),
         disattenuated_rows(selection, panels if statistics.disattenuate else [], statistics),
         of_people.remark,
     )

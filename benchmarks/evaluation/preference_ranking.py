@@ -251,20 +251,19 @@ def _compare(
     for i in np.argsort(-leads, kind="stable"):
         interval = strengths.interval(int(i), statistics)
         unranked = system_ranking.UNTESTED if len(tests) and systems[i] not in ranks else ""
-        rows.append(
-            {
-                "dataset": dataset,
-                "dimension": battles.dimension,
-                "system": systems[i],
-                "value": strengths.values[i],
-                "ci_low": interval.low,
-                "ci_high": interval.high,
-                "rank": ranks.get(systems[i]),
-                "n_items": int(battles.n_items[i]),
-                "n_judgements": int(battles.n_judgements[i]),
-                "note": join_notes(reason or interval.note, unranked),
-            }
-        )
+        row = {
+            "dataset": dataset,
+            "dimension": battles.dimension,
+            "system": systems[i],
+            "value": strengths.values[i],
+            "ci_low": interval.low,
+            "ci_high": interval.high,
+            "rank": ranks.get(systems[i]),
+            "n_items": int(battles.n_items[i]),
+            "n_judgements": int(battles.n_judgements[i]),
+            "note": join_notes(reason or interval.note, unranked),
+        }
+        rows.append(row)
     return make_frame(rows, system_ranking.SYSTEM_COLUMNS), tests
 
 
@@ -295,18 +294,17 @@ def _order_rows(
                     interval = resampling_interval(
                         value, replicates[measure], people.n_images, percentile
                     )
-                rows.append(
-                    {
-                        "dataset": dataset,
-                        "dimension": dimension,
-                        "metric": metric,
-                        "coefficient": measure,
-                        "value": value,
-                        "ci_low": interval.low,
-                        "ci_high": interval.high,
-                        "n_systems": n_systems,
-                    }
-                )
+                row = {
+                    "dataset": dataset,
+                    "dimension": dimension,
+                    "metric": metric,
+                    "coefficient": measure,
+                    "value": value,
+                    "ci_low": interval.low,
+                    "ci_high": interval.high,
+                    "n_systems": n_systems,
+                }
+                rows.append(row)
     return make_frame(rows, system_ranking.ORDER_COLUMNS)
 
 

@@ -122,17 +122,16 @@ class Battles:
         rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(0, 3)))
         orders = np.stack([rng.permutation(len(self.signs)) for _ in range(N_ORDERS)])
         ratings = elo_ratings(self.first, self.second, (self.signs + 1) / 2, orders)
-        return pd.DataFrame(
-            {
-                "dataset": dataset,
-                "dimension": self.dimension,
-                "system": self.systems,
-                "elo": ratings.mean(axis=1),
-                "lowest": ratings.min(axis=1),
-                "highest": ratings.max(axis=1),
-                "n_orders": N_ORDERS,
-            }
-        )[list(ELO_COLUMNS)]
+        columns = {
+            "dataset": dataset,
+            "dimension": self.dimension,
+            "system": self.systems,
+            "elo": ratings.mean(axis=1),
+            "lowest": ratings.min(axis=1),
+            "highest": ratings.max(axis=1),
+            "n_orders": N_ORDERS,
+        }
+        return pd.DataFrame(columns)[list(ELO_COLUMNS)]
 
     def floor_shares(self) -> tuple[float, float]:
         """Return how often people prefer the longer and the first caption, where they decide."""
@@ -189,20 +188,19 @@ class BattleSet:
             if not is_own.any():
                 continue
             captions = pd.unique(pd.concat([frame["item_a"][is_own], frame["item_b"][is_own]]))
-            battles.append(
-                Battles(
-                    dimension=str(dimension),
-                    systems=systems,
-                    n_images=len(names),
-                    first=first[is_own],
-                    second=second[is_own],
-                    signs=signs[is_own],
-                    image=image[is_own].astype(np.int64),
-                    lengths=np.sign(n_first - n_second)[is_own],
-                    n_items=np.bincount(number.loc[captions], minlength=len(systems)),
-                )
+            of_dimension = Battles(
+                dimension=str(dimension),
+                systems=systems,
+                n_images=len(names),
+                first=first[is_own],
+                second=second[is_own],
+                signs=signs[is_own],
+                image=image[is_own].astype(np.int64),
+                lengths=np.sign(n_first - n_second)[is_own],
+                n_items=np.bincount(number.loc[captions], minlength=len(systems)),
             )
-            battles[-1].check_groups(selection.name)
+            of_dimension.check_groups(selection.name)
+            battles.append(of_dimension)
         n_same_system = int((~is_battle).sum())
         return cls(tuple(battles), pd.Index(names), n_same_system, selection.order_is_source)
 

@@ -122,21 +122,20 @@ def rank_systems(
         ranks = rank_values(values, tests[tests["dimension"] == dimension], statistics)
         for system in sorted(systems, key=lambda s: -np.nan_to_num(values[s], nan=-np.inf)):
             interval = intervals.get(system, {}).get(dimension, Interval())
-            rows.append(
-                {
-                    "dataset": selection.name,
-                    "dimension": dimension,
-                    "system": system,
-                    "value": values[system],
-                    "ci_low": interval.low,
-                    "ci_high": interval.high,
-                    "rank": ranks.get(system),
-                    **ratings.counts(system),
-                    "note": "undefined: no ratings"
-                    if np.isnan(values[system])
-                    else join_notes(interval.note, UNTESTED if system not in ranks else ""),
-                }
-            )
+            row = {
+                "dataset": selection.name,
+                "dimension": dimension,
+                "system": system,
+                "value": values[system],
+                "ci_low": interval.low,
+                "ci_high": interval.high,
+                "rank": ranks.get(system),
+                **ratings.counts(system),
+                "note": "undefined: no ratings"
+                if np.isnan(values[system])
+                else join_notes(interval.note, UNTESTED if system not in ranks else ""),
+            }
+            rows.append(row)
     table = make_frame(rows, SYSTEM_COLUMNS)
     _restore_signs(table, selection, "value")
     _restore_signs(tests, selection, "difference")

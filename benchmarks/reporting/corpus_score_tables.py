@@ -97,12 +97,9 @@ def _standings(
     if differences is not None:
         is_own = differences["references"].isin(corpus["references"])
         differences = differences[is_own & (differences["metric"] == spec)]
-    return rank_by_score(
-        corpus[corpus["metric"] == spec],
-        differences,
-        choices.statistics,
-        higher_is_better=style.higher_is_better,
-    )
+    corpus, statistics = corpus[corpus["metric"] == spec], choices.statistics
+    is_high = style.higher_is_better
+    return rank_by_score(corpus, differences, statistics, higher_is_better=is_high)
 
 
 def _score_table(

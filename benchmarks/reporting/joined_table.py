@@ -127,6 +127,8 @@ def join(runs: Sequence[FinishedRun], choices: TableChoices = USUAL_CHOICES) -> 
             draft.texts.clear()
     letters: dict[str, str] = {}
     groups = _group_rows(columns, drafts, letters)
+    signed = [draft for draft in drafts if draft.signature and has_details]
+    signatures = [(draft.label, shorten_hashes(draft.signature)) for draft in signed]
     return JoinedTable(
         choices.title or _title(columns),
         choices.label or "",
@@ -134,9 +136,7 @@ def join(runs: Sequence[FinishedRun], choices: TableChoices = USUAL_CHOICES) -> 
         groups,
         tuple((letter, text) for text, letter in letters.items()),
         tuple(notes),
-        tuple(
-            (d.label, shorten_hashes(d.signature)) for d in drafts if d.signature and has_details
-        ),
+        tuple(signatures),
         intervals,
         has_legend=choices.notes != "none",
     )

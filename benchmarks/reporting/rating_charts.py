@@ -113,15 +113,14 @@ def agreement_charts(part: RunDataset) -> Iterator[Chart]:
             numbers = [figures.format_percent(n) for n in (measure.value, measure.std)]
             rows.append((MEASURE_LABELS[name], [*numbers, f"{measure.n_items:,}", measure.note]))
         alpha = figures.format_percent(measures["krippendorff_alpha_ordinal"].value)
+        columns = ["value", "± over draws", "items", "remark"]
         yield Chart(
             "agreement",
             figures.slug("agreement", part.dataset, part.protocol, dimension),
             title,
             f"Points: measures of agreement. Krippendorff's α (ordinal) is {alpha}, of "
             f"{table.n_items:,} items with two ratings or more.",
-            ResultTable(
-                f"{title} ×100", "measure", ["value", "± over draws", "items", "remark"], rows
-            ),
+            ResultTable(f"{title} ×100", "measure", columns, rows),
             _dots(part, dimension, shown_measures),
         )
 

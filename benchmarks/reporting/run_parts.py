@@ -360,11 +360,9 @@ class ScoredCaptions(RunPart):
         for metric in self.metrics:
             corpus = self.corpus[self.corpus["metric"] == metric]
             differences = self.differences[self.differences["metric"] == metric]
+            is_high = self.styles[metric]["higher_is_better"]
             standings[metric] = rank_by_score(
-                corpus,
-                differences,
-                self.statistics,
-                higher_is_better=self.styles[metric]["higher_is_better"],
+                corpus, differences, self.statistics, higher_is_better=is_high
             )
         return standings
 

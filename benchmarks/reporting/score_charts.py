@@ -203,19 +203,14 @@ def precision_recall_charts(part: RunDataset) -> Iterator[Chart]:
         area_texts = ", ".join(f"{label} {texts[0]}" for label, texts in ranked)
         is_fault = dimension in part.faults
         share = describe_good(definition, int(good.sum()), len(good), is_fault=is_fault)
+        columns = ["AUC", recall_label, "threshold", "remark"]
         yield Chart(
             "precision_recall",
             figures.slug("precision_recall", part.dataset, part.protocol, dimension),
             title,
             f"Precision over recall when captions are kept whose score is above a threshold. {share} "
             f"Area under the curve: {area_texts}.",
-            ResultTable(
-                f"{title} ×100",
-                "metric",
-                ["AUC", recall_label, "threshold", "remark"],
-                cells,
-                notes=[share],
-            ),
+            ResultTable(f"{title} ×100", "metric", columns, cells, notes=[share]),
             _curves(part, dimension, frame, areas, float(good.mean())),
         )
     if reasons and len(reasons) == len(curve_names(definition, scales)):

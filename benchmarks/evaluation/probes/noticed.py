@@ -116,17 +116,16 @@ def measure_probes(
             )
             if math.isnan(value):
                 remark_text = "no pairs"
-            rows.append(
-                {
-                    "metric": str(metric),
-                    "fault": fault,
-                    "value": value,
-                    "ci_low": low,
-                    "ci_high": high,
-                    "n_pairs": int(is_defined.sum()),
-                    "note": join_notes(remark_text, undefined, note),
-                }
-            )
+            row = {
+                "metric": str(metric),
+                "fault": fault,
+                "value": value,
+                "ci_low": low,
+                "ci_high": high,
+                "n_pairs": int(is_defined.sum()),
+                "note": join_notes(remark_text, undefined, note),
+            }
+            rows.append(row)
     specs = list(noticed.columns)
     return sorted(rows, key=lambda row: specs.index(row["metric"]))
 
