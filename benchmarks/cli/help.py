@@ -218,11 +218,8 @@ def _value_words(command: Command, last_word: str) -> list[str]:
     elif key == "experiment":
         names = group("experiment")
     elif key == "metrics":
-        names = [
-            *group("suite"),
-            *group("metric"),
-            *(_paths(part, _CODE_OR_SCORES) if part else ()),
-        ]
+        paths = _paths(part, _CODE_OR_SCORES) if part else []
+        names = [*group("suite"), *group("metric"), *paths]
     elif key == "run":
         runs = list(map(str, list_runs()))
         names = ["last", *runs, *(path for path in _paths(part, ()) if path[:-1] not in runs)]

@@ -313,11 +313,8 @@ def _check_files(folder: Path, card: Card) -> tuple[str, list[str]]:
     if partly(folder, card):
         del messages["missing"]
     counts = Counter(state_by_source.values())
-    faults = [
-        f"{source.path} {messages[word]}"
-        for source, word in state_by_source.items()
-        if word in messages
-    ]
+    states = state_by_source.items()
+    faults = [f"{source.path} {messages[word]}" for source, word in states if word in messages]
     return ", ".join(f"{n} {word}" for word, n in counts.items()), faults
 
 
@@ -382,14 +379,11 @@ def overlap(datasets: Sequence[str], root: Path | None) -> ResultTable:
 
 
 def _compare(a: CaptionSet, b: CaptionSet) -> tuple[str, list[str]]:
-    split_a, split_b = (
-        dict(zip(s.items["image_id"], s.items["split"], strict=True)) for s in (a, b)
-    )
+    tables = (a.items, b.items)
+    split_a, split_b = (dict(zip(t["image_id"], t["split"], strict=True)) for t in tables)
     shared = split_a.keys() & split_b.keys()
     same = [split_a[i] for i in shared if split_a[i] == split_b[i]]
-    pairs_a, pairs_b = (
-        set(zip(s.items["image_id"], s.items["caption"], strict=True)) for s in (a, b)
-    )
+    pairs_a, pairs_b = (set(zip(t["image_id"], t["caption"], strict=True)) for t in tables)
     counts = [len(split_a), len(split_b), len(shared)]
     counts += [same.count(split) for split in ("train", "validation", "test")]
     counts += [len(shared) - len(same), len(pairs_a & pairs_b)]

@@ -113,10 +113,8 @@ def run(config: ProbeOptions) -> Results:
     metrics = [metric for metric in config.metrics if metric not in missing]
     with StepProgress(len(metrics)) as progress:
         columns = score_all(scorer, metrics, config.locations.store(), progress)
-    scores = {
-        metric.spec: pd.Series(columns[metric.spec], index=probes.items["item_id"])
-        for metric in metrics
-    }
+    item_ids = probes.items["item_id"]
+    scores = {m.spec: pd.Series(columns[m.spec], index=item_ids) for m in metrics}
     noticed = find_noticed(probes.pairs, scores, metrics)
     measured = measure_probes(probes.pairs, noticed, probes.notes, config.statistics)
     rows = make_frame(measured, PROBE_COLUMNS)

@@ -220,9 +220,8 @@ def _rank_dataset(study: StudiedDataset, options: RankOptions) -> _DatasetRankin
         n_steps = count_steps(statistics.replicates, selection.items["system"].nunique())
         study.progress.add_steps(n_steps, f"{study.name}: systems")
     people = system_ranking.rank_systems(selection, points, statistics, study.progress.advance)
-    best_worst = system_ranking.count_best_worst(
-        study.selection, _best_worst_dimensions(study, options.best_worst)
-    )
+    dimensions = _best_worst_dimensions(study, options.best_worst)
+    best_worst = system_ranking.count_best_worst(study.selection, dimensions)
     scored = score_dataset(study.selection, study.metrics, study.store, study.progress)
     # Means per system: any coefficient of the protocol's is of captions.
     protocol = replace(selection.protocol, level="system", coefficients=ORDER_COEFFICIENTS)
@@ -276,15 +275,9 @@ def _means_table(ranking: _DatasetRanking, options: RankOptions) -> ResultTable:
             numbers = (sign * row["value"], low, high)
             cells[row["system"]] += [*(format_number(n, 1, 3) for n in numbers), rank]
     details = tuple(index for index in range(4, len(columns)) if index % 4)
-    column_by_dimension = {
-        dimension: 4 * number for number, dimension in enumerate(other_dimensions, 1)
-    }
-    of_penalties = tuple(
-        column_by_dimension[dimension] for dimension in other_dimensions if dimension in penalties
-    )
-    of_others = [
-        (column_by_dimension[d],) for d in reversed(other_dimensions) if d not in penalties
-    ]
+    column_of = {dimension: 4 * number for number, dimension in enumerate(other_dimensions, 1)}
+    of_penalties = tuple(column_of[d] for d in other_dimensions if d in penalties)
+    of_others = [(column_of[d],) for d in reversed(other_dimensions) if d not in penalties]
     statistics = options.statistics
     notes = ["Means over captions."]
     if statistics.uses_resampling:

@@ -124,11 +124,9 @@ def _curve_table(
 def _length_table(rows: pd.DataFrame, title: str, labels: Mapping[str, str]) -> ResultTable:
     """Return the coefficients by band of caption length, with their intervals."""
     is_of_pairs = are_of_preferences(rows["coefficient"]).all()
-    within = (
-        "in pairs that are few words apart, it tells little"
-        if is_of_pairs
-        else "within a band it cannot"
-    )
+    within = "within a band it cannot"
+    if is_of_pairs:
+        within = "in pairs that are few words apart, it tells little"
     notes = [
         f"×100, and {100 * BAND:g} % of {int(rows['draws'].max()):,} resamples of the band's images. Over all "
         f"captions a metric may also agree with people because both follow length; {within}.",

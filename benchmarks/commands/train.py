@@ -147,7 +147,7 @@ def _train(
     progress: StepProgress,
 ) -> _Trainings:
     """Train the rater of each job, and predict its test rows."""
-    is_finished = (folder / RUN_FILE).is_file()
+    plan, is_finished = make_plan(options), (folder / RUN_FILE).is_file()
     cards: dict[str, RaterCard] = {}
     histories: list[pd.DataFrame] = []
     predictions: dict[str, dict[str, Floats]] = {name: {} for name in corpora}
@@ -159,9 +159,7 @@ def _train(
             # Raters of a finished run that kept them stay; those of one that was killed do not.
             if not options.keep and not (is_finished and (rater_folder / CARD_FILE).is_file()):
                 spare.append(rater_folder)
-            model, cards[job.name] = rater_training.train_rater(
-                make_plan(options), job, corpora, rater_folder
-            )
+            model, card = rater_training.train_rater(plan, job, corpora, rater_folder)
             rater = rater_training.TrainedRater(job.label, model, options.recipe.needs)
             tested: dict[str, Floats] = {}
             for name, rows in job.test.items():
@@ -171,14 +169,9 @@ def _train(
                 items = selection.items.iloc[rows].reset_index(drop=True)
                 column[rows] = Scorer(name, items, selection.protocol).score(rater, store)
                 tested[name] = column[rows]
-            about = {
-                **cards[job.name].about,
-                "reliability": rater_training.measure_reliability(model, job, tested, corpora),
-            }
-            cards[job.name] = replace(cards[job.name], about=about)
-            estimates += rater_training.estimate_ratings(
-                options.recipe, job, model, tested, corpora
-            )
+            reliability = rater_training.measure_reliability(model, job, tested, corpora)
+            cards[job.name] = replace(card, about={**card.about, "reliability": reliability})
+            estimates += rater_training.estimate_ratings(plan.recipe, job, model, tested, corpora)
             history = pd.read_csv(rater_folder / rater_training.HISTORY_FILE)
             histories.append(history.assign(rater=job.name))
     return _Trainings(cards, histories, predictions, estimates, spare)

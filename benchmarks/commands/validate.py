@@ -379,9 +379,8 @@ def _check_rows(
     metrics = map(str, table.column("metric")) if "metric" in table else [""] * len(table)
     columns = zip(*(map(str, table.column(k)) for k in keys), strict=True)
     first_locations: dict[tuple[str, tuple[str, ...]], str] = {}
-    for location, metric, key, score in zip(
-        table.places, metrics, columns, table.column("score"), strict=True
-    ):
+    scores = table.column("score")
+    for location, metric, key, score in zip(table.places, metrics, columns, scores, strict=True):
         item = _describe_item(key, metric)
         if first := first_locations.get((metric, key)):
             faults.add(f"{location}: a second score of {item}, whose first is at {first}")

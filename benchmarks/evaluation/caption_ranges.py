@@ -123,9 +123,8 @@ class CaptionRange:
             references, k, own_references: as in `Protocol`.
         """
         captions = self if own_references == "keep" else replace(self, n_copies=0)
-        n_used = (
-            1 if references.endswith("_over_single") else k if references == "first_k" else None
-        )
+        is_single = references.endswith("_over_single")
+        n_used = 1 if is_single else k if references == "first_k" else None
         if captions.references is None or n_used is None:
             return captions
         return replace(captions, references=Spread(*(min(n_used, n) for n in captions.references)))

@@ -131,22 +131,17 @@ def _verdict(
 ) -> str:
     """Say where the user's own metrics stand by the headline, or which metric agrees best with people."""
     dimension, coefficient = measured.headline
-    rows = {
-        row["metric"]: row
-        for row in records_of(measured.correlations)
-        if (row["dimension"], row["coefficient"]) == measured.headline
-        and not math.isnan(row["value"])
-    }
+    of_headline = [
+        r for r in records_of(measured.correlations) if row_key(r)[1:] == measured.headline
+    ]
+    rows = {row["metric"]: row for row in of_headline if not math.isnan(row["value"])}
     standings: list[wording.Standing] = []
     for spec in order:
-        if spec in rows:
-            value, low, is_own = (
-                rows[spec]["value"],
-                rows[spec]["ci_low"],
-                styles[spec].kind == "given",
-            )
+        if row := rows.get(spec):
             rank = measured.ranks.get((spec, *measured.headline))
-            standings.append(wording.Standing(labels[spec], value, rank, low, is_own))
+            is_own = styles[spec].kind == "given"
+            standing = wording.Standing(labels[spec], row["value"], rank, row["ci_low"], is_own)
+            standings.append(standing)
     ceilings = {labels[name]: rows[name]["value"] for name in CEILINGS if name in rows}
     frame = measured.correlations
     is_named = frame.loc[frame["coefficient"] == coefficient, "dimension"].nunique() > 1

@@ -301,11 +301,8 @@ def score_trials(
             )
         for spec, texts in scorer.remarks.items():
             remarks[spec] = list(dict.fromkeys([*remarks.get(spec, []), *texts]))
-    scores = {
-        m.spec: ChoiceScores(names, np.array(values[m.spec]), np.array(by_group[m.spec]))
-        for m in metrics
-    }
-    return scores, remarks
+    columns = ((spec, np.array(values[spec]), np.array(by_group[spec])) for spec in values)
+    return {spec: ChoiceScores(names, *of_metric) for spec, *of_metric in columns}, remarks
 
 
 def _random_groups(n_images: int, seed: int) -> list[Any]:

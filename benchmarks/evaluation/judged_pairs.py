@@ -48,11 +48,8 @@ def count_words(items: pd.DataFrame) -> pd.Series:
 
 def floor_scores(items: pd.DataFrame) -> dict[str, pd.Series]:
     """Return the scores of each floor of captions by item id; the random ones are the same in every run."""
-    random = np.random.default_rng(0).random(len(items))
-    return {
-        "floor_random": pd.Series(random, index=items["item_id"]),
-        "floor_length": count_words(items),
-    }
+    random = pd.Series(np.random.default_rng(0).random(len(items)), index=items["item_id"])
+    return {"floor_random": random, "floor_length": count_words(items)}
 
 
 @dataclass(frozen=True)
@@ -138,10 +135,8 @@ class JudgedPairs:
         Args:
             items: columns `item_id, caption`.
         """
-        return {
-            "floor_length": self.differences(count_words(items)),
-            "floor_position": np.ones(len(self.frame)),
-        }
+        length = self.differences(count_words(items))
+        return {"floor_length": length, "floor_position": np.ones(len(self.frame))}
 
     def ceilings(self, answers: JudgedPairs) -> dict[str, PairOutcomes]:
         """Return the outcomes of people as if they were metrics, on pairs that two raters judged at least.

@@ -108,11 +108,9 @@ def compute_band_accuracies(
                 points = np.full(len(points), bool(points.all()))
             statistic = panel.statistic(metric, points)
             values = statistic(np.ones((n_images, 1)))[:, 0]
-            drawn = np.concatenate(
-                [statistic(weights[:, i : i + BLOCK]) for i in range(0, n_draws, BLOCK)], axis=1
-            )
-            for row, (dimension, _) in enumerate(panel.keys):
+            blocks = [weights[:, i : i + BLOCK] for i in range(0, n_draws, BLOCK)]
+            drawn = np.concatenate([statistic(block) for block in blocks], axis=1)
+            rows = zip(panel.keys, values.tolist(), drawn, strict=True)
+            for (dimension, _), value, replicates in rows:
                 if dimension != MEAN_DIMENSION or len(panel.dimensions) > 1:
-                    yield BandAccuracy(
-                        band, dimension, metric, float(values[row]), drawn[row], note
-                    )
+                    yield BandAccuracy(band, dimension, metric, value, replicates, note)

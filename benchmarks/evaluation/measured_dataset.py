@@ -91,9 +91,8 @@ class ScoredDataset:
         """Return the scores with the items in the order of `EvaluationSet.in_order`."""
         columns = [series.to_numpy(dtype=np.float64) for series in self.by_metric.values()]
         selection = self.selection.in_order(columns)
-        by_metric = {
-            m: series.loc[selection.items["item_id"]] for m, series in self.by_metric.items()
-        }
+        item_ids = selection.items["item_id"]
+        by_metric = {metric: s.loc[item_ids] for metric, s in self.by_metric.items()}
         return replace(self, selection=selection, by_metric=by_metric)
 
     @cached_property
@@ -109,10 +108,8 @@ class ScoredDataset:
     def frame(self) -> pd.DataFrame:
         """The scores in long form, columns `SCORE_COLUMNS`."""
         items = self.selection.items.assign(dataset=self.selection.name)
-        frames = [
-            items.assign(metric=metric, score=scores.to_numpy())
-            for metric, scores in self.by_metric.items()
-        ]
+        scores = self.by_metric.items()
+        frames = [items.assign(metric=metric, score=s.to_numpy()) for metric, s in scores]
         none = items.iloc[:0].assign(metric="", score=0.0)
         return pd.concat(frames or [none], ignore_index=True)[list(SCORE_COLUMNS)]
 

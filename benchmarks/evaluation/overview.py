@@ -20,7 +20,7 @@ from ..scoring.catalog import MetricStyle
 from ..scoring.unavailable_metrics import find_need
 from ..statistics.bootstrap import Interval, StatisticsOptions, count_steps
 from ..statistics.coefficients.coefficient import find_coefficient
-from ..statistics.intervals import Uncertainty, measure_uncertainty
+from ..statistics.intervals import measure_uncertainty
 from ..statistics.joint_mean import JOINT_KEY, JointPanel, JointPart, find_common_metrics
 from ..statistics.panels import PreferencePanel, RatingPanel
 from . import wording
@@ -152,9 +152,7 @@ def compute_joint_mean(
     if not options.uses_resampling:
         return JointMean(names, means)
     progress.add_steps(count_steps(options.replicates, len(common)), "mean: replicates")
-    uncertainty: Uncertainty = measure_uncertainty(
-        [panel], common, options, advance=progress.advance
-    )
+    uncertainty = measure_uncertainty([panel], common, options, advance=progress.advance)
     ranks = uncertainty.compute_ranks({(m, *JOINT_KEY): value for m, value in means.items()})
     intervals = {metric: interval for (metric, *_), interval in uncertainty.intervals.items()}
     return JointMean(names, means, intervals, {metric: r for (metric, *_), r in ranks.items()})
@@ -172,9 +170,8 @@ def _joint_part(measured: MeasuredDataset) -> JointPart:
     """Return a dataset's part in the mean: the panel of its headline."""
     scored, headline = measured.scored.in_order(), measured.headline
     selection = scored.selection
-    panel = next(
-        panel for panel in build_panels(selection, scored.oriented) if headline in panel.keys
-    )
+    panels = build_panels(selection, scored.oriented)
+    panel = next(panel for panel in panels if headline in panel.keys)
     if isinstance(panel, RatingPanel):
         panel = replace(panel, coefficients=(headline[1],))
     images = _images_of(selection, panel)

@@ -155,10 +155,8 @@ def rank_by_preferences(
     system_ranking.check_systems(selection)
     battles = BattleSet.make(selection)
     systems, dataset = battles.systems, selection.name
-    fits = [
-        fit_strengths(*b.count(np.ones((battles.n_images, 1))), tie_model)
-        for b in battles.by_dimension
-    ]
+    ones = np.ones((battles.n_images, 1))
+    fits = [fit_strengths(*b.count(ones), tie_model) for b in battles.by_dimension]
     means = battles.means(selection.items, scores)
 
     statistic = _join_statistics(battles, fits, means, tie_model)

@@ -330,9 +330,8 @@ def _fingerprint(plan: TrainingPlan, job: TrainingJob) -> str:
     digest.update(json.dumps(table, default=str).encode())
     for examples in (job.train, job.validation):
         frame = examples.rows.frame[["dataset", "item_id", "image_id", "caption", "references"]]
-        for row in zip(
-            frame.itertuples(index=False, name=None), map(tuple, examples.ratings), strict=True
-        ):
+        rows = frame.itertuples(index=False, name=None)
+        for row in zip(rows, map(tuple, examples.ratings), strict=True):
             digest.update(repr(row).encode("utf-8", "surrogatepass"))
         digest.update(examples.preferences.tobytes())
     return digest.hexdigest()

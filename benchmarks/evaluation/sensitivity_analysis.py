@@ -179,11 +179,10 @@ class SensitivityAnalysis:
                 metric: [r.correlate(protocol, c).value for c in coefficients]
                 for metric, r in rated.items()
             }
+            pairs = list(combinations(scores, 2))
             for size in self._sizes(points, "power"):
                 drawn = self._resample(scores, points, size)
-                for (a, b), (row, coefficient) in product(
-                    combinations(scores, 2), enumerate(coefficients)
-                ):
+                for (a, b), (row, coefficient) in product(pairs, enumerate(coefficients)):
                     differences = drawn[a][row] - drawn[b][row]
                     error = float("nan")
                     if len(differences) > 1:
@@ -309,23 +308,16 @@ class SensitivityAnalysis:
     ) -> Iterator[Row]:
         """Yield each metric's value and rank under one protocol, coefficient by coefficient."""
         points = selection.points(dimension)
-        rated = {
-            m: selection.data_points(s, points) for m, s in self.study.scores(selection).items()
-        }
+        scores, protocol = self.study.scores(selection), selection.protocol
+        rated = {m: selection.data_points(s, points) for m, s in scores.items()}
         for coefficient in dict.fromkeys((*QUOTED_COEFFICIENTS, *self.study.coefficients)):
-            values = {
-                m: r.correlate(selection.protocol, coefficient).value for m, r in rated.items()
-            }
+            values = {m: r.correlate(protocol, coefficient).value for m, r in rated.items()}
             ranks = stats.rankdata([-v for v in values.values()], "min", nan_policy="omit")
             for (metric, value), rank in zip(values.items(), ranks, strict=True):
                 reason = rated[metric].reason
-                yield {
-                    **self._names("protocols", dimension, metric, coefficient, len(points)),
-                    "protocol": name,
-                    "value": value,
-                    "rank": rank,
-                    "note": join_notes(str(reason or ""), note),
-                }
+                names = self._names("protocols", dimension, metric, coefficient, len(points))
+                cells = {"protocol": name, "value": value, "rank": rank}
+                yield {**names, **cells, "note": join_notes(str(reason or ""), note)}
 
     def _has_several_ratings(self, dimension: str) -> bool:
         """Return whether any item of the dataset has two ratings of a dimension."""

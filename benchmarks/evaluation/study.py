@@ -105,11 +105,8 @@ def provenance(
             "range": dataset_range(card.name, caption_set.items).record(),
             "files": files,
         }
-    return {
-        "signatures": {m.spec: sign(m, protocols) for m in metrics},
-        "data": data,
-        **describe_environment(),
-    }
+    signatures = {metric.spec: sign(metric, protocols) for metric in metrics}
+    return {"signatures": signatures, "data": data, **describe_environment()}
 
 
 @dataclass(frozen=True)

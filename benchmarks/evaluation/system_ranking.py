@@ -219,10 +219,8 @@ class _MeanRatings:
 
     def counts(self, system: str) -> dict[str, int]:
         """Return how many items of a system are rated, and by how many data points."""
-        return {
-            "n_items": self.n_items[system],
-            "n_judgements": int(self.counts_by_image[system].sum()),
-        }
+        n_judgements = int(self.counts_by_image[system].sum())
+        return {"n_items": self.n_items[system], "n_judgements": n_judgements}
 
 
 def _stack(statistics: Sequence[Statistic]) -> Statistic:
@@ -267,10 +265,8 @@ def rank_values(
     if not len(tests):
         places = pd.Series(values).rank(method="min", ascending=False).dropna()
         return {str(system): int(rank) for system, rank in places.items()}
-    p_values = {
-        frozenset((row["system_a"], row["system_b"])): row["p_corrected"]
-        for row in records_of(tests)
-    }
+    rows = records_of(tests)
+    p_values = {frozenset((r["system_a"], r["system_b"])): r["p_corrected"] for r in rows}
     return rank_clusters(values, p_values, 1 - statistics.level)
 
 

@@ -325,11 +325,8 @@ def summary_table(measures: WordMeasures, rows: Sequence[Mapping[str, Any]]) -> 
         for r in rows
     ]
     notes = [f"{len(people.captions):,} images. ±: standard deviation over words."]
-    notes += [
-        f"{_label(r['measure'])}: {r['note']}."
-        for r in rows
-        if not r["measure"].startswith("human")
-    ]
+    others = [r for r in rows if not r["measure"].startswith("human")]
+    notes += [f"{_label(r['measure'])}: {r['note']}." for r in others]
     title = f"{people.name}: agreement on words"
     return ResultTable(title, "measure", ["value", "±"], cells, notes=notes)
 

@@ -259,9 +259,7 @@ def metric_verdict(
     head = head or f"{dimension} {coefficient_object.symbol.removesuffix(' %')}".strip()
     own_standings = [standing for standing in standings if standing.is_own]
     if own_standings and len(standings) > 1:
-        return " ".join(
-            _own_verdict(standing, standings, coefficient) for standing in own_standings
-        )
+        return " ".join(_own_verdict(s, standings, coefficient) for s in own_standings)
     best = standings[0]
     number = f"{head} {format_coefficient(best.value, coefficient)}"
     if coefficient_object.is_signed and (best.value <= 0 or best.low <= 0):
@@ -343,9 +341,8 @@ def order_verdict(shares: Mapping[str, float]) -> str:
     Args:
         shares: by the metrics' labels, the share of pairs of systems in people's order; NaN where it is undefined.
     """
-    highest_share = max(
-        (share for share in shares.values() if not math.isnan(share)), default=math.nan
-    )
+    defined = [share for share in shares.values() if not math.isnan(share)]
+    highest_share = max(defined, default=math.nan)
     closest = [label for label, share in shares.items() if share == highest_share]
     if not closest:
         return "No metric's order of the systems can be compared with people's."

@@ -193,8 +193,7 @@ a baseline holds moved. A baseline of a system holds its captions and their scor
                 )
             return super().read(composed)
         own_keys = {option_.key for option_ in SystemCheckOptions.declared()}
-        for key in sorted(
-            composed.typed - own_keys - {"metrics", "junit", "update", "protocol.normalise"}
-        ):
+        shared_keys = {"metrics", "junit", "update", "protocol.normalise"}
+        for key in sorted(composed.typed - own_keys - shared_keys):
             raise InputError(f"{key}= does not go with candidates=; leave one of them out")
         return SystemCheckOptions.read(composed)

@@ -104,11 +104,8 @@ def _select_figures(
         InputError: where there are none of these kinds and formats, or one is not as the run drew it.
     """
     names = [name for name in run.files if name.endswith((".svg", ".png"))]
-    chosen = [
-        name
-        for name in names
-        if name.endswith(tuple(formats)) and name.startswith(tuple(kinds or [""]))
-    ]
+    beginnings, endings = tuple(kinds or [""]), tuple(formats)
+    chosen = [name for name in names if name.startswith(beginnings) and name.endswith(endings)]
     if not names:
         raise InputError(
             f"nothing to draw: {run.folder}, a run of captau {run.command}, has no figures; commands draw them "

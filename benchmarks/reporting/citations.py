@@ -382,9 +382,8 @@ def _choices(protocol: Protocol, works: Bibliography, *, rated: bool, compared: 
     if rated or compared:
         said_of.append("judgements")
     # What becomes of undefined scores is said last.
-    for name, words in sorted(
-        protocol.clauses(said_of, latex_escape), key=lambda clause: clause[0] == "undefined"
-    ):
+    choices = protocol.clauses(said_of, latex_escape)
+    for name, words in sorted(choices, key=lambda clause: clause[0] == "undefined"):
         clauses.append(words)
         if name == "ratings" and protocol.ratings == "per_rating":
             (key,) = works.add(card("flickr8k_expert").citation)

@@ -29,19 +29,19 @@ _VALUE_AND_ENDS = ("value", "ci_low", "ci_high")
 LEVEL = 0.95
 
 
+def _are_overall(rows: pd.DataFrame) -> Any:
+    """Tell which rows are of ratings, or of the mean over the dimensions of preferences."""
+    return ~are_of_preferences(rows["coefficient"]) | (rows["dimension"] == MEAN_DIMENSION)
+
+
 def forest_charts(part: RunDataset) -> Iterator[Chart]:
     rows = part.correlations
-    overall_rows = rows[
-        ~are_of_preferences(rows["coefficient"]) | (rows["dimension"] == MEAN_DIMENSION)
-    ]
-    yield from _forests(part, overall_rows, "forest")
+    yield from _forests(part, rows[_are_overall(rows)], "forest")
 
 
 def category_charts(part: RunDataset) -> Iterator[Chart]:
     rows = part.correlations
-    category_rows = rows[
-        are_of_preferences(rows["coefficient"]) & (rows["dimension"] != MEAN_DIMENSION)
-    ]
+    category_rows = rows[~_are_overall(rows)]
     if category_rows.empty:
         raise UnavailableChart("the dataset has no preferences, or accuracy was not asked for")
     yield from _forests(part, category_rows, "categories")
@@ -172,9 +172,7 @@ def significance_charts(part: RunDataset) -> Iterator[Chart]:
         )
     frame = part.run.significance
     frame = frame[(frame["dataset"] == part.dataset) & (frame["protocol"] == part.protocol)]
-    frame = frame[
-        ~are_of_preferences(frame["coefficient"]) | (frame["dimension"] == MEAN_DIMENSION)
-    ]
+    frame = frame[_are_overall(frame)]
     for (dimension, coefficient), pairs in groups_of(frame, "dimension", "coefficient"):
         tests = set(pairs["test"])
         test = "bootstrap" if "bootstrap" in tests else sorted(tests)[0]

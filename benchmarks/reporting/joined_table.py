@@ -237,10 +237,8 @@ def _columns(
         folder = sources[0].run.folder
         raise InputError(f"{folder} has no correlations; captau bench makes a run that has")
     blocks = list(dict.fromkeys(key[:2] for key in sources_by_key))
-    keys = sorted(
-        _choose_keys(sources_by_key, choices, sources[0].run),
-        key=lambda key: blocks.index(key[:2]),
-    )
+    keys = _choose_keys(sources_by_key, choices, sources[0].run)
+    keys.sort(key=lambda key: blocks.index(key[:2]))
     columns = {key: _column(key, keys, blocks, *sources_by_key[key]) for key in keys}
     means = dict.fromkeys(key for source in sources for key, _ in source.mean_rows)
     has_mean = choices.coefficients == (HEADLINE,) and not choices.dimensions
@@ -451,9 +449,8 @@ def _on_data(
         same = pd.DataFrame([row for key, row in rows if key[:2] == block])
         column = next(column for key, column in columns.items() if key[:2] == block)
         protocol, data = column.protocol, source.run.run["data"][column.dataset]
-        unit = (
-            "preference pairs" if are_of_preferences(same["coefficient"]).all() else "data points"
-        )
+        is_of_pairs = are_of_preferences(same["coefficient"]).all()
+        unit = "preference pairs" if is_of_pairs else "data points"
         n_images = source.run.run.get("n_images", {}).get(column.dataset)
         images = f" of {n_images:,} images" if n_images else ""
         n_items = int(same["n_items"].max())

@@ -93,9 +93,7 @@ class NamedRun:
     def ranks(self) -> dict[tuple[str, str, str, str], int]:
         """By dataset, dimension, coefficient and metric."""
         joint = {} if self.overview is None else self.overview.joint.ranks
-        return self.run.rank_by_key | {
-            (MEAN, "", MEAN, metric): rank for metric, rank in joint.items()
-        }
+        return self.run.rank_by_key | {(MEAN, "", MEAN, m): rank for m, rank in joint.items()}
 
 
 def _is_mean(row: Mapping[str, Any]) -> bool:

@@ -216,10 +216,8 @@ def markdown(table: JoinedTable) -> str:
         if group.heading:
             rows.append((f"*{escape_markdown(group.heading)}*", []))
         for row in group.rows:
-            texts = [
-                escape_markdown(row.sourced_label),
-                *(_marked(c, table, _IN_MARKDOWN) for c in row.cells),
-            ]
+            numbers = (_marked(cell, table, _IN_MARKDOWN) for cell in row.cells)
+            texts = [escape_markdown(row.sourced_label), *numbers]
             label, *cells = [f"*{text}*" if row.source and text else text for text in texts]
             rows.append((label, cells))
     heads = [escape_markdown(column.whole_head) for column in table.columns]

@@ -28,17 +28,15 @@ def corpus_charts(part: ScoredCaptions) -> Iterator[Chart]:
 def _corpus_chart(part: ScoredCaptions, metric: str, order: list[str]) -> Chart:
     label = part.label(metric)
     rows = [part.rows[system, metric] for system in order]
-    texts = [
-        [part.format_score(float(row[c]), metric) for c in ("score", "ci_low", "ci_high")]
-        for row in rows
-    ]
+    columns = ("score", "ci_low", "ci_high")
+    texts = [[part.format_score(float(row[c]), metric) for c in columns] for row in rows]
     title = f"{part.title}: {label}"
 
     def draw() -> Any:
         figure, axis = figures.make_row_figure(order)
         factor = part.styles[metric]["scale"]
         for y, row in enumerate(rows):
-            score, low, high = (factor * float(row[c]) for c in ("score", "ci_low", "ci_high"))
+            score, low, high = (factor * float(row[c]) for c in columns)
             if np.isfinite(low):
                 axis.plot([low, high], [y, y], color=SERIES[0], linestyle="-", linewidth=1.2)
             axis.plot(score, y, "o", color=SERIES[0], markersize=4.5, linestyle="none")

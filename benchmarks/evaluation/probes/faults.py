@@ -90,11 +90,8 @@ def _swap(original: Original, candidates: Callable[[str], Sequence[str]]) -> str
         raise CannotMakeError(Obstacle.NO_WORD)
     for match_index in original.rng.permutation(len(matches)).tolist():
         match = matches[match_index]
-        new_words = [
-            word
-            for word in candidates(match[0].lower())
-            if kinds.isdisjoint(lists.kinds_of([word]))
-        ]
+        others = candidates(match[0].lower())
+        new_words = [word for word in others if kinds.isdisjoint(lists.kinds_of([word]))]
         if new_words:
             return replace_word(original.caption, match, original.choose(new_words))
     raise CannotMakeError(Obstacle.IN_REFERENCES)

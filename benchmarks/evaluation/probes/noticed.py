@@ -111,11 +111,9 @@ def measure_probes(
             n_undefined = int((~is_defined).sum())
             undefined = f"pairs left out for want of a score: {n_undefined:,}" * (n_undefined > 0)
             images = pairs.loc[is_of_fault, "image_id"][is_defined]
-            value, low, high, remark_text = _share_with_interval(
-                values[is_defined], images, options
-            )
+            value, low, high, comment = _share_with_interval(values[is_defined], images, options)
             if math.isnan(value):
-                remark_text = "no pairs"
+                comment = "no pairs"
             row = {
                 "metric": str(metric),
                 "fault": fault,
@@ -123,7 +121,7 @@ def measure_probes(
                 "ci_low": low,
                 "ci_high": high,
                 "n_pairs": int(is_defined.sum()),
-                "note": join_notes(remark_text, undefined, note),
+                "note": join_notes(comment, undefined, note),
             }
             rows.append(row)
     specs = list(noticed.columns)
