@@ -174,9 +174,8 @@ def complete(arguments: list[str]) -> str:
         nexts = [row[len(typed)] for row in rows if row[: len(typed)] == typed != row]
         return "\n".join(dict.fromkeys(word for word in nexts if word.startswith(last_word)))
     # Hydra knows one program with options, so the command's words are taken out of its view.
-    os.environ["COMP_LINE"] = re.sub(
-        r"^(\S+)\s+" + r"\s+".join(map(re.escape, command.name.split())), r"\1", line
-    )
+    name_pattern = r"\s+".join(map(re.escape, command.name.split()))
+    os.environ["COMP_LINE"] = re.sub(r"^(\S+)\s+" + name_pattern, r"\1", line)
     # Hydra offers every config group there is; a command has its own options.
     roots = {option.key.partition(".")[0] for option in command.declared()}
     offered = _ask_hydra(command, arguments).split()

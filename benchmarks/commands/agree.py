@@ -257,9 +257,8 @@ def _measure_dataset(selection: EvaluationSet, config: AgreeOptions) -> RaterAgr
         return f"{selection.name} {dimension}" if len(dimensions) > 1 else selection.name
 
     for dimension in dict.fromkeys(sources.values()):
-        table = RatingTable.from_ratings(
-            ratings, item_ids, dimension, is_anonymous=card.anonymous_raters
-        )
+        is_anonymous = card.anonymous_raters
+        table = RatingTable.from_ratings(ratings, item_ids, dimension, is_anonymous=is_anonymous)
         if not table.n_items:
             unrepeated.add(subject(dimension))
         measures, histogram = compute_measures(table, scales[dimension], config.seed, config.draws)
@@ -353,9 +352,8 @@ def _agreement_tables(measured: Sequence[RaterAgreement]) -> list[ResultTable]:
     is_first = agreement["name"].isin(_FIRST_MEASURES)
     alphas = agreement[agreement["name"] == _FIRST_MEASURES[0]].set_index("subject")["value"]
     first = _measure_table("How well the raters agree", agreement[is_first], notes)
-    other_measures = _measure_table(
-        "Other measures of the raters' agreement", agreement[~is_first], []
-    )
+    other_title = "Other measures of the raters' agreement"
+    other_measures = _measure_table(other_title, agreement[~is_first], [])
     verdict = agreement_verdict({str(subject): float(alpha) for subject, alpha in alphas.items()})
     if are_all_few and alphas.notna().any():
         verdict = f"{TOO_FEW_ITEMS}."

@@ -142,9 +142,8 @@ def fetch(names: Iterable[str], root: Path | None, offline: bool, show: Show = s
         show(f"{name}: {card.title}\nlicence: {card.licence}\nplease cite:\n{card.citation}\n")
         try:
             with DownloadProgress() as progress:
-                fetched = download.fetch(
-                    card, folder, download.RetryLimits(offline=offline), progress, show
-                )
+                limits = download.RetryLimits(offline=offline)
+                fetched = download.fetch(card, folder, limits, progress, show)
             if not fetched:
                 all_here = f"nothing to fetch, all is in {folder}"
                 show(f"{name}: {all_here if card.sources else status(folder, card)}")

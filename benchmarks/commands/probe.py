@@ -170,9 +170,8 @@ def _load_captions(config: ProbeOptions) -> tuple[pd.DataFrame, list[CaptionSet]
         caption_set = config.locations.load(str(config.dataset))
         items = caption_set.items
         if config.captions == "references":
-            items = items_of_references(
-                dict(zip(items["image_id"], items["references"], strict=True))
-            )
+            references_by_image = zip(items["image_id"], items["references"], strict=True)
+            items = items_of_references(dict(references_by_image))
         return items, [caption_set], caption_set.card.title
     references = read_references(config.references.path, config.references.content, config.columns)
     if config.candidates is None:

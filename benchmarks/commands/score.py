@@ -228,9 +228,8 @@ def run(config: ScoreOptions) -> ScoreResults:
     def measure(names: tuple[str, str]) -> None:
         ranges[names] = measure_range(items[names])
 
-    scored, differences = _score_systems(
-        items, metrics, store, config, None if evidence is None else measure
-    )
+    beside = None if evidence is None else measure
+    scored, differences = _score_systems(items, metrics, store, config, beside)
     scores = CaptionScores(
         scored,
         _find_reliability(evidence, ranges, metrics),

@@ -82,9 +82,8 @@ def _curves(
     """Return the rows of `thresholds.csv` and of `recall.csv` under one of `curve_names`."""
     selection = study.selection
     card = selection.caption_set.card
-    is_good = mark_good_captions(
-        *(selection.ratings, name, card.scales, config.good, study.name), card.faults
-    )
+    ratings, scales, faults = selection.ratings, card.scales, card.faults
+    is_good = mark_good_captions(ratings, name, scales, config.good, study.name, faults)
     calibrations = {m.spec: m.calibration for m in config.metrics if isinstance(m, RaterMetric)}
     curves: list[dict[str, Any]] = []
     recalls: list[dict[str, Any]] = []

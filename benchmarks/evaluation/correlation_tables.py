@@ -348,9 +348,8 @@ def disattenuated_tables(measured: MeasuredDataset, labels: Mapping[str, str]) -
             numbers = [row[c] for c in ("pearson", "reliability", "corrected")]
             numbers.append((row["ci_high"] - row["ci_low"]) / 2)
             rows.append((labels[row["metric"]], [format_number(float(v), 100, 1) for v in numbers]))
-        title = (
-            f"{measured.caption_set.card.title}, {dimension}: r corrected for the ratings' noise"
-        )
+        dataset = measured.caption_set.card.title
+        title = f"{dataset}, {dimension}: r corrected for the ratings' noise"
         notes = ["corrected: r over the root of the reliability (disattenuated.csv says which)."]
         notes += dict.fromkeys(f"{note}." for note in group["note"] if note)
         columns = ["r", "reliability", "corrected", "±"]

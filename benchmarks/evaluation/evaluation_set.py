@@ -214,10 +214,8 @@ class EvaluationSet:
         preferences = self.caption_set.preferences
         if self.pair_dimensions:
             preferences = preferences[preferences["dimension"].isin(self.pair_dimensions)]
-        item_ids = set(self.items["item_id"])
-        return preferences[
-            preferences["item_a"].isin(item_ids) & preferences["item_b"].isin(item_ids)
-        ]
+        are_selected = preferences[["item_a", "item_b"]].isin(set(self.items["item_id"]))
+        return preferences[are_selected.all(axis=1)]
 
     @cached_property
     def n_images(self) -> int:

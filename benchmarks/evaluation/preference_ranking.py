@@ -93,9 +93,8 @@ class _Resampled:
         values = statistic(np.ones((n_images, 1)))[:, 0]
         if not options.uses_resampling or n_images < 2:
             return cls(values, np.empty((len(values), 0)), None, n_images)
-        (replicates,) = resample(
-            [statistic], *(n_images, options.replicates, options.seed), advance=advance
-        )
+        draws = n_images, options.replicates, options.seed
+        (replicates,) = resample([statistic], *draws, advance=advance)
         left_out = jackknife(statistic, n_images) if options.interval == "bca" else None
         return cls(values, replicates, left_out, n_images)
 
@@ -105,9 +104,8 @@ class _Resampled:
         for stop, size in zip(np.cumsum(sizes).tolist(), sizes, strict=True):
             rows = slice(stop - size, stop)
             left_out = None if self.left_out is None else self.left_out[rows]
-            parts.append(
-                _Resampled(self.values[rows], self.replicates[rows], left_out, self.n_images)
-            )
+            drawn = self.values[rows], self.replicates[rows]
+            parts.append(_Resampled(*drawn, left_out, self.n_images))
         return parts
 
     def interval(self, row: int, options: StatisticsOptions) -> Interval:
@@ -320,9 +318,8 @@ def preference_tables(
         statistics, tie_model: how the ranking was made.
     """
     card = selection.caption_set.card
-    leading = system_ranking.leading_dimension(
-        [b.dimension for b in ranking.battles.by_dimension], card
-    )
+    dimensions = [battles.dimension for battles in ranking.battles.by_dimension]
+    leading = system_ranking.leading_dimension(dimensions, card)
     tables: list[ResultTable] = []
     for battles in ranking.battles.by_dimension:
         title = f"{selection.name}, {card.label(battles.dimension)}"

@@ -10,6 +10,7 @@ from decimal import Decimal
 from enum import StrEnum
 from functools import cache
 from importlib import resources
+from itertools import chain
 from math import log10
 from typing import Any
 
@@ -256,9 +257,8 @@ def select_numbers(
     def distance(numbers: list[PublishedNumber]) -> int:
         return len(protocol_differences(numbers[0].protocol, protocol))
 
-    return [
-        number for by_place in fitting.values() for number in min(by_place.values(), key=distance)
-    ]
+    closest = (min(by_place.values(), key=distance) for by_place in fitting.values())
+    return list(chain.from_iterable(closest))
 
 
 def rank_number(number: PublishedNumber, own_protocol: Protocol) -> tuple[bool, bool, int, str]:

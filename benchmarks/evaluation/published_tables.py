@@ -121,9 +121,8 @@ class TableRebuilder(TableSources):
         reason = self._dataset_reason(table)
         if not reason:
             try:
-                return TABLE_KINDS[table.kind](
-                    self, table, f"{paper} {table.table} {table.dataset}"
-                )
+                label = f"{paper} {table.table} {table.dataset}"
+                return TABLE_KINDS[table.kind](self, table, label)
             except MissingFileError as error:
                 self.absent_files.append(error)
                 reason = f"the data are not here: {error}"

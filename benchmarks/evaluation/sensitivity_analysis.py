@@ -351,6 +351,7 @@ class SensitivityAnalysis:
         n_draws = self.n_draws or DRAWS["images"]
         rng = np.random.default_rng([self.seed, size])
         weights = rng.multinomial(size, np.full(n_images, 1 / n_images), n_draws).T.astype(float)
+        blocks = [weights[:, i : i + BLOCK] for i in range(0, n_draws, BLOCK)]
         level, coefficients = self.selection.protocol.level, self.study.coefficients
         drawn: dict[str, Floats] = {}
         for metric, by_item in scores.items():
@@ -361,9 +362,7 @@ class SensitivityAnalysis:
             statistic = prepare_at_level(
                 level, rated.scores, rated.ratings, rated.keys, coefficients, rated.image
             )
-            drawn[metric] = np.concatenate(
-                [statistic(weights[:, i : i + BLOCK]) for i in range(0, n_draws, BLOCK)], axis=1
-            )
+            drawn[metric] = np.concatenate([statistic(block) for block in blocks], axis=1)
         return drawn
 
     def _draws(self, kind: str, size: int, max_size: int, *, is_whole: bool) -> Iterator[None]:

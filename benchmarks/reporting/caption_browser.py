@@ -89,9 +89,8 @@ def embed(
     fraction = 1.0
     while True:
         rows_by_view = [view.choose_rows(fraction) for view in views]
-        page_data = [
-            view.make_page_data(rows) for view, rows in zip(views, rows_by_view, strict=True)
-        ]
+        chosen = zip(views, rows_by_view, strict=True)
+        page_data = [view.make_page_data(rows) for view, rows in chosen]
         size = len(script_json(page_data).encode())
         if size <= caption_room or fraction < 1e-3:
             break
@@ -123,17 +122,13 @@ class _View:
         self.part = part
         self.items = part.items
         self.total = len(self.items)
-        self.people = pd.DataFrame(
-            {d: part.people(d) for d in part.scales}, index=self.items.index, dtype=float
-        )
-        self.ranks = percentiles(part.oriented).join(
-            percentiles(self.people).add_prefix("people: ")
-        )
+        mean_ratings = {dimension: part.people(dimension) for dimension in part.scales}
+        self.people = pd.DataFrame(mean_ratings, index=self.items.index, dtype=float)
+        people_ranks = percentiles(self.people).add_prefix("people: ")
+        self.ranks = percentiles(part.oriented).join(people_ranks)
         correlated_metrics = [m for m in part.metrics if m in part.oriented]
         self.n_correlated = len(correlated_metrics)
-        weighed = self.ranks[
-            [*correlated_metrics, *self.ranks.columns[len(part.oriented.columns) :]]
-        ]
+        weighed = self.ranks[[*correlated_metrics, *people_ranks.columns]]
         self.by_image = part.is_by_image
         self.unit = np.arange(self.total)
         disagreement = weighed.max(axis=1) - weighed.min(axis=1)

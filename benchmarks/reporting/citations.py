@@ -120,9 +120,7 @@ def cite(folders: Sequence[Path]) -> str:
         sentences += [f"Intervals: {words}." for words in intervals]
     if any(source.ranks for source in sources):
         ranked = [name for source in sources for over, _, name, _ in source.ranks if over != MEAN]
-        phrases = named_run.describe_statistics(
-            sources, lambda options: rank_words(options, ranked)
-        )
+        phrases = named_run.describe_statistics(sources, lambda o: rank_words(o, ranked))
         ranks = [latex_escape(words) for words in phrases]
         sentences += [f"Ranks of metrics: {words}." for words in ranks]
     sentences += [
@@ -181,9 +179,8 @@ def _cite_studies(runs: Sequence[FinishedRun]) -> str:
         metrics += _cited_metrics(styles, signatures)
     cited = _CitedMetrics(works, metrics)
     first = f"With {captau} we {_listed(actions)}{_on(runs, works)}."
-    second = _second_sentence(
-        f"numbers of {cited.in_words}" if cited.lines else "numbers", intervals, []
-    )
+    reported = f"numbers of {cited.in_words}" if cited.lines else "numbers"
+    second = _second_sentence(reported, intervals, [])
     return _write_paper("Numbers", f"{first} {second}", sentences, cited, runs, works)
 
 

@@ -306,8 +306,8 @@ def sensitivity_figure(rows: pd.DataFrame, labels: Mapping[str, str]) -> dict[st
     panels = list(groups_of(curves, "dataset", "dimension", "coefficient", "kind"))
     with figures.style():
         figure, axes = figures.make_panels(len(panels), 2, 6, 4)
-        for axis, (names, panel) in zip(axes, panels, strict=True):
-            dataset, dimension, coefficient, kind = names
+        for axis, (key, panel) in zip(axes, panels, strict=True):
+            dataset, dimension, coefficient, kind = key
             lines: dict[str, Any] = {}
             for metric, curve in groups_of(panel, "metric"):
                 sizes = curve["size"]
@@ -322,7 +322,6 @@ def sensitivity_figure(rows: pd.DataFrame, labels: Mapping[str, str]) -> dict[st
                 axis.set_xticks(drawn_sizes, [f"{size:,.0f}" for size in drawn_sizes])
                 axis.minorticks_off()
             outside = {"loc": "center left", "bbox_to_anchor": (1, 0.5), "handlelength": 3}
-            figures.legend(
-                axis, list(lines.values()), [labels[metric] for metric in lines], **outside
-            )
+            names = [labels[metric] for metric in lines]
+            figures.legend(axis, list(lines.values()), names, **outside)
         return figures.files_of(figure, "sensitivity")

@@ -343,9 +343,8 @@ def shade_square(value: float, text: str) -> Square:
     from matplotlib import colormaps
     from matplotlib.colors import to_hex
 
-    return Square(
-        to_hex(colormaps["RdBu"](0.5 + 0.42 * value)) if value == value else NEUTRAL, text
-    )
+    colour = to_hex(colormaps["RdBu"](0.5 + 0.42 * value)) if value == value else NEUTRAL
+    return Square(colour, text)
 
 
 def draw_squares(axis: Any, cells: Sequence[Sequence[Square | None]]) -> None:
@@ -355,9 +354,8 @@ def draw_squares(axis: Any, cells: Sequence[Sequence[Square | None]]) -> None:
         for j, cell in enumerate(row):
             if cell is None:
                 continue
-            axis.add_patch(
-                Rectangle((j - 0.5, i - 0.5), 1, 1, facecolor=cell.colour, edgecolor=PAPER)
-            )
+            place = j - 0.5, i - 0.5
+            axis.add_patch(Rectangle(place, 1, 1, facecolor=cell.colour, edgecolor=PAPER))
             red, green, blue = (int(cell.colour[k : k + 2], 16) for k in (1, 3, 5))
             bright = 0.299 * red + 0.587 * green + 0.114 * blue > 140
             # But for the neutral one a cell is of one colour by day and by night, and so its number.

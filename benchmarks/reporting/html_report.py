@@ -99,9 +99,8 @@ def build(
     page = _page(finished, part_data, _ROOM if has_captions else "", None)
     embedded = None
     if has_captions:
-        megabytes = megabytes or (
-            DEFAULT_SCORE_MEGABYTES if finished.has_corpus_scores else DEFAULT_MEGABYTES
-        )
+        is_score = finished.has_corpus_scores
+        megabytes = megabytes or (DEFAULT_SCORE_MEGABYTES if is_score else DEFAULT_MEGABYTES)
         room = int(megabytes * 1e6) - len(page.encode()) - _REMARKS
         if room < _SMALLEST_ROOM:
             raise InputError(

@@ -222,9 +222,8 @@ def markdown(table: JoinedTable) -> str:
             rows.append((label, cells))
     heads = [escape_markdown(column.whole_head) for column in table.columns]
     notes = _below(table, "In italics", escape_markdown, escape_markdown)
-    printed = ResultTable(
-        escape_markdown(table.title), escape_markdown(table.corner), heads, rows, notes=notes
-    )
+    title, corner = escape_markdown(table.title), escape_markdown(table.corner)
+    printed = ResultTable(title, corner, heads, rows, notes=notes)
     return markdown_of(printed, is_escaped=True) + "\n"
 
 

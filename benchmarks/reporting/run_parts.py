@@ -219,9 +219,8 @@ class RunDataset(RunPart):
     @cached_property
     def scores(self) -> pd.DataFrame:
         scores = self.run.scores
-        wide = scores[scores["dataset"] == self.dataset].pivot(
-            index="item_id", columns="metric", values="score"
-        )
+        scores = scores[scores["dataset"] == self.dataset]
+        wide = scores.pivot(index="item_id", columns="metric", values="score")
         scored_metrics = set(wide.columns)
         names = [m for m in self.metrics if m in scored_metrics]
         columns = [*names, *sorted(scored_metrics - set(names))]
