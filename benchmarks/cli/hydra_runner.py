@@ -180,11 +180,8 @@ def run_hydra(command: Command, words: Sequence[str]) -> int:
     os.environ["HYDRA_FULL_ERROR"] = "1"
     argv, sys.argv = sys.argv, ["captau", *words]
     try:
-        hydra.main(
-            version_base="1.3",
-            config_path="pkg://captau.conf",
-            config_name=f"command/{command.slug}",
-        )(task)()
+        name = f"command/{command.slug}"
+        hydra.main(version_base="1.3", config_path="pkg://captau.conf", config_name=name)(task)()
     except COMPOSITION_ERRORS as error:
         raise explain(error, command) from error
     finally:

@@ -102,10 +102,9 @@ def _spare_columns(
     other_columns = [i for i, c in enumerate(columns) if (c.dimension, c.coefficient) != headline]
     dimensions = [i for i in other_columns if columns[i].coefficient == headline[1]]
     names = dict.fromkeys(columns[i].coefficient for i in other_columns if i not in dimensions)
-    of_coefficients = [
-        tuple(i for i in other_columns if columns[i].coefficient == name)
-        for name in reversed(names)
-    ]
+    of_coefficients: list[tuple[int, ...]] = []
+    for name in reversed(names):
+        of_coefficients.append(tuple(i for i in other_columns if columns[i].coefficient == name))
     of_intervals = tuple(i for i in dimensions if columns[i].content != "value")
     values = [(i,) for i in reversed(dimensions) if columns[i].content == "value"]
     return (*of_coefficients, of_intervals, *values)
@@ -114,9 +113,8 @@ def _spare_columns(
 def _details(measured: MeasuredDataset, columns: Sequence[_PrintedColumn]) -> tuple[int, ...]:
     """Return the columns of coefficients other than the headline's; none where the protocol's are not the usual ones."""
     name = measured.caption_set.name
-    changes = usual_protocol(
-        name if name in dataset_names() else OWN
-    )  # a set made in Python has any name
+    # A set made in Python has any name.
+    changes = usual_protocol(name if name in dataset_names() else OWN)
     usual = Protocol.resolve("", changes, {}).for_dataset(measured.caption_set).coefficients
     if tuple(measured.protocol.coefficients) != tuple(usual):
         return ()
@@ -131,10 +129,8 @@ def _verdict(
 ) -> str:
     """Say where the user's own metrics stand by the headline, or which metric agrees best with people."""
     dimension, coefficient = measured.headline
-    of_headline = [
-        r for r in records_of(measured.correlations) if row_key(r)[1:] == measured.headline
-    ]
-    rows = {row["metric"]: row for row in of_headline if not math.isnan(row["value"])}
+    defined = records_of(measured.correlations.dropna(subset="value"))
+    rows = {row["metric"]: row for row in defined if row_key(row)[1:] == measured.headline}
     standings: list[wording.Standing] = []
     for spec in order:
         if row := rows.get(spec):
@@ -249,10 +245,8 @@ def _statistics_notes(measured: MeasuredDataset, contents: set[str]) -> list[str
             smallest_tail = float(expand_tail(smallest_tail, n_images))
         # With so few images that no number of replicates suffices, the note above warns.
         min_replicates = int(np.ceil(1 / max(smallest_tail, 1 / (MAX_REPLICATES + 1))))
-        if (
-            statistics.correction == "holm"
-            and statistics.replicates < min_replicates <= MAX_REPLICATES
-        ):
+        has_too_few = statistics.replicates < min_replicates <= MAX_REPLICATES
+        if statistics.correction == "holm" and has_too_few:
             notes.append(
                 f"Holm's correction for {n_pairs} pairs cannot find a difference with so few replicates: set "
                 f"statistics.replicates={min_replicates} or more."

@@ -24,7 +24,7 @@ from ..statistics.levels import prepare_at_level
 from ..statistics.remarks import Undefined, remark
 from .evaluation_set import QUOTED_COEFFICIENTS, EvaluationSet
 from .judged_pairs import count_words
-from .length_bands import compute_band_accuracies, cut_bands
+from .length_bands import LengthBand, compute_band_accuracies, cut_bands
 from .study import StudiedDataset
 from .wording import join_notes
 
@@ -219,7 +219,7 @@ class SensitivityAnalysis:
             words = n_words.loc[points["item_id"]].to_numpy()
             for band in cut_bands(words, self.study.name):
                 part = points[band.is_in]
-                yield from self._length_band(scores, part, dimension, band.longest, band.label)
+                yield from self._length_band(scores, part, dimension, band)
 
     def _pair_bands(self, scores: Mapping[str, pd.Series]) -> Iterator[Row]:
         """Yield the accuracies of the bands of pairs."""
@@ -227,36 +227,29 @@ class SensitivityAnalysis:
         for accuracy in compute_band_accuracies(self.selection, scores, n_draws, self.seed):
             names = (accuracy.dimension, accuracy.metric, "accuracy", accuracy.band.longest)
             reason = Undefined.UNDEFINED_METRIC.value if np.isnan(accuracy.value) else ""
-            yield {
-                **self._names("length", *names),
-                **_curve_point(accuracy.drawn, reason, accuracy.note),
-                "value": accuracy.value,
-                "other": accuracy.band.label,
-            }
+            row = self._names("length", *names)
+            row |= _curve_point(accuracy.drawn, reason, accuracy.note)
+            yield row | {"value": accuracy.value, "other": accuracy.band.label}
 
     def _length_band(
         self,
         scores: Mapping[str, pd.Series],
         points: pd.DataFrame,
         dimension: str,
-        size: int,
-        label: str,
+        band: LengthBand,
     ) -> Iterator[Row]:
         """Yield the coefficients of one band, with the band of its resampled images."""
         n_images = self.selection.image_of(points).nunique()
-        note = f"{label}: {len(points):,} judgements of {n_images:,} images"
+        note = f"{band.label}: {len(points):,} judgements of {n_images:,} images"
         drawn = self._resample(scores, points, n_images)
         for metric, table in drawn.items():
             rated = self.selection.data_points(scores[metric], points)
             for coefficient, values in zip(self.study.coefficients, table, strict=True):
                 correlation = rated.correlate(self.selection.protocol, coefficient)
                 reason = str(rated.reason or "") or correlation.explanation
-                row = {
-                    **self._names("length", dimension, metric, coefficient, size),
-                    **_curve_point(values, reason, note),
-                    "value": correlation.value,
-                    "other": label,
-                }
+                names = self._names("length", dimension, metric, coefficient, band.longest)
+                row = names | _curve_point(values, reason, note)
+                row |= {"value": correlation.value, "other": band.label}
                 if n_images < 2:  # all resamples are alike
                     row |= {"low": float("nan"), "high": float("nan")}
                 yield row
@@ -333,10 +326,8 @@ class SensitivityAnalysis:
         """
         n_images = self.selection.image_of(points).nunique()
         if n_images < 2:
-            raise self.selection.lacking(
-                Lack.VARIATION,
-                f"too few images with judgements ({n_images}); kind={kind} draws images and needs two",
-            )
+            message = f"too few images with judgements ({n_images}); kind={kind} draws images and needs two"
+            raise self.selection.lacking(Lack.VARIATION, message)
         return sorted({max(2, round(n_images * factor)) for factor in SIZE_FACTORS})
 
     def _resample(
@@ -423,13 +414,8 @@ def _curve_point(drawn: Floats, reason: str, note: str = "") -> Row:
         if len(defined):
             undefined = f"undefined in {n_undefined} of {len(drawn)} draws"
             undefined += f": {reason}" if reason else ""
-    return {
-        "value": value,
-        "low": low,
-        "high": high,
-        "draws": len(drawn),
-        "note": join_notes(undefined, note),
-    }
+    point = {"value": value, "low": low, "high": high, "draws": len(drawn)}
+    return point | {"note": join_notes(undefined, note)}
 
 
 def draw_references(items: pd.DataFrame, size: int, rng: np.random.Generator) -> pd.DataFrame:

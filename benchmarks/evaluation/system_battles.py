@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -109,12 +110,11 @@ class Battles:
     def win_rows(self, dataset: str) -> pd.DataFrame:
         """Return columns `WIN_COLUMNS`, of every two systems that meet."""
         wins, ties = self.totals
-        rows = [
-            (dataset, self.dimension, a, b, int(wins[i, j]), int(wins[j, i]), int(ties[i, j]))
-            for i, a in enumerate(self.systems)
-            for j, b in enumerate(self.systems)
-            if i < j and wins[i, j] + wins[j, i] + ties[i, j]
-        ]
+        rows: list[tuple[str | int, ...]] = []
+        for (i, a), (j, b) in combinations(enumerate(self.systems), 2):
+            counts = int(wins[i, j]), int(wins[j, i]), int(ties[i, j])
+            if any(counts):
+                rows.append((dataset, self.dimension, a, b, *counts))
         return make_frame(rows, WIN_COLUMNS)
 
     def elo_rows(self, dataset: str, seed: int) -> pd.DataFrame:
