@@ -451,3 +451,13 @@ def test_two_datasets_are_needed():
 def test_no_leaks_between_the_real_sets_of_coco(data_root):
     (row,) = overlap(["capeval1k", "thumb"], data_root).rows
     assert row == ("capeval1k, thumb", ["250", "500", "26", "20", "4", "2", "0", "0"])
+
+
+def test_the_page_of_a_dataset_is_named(tmp_path):
+    (table,) = module.details(["flickr8k_expert"], tmp_path)
+    facts = {fact: cells[0] for fact, cells in table.rows}
+    assert facts["page"] == registry.card("flickr8k_expert").homepage
+    (table,) = module.details(["demo"], tmp_path)
+    assert {fact: cells[0] for fact, cells in table.rows}["page"] == (
+        registry.card("demo").homepage or "–"
+    )

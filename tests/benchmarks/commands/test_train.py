@@ -252,7 +252,9 @@ def test_what_a_training_writes_is_what_its_rater_predicts(word_counter, tmp_pat
     tau = scipy.stats.kendalltau(words[ratings["item_id"]], ratings["value"], variant="c").statistic
     use = f"as a metric: 'metrics=rater(path={tmp_path / 'seed-0'})' protocol.split=test"
     assert found.summary == use
-    rows = found.frames["correlations.csv"].query("coefficient == 'tau_c'")
+    correlations = found.frames["correlations.csv"]
+    assert correlations.index.tolist() == [*range(len(correlations))]
+    rows = correlations.query("coefficient == 'tau_c'")
     assert rows["metric"].tolist() == ["words seed 0", "words seed 1", "words mean"]
     assert rows["value"].tolist() == pytest.approx([tau] * 3)
     assert rows["note"].tolist()[2] == "mean of 2 seeds, standard deviation 0.000000"

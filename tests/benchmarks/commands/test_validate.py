@@ -422,3 +422,9 @@ def test_a_file_that_cannot_be_read(tmp_path, monkeypatch):
     monkeypatch.setattr(type(path), "read_bytes", fail)
     with says(f"{path}: cannot be read (Input/output error)"):
         check(path)
+
+
+def test_a_name_that_is_too_long_cannot_be_read():
+    name = Path("x" * 256)
+    with says(f"{name}: cannot be read ([Errno 36] File name too long: "):
+        check(name)

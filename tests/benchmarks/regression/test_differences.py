@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import math
+from types import SimpleNamespace
+from typing import Any
 
+import pandas as pd
 import pytest
 
 from captau.benchmarks.regression.differences import (
     Difference,
     _distance,
+    _scores,
     cause_of,
     correlation_differences,
     difference_in_one,
@@ -157,3 +161,20 @@ def test_correlations_are_listed_that_moved_by_half_of_the_last_printed_digit() 
         difference_in_one("correlations", ("bleu_1",), "b τ_c", is_in_old=True, cause="why"),
         difference_in_one("correlations", ("bleu_1",), "c τ_c", is_in_old=False, cause="why"),
     ]
+
+
+def test_where_mean_and_spread_stay_the_part_that_moved_most_is_named() -> None:
+    before = SimpleNamespace(parts=[0.0] * 16, mean=0.0, std=1.0, undefined=0, items=32)
+    now = SimpleNamespace(**{**vars(before), "parts": [0.1, 0.0, 0.0, -0.2, 0.1, *[0.0] * 11]})
+
+    def baseline(figures: SimpleNamespace) -> Any:
+        return SimpleNamespace(tolerance=1e-6, sample={}, metrics={"m": figures}, data={})
+
+    measured: Any = SimpleNamespace(by_metric={"m": pd.Series(dtype=float)})
+    (difference,) = _scores(baseline(before), baseline(now), measured, "m", "the code")
+    assert difference.subject == "3 of 16 parts of the items, most the mean of part 4"
+    assert (difference.metrics, difference.before, difference.now) == (
+        ("m",),
+        "0",
+        "-0.2",
+    )

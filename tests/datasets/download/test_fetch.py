@@ -735,3 +735,23 @@ def test_a_part_that_is_not_there_has_no_length_and_nothing_to_discard(tmp_path)
     assert fetching._length(path) == 3
     fetching._discard(path)
     assert not path.exists()
+
+
+@pytest.mark.parametrize(
+    ("chunks", "total", "is_whole"),
+    [([b"ab", b"c"], 3, True), ([b"ab"], 3, False), ([b"abcd"], 3, False), ([b"ab"], 0, True)],
+)
+def test_a_file_is_whole_if_it_has_the_length_that_was_announced(chunks, total, is_whole, tmp_path):
+    """Without one the end of the answer is the end of the file."""
+    one = download(tmp_path, [SourceFile("a", "", sha256="0", downloads=("u",))], [])
+    raw = SimpleNamespace(stream=lambda size, decode_content: iter(chunks))
+    assert one._receive(SimpleNamespace(raw=raw), 0, total) is is_whole
+    assert one.part.read_bytes() == b"".join(chunks)
+
+
+def test_which_answers_of_a_server_are_tried_again():
+    """408 and 429 ask for patience, and of the server's own faults those that pass (RFC 9110, RFC 6585)."""
+    session = fetching._session(fetching.RetryLimits())
+    retry = session.get_adapter("https://x").max_retries
+    assert set(retry.status_forcelist) == {408, 429, 500, 502, 503, 504}
+    assert session.get_adapter("http://x").max_retries is retry
