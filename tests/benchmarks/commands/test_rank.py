@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
 
 import captau
+from captau.benchmarks.commands import rank as rank_module
 from captau.benchmarks.evaluation.system_ranking import (
     BEST_WORST_COLUMNS,
     ORDER_COLUMNS,
@@ -16,6 +18,7 @@ from captau.benchmarks.evaluation.system_ranking import (
     SYSTEM_TEST_COLUMNS,
 )
 from captau.benchmarks.reporting.figure_files import can_draw
+from captau.benchmarks.reporting.run_results import Results
 from captau.benchmarks.statistics.bradley_terry import fit_strengths
 from tests.conftest import run_captau, says
 
@@ -284,3 +287,33 @@ def test_systems_are_ranked_where_no_metric_can_be_computed(tmp_path, capsys):
     assert "needs references" in capsys.readouterr().err
     strengths = pd.read_csv(tmp_path / "out" / "systems.csv").set_index("system")["value"]
     assert strengths["A"] - strengths["B"] == pytest.approx(float(np.log(2)), abs=1e-6)
+
+
+def test_the_parts_of_datasets_are_joined_in_their_order(monkeypatch):
+    """A file has the rows of the datasets that have it; run.json names those that are not done."""
+
+    class Two(list):
+        def record(self, command, configuration, measures, clock, n_finished):
+            return {"command": command, "finished": n_finished}
+
+    studies = Two(SimpleNamespace(name=name) for name in ("a", "b", "c"))
+    parts = [
+        Results(
+            {
+                "systems.csv": pd.DataFrame({"dataset": [name]}, index=[7]),
+                f"{name}.csv": pd.DataFrame(),
+            },
+            {},
+            [f"table of {name}"],
+            {f"wins-{name}.svg": name.encode()},
+        )
+        for name in ("a", "b")
+    ]
+    monkeypatch.setattr(rank_module, "system_figure", lambda systems: {"systems.svg": b"s"})
+    joined = rank_module._join(SimpleNamespace(configuration={}), studies, parts, None)
+    assert joined.frames["systems.csv"].to_dict("split")["data"] == [["a"], ["b"]]
+    assert joined.frames["systems.csv"].index.tolist() == [0, 1]
+    assert list(joined.frames) == ["systems.csv", "a.csv", "b.csv"]
+    assert joined.run == {"command": "rank", "finished": 2, "unfinished": ["c"]}
+    assert joined.tables == ["table of a", "table of b"]
+    assert joined.figures == {"systems.svg": b"s", "wins-a.svg": b"a", "wins-b.svg": b"b"}
