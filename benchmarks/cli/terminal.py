@@ -1,4 +1,4 @@
-"""What commands print: tables and sentences, as wide as the terminal is; elsewhere tables are Markdown, sentences lines."""
+"""Tables and sentences that commands print, as wide as the terminal is; elsewhere tables are Markdown, sentences lines."""
 
 from __future__ import annotations
 

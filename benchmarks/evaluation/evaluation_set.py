@@ -189,7 +189,7 @@ class EvaluationSet:
 
     @cached_property
     def clusters(self) -> pd.Series:
-        """What intervals resample of each item, its cluster or image, by item id."""
+        """The cluster or image of each item, which intervals resample, by item id."""
         return cluster_of(self.items.set_index("item_id"))
 
     @cached_property

@@ -64,7 +64,7 @@ class OverviewColumn:
 
     @property
     def short_title(self) -> str:
-        """What narrow tables call the dataset."""
+        """The name of the dataset in narrow tables."""
         short_title = ""
         if self.dataset in registry.names():
             short_title = registry.card(self.dataset).short_title

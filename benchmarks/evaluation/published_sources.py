@@ -47,7 +47,7 @@ Cells = dict[tuple[str, str], TableCell]
 
 @dataclass(frozen=True)
 class TableSources:
-    """What the tables of a run share.
+    """The sources that the tables of a run share.
 
     Attributes:
         locations: where the datasets are.

@@ -1,4 +1,4 @@
-"""How alike a candidate and its references are: the inputs of the rater that learns from ratings.
+"""Similarities of a candidate and its references, the inputs of the rater that learns from ratings.
 
 Similarities are those of a frozen model's states, n-grams and scene graphs. No row's similarities depend on the other rows.
 """

@@ -228,7 +228,7 @@ class Leaderboards:
 
 @dataclass(frozen=True)
 class _ShownResult:
-    """What a leaderboard shows of a result.
+    """The parts of a result that a leaderboard shows.
 
     Attributes:
         scores, rounded_scores: by column key, as computed and as tables print them.
