@@ -1,4 +1,4 @@
-"""The share of faults that a metric notices: how often it gives the caption with a fault the lower score, with intervals by image; tables and a sentence."""
+"""The share of faults that a metric notices by a lower score, with intervals by image; tables and a sentence."""
 
 from __future__ import annotations
 
