@@ -92,7 +92,14 @@ def bench(
         InputError: on an unknown name, missing or malformed data, or an unwritable folder.
     """
     arguments = measuring_arguments(
-        dataset, metrics, protocol, statistics, data_root, cache_root, output_dir, file
+        dataset,
+        metrics,
+        protocol=protocol,
+        statistics=statistics,
+        data_root=data_root,
+        cache_root=cache_root,
+        output_dir=output_dir,
+        file=file,
     )
     arguments["configuration"] |= {"ceilings": ceilings, "floors": floors}
     config = BenchOptions(**arguments, ceilings=ceilings, floors=floors)
@@ -125,7 +132,14 @@ def compare(
         InputError: as in `captau.bench`, or if fewer than two metrics are named.
     """
     arguments = measuring_arguments(
-        dataset, metrics, protocol, statistics, data_root, cache_root, output_dir, file
+        dataset,
+        metrics,
+        protocol=protocol,
+        statistics=statistics,
+        data_root=data_root,
+        cache_root=cache_root,
+        output_dir=output_dir,
+        file=file,
     )
     arguments["configuration"] |= {"tests": list(tests)}
     config = CompareOptions(**arguments, tests=tuple(tests))

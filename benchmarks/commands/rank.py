@@ -97,7 +97,14 @@ def rank(
         InputError: on an unknown name, missing or malformed data, an unwritable folder, or as in `run`.
     """
     arguments = measuring_arguments(
-        dataset, metrics, protocol, statistics, data_root, cache_root, output_dir, file
+        dataset,
+        metrics,
+        protocol=protocol,
+        statistics=statistics,
+        data_root=data_root,
+        cache_root=cache_root,
+        output_dir=output_dir,
+        file=file,
     )
     choices: dict[str, Any] = {
         "by": by,
@@ -129,9 +136,14 @@ def run(options: RankOptions, write: Callable[[Results], None] | None = None) ->
     """
     clock = RunClock()
     with StepProgress(None) as progress:
-        sources = options.datasets, options.metrics, options.locations
-        needs_ratings, check = options.by == "ratings", system_ranking.check_systems
-        studies = load_studies(*sources, progress, needs_ratings=needs_ratings, check=check)
+        studies = load_studies(
+            options.datasets,
+            options.metrics,
+            options.locations,
+            progress,
+            needs_ratings=options.by == "ratings",
+            check=system_ranking.check_systems,
+        )
         progress.add_steps(sum(len(study.metrics) for study in studies), "scores")
         parts: list[Results] = []
         for study in studies:

@@ -40,8 +40,13 @@ def run(options: ReproduceOptions) -> Results:
     tables: list[ResultTable] = []
     n_rows = sum(len(t.rows) for paper_tables in options.papers.values() for t in paper_tables)
     with StepProgress(n_rows) as progress:
-        sources = options.locations, options.leave_out, options.locations.store()
-        rebuilder = TableRebuilder(*sources, progress, rater_folders=options.raters)
+        rebuilder = TableRebuilder(
+            options.locations,
+            options.leave_out,
+            options.locations.store(),
+            progress,
+            rater_folders=options.raters,
+        )
         for paper, paper_tables in options.papers.items():
             published = read_published(paper)
             for table in paper_tables:

@@ -294,8 +294,10 @@ def _make_items(
     for name, image_ids in select_images(systems, references, config.partial).items():
         for system, candidates in systems.items():
             label = system if len(systems) > 1 else None
-            sources = candidates, references.get(name), image_ids, config.images, label
-            items[name, system] = normalise_items(make_caption_items(*sources), config.normalise)
+            of_system = make_caption_items(
+                candidates, references.get(name), image_ids, config.images, label
+            )
+            items[name, system] = normalise_items(of_system, config.normalise)
     return items
 
 

@@ -51,9 +51,13 @@ def run(config: SensitivityOptions) -> Results:
     tables: list[ResultTable] = []
     labels = FLOORS | {m.spec: metric_style(m).label for m in config.metrics}
     with StepProgress(None) as progress:
-        sources = config.datasets, config.metrics, config.locations
-        needs_ratings = set(config.kinds) != {"length"}
-        studies = load_studies(*sources, progress, needs_ratings=needs_ratings)
+        studies = load_studies(
+            config.datasets,
+            config.metrics,
+            config.locations,
+            progress,
+            needs_ratings=set(config.kinds) != {"length"},
+        )
         left_out_parts = LeftOutDatasets()
         parts = list(product(studies, config.kinds))
         for study, kind in parts:

@@ -210,8 +210,9 @@ def _published_columns(specs: Iterable[str]) -> Iterable[_ComparableNumbers]:
             if key not in columns:
                 is_usual = protocol.references == "all" and not protocol.systems
                 is_usual &= number.dimension in _OVERALL
-                policy = protocol.references, protocol.k, protocol.own_references
-                captions = published_range(number.dataset).with_policy(*policy)
+                captions = published_range(number.dataset).with_policy(
+                    protocol.references, protocol.k, protocol.own_references
+                )
                 columns[key] = _ComparableNumbers(is_usual, captions)
             revision = f" (revision {number.revision})" if number.revision else ""
             reliability = Reliability(

@@ -76,8 +76,8 @@ def metric_rows(selection: EvaluationSet, metric: str, scores: pd.Series, note: 
             dropped.append(remark(Note.DROPPED_POINTS, **counts))
         for coefficient in selection.measured_coefficients:
             correlation = rated.correlate(selection.protocol, coefficient).with_remarks(*dropped)
-            counts = rated.n_items, len(rated.scores)
-            rows.append(_row(dimension, coefficient, correlation, *counts))
+            n_items, n_points = rated.n_items, len(rated.scores)
+            rows.append(_row(dimension, coefficient, correlation, n_items, n_points))
     if selection.uses_preferences:
         rows += _preference_rows(selection, selection.judged_pairs.differences(scores))
     if selection.graded_coefficients:
@@ -222,8 +222,7 @@ def ceiling_rows(selection: EvaluationSet) -> Ceilings:
                     extra = ExtraRow((name, dimension, coefficient), ceiling.points)
                     draws.setdefault(dimension, []).append(extra)
                 value = CoefficientValue(ceiling.value, remarks=ceiling.remarks)
-                counts = ceiling.n_items, ceiling.n_ratings
-                row = _row(dimension, coefficient, value, *counts)
+                row = _row(dimension, coefficient, value, ceiling.n_items, ceiling.n_ratings)
                 rows.append(_names(selection, name) | row)
     return Ceilings(sorted(rows, key=lambda row: list(CEILINGS).index(row["metric"])), draws)
 
@@ -272,8 +271,16 @@ def build_word_panels(selection: EvaluationSet, blame: BlameByMetric) -> list[Ra
             word_places = zip(of_item.tolist(), positions, strict=True)
             scores[metric] = np.array([-item_blame[item][place] for item, place in word_places])
         word_items = items.iloc[of_item].assign(item_id=word_ids)
-        names = word_dimension(str(dimension)), selection.detection_coefficients
-        panels.append(make_rating_panel(word_items, marks, scores, *names, drop=False))
+        panels.append(
+            make_rating_panel(
+                word_items,
+                marks,
+                scores,
+                word_dimension(str(dimension)),
+                selection.detection_coefficients,
+                drop=False,
+            )
+        )
     return panels
 
 
@@ -292,9 +299,9 @@ def word_rows(
     rows: list[Row] = []
     for panel in panels:
         for metric, scores in panel.scores.items():
-            counts = int(n_items[panel.dimension]), len(scores)
+            n, n_points = int(n_items[panel.dimension]), len(scores)
             of_metric = [
-                _row(panel.dimension, name, correlate(scores, panel.ratings, name), *counts)
+                _row(panel.dimension, name, correlate(scores, panel.ratings, name), n, n_points)
                 for name in panel.coefficients
             ]
             rows += _complete(of_metric, selection, metric, notes.get(metric, ""))

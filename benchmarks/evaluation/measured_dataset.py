@@ -269,9 +269,11 @@ def correlate_dataset(
         *(scored, rows, panels, word_panels, of_people, statistics, tests, progress),
         compares=compares,
     )
-    names, differences = (selection.name, selection.protocol.name), None
+    differences = None
     if statistics.uses_resampling:
-        differences = make_significance(*names, uncertainty.differences, statistics.replicates)
+        differences = make_significance(
+            selection.name, selection.protocol.name, uncertainty.differences, statistics.replicates
+        )
     values = {row_key(r): r["value"] for r in rows if r["metric"] in scored.oriented}
     return MeasuredDataset(
         measured,

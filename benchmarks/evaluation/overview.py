@@ -81,8 +81,7 @@ class OverviewColumn:
         ranks = {m: r for (m, *key), r in measured.ranks.items() if tuple(key) == measured.headline}
         name, card = measured.caption_set.name, measured.caption_set.card
         reasons = {**undefined, **missing}
-        names = name, card.title, dimension, coefficient
-        return cls(*names, rows, ranks, reasons, card.headline)
+        return cls(name, card.title, dimension, coefficient, rows, ranks, reasons, card.headline)
 
     @classmethod
     def of_rows(cls, rows: Sequence[Mapping[str, Any]], run: FinishedRun) -> OverviewColumn:

@@ -93,8 +93,9 @@ class _Resampled:
         values = statistic(np.ones((n_images, 1)))[:, 0]
         if not options.uses_resampling or n_images < 2:
             return cls(values, np.empty((len(values), 0)), None, n_images)
-        draws = n_images, options.replicates, options.seed
-        (replicates,) = resample([statistic], *draws, advance=advance)
+        (replicates,) = resample(
+            [statistic], n_images, options.replicates, options.seed, advance=advance
+        )
         left_out = jackknife(statistic, n_images) if options.interval == "bca" else None
         return cls(values, replicates, left_out, n_images)
 
@@ -104,8 +105,8 @@ class _Resampled:
         for stop, size in zip(np.cumsum(sizes).tolist(), sizes, strict=True):
             rows = slice(stop - size, stop)
             left_out = None if self.left_out is None else self.left_out[rows]
-            drawn = self.values[rows], self.replicates[rows]
-            parts.append(_Resampled(*drawn, left_out, self.n_images))
+            values, replicates = self.values[rows], self.replicates[rows]
+            parts.append(_Resampled(values, replicates, left_out, self.n_images))
         return parts
 
     def interval(self, row: int, options: StatisticsOptions) -> Interval:

@@ -225,9 +225,14 @@ class SensitivityAnalysis:
         """Yield the accuracies of the bands of pairs."""
         n_draws = self.n_draws or DRAWS["images"]
         for accuracy in compute_band_accuracies(self.selection, scores, n_draws, self.seed):
-            names = (accuracy.dimension, accuracy.metric, "accuracy", accuracy.band.longest)
             reason = Undefined.UNDEFINED_METRIC.value if np.isnan(accuracy.value) else ""
-            row = self._names("length", *names)
+            row = self._names(
+                "length",
+                accuracy.dimension,
+                accuracy.metric,
+                "accuracy",
+                accuracy.band.longest,
+            )
             row |= _curve_point(accuracy.drawn, reason, accuracy.note)
             yield row | {"value": accuracy.value, "other": accuracy.band.label}
 

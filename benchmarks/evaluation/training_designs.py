@@ -226,10 +226,10 @@ def _transfer_jobs(
     plan: TrainingPlan, corpora: Mapping[str, TrainingCorpus], seed: int
 ) -> Iterator[TrainingJob]:
     for name, corpus in corpora.items():
-        names = f"{name}-seed-{seed}", _label(plan, seed, f"on {name}")
+        label = _label(plan, seed, f"on {name}")
         train, validation = corpus.take("train"), corpus.take("validation")
         test = {dataset: c.rows_of("test") for dataset, c in corpora.items()}
-        yield TrainingJob(*names, seed, train, validation, test)
+        yield TrainingJob(f"{name}-seed-{seed}", label, seed, train, validation, test)
 
 
 def _fold_jobs(
@@ -262,9 +262,9 @@ def _fold_jobs(
         train, validation = (
             corpus.examples.take(usable[is_side]) for is_side in (~is_validation, is_validation)
         )
-        names = f"seed-{seed}-fold-{index + 1}", _label(plan, seed)
+        job, label = f"seed-{seed}-fold-{index + 1}", _label(plan, seed)
         n_dropped = int((fold_of_row != index).sum()) - len(usable)
-        yield TrainingJob(*names, seed, train, validation, {name: test}, n_dropped)
+        yield TrainingJob(job, label, seed, train, validation, {name: test}, n_dropped)
 
 
 def _borrowed_images(corpus: TrainingCorpus) -> dict[int, set[str]]:
@@ -305,9 +305,9 @@ def _leave_one_out_jobs(
             raise InputError(
                 f"dataset {name}: nothing is left to learn from; the other datasets share all their images with it"
             )
-        names = f"without-{name}-seed-{seed}", _label(plan, seed)
+        job, label = f"without-{name}-seed-{seed}", _label(plan, seed)
         test = {name: np.arange(len(corpus.items))}
-        yield TrainingJob(*names, seed, train, validation, test, n_dropped)
+        yield TrainingJob(job, label, seed, train, validation, test, n_dropped)
 
 
 def _images_with(corpus: TrainingCorpus, texts: Set[str]) -> set[str]:

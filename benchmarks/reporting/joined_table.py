@@ -305,8 +305,16 @@ def _column(
     is_named = len(rated) > 1 or style.is_of_preferences or is_quoted
     prefix = f"{dimension.replace('_', ' ')} " if is_named else ""
     over = _describe_dataset(data, protocol, protocols)
-    heads = over, prefix + style.symbol, prefix + style.latex
-    return CoefficientColumn(dataset, dimension, coefficient, protocol, data["revision"], *heads)
+    return CoefficientColumn(
+        dataset=dataset,
+        dimension=dimension,
+        coefficient=coefficient,
+        protocol=protocol,
+        revision=data["revision"],
+        over=over,
+        head=prefix + style.symbol,
+        latex=prefix + style.latex,
+    )
 
 
 def _describe_dataset(
