@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import tarfile
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -12,9 +13,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from captau.benchmarks.large import filtering
 from captau.benchmarks.large.filtering import wilson_interval
 from captau.benchmarks.large.run_folder import lock_folder
 from tests.benchmarks.large.large_sets import command, put, rows_of, score, scores_in, write
+from tests.conftest import says
 
 
 @pytest.fixture(scope="module")
@@ -360,3 +363,34 @@ def test_a_filter_that_fails_on_its_way_leaves_nothing_behind(rows, tmp_path, ca
     assert filter_run(tmp_path / "run", tmp_path / "out", "keep.above=0.5") == 2
     assert "b.json: write it as JSON lines to filter it" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("record", "is_refused"),
+    [
+        ({"signatures": {"rouge_l": "rouge_l|1"}}, False),
+        ({"signatures": {"rouge_l": "rouge_l|2"}}, True),
+        ({"signatures": {"cider": "cider|1"}}, False),
+        ({"signatures": None}, False),
+        ({}, False),
+    ],
+)
+def test_a_curve_is_of_the_metric_that_scored(record, is_refused, tmp_path):
+    """By its signature, where the run of `captau thresholds` has one."""
+    curve = {"dataset": ["d", "d"], "dimension": ["o", "o"], "metric": ["rouge_l", "cider"]}
+    pd.DataFrame(curve).to_csv(tmp_path / "thresholds.csv", index=False)
+    (tmp_path / "run.json").write_text(json.dumps(record))
+    config = SimpleNamespace(thresholds=tmp_path, dataset=None, dimension=None, metric="rouge_l")
+    path = tmp_path / "thresholds.csv"
+    if is_refused:
+        message = (
+            f"metric rouge_l was another one when {path} was made (rouge_l|2) than when the captions were "
+            f"scored (rouge_l|1); run captau thresholds anew"
+        )
+        with says(message):
+            filtering._read_curve(config, path, "rouge_l|1")
+    else:
+        points = filtering._read_curve(config, path, "rouge_l|1")
+        assert points.to_dict("records") == [
+            {"dataset": "d", "dimension": "o", "metric": "rouge_l"}
+        ]
