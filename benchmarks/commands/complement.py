@@ -209,8 +209,9 @@ def run(config: ComplementOptions) -> Results:
                 tables[-1] = tables[-1].with_note(copies_note(study.selection))
     warn_unavailable([s.missing for s in studies])
     measures = "which metrics say the same, and which add something"
-    draws = {"seed": config.seed, "draws": config.draws}
-    record = studies.record("complement", config.configuration, measures, clock, **draws)
+    record = studies.record(
+        "complement", config.configuration, measures, clock, seed=config.seed, draws=config.draws
+    )
     frames = {"complementarity.csv": make_frame(rows, COMPLEMENT_COLUMNS)}
     return Results(frames, record, tables)
 

@@ -81,7 +81,14 @@ def probe(
         InputError: on an unknown name, missing or malformed data, or captions without references.
     """
     arguments = measuring_arguments(
-        dataset, metrics, None, statistics, data_root, cache_root, output_dir, None
+        dataset,
+        metrics,
+        protocol=None,
+        statistics=statistics,
+        data_root=data_root,
+        cache_root=cache_root,
+        output_dir=output_dir,
+        file=None,
     )
     (name,) = arguments.pop("datasets")
     files = {

@@ -166,13 +166,13 @@ def _join(
         for name in dict.fromkeys(name for part in parts for name in part.frames)
         if (tables := [part.frames[name] for part in parts if name in part.frames])
     }
-    figures = system_figure(frames["systems.csv"])
-    for part in parts:
-        figures |= part.figures
     measures = "which captioning systems people prefer"
     record = studies.record("rank", options.configuration, measures, clock, n_finished=len(parts))
     if unfinished:
         record["unfinished"] = unfinished
+    figures = system_figure(frames["systems.csv"])
+    for part in parts:
+        figures |= part.figures
     return Results(frames, record, [table for part in parts for table in part.tables], figures)
 
 

@@ -75,8 +75,9 @@ def run(config: SensitivityOptions) -> Results:
     frame = make_frame(rows, SENSITIVITY_COLUMNS)
     warn_unavailable([s.missing for s in studies])
     measures = "how far the agreement of metrics with people moves with images, raters and choices"
-    draws = {"seed": config.seed, "draws": config.draws}
-    record = studies.record("sensitivity", config.configuration, measures, clock, **draws)
+    record = studies.record(
+        "sensitivity", config.configuration, measures, clock, seed=config.seed, draws=config.draws
+    )
     return Results(
         {"sensitivity.csv": frame},
         {**record, "kinds": list(config.kinds)},
@@ -119,7 +120,10 @@ def _curve_table(
     ]
     columns = [f"{size:,}" for size in sizes]
     return ResultTable(
-        *(f"{title} by number of {kind}", "metric", columns, _banded_rows(rows, labels)),
+        f"{title} by number of {kind}",
+        "metric",
+        columns,
+        _banded_rows(rows, labels),
         notes=notes,
         spare=tuple((index,) for index in range(1, len(columns) - 1)),
     )

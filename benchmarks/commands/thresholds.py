@@ -66,10 +66,8 @@ def run(config: ThresholdsOptions) -> Results:
     warn_unavailable([s.missing for s in studies])
     measures = "how well metrics filter captions"
     record = studies.record("thresholds", config.configuration, measures, clock)
-    tables, figure = (
-        _tables(recalls, labels, config, studies),
-        threshold_figure(curves, recalls, labels),
-    )
+    tables = _tables(recalls, labels, config, studies)
+    figure = threshold_figure(curves, recalls, labels)
     return Results({"thresholds.csv": curves, "recall.csv": recalls}, record, tables, figure)
 
 

@@ -134,8 +134,17 @@ def run(options: TrainOptions, folder: Path) -> TrainResults:
 
 def make_plan(options: TrainOptions) -> TrainingPlan:
     """Return what is trained, and on which images."""
-    names = TrainingPlan.__dataclass_fields__
-    return TrainingPlan(**{name: getattr(options, name) for name in names})
+    return TrainingPlan(
+        options.recipe,
+        options.design,
+        options.seeds,
+        options.folds,
+        strict=options.strict,
+        strict_control=options.strict_control,
+        shuffled=options.shuffled,
+        device=options.device,
+        threads=options.threads,
+    )
 
 
 def _train(

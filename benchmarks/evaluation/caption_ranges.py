@@ -11,7 +11,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cache
 from heapq import nsmallest
 from importlib import resources
@@ -38,6 +38,15 @@ REFERENCES_FACTOR = 2
 #: captions with a share of copies that is greater than its own by this much at most.
 COPIES_MARGIN = 0.05
 _RANGES = "ranges.json"
+#: The fields of a dataset that was not at hand.
+_UNKNOWN_LENGTHS: dict[str, Any] = {
+    "n_captions": 0,
+    "caption_words": None,
+    "reference_words": None,
+    "references": None,
+    "frequent_words": {},
+    "n_words": 0,
+}
 
 
 class Spread(NamedTuple):
@@ -71,13 +80,13 @@ class CaptionRange:
         n_copies: the number of captions that are one of their references, and are scored against it.
     """
 
-    n_captions: int = 0
-    caption_words: Spread | None = None
-    reference_words: Spread | None = None
-    references: Spread | None = None
-    script: str = ""
-    frequent_words: Mapping[str, float] = field(default_factory=dict[str, float])
-    n_words: int = 0
+    n_captions: int
+    caption_words: Spread | None
+    reference_words: Spread | None
+    references: Spread | None
+    script: str
+    frequent_words: Mapping[str, float]
+    n_words: int
     language: str = ""
     systems: str = ""
     n_copies: int = 0
@@ -107,7 +116,7 @@ class CaptionRange:
                 name: None if record[name] is None else Spread(*map(float, record[name]))
                 for name in ("caption_words", "reference_words", "references")
             }
-            values: dict[str, Any] = {**record, **spreads, "script": record["script"]}
+            values: dict[str, Any] = {**record, **spreads}
             return cls(**values)
         except (TypeError, KeyError, ValueError, IndexError) as error:
             raise InputError(
@@ -231,7 +240,7 @@ def published_ranges() -> Mapping[str, CaptionRange]:
     ranges: dict[str, CaptionRange] = {}
     for name, record in records.items():
         record.pop("unknown", "")  # the reason, for readers
-        full_record = {**CaptionRange().record(), **record}
+        full_record = {**_UNKNOWN_LENGTHS, **record}
         ranges[name] = CaptionRange.from_record(full_record, f"{_RANGES}: {name}")
     return ranges
 

@@ -14,12 +14,15 @@ def make_frame(rows: Iterable[Any], columns: Sequence[str]) -> pd.DataFrame:
 
 
 def records_of(frame: pd.DataFrame) -> list[dict[str, Any]]:
-    """Return the rows of a table by column."""
+    """Return the rows of a table, each a dict of its cells by column."""
     records: Any = frame.to_dict("records")
     return records
 
 
 def groups_of(frame: pd.DataFrame, *columns: str) -> Iterator[tuple[Any, pd.DataFrame]]:
-    """Return the rows that are equal in a column, or in several, together; groups in order of first appearance."""
+    """Yield the rows that are equal in a column, or in several, with that value, or those; rows without one drop out.
+
+    Groups stand in the order in which they first appear.
+    """
     groups: Any = frame.groupby(columns[0] if len(columns) == 1 else list(columns), sort=False)
     return iter(groups)

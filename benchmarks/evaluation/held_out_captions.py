@@ -301,8 +301,11 @@ def score_trials(
             )
         for spec, texts in scorer.remarks.items():
             remarks[spec] = list(dict.fromkeys([*remarks.get(spec, []), *texts]))
-    columns = ((spec, np.array(values[spec]), np.array(by_group[spec])) for spec in values)
-    return {spec: ChoiceScores(names, *of_metric) for spec, *of_metric in columns}, remarks
+    scores = {
+        spec: ChoiceScores(names, np.array(values[spec]), np.array(by_group[spec]))
+        for spec in values
+    }
+    return scores, remarks
 
 
 def _random_groups(n_images: int, seed: int) -> list[Any]:

@@ -226,15 +226,12 @@ class SensitivityAnalysis:
         n_draws = self.n_draws or DRAWS["images"]
         for accuracy in compute_band_accuracies(self.selection, scores, n_draws, self.seed):
             reason = Undefined.UNDEFINED_METRIC.value if np.isnan(accuracy.value) else ""
-            row = self._names(
-                "length",
-                accuracy.dimension,
-                accuracy.metric,
-                "accuracy",
-                accuracy.band.longest,
+            band = accuracy.band
+            names = self._names(
+                "length", accuracy.dimension, accuracy.metric, "accuracy", band.longest
             )
-            row |= _curve_point(accuracy.drawn, reason, accuracy.note)
-            yield row | {"value": accuracy.value, "other": accuracy.band.label}
+            row = names | _curve_point(accuracy.drawn, reason, accuracy.note)
+            yield row | {"value": accuracy.value, "other": band.label}
 
     def _length_band(
         self,

@@ -144,8 +144,10 @@ class StudiedDataset:
             selection: other items of the dataset, or the same under another protocol.
             metrics: some of the study's; None for all.
         """
-        selection, metrics = selection or self.selection, metrics or self.metrics
-        return score_dataset(selection, metrics, self.store, self.progress).oriented
+        scored_metrics = self.metrics if metrics is None else metrics
+        return score_dataset(
+            selection or self.selection, scored_metrics, self.store, self.progress
+        ).oriented
 
 
 class Studies(list[StudiedDataset]):

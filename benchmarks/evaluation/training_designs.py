@@ -262,9 +262,9 @@ def _fold_jobs(
         train, validation = (
             corpus.examples.take(usable[is_side]) for is_side in (~is_validation, is_validation)
         )
-        job, label = f"seed-{seed}-fold-{index + 1}", _label(plan, seed)
+        job_name, label = f"seed-{seed}-fold-{index + 1}", _label(plan, seed)
         n_dropped = int((fold_of_row != index).sum()) - len(usable)
-        yield TrainingJob(job, label, seed, train, validation, {name: test}, n_dropped)
+        yield TrainingJob(job_name, label, seed, train, validation, {name: test}, n_dropped)
 
 
 def _borrowed_images(corpus: TrainingCorpus) -> dict[int, set[str]]:
@@ -305,9 +305,9 @@ def _leave_one_out_jobs(
             raise InputError(
                 f"dataset {name}: nothing is left to learn from; the other datasets share all their images with it"
             )
-        job, label = f"without-{name}-seed-{seed}", _label(plan, seed)
+        job_name, label = f"without-{name}-seed-{seed}", _label(plan, seed)
         test = {name: np.arange(len(corpus.items))}
-        yield TrainingJob(job, label, seed, train, validation, test, n_dropped)
+        yield TrainingJob(job_name, label, seed, train, validation, test, n_dropped)
 
 
 def _images_with(corpus: TrainingCorpus, texts: Set[str]) -> set[str]:

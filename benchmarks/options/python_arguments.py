@@ -26,6 +26,7 @@ from .shared import names_of, statistics_of
 def measuring_arguments(
     dataset: str | CaptionSet | Sequence[str | CaptionSet],
     metrics: MetricSource | Sequence[MetricSource],
+    *,
     protocol: str | Mapping[str, Any] | None,
     statistics: Mapping[str, Any] | None,
     data_root: str | Path | None,

@@ -83,8 +83,12 @@ def _forest_chart(
         axis.set_title(f"{part.title}, {dimension}")
         if len(handles) > 1:
             order = [k for k in (*METRIC_KINDS, "floor", "ceiling") if k in handles]
-            below: dict[str, Any] = {"loc": "outside lower center", "ncols": min(3, len(order))}
-            figure.legend([handles[k] for k in order], order, **below)
+            figure.legend(
+                [handles[k] for k in order],
+                order,
+                loc="outside lower center",
+                ncols=min(3, len(order)),
+            )
         return figure
 
     ranked = [

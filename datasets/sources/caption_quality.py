@@ -162,7 +162,7 @@ def _judged(table: Table) -> tuple[Floats, Floats | None, NDArray[np.bool_]]:
         raise InputError(
             f"{table.places[bad[0]]}: {GOOD} {good[bad[0]]} is more than {TOTAL} {total[bad[0]]}"
         )
-    return p_hat(good / np.maximum(total, FEWEST)), _dealt(good, total), total >= FEWEST
+    return p_hat(good / np.maximum(total, 1)), _dealt(good, total), total >= FEWEST
 
 
 def _dealt(good: NDArray[np.int64], total: NDArray[np.int64]) -> Floats:

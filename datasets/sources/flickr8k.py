@@ -121,7 +121,7 @@ def load_flickr8k_cf(root: Path) -> CaptionSet:
     card = FLICKR8K_CF
     numbers = "the share of yes, the count of yes and the count of no"
     path, pairs = _read_pairs(root, card, CROWD_JSON, CROWD, numbers, _share)
-    if path.match("*.txt"):
+    if path.suffix == ".txt":
         references = {pair.image_id: list(pair.references) for pair in pairs}
         for pair in pairs:
             for _ in pair.ratings:  # as the script does: of two equal references one stays

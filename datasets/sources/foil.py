@@ -78,7 +78,7 @@ def _captions(row: Any, where: str) -> tuple[str, str]:
         captions, label = texts(row, "captions", where), field(row, "label", int, where)
         if len(captions) != 2 or label not in (0, 1):
             raise InputError(f"{where}: two captions and a label of 0 or 1 are expected")
-        return captions[label], captions[not label]
+        return captions[label], captions[1 - label]
     return (
         field(row, _key(row, RIGHT, where), str, where),
         field(row, _key(row, FOILED, where), str, where),

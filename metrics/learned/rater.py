@@ -275,10 +275,6 @@ def list_rater_folders(path: str | Path) -> list[Path]:
     )
 
 
-#: The parameters of `RaterMetric` that name sources of features.
-_SOURCES = ("images", "texts", "labels", "regions", "model")
-
-
 @register("rater")
 @dataclass(frozen=True)
 class RaterMetric(Metric):
@@ -362,7 +358,13 @@ class RaterMetric(Metric):
         return Calibration.read(find_rater_folder(self.path))
 
     def _recipe(self) -> Recipe:
-        return self.card.make_recipe(**{name: getattr(self, name) for name in _SOURCES})
+        return self.card.make_recipe(
+            images=self.images,
+            texts=self.texts,
+            labels=self.labels,
+            regions=self.regions,
+            model=self.model,
+        )
 
     def training_overlap_note(self, image_ids: Sequence[str]) -> str | None:
         distinct = set(image_ids)

@@ -192,7 +192,7 @@ def find_mentions(text: str, vocabulary: Vocabulary) -> list[Mention]:
     mentions: list[Mention] = []
     start = 0
     while start < len(words):
-        for length in range(longest, 0, -1):
+        for length in range(min(longest, len(words) - start), 0, -1):
             span = words[start : start + length]
             object_name = vocabulary.get(tuple(word for word, _ in span))
             if object_name is not None:

@@ -112,7 +112,7 @@ def key_counts(
     """Make counts of n-grams' keys and document counts, both by length."""
     all_keys = np.concatenate([np.empty((2, 0), np.uint64), *keys], axis=1)
     all_counts = np.concatenate([np.empty(0), *counts])
-    is_counted = all_counts.astype(bool)
+    is_counted = all_counts > 0
     high, low = all_keys[:, is_counted]
     return _sort_and_sum(high, low, all_counts[is_counted].astype(np.int64), documents)
 

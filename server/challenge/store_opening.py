@@ -15,6 +15,7 @@ from pathlib import Path
 
 from sqlalchemy import Connection, delete, func, insert, select, update
 
+from ...datasets.cache import sweep
 from ...datasets.errors import InputError
 from ..storage.database import Clock, Database
 from ..storage.site_settings import get_setting, put_setting
@@ -174,11 +175,14 @@ def _claim_folder(folder: Path, secret: bytes) -> None:
 
 
 def _remove_unacknowledged(folder: Path, database: Database) -> None:
-    """Remove the files of uploads that became no submission."""
+    """Remove the files of uploads that became no submission, and what killed processes left half written."""
     query = select(submissions.c.key)
     keys = set(database.run_blocking(lambda c: c.execute(query).scalars().all()))
+    sweep(folder)
     for path in folder.iterdir():
-        if _KEY.fullmatch(path.name) and path.name not in keys and path.is_dir():
+        if path.name in keys:
+            sweep(path)
+        elif _KEY.fullmatch(path.name) and path.is_dir():
             shutil.rmtree(path, ignore_errors=True)
 
 

@@ -189,7 +189,7 @@ class _CharacterSet:
 
 def _code(char: str) -> int:
     """Return the number of a character as `_CHAR` matches it."""
-    if char[2:]:  # \u and four digits
+    if len(char) > 2:  # \u and four digits
         return int(char[2:], 16)
     return ord(_CONTROLS.get(char, char[-1]))
 

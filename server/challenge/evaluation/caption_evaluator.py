@@ -191,29 +191,27 @@ class CaptionEvaluator(Evaluator):
         n_resamplings = (
             sum(1 + _is_mixed(order) for order in orders.values()) * options.uses_resampling
         )
-        n_steps = len(images) * len(self.challenge.metrics) + n_resamplings * count_blocks(
-            options.replicates
-        )
+        metrics = self.challenge.metrics
+        n_blocks = count_blocks(options.replicates)
+        n_steps = len(images) * len(metrics) + n_resamplings * n_blocks
         progress = ReportedProgress(n_steps, report)
         scores: list[dict[str, Any]] = []
         replicates: dict[tuple[str, str], Floats] = {}
         items = pd.DataFrame({"image_id": list(candidates.captions)})
         for name, ids in images.items():
             set_items = make_caption_items(candidates, self.references[name], ids, None)
-            result = score_system(
-                "", name, set_items, self.challenge.metrics, ScoreStore(None), progress
-            )
+            result = score_system("", name, set_items, metrics, ScoreStore(None), progress)
             if options.uses_resampling:
                 (result,), _ = compare_systems([result], options, progress.advance)
                 replicates |= self._ordered_replicates(result, orders[name], progress)
-            scores += [_score_row(result, metric.spec) for metric in self.challenge.metrics]
+            scores += [_score_row(result, metric.spec) for metric in metrics]
             columns = {f"{spec}@{name}": values for spec, values in result.scores.items()}
             items = items.merge(pd.DataFrame({"image_id": ids, **columns}), "left", on="image_id")
         run = {
             "kind": "captions",
-            "metrics": [metric.spec for metric in self.challenge.metrics],
+            "metrics": [metric.spec for metric in metrics],
             "statistics": vars(options),
-            "signatures": {metric.spec: metric.signature for metric in self.challenge.metrics},
+            "signatures": {metric.spec: metric.signature for metric in metrics},
             **describe_environment(),
         }
         return Evaluation(scores, run, items, replicates)

@@ -11,7 +11,6 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Self
 
 import numpy as np
-from scipy.stats import rankdata
 
 from ....benchmarks.scoring.catalog import resolve_metrics
 from ....datasets.errors import InputError
@@ -85,7 +84,19 @@ class ColdStart:
             if further_metrics:
                 raise InputError(f"{spec} is a suite; name one metric or two")
             _check_references(metric, items)
-            scores = metric.score([asdict(item) for item in items])
+            scores = metric.score(
+                [
+                    {
+                        "item_id": item.item_id,
+                        "image_id": item.image_id,
+                        "image": item.image,
+                        "caption": item.caption,
+                        "references": list(item.references),
+                        "system": item.system,
+                    }
+                    for item in items
+                ]
+            )
         except InputError as error:
             raise game.error("cold_start", str(error)) from error
         if not np.isfinite(scores).all():
@@ -153,6 +164,8 @@ def _levels_on(scale: Scale, scores: Floats) -> Floats:
 
 def _fifths(scores: Floats) -> Floats:
     """Return scores as levels: the worst fifth is 1, the best 5; equal scores get equal levels."""
+    from scipy.stats import rankdata
+
     share = (rankdata(scores) - 0.5) / len(scores)
     return np.clip(1 + np.floor(share * 5), 1, 5).astype(int)
 

@@ -148,7 +148,8 @@ def test_a_malformed_range_is_named(field: str, value: object) -> None:
     record = measure_range(items_of([("a dog", ("a cat",))])).record()
     with says("run.json: demo: the range of captions is malformed", "measure it again"):
         CaptionRange.from_record({**record, field: value}, "run.json: demo")
-    for missing in ("script", "references"):
+    lengths = ("n_captions", "caption_words", "reference_words", "frequent_words", "n_words")
+    for missing in ("script", "references", *lengths):
         with says("malformed"):
             CaptionRange.from_record({k: v for k, v in record.items() if k != missing}, "x")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 from hashlib import sha256
 
 import pytest
@@ -173,13 +174,20 @@ def test_a_folder_of_another_site_is_left_alone(tmp_path, site):
     assert (tmp_path / "files" / load(site, number).key / "upload.json").exists()
 
 
-def test_only_files_of_unacknowledged_uploads_are_removed(tmp_path, site):
+def test_only_files_of_unacknowledged_uploads_and_cut_ones_are_removed(tmp_path, site):
     number = submit(site, account_of(site))
-    site.store.database.close()
     folder = tmp_path / "files"
+    own = folder / load(site, number).key
+    site.store.database.close()
     for name in ("notes", "0123456789abcdef"):
         (folder / name).mkdir()
+    left = [folder / ".1f.tmp", own / ".2f.tmp", own / ".3f.tmp", folder / "notes" / ".4f.tmp"]
+    for path in left:
+        path.write_bytes(b"cut")
+    for path in (left[0], left[1], left[3]):
+        os.utime(path, (0, 0))  # long ago, so that nobody writes it any more
     make_site(tmp_path).store.database.close()
+    assert [path.exists() for path in left] == [False, False, True, True]
     names = {path.name for path in folder.iterdir() if path.is_dir()}
     reopened = make_site(tmp_path)
     assert names == {"notes", load(reopened, number).key}

@@ -60,6 +60,23 @@ def test_a_rater_keeps_the_scale_that_it_was_trained_on(tmp_path, monkeypatch):
     assert set(levels_by_caption(study).values()) == {(4, 4)}
 
 
+def test_a_metric_sees_captions_and_references_and_no_rating(tmp_path, monkeypatch):
+    """The columns that docs/new_metric.md names, whatever else a study's items have."""
+    seen = []
+
+    def compute(self, rows):
+        seen.append(rows.frame)
+        return np.full(len(rows), 3.0)
+
+    monkeypatch.setattr(RaterMetric, "rating_scale", (1.0, 5.0))
+    monkeypatch.setattr(RaterMetric, "needs", frozenset())
+    monkeypatch.setattr(RaterMetric, "check_rows", lambda self, rows: None)
+    monkeypatch.setattr(RaterMetric, "compute", compute)
+    levels_by_caption(write_study(tmp_path, game={"cold_start": ["rater(path=trained)"]}))
+    columns = {"item_id", "image_id", "image", "caption", "references", "system"}
+    assert [set(frame.columns) - columns for frame in seen] == [set()]
+
+
 def test_a_restart_computes_nothing_again(tmp_path):
     """The ratings that pairs start with come from the database: the file of scores may be gone."""
     path = write_scores(tmp_path, {c: k / 100 for k, (_, c, _) in enumerate(CAPTIONS)})
