@@ -443,3 +443,22 @@ def test_distributions_and_differences_are_drawn_in_text() -> None:
         *[("-0.25", ["50.0", ""]), ("0", ["50.0", ""]), ("+0.125", ["", "100.0"])],
     ]
     assert table.is_detail
+
+
+@pytest.mark.parametrize(
+    ("n_measures", "subjects", "note"),
+    [
+        (1, ["d", "e"], "“m0”: few."),
+        (6, ["d"], "“m0”, “m1”, “m2”, “m3”, “m4”, “m5” of d: few."),
+        (7, ["d"], "7 measures of d: few."),
+        (8, ["d", "e"], "8 measures: few."),
+    ],
+)
+def test_a_note_stands_once_with_up_to_six_measures(n_measures, subjects, note) -> None:
+    rows = [
+        {"label": f"m{k}", "subject": subject, "note": "few"}
+        for k in range(n_measures)
+        for subject in subjects
+    ]
+    assert agree_module._measure_notes(pd.DataFrame(rows), 2) == [note]
+    assert agree_module._measure_notes(pd.DataFrame(rows).assign(note=""), 2) == []

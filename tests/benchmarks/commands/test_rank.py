@@ -20,6 +20,7 @@ from captau.benchmarks.evaluation.system_ranking import (
 from captau.benchmarks.reporting.figure_files import can_draw
 from captau.benchmarks.reporting.run_results import Results
 from captau.benchmarks.statistics.bradley_terry import fit_strengths
+from captau.datasets.schema import Scale
 from tests.conftest import run_captau, says
 
 
@@ -317,3 +318,60 @@ def test_the_parts_of_datasets_are_joined_in_their_order(monkeypatch):
     assert joined.run == {"command": "rank", "finished": 2, "unfinished": ["c"]}
     assert joined.tables == ["table of a", "table of b"]
     assert joined.figures == {"systems.svg": b"s", "wins-a.svg": b"a", "wins-b.svg": b"b"}
+
+
+def test_of_a_table_of_means_other_dimensions_go_first_and_penalties_together(monkeypatch):
+    """A dimension has four columns; from the last one on each may go, those of penalties at once."""
+    scales = {
+        "total": Scale(0, 5),
+        "a": Scale(0, 5),
+        "p": Scale(-5, 0),
+        "b": Scale(0, 5),
+        "q": Scale(-5, 0),
+    }
+    rows = [
+        {
+            "dimension": d,
+            "system": "s",
+            "value": -1.0 if d in "pq" else 2.0,
+            "ci_low": -2.0,
+            "ci_high": 3.0,
+            "rank": 1,
+        }
+        for d in scales
+    ]
+    card = SimpleNamespace(scales=scales, faults=())
+    selection = SimpleNamespace(
+        caption_set=SimpleNamespace(card=card),
+        protocol=None,
+        items=pd.DataFrame({"image_id": ["i"]}),
+    )
+    ranking = SimpleNamespace(
+        study=SimpleNamespace(selection=selection, name="d"),
+        leading_dimension="total",
+        people=SimpleNamespace(systems=pd.DataFrame(rows)),
+        systems=["s"],
+    )
+    made = {}
+
+    def keep(title, corner, columns, rows, **options):
+        made.update(columns=columns, rows=rows, **options)
+
+    monkeypatch.setattr(rank_module, "ResultTable", keep)
+    monkeypatch.setattr(rank_module.system_ranking, "system_verdict", lambda *a, **k: "")
+    monkeypatch.setattr(rank_module, "distinct_notes", lambda rows: [])
+    monkeypatch.setattr(rank_module, "dataset_notes", lambda caption_set, protocol: [])
+    statistics = SimpleNamespace(uses_resampling=False, level=0.95)
+    options = SimpleNamespace(statistics=statistics, weights={})
+    rank_module._means_table(ranking, options)
+    assert made["columns"] == [c for d in scales for c in (d, "low", "high", "rank")]
+    details = tuple(k for k in range(20) if k > 4 and k % 4)
+    assert made["spare"] == (details, (8, 16), (12,), (4,))
+    assert made["details"] == details
+    ((system, cells),) = made["rows"]
+    assert (system, cells[:4], cells[8:12]) == (
+        "s",
+        ["2.000", "-2.000", "3.000", "1"],
+        ["1.000", "-3.000", "2.000", "1"],
+    )
+    assert made["notes"][1:] == ["p and q: the size of the penalty; less is better."]

@@ -15,10 +15,12 @@ import pytest
 
 import captau
 from captau.benchmarks.commands import validate as module
-from captau.benchmarks.commands.validate import Verdict, validate
+from captau.benchmarks.commands.validate import Verdict, _CaptionCheck, validate
 from captau.benchmarks.options.validate import ValidateOptions
 from captau.benchmarks.scoring import submission_archive
 from captau.benchmarks.scoring.caption_files import read_candidates
+from captau.benchmarks.scoring.submission_archive import Faults
+from captau.datasets.reading import json_files
 from tests.conftest import AWKWARD, run_captau, says
 
 NAME = "captions_test2014_mine_results.json"
@@ -428,3 +430,15 @@ def test_a_name_that_is_too_long_cannot_be_read():
     name = Path("x" * 256)
     with says(f"{name}: cannot be read ([Errno 36] File name too long: "):
         check(name)
+
+
+def test_a_text_with_too_many_containers_is_a_fault_and_no_value(monkeypatch):
+    monkeypatch.setattr(json_files, "MAX_CONTAINERS", 3)
+    faults = Faults(20)
+    checked = _CaptionCheck("c.json", None, faults)
+    many = "more than 3 lists and objects; not a file of captions; get a new copy"
+    assert checked.parse("[[[{}]]]", 3) == (False, None)
+    assert checked.parse("[[[{}]]]", 0) == (False, None)
+    assert faults.lines == [f"c.json:3: {many}", f"c.json: {many}"]
+    assert checked.parse('[{"a": [1]}]', 4) == (True, [{"a": [1]}])
+    assert faults.count == 2
