@@ -15,7 +15,6 @@ from ...datasets.errors import InputError
 from ...datasets.reading.source_files import sha256
 from ...metrics.base import Metric
 from ..evaluation.evaluation_set import EvaluationSet
-from ..evaluation.frames import make_frame
 from ..evaluation.held_out_captions import ImageCaptions, score_held_out_captions
 from ..evaluation.judged_pairs import PairAnswers
 from ..evaluation.rating_distributions import (
@@ -43,6 +42,7 @@ from ..options.studies import AgreeOptions
 from ..reporting.rating_charts import difference_figure, distribution_figure
 from ..reporting.run_results import Results
 from ..reporting.word_charts import word_figure
+from ..runs.frames import make_frame
 from ..runs.progress_bar import StepProgress
 from ..runs.results import AGREEMENT_COLUMNS, RunClock
 from ..runs.tables import ResultTable, format_number

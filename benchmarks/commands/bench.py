@@ -21,7 +21,6 @@ from ..evaluation.correlation_tables import (
     significance_frames,
 )
 from ..evaluation.evaluation_set import EvaluationSet
-from ..evaluation.frames import make_frame
 from ..evaluation.judged_pairs import FLOORS
 from ..evaluation.measured_dataset import (
     MeasuredDataset,
@@ -34,6 +33,7 @@ from ..evaluation.study import LeftOutDatasets, provenance
 from ..options.bench import BenchOptions, CompareOptions
 from ..options.python_arguments import measuring_arguments
 from ..reporting.run_results import Results
+from ..runs.frames import make_frame
 from ..runs.output_folder import run_into
 from ..runs.progress_bar import StepProgress
 from ..runs.results import BLAME_COLUMNS, RANK_COLUMNS, RunClock, tables_as_csv

@@ -18,11 +18,11 @@ from scipy import stats
 
 from ...datasets.errors import InputError
 from ...metrics.base import Floats
-from ..evaluation.frames import groups_of, make_frame
 from ..evaluation.study import StudiedDataset, load_studies
 from ..evaluation.wording import copies_note, distinct_notes, join_notes
 from ..options.studies import ComplementOptions
 from ..reporting.run_results import Results
+from ..runs.frames import groups_of, make_frame
 from ..runs.progress_bar import StepProgress
 from ..runs.results import RunClock
 from ..runs.tables import MISSING, ResultTable, format_number

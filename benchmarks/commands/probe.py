@@ -10,7 +10,6 @@ import pandas as pd
 
 from ...datasets.schema import CaptionSet
 from ...metrics.external import MetricSource
-from ..evaluation.frames import make_frame
 from ..evaluation.probes.noticed import (
     PROBE_COLUMNS,
     example_table,
@@ -25,6 +24,7 @@ from ..options.score import Captions, References, captions_from_python
 from ..options.studies import ProbeOptions
 from ..reporting.run_results import Results
 from ..reporting.score_charts import probe_figure
+from ..runs.frames import make_frame
 from ..runs.output_folder import run_into
 from ..runs.progress_bar import StepProgress
 from ..runs.results import RunClock, missing_note, tables_as_csv

@@ -13,7 +13,6 @@ from ...datasets.errors import InputError
 from ...datasets.schema import CaptionSet
 from ...metrics.external import MetricSource
 from ..evaluation import system_ranking
-from ..evaluation.frames import groups_of, make_frame
 from ..evaluation.measured_dataset import correlate_dataset, score_dataset
 from ..evaluation.preference_ranking import preference_tables, rank_by_preferences
 from ..evaluation.study import StudiedDataset, Studies, load_studies
@@ -22,6 +21,7 @@ from ..options.python_arguments import measuring_arguments
 from ..options.rank import RankOptions, rank_all_dimensions
 from ..reporting.run_results import Results
 from ..reporting.system_charts import system_figure, win_figures
+from ..runs.frames import groups_of, make_frame
 from ..runs.output_folder import run_into
 from ..runs.progress_bar import StepProgress
 from ..runs.results import RunClock

@@ -10,7 +10,6 @@ import numpy as np
 import pandas as pd
 
 from ...datasets.errors import InputError
-from ..evaluation.frames import make_frame
 from ..evaluation.measured_dataset import join_correlations, join_scores
 from ..evaluation.published_numbers import PaperTable, mark_printed, paper_files, read_published
 from ..evaluation.published_sources import Cells
@@ -19,6 +18,7 @@ from ..evaluation.study import provenance
 from ..evaluation.wording import copies_note, join_notes
 from ..options.reproduce import ReproduceOptions
 from ..reporting.run_results import Results
+from ..runs.frames import make_frame
 from ..runs.progress_bar import StepProgress
 from ..runs.results import RunClock, tables_as_csv
 from ..runs.tables import MISSING, ResultTable, format_number

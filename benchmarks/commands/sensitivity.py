@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ..evaluation.frames import groups_of, make_frame
 from ..evaluation.judged_pairs import FLOORS
 from ..evaluation.sensitivity_analysis import (
     BAND,
@@ -23,6 +22,7 @@ from ..evaluation.wording import copies_note, distinct_notes
 from ..options.studies import SensitivityOptions
 from ..reporting.coefficient_charts import sensitivity_figure
 from ..reporting.run_results import Results
+from ..runs.frames import groups_of, make_frame
 from ..runs.progress_bar import StepProgress
 from ..runs.results import RunClock
 from ..runs.tables import MISSING, ResultTable, format_number

@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 
 from ...metrics.learned.rater import GOOD_SHARE, RaterMetric
-from ..evaluation.frames import make_frame, records_of
 from ..evaluation.study import StudiedDataset, load_studies
 from ..evaluation.threshold_curves import (
     calibrated_filter,
@@ -22,6 +21,7 @@ from ..evaluation.wording import copies_note, join_notes
 from ..options.studies import ThresholdsOptions
 from ..reporting.run_results import Results
 from ..reporting.score_charts import threshold_figure
+from ..runs.frames import make_frame, records_of
 from ..runs.progress_bar import StepProgress
 from ..runs.results import RunClock
 from ..runs.tables import ResultTable, format_number

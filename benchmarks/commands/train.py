@@ -17,7 +17,6 @@ from ...metrics.learned.common.training import HISTORY_COLUMNS
 from ...metrics.learned.rater import CARD_FILE, RaterCard
 from ..evaluation import rater_training
 from ..evaluation.correlation_tables import correlation_table
-from ..evaluation.frames import groups_of
 from ..evaluation.measured_dataset import (
     MeasuredDataset,
     ScoredDataset,
@@ -30,6 +29,7 @@ from ..evaluation.study import provenance
 from ..evaluation.training_designs import TrainingCorpus, TrainingJob, TrainingPlan, plan_jobs
 from ..options.train import TrainOptions
 from ..reporting.run_results import Results
+from ..runs.frames import groups_of
 from ..runs.output_folder import RUN_FILE
 from ..runs.progress_bar import StepProgress
 from ..runs.results import RunClock, make_correlations

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from ...metrics.base import Metric
+from ..runs.frames import groups_of, make_frame, records_of
 from ..runs.tables import ResultTable, format_coefficient, format_number, format_p_value
 from ..scoring.catalog import MetricStyle, dataset_names, metric_style, usual_protocol
 from ..scoring.protocol import Protocol
@@ -21,7 +22,6 @@ from ..statistics.intervals import p_value_column
 from ..statistics.rating_table import CEILINGS
 from . import wording
 from .correlation_rows import word_dimension
-from .frames import groups_of, make_frame, records_of
 from .headline import sort_by_headline
 from .judged_pairs import FLOOR_NOTES, FLOORS, ORDER_NOTE
 from .measured_dataset import MeasuredDataset, row_key

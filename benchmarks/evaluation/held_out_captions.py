@@ -19,6 +19,7 @@ from ...datasets.errors import InputError
 from ...datasets.schema import CaptionSet, make_items
 from ...metrics.base import Floats, Metric
 from ...metrics.rows import Rows
+from ..runs.frames import groups_of, make_frame
 from ..runs.progress_bar import StepProgress
 from ..runs.results import AGREEMENT_COLUMNS
 from ..runs.tables import MISSING, ResultTable, format_number
@@ -28,7 +29,6 @@ from ..scoring.corpus_scores import make_scorer
 from ..scoring.score_store import ScoreStore
 from ..scoring.scorer import score_all
 from ..scoring.unavailable_metrics import UnavailableMetrics, add_unavailable_rows, find_unavailable
-from .frames import groups_of, make_frame
 from .wording import join_notes, synthetic_note
 
 

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from ...datasets.errors import InputError
 from ...metrics.neural.judge.pairs import ORDERS, PairJudgements
+from ..runs.frames import make_frame
 from ..statistics.preferences import wilson_interval
-from .frames import make_frame
 from .judged_pairs import count_words
 
 #: A judge's biases: `value` is the judge's share with its interval, `people` that of people on the same pairs.

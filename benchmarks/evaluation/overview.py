@@ -13,6 +13,7 @@ import pandas as pd
 from ...datasets import registry
 from ...datasets.reading.source_files import identify_image
 from ..runs.finished_run import FinishedRun
+from ..runs.frames import make_frame, records_of
 from ..runs.progress_bar import StepProgress
 from ..runs.results import OVERVIEW_COLUMNS
 from ..runs.tables import ResultTable, format_coefficient
@@ -25,7 +26,6 @@ from ..statistics.joint_mean import JOINT_KEY, JointPanel, JointPart, find_commo
 from ..statistics.panels import PreferencePanel, RatingPanel
 from . import wording
 from .evaluation_set import EvaluationSet
-from .frames import make_frame, records_of
 from .headline import sort_by_headline
 from .measured_dataset import MeasuredDataset, build_panels
 

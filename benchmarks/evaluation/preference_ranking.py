@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from ..runs.frames import make_frame, records_of
 from ..runs.tables import MISSING, ResultTable, format_number
 from ..statistics.bootstrap import (
     MAX_UNDEFINED_SHARE,
@@ -35,7 +36,6 @@ from ..statistics.significance import MetricDifference, PairedTest
 from ..statistics.weighted_pairs import Floats, Statistic
 from . import system_ranking
 from .evaluation_set import EvaluationSet
-from .frames import make_frame, records_of
 from .judged_pairs import FLOORS, ORDER_NOTE, PAIR_FLOORS
 from .system_battles import Battles, BattleSet, unbounded_reason
 from .wording import distinct_notes, join_notes, order_verdict

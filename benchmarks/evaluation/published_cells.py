@@ -13,13 +13,13 @@ import pandas as pd
 from ...datasets.errors import InputError
 from ...datasets.reading.json_files import read_text
 from ...metrics.registry import metric
+from ..runs.frames import records_of
 from ..scoring.caption_files import read_candidates, read_references
 from ..statistics.bootstrap import StatisticsOptions
 from ..statistics.rater_agreement import compute_measures
 from ..statistics.rating_table import RatingTable
 from .correlation_rows import metric_rows
 from .evaluation_set import EvaluationSet
-from .frames import records_of
 from .held_out_captions import score_trials
 from .judged_pairs import PAIR_FLOORS
 from .measured_dataset import NO_INTERVALS, row_key

@@ -26,11 +26,11 @@ from ...metrics.learned.common.recipe import Examples, RaterModel, Recipe
 from ...metrics.learned.common.training import HISTORY_COLUMNS, TrainingSession
 from ...metrics.learned.rater import CARD_FILE, PAGE_FILE, Calibration, RaterCard
 from ...metrics.rows import Rows
+from ..runs.frames import groups_of, make_frame
 from ..runs.results import describe_environment, to_csv
 from ..runs.tables import ResultTable, format_number
 from ..scoring.catalog import metric_style
 from ..statistics.coefficients.coefficient import correlate, find_coefficient
-from .frames import groups_of, make_frame
 from .measured_dataset import MeasuredDataset
 from .training_designs import TrainingCorpus, TrainingJob, TrainingPlan
 

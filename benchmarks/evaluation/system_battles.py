@@ -18,10 +18,10 @@ from scipy.sparse.csgraph import connected_components
 
 from ...datasets.errors import InputError
 from ...datasets.schema import cluster_of
+from ..runs.frames import make_frame
 from ..statistics.bradley_terry import elo_ratings, find_groups
 from ..statistics.weighted_pairs import Floats, Ints, Statistic
 from .evaluation_set import EvaluationSet
-from .frames import make_frame
 from .judged_pairs import count_words
 
 WIN_COLUMNS = ("dataset", "dimension", "system_a", "system_b", "wins_a", "wins_b", "ties")

@@ -14,6 +14,7 @@ import pandas as pd
 
 from ...datasets.errors import Lack, unknown
 from ...datasets.schema import Card, cluster_of
+from ..runs.frames import make_frame, records_of
 from ..runs.tables import format_number
 from ..scoring.corpus_scores import SystemPanel, compare_on_images
 from ..statistics.bootstrap import Interval, StatisticsOptions, number_images
@@ -21,7 +22,6 @@ from ..statistics.intervals import correct_p_values, rank_clusters
 from ..statistics.significance import MetricDifference
 from ..statistics.weighted_pairs import Floats, Statistic
 from .evaluation_set import EvaluationSet
-from .frames import make_frame, records_of
 from .wording import Standing, join_notes, lead_words
 
 SYSTEM_COLUMNS = (

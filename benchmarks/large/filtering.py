@@ -25,6 +25,7 @@ from ...datasets.paths import expand_home
 from ...datasets.reading.table import Columns
 from ...datasets.shards.shard_files import Shard, stat_shard
 from ..options.large import FilterOptions
+from ..runs.frames import make_frame
 from ..runs.output_folder import OutputFolder
 from ..runs.progress_bar import RowProgress
 from ..runs.results import RunClock, add_run_file, describe_environment, table_files, to_csv
@@ -420,7 +421,7 @@ def _example_rows(scan: ScoreScan, results: list[Result]) -> pd.DataFrame:
         for name, examples in scan.examples.items()
         for score, shard, row in examples
     ]
-    return pd.DataFrame(rows, columns=pd.Index(["captions", "score", "image_id", "caption"]))
+    return make_frame(rows, ["captions", "score", "image_id", "caption"])
 
 
 def _make_tables(

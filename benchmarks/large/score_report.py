@@ -16,6 +16,7 @@ from ..evaluation.caption_ranges import CaptionRange
 from ..evaluation.caption_scores import Evidence, MetricReliability, reliability_notes
 from ..options.large import LargeOptions
 from ..reporting.corpus_score_tables import scale_note
+from ..runs.frames import make_frame
 from ..runs.tables import ResultTable, format_number
 from ..scoring.catalog import metric_style
 from ..scoring.unavailable_metrics import add_unavailable_rows
@@ -241,7 +242,7 @@ def percentile_rows(distributions: Mapping[str, Any]) -> pd.DataFrame:
         for spec, distribution in distributions.items()
         for share, value in distribution["percentiles"].items()
     ]
-    return pd.DataFrame(rows, columns=pd.Index(["metric", "percentile", "value"]))
+    return make_frame(rows, ["metric", "percentile", "value"])
 
 
 def histogram_rows(distributions: Mapping[str, Any]) -> pd.DataFrame:
@@ -256,4 +257,4 @@ def histogram_rows(distributions: Mapping[str, Any]) -> pd.DataFrame:
             strict=True,
         )
     ]
-    return pd.DataFrame(rows, columns=pd.Index(["metric", "low", "high", "count"]))
+    return make_frame(rows, ["metric", "low", "high", "count"])

@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 
 from ...metrics.base import Floats
-from ..evaluation.frames import groups_of, make_frame
 from ..evaluation.overview import MEAN, DatasetsOverview
+from ..runs.frames import groups_of, make_frame
 from ..runs.tables import MISSING, ResultTable, format_coefficient, format_number, format_p_value
 from ..scoring.catalog import METRIC_KINDS
 from ..statistics.bootstrap import Interval

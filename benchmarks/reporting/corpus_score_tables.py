@@ -12,8 +12,8 @@ import pandas as pd
 from ...datasets.caption_texts import find_own_references
 from ...metrics.base import Metric
 from ..evaluation.caption_scores import CaptionScores, reliability_notes
-from ..evaluation.frames import groups_of, records_of
 from ..evaluation.wording import CORRECTION_LABELS, Standing, interval_words, lead_words
+from ..runs.frames import groups_of, records_of
 from ..runs.tables import MISSING, ResultTable, format_coefficient, format_number
 from ..scoring.catalog import MetricStyle, metric_style
 from ..scoring.corpus_scores import SystemScores

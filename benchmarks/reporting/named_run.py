@@ -10,12 +10,12 @@ from typing import Any
 
 from ...datasets.errors import InputError
 from ...metrics.registry import metric
-from ..evaluation.frames import records_of
 from ..evaluation.overview import MEAN, DatasetsOverview
 from ..evaluation.published_numbers import (
     COMPARED_CHOICES,
 )
 from ..runs.finished_run import FinishedRun, check_same_data
+from ..runs.frames import records_of
 from ..scoring.catalog import MetricStyle, metric_style
 from ..scoring.protocol import Protocol
 from ..statistics.bootstrap import StatisticsOptions

@@ -9,10 +9,10 @@ from typing import Any
 
 import pandas as pd
 
-from ..evaluation.frames import records_of
 from ..evaluation.headline import find_headline, sort_by_headline
 from ..evaluation.measured_dataset import row_key
 from ..evaluation.wording import CORRECTION_LABELS, Standing, interval_words, metric_verdict
+from ..runs.frames import records_of
 from ..runs.tables import MISSING, ResultTable, format_coefficient
 from ..scoring.catalog import MetricStyle
 from ..scoring.protocol import Protocol

@@ -15,11 +15,11 @@ import pandas as pd
 from ...datasets.errors import InputError
 from ...datasets.preferences import PREFERENCE_COLUMNS
 from ...datasets.schema import RATING_COLUMNS, Scale
-from ..evaluation.frames import records_of
 from ..evaluation.judged_pairs import FLOORS
 from ..evaluation.threshold_curves import Conjunction
 from ..evaluation.wording import Standing
 from ..runs.finished_run import FinishedRun
+from ..runs.frames import records_of
 from ..runs.results import BLAME_COLUMNS
 from ..runs.tables import format_number
 from ..statistics.bootstrap import StatisticsOptions

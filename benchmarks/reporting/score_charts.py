@@ -12,7 +12,6 @@ import pandas as pd
 
 from ...datasets.errors import InputError
 from ...metrics.base import Floats
-from ..evaluation.frames import records_of
 from ..evaluation.probes.faults import CONTROLS
 from ..evaluation.probes.noticed import format_probe_cell, is_weak
 from ..evaluation.threshold_curves import (
@@ -21,6 +20,7 @@ from ..evaluation.threshold_curves import (
     mark_good_captions,
     metric_curve,
 )
+from ..runs.frames import make_frame, records_of
 from ..runs.tables import MISSING, ResultTable, format_number
 from ..statistics.rating_table import (
     nearest_level,
@@ -196,7 +196,7 @@ def precision_recall_charts(part: RunDataset) -> Iterator[Chart]:
             texts = [figures.format_percent(summary[name]) for name in ("auc", "recall")]
             texts += [format_number(threshold, 1, 4), summary["note"]]
             cells.append((part.label(metric), texts))
-        frame = pd.DataFrame(rows, columns=pd.Index(["metric", "recall", "precision"]))
+        frame = make_frame(rows, ["metric", "recall", "precision"])
         title = f"{part.title}, {dimension}: filtering captions"
         recall_label = f"recall at precision {part.precision:g}"
         ranked = sorted(cells, key=lambda row: -_sortable(row[1][0]))

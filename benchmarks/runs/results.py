@@ -18,6 +18,7 @@ import pandas as pd
 from ...metrics.base import Unavailability
 from ..statistics.intervals import fill_corrected_p_values
 from ..statistics.significance import MetricDifference
+from .frames import make_frame
 from .tables import ResultTable, csv_of, latex_of, markdown_of
 
 if TYPE_CHECKING:
@@ -132,7 +133,7 @@ def parse_missing_note(note: str) -> Unavailability | None:
 
 def make_correlations(rows: Iterable[dict[str, Any]]) -> pd.DataFrame:
     """Make the table of correlations, columns `CORRELATION_COLUMNS`; cells that a row lacks are empty."""
-    return pd.DataFrame(list(rows), columns=pd.Index(CORRELATION_COLUMNS))
+    return make_frame(rows, CORRELATION_COLUMNS)
 
 
 def make_significance(
@@ -162,7 +163,7 @@ def make_significance(
         }
         for difference in differences
     ]
-    table = pd.DataFrame(rows, columns=pd.Index(SIGNIFICANCE_COLUMNS))
+    table = make_frame(rows, SIGNIFICANCE_COLUMNS)
     return fill_corrected_p_values(table, ("dimension", "coefficient", "test"))
 
 
@@ -181,7 +182,7 @@ def make_disattenuated(
         }
         for correction in corrections
     ]
-    return pd.DataFrame(rows, columns=pd.Index(DISATTENUATED_COLUMNS))
+    return make_frame(rows, DISATTENUATED_COLUMNS)
 
 
 class RunClock:

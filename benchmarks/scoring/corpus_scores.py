@@ -18,6 +18,7 @@ import pandas as pd
 from ...datasets.errors import InputError
 from ...datasets.schema import make_items
 from ...metrics.base import CorpusResampler, Metric
+from ..runs.frames import make_frame
 from ..runs.progress_bar import StepProgress
 from ..statistics.bootstrap import Interval, StatisticsOptions, resample, statistic_intervals
 from ..statistics.intervals import fill_corrected_p_values
@@ -382,5 +383,5 @@ def make_difference_table(
         for references, pairs in differences.items()
         for difference in pairs
     ]
-    table = pd.DataFrame(rows, columns=pd.Index(DIFFERENCE_COLUMNS))
+    table = make_frame(rows, DIFFERENCE_COLUMNS)
     return fill_corrected_p_values(table, ("references", "metric"))

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from ....metrics.base import Metric
+from ...runs.frames import records_of
 from ...runs.tables import MISSING, ResultTable, format_number
 from ...scoring.catalog import metric_style
 from ...statistics.bootstrap import (
@@ -22,7 +23,6 @@ from ...statistics.bootstrap import (
 from ...statistics.preferences import wilson_interval
 from ...statistics.remarks import Note, remark
 from ...statistics.weighted_pairs import Floats
-from ..frames import records_of
 from ..wording import join_notes, number_word
 from .faults import CONTROLS, FAULTS
 

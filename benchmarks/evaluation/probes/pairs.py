@@ -16,8 +16,8 @@ import pandas as pd
 from ....datasets.caption_texts import comparison_form
 from ....datasets.errors import InputError
 from ....datasets.schema import make_items
+from ...runs.frames import make_frame, records_of
 from ..evaluation_set import order_by_content
-from ..frames import records_of
 from .faults import (
     CONTROLS,
     ENGLISH_FAULTS,
@@ -117,7 +117,7 @@ def make_probe_pairs(items: pd.DataFrame, faults: Sequence[str], n_pairs: int, s
         counts = ", ".join(f"{n:,} {obstacle}" for obstacle, n in sorted(obstacles.items()))
         left_out = f"{obstacles.total():,} of {n_tried:,} captions are left out: {counts}"
         notes[fault] = left_out if counts else ""
-    return Probes(pd.DataFrame(pairs, columns=pd.Index(PAIR_COLUMNS)), notes)
+    return Probes(make_frame(pairs, PAIR_COLUMNS), notes)
 
 
 def _order_items(items: pd.DataFrame, seed: int) -> list[dict[str, Any]]:
