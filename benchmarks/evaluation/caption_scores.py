@@ -400,7 +400,7 @@ class CaptionScores:
                     "agreement_source": reliability.source if reliability else "",
                     "note": join_notes(
                         scored.undefined_note(spec) or interval.note,
-                        f"agreement: {OUTSIDE}: {mismatch}" if mismatch else "",
+                        f"agreement: {OUTSIDE}: your captions {mismatch}" if mismatch else "",
                     ),
                 }
                 rows.append(row)

@@ -1,7 +1,7 @@
 """What commands print and write on small made-up files, to the letter.
 
-The golden files under `tests/golden/written/` hold the printed text, `table.md` and the CSV files, with numbers
-rounded to six digits. After a wanted change `CAPTAU_GOLDEN=write pytest tests/benchmarks/commands/test_written_files.py`
+The golden files under `tests/golden/written/` hold the printed text and what the files say, with numbers rounded to
+six digits; of `run.json` that which no machine, clock or version moves. After a wanted change `CAPTAU_GOLDEN=write pytest tests/benchmarks/commands/test_written_files.py`
 writes them anew; read the difference before it is committed. What they say was checked by eye once; values are
 derived by hand, or held against reference implementations, in the tests of the modules.
 """
@@ -13,6 +13,7 @@ import os
 import re
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from rich.console import Console
 
@@ -33,6 +34,8 @@ a boy|eats a large pizza|at the table
 a white boat|floats on the water|under a bridge
 some people|wait for a train|on the platform
 a girl in a dress|throws a ball|to her brother""".splitlines()
+#: A metric that looks at images, which these files have none of.
+LOOKS = "def looks(caption, image):\n    return len(image)\n"
 RATINGS = [
     "file.path=ratings.csv",
     "file.scales={precision: {low: 1, high: 5, step: 1}, recall: {low: 1, high: 5, step: 1}}",
@@ -87,12 +90,68 @@ CASES = {
         *("score", "candidates=A.json,B.json", "references=references.json,two.json"),
         *("metrics=bleu_4,rouge_l", "statistics.interval=percentile", "statistics.replicates=40"),
     ],
+    "agree_datasets": ["agree", "dataset=demo,file", *RATINGS, "draws=2", "by=split"],
+    "agree_words_of_captions": ["agree", "kind=words", *FILE, "words.n=3", "details=true"],
+    "bench_datasets": [
+        *("bench", "dataset=demo,file", *RATINGS, "metrics=bleu_1,rouge_l,mine.py:looks"),
+        "statistics.interval=none",
+    ],
+    "bench_left_out": [
+        *("bench", "dataset=demo,file", *RATINGS, "metrics=bleu_1,rouge_l"),
+        *("protocol.dimension=recall", "statistics.replicates=20"),
+    ],
+    "bench_without_metrics": ["bench", *PAIRS, "metrics=mine.py:looks", "floors=true"],
+    "compare_one_metric": ["compare", *FILE, "metrics=bleu_1,mine.py:looks"],
+    "rank_datasets": [
+        *("rank", "dataset=file,demo", *RATINGS, "metrics=bleu_1", "statistics.interval=none"),
+    ],
+    "rank_weighted": [
+        *("rank", "dataset=file", "file.path=penalties.csv", "metrics=rouge_l,bleu_1"),
+        "file.scales={precision: {low: 1, high: 5}, fluency: {low: -1, high: 0}}",
+        *("rank.weights={precision: 0.5, fluency: 2}", "rank.best_worst=fluency"),
+        *("statistics.replicates=20", "details=true"),
+    ],
+    "rank_pairs_rao_kupper": [
+        *("rank", *PAIRS, "rank.ties=rao_kupper", "rank.by=preferences", "metrics=bleu_1"),
+        "statistics.interval=none",
+    ],
+    "rank_without_pairs": ["rank", *FILE, "rank.by=preferences", "metrics=bleu_1"],
+    "complement_pairs": ["complement", *PAIRS, "metrics=bleu_1,rouge_l,cider", "draws=2"],
+    "complement_datasets": [
+        *("complement", "dataset=file,demo", *RATINGS, "metrics=bleu_1,rouge_l", "draws=1"),
+    ],
+    "thresholds_of_two_dimensions": [
+        *("thresholds", *FILE, "metrics=bleu_1,mine.py:looks"),
+        "good=precision>=3 and recall>=3",
+    ],
+    "probe_of_references": [
+        *("probe", *FILE, "captions=references", "metrics=bleu_1,mine.py:looks", "pairs=4"),
+        *("faults=other_image,shuffled", "statistics.interval=none", "details=true"),
+    ],
+    "score_kept": [
+        *("score", "candidates=B.json", "references=references.json", "metrics=bleu_1,mine.py:looks"),
+        *("keep.metric=bleu_1", "keep.above=0.6", "protocol.normalise=thumb"),
+    ],
+    "score_partial": [
+        *("score", "candidates=A.json,C.json", "references=references.json", "partial=true"),
+        *("metrics=rouge_l,bleu_1", "statistics.replicates=20"),
+    ],
+    "score_lines": [
+        *("score", "candidates=A.json", "references=two.json", "metrics=bleu_1"),
+        "stdout=scores.jsonl",
+    ],
+    "data_verify": ["data", "verify", "dataset=demo,thumb", "data.root=nothing"],
     "validate": ["validate", "file=A.json", "references=references.json"],
+    "validate_faults": ["validate", "file=wrong.json", "references=references.json"],
+    "validate_scores": ["validate", "kind=scores", "file=wrong.csv", "dataset=demo"],
 }
 
 
 #: Those whose tables are drawn as well, as in a terminal of 72 columns: spare columns give way there.
-NARROW = ("bench", "compare_datasets", "rank", "score", "agree")
+NARROW = ("agree", "bench", "bench_datasets", "compare_datasets", "rank", "rank_weighted", "score")
+
+#: What a run's record says of its machine, clock, packages and options, which have their own tests.
+CHANGING = ("config", "platform", "seconds", "started", "versions")
 
 
 def draw_tables(tables: list) -> None:
@@ -121,6 +180,13 @@ def write_files(folder: Path) -> None:
                 for dimension, value in (("precision", precision), ("recall", recall)):
                     ratings.append(f'i{n},{caption},{system},r{rater},"{cell}",{dimension},{value}')
     (folder / "ratings.csv").write_text("\n".join(ratings) + "\n")
+    penalties = ["image,caption,system,references,dimension,value"]
+    for n, row in enumerate(captions):
+        for k, (system, caption) in enumerate(row.items()):
+            start = f"i{n},{caption},{system},{references[n][0]}"
+            penalties.append(f"{start},precision,{1 + (n + k) % 5}")
+            penalties.append(f"{start},fluency,{-(n * k % 3) / 2}")
+    (folder / "penalties.csv").write_text("\n".join(penalties) + "\n")
     pairs = ["image,caption_a,caption_b,system_a,system_b,rater,references,dimension,winner"]
     for n, row in enumerate(captions):
         cell = json.dumps(references[n]).replace('"', '""')
@@ -135,14 +201,38 @@ def write_files(folder: Path) -> None:
     by_image = {f"i{n}": texts for n, texts in enumerate(references)}
     (folder / "references.json").write_text(json.dumps(by_image))
     (folder / "two.json").write_text(json.dumps({i: x[:2] for i, x in by_image.items()}))
-    for system in "AB":
-        texts = {f"i{n}": row[system] for n, row in enumerate(captions)}
+    for system in "ABC":  # the last one lacks two images
+        texts = {f"i{n}": row[system] for n, row in enumerate(captions) if system != "C" or n > 1}
         (folder / f"{system}.json").write_text(json.dumps(texts))
+    (folder / "wrong.json").write_text('{"i0": "a cat", "i1": "", "i1": 3, "x": "a dog"}')
+    (folder / "wrong.csv").write_text("image_id,caption,mine\n1,a cat,0.5\n,a dog,high\n")
+    (folder / "mine.py").write_text(LOOKS)
 
 
 def round_numbers(text: str) -> str:
     """Round numbers of more than six decimals to six digits."""
     return re.sub(r"-?\d+\.\d{6,}(e-?\d+)?", lambda found: f"{float(found[0]):.6g}", text)
+
+
+def read_text(path: Path) -> str:
+    """Return what a file says, a table as CSV."""
+    if path.suffix == ".parquet":
+        table = pd.read_parquet(path)
+        if "references" in table:
+            table["references"] = table["references"].map("|".join)
+        return table.to_csv(index=False)
+    text = path.read_text(encoding="utf-8")
+    if path.name != "run.json":
+        return text
+    record = {name: part for name, part in json.loads(text).items() if name not in CHANGING}
+    record["files"] = list(record["files"])
+    for style in record.get("metrics", {}).values():
+        del style["citation"]
+    for card in record.get("data", {}).values():
+        if isinstance(card, dict) and "range" in card:
+            card["range"]["frequent_words"] = len(card["range"]["frequent_words"])
+    lines = (f"{name}: {json.dumps(part, ensure_ascii=False)}" for name, part in record.items())
+    return re.sub(r":\d+(\.\d+)+", ":VERSION", "\n".join(lines))
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -155,20 +245,30 @@ def test_golden(
         monkeypatch.setattr(tasks, "show_tables", draw_tables)
     write_files(tmp_path)
     words = CASES[name]
-    folder = [] if name == "validate" else ["output_dir=out"]
-    assert run_captau(*words, *folder) == 0, capsys.readouterr().err
-    files = {
-        path.name: path for path in (tmp_path / "out").glob("*") if path.suffix in (".csv", ".md")
+    folder = [] if "validate" in words or words[0] == "data" else ["output_dir=out"]
+    status = run_captau(*words, *folder)
+    captured = capsys.readouterr()
+    texts = {
+        path.name: read_text(path)
+        for path in (tmp_path / "out").glob("*")
+        if path.suffix in (".csv", ".json", ".md", ".parquet")
     }
-    texts = {name: path.read_text(encoding="utf-8") for name, path in files.items()}
     parts = [f"$ captau {' '.join(words)}"]
-    printed = capsys.readouterr().out.splitlines()
-    parts += [line for line in printed if line not in texts.get("table.md", "").splitlines()]
+    parts += [f"exit {status}"] if status else []
+    parts += [
+        line
+        for line in captured.out.splitlines()
+        if line not in texts.get("table.md", "").splitlines()
+    ]
+    parts += ["== stderr", *captured.err.splitlines()] if captured.err else []
     for file, text in sorted(texts.items()):
         lines = text.splitlines()
-        step = max(1, len(lines) // 30) if file.endswith(".csv") else 1
+        n_shown = {".csv": 30, ".parquet": 8}.get(Path(file).suffix, len(lines))
+        step = max(1, len(lines) // n_shown)
         parts += [f"== {file}, one line of {step}" if step > 1 else f"== {file}", *lines[::step]]
     made = round_numbers("\n".join(parts)) + "\n"
+    for place in (str(tmp_path), os.environ["CAPTAU_CACHE"]):
+        made = made.replace(place, "FOLDER")
     golden = GOLDEN / f"{name}.txt"
     if os.environ.get("CAPTAU_GOLDEN") == "write":
         golden.write_text(made, encoding="utf-8", newline="")
