@@ -206,6 +206,7 @@ def _measure(
     caveats = metric_caveats(options.metrics, selection.items)
     if options.metrics:
         scorer = Scorer(corpus.name, selection.items, selection.protocol)
+        progress.add_steps(len(options.metrics), "scores")
         scores |= score_all(scorer, options.metrics, store, progress)
     metrics = (*raters, *options.metrics)
     scored = ScoredDataset(selection, metrics, by_item(scores, selection.items), caveats)

@@ -86,7 +86,8 @@ def take(
             if s not in present_sources
         }
         if not present_sources and not any(matches_by_source.values()):
-            names = ", ".join(Path(s.path).name for s in card.sources) or "it has none"
+            file_names = dict.fromkeys(Path(s.path).name for s in card.sources)
+            names = ", ".join(file_names) or "it has none"
             raise NothingFoundError(
                 f"dataset {card.name}: {source_path} has none of its files ({names})"
             )

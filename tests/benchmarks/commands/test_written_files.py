@@ -12,6 +12,7 @@ import json
 import os
 import re
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -19,7 +20,10 @@ from rich.console import Console
 
 from captau.benchmarks.cli import tasks
 from captau.benchmarks.reporting import figure_files
+from captau.benchmarks.reporting.run_results import Results
+from captau.benchmarks.runs.progress_bar import StepProgress
 from captau.benchmarks.runs.terminal_table import rich_of
+from captau.metrics.text.spice import models as spice_models
 from tests.conftest import run_captau
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "written"
@@ -43,6 +47,7 @@ RATINGS = [
 FILE = ["dataset=file", *RATINGS]
 PAIRS = ["dataset=file", "file.path=pairs.csv"]
 FAST = ["metrics=bleu_1,rouge_l", "statistics.replicates=40"]
+RATER = ["rater=combination", "rater.metrics=[bleu_1,rouge_l]", "rater.roots=[]"]
 #: Words of a command by the name of its golden file.
 CASES = {
     "agree": ["agree", *FILE, "draws=4", "by=system"],
@@ -129,7 +134,12 @@ CASES = {
         *("faults=other_image,shuffled", "statistics.interval=none", "details=true"),
     ],
     "score_kept": [
-        *("score", "candidates=B.json", "references=references.json", "metrics=bleu_1,mine.py:looks"),
+        *(
+            "score",
+            "candidates=B.json",
+            "references=references.json",
+            "metrics=bleu_1,mine.py:looks",
+        ),
         *("keep.metric=bleu_1", "keep.above=0.6", "protocol.normalise=thumb"),
     ],
     "score_partial": [
@@ -140,7 +150,38 @@ CASES = {
         *("score", "candidates=A.json", "references=two.json", "metrics=bleu_1"),
         "stdout=scores.jsonl",
     ],
-    "data_verify": ["data", "verify", "dataset=demo,thumb", "data.root=nothing"],
+    "data_list": ["data", "list", "data.root=data"],
+    "data_list_cards": ["data", "list", "dataset=thumb,demo,foil", "data.root=data"],
+    "data_verify": ["data", "verify", "dataset=demo,thumb,fleur", "data.root=data"],
+    "data_verify_all": ["data", "verify", "dataset=all", "data.root=none"],
+    "data_verify_images": [
+        *("data", "verify", "dataset=demo,spice_models", "data.root=data"),
+        "data.images=data",
+    ],
+    "data_fetch": [
+        *("data", "fetch", "dataset=demo,thumb,spice_models", "data.root=data"),
+        "data.offline=true",
+    ],
+    "data_import": [
+        "data",
+        "import",
+        "dataset=thumb,demo,fleur",
+        "source=A.json",
+        "data.root=data",
+    ],
+    "data_import_all": ["data", "import", "dataset=all", "source=data", "data.root=imported"],
+    "train": [
+        *("train", *RATER, "seeds=0,1", "metrics=bleu_1,rouge_2", "rater.strengths=[0.1]"),
+        "statistics.replicates=20",
+    ],
+    "train_folds": [
+        *("train", *RATER, *FILE, "target=recall", "design=folds", "folds=2"),
+        *("shuffled=true", "strict_control=true"),
+    ],
+    "train_without_target": [
+        *("train", *RATER, "dataset=file,demo", *RATINGS, "target=recall", "design=transfer"),
+    ],
+    "train_all": ["train", *RATER, *FILE, "target=precision", "design=all"],
     "validate": ["validate", "file=A.json", "references=references.json"],
     "validate_faults": ["validate", "file=wrong.json", "references=references.json"],
     "validate_scores": ["validate", "kind=scores", "file=wrong.csv", "dataset=demo"],
@@ -207,6 +248,9 @@ def write_files(folder: Path) -> None:
     (folder / "wrong.json").write_text('{"i0": "a cat", "i1": "", "i1": 3, "x": "a dog"}')
     (folder / "wrong.csv").write_text("image_id,caption,mine\n1,a cat,0.5\n,a dog,high\n")
     (folder / "mine.py").write_text(LOOKS)
+    for name in ("data/thumb/mscoco_THumB-1.0.jsonl", f"jars/{spice_models.JARS[0].file}"):
+        (folder / name).parent.mkdir(parents=True)
+        (folder / name).write_text("damaged")
 
 
 def round_numbers(text: str) -> str:
@@ -232,13 +276,38 @@ def read_text(path: Path) -> str:
         if isinstance(card, dict) and "range" in card:
             card["range"]["frequent_words"] = len(card["range"]["frequent_words"])
     lines = (f"{name}: {json.dumps(part, ensure_ascii=False)}" for name, part in record.items())
-    return re.sub(r":\d+(\.\d+)+", ":VERSION", "\n".join(lines))
+    text = re.sub(r":\d+(\.\d+)+", ":VERSION", "\n".join(lines))
+    return re.sub(r'"[0-9a-f]{64}"', "DIGEST", text)
+
+
+def check_row_numbers(results: Results) -> dict[str, bytes]:
+    """Return a run's files, of frames whose rows are numbered from 0 as Python users see them."""
+    for name, frame in results.frames.items():
+        assert list(frame.index) == list(range(len(frame))), name
+    return FILES_OF(results)
+
+
+FILES_OF = Results.files
+
+
+def check_steps(progress: StepProgress, *exception: Any) -> None:
+    """Leave a progress bar, which has come to its end where nothing failed."""
+    (task,) = progress._bar.tasks
+    if exception == (None, None, None):
+        assert task.total in (None, task.completed), task.description
+    LEAVE(progress, *exception)
+
+
+LEAVE = StepProgress.__exit__
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_golden(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    monkeypatch.setattr(Results, "files", check_row_numbers)
+    monkeypatch.setattr(StepProgress, "__exit__", check_steps)
+    monkeypatch.setattr(spice_models, "jar_folder", lambda: Path("jars"))
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(figure_files, "find_spec", lambda _: None)  # figures have their own tests
     if name in NARROW:
@@ -249,8 +318,8 @@ def test_golden(
     status = run_captau(*words, *folder)
     captured = capsys.readouterr()
     texts = {
-        path.name: read_text(path)
-        for path in (tmp_path / "out").glob("*")
+        path.relative_to(tmp_path / "out").as_posix(): read_text(path)
+        for path in (*(tmp_path / "out").glob("*"), *(tmp_path / "out").glob("*/README.md"))
         if path.suffix in (".csv", ".json", ".md", ".parquet")
     }
     parts = [f"$ captau {' '.join(words)}"]
