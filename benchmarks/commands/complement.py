@@ -323,8 +323,9 @@ def _selection_rows(
         return
     left_out = [m.spec for m in study.metrics if m.spec not in usable]
     n_dropped = int((~is_defined).sum())
+    verb = "is" if len(left_out) == 1 else "are"
     note = join_notes(
-        f"without {', '.join(left_out)}, which are undefined" if left_out else "",
+        f"without {', '.join(left_out)}, which {verb} undefined" if left_out else "",
         f"{n_dropped} data points dropped: undefined score" if n_dropped else "",
     )
     columns = [column[is_defined] for column in usable.values()]

@@ -38,8 +38,7 @@ def run(options: ReproduceOptions) -> Results:
     clock = RunClock()
     frames: list[pd.DataFrame] = []
     tables: list[ResultTable] = []
-    n_rows = sum(len(t.rows) for paper_tables in options.papers.values() for t in paper_tables)
-    with StepProgress(n_rows) as progress:
+    with StepProgress(sum(map(len, options.papers.values()))) as progress:
         rebuilder = TableRebuilder(
             options.locations,
             options.leave_out,
@@ -55,6 +54,7 @@ def run(options: ReproduceOptions) -> Results:
                 frames.append(frame)
                 notes = {copies_note(m.selection) for m in rebuilder.measured[n_measured:]}
                 tables.append(_comparison_table(paper, table, frame, sorted(notes - {""})))
+                progress.advance()
             _check_complete(paper, paper_tables, published)
     comparison = pd.concat(frames, ignore_index=True)
     if rebuilder.absent_files and (comparison["match"] == "").all():

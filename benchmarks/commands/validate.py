@@ -72,10 +72,13 @@ def validate(config: ValidateOptions) -> Verdict:
         content = _check_caption_file(config, faults)
     if not faults.count:
         return Verdict([], 0, f"{path}: valid: {content}")
-    word = "fault" if faults.count == 1 else "faults"
     rest = f", the first {config.limit:,} listed" if faults.count > config.limit else ""
-    summary = f"{path}: not valid: {faults.count:,} {word}{rest}; {content}"
+    summary = f"{path}: not valid: {_count('fault', faults.count)}{rest}; {content}"
     return Verdict(faults.lines, faults.count, summary)
+
+
+def _count(word: str, n: int) -> str:
+    return f"{n:,} {word}" if n == 1 else f"{n:,} {word}s"
 
 
 def _check_caption_file(config: ValidateOptions, faults: Faults) -> str:
@@ -103,7 +106,7 @@ def _check_caption_file(config: ValidateOptions, faults: Faults) -> str:
     for name, content in texts.items():
         expected = image_ids if covering in (None, name) else None
         counts.append(check_captions(content, config.file, name, expected, faults))
-    words = " and ".join(f"{n:,} captions" for n in counts) or "no captions"
+    words = " and ".join(_count("caption", n) for n in counts) or "no captions"
     return f"{words}; {covering} is of the references' images" if covering else words
 
 
@@ -298,7 +301,9 @@ class _CaptionCheck:
         elif self.image_ids is not None and image_id not in self.image_ids:
             self.faults.add(f"{where}: unknown image {quote(image_id)}")
         location = where.removeprefix(self.name).lstrip(": ") or "the start"
-        self.first_locations.setdefault(image_id, location)
+        self.first_locations.setdefault(
+            image_id, f"line {location}" if location.isdecimal() else location
+        )
         if not isinstance(caption, str):
             self.faults.add(f"{where}: 'caption' is {quote(caption)}, not a text")
         elif _has_lone_surrogate(image_id) or _has_lone_surrogate(caption):
@@ -320,7 +325,7 @@ def _check_score_file(config: ValidateOptions, faults: Faults) -> str:
     """Check a metric's scores, and return words on how many there are."""
     items = None if config.dataset is None else load(config.dataset, config.data_root).items
     _, n_scores = check_scores(config.file, items, faults)
-    return f"{n_scores:,} scores" if n_scores else "no scores"
+    return _count("score", n_scores) if n_scores else "no scores"
 
 
 def check_scores(path: Path, items: pd.DataFrame | None, faults: Faults) -> tuple[list[str], int]:

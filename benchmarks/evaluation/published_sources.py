@@ -121,6 +121,7 @@ class TableSources:
         metrics = [metric(spec) for spec in dict.fromkeys(specs) if spec not in PAIR_FLOORS]
         self.metrics.update({m.spec: m for m in metrics})
         selection = EvaluationSet.select(self.load(table.dataset), protocol)
+        self.progress.add_steps(len(metrics), table.table)
         scored = score_dataset(selection, metrics, self.store, self.progress)
         has_floors = any(spec in PAIR_FLOORS for spec in specs)
         measured = correlate_dataset(

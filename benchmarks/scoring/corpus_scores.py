@@ -20,7 +20,13 @@ from ...datasets.schema import make_items
 from ...metrics.base import CorpusResampler, Metric
 from ..runs.frames import make_frame
 from ..runs.progress_bar import StepProgress
-from ..statistics.bootstrap import Interval, StatisticsOptions, resample, statistic_intervals
+from ..statistics.bootstrap import (
+    Interval,
+    StatisticsOptions,
+    count_steps,
+    resample,
+    statistic_intervals,
+)
 from ..statistics.intervals import fill_corrected_p_values
 from ..statistics.panels import Panel
 from ..statistics.remarks import Note, Undefined, remark
@@ -293,6 +299,9 @@ def compare_systems(
     specs = [spec for spec in systems[0].corpus if all(spec in s.resamplers for s in systems)]
     n_images = len(systems[0].items)
     if n_images < 2 or not specs:
+        if advance is not None:
+            for _ in range(count_steps(options.replicates, len(systems))):
+                advance()
         none = Interval(remarks=(remark(Note.TOO_FEW_IMAGES, n_images=n_images),))
         return [replace(system, intervals=dict.fromkeys(specs, none)) for system in systems], []
     resamplers = {system.system: system.resamplers for system in systems}

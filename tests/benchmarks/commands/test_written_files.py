@@ -38,8 +38,45 @@ a boy|eats a large pizza|at the table
 a white boat|floats on the water|under a bridge
 some people|wait for a train|on the platform
 a girl in a dress|throws a ball|to her brother""".splitlines()
-#: A metric that looks at images, which these files have none of.
-LOOKS = "def looks(caption, image):\n    return len(image)\n"
+#: Metrics of one's own: one looks at images, which these files have none of, and one is often undefined.
+MINE = """
+def looks(caption, image):
+    return len(image)
+
+def brevity(caption):
+    return 1 / len(caption.split())
+
+def odd(caption):
+    return len(caption) if len(caption) % 2 else float("nan")
+"""
+PAPER = """title: "Doe 2026, A Metric of Scenes"
+citation: "@article{doe2026, title={A Metric of Scenes}, author={Doe, J.}, year={2026}}"
+tables:
+  - table: Table 1
+    title: Demo, Kendall's tau
+    kind: correlation
+    dataset: demo
+    scale: 100
+    protocol: {dimension: overall, ratings: per_rating}
+    rows: {BLEU-1: bleu_1, ROUGE-L: rouge_l, Scenes: null}
+    columns: {tau_c: {coefficient: tau_c}, tau_b: {coefficient: tau_b}}
+    note: drawn by lot
+  - table: Table 2
+    title: Demo, Kendall's tau again
+    kind: correlation
+    dataset: demo
+    scale: 100
+    protocol: {dimension: overall, ratings: per_rating}
+    rows: {ROUGE-L: rouge_l, BLEU-1: bleu_1}
+    columns: {tau_c: {coefficient: tau_c}}
+"""
+PRINTED = """table,dataset,row,column,published,trained,source,note
+Table 1,demo,BLEU-1,tau_c,28.5,no,"Doe 2026, Table 1",
+Table 1,demo,BLEU-1,tau_b,25,no,"Doe 2026, Table 1",rounded
+Table 1,demo,ROUGE-L,tau_c,33.50,no,"Doe 2026, Table 1",
+Table 1,demo,Scenes,tau_c,90.0,unknown,"Doe 2026, Table 1",
+Table 2,demo,ROUGE-L,tau_c,33.6,no,"Doe 2026, Table 2",
+"""
 RATINGS = [
     "file.path=ratings.csv",
     "file.scales={precision: {low: 1, high: 5, step: 1}, recall: {low: 1, high: 5, step: 1}}",
@@ -82,7 +119,7 @@ CASES = {
     "thresholds": ["thresholds", *FILE, "metrics=bleu_1,rouge_l", "good=0.6", "precision=0.7"],
     **{
         f"sensitivity_{kind}": [
-            *("sensitivity", *FILE, "metrics=rouge_1,rouge_l", f"kind={kind}", "draws=4"),
+            *("sensitivity", *FILE, "metrics=rouge_l,bleu_1", f"kind={kind}", "draws=4"),
             *("protocol.dimension=recall", "protocol.coefficients=pearson"),
         ]
         for kind in ("images", "raters", "references", "length", "protocols", "power")
@@ -91,6 +128,8 @@ CASES = {
         *("probe", "references=references.json", "metrics=bleu_1,rouge_l", "pairs=6"),
         "statistics.replicates=40",
     ],
+    "reproduce": ["reproduce", "paper=doe_2026", "--config-dir", "my"],
+    "reproduce_without_tables": ["reproduce", "paper=doe_2027", "--config-dir", "my"],
     "score": [
         *("score", "candidates=A.json,B.json", "references=references.json,two.json"),
         *("metrics=bleu_4,rouge_l", "statistics.interval=percentile", "statistics.replicates=40"),
@@ -116,22 +155,55 @@ CASES = {
         *("rank.weights={precision: 0.5, fluency: 2}", "rank.best_worst=fluency"),
         *("statistics.replicates=20", "details=true"),
     ],
+    "rank_penalties": [
+        *("rank", "dataset=file", "file.path=penalties.csv", "metrics=bleu_1"),
+        "file.scales={precision: {low: 1, high: 5}, fluency: {low: -1, high: 0}}",
+        *("statistics.interval=none", "details=true"),
+    ],
     "rank_pairs_rao_kupper": [
         *("rank", *PAIRS, "rank.ties=rao_kupper", "rank.by=preferences", "metrics=bleu_1"),
         "statistics.interval=none",
     ],
     "rank_without_pairs": ["rank", *FILE, "rank.by=preferences", "metrics=bleu_1"],
+    "complement_undefined": [
+        *("complement", *FILE, "metrics=rouge_l,mine.py:odd,bleu_1", "draws=2"),
+        "protocol.dimension=recall",
+    ],
+    "complement_dropped": [
+        *("complement", *FILE, "metrics=rouge_l,mine.py:odd,bleu_1", "draws=2"),
+        *("protocol.dimension=recall", "protocol.undefined=drop"),
+    ],
+    "complement_two_images": [
+        *("complement", "dataset=file", "file.path=few.csv", "file.low=1", "file.high=5"),
+        *("metrics=bleu_1,rouge_l", "draws=2", "seed=3"),
+    ],
     "complement_pairs": ["complement", *PAIRS, "metrics=bleu_1,rouge_l,cider", "draws=2"],
     "complement_datasets": [
         *("complement", "dataset=file,demo", *RATINGS, "metrics=bleu_1,rouge_l", "draws=1"),
+    ],
+    "thresholds_datasets": [
+        *("thresholds", "dataset=file,demo", *RATINGS, "metrics=rouge_l,bleu_1,mine.py:odd"),
     ],
     "thresholds_of_two_dimensions": [
         *("thresholds", *FILE, "metrics=bleu_1,mine.py:looks"),
         "good=precision>=3 and recall>=3",
     ],
+    "probe_of_captions": [
+        *("probe", "candidates=C.json", "references=references.json", "metrics=bleu_1"),
+        *("faults=other_image,empty", "pairs=5", "seed=2", "statistics.replicates=20"),
+    ],
     "probe_of_references": [
         *("probe", *FILE, "captions=references", "metrics=bleu_1,mine.py:looks", "pairs=4"),
         *("faults=other_image,shuffled", "statistics.interval=none", "details=true"),
+    ],
+    "score_without_references": [
+        *("score", "candidates=A.json,odd=C.json", "metrics=mine.py:odd,mine.py:brevity"),
+        *("statistics.interval=none", "trust=null", "partial=true"),
+    ],
+    "score_needs_references": ["score", "candidates=A.json", "metrics=bleu_1,rouge_l"],
+    "score_file_alone": [
+        *("score", "candidates=A.json", "references=two.json", "metrics=mine.py:odd"),
+        *("stdout=corpus.csv", "statistics.replicates=20"),
     ],
     "score_kept": [
         *(
@@ -147,11 +219,11 @@ CASES = {
         *("metrics=rouge_l,bleu_1", "statistics.replicates=20"),
     ],
     "score_lines": [
-        *("score", "candidates=A.json", "references=two.json", "metrics=bleu_1"),
-        "stdout=scores.jsonl",
+        *("score", "candidates=cafe.json", "references=cafe.json", "metrics=bleu_1,mine.py:odd"),
+        *("stdout=scores.jsonl", "statistics.interval=none"),
     ],
     "data_list": ["data", "list", "data.root=data"],
-    "data_list_cards": ["data", "list", "dataset=thumb,demo,foil", "data.root=data"],
+    "data_list_cards": ["data", "list", "dataset=thumb,demo,foil,fleur", "data.root=data"],
     "data_verify": ["data", "verify", "dataset=demo,thumb,fleur", "data.root=data"],
     "data_verify_all": ["data", "verify", "dataset=all", "data.root=none"],
     "data_verify_images": [
@@ -184,12 +256,20 @@ CASES = {
     "train_all": ["train", *RATER, *FILE, "target=precision", "design=all"],
     "validate": ["validate", "file=A.json", "references=references.json"],
     "validate_faults": ["validate", "file=wrong.json", "references=references.json"],
+    "validate_lines": ["validate", "file=lines.jsonl"],
+    "validate_lines_of_a_json_file": ["validate", "file=lines.json"],
+    "validate_broken": ["validate", "file=broken.json", "references=references.json"],
+    "validate_one_line": ["validate", "file=line.json", "references=references.json", "limit=3"],
+    "validate_scores_of_items": ["validate", "kind=scores", "file=scores.csv", "dataset=demo"],
     "validate_scores": ["validate", "kind=scores", "file=wrong.csv", "dataset=demo"],
 }
 
 
 #: Those whose tables are drawn as well, as in a terminal of 72 columns: spare columns give way there.
-NARROW = ("agree", "bench", "bench_datasets", "compare_datasets", "rank", "rank_weighted", "score")
+NARROW = (
+    *("agree", "bench", "bench_datasets", "compare_datasets", "data_list_cards", "rank", "score"),
+    *("rank_weighted", "sensitivity_images"),
+)
 
 #: What a run's record says of its machine, clock, packages and options, which have their own tests.
 CHANGING = ("config", "platform", "seconds", "started", "versions")
@@ -247,7 +327,25 @@ def write_files(folder: Path) -> None:
         (folder / f"{system}.json").write_text(json.dumps(texts))
     (folder / "wrong.json").write_text('{"i0": "a cat", "i1": "", "i1": 3, "x": "a dog"}')
     (folder / "wrong.csv").write_text("image_id,caption,mine\n1,a cat,0.5\n,a dog,high\n")
-    (folder / "mine.py").write_text(LOOKS)
+    lines = ['{"image_id": "a", "caption": "a dog"}', "", '{"image_id": "a", "caption": "?!"}']
+    lines += ['{"image_id": true, "caption": "a cat"}', '{"image_id": 7}', "[1]", "{", "9" * 5000]
+    (folder / "lines.jsonl").write_text("\n".join([*lines, "[" * 9999]))
+    (folder / "lines.json").write_text("\n".join(lines[:3]))
+    (folder / "broken.json").write_text('[\n{"image_id": "a"\n')
+    (folder / "line.json").write_text('{"image_id": "i0", "caption": "\\ud800"}')
+    scores = "image_id,caption,metric,score\n1,a dog,m,0.5\n1,a dog,n,inf\n1,a dog,m,high\n"
+    (folder / "scores.csv").write_text(scores)
+    cafe = {"café": "a cup of coffee", "thé": "a tea"}
+    (folder / "cafe.json").write_text(json.dumps(cafe), encoding="utf-8")
+    (folder / "mine.py").write_text(MINE)
+    few = [line for line in penalties if line.startswith(("image", "i1", "i2"))]
+    few = [line.replace("precision", "value") for line in few if "fluency" not in line]
+    (folder / "few.csv").write_text("\n".join(few) + "\n")
+    (folder / "my" / "paper").mkdir(parents=True)
+    printed = {"2026": PRINTED, "2027": PRINTED.replace("Table 2", "Table 3")}
+    for year, numbers in printed.items():
+        (folder / "my" / "paper" / f"doe_{year}.yaml").write_text(PAPER.replace("2026", year))
+        (folder / "my" / "paper" / f"doe_{year}.csv").write_text(numbers.replace("2026", year))
     for name in ("data/thumb/mscoco_THumB-1.0.jsonl", f"jars/{spice_models.JARS[0].file}"):
         (folder / name).parent.mkdir(parents=True)
         (folder / name).write_text("damaged")
@@ -314,7 +412,11 @@ def test_golden(
         monkeypatch.setattr(tasks, "show_tables", draw_tables)
     write_files(tmp_path)
     words = CASES[name]
-    folder = [] if "validate" in words or words[0] == "data" else ["output_dir=out"]
+    folder = (
+        []
+        if "validate" in words or words[0] == "data"
+        else ["output_dir=out", "cache.scores=stored"]
+    )
     status = run_captau(*words, *folder)
     captured = capsys.readouterr()
     texts = {
