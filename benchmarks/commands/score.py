@@ -230,11 +230,15 @@ def run(config: ScoreOptions) -> ScoreResults:
 
     beside = None if evidence is None else measure
     scored, differences = _score_systems(items, metrics, store, config, beside)
+    kept_captions = None
+    if config.keep is not None:
+        (system,) = systems.values()
+        kept_captions = keep_captions(scored[0], system.captions, *config.keep)
     scores = CaptionScores(
         scored,
         _find_reliability(evidence, ranges, metrics),
         make_difference_table(differences, config.statistics) if differences else None,
-        None if config.keep is None else keep_captions(scored[0], *config.keep),
+        kept_captions,
     )
     if config.stdout != "table":
         _log_remarks(scored)

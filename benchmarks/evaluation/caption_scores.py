@@ -437,8 +437,16 @@ class CaptionScores:
         return joined
 
 
-def keep_captions(scored: SystemScores, metric: str, threshold: float) -> list[dict[str, Any]]:
+def keep_captions(
+    scored: SystemScores, captions: Mapping[str, str], metric: str, threshold: float
+) -> list[dict[str, Any]]:
     """Return the captions with at least a score, as COCO has results: an image's number is a number.
+
+    Args:
+        scored: the system's scores.
+        captions: the captions as they were given, by image; the scored ones may be normalised.
+        metric: whose scores count.
+        threshold: the lowest score that is kept.
 
     Raises:
         InputError: where a caption has no score, or the metric could not be computed.
@@ -449,8 +457,7 @@ def keep_captions(scored: SystemScores, metric: str, threshold: float) -> list[d
     if np.isnan(scores).any():
         row = scored.items.iloc[int(np.argmax(np.isnan(scores)))]
         raise InputError(f"keep.metric={metric}: image '{row['image_id']}' has no score")
-    items = scored.items[scores >= threshold]
     return [
-        {"image_id": int(i) if str(i).isdecimal() else i, "caption": caption}
-        for i, caption in zip(items["image_id"], items["caption"], strict=True)
+        {"image_id": int(i) if str(i).isdecimal() else i, "caption": captions[i]}
+        for i in scored.items.loc[scores >= threshold, "image_id"]
     ]

@@ -18,6 +18,7 @@ import pandas as pd
 import pytest
 from rich.console import Console
 
+import captau
 from captau.benchmarks.cli import tasks
 from captau.benchmarks.reporting import figure_files
 from captau.benchmarks.reporting.run_results import Results
@@ -265,6 +266,86 @@ CASES = {
 }
 
 
+OF_RATINGS = {
+    "dataset": "file",
+    "file": {
+        "path": "ratings.csv",
+        "scales": {name: {"low": 1, "high": 5, "step": 1} for name in ("precision", "recall")},
+    },
+    "metrics": ["bleu_1", "rouge_l"],
+    "statistics": {"replicates": 20},
+}
+OF_PAIRS = {
+    "dataset": "file",
+    "file": {"path": "pairs.csv"},
+    "metrics": "rouge_l",
+    "statistics": {"interval": "none"},
+}
+#: Names of functions and their arguments by the name of the golden file.
+PYTHON_CASES: dict[str, tuple[str, dict[str, Any]]] = {
+    "python_bench": ("bench", {**OF_RATINGS, "ceilings": False, "protocol": {"ratings": "mean"}}),
+    "python_bench_pairs": ("bench", {**OF_PAIRS, "floors": True}),
+    "python_compare": (
+        "compare",
+        {
+            **OF_RATINGS,
+            "tests": ["williams"],
+            "protocol": {"dimension": "recall", "coefficients": ["pearson"]},
+        },
+    ),
+    "python_rank": ("rank", {**OF_RATINGS, "weights": {"recall": 2}, "best_worst": ["recall"]}),
+    "python_rank_pairs": ("rank", {**OF_PAIRS, "ties": "rao_kupper", "by": "preferences"}),
+    "python_probe": (
+        "probe",
+        {
+            "candidates": {"i0": "a man rides a horse", "i1": "two dogs run"},
+            "references": {"i0": ["a man on a horse", "a rider"], "i1": ["dogs run", "a ball"]},
+            "metrics": ["bleu_1"],
+            "faults": ["shuffled", "half"],
+            "pairs": 3,
+            "seed": 1,
+            "statistics": {"replicates": 20},
+        },
+    ),
+    "python_probe_dataset": (
+        "probe",
+        {
+            "dataset": "demo",
+            "metrics": "rouge_l",
+            "captions": "references",
+            "faults": ["case"],
+            "pairs": 2,
+        },
+    ),
+    "python_score": (
+        "score",
+        {
+            "candidates": {"i0": "a man rides a horse", "i1": "two dogs run"},
+            "references": "references.json",
+            "metrics": ["bleu_1", "rouge_l"],
+            "partial": True,
+            "normalise": "thumb",
+            "trust": None,
+            "keep_metric": "rouge_l",
+            "keep_above": 0.5,
+            "statistics": {"interval": "none"},
+        },
+    ),
+    "python_score_systems": (
+        "score",
+        {
+            "candidates": ["A.json", "B.json"],
+            "references": {
+                "one": {f"i{n}": ["a dog"] for n in range(10)},
+                "two": [{"image_id": f"i{n}", "references": ["a cat"]} for n in range(10)],
+            },
+            "metrics": "bleu_1",
+            "statistics": {"replicates": 20},
+        },
+    ),
+}
+
+
 #: Those whose tables are drawn as well, as in a terminal of 72 columns: spare columns give way there.
 NARROW = (
     *("agree", "bench", "bench_datasets", "compare_datasets", "data_list_cards", "rank", "score"),
@@ -399,49 +480,73 @@ def check_steps(progress: StepProgress, *exception: Any) -> None:
 LEAVE = StepProgress.__exit__
 
 
-@pytest.mark.parametrize("name", CASES)
-def test_golden(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The working folder, with the files above."""
     monkeypatch.setattr(Results, "files", check_row_numbers)
     monkeypatch.setattr(StepProgress, "__exit__", check_steps)
     monkeypatch.setattr(spice_models, "jar_folder", lambda: Path("jars"))
-    monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(figure_files, "find_spec", lambda _: None)  # figures have their own tests
-    if name in NARROW:
-        monkeypatch.setattr(tasks, "show_tables", draw_tables)
+    monkeypatch.chdir(tmp_path)
     write_files(tmp_path)
-    words = CASES[name]
-    folder = (
-        []
-        if "validate" in words or words[0] == "data"
-        else ["output_dir=out", "cache.scores=stored"]
-    )
-    status = run_captau(*words, *folder)
-    captured = capsys.readouterr()
-    texts = {
-        path.relative_to(tmp_path / "out").as_posix(): read_text(path)
-        for path in (*(tmp_path / "out").glob("*"), *(tmp_path / "out").glob("*/README.md"))
+    return tmp_path
+
+
+def read_files(folder: Path) -> dict[str, str]:
+    """Return what the files of a run say, by name."""
+    return {
+        path.relative_to(folder).as_posix(): read_text(path)
+        for path in sorted([*folder.glob("*"), *folder.glob("*/README.md")])
         if path.suffix in (".csv", ".json", ".md", ".parquet")
     }
-    parts = [f"$ captau {' '.join(words)}"]
-    parts += [f"exit {status}"] if status else []
-    parts += [
-        line
-        for line in captured.out.splitlines()
-        if line not in texts.get("table.md", "").splitlines()
-    ]
-    parts += ["== stderr", *captured.err.splitlines()] if captured.err else []
-    for file, text in sorted(texts.items()):
+
+
+def hold_against_golden(name: str, parts: list[str], files: dict[str, str], folder: Path) -> None:
+    """Compare what was printed and written with a golden file, of long tables some lines alone."""
+    for file, text in files.items():
         lines = text.splitlines()
         n_shown = {".csv": 30, ".parquet": 8}.get(Path(file).suffix, len(lines))
         step = max(1, len(lines) // n_shown)
         parts += [f"== {file}, one line of {step}" if step > 1 else f"== {file}", *lines[::step]]
     made = round_numbers("\n".join(parts)) + "\n"
-    for place in (str(tmp_path), os.environ["CAPTAU_CACHE"]):
+    for place in (str(folder), os.environ["CAPTAU_CACHE"]):
         made = made.replace(place, "FOLDER")
     golden = GOLDEN / f"{name}.txt"
     if os.environ.get("CAPTAU_GOLDEN") == "write":
         golden.write_text(made, encoding="utf-8", newline="")
         pytest.skip("written anew")
     assert made == golden.read_bytes().decode()
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_golden(
+    name: str, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if name in NARROW:
+        monkeypatch.setattr(tasks, "show_tables", draw_tables)
+    words = CASES[name]
+    is_check = "validate" in words or words[0] == "data"
+    status = run_captau(*words, *([] if is_check else ["output_dir=out", "cache.scores=stored"]))
+    captured = capsys.readouterr()
+    files = read_files(folder / "out")
+    parts = [f"$ captau {' '.join(words)}"]
+    parts += [f"exit {status}"] if status else []
+    written = files.get("table.md", "").splitlines()
+    parts += [line for line in captured.out.splitlines() if line not in written]
+    parts += ["== stderr", *captured.err.splitlines()] if captured.err else []
+    hold_against_golden(name, parts, files, folder)
+
+
+@pytest.mark.parametrize("name", PYTHON_CASES)
+def test_golden_of_python(name: str, folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """A call from Python, with the options that its run.json has."""
+    function, arguments = PYTHON_CASES[name]
+    call = ", ".join(f"{key}={value!r}" for key, value in arguments.items())
+    with caplog.at_level("WARNING"):
+        results = getattr(captau, function)(**arguments, cache_root="stored", output_dir="out")
+    files = read_files(folder / "out")
+    assert results.to_markdown() == files["table.md"].rstrip("\n")
+    config = json.loads((folder / "out" / "run.json").read_text(encoding="utf-8"))["config"]
+    options = [f"{name}: {json.dumps(value, ensure_ascii=False)}" for name, value in config.items()]
+    parts = [f">>> captau.{function}({call})", *caplog.messages, "== options", *options]
+    hold_against_golden(name, parts, files, folder)

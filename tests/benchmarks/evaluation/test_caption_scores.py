@@ -166,10 +166,10 @@ def test_rows_of_corpus_scores_have_the_agreement_of_their_metric() -> None:
     blank = "-"
     assert rows.astype(object).where(rows.notna(), blank).to_numpy().tolist() == [
         ["A", "r", "m", 0.75, 0.5, 1.0, 2, 0.25, "tau_c", "d", "s", ""],
-        [*("A", "r", "n", 0.75, blank, blank, 2, blank), "", "", "", f"{Interval(remarks=(few,)).note}; agreement: {OUTSIDE}: long (d)"],
+        [*("A", "r", "n", 0.75, blank, blank, 2, blank), "", "", "", f"{Interval(remarks=(few,)).note}; agreement: {OUTSIDE}: your captions long (d)"],
         ["A", "r", "o", 0.75, blank, blank, 2, blank, "", "", "", ""],
         ["B", "r", "m", 0.5, blank, blank, 2, 0.25, "tau_c", "d", "s", ""],
-        [*("B", "r", "n", blank, blank, blank, 2, blank), "", "", "", f"undefined: 1 of 2 captions have no finite score; agreement: {OUTSIDE}: long (d)"],
+        [*("B", "r", "n", blank, blank, blank, 2, blank), "", "", "", f"undefined: 1 of 2 captions have no finite score; agreement: {OUTSIDE}: your captions long (d)"],
     ]  # fmt: skip
     assert list(rows.columns) == [
         *("system", "references", "metric", "score", "ci_low", "ci_high", "n_images"),
@@ -230,16 +230,17 @@ def test_scores_are_columns_and_those_of_several_sets_bear_their_names() -> None
 
 def test_captions_with_at_least_the_threshold_are_kept() -> None:
     scored = scores_of("A", "", ["12", "x1", "٣", "4"], {"m": [0.5, 1.0, 0.75, 0.25]})  # type: ignore
-    assert keep_captions(scored, "m", 0.5) == [
-        {"image_id": 12, "caption": "A of 12"},
-        {"image_id": "x1", "caption": "A of x1"},
-        {"image_id": 3, "caption": "A of ٣"},
+    captions = {"12": "a man", "x1": "two dogs", "٣": "as given", "4": "a cat"}
+    assert keep_captions(scored, captions, "m", 0.5) == [
+        {"image_id": 12, "caption": "a man"},
+        {"image_id": "x1", "caption": "two dogs"},
+        {"image_id": 3, "caption": "as given"},
     ]
-    assert keep_captions(scored, "m", 1.5) == []
+    assert keep_captions(scored, captions, "m", 1.5) == []
     with says("keep.metric=n: it cannot be computed here"):
-        keep_captions(scored, "n", 0.5)
+        keep_captions(scored, captions, "n", 0.5)
     with says("keep.metric=n: image '1' has no score"):
-        keep_captions(OTHER, "n", 0.5)
+        keep_captions(OTHER, captions, "n", 0.5)
 
 
 WORDS = {"a": 0.2, "in": 0.05}
