@@ -7,8 +7,7 @@ inclusion frequencies.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 from itertools import combinations
 from typing import Any
 
@@ -30,141 +29,11 @@ from ..scoring.catalog import metric_style
 from ..scoring.unavailable_metrics import warn_unavailable
 from ..statistics.bootstrap import number_images
 from ..statistics.coefficients.coefficient import CoefficientValue, correlate, undefined_reason
-from ..statistics.coefficients.kendall import TauB
+from ..statistics.metric_selection import FOLDS, CrossValidation, partial_correlation
 from ..statistics.remarks import Remark, Undefined, remark
-from ..statistics.weighted_pairs import Ints, RankedPairs
 
-#: The number of folds of a cross-validation.
-FOLDS = 5
 #: The criteria of selection, R² and Kendall's τ_b of predictions and ratings, as titles of tables name them.
 CRITERIA = {"r2": "forward selection by R²", "tau_b": "forward selection by τ_b"}
-#: Singular values below this share of the largest count as nought: metrics that are linear in others.
-SINGULAR_SHARE = 1e-9
-
-
-def partial_correlation(x: Floats, y: Floats, control: Floats) -> float:
-    """Compute Pearson's r of the residuals of x and y after regression on a third variable.
-
-    (r_xy - r_xz r_yz) / √((1 - r_xz²)(1 - r_yz²)); plain r where the third is constant, and NaN where
-    it leaves nothing.
-
-    Args:
-        x, y, control: shape (n_points,), finite; x and y not constant.
-    """
-    if np.ptp(control) == 0:
-        return correlate(x, y, "pearson").value
-    pairs = ((x, y), (x, control), (y, control))
-    xy, xz, yz = (correlate(a, b, "pearson").value for a, b in pairs)
-    remainder = (1 - xz**2) * (1 - yz**2)
-    return float((xy - xz * yz) / np.sqrt(remainder)) if remainder > 1e-12 else float("nan")
-
-
-@dataclass(frozen=True)
-class CrossValidation:
-    """Linear combinations of metrics, fitted on some images and tested on others.
-
-    Attributes:
-        columns: a one, each metric standardised, and the rating, shape (n_points, n_metrics + 2).
-        image: of each point, from 0, shape (n_points,).
-        grams: sums of products of the columns by image, shape (n_images, p, p).
-        fold: of each image, shape (n_images,).
-    """
-
-    columns: Floats
-    image: Ints
-    grams: Floats
-    fold: Ints
-
-    @classmethod
-    def prepare(
-        cls, scores: Sequence[Floats], ratings: Floats, image: Ints, seed: int
-    ) -> CrossValidation:
-        """Draw folds, with all points of an image in one fold.
-
-        Args:
-            scores: of each metric, shape (n_points,), finite and not constant.
-            ratings, image: shape (n_points,).
-            seed: of the folds.
-        """
-        standardised = [(s - s.mean()) / s.std() for s in (s / np.abs(s).max() for s in scores)]
-        ones = np.ones(len(ratings))
-        columns = np.stack([ones, *standardised, ratings - ratings.mean()], axis=1)
-        n_images = int(image.max()) + 1
-        grams = np.zeros((n_images, columns.shape[1], columns.shape[1]))
-        np.add.at(grams, image, columns[:, :, None] * columns[:, None, :])
-        folds = np.arange(n_images) % min(FOLDS, n_images)
-        return cls(columns, image, grams, np.random.default_rng(seed).permutation(folds))
-
-    @property
-    def n_metrics(self) -> int:
-        """The number of metrics that may be combined."""
-        return self.columns.shape[1] - 2
-
-    def r2(self, metrics: Sequence[int], weights: Floats) -> float:
-        """Return 1 - squared errors / squared distances from the mean, both on images left out.
-
-        Args:
-            metrics: the combined metrics' numbers.
-            weights: of the images, shape (n_images,).
-        """
-        used = _columns_of(metrics)
-        errors = sum(_squared_error(gram, beta, used) for gram, beta in self._fits(used, weights))
-        distances = sum(_squared_error(gram, beta, [0]) for gram, beta in self._fits([0], weights))
-        return 1 - errors / distances if distances > 0 else float("nan")
-
-    def tau(self, metrics: Sequence[int], weights: Floats) -> float:
-        """Return Kendall's τ_b of ratings and predictions, both of images left out; see `r2`."""
-        used = _columns_of(metrics)
-        predicted = np.zeros(len(self.columns))
-        for fold, (_, beta) in zip(np.unique(self.fold), self._fits(used, weights), strict=True):
-            is_tested = self.fold[self.image] == fold
-            predicted[is_tested] = self.columns[is_tested][:, used] @ beta
-        ranked = RankedPairs(np.round(predicted, 10), self.columns[:, -1], self.image)
-        return float(TauB().of_pairs(ranked.pairs(weights[:, None]))[0])
-
-    def _fits(self, used: list[int], weights: Floats) -> Iterator[tuple[Floats, Floats]]:
-        """Yield each fold's sums of products, and the coefficients fitted on the other folds."""
-        weighted = weights[:, None, None] * self.grams
-        total = weighted.sum(axis=0)
-        for fold in np.unique(self.fold):
-            tested = weighted[self.fold == fold].sum(axis=0)
-            trained = total - tested
-            gram, target = trained[np.ix_(used, used)], trained[used, -1]
-            yield tested, np.linalg.lstsq(gram, target, rcond=SINGULAR_SHARE)[0]
-
-    def select(self, criterion: str, weights: Floats) -> list[tuple[int, float]]:
-        """Select metrics in the order in which each adds most.
-
-        Args:
-            criterion: one of `CRITERIA`.
-            weights: of the images, shape (n_images,).
-
-        Returns:
-            each metric's number, and the criterion's value with it and those before.
-        """
-        measure = self.r2 if criterion == "r2" else self.tau
-        path: list[tuple[int, float]] = []
-        candidates = list(range(self.n_metrics))
-        while candidates:
-            selected = [metric for metric, _ in path]
-            values = [measure([*selected, metric], weights) for metric in candidates]
-            if np.isnan(values).all():
-                break
-            best = int(np.nanargmax(values))
-            path.append((candidates.pop(best), values[best]))
-        return path
-
-
-def _columns_of(metrics: Sequence[int]) -> list[int]:
-    """Return the columns of a combination: the constant, and the metrics'."""
-    return [0, *(metric + 1 for metric in metrics)]
-
-
-def _squared_error(gram: Floats, beta: Floats, used: list[int]) -> float:
-    """Return the sum of squared errors of a fit on points whose sums of products are given."""
-    error = beta @ gram[np.ix_(used, used)] @ beta - 2 * beta @ gram[used, -1] + gram[-1, -1]
-    return max(float(error), 0.0)
-
 
 COMPLEMENT_COLUMNS = (
     *("dataset", "protocol", "dimension", "kind", "criterion", "step", "metric", "other"),

@@ -179,7 +179,7 @@ def take(
     root: Path | None,
     show: Show = silent,
     *,
-    named: bool = True,
+    named: bool,
 ) -> list[str]:
     """Copy datasets' files from a folder, an archive or a file that the user downloaded by hand.
 
@@ -221,8 +221,8 @@ def verify(
     root: Path | None,
     images: Path | None = None,
     *,
-    named: bool = True,
-    models: bool = False,
+    named: bool,
+    models: bool,
 ) -> tuple[ResultTable, bool]:
     """Hash the files of datasets anew, read them, and compare their content with their cards.
 

@@ -298,9 +298,11 @@ def _means_table(ranking: _DatasetRanking, options: RankOptions) -> ResultTable:
             "not differ significantly (system_tests.csv)."
         )
     if penalties:
-        notes.append(f"{list_words(penalties, 9)}: the size of the penalty; less is better.")
+        notes.append(
+            f"{list_words(penalties, len(penalties))}: the size of the penalty; less is better."
+        )
     if faults := [d for d in by_dimension if d in card.faults]:
-        notes.append(f"{list_words(faults, 9)}: faults; less is better.")
+        notes.append(f"{list_words(faults, len(faults))}: faults; less is better.")
     if options.weights:
         total = " + ".join(f"{weight:g}·{d}" for d, weight in options.weights.items())
         notes.append(f"{system_ranking.WEIGHTED} = {total}.")

@@ -375,3 +375,34 @@ def test_of_a_table_of_means_other_dimensions_go_first_and_penalties_together(mo
         ["1.000", "-3.000", "2.000", "1"],
     )
     assert made["notes"][1:] == ["p and q: the size of the penalty; less is better."]
+
+
+def test_of_a_fault_the_system_with_the_least_is_the_first():
+    """People's places, and those of a metric, of which more is better."""
+    people = pd.DataFrame(
+        {"dimension": "harm", "system": ["A", "B", "C"], "value": [0.1, 0.3, 0.2]}
+    )
+    orders = pd.DataFrame(
+        {
+            "dimension": ["harm", "harm", "other"],
+            "coefficient": ["tau_b", "pairwise_accuracy", "pairwise_accuracy"],
+            "metric": "bleu_1",
+            "value": [0.5, 2 / 3, 1.0],
+        }
+    )
+    card = SimpleNamespace(faults=("harm",))
+    study = SimpleNamespace(
+        name="d",
+        metrics=[captau.metric("bleu_1")],
+        selection=SimpleNamespace(caption_set=SimpleNamespace(card=card)),
+    )
+    ranking = SimpleNamespace(
+        study=study,
+        systems=["A", "C", "B"],
+        leading_dimension="harm",
+        people=SimpleNamespace(systems=people),
+        orders=orders,
+        metric_means={"bleu_1": pd.Series({"A": 0.5, "B": 0.25, "C": 0.75})},
+    )
+    table = rank_module._orders_table(ranking)
+    assert table.rows == [("people", ["1", "2", "3", ""]), ("BLEU-1", ["2", "1", "3", "67"])]

@@ -135,7 +135,9 @@ CASES = {
         *("score", "candidates=A.json,B.json", "references=references.json,two.json"),
         *("metrics=bleu_4,rouge_l", "statistics.interval=percentile", "statistics.replicates=40"),
     ],
-    "agree_datasets": ["agree", "dataset=demo,file", *RATINGS, "draws=2", "by=split"],
+    "agree_pairs_by_system": ["agree", *PAIRS, "by=system"],
+    "agree_words_of_datasets": ["agree", "kind=words", "dataset=file,demo", *RATINGS, "words.n=2"],
+    "agree_datasets": ["agree", "dataset=file,demo", *RATINGS, "draws=2", "by=split"],
     "agree_words_of_captions": ["agree", "kind=words", *FILE, "words.n=3", "details=true"],
     "bench_datasets": [
         *("bench", "dataset=demo,file", *RATINGS, "metrics=bleu_1,rouge_l,mine.py:looks"),
@@ -459,10 +461,16 @@ def read_text(path: Path) -> str:
     return re.sub(r'"[0-9a-f]{64}"', "DIGEST", text)
 
 
+#: Each time that files were written, as a sweep's run does after each dataset: rows by table, and what was left to do.
+WRITES: list[str] = []
+
+
 def check_row_numbers(results: Results) -> dict[str, bytes]:
     """Return a run's files, of frames whose rows are numbered from 0 as Python users see them."""
     for name, frame in results.frames.items():
         assert list(frame.index) == list(range(len(frame))), name
+    rows = ", ".join(f"{len(frame)} in {name}" for name, frame in results.frames.items())
+    WRITES.append(f"rows: {rows}; unfinished: {results.run.get('unfinished')}")
     return FILES_OF(results)
 
 
@@ -483,6 +491,7 @@ LEAVE = StepProgress.__exit__
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The working folder, with the files above."""
+    WRITES.clear()
     monkeypatch.setattr(Results, "files", check_row_numbers)
     monkeypatch.setattr(StepProgress, "__exit__", check_steps)
     monkeypatch.setattr(spice_models, "jar_folder", lambda: Path("jars"))
@@ -534,6 +543,7 @@ def test_golden(
     written = files.get("table.md", "").splitlines()
     parts += [line for line in captured.out.splitlines() if line not in written]
     parts += ["== stderr", *captured.err.splitlines()] if captured.err else []
+    parts += ["== written", *WRITES] if WRITES else []
     hold_against_golden(name, parts, files, folder)
 
 
