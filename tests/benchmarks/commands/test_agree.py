@@ -13,9 +13,12 @@ import pytest
 import captau
 from captau.benchmarks.commands import agree as agree_module
 from captau.benchmarks.commands.agree import _agreement_cells
+from captau.benchmarks.evaluation.evaluation_set import EvaluationSet
 from captau.benchmarks.evaluation.judged_pairs import PAIR_FLOORS
 from captau.benchmarks.evaluation.wording import NO_AGREEMENT, agreement_verdict
 from captau.benchmarks.runs.results import AGREEMENT_COLUMNS
+from captau.benchmarks.scoring.catalog import usual_protocol
+from captau.benchmarks.scoring.protocol import Protocol
 from captau.benchmarks.statistics.rater_agreement import (
     HALF_MEASURES,
     compute_measures,
@@ -462,3 +465,39 @@ def test_a_note_stands_once_with_up_to_six_measures(n_measures, subjects, note) 
     ]
     assert agree_module._measure_notes(pd.DataFrame(rows), 2) == [note]
     assert agree_module._measure_notes(pd.DataFrame(rows).assign(note=""), 2) == []
+
+
+@pytest.mark.parametrize("has_answers", [True, False])
+def test_a_dimension_made_of_answers_is_measured_by_them_where_they_are_known(has_answers):
+    """As `overall` of Caption-Quality, the rounded mean of `good`, which not every fold has."""
+    items = make_items(["a", "b"], ["a dog", "a cat"], [("A dog.",), ("A cat.",)])
+    first, second = items["item_id"]
+    overall = [(first, "overall", "", 0.5), (second, "overall", "", 1.0)]
+    answers = [(i, "good", rater, 1.0) for i in (first, second) for rater in "xyz"]
+    rows = [*overall, *(answers if has_answers else [])]
+    ratings = pd.DataFrame(rows, columns=["item_id", "dimension", "rater", "value"])
+    scales = {"overall": Scale(0, 1), "good": Scale(0, 1, 1)}
+    card = Card("d", "D", "1", "", "", "", scales=scales, summaries={"overall": "good"})
+    protocol = Protocol.resolve("file", usual_protocol("file"), {"dimension": "overall"})
+    selection = EvaluationSet.select(CaptionSet(items, ratings, card=card), protocol)
+    options = SimpleNamespace(by="dataset", seed=0, draws=2)
+    found = agree_module._measure_dataset(selection, options)
+    made_of = "d: overall is made of the ratings good, which are measured here."
+    assert (made_of in found.notes) == has_answers
+    assert found.unrepeated == (set() if has_answers else {"d"})
+    assert {row["subject"] for row in found.rows} == {"d"}
+    assert max(row["n_items"] for row in found.rows) == (2 if has_answers else 0)
+
+
+def test_a_measure_that_another_dataset_lacks_stands_after_the_one_before_it():
+    rows = [("A", "alpha"), ("A", "pairs"), ("B", "alpha"), ("B", "more")]
+    agreement = pd.DataFrame(rows, columns=["subject", "label"])
+    agreement = agreement.assign(value=0.5, std=[math.nan, 0.01, math.nan, math.nan], note="")
+    table = agree_module._measure_table("t", agreement, ["n"])
+    assert table.columns == ["A", "B"]
+    assert table.rows == [
+        ("alpha", ["50.0", "50.0"]),
+        ("more", ["", "50.0"]),
+        ("pairs", ["50.0 ± 1.0", ""]),
+    ]
+    assert (table.spare, table.notes) == (((1,),), ["n"])

@@ -382,3 +382,59 @@ def test_the_power_table_by_hand() -> None:
     alone = sensitivity._power_table(rows[rows["size"] == 500], "T:", {"a": "A", "b": "B"})
     assert alone.rows == [("A − B", ["2.0", "6.0", "25", "4,500"])]
     assert alone.title == "T: differences that 500 images can show"
+
+
+def test_tables_of_protocols_have_ranges_ranks_and_the_pairs_that_change_their_order():
+    """Metrics stand in their order of the rows, not of their names; a tie changes no order."""
+    values = {
+        ("z", "p1"): (0.5, 1),
+        ("a", "p1"): (0.4, 2),
+        ("m", "p1"): (0.4, 2),
+        ("z", "p2"): (0.2, 2),
+        ("a", "p2"): (0.3, 1),
+        ("m", "p2"): (0.1, 3),
+        ("z", "p3"): (0.2, math.nan),
+        ("a", "p3"): (0.2, math.nan),
+        ("m", "p3"): (0.1, math.nan),
+    }
+    rows = pd.DataFrame(
+        [
+            {"metric": m, "protocol": p, "coefficient": "tau_c", "value": v, "rank": rank}
+            for (m, p), (v, rank) in values.items()
+        ]
+    ).assign(note="")
+    ranges, by_protocol = sensitivity._protocol_tables(
+        rows, "d", "overall", {"z": "Z", "a": "A", "m": "M"}
+    )
+    assert ranges.rows == [
+        ("Z", ["20.0 – 50.0", "1 – 2"]),
+        ("A", ["20.0 – 40.0", "1 – 2"]),
+        ("M", ["10.0 – 40.0", "2 – 3"]),
+    ]
+    assert ranges.notes == [
+        "×100, least and greatest over 3 protocols a coefficient.",
+        "Of 3 pairs of metrics 1 change their order between some two of the 3 protocols.",
+    ]
+    assert by_protocol.columns == ["Z", "A", "M"]
+    assert by_protocol.rows == [
+        ("p1", ["50.0 (1)", "40.0 (2)", "40.0 (2)"]),
+        ("p2", ["20.0 (2)", "30.0 (1)", "10.0 (3)"]),
+        ("p3", ["20.0", "20.0", "10.0"]),
+    ]
+
+
+def test_of_a_curve_all_sizes_but_the_first_and_the_last_may_go():
+    rows = pd.DataFrame(
+        [
+            {"metric": "m", "size": size, "draws": 1000, "value": 0.5, "low": low, "high": 0.75}
+            for size, low in ((10, 0.25), (100, 0.25), (1000, 0.25), (2000, math.nan))
+        ]
+    ).assign(note=["", "", "few", ""])
+    table = sensitivity._curve_table(rows, "images", "d: τ_c", {"m": "M"})
+    assert (table.title, table.columns) == (
+        "d: τ_c by number of images",
+        ["10", "100", "1,000", "2,000"],
+    )
+    assert table.rows == [("M", ["50.0 [25.0, 75.0]"] * 3 + ["50.0"])]
+    assert table.spare == ((1,), (2,))
+    assert "1,000 times." in table.notes[0]

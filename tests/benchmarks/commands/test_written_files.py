@@ -9,6 +9,7 @@ derived by hand, or held against reference implementations, in the tests of the 
 from __future__ import annotations
 
 import json
+import operator
 import os
 import re
 from pathlib import Path
@@ -147,6 +148,13 @@ CASES = {
         *("bench", "dataset=demo,file", *RATINGS, "metrics=bleu_1,rouge_l"),
         *("protocol.dimension=recall", "statistics.replicates=20"),
     ],
+    "bench_no_metric_anywhere": [
+        *("bench", "dataset=file,street", *RATINGS, "metrics=mine.py:looks", "--config-dir", "my"),
+    ],
+    "bench_one_pair": [
+        *("bench", "dataset=file", "file.path=one_pair.csv", "metrics=mine.py:looks"),
+        *("floors=true", "statistics.interval=none"),
+    ],
     "bench_without_metrics": ["bench", *PAIRS, "metrics=mine.py:looks", "floors=true"],
     "compare_one_metric": ["compare", *FILE, "metrics=bleu_1,mine.py:looks"],
     "rank_datasets": [
@@ -222,7 +230,7 @@ CASES = {
         *("metrics=rouge_l,bleu_1", "statistics.replicates=20"),
     ],
     "score_lines": [
-        *("score", "candidates=cafe.json", "references=cafe.json", "metrics=bleu_1,mine.py:odd"),
+        *("score", "candidates=cafe.json", "references=cafes.json", "metrics=bleu_1,mine.py:odd"),
         *("stdout=scores.jsonl", "statistics.interval=none"),
     ],
     "data_list": ["data", "list", "data.root=data"],
@@ -283,6 +291,7 @@ OF_PAIRS = {
     "metrics": "rouge_l",
     "statistics": {"interval": "none"},
 }
+SCORE_FILES = ("corpus.csv", "scores.csv", "differences.csv")
 #: Names of functions and their arguments by the name of the golden file.
 PYTHON_CASES: dict[str, tuple[str, dict[str, Any]]] = {
     "python_bench": ("bench", {**OF_RATINGS, "ceilings": False, "protocol": {"ratings": "mean"}}),
@@ -420,6 +429,13 @@ def write_files(folder: Path) -> None:
     (folder / "scores.csv").write_text(scores)
     cafe = {"café": "a cup of coffee", "thé": "a tea"}
     (folder / "cafe.json").write_text(json.dumps(cafe), encoding="utf-8")
+    cafes = {image: [caption, "a drink"] for image, caption in cafe.items()}
+    (folder / "cafes.json").write_text(json.dumps(cafes), encoding="utf-8")
+    (folder / "my" / "dataset").mkdir(parents=True)
+    (folder / "my" / "dataset" / "street.yaml").write_text(
+        "file: {path: ../../few.csv, low: 1, high: 5}"
+    )
+    (folder / "one_pair.csv").write_text("\n".join(pairs[:2]) + "\n")
     (folder / "mine.py").write_text(MINE)
     few = [line for line in penalties if line.startswith(("image", "i1", "i2"))]
     few = [line.replace("precision", "value") for line in few if "fluency" not in line]
@@ -556,6 +572,10 @@ def test_golden_of_python(name: str, folder: Path, caplog: pytest.LogCaptureFixt
         results = getattr(captau, function)(**arguments, cache_root="stored", output_dir="out")
     files = read_files(folder / "out")
     assert results.to_markdown() == files["table.md"].rstrip("\n")
+    assert (folder / "stored").is_dir()
+    if function == "score":
+        frames = (results.corpus, results.scores, results.differences)
+        assert all(map(operator.is_, frames, map(results.frames.get, SCORE_FILES)))
     config = json.loads((folder / "out" / "run.json").read_text(encoding="utf-8"))["config"]
     options = [f"{name}: {json.dumps(value, ensure_ascii=False)}" for name, value in config.items()]
     parts = [f">>> captau.{function}({call})", *caplog.messages, "== options", *options]
