@@ -350,6 +350,8 @@ def order_verdict(shares: Mapping[str, float]) -> str:
     if highest_share == 1:
         return f"{names} order{'s' * is_one} the systems as people do."
     pairs = f"{100 * highest_share:.0f} % of the pairs of systems in the same order"
+    if highest_share <= 0.5:
+        return f"No metric orders the systems as people do beyond chance; the closest: {names}, with {pairs}."
     return f"{names} come{'s' * is_one} closest to people's order, with {pairs}."
 
 

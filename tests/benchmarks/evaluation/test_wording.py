@@ -153,12 +153,18 @@ def test_the_whole_verdict_on_raters(alphas: dict[str, float], verdict: str) -> 
     [
         ({"a": 1.0, "b": 1.0}, "a and b order the systems as people do."),
         (
-            {"a": 0.5, "b": 0.4},
+            {"a": 0.501, "b": 0.4},
             "a comes closest to people's order, with 50 % of the pairs of systems in the same order.",
         ),
         (
-            {"a": 0.0},
-            "a comes closest to people's order, with 0 % of the pairs of systems in the same order.",
+            {"a": 0.5, "b": 0.4},
+            "No metric orders the systems as people do beyond chance; the closest: a, with 50 % of the pairs of systems "
+            "in the same order.",
+        ),
+        (
+            {"a": 0.0, "b": 0.0},
+            "No metric orders the systems as people do beyond chance; the closest: a and b, with 0 % of the pairs of "
+            "systems in the same order.",
         ),
         ({}, "No metric's order of the systems can be compared with people's."),
     ],
