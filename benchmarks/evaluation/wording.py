@@ -349,10 +349,10 @@ def order_verdict(shares: Mapping[str, float]) -> str:
     names, is_one = list_words(closest), len(closest) == 1
     if highest_share == 1:
         return f"{names} order{'s' * is_one} the systems as people do."
-    pairs = f"{100 * highest_share:.0f} % of the pairs of systems in the same order"
+    verb, share = "comes" if is_one else "come", f"{100 * highest_share:.0f} %"
     if highest_share <= 0.5:
-        return f"No metric orders the systems as people do beyond chance; the closest: {names}, with {pairs}."
-    return f"{names} come{'s' * is_one} closest to people's order, with {pairs}."
+        return f"No metric puts more than half of the pairs of systems in people's order; {names} {verb} closest, with {share}."
+    return f"{names} {verb} closest to people's order, with {share} of the pairs of systems in the same order."
 
 
 def list_words(words: Sequence[str], n_shown: int = 3) -> str:

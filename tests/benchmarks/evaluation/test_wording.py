@@ -158,13 +158,11 @@ def test_the_whole_verdict_on_raters(alphas: dict[str, float], verdict: str) -> 
         ),
         (
             {"a": 0.5, "b": 0.4},
-            "No metric orders the systems as people do beyond chance; the closest: a, with 50 % of the pairs of systems "
-            "in the same order.",
+            "No metric puts more than half of the pairs of systems in people's order; a comes closest, with 50 %.",
         ),
         (
             {"a": 0.0, "b": 0.0},
-            "No metric orders the systems as people do beyond chance; the closest: a and b, with 0 % of the pairs of "
-            "systems in the same order.",
+            "No metric puts more than half of the pairs of systems in people's order; a and b come closest, with 0 %.",
         ),
         ({}, "No metric's order of the systems can be compared with people's."),
     ],
