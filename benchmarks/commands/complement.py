@@ -18,17 +18,22 @@ from scipy import stats
 from ...datasets.errors import InputError
 from ...metrics.base import Floats
 from ..evaluation.study import StudiedDataset, load_studies
-from ..evaluation.wording import copies_note, distinct_notes, join_notes
+from ..evaluation.wording import copies_note, distinct_notes, join_notes, notes_by_subject
 from ..options.studies import ComplementOptions
 from ..reporting.run_results import Results
-from ..runs.frames import groups_of, make_frame
+from ..runs.frames import groups_of, make_frame, records_of
 from ..runs.progress_bar import StepProgress
 from ..runs.results import RunClock
-from ..runs.tables import MISSING, ResultTable, format_number
+from ..runs.tables import MISSING, ResultTable, count_of, format_number
 from ..scoring.catalog import metric_style
 from ..scoring.unavailable_metrics import warn_unavailable
 from ..statistics.bootstrap import number_images
-from ..statistics.coefficients.coefficient import CoefficientValue, correlate, undefined_reason
+from ..statistics.coefficients.coefficient import (
+    CoefficientValue,
+    correlate,
+    find_coefficient,
+    undefined_reason,
+)
 from ..statistics.metric_selection import FOLDS, CrossValidation, partial_correlation
 from ..statistics.remarks import Remark, Undefined, remark
 
@@ -182,7 +187,7 @@ def _selection_rows(
     if not usable:
         reason = "no metric is defined"
     elif n_images < 2:
-        reason = f"{n_images} images; two are needed"
+        reason = f"{count_of(n_images, 'image')}; two are needed"
     elif np.ptp(ratings) == 0:
         reason = "all ratings are equal"
     if reason:
@@ -254,7 +259,13 @@ def _tables(
             (labels[metric], [format_number(v, 100, 1) for v in part["value"]])
             for metric, part in groups_of(partials, "metric")
         ],
-        notes=["×100, given a caption's number of words.", *distinct_notes(partials)],
+        notes=[
+            "×100, given a caption's number of words.",
+            *notes_by_subject(
+                (labels[r["metric"]], find_coefficient(r["coefficient"]).symbol, r["note"])
+                for r in records_of(partials)
+            ),
+        ],
     )
     selections = [
         _selection_table(rows[rows["criterion"] == criterion], f"{title}: {text}", labels, draws)
@@ -276,8 +287,8 @@ def _selection_table(
         included = format_number(frequency[metric, int(step)], 100, 0)
         cells.append((f"{step:.0f}. {labels[metric]}", [*values, included]))
     notes = [
-        f"×100, on images that the fit has not seen ({FOLDS} folds); included: the share of {draws:,} "
-        f"resampled datasets in which the metric is selected in this step or before.",
+        f"×100, on images that the fit has not seen ({FOLDS} folds, or one an image where there are fewer); included: the share of "
+        f"{count_of(draws, 'resampled dataset')} in which the metric is selected in this step or before.",
         *distinct_notes(path),
     ]
     return ResultTable(title, "step", ["R²", "τ_b", "included %"], cells, notes=notes)

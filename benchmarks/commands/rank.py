@@ -25,7 +25,7 @@ from ..runs.frames import groups_of, make_frame
 from ..runs.output_folder import run_into
 from ..runs.progress_bar import StepProgress
 from ..runs.results import RunClock
-from ..runs.tables import ResultTable, format_number
+from ..runs.tables import ResultTable, count_of, format_number
 from ..scoring.catalog import metric_style
 from ..scoring.unavailable_metrics import warn_unavailable
 from ..statistics.bootstrap import count_blocks, count_steps
@@ -292,7 +292,8 @@ def _means_table(ranking: _DatasetRanking, options: RankOptions) -> ResultTable:
     of_others = [(column_of[d],) for d in reversed(other_dimensions) if d not in penalties]
     statistics = options.statistics
     notes = ["Means over captions."]
-    if statistics.uses_resampling:
+    is_tested = leading in set(ranking.people.tests["dimension"])
+    if is_tested:
         notes.append(
             f"low, high: {100 * statistics.level:g} % intervals by resampling images; systems that share a rank do "
             "not differ significantly (system_tests.csv)."
@@ -304,21 +305,27 @@ def _means_table(ranking: _DatasetRanking, options: RankOptions) -> ResultTable:
     if faults := [d for d in by_dimension if d in card.faults]:
         notes.append(f"{list_words(faults, len(faults))}: faults; less is better.")
     if options.weights:
-        total = " + ".join(f"{weight:g}·{d}" for d, weight in options.weights.items())
-        notes.append(f"{system_ranking.WEIGHTED} = {total}.")
+        less_is_better = {*penalties, *faults}
+        terms = [(d, -w if d in less_is_better else w) for d, w in options.weights.items()]
+        total = "".join(f" {'−' if w < 0 else '+'} {abs(w):g}·{d}" for d, w in terms)
+        notes.append(f"{system_ranking.WEIGHTED} = {total.removeprefix(' +').lstrip()}.")
     notes += distinct_notes(ranking.people.systems)
     selection = ranking.study.selection
     notes += dataset_notes(selection.caption_set, selection.protocol)
     n_images = selection.items["image_id"].nunique()
     return ResultTable(
-        f"{ranking.study.name}: mean ratings of {len(cells)} systems, {n_images:,} images",
+        f"{ranking.study.name}: mean ratings of {len(cells)} systems, {count_of(n_images, 'image')}",
         "system",
         columns,
         list(cells.items()),
         notes=notes,
         spare=(details, of_penalties, *of_others),
         verdict=system_ranking.system_verdict(
-            ranking.people.systems, leading, f"mean {leading}", is_of_penalties=leading in penalties
+            ranking.people.systems,
+            leading,
+            f"mean {leading}",
+            is_tested=is_tested,
+            is_of_penalties=leading in penalties,
         ),
         details=details,
     )

@@ -196,8 +196,7 @@ def _protocol_tables(
     n_swapped, n_pairs = _count_swaps(rows)
     notes = [
         f"×100, least and greatest over {rows['protocol'].nunique()} protocols a coefficient.",
-        f"Of {n_pairs} pairs of metrics {n_swapped} change their order between some two of the "
-        f"{n_protocols} protocols.",
+        f"Pairs of metrics whose order changes between some two of the {n_protocols} protocols: {n_swapped} of {n_pairs}.",
     ]
     first = rows[rows["coefficient"] == coefficients[0]]
     by_protocol: dict[str, list[str]] = {}

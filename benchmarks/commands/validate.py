@@ -21,6 +21,7 @@ from ...datasets.reading.table import Table, read_table
 from ...datasets.registry import load
 from ...metrics.text.tokens.ptb import tokenize
 from ..options.validate import ValidateOptions
+from ..runs.tables import count_of
 from ..scoring.caption_files import read_references
 from ..scoring.submission_archive import MOST_BYTES, Faults, is_zip, quote, results_in
 
@@ -73,12 +74,8 @@ def validate(config: ValidateOptions) -> Verdict:
     if not faults.count:
         return Verdict([], 0, f"{path}: valid: {content}")
     rest = f", the first {config.limit:,} listed" if faults.count > config.limit else ""
-    summary = f"{path}: not valid: {_count('fault', faults.count)}{rest}; {content}"
+    summary = f"{path}: not valid: {count_of(faults.count, 'fault')}{rest}; {content}"
     return Verdict(faults.lines, faults.count, summary)
-
-
-def _count(word: str, n: int) -> str:
-    return f"{n:,} {word}" if n == 1 else f"{n:,} {word}s"
 
 
 def _check_caption_file(config: ValidateOptions, faults: Faults) -> str:
@@ -106,7 +103,7 @@ def _check_caption_file(config: ValidateOptions, faults: Faults) -> str:
     for name, content in texts.items():
         expected = image_ids if covering in (None, name) else None
         counts.append(check_captions(content, config.file, name, expected, faults))
-    words = " and ".join(_count("caption", n) for n in counts) or "no captions"
+    words = " and ".join(count_of(n, "caption") for n in counts) or "no captions"
     return f"{words}; {covering} is of the references' images" if covering else words
 
 
@@ -235,8 +232,9 @@ class _CaptionCheck:
 
     def parse(self, text: str, line: int) -> tuple[bool, Any]:
         """Return whether a text is JSON, and its value; `line` is 0 for the text of a whole file."""
+        place = f"{self.name}:{line}" if line else self.name
         if has_too_many_containers(text):
-            self.faults.add(str(too_many_containers(f"{self.name}:{line}" if line else self.name)))
+            self.faults.add(str(too_many_containers(place)))
             return False, None
         try:
             return True, json.loads(text, object_pairs_hook=_make_object)
@@ -244,10 +242,9 @@ class _CaptionCheck:
             location = f"{self.name}:{line or error.lineno}"
             self.faults.add(f"{location}: not valid JSON ({error.msg}, column {error.colno})")
         except RecursionError:
-            self.faults.add(f"{self.name}: nested too deeply")
+            self.faults.add(f"{place}: nested too deeply")
         except ValueError:  # Python refuses to convert such numbers, and names no line
-            location = f"{self.name}:{line}" if line else self.name
-            self.faults.add(f"{location}: a number of thousands of digits")
+            self.faults.add(f"{place}: a number with thousands of digits")
         return False, None
 
     def check_document(self, document: Any) -> None:
@@ -325,7 +322,7 @@ def _check_score_file(config: ValidateOptions, faults: Faults) -> str:
     """Check a metric's scores, and return words on how many there are."""
     items = None if config.dataset is None else load(config.dataset, config.data_root).items
     _, n_scores = check_scores(config.file, items, faults)
-    return _count("score", n_scores) if n_scores else "no scores"
+    return count_of(n_scores, "score") if n_scores else "no scores"
 
 
 def check_scores(path: Path, items: pd.DataFrame | None, faults: Faults) -> tuple[list[str], int]:

@@ -12,7 +12,7 @@ import pandas as pd
 
 from ...metrics.base import Metric
 from ..runs.frames import groups_of, make_frame, records_of
-from ..runs.tables import ResultTable, format_coefficient, format_number, format_p_value
+from ..runs.tables import ResultTable, count_of, format_coefficient, format_number, format_p_value
 from ..scoring.catalog import MetricStyle, dataset_names, metric_style, usual_protocol
 from ..scoring.protocol import Protocol
 from ..scoring.score_store import OWN
@@ -184,9 +184,10 @@ def _notes(
     of_captions = frame[~frame["dimension"].isin(words)]
     counts = of_captions.groupby("coefficient", sort=False)[["n_items", "n_ratings"]].max()
     of_pairs = are_of_preferences(frame["coefficient"])
-    unit = "preference pairs" if of_pairs.all() else "data points"
+    unit = "preference pair" if of_pairs.all() else "data point"
+    n_items, n_ratings = (int(counts[name].max()) for name in ("n_items", "n_ratings"))
     notes.append(
-        f"{int(counts['n_items'].max()):,} items of {measured.selection.n_images:,} images, {int(counts['n_ratings'].max()):,} {unit}; "
+        f"{count_of(n_items, 'item')} of {count_of(measured.selection.n_images, 'image')}, {count_of(n_ratings, unit)}; "
         f"protocol {measured.protocol.name}: {measured.protocol.describe()}."
     )
     if len(of_words := frame[frame["dimension"].isin(words)]):
@@ -209,7 +210,9 @@ def _notes(
     has_pair_floors = {"floor_length"} & set(frame.loc[of_pairs, "metric"])
     notes += [ORDER_NOTE] if has_pair_floors and measured.selection.order_is_source else []
     of_people = frame[frame["metric"].isin(CEILINGS) & frame["value"].notna()]
-    notes += dict.fromkeys(f"{CEILINGS[r['metric']]}: {r['note']}." for r in records_of(of_people))
+    notes += wording.notes_by_subject(
+        (CEILINGS[r["metric"]], str(r["dimension"]), r["note"]) for r in records_of(of_people)
+    )
     notes += _statistics_notes(measured, contents)
     notes += _unranked_notes(measured, order, labels)
     notes += [measured.ceiling_remark] if measured.ceiling_remark else []
@@ -230,7 +233,7 @@ def _statistics_notes(measured: MeasuredDataset, contents: set[str]) -> list[str
         if unsure := [c for c in coefficients if n_images < c.min_images]:
             symbols = ", ".join(f"{c.symbol} (from {c.min_images:,} on)" for c in unsure)
             notes.append(
-                f"With {n_images:,} images, intervals and ranks are not reliable: {symbols}."
+                f"With {count_of(n_images, 'image')}, intervals and ranks are not reliable: {symbols}."
             )
         notes.append(
             f"±: half the width of the {wording.interval_words(statistics)}; both ends in correlations.csv."

@@ -22,7 +22,7 @@ from ...metrics.rows import Rows
 from ..runs.frames import groups_of, make_frame
 from ..runs.progress_bar import StepProgress
 from ..runs.results import AGREEMENT_COLUMNS
-from ..runs.tables import MISSING, ResultTable, format_number
+from ..runs.tables import MISSING, ResultTable, count_of, format_number
 from ..scoring.caption_files import read_references
 from ..scoring.catalog import MetricStyle, metric_style
 from ..scoring.corpus_scores import make_scorer
@@ -400,7 +400,7 @@ def _table(
     notes = [synthetic_note("people")] if people.is_synthetic else []
     notes += [
         f"{_HELD_OUT_NOTES[held_out]} ({first['n_references']} references); "
-        f"{first['n_items']:,} images. Corpus scores, as the COCO server computes them; those of a "
+        f"{count_of(first['n_items'], 'image')}. Corpus scores, as the COCO server computes them; those of a "
         f"scale of 100 are ×100.",
         "±: standard deviation over the choices. 95 %: over images, by random groups.",
     ]

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from ...datasets.errors import Lack, LackingError
+from ..runs.tables import count_of
 from ..statistics.bootstrap import BLOCK, number_images
 from ..statistics.preferences import MEAN_DIMENSION
 from ..statistics.weighted_pairs import Floats, Mask
@@ -101,7 +102,7 @@ def compute_band_accuracies(
         rng = np.random.default_rng([seed, band.longest])
         shares = np.full(n_images, 1 / n_images)
         weights = rng.multinomial(n_images, shares, n_draws).T.astype(np.float64)
-        note = f"{band.label}: {len(part.frame):,} answers about pairs of {n_images:,} images"
+        note = f"{band.label}: {count_of(len(part.frame), 'answer')} about pairs of {count_of(n_images, 'image')}"
         for metric in differences:
             points = panel.defined_points(metric)
             if not panel.drops_undefined:

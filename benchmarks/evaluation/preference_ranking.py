@@ -364,7 +364,8 @@ def _strength_table(
         f"and from the least to the greatest, of {elo[0]['n_orders']} random orders.",
         _floor_note(battles, order_is_source=ranking.battles.order_is_source),
     ]
-    if statistics.uses_resampling:
+    is_tested = battles.dimension in set(ranking.tests["dimension"])
+    if is_tested:
         notes.insert(
             1,
             f"low, high: {100 * statistics.level:g} % intervals by resampling images. Systems of equal rank do not differ "
@@ -374,7 +375,9 @@ def _strength_table(
         notes.append(f"Comparisons left out, of two captions of one system: {n_same:,}.")
     notes += distinct_notes(systems)
     title = f"{title}: strengths of {len(rows)} systems"
-    verdict = system_ranking.system_verdict(systems, battles.dimension, "strength")
+    verdict = system_ranking.system_verdict(
+        systems, battles.dimension, "strength", is_tested=is_tested
+    )
     spare = ((6,), (5,), (4,))
     return ResultTable(title, "system", columns, rows, notes=notes, spare=spare, verdict=verdict)
 

@@ -17,6 +17,7 @@ from scipy import stats
 from ...datasets.caption_texts import comparison_form, find_own_references
 from ...datasets.errors import Lack
 from ...metrics.base import Floats
+from ..runs.tables import count_of
 from ..scoring.protocol import CHOICES, Protocol
 from ..statistics.bootstrap import BLOCK
 from ..statistics.coefficients.coefficient import CoefficientValue
@@ -242,7 +243,9 @@ class SensitivityAnalysis:
     ) -> Iterator[Row]:
         """Yield the coefficients of one band, with the band of its resampled images."""
         n_images = self.selection.image_of(points).nunique()
-        note = f"{band.label}: {len(points):,} judgements of {n_images:,} images"
+        note = (
+            f"{band.label}: {count_of(len(points), 'judgement')} of {count_of(n_images, 'image')}"
+        )
         drawn = self._resample(scores, points, n_images)
         for metric, table in drawn.items():
             rated = self.selection.data_points(scores[metric], points)

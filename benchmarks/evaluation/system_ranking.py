@@ -22,7 +22,7 @@ from ..statistics.intervals import correct_p_values, rank_clusters
 from ..statistics.significance import MetricDifference
 from ..statistics.weighted_pairs import Floats, Statistic
 from .evaluation_set import EvaluationSet
-from .wording import Standing, join_notes, lead_words
+from .wording import Standing, join_notes, lead_words, list_words
 
 SYSTEM_COLUMNS = (
     *("dataset", "dimension", "system", "value", "ci_low", "ci_high", "rank", "n_items"),
@@ -315,24 +315,32 @@ def same_order_note(dimension: str, n_dimensions: int) -> str:
 
 
 def system_verdict(
-    systems: pd.DataFrame, dimension: str, head: str, *, is_of_penalties: bool = False
+    systems: pd.DataFrame,
+    dimension: str,
+    head: str,
+    *,
+    is_tested: bool,
+    is_of_penalties: bool = False,
 ) -> str:
-    """Say which system people rank first in a dimension, and whether its lead is significant.
+    """Say which system people rank first in a dimension, or which share the first place, and whether a lead is significant.
 
     Args:
         systems: columns `SYSTEM_COLUMNS`, the best first.
         dimension: the dimension.
         head: the name of the values.
+        is_tested: whether ranks are of tests, and not of the values alone.
         is_of_penalties: whether tables print the values with the other sign.
     """
     rows = systems[(systems["dimension"] == dimension) & systems["value"].notna()]
     standings = [
-        Standing(str(system), float(value), None if pd.isna(rank) else int(rank))
+        Standing(str(system), float(value), int(rank) if is_tested and not pd.isna(rank) else None)
         for system, value, rank in zip(rows["system"], rows["value"], rows["rank"], strict=True)
     ]
     if len(standings) < 2:
         return "People's judgements put the systems in no order."
-    value = format_number(standings[0].value * (-1 if is_of_penalties else 1), 1, 3)
-    return (
-        f"People put {standings[0].label} first ({head} {value}){lead_words(standings, 'system')}."
-    )
+    best = standings[0]
+    reached = f"{head} {format_number(best.value * (-1 if is_of_penalties else 1), 1, 3)}"
+    leaders = [standing.label for standing in standings if standing.value == best.value]
+    if len(leaders) > 1:
+        return f"{list_words(leaders)} share the first place ({reached})."
+    return f"People put {best.label} first ({reached}){lead_words(standings, 'system')}."

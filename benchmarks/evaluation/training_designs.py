@@ -136,10 +136,11 @@ def _target_dimension(selection: EvaluationSet, target: str | None) -> str | Non
         candidates = tuple(d for d in candidates if d in OVERALL)
     if not candidates and not dimensions:
         return None
+    choices = f"target={'|'.join(dimensions)}"
+    if target is not None and target not in dimensions:
+        raise InputError(f"dataset {selection.name}: it has no ratings of '{target}'; {choices}")
     if len(candidates) != 1 or candidates[0] not in dimensions:
-        raise InputError(
-            f"dataset {selection.name}: name the dimension to learn: target={'|'.join(dimensions)}"
-        )
+        raise InputError(f"dataset {selection.name}: name the dimension to learn: {choices}")
     return candidates[0]
 
 

@@ -18,7 +18,7 @@ from ...datasets.errors import InputError
 from ...metrics.base import Floats
 from ...metrics.text.tokens.ptb import tag_parts, tokenize
 from ..runs.progress_bar import StepProgress
-from ..runs.tables import ResultTable, format_number
+from ..runs.tables import ResultTable, count_of, format_number
 from ..statistics.bootstrap import StatisticsOptions, resample, resampling_interval
 from . import word_agreement
 from .held_out_captions import ImageCaptions
@@ -324,7 +324,7 @@ def summary_table(measures: WordMeasures, rows: Sequence[Mapping[str, Any]]) -> 
         (_label(r["measure"]), [format_number(float(r[c]), 1, 3) for c in ("value", "std")])
         for r in rows
     ]
-    notes = [f"{len(people.captions):,} images. ±: standard deviation over words."]
+    notes = [f"{count_of(len(people.captions), 'image')}. ±: standard deviation over words."]
     others = [r for r in rows if not r["measure"].startswith("human")]
     notes += [f"{_label(r['measure'])}: {r['note']}." for r in others]
     title = f"{people.name}: agreement on words"

@@ -60,6 +60,26 @@ def distinct_notes(rows: pd.DataFrame) -> list[str]:
     return [f"{note}." for note in dict.fromkeys(rows["note"]) if note]
 
 
+def notes_by_subject(notes: Iterable[tuple[str, str, str]]) -> list[str]:
+    """Return each note once, as a sentence behind its subject, and behind the parts that have it where others lack it.
+
+    Args:
+        notes: the subject, a part of it, and its note, which may be empty.
+    """
+    parts_of: dict[str, set[str]] = {}
+    parts_with: dict[tuple[str, str], dict[str, None]] = {}
+    for subject, part, note in notes:
+        parts_of.setdefault(subject, set()).add(part)
+        if note:
+            parts_with.setdefault((subject, note), {})[part] = None
+    return [
+        f"{subject}: {note}."
+        if len(parts) == len(parts_of[subject])
+        else f"{subject} ({', '.join(parts)}): {note}."
+        for (subject, note), parts in parts_with.items()
+    ]
+
+
 def join_notes(*notes: str) -> str:
     """Join the notes that are not empty."""
     return "; ".join(note for note in notes if note)
@@ -350,6 +370,8 @@ def order_verdict(shares: Mapping[str, float]) -> str:
     if highest_share == 1:
         return f"{names} order{'s' * is_one} the systems as people do."
     verb, share = "comes" if is_one else "come", f"{100 * highest_share:.0f} %"
+    if highest_share == 0:
+        return "No metric puts any pair of systems in people's order."
     if highest_share <= 0.5:
         return f"No metric puts more than half of the pairs of systems in people's order; {names} {verb} closest, with {share}."
     return f"{names} {verb} closest to people's order, with {share} of the pairs of systems in the same order."

@@ -17,7 +17,7 @@ from ..evaluation.caption_scores import Evidence, MetricReliability, reliability
 from ..options.large import LargeOptions
 from ..reporting.corpus_score_tables import scale_note
 from ..runs.frames import make_frame
-from ..runs.tables import ResultTable, format_number
+from ..runs.tables import ResultTable, count_of, format_number
 from ..scoring.catalog import metric_style
 from ..scoring.unavailable_metrics import add_unavailable_rows
 from .exact import DigitCounts, add_digit_counts, add_sums, compute_percentiles, sum_to_float
@@ -158,7 +158,7 @@ def report_scores(
 ) -> LargeScores:
     """Make the report of a record, be it of this run or of the one that it would repeat."""
     corpus = {spec: math.nan if v is None else v for spec, v in record["corpus"].items()}
-    summary = f"{record['rows']:,} captions in {config.output}"
+    summary = f"{count_of(record['rows'], 'caption')} in {config.output}"
     if not is_new:
         summary = f"was done before: nothing to do; {summary}"
     if n_skipped := len(record["skipped"]):
@@ -206,11 +206,11 @@ def make_table(
             cells.append(reliability.cell(spec))
         rows.append((style.label, cells))
     notes = [
-        f"{record['rows']:,} captions. {scale_note(list(styles.values()))}. P5, P50, P95: percentiles of their "
+        f"{count_of(record['rows'], 'caption')}. {scale_note(list(styles.values()))}. P5, P50, P95: percentiles of their "
         f"scores.",
         *(note for note in dict.fromkeys(style.note for style in styles.values()) if note),
         *(
-            f"{styles[spec].label}: undefined for {count:,} captions."
+            f"{styles[spec].label}: undefined for {count_of(count, 'caption')}."
             for spec, count in record["undefined"].items()
             if count
         ),

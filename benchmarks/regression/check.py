@@ -25,7 +25,7 @@ from ...metrics.registry import recipe_of
 from ..evaluation.measured_dataset import MeasuredDataset, measure
 from ..runs.output_folder import check_writable, write_file
 from ..runs.progress_bar import StepProgress
-from ..runs.tables import ResultTable, markdown_of
+from ..runs.tables import ResultTable, count_of, markdown_of
 from ..scoring.catalog import optional_specs, resolve_metrics, usual_protocol
 from ..scoring.protocol import Protocol, sign
 from ..scoring.score_store import Locations, ScoreStore
@@ -386,7 +386,7 @@ def _identity(baseline: Baseline) -> tuple[str, dict[str, Any], Protocol]:
 
 def _summary(checked: Checked, before: Baseline | None, now: Baseline) -> str:
     coverage = (
-        f"{count_metrics(checked.metrics)} on {now.data['items']} items of {now.dataset}, "
+        f"{count_metrics(checked.metrics)} on {count_of(now.data['items'], 'item')} of {now.dataset}, "
         f"{len(before.sample) if before else 0} of them one by one"
     )
     failing = sorted({d.part for d in checked.differences if d.fails}, key=ASPECTS.index)

@@ -17,7 +17,7 @@ from ...metrics.base import Metric
 from ..runs.finished_run import read_run
 from ..runs.output_folder import check_writable, write_file
 from ..runs.progress_bar import StepProgress
-from ..runs.tables import MISSING, ResultTable, format_number, format_p_value
+from ..runs.tables import MISSING, ResultTable, count_of, format_number, format_p_value
 from ..scoring.caption_files import CandidateFile, ReferenceFile, read_references, read_systems
 from ..scoring.catalog import metric_style, resolve_metrics
 from ..scoring.corpus_scores import (
@@ -204,7 +204,7 @@ class SystemCheck:
             dataset=str(path),
             metrics=tuple(baseline.scores),
             differences=(),
-            summary=f"{path}: {'is as it was' if is_same else 'written'}: {n_captions:,} captions of {candidates} and "
+            summary=f"{path}: {'is as it was' if is_same else 'written'}: {count_of(n_captions, 'caption')} of {candidates} and "
             f"their scores by {','.join(baseline.scores)}",
             updated=True,
             tables_made=(),
@@ -271,7 +271,7 @@ class SystemCheck:
             rows,
             file="",
             notes=[
-                f"{n_images:,} images. from, to: the {100 * statistics.level:g} % interval of the change (paired bootstrap over "
+                f"{count_of(n_images, 'image')}. from, to: the {100 * statistics.level:g} % interval of the change (paired bootstrap over "
                 f"images, {statistics.replicates:,} replicates); p is "
                 f"{correction[statistics.correction]}."
             ],

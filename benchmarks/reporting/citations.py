@@ -18,7 +18,7 @@ from ...datasets.registry import card
 from ..evaluation.overview import MEAN
 from ..evaluation.wording import interval_words, rank_words
 from ..runs.finished_run import FinishedRun, check_same_data, read_runs
-from ..runs.tables import latex_escape
+from ..runs.tables import count_of, latex_escape
 from ..scoring.catalog import MetricStyle, read_config
 from ..scoring.protocol import Judged, Protocol
 from ..statistics.bootstrap import StatisticsOptions
@@ -199,9 +199,11 @@ def _cite_scores(runs: Sequence[FinishedRun]) -> str:
         if part.has_several_references:
             references = f" with the references {latex_escape(part.dataset)}"
         systems = [latex_escape(system) for system in part.systems]
-        captions.append(f"{_listed(systems, 'systems')} on {n_images:,} images{references}")
+        captions.append(
+            f"{_listed(systems, 'systems')} on {count_of(n_images, 'image')}{references}"
+        )
         sentences.append(
-            f"Captions of {n_images:,} images{references} are scored: {', '.join(systems)}."
+            f"Captions of {count_of(n_images, 'image')}{references} are scored: {', '.join(systems)}."
         )
         options = part.statistics
         if part.corpus["ci_low"].notna().any():

@@ -13,7 +13,7 @@ from ..evaluation.headline import find_headline, sort_by_headline
 from ..evaluation.measured_dataset import row_key
 from ..evaluation.wording import CORRECTION_LABELS, Standing, interval_words, metric_verdict
 from ..runs.frames import records_of
-from ..runs.tables import MISSING, ResultTable, format_coefficient
+from ..runs.tables import MISSING, ResultTable, count_of, format_coefficient
 from ..scoring.catalog import MetricStyle
 from ..scoring.protocol import Protocol
 from ..statistics.bootstrap import StatisticsOptions
@@ -41,8 +41,8 @@ class Overview:
         part = self.part
         counts = part.correlations[["n_items", "n_ratings"]].max()
         has_pairs_alone = are_of_preferences(part.correlations["coefficient"]).all()
-        points = "preference pairs" if has_pairs_alone else "ratings"
-        sizes = f"{int(counts['n_items']):,} captions, {int(counts['n_ratings']):,} {points}"
+        unit = "preference pair" if has_pairs_alone else "rating"
+        sizes = f"{count_of(int(counts['n_items']), 'caption')}, {count_of(int(counts['n_ratings']), unit)}"
         options: Any = part.run.run.get("protocols", {}).get(part.dataset)
         try:
             protocol = Protocol.from_record(options)

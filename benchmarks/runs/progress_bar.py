@@ -36,6 +36,13 @@ class StepProgress(_VisibleBar):
         self._bar = make_bar(self._make_columns)
         self._task: Any = self._bar.add_task("", total=total)
 
+    def __exit__(self, *exception: Any) -> bool | None:
+        """Leave a full bar where nothing failed: steps that had no work, as to resample one image, are done as well."""
+        task = self._bar.tasks[0]
+        if exception[0] is None and task.total is not None:
+            self._bar.update(self._task, completed=task.total)
+        return super().__exit__(*exception)
+
     @staticmethod
     def _make_columns() -> list[ProgressColumn]:
         from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn

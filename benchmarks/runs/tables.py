@@ -116,6 +116,11 @@ class ResultTable:
         return replace(self, notes=[*self.notes, note]) if note else self
 
 
+def count_of(number: int, noun: str) -> str:
+    """Return a number with its noun, as `1 image` or `1,000 images`."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
 def format_number(value: float, scale: float, decimals: int) -> str:
     """Format a value for print: scaled, rounded, `MISSING` where it is NaN."""
     if math.isnan(value):

@@ -23,7 +23,6 @@ from ..runs.progress_bar import StepProgress
 from ..statistics.bootstrap import (
     Interval,
     StatisticsOptions,
-    count_steps,
     resample,
     statistic_intervals,
 )
@@ -294,14 +293,11 @@ def compare_systems(
     Args:
         systems: scored on the same images.
         options: the kind of intervals; they must resample.
-        advance: called at each of `count_steps(replicates, n_systems)` steps.
+        advance: called at each of `count_steps(replicates, n_systems)` steps, if there is anything to resample.
     """
     specs = [spec for spec in systems[0].corpus if all(spec in s.resamplers for s in systems)]
     n_images = len(systems[0].items)
     if n_images < 2 or not specs:
-        if advance is not None:
-            for _ in range(count_steps(options.replicates, len(systems))):
-                advance()
         none = Interval(remarks=(remark(Note.TOO_FEW_IMAGES, n_images=n_images),))
         return [replace(system, intervals=dict.fromkeys(specs, none)) for system in systems], []
     resamplers = {system.system: system.resamplers for system in systems}

@@ -29,6 +29,8 @@ MIN_INFORMATION = 1e-6
 #: The change of an Elo rating after a game that was as good as lost, and the ratings' start.
 ELO_K = 32.0
 ELO_START = 1000.0
+#: The decimals to which a difference of strengths is settled.
+DECIMALS = 9
 
 
 @dataclass(frozen=True)
@@ -79,7 +81,9 @@ def fit_strengths(
         np.where(is_mutual, wins, 0.0), np.where(is_mutual, ties, 0.0), is_mutual
     )
     values, tie = likelihood.maximise(start)
-    differences = np.where(is_mutual, values[:, :, None] - values[:, None, :], np.nan)
+    # Newton's method leaves noise, which would make two equal systems differ by 1e-13.
+    differences = np.round(values[:, :, None] - values[:, None, :], DECIMALS) + 0.0
+    differences = np.where(is_mutual, differences, np.nan)
     if (is_endless := np.isnan(tie)).any():
         order = _order_of_ties(wins[is_endless], ties[is_endless])
         differences[is_endless] = np.where(is_mutual[is_endless], order, np.nan)

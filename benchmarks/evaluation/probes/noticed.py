@@ -23,7 +23,7 @@ from ...statistics.bootstrap import (
 from ...statistics.preferences import wilson_interval
 from ...statistics.remarks import Note, remark
 from ...statistics.weighted_pairs import Floats
-from ..wording import join_notes, number_word
+from ..wording import join_notes, notes_by_subject, number_word
 from .faults import CONTROLS, FAULTS
 
 PROBE_COLUMNS = ("metric", "fault", "value", "ci_low", "ci_high", "n_pairs", "note")
@@ -181,7 +181,7 @@ def probe_tables(
         "The share of pairs, ×100, in which the changed caption scores lower; ties count ½.",
         f"! a fault whose {100 * level:g} % interval reaches below {100 * NOTICED_SHARE:.0f}, or a control after which "
         f"a caption loses more often than not.",
-        *dict.fromkeys(f"{r['fault']}: {r['note']}." for r in cells.values() if r["note"]),
+        *notes_by_subject((r["fault"], labels[r["metric"]], r["note"]) for r in cells.values()),
     ]
     tables[-1] = replace(tables[-1], notes=notes, verdict=weakest_sentences(rows, labels))
     return tables
@@ -190,7 +190,7 @@ def probe_tables(
 def example_table(
     pairs: pd.DataFrame, noticed: pd.DataFrame, metrics: Sequence[Metric]
 ) -> ResultTable:
-    """Return an example of each fault, both captions side by side: the pair that most metrics miss.
+    """Return an example of each change, both captions side by side: the pair that the most metrics miss.
 
     Args:
         pairs: columns `fault, caption, faulty_caption`.
@@ -204,7 +204,7 @@ def example_table(
         texts = [str(pairs.at[example, name]).strip() for name in ("caption", "faulty_caption")]
         rows.append((str(fault), [*texts, ", ".join(missed) or MISSING]))
     columns = ["caption", "with the fault", "scored higher by"]
-    title = "an example of each fault, which most metrics miss"
+    title = "an example of each change: the pair that the most metrics miss"
     return ResultTable(title, "fault", columns, rows, numeric=False, is_detail=True)
 
 

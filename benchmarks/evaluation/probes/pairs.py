@@ -115,7 +115,7 @@ def make_probe_pairs(items: pd.DataFrame, faults: Sequence[str], n_pairs: int, s
         pairs += pairs_of_fault
         n_tried = len(pairs_of_fault) + obstacles.total()
         counts = ", ".join(f"{n:,} {obstacle}" for obstacle, n in sorted(obstacles.items()))
-        left_out = f"{obstacles.total():,} of {n_tried:,} captions are left out: {counts}"
+        left_out = f"captions left out: {obstacles.total():,} of {n_tried:,} ({counts})"
         notes[fault] = left_out if counts else ""
     return Probes(make_frame(pairs, PAIR_COLUMNS), notes)
 

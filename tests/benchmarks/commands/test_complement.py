@@ -64,7 +64,7 @@ def toy(scores: list[float], ratings: list[float], images: str, tmp_path):
 @pytest.mark.parametrize(
     ("scores", "ratings", "images", "reason"),
     [
-        ([1, 2, 3], [1, 2, 3], "aaa", "1 images; two are needed"),
+        ([1, 2, 3], [1, 2, 3], "aaa", "1 image; two are needed"),
         ([1, 2, 3], [2, 2, 2], "abc", "no metric is defined"),
         ([2, 2, 2], [1, 2, 3], "abc", "no metric is defined"),
     ],

@@ -349,7 +349,9 @@ def test_of_a_table_of_means_other_dimensions_go_first_and_penalties_together(mo
     ranking = SimpleNamespace(
         study=SimpleNamespace(selection=selection, name="d"),
         leading_dimension="total",
-        people=SimpleNamespace(systems=pd.DataFrame(rows)),
+        people=SimpleNamespace(
+            systems=pd.DataFrame(rows), tests=pd.DataFrame({"dimension": ["a"]})
+        ),
         systems=["s"],
     )
     made = {}
@@ -361,8 +363,9 @@ def test_of_a_table_of_means_other_dimensions_go_first_and_penalties_together(mo
     monkeypatch.setattr(rank_module.system_ranking, "system_verdict", lambda *a, **k: "")
     monkeypatch.setattr(rank_module, "distinct_notes", lambda rows: [])
     monkeypatch.setattr(rank_module, "dataset_notes", lambda caption_set, protocol: [])
-    statistics = SimpleNamespace(uses_resampling=False, level=0.95)
-    options = SimpleNamespace(statistics=statistics, weights={})
+    statistics = SimpleNamespace(level=0.95)
+    weights = {"p": 2, "a": 0.5, "q": -1}
+    options = SimpleNamespace(statistics=statistics, weights=weights)
     rank_module._means_table(ranking, options)
     assert made["columns"] == [c for d in scales for c in (d, "low", "high", "rank")]
     details = tuple(k for k in range(20) if k > 4 and k % 4)
@@ -374,7 +377,10 @@ def test_of_a_table_of_means_other_dimensions_go_first_and_penalties_together(mo
         ["2.000", "-2.000", "3.000", "1"],
         ["1.000", "-3.000", "2.000", "1"],
     )
-    assert made["notes"][1:] == ["p and q: the size of the penalty; less is better."]
+    assert made["notes"][1:] == [
+        "p and q: the size of the penalty; less is better.",
+        "weighted = − 2·p + 0.5·a + 1·q.",
+    ]
 
 
 def test_of_a_fault_the_system_with_the_least_is_the_first():

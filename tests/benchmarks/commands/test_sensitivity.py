@@ -343,7 +343,7 @@ def test_tables_over_protocols_by_hand() -> None:
     ]
     assert ranges.notes == [
         "×100, least and greatest over 2 protocols a coefficient.",
-        "Of 1 pairs of metrics 1 change their order between some two of the 3 protocols.",
+        "Pairs of metrics whose order changes between some two of the 3 protocols: 1 of 1.",
     ]
     assert (by_protocol.title, by_protocol.columns) == ("d, x: τ_c by protocol", ["A", "B"])
     assert by_protocol.rows == [
@@ -384,43 +384,14 @@ def test_the_power_table_by_hand() -> None:
     assert alone.title == "T: differences that 500 images can show"
 
 
-def test_tables_of_protocols_have_ranges_ranks_and_the_pairs_that_change_their_order():
-    """Metrics stand in their order of the rows, not of their names; a tie changes no order."""
-    values = {
-        ("z", "p1"): (0.5, 1),
-        ("a", "p1"): (0.4, 2),
-        ("m", "p1"): (0.4, 2),
-        ("z", "p2"): (0.2, 2),
-        ("a", "p2"): (0.3, 1),
-        ("m", "p2"): (0.1, 3),
-        ("z", "p3"): (0.2, math.nan),
-        ("a", "p3"): (0.2, math.nan),
-        ("m", "p3"): (0.1, math.nan),
-    }
+def test_metrics_keep_the_order_of_their_rows_and_a_tie_changes_no_order():
     rows = pd.DataFrame(
-        [
-            {"metric": m, "protocol": p, "coefficient": "tau_c", "value": v, "rank": rank}
-            for (m, p), (v, rank) in values.items()
-        ]
-    ).assign(note="")
-    ranges, by_protocol = sensitivity._protocol_tables(
-        rows, "d", "overall", {"z": "Z", "a": "A", "m": "M"}
-    )
-    assert ranges.rows == [
-        ("Z", ["20.0 – 50.0", "1 – 2"]),
-        ("A", ["20.0 – 40.0", "1 – 2"]),
-        ("M", ["10.0 – 40.0", "2 – 3"]),
-    ]
-    assert ranges.notes == [
-        "×100, least and greatest over 3 protocols a coefficient.",
-        "Of 3 pairs of metrics 1 change their order between some two of the 3 protocols.",
-    ]
-    assert by_protocol.columns == ["Z", "A", "M"]
-    assert by_protocol.rows == [
-        ("p1", ["50.0 (1)", "40.0 (2)", "40.0 (2)"]),
-        ("p2", ["20.0 (2)", "30.0 (1)", "10.0 (3)"]),
-        ("p3", ["20.0", "20.0", "10.0"]),
-    ]
+        [("p", "b", 0.25), ("p", "a", 0.25), ("q", "b", 0.5), ("q", "a", 0.25)],
+        columns=["protocol", "metric", "value"],
+    ).assign(coefficient="tau_c", rank=math.nan, note="")
+    ranges, _ = sensitivity._protocol_tables(rows, "d", "x", {"a": "A", "b": "B"})
+    assert [label for label, _ in ranges.rows] == ["B", "A"]
+    assert sensitivity._count_swaps(rows) == (0, 1)
 
 
 def test_of_a_curve_all_sizes_but_the_first_and_the_last_may_go():

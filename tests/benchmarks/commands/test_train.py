@@ -448,7 +448,7 @@ def test_folds_leave_no_raters_behind(tmp_path):
         (("rater=icr", "strict=true"), "design=folds"),
         (("rater=icr", "protocol.split=test"), "divides the images by itself"),
         (("rater=icr", "rater.images=x.npz"), "images=x.npz is not a file"),
-        (("rater=icr", "target=beauty"), "name the dimension to learn"),
+        (("rater=icr", "target=beauty"), "it has no ratings of 'beauty'; target=overall"),
         (("rater=icr", "device=nope"), "unknown device 'nope'"),
         (("rater=icr", "rater.foo=1"), "'rater.foo' is not an option of this rater"),
         ((*QUICK, 'metrics=["python(math:sqrt,name=icr)"]'), "two different metrics are called"),

@@ -21,6 +21,7 @@ from captau.benchmarks.evaluation.sensitivity_analysis import (
     find_duplicates,
 )
 from captau.benchmarks.evaluation.study import StudiedDataset
+from captau.benchmarks.runs.tables import count_of
 from captau.benchmarks.scoring.protocol import CHOICES, Protocol
 from captau.datasets.preferences import make_preferences
 from captau.datasets.schema import CaptionSet, Card, Scale, make_items
@@ -314,7 +315,7 @@ def test_a_band_of_one_image_has_no_interval() -> None:
     rows = made.rows("length")
     assert [row["value"] for row in rows] == pytest.approx([1.0, -1.0])
     assert [(math.isnan(row["low"]), math.isnan(row["high"])) for row in rows] == [(True, True)] * 2
-    assert [row["note"] for row in rows] == [f"{n} words: 2 judgements of 1 images" for n in (1, 2)]
+    assert [row["note"] for row in rows] == [f"{n} words: 2 judgements of 1 image" for n in (1, 2)]
 
 
 def made_of(
@@ -457,7 +458,7 @@ def test_bands_of_pairs_have_the_accuracies_of_their_answers() -> None:
         n_answers = 2 if row["size"] == 1 else 1
         assert (row["dimension"], row["coefficient"], row["kind"]) == ("fit", "accuracy", "length")
         assert row["note"] == (
-            f"{row['other']}: {n_answers} answers about pairs of {n_answers} images"
+            f"{row['other']}: {count_of(n_answers, 'answer')} about pairs of {count_of(n_answers, 'image')}"
         )
         assert row["draws"] == 8
         assert row["low"] == row["high"] == row["value"]

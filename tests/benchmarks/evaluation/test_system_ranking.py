@@ -227,6 +227,7 @@ def test_an_unknown_dimension_of_a_total_is_named_with_near_ones():
 
 def verdict_of(*rows, **options):
     columns = ["dimension", "system", "value", "rank"]
+    options = {"is_tested": True, **options}
     return system_verdict(pd.DataFrame(rows, columns=columns), "x", "mean", **options)
 
 
@@ -240,6 +241,13 @@ def test_the_verdict_names_the_first_system_of_a_dimension_with_its_value():
     assert verdict_of(*level).endswith(", but its lead over B is not significant.")
     untested = [("x", "A", 4.5, None), ("x", "B", 4.0, None)]
     assert verdict_of(*untested).endswith("; its lead was not tested for significance.")
+    assert verdict_of(*rows, is_tested=False).endswith(
+        "; its lead was not tested for significance."
+    )
+    equal = [("x", "A", 4.5, 1), ("x", "B", 4.5, 1), ("x", "C", 4.0, 3)]
+    for is_tested in (True, False):
+        shared = "A and B share the first place (mean 4.500)."
+        assert verdict_of(*equal, is_tested=is_tested) == shared
     assert verdict_of(*rows[:2]) == "People's judgements put the systems in no order."
     assert verdict_of(other) == "People's judgements put the systems in no order."
 

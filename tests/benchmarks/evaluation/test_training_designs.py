@@ -302,7 +302,10 @@ def test_the_learnt_dimension_is_the_only_one_the_overall_one_or_the_named_one(
 def test_a_dimension_that_is_not_clear_is_asked_for(
     dimensions: tuple[str, ...], target: str | None
 ) -> None:
-    with says(f"dataset made: name the dimension to learn: target={'|'.join(dimensions)}"):
+    problem = "name the dimension to learn:"
+    if target is not None:
+        problem = f"it has no ratings of '{target}';"
+    with says(f"dataset made: {problem} target={'|'.join(dimensions)}"):
         rated_on(*dimensions, target=target)
 
 

@@ -22,6 +22,7 @@ from captau.benchmarks.evaluation.wording import (
     list_words,
     mean_words,
     metric_verdict,
+    notes_by_subject,
     number_word,
     order_verdict,
     ordinal,
@@ -162,7 +163,7 @@ def test_the_whole_verdict_on_raters(alphas: dict[str, float], verdict: str) -> 
         ),
         (
             {"a": 0.0, "b": 0.0},
-            "No metric puts more than half of the pairs of systems in people's order; a and b come closest, with 0 %.",
+            "No metric puts any pair of systems in people's order.",
         ),
         ({}, "No metric's order of the systems can be compared with people's."),
     ],
@@ -411,3 +412,15 @@ def test_copies_are_told_with_how_people_judge_them() -> None:
     assert "preferred" not in note_of(judged, coefficients=["tau_c"])
     undecided = captions(texts, refs, [9.0, 5.0, 2.0, None], winners=winners[3:])
     assert "preferred" not in note_of(undecided, coefficients=["tau_c", "accuracy"])
+
+
+def test_notes_name_the_parts_that_have_them_where_others_lack_them() -> None:
+    notes = [
+        ("people", "recall", "few"),
+        ("people", "precision", ""),
+        ("people", "recall", "few"),
+        ("oracle", "recall", "all"),
+        ("oracle", "precision", "all"),
+        ("floor", "recall", ""),
+    ]
+    assert notes_by_subject(notes) == ["people (recall): few.", "oracle: all."]

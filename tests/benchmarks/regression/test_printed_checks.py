@@ -66,7 +66,7 @@ def test_golden(
     write_files(tmp_path)
     undefined = "def score(items):\n    return [float('nan')] * len(items)\n"
     (tmp_path / "half.py").write_text(undefined)
-    seen = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    seen = {path.name: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()}
     parts: list[str] = []
     for step in STEPS[name]:
         if isinstance(step, tuple):

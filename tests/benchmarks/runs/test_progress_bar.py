@@ -35,6 +35,22 @@ def test_steps_are_counted_and_added(bar: Any) -> None:
     assert state(bar) == [("more", 7, 2)]
 
 
+def test_a_bar_ends_full_where_nothing_failed(bar: Any) -> None:
+    with StepProgress(3) as progress:
+        progress.advance()
+    assert state(bar) == [("", 3, 3)]
+    progress.add_steps(4, "more")
+    with pytest.raises(KeyError), progress:
+        raise KeyError
+    assert state(bar) == [("more", 7, 3)]
+
+
+def test_a_bar_without_a_total_stays_as_it_is(bar: Any) -> None:
+    with StepProgress(None) as progress:
+        progress.advance()
+    assert state(bar) == [("", None, 1)]
+
+
 def test_steps_are_added_to_those_done_where_the_total_is_not_known(bar: Any) -> None:
     progress = StepProgress(None)
     assert state(bar) == [("", None, 0)]

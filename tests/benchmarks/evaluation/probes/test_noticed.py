@@ -242,7 +242,7 @@ def test_the_example_is_the_pair_that_most_metrics_miss() -> None:
         ("empty", ["d", "", MISSING]),
         ("twice", ["e", "E", MISSING]),
     ]
-    assert table.title == "an example of each fault, which most metrics miss"
+    assert table.title == "an example of each change: the pair that the most metrics miss"
     assert (table.corner, list(table.columns)) == (
         "fault",
         ["caption", "with the fault", "scored higher by"],

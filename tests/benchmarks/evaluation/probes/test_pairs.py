@@ -59,7 +59,7 @@ def test_pairs_have_the_faulty_caption_and_references_without_copies() -> None:
     # Each image gives a first caption before any gives a second one.
     images = table["image_id"].tolist()[:6]
     assert all(set(images[i : i + 2]) == {"1", "2"} for i in (0, 2, 4))
-    assert probes.notes == {"twice": "", "half": "2 of 6 captions are left out: 2 too short"}
+    assert probes.notes == {"twice": "", "half": "captions left out: 2 of 6 (2 too short)"}
 
 
 def test_no_more_pairs_are_made_than_asked_for() -> None:
@@ -91,7 +91,7 @@ def test_another_reference_takes_the_one_that_its_pair_leaves_out() -> None:
         assert row["faulty_caption"] not in (row["caption"], *row["references"])
         assert row["item_id"] == f"{row['pair_id']}|original"
     assert probes.notes["other_reference"] == (
-        "3 of 6 captions are left out: 3 with one reference alone"
+        "captions left out: 3 of 6 (3 with one reference alone)"
     )
 
 
@@ -105,7 +105,7 @@ def test_a_caption_of_another_image_is_of_another_image() -> None:
     assert probes.pairs.empty
     assert tuple(probes.pairs.columns) == PAIR_COLUMNS
     assert probes.notes["other_image"] == (
-        "3 of 3 captions are left out: 3 that the change leaves as they are"
+        "captions left out: 3 of 3 (3 that the change leaves as they are)"
     )
 
 
