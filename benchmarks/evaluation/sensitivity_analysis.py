@@ -251,7 +251,7 @@ class SensitivityAnalysis:
             rated = self.selection.data_points(scores[metric], points)
             for coefficient, values in zip(self.study.coefficients, table, strict=True):
                 correlation = rated.correlate(self.selection.protocol, coefficient)
-                reason = str(rated.reason or "") or correlation.explanation
+                reason = rated.reason.phrase if rated.reason else correlation.explanation
                 names = self._names("length", dimension, metric, coefficient, band.longest)
                 row = names | _curve_point(values, reason, note)
                 row |= {"value": correlation.value, "other": band.label}
