@@ -168,6 +168,10 @@ def test_a_submission_is_followed_to_its_scores(site):
     assert get(site, f"submissions/{key}").status_code == 401
     assert get(site, "submissions", site.rival).json() == {"submissions": []}
     assert get(site, "submissions", site.mate).json()["submissions"][0] == scored
+    theirs = post(site, site.rival, captions_json(**{"img00.png": ""})).json()["id"]
+    assert get(site, f"submissions/{theirs}", site.member).status_code == 404
+    assert get(site, f"submissions/{theirs}", site.rival).status_code == 200
+    site.work()
 
 
 def test_all_faults_of_an_invalid_submission_are_listed(site, capsys):
