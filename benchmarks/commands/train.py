@@ -36,6 +36,7 @@ from ..runs.results import RunClock, make_correlations
 from ..runs.tables import ResultTable, format_number
 from ..scoring.score_store import ScoreStore
 from ..scoring.scorer import Scorer, metric_caveats, score_all
+from ..statistics.coefficients.coefficient import find_coefficient
 
 logger = logging.getLogger(__name__)
 
@@ -126,7 +127,8 @@ def run(options: TrainOptions, folder: Path) -> TrainResults:
         tables.append(rater_training.error_table(errors))
     if measured and options.metrics and options.statistics.uses_resampling:
         frames["significance.csv"] = pd.concat([m.differences for m in measured], ignore_index=True)
-        tables.append(rater_training.lead_table(measured, options.metrics))
+        leads = rater_training.lead_table(measured, options.metrics)
+        tables += [leads] if leads.rows else []  # none where there was too little to test
     record = _record(options, jobs, corpora, trainings.cards) | clock.record()
     summary = _usage(options, jobs, folder) if options.keep else ""
     return TrainResults(frames, record, tables, summary=summary, spare=trainings.spare)
@@ -293,7 +295,7 @@ def _mean_tables(means: Sequence[Mapping[str, Any]], options: TrainOptions) -> l
     for mean in means:
         label = f"{mean['metric'].removesuffix(' mean')}: {mean['dataset']}, {mean['dimension']}"
         numbers = [format_number(float(mean[c]), 100, 2) for c in ("value", "std")]
-        rows.append((label, [str(mean["coefficient"]), *numbers]))
+        rows.append((label, [find_coefficient(mean["coefficient"]).symbol, *numbers]))
     title = f"Mean of {len(options.seeds)} seeds"
     columns = ["coefficient", "mean", "std"]
     return [ResultTable(title, "rater: dataset, dimension", columns, rows)]

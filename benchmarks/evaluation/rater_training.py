@@ -152,9 +152,9 @@ def _describe_figures(about: Mapping[str, Any]) -> list[str]:
         ]
     lines = ["| tested on | dimension | coefficient ×100 | captions |", "|:--|:--|--:|--:|"]
     for row in about["test"]:
-        value = format_number(row["value"], 100, 1)
+        symbol, value = find_coefficient(row["coefficient"]).symbol, row["value"]
         lines.append(
-            f"| {row['dataset']} | {row['dimension']} | {row['coefficient']} {value} | {row['n_items']:,} |"
+            f"| {row['dataset']} | {row['dimension']} | {symbol} {format_number(value, 100, 1)} | {row['n_items']:,} |"
         )
     for name, rows in about.get("reliability", {}).items():
         lines += ["", f"Reliability on {name}: what the calibration expects, and what people said,"]
@@ -455,4 +455,5 @@ def _lead_cells(group: pd.DataFrame, coefficient: str, labels: dict[str, str]) -
     numbers = [format_number(float(best[c]), 100, 2) for c in ("value_a", "value_b", "difference")]
     ends = [format_number(float(best[c]), 100, 2) for c in ("ci_low", "ci_high")]
     value, other_value, lead = numbers
-    return [coefficient, value, labels[best["metric_b"]], other_value, lead, " to ".join(ends)]
+    symbol = find_coefficient(coefficient).symbol
+    return [symbol, value, labels[best["metric_b"]], other_value, lead, " to ".join(ends)]

@@ -87,8 +87,8 @@ class Note(Enum):
     PERMUTED_SYSTEMS = "{n_systems} systems, {permutations:,} permutations"
     INCOMPLETE_IMAGES = "{n_left_out} of {n_images} images left out, which lack a system"
     # intervals
-    UNDEFINED_REPLICATES = "{n_undefined} of {replicates} replicates undefined"
-    TOO_FEW_REPLICATES = "no interval: {n_undefined} of {replicates} replicates undefined"
+    UNDEFINED_REPLICATES = "{n_undefined:,} of {replicates:,} replicates undefined"
+    TOO_FEW_REPLICATES = "no interval: {n_undefined:,} of {replicates:,} replicates undefined"
     TOO_FEW_IMAGES = "no interval: too few images ({n_images}); two are needed"
     FEW_IMAGES = "interval of {n_images} images; from {min_images} on it is reliable"
     ONE_SIDED_REPLICATES = "no BCa interval: all replicates lie {side} the value"

@@ -299,7 +299,7 @@ def test_what_a_training_writes_is_what_its_rater_predicts(word_counter, tmp_pat
         }
     }
     page = (tmp_path / "seed-1" / "README.md").read_text()
-    assert f"| demo | overall | tau_c {100 * tau:.1f} | {len(items)} |" in page
+    assert f"| demo | overall | τ_c {100 * tau:.1f} | {len(items)} |" in page
     again = train(words_options(word_counter, seeds=(0, 1)), tmp_path)  # reads what it wrote
     assert again.frames["correlations.csv"].equals(found.frames["correlations.csv"])
     changed = words_options(word_counter, recipe=word_counter(factor=2.0))

@@ -38,7 +38,7 @@ def test_means_over_seeds_by_hand() -> None:
     }
     (table,) = train._mean_tables([mean], options)
     assert (table.title, table.columns) == ("Mean of 2 seeds", ["coefficient", "mean", "std"])
-    assert table.rows == [("icr: d, x", ["tau_c", "50.00", "35.36"])]
+    assert table.rows == [("icr: d, x", ["τ_c", "50.00", "35.36"])]
     assert train._mean_tables([], options) == []
     assert train._seed_means(frame, SimpleNamespace(seeds=(0,))) == []  # pyright: ignore[reportArgumentType]
 

@@ -346,7 +346,7 @@ def test_a_page_says_what_a_rater_learnt_from_and_how_it_agrees(tmp_path: Path) 
         + "| The one (r7) | 1,234 | 1,520 | 1 to 1200, median 6 | 0 to 5 | CC0 |\n"
         + LICENCES
         + "\n| tested on | dimension | coefficient ×100 | captions |\n|:--|:--|--:|--:|\n"
-        "| d | overall | tau_c 45.7 | 1,234 |\n| d | overall | tau_c 0.0 | 5 |\n\n"
+        "| d | overall | τ_c 45.7 | 1,234 |\n| d | overall | τ_c 0.0 | 5 |\n\n"
         "Reliability on d: what the calibration expects, and what people said,\n"
         "by fifths of its captions; ratings as a share of their scale.\n\n"
         "| score | expected rating | rating | expected to be good | good | captions |\n"
@@ -471,9 +471,9 @@ def test_a_lead_is_over_the_greatest_of_the_other_metrics() -> None:
     metrics = [metric("bleu_1"), metric("rouge_l")]
     table = lead_table(cast(Any, [without, measured, preferred]), metrics)
     assert table.rows == [
-        ("s: made, fit", ["tau_c", "10.00", "BLEU-1", "25.00", "-15.00", "-20.00 to -10.00"]),
-        ("r: made, fit", ["tau_c", "50.00", "ROUGE-L", "45.68", "4.32", "-1.00 to 9.00"]),
-        ("r: pairs, mean", ["accuracy", "75.00", "BLEU-1", "50.00", "25.00", "10.00 to 40.00"]),
+        ("s: made, fit", ["τ_c", "10.00", "BLEU-1", "25.00", "-15.00", "-20.00 to -10.00"]),
+        ("r: made, fit", ["τ_c", "50.00", "ROUGE-L", "45.68", "4.32", "-1.00 to 9.00"]),
+        ("r: pairs, mean", ["acc. %", "75.00", "BLEU-1", "50.00", "25.00", "10.00 to 40.00"]),
     ]
     assert table.title == "Lead over the best of the other metrics"
     assert table.corner == "rater: dataset, dimension"
