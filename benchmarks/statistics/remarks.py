@@ -15,7 +15,7 @@ class Undefined(Enum):
     """Reasons why a result has no value; each member's value is the sentence for people."""
 
     # coefficients
-    TOO_FEW_POINTS = "{n_points} data points; two are needed"
+    TOO_FEW_POINTS = "too few data points ({n_points}); two are needed"
     UNDEFINED_SCORES = "{n_undefined} of {n_points} data points have an undefined score"
     UNDEFINED_RATINGS = "{n_undefined} of {n_points} data points have an undefined rating"
     CONSTANT_SCORES = "all scores are equal"
@@ -93,7 +93,7 @@ class Note(Enum):
     FEW_IMAGES = "interval of {n_images} images; from {min_images} on it is reliable"
     ONE_SIDED_REPLICATES = "no BCa interval: all replicates lie {side} the value"
     FISHER = "Fisher interval, data points taken as independent"
-    TOO_FEW_FOR_FISHER = "no Fisher interval: {n_points} data points; four are needed"
+    TOO_FEW_FOR_FISHER = "no Fisher interval: too few data points ({n_points}); four are needed"
     NO_FISHER = "no Fisher interval of {coefficient}"
     WILSON = "Wilson interval"
     # tests of differences

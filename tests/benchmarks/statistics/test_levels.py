@@ -85,7 +85,7 @@ def test_equal_means_are_tied_whatever_their_parts() -> None:
 @pytest.mark.parametrize(
     ("scores", "ratings", "reason"),
     [
-        ([], [], "0 data points; two are needed"),
+        ([], [], "too few data points (0); two are needed"),
         ([1, 2, NAN, 4], [1, 2, 3, 4], "1 of 4 data points have an undefined score"),
         ([2, 2, 2, 2], [1, 2, 3, 4], "all scores are equal"),
         ([1, 2, 3, 4], [2, 2, 2, 2], "all ratings are equal"),

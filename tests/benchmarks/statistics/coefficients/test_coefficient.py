@@ -111,8 +111,8 @@ NAN, INF = float("nan"), float("inf")
 @pytest.mark.parametrize(
     ("x", "y", "reason"),
     [
-        ([], [], "0 data points; two are needed"),
-        ([1], [1], "1 data points; two are needed"),
+        ([], [], "too few data points (0); two are needed"),
+        ([1], [1], "too few data points (1); two are needed"),
         ([1, NAN, NAN], [1, 2, 3], "2 of 3 data points have an undefined score"),
         ([1, 2, 3], [1, NAN, 3], "1 of 3 data points have an undefined rating"),
         ([2, 2, 2], [1, 2, 3], "all scores are equal"),
