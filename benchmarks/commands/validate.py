@@ -103,8 +103,9 @@ def _check_caption_file(config: ValidateOptions, faults: Faults) -> str:
     for name, content in texts.items():
         expected = image_ids if covering in (None, name) else None
         counts.append(check_captions(content, config.file, name, expected, faults))
-    words = " and ".join(count_of(n, "caption") for n in counts) or "no captions"
-    return f"{words}; {covering} is of the references' images" if covering else words
+    words = [count_of(n, "caption") if n else "no captions" for n in counts] or ["no captions"]
+    verdict = " and ".join(words)
+    return f"{verdict}; {covering} is of the references' images" if covering else verdict
 
 
 def _find_covering_member(

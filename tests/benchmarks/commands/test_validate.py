@@ -408,7 +408,7 @@ def test_on_the_command_line(tmp_path, capsys):
     assert run(f"file={good}", "limit=3")[0] == 0
     status, out, err = run(str(bad), "limit=1")
     assert status == 2
-    assert out == f"{bad}: not valid: 3 faults, the first 1 listed; 0 captions\n"
+    assert out == f"{bad}: not valid: 3 faults, the first 1 listed; no captions\n"
     assert err == f"captau: {bad}: entry 0: an object is expected, not int\n"
     assert run()[0] == 2
     assert "file=… is needed" in run()[2]
