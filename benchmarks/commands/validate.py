@@ -46,6 +46,15 @@ class Verdict:
     n_faults: int
     summary: str
 
+    @classmethod
+    def of_faults(cls, path: Path, faults: Faults, content: str) -> Verdict:
+        """Return the verdict on a file in which these faults were found, and so much content."""
+        if not faults.count:
+            return cls([], 0, f"{path}: valid: {content}")
+        rest = f", the first {faults.limit:,} listed" if faults.count > faults.limit else ""
+        summary = f"{path}: not valid: {count_of(faults.count, 'fault')}{rest}; {content}"
+        return cls(faults.lines, faults.count, summary)
+
 
 def validate(config: ValidateOptions) -> Verdict:
     """Check a submission.
@@ -71,11 +80,7 @@ def validate(config: ValidateOptions) -> Verdict:
         content = _check_score_file(config, faults)
     else:
         content = _check_caption_file(config, faults)
-    if not faults.count:
-        return Verdict([], 0, f"{path}: valid: {content}")
-    rest = f", the first {config.limit:,} listed" if faults.count > config.limit else ""
-    summary = f"{path}: not valid: {count_of(faults.count, 'fault')}{rest}; {content}"
-    return Verdict(faults.lines, faults.count, summary)
+    return Verdict.of_faults(path, faults, content)
 
 
 def _check_caption_file(config: ValidateOptions, faults: Faults) -> str:

@@ -314,7 +314,7 @@ def difference_tables(
         columns = ["difference", "from", "to", *(_TEST_LABELS[test] for test in available_tests)]
         notes = [
             f"from, to: {100 * statistics.level:g} % interval by resampling images; p is corrected for "
-            f"{len(rows)} pair{'s' * (len(rows) != 1)} ({wording.CORRECTION_LABELS[statistics.correction]}); significance.csv has every value."
+            f"{count_of(len(rows), 'pair')} ({wording.CORRECTION_LABELS[statistics.correction]}); significance.csv has every value."
         ]
         is_detail = (dimension, coefficient) != measured.headline
         table = ResultTable(title, "metrics", columns, rows, notes=notes, is_detail=is_detail)

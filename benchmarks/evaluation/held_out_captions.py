@@ -87,10 +87,9 @@ class ImageCaptions:
     @property
     def left_out_note(self) -> str:
         """A note on the images left out; empty where there is none."""
-        images = "image" if self.n_left_out == 1 else "images"
-        return (
-            f"{self.n_left_out:,} {images} with fewer captions left out" if self.n_left_out else ""
-        )
+        if not self.n_left_out:
+            return ""
+        return f"{count_of(self.n_left_out, 'image')} with fewer captions left out"
 
     def keep_first(self, k: int | None) -> ImageCaptions:
         """Keep the first k + 1 captions of each image that has so many; None keeps all, where there are two.

@@ -38,6 +38,7 @@ from ...datasets import registry
 from ...datasets.errors import MissingFileError
 from ...metrics.learned.rater import RaterCard, RaterMetric
 from ..runs.results import parse_missing_note
+from ..runs.tables import count_of
 from ..scoring.catalog import usual_protocol
 from ..scoring.protocol import Protocol
 from .evaluation_set import EvaluationSet
@@ -97,7 +98,7 @@ class TableRebuilder(TableSources):
                 cells[row, column] = TableCell.missing(reason)
                 continue
             of_seeds = [found[name, column] for name in specs]
-            note = f"{len(specs)} rater{'s' * (len(specs) > 1)} of your own, not the paper's"
+            note = f"{count_of(len(specs), 'rater')} of your own, not the paper's"
             notes = [note, *dict.fromkeys(cell.note for cell in of_seeds if cell.note)]
             mean = float(np.mean([cell.value for cell in of_seeds]))
             cells[row, column] = TableCell(mean, "; ".join(notes[1:] if np.isnan(mean) else notes))

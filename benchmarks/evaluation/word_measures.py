@@ -175,8 +175,9 @@ def measure_words(
         frame["precision_at_human_recall"] = values
         frame["note"] = list(map(join_notes, notes, frame["note"]))
     unused = [w for w in system_words if w not in uses.words]
-    noun = "word" if len(unused) == 1 else "words"
-    note = f"{len(unused)} {noun} of the scores that nobody uses left out" if unused else ""
+    note = ""
+    if unused:
+        note = f"{count_of(len(unused), 'word')} of the scores that nobody uses left out"
     fitted_k = word_agreement.fit_k(*(people_points[c].to_numpy() for c in ("precision", "recall")))
     return WordMeasures(people, frame, by_k, fitted_k, held_out, scores is not None, note)
 

@@ -14,7 +14,7 @@ from ...metrics.base import Metric
 from ..evaluation.caption_scores import CaptionScores, reliability_notes
 from ..evaluation.wording import CORRECTION_LABELS, Standing, interval_words, lead_words
 from ..runs.frames import groups_of, records_of
-from ..runs.tables import MISSING, ResultTable, format_coefficient, format_number
+from ..runs.tables import MISSING, ResultTable, count_of, format_coefficient, format_number
 from ..scoring.catalog import MetricStyle, metric_style
 from ..scoring.corpus_scores import SystemScores
 from ..scoring.unavailable_metrics import UnavailableMetrics, add_unavailable_rows
@@ -160,7 +160,7 @@ def _notes(
     counts = {s.references: len(s.items) for s in scores.systems}
     fewest = min(counts.values())
     per_system = " of each system" if scores.has_several_systems else ""
-    captions = f"{fewest:,} caption{'s' * (fewest != 1)}{per_system}"
+    captions = f"{count_of(fewest, 'caption')}{per_system}"
     if len(set(counts.values())) > 1:
         captions = "Captions: " + ", ".join(f"{n:,} with {name}" for name, n in counts.items())
     yield f"{captions}. {scale_note([style for _, style in metrics])}."

@@ -10,6 +10,7 @@ import pandas as pd
 
 from ..evaluation.word_agreement import model_precision
 from ..evaluation.word_measures import WordMeasures, select_examples
+from ..runs.tables import count_of
 from .figure_files import SERIES, can_draw, files_of, style
 
 #: The parts of speech with a panel of their own, in the order of the paper's Figure 3.
@@ -95,8 +96,7 @@ def _draw_fewer(axis: Any, measures: WordMeasures) -> None:
     for index, (k, points) in enumerate(measures.by_k.items()):
         color = SERIES[index % len(SERIES)]
         axis.scatter(points["recall"], points["precision"], s=4, alpha=0.4, color=color)
-        label = "1 caption" if k == 1 else f"{k} captions"
-        axis.plot(p, model_precision(p, k), "-", color=color, label=label)
+        axis.plot(p, model_precision(p, k), "-", color=color, label=count_of(k, "caption"))
     axis.set_title("against fewer captions")
     axis.legend(fontsize="small", loc="lower right")
 

@@ -32,6 +32,7 @@ from omegaconf import DictConfig
 
 from ...datasets.errors import InputError
 from ..runs.progress_bar import StepProgress
+from ..runs.tables import count_of
 from .folder_claim import FolderClaim, claim_holder
 from .jobs import (
     ATTEMPTS,
@@ -246,7 +247,7 @@ def count_states(outcomes: Sequence[JobOutcome]) -> str:
     """Return words on how many jobs there are, and how many of each state."""
     counts = Counter(outcome.state for outcome in outcomes)
     states = ", ".join(f"{counts[state]} {state}" for state in STATES if counts[state])
-    return f"{len(outcomes)} job{'s' * (len(outcomes) != 1)}: {states}"
+    return f"{count_of(len(outcomes), 'job')}: {states}"
 
 
 def _quoted(path: Path) -> str:

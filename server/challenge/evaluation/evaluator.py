@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -79,13 +79,9 @@ class Evaluator(ABC):
         faults = Faults(self.challenge.limits.faults)
         name = Path(file_name)
         content = self.check_file(folder, name, faults)
-        if not faults.count:
-            return Verdict([], 0, f"{name}: valid: {content}")
-        noun = "fault" if faults.count == 1 else "faults"
-        rest = f", the first {faults.limit:,} listed" if faults.count > faults.limit else ""
-        lines = [line.replace(str(find_upload(folder)), str(name)) for line in faults.lines]
-        summary = f"{name}: not valid: {faults.count:,} {noun}{rest}; {content}"
-        return Verdict(lines, faults.count, summary)
+        verdict = Verdict.of_faults(name, faults, content)
+        lines = [line.replace(str(find_upload(folder)), str(name)) for line in verdict.faults]
+        return replace(verdict, faults=lines)
 
     @abstractmethod
     def check_file(self, folder: Path, name: Path, faults: Faults) -> str:
