@@ -2,7 +2,8 @@
 
 `bench` correlates metrics with people's judgements, `compare` tests which metrics differ, `probe` shows which faults in
 captions they notice, `rank` compares captioning systems, `score` scores your own captions, and `reward` makes a metric
-the reward of a trainer. `load` reads a dataset of judgements, and `metric` makes a metric by its name. To write a metric,
+the reward of a trainer. `agree` measures how far people agree, `reproduce` rebuilds published tables, and `complement`,
+`sensitivity` and `thresholds` study metrics as the commands of these names do. `load` reads a dataset of judgements, and `metric` makes a metric by its name. To write a metric,
 extend `Metric` and `register` it. Wrong input raises an `InputError`. Each name is imported on first use, so that `import
 captau` stays quick.
 """
@@ -14,10 +15,15 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from captau import compat, testing
+    from captau.benchmarks.commands.agree import agree
     from captau.benchmarks.commands.bench import bench, compare
+    from captau.benchmarks.commands.complement import complement
     from captau.benchmarks.commands.probe import probe
     from captau.benchmarks.commands.rank import rank
+    from captau.benchmarks.commands.reproduce import reproduce
     from captau.benchmarks.commands.score import score
+    from captau.benchmarks.commands.sensitivity import sensitivity
+    from captau.benchmarks.commands.thresholds import thresholds
     from captau.benchmarks.reporting.run_results import Results
     from captau.benchmarks.scoring.protocol import Protocol
     from captau.datasets.errors import InputError
@@ -35,17 +41,22 @@ __all__ = [
     "Metric",
     "Protocol",
     "Results",
+    "agree",
     "bench",
     "compare",
     "compat",
+    "complement",
     "load",
     "metric",
     "probe",
     "rank",
     "register",
+    "reproduce",
     "reward",
     "score",
+    "sensitivity",
     "testing",
+    "thresholds",
 ]
 
 _MODULES = {
@@ -54,15 +65,20 @@ _MODULES = {
     "Metric": "captau.metrics.base",
     "Protocol": "captau.benchmarks.scoring.protocol",
     "Results": "captau.benchmarks.reporting.run_results",
+    "agree": "captau.benchmarks.commands.agree",
     "bench": "captau.benchmarks.commands.bench",
     "compare": "captau.benchmarks.commands.bench",
+    "complement": "captau.benchmarks.commands.complement",
     "load": "captau.datasets.registry",
     "metric": "captau.metrics.external",
     "probe": "captau.benchmarks.commands.probe",
     "rank": "captau.benchmarks.commands.rank",
     "register": "captau.metrics.registry",
+    "reproduce": "captau.benchmarks.commands.reproduce",
     "reward": "captau.metrics.reward",
     "score": "captau.benchmarks.commands.score",
+    "sensitivity": "captau.benchmarks.commands.sensitivity",
+    "thresholds": "captau.benchmarks.commands.thresholds",
 }
 
 

@@ -22,7 +22,7 @@ def link_packages(site_packages: Path) -> None:
     links.mkdir(parents=True, exist_ok=True)
     targets = {name.partition(".")[2]: ROOT / folder for name, folder in folders.items()}
     own_files = (ROOT / folders["captau"]).iterdir()
-    targets |= {path.name: path for path in own_files if path.suffix in {".py", ".typed"}}
+    targets |= {path.name: path for path in own_files if path.suffix in {".py", ".pyi", ".typed"}}
     for name, target in targets.items():
         link = links / name
         if name and not (link.is_symlink() and link.readlink() == target):

@@ -38,6 +38,7 @@ from ..evaluation.wording import (
     dataset_notes,
     synthetic_note,
 )
+from ..options.python_function import make_function
 from ..options.studies import AgreeOptions
 from ..reporting.rating_charts import difference_figure, distribution_figure
 from ..reporting.run_results import Results
@@ -424,3 +425,13 @@ def _histogram_table(histograms: Mapping[str, Mapping[float, float]]) -> ResultT
         "1/12 or more. Shares in %."
     ]
     return ResultTable(title, "difference", list(histograms), rows, notes=notes, is_detail=True)
+
+
+agree = make_function(
+    "agree",
+    AgreeOptions,
+    run,
+    summary="Measure how far people agree on ratings, captions or words",
+    returns="`Results`, whose `frames` have `agreement.csv`; of ratings `distributions.csv`, of captions `human.csv` and of words `words.csv` besides.",
+    raises="on an unknown name, missing or malformed data, a dataset without ratings, or references of which no image has two.",
+)

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from ...datasets import registry
 from ...datasets.preferences import PREFERENCE_COLUMNS
-from ...datasets.schema import ITEM_COLUMNS, RATING_COLUMNS, CaptionSet
-from ...metrics.external import MetricSource
+from ...datasets.schema import ITEM_COLUMNS, RATING_COLUMNS
 from ..evaluation.correlation_rows import blamed_words
 from ..evaluation.correlation_tables import (
     correlation_table,
@@ -31,10 +29,9 @@ from ..evaluation.measured_dataset import (
 from ..evaluation.overview import DatasetsOverview, OverviewColumn, compute_joint_mean
 from ..evaluation.study import LeftOutDatasets, provenance
 from ..options.bench import BenchOptions, CompareOptions
-from ..options.python_arguments import measuring_arguments
+from ..options.python_function import make_function
 from ..reporting.run_results import Results
 from ..runs.frames import make_frame
-from ..runs.output_folder import run_into
 from ..runs.progress_bar import StepProgress
 from ..runs.results import BLAME_COLUMNS, RANK_COLUMNS, RunClock, tables_as_csv
 from ..runs.tables import ResultTable
@@ -48,102 +45,7 @@ from ..scoring.unavailable_metrics import (
     make_unavailable_rows,
     warn_unavailable,
 )
-from ..statistics.bootstrap import TESTS
 from ..statistics.rating_table import CEILINGS
-
-
-def bench(
-    dataset: str | CaptionSet | Sequence[str | CaptionSet] = "demo",
-    metrics: MetricSource | Sequence[MetricSource] = "text",
-    *,
-    protocol: str | Mapping[str, Any] | None = None,
-    ceilings: bool = True,
-    floors: bool = False,
-    statistics: Mapping[str, Any] | None = None,
-    data_root: str | Path | None = None,
-    cache_root: str | Path | None = None,
-    output_dir: str | Path | None = None,
-    file: Mapping[str, Any] | None = None,
-) -> Results:
-    """Score datasets with metrics and correlate with people's ratings; `captau bench` from Python.
-
-    Args:
-        dataset: the names of datasets, or your own `CaptionSet` objects, which have the usual protocol of
-            `dataset=file`.
-        metrics: suites, metric specs (`"cider(variant=plain)"`, `"mine.py:overlap"`, `"mine.csv"`), functions, or
-            `Metric` objects and classes (docs/new_metric.md).
-        protocol: the differences from each dataset's usual protocol, such as
-            `{"dimension": "recall", "coefficients": ["tau_c"]}` (see `Protocol`), or the name of a protocol, such as
-            `"umic_2021"`.
-        ceilings: whether to add the ceilings, if items have several ratings.
-        floors: whether to add the floors: random scores and caption length.
-        statistics: options of intervals and tests, such as `{"interval": "bca", "replicates": 10000}`; see
-            `StatisticsOptions`.
-        data_root: the folder of datasets; by default `CAPTAU_DATA`, else the user's cache folder.
-        cache_root: the folder of stored scores; by default `CAPTAU_CACHE`, else the user's cache folder.
-        output_dir: the folder for the run's files; None writes no files.
-        file: options of the dataset `file`, which reads your own judgements, such as
-            `{"path": "mine.csv", "value": "score"}`.
-
-    Returns:
-        `Results`, whose `correlations` and `scores` are DataFrames.
-
-    Raises:
-        InputError: on an unknown name, missing or malformed data, or an unwritable folder.
-    """
-    arguments = measuring_arguments(
-        dataset,
-        metrics,
-        protocol=protocol,
-        statistics=statistics,
-        data_root=data_root,
-        cache_root=cache_root,
-        output_dir=output_dir,
-        file=file,
-    )
-    arguments["configuration"] |= {"ceilings": ceilings, "floors": floors}
-    config = BenchOptions(**arguments, ceilings=ceilings, floors=floors)
-    return run_into(output_dir, "bench", lambda: run(config))
-
-
-def compare(
-    dataset: str | CaptionSet | Sequence[str | CaptionSet] = "demo",
-    metrics: MetricSource | Sequence[MetricSource] = "text",
-    *,
-    tests: Sequence[str] = TESTS,
-    protocol: str | Mapping[str, Any] | None = None,
-    statistics: Mapping[str, Any] | None = None,
-    data_root: str | Path | None = None,
-    cache_root: str | Path | None = None,
-    output_dir: str | Path | None = None,
-    file: Mapping[str, Any] | None = None,
-) -> Results:
-    """Test which metrics differ in their agreement with people; `captau compare` from Python.
-
-    Args:
-        dataset, metrics, protocol, statistics, data_root, cache_root, output_dir, file: as in `captau.bench`.
-        tests: any of `bootstrap`, `permutation`, `williams` and `mcnemar` (docs/statistics.md).
-
-    Returns:
-        `Results`, whose `significance` holds a DataFrame with one row per pair of metrics, coefficient and test, and
-        the matrix of corrected p-values.
-
-    Raises:
-        InputError: as in `captau.bench`, or if fewer than two metrics are named.
-    """
-    arguments = measuring_arguments(
-        dataset,
-        metrics,
-        protocol=protocol,
-        statistics=statistics,
-        data_root=data_root,
-        cache_root=cache_root,
-        output_dir=output_dir,
-        file=file,
-    )
-    arguments["configuration"] |= {"tests": list(tests)}
-    config = CompareOptions(**arguments, tests=tuple(tests))
-    return run_into(output_dir, "compare", lambda: run(config))
 
 
 @dataclass(frozen=True)
@@ -170,7 +72,7 @@ def run(config: BenchOptions, write: Callable[[Results], None] | None = None) ->
         write: takes the results of the datasets that are done, after each but the last one.
 
     Raises:
-        InputError: see `bench`.
+        InputError: on missing or malformed data, or metrics that cannot be computed on any dataset.
     """
     clock = RunClock()
     store = config.locations.store()
@@ -355,3 +257,21 @@ def _words(measured: Sequence[MeasuredDataset]) -> pd.DataFrame | None:
     """Return the words of the measured items that people mark and metrics blame; None where neither does."""
     parts = [frame for m in measured for frame in blamed_words(m.selection, m.scored.blame)]
     return pd.concat(parts, ignore_index=True)[list(BLAME_COLUMNS)] if parts else None
+
+
+bench = make_function(
+    "bench",
+    BenchOptions,
+    run,
+    summary="Score datasets with metrics and correlate with people's ratings",
+    returns="`Results`, whose `correlations` and `scores` are DataFrames.",
+)
+compare = make_function(
+    "compare",
+    CompareOptions,
+    run,
+    summary="Test which metrics differ in their agreement with people",
+    returns="`Results`, whose `significance` holds a DataFrame with one row per pair of metrics, coefficient and test, "
+    "and the matrix of corrected p-values.",
+    raises="as in `captau.bench`, or if fewer than two metrics are named.",
+)

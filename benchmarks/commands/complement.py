@@ -19,6 +19,7 @@ from ...datasets.errors import InputError
 from ...metrics.base import Floats
 from ..evaluation.study import StudiedDataset, load_studies
 from ..evaluation.wording import copies_note, distinct_notes, join_notes, notes_by_subject
+from ..options.python_function import make_function
 from ..options.studies import ComplementOptions
 from ..reporting.run_results import Results
 from ..runs.frames import groups_of, make_frame, records_of
@@ -310,3 +311,13 @@ def _correlation_matrix(rows: pd.DataFrame, title: str, labels: Mapping[str, str
     title, columns = f"{title}: correlation among metrics", [labels[name] for name in names]
     notes = ["×100, over items.", *distinct_notes(rows)]
     return ResultTable(title, "r above, τ_b below", columns, cells, notes=notes)
+
+
+complement = make_function(
+    "complement",
+    ComplementOptions,
+    run,
+    summary="Show which metrics say the same, and which add something",
+    returns="`Results`, whose `frames` have `complementarity.csv`.",
+    raises="as in `captau.bench`, for a single metric, or a dataset without ratings.",
+)

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Any
+from collections.abc import Mapping
 
 import pandas as pd
 
 from ...datasets.schema import CaptionSet
-from ...metrics.external import MetricSource
 from ..evaluation.probes.noticed import (
     PROBE_COLUMNS,
     example_table,
@@ -19,13 +16,11 @@ from ..evaluation.probes.noticed import (
 )
 from ..evaluation.probes.pairs import items_of_references, make_probe_pairs
 from ..evaluation.study import provenance
-from ..options.python_arguments import measuring_arguments
-from ..options.score import Captions, References, captions_from_python
+from ..options.python_function import make_function
 from ..options.studies import ProbeOptions
 from ..reporting.run_results import Results
 from ..reporting.score_charts import probe_figure
 from ..runs.frames import make_frame
-from ..runs.output_folder import run_into
 from ..runs.progress_bar import StepProgress
 from ..runs.results import RunClock, missing_note, tables_as_csv
 from ..scoring.caption_files import read_candidates, read_references
@@ -44,65 +39,6 @@ from ..scoring.unavailable_metrics import (
 PROBE_PROTOCOL = Protocol(
     name="probe", dimension=(), ratings="mean", coefficients=("tau_c",), undefined="drop"
 )
-
-
-def probe(
-    dataset: str | CaptionSet = "demo",
-    metrics: MetricSource | Sequence[MetricSource] = "text",
-    *,
-    captions: str = "candidates",
-    candidates: Captions | None = None,
-    references: References | None = None,
-    faults: Sequence[str] = (),
-    pairs: int = 1000,
-    seed: int = 0,
-    statistics: Mapping[str, Any] | None = None,
-    data_root: str | Path | None = None,
-    cache_root: str | Path | None = None,
-    output_dir: str | Path | None = None,
-) -> Results:
-    """Measure which faults in captions metrics notice; `captau probe` from Python.
-
-    Args:
-        dataset: the name of a dataset, or your own `CaptionSet`; `references` takes its place.
-        metrics: as in `captau.bench`.
-        captions: whether a dataset's `candidates` get a fault, or one of each image's `references`.
-        candidates, references: captions of your own, as `captau.score` takes them.
-        faults: names of faults and controls (docs/probes.md); all by default.
-        pairs: the most pairs of a fault.
-        seed: of all draws of faults.
-        statistics: options of intervals, as in `captau.bench`.
-        data_root, cache_root, output_dir: as in `captau.bench`.
-
-    Returns:
-        `Results`, whose `frames` have `probes.csv` and `probe_pairs.parquet`.
-
-    Raises:
-        InputError: on an unknown name, missing or malformed data, or captions without references.
-    """
-    arguments = measuring_arguments(
-        dataset,
-        metrics,
-        protocol=None,
-        statistics=statistics,
-        data_root=data_root,
-        cache_root=cache_root,
-        output_dir=output_dir,
-        file=None,
-    )
-    (name,) = arguments.pop("datasets")
-    files = {
-        key: next(iter(captions_from_python(value, key)), None)
-        for key, value in (("candidates", candidates), ("references", references))
-    }
-    choices = dict[str, Any](captions=captions, faults=tuple(faults), pairs=pairs, seed=seed)
-    configuration = arguments["configuration"]
-    if in_memory := [key for key, file in files.items() if file and file.content is not None]:
-        configuration["in_memory"] = [*configuration.get("in_memory", []), *in_memory]
-    configuration |= {key: file.spelling for key, file in files.items() if file} | choices
-    dataset_name = name if references is None else None
-    config = ProbeOptions(**arguments, **files, **choices, dataset=dataset_name)
-    return run_into(output_dir, "probe", lambda: run(config))
 
 
 def run(config: ProbeOptions) -> Results:
@@ -187,3 +123,13 @@ def _load_captions(config: ProbeOptions) -> tuple[pd.DataFrame, list[CaptionSet]
     images = select_images({"": candidates}, {"": references}, partial=True)[""]
     items = make_caption_items(candidates, references, images, None)
     return items, [], config.candidates.name
+
+
+probe = make_function(
+    "probe",
+    ProbeOptions,
+    run,
+    summary="Measure which faults in captions metrics notice",
+    returns="`Results`, whose `frames` have `probes.csv` and `probe_pairs.parquet`.",
+    raises="on an unknown name, missing or malformed data, or captions without references.",
+)

@@ -4,25 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
 from ...datasets.errors import InputError
-from ...datasets.schema import CaptionSet
-from ...metrics.external import MetricSource
 from ..evaluation import system_ranking
 from ..evaluation.measured_dataset import correlate_dataset, score_dataset
 from ..evaluation.preference_ranking import preference_tables, rank_by_preferences
 from ..evaluation.study import StudiedDataset, Studies, load_studies
 from ..evaluation.wording import dataset_notes, distinct_notes, list_words, order_verdict
-from ..options.python_arguments import measuring_arguments
-from ..options.rank import RankOptions, rank_all_dimensions
+from ..options.python_function import make_function
+from ..options.rank import RankOptions
 from ..reporting.run_results import Results
 from ..reporting.system_charts import system_figure, win_figures
 from ..runs.frames import groups_of, make_frame
-from ..runs.output_folder import run_into
 from ..runs.progress_bar import StepProgress
 from ..runs.results import RunClock
 from ..runs.tables import ResultTable, count_of, format_number
@@ -63,60 +58,6 @@ class _DatasetRanking:
         """The systems, best first by the leading dimension."""
         systems = self.people.systems
         return list(systems.loc[systems["dimension"] == self.leading_dimension, "system"])
-
-
-def rank(
-    dataset: str | CaptionSet | Sequence[str | CaptionSet] = "demo",
-    metrics: MetricSource | Sequence[MetricSource] = "text",
-    *,
-    by: str | None = None,
-    ties: str = "davidson",
-    weights: Mapping[str, float] | None = None,
-    best_worst: Sequence[str] = (),
-    protocol: str | Mapping[str, Any] | None = None,
-    statistics: Mapping[str, Any] | None = None,
-    data_root: str | Path | None = None,
-    cache_root: str | Path | None = None,
-    output_dir: str | Path | None = None,
-    file: Mapping[str, Any] | None = None,
-) -> Results:
-    """Rank captioning systems by people's judgements of their captions; `captau rank` from Python.
-
-    Args:
-        dataset, metrics, protocol, statistics, data_root, cache_root, output_dir, file: as in `captau.bench`. If the
-            protocol names no dimension, systems are ranked by each dimension.
-        by: `ratings` or `preferences`; by default ratings if the dataset has them.
-        ties: the model of people's ties between two captions, `davidson` or `rao_kupper`.
-        weights: weights of dimensions, whose weighted total is added as a dimension.
-        best_worst: the dimensions in all of which a caption must be the best, or the worst, of its image to count.
-
-    Returns:
-        The run's tables: `frames["systems.csv"]` and the others of docs/rank.md are DataFrames.
-
-    Raises:
-        InputError: on an unknown name, missing or malformed data, an unwritable folder, or as in `run`.
-    """
-    arguments = measuring_arguments(
-        dataset,
-        metrics,
-        protocol=protocol,
-        statistics=statistics,
-        data_root=data_root,
-        cache_root=cache_root,
-        output_dir=output_dir,
-        file=file,
-    )
-    choices: dict[str, Any] = {
-        "by": by,
-        "ties": ties,
-        "weights": dict(weights or {}),
-        "best_worst": tuple(best_worst),
-    }
-    arguments["configuration"] |= {"rank": choices}
-    if "dimension" not in arguments["configuration"]["protocol"]:
-        arguments["datasets"] = rank_all_dimensions(arguments["datasets"])
-    options = RankOptions(**arguments, **choices)
-    return run_into(output_dir, "rank", lambda: run(options))
 
 
 def run(options: RankOptions, write: Callable[[Results], None] | None = None) -> Results:
@@ -360,3 +301,13 @@ def _orders_table(ranking: _DatasetRanking) -> ResultTable:
     columns, verdict = [*systems, system_ranking.SAME_ORDER], order_verdict(shares_by_label)
     notes = [system_ranking.same_order_note(dimension, people["dimension"].nunique())]
     return ResultTable(title, "order by", columns, rows, notes=notes, verdict=verdict)
+
+
+rank = make_function(
+    "rank",
+    RankOptions,
+    run,
+    summary="Rank captioning systems by people's judgements of their captions",
+    returns='The run\'s tables: `frames["systems.csv"]` and the others of docs/rank.md are DataFrames.',
+    raises="as in `captau.bench`, or where no dataset has two systems or the judgements that `by` names.",
+)

@@ -16,6 +16,7 @@ from ..evaluation.published_sources import Cells
 from ..evaluation.published_tables import TableRebuilder
 from ..evaluation.study import provenance
 from ..evaluation.wording import copies_note, join_notes
+from ..options.python_function import make_function
 from ..options.reproduce import ReproduceOptions
 from ..reporting.run_results import Results
 from ..runs.frames import make_frame
@@ -202,3 +203,13 @@ def _comparison_table(
         notes.append(f"Note: {' '.join(table.note.split())}.")
     title = f"{paper}, {table.table}: {table.title}"
     return ResultTable(title, "", columns, rows, notes=[*notes, *copies_notes])
+
+
+reproduce = make_function(
+    "reproduce",
+    ReproduceOptions,
+    run,
+    summary="Rebuild published tables and compare cell by cell",
+    returns="`Results`, whose `comparison` is a DataFrame with a row for each printed cell.",
+    raises="on an unknown paper, malformed data, or where nothing is computed for want of files.",
+)

@@ -11,16 +11,13 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from ...datasets.caption_texts import normalise_items
 from ...datasets.errors import InputError
-from ...datasets.paths import expand_home
 from ...metrics.base import Metric
-from ...metrics.external import MetricSource
 from ..evaluation.caption_ranges import CaptionRange, measure_range
 from ..evaluation.caption_scores import (
     CaptionScores,
@@ -29,25 +26,15 @@ from ..evaluation.caption_scores import (
     keep_captions,
     load_evidence,
 )
-from ..options.python_arguments import describe_metrics
-from ..options.score import (
-    Captions,
-    DocumentFrequencyOptions,
-    NamedFile,
-    References,
-    ScoreOptions,
-    captions_from_python,
-    threshold_of,
-)
-from ..options.shared import statistics_of
+from ..options.python_function import make_function
+from ..options.score import DocumentFrequencyOptions, NamedFile, ScoreOptions
 from ..reporting.corpus_score_tables import ScoreChoices, make_score_tables
 from ..reporting.run_results import Results
-from ..runs.output_folder import run_into
 from ..runs.progress_bar import StepProgress
 from ..runs.results import FORMAT, RunClock, describe_environment, to_json
 from ..runs.tables import ResultTable
 from ..scoring.caption_files import CandidateFile, ReferenceFile, read_references, read_systems
-from ..scoring.catalog import metric_style, resolve_metrics
+from ..scoring.catalog import metric_style
 from ..scoring.corpus_scores import (
     SystemScores,
     compare_systems,
@@ -57,7 +44,7 @@ from ..scoring.corpus_scores import (
     select_images,
 )
 from ..scoring.protocol import Protocol, sign
-from ..scoring.score_store import Locations, ScoreStore
+from ..scoring.score_store import ScoreStore
 from ..scoring.unavailable_metrics import describe_reasons, find_unavailable, warn_unavailable
 from ..statistics.bootstrap import count_steps
 from ..statistics.significance import MetricDifference
@@ -124,82 +111,6 @@ class ScoreResults(Results):
             }
             lines.append(f"{json.dumps(finite, ensure_ascii=False)}\n")
         return "".join(lines).encode()
-
-
-def score(
-    candidates: Captions | Mapping[str, Captions] | Sequence[str | Path],
-    references: References | Mapping[str, References] | Sequence[str | Path] | None = None,
-    metrics: MetricSource | Sequence[MetricSource] = "text",
-    *,
-    images: str | Path | None = None,
-    partial: bool = False,
-    normalise: str = "none",
-    trust: str | Path | None = "published",
-    keep_metric: str | None = None,
-    keep_above: float | None = None,
-    statistics: Mapping[str, Any] | None = None,
-    cache_root: str | Path | None = None,
-    output_dir: str | Path | None = None,
-) -> ScoreResults:
-    """Score your own captions; `captau score` from Python.
-
-    Args:
-        candidates: one caption per image: a file (docs/own_captions.md), a dict image id → caption, a list of
-            `{"image_id": …, "caption": …}`, or a DataFrame with these columns. Several systems are a list of files,
-            a dict from names to any of these except a text, or a DataFrame with a column `system`.
-        references: a file, a dict image id → captions, a list of `{"image_id": …, "references": […]}`, COCO's
-            annotations, or a DataFrame with the columns `image_id` and `references`, or `image_id` and `caption`.
-            Several sets are a list of files, or a dict from names to any of these except a text.
-        metrics: suites, metric specs, functions or `Metric` objects, as in `captau.bench`.
-        images: the folder of the images, for metrics that look at them.
-        partial: whether to score only the images that every system has captioned.
-        normalise: the text rule for captions and references: `none` or `thumb` (docs/protocols.md).
-        trust: the source of each metric's agreement with people: `published`, or the folder of a run of `captau
-            bench`; None leaves the agreement out.
-        keep_metric, keep_above: keep the captions whose score by this metric is at least this high.
-        statistics: options of intervals and tests; see `StatisticsOptions`.
-        cache_root: the folder of stored scores; by default `CAPTAU_CACHE`, else the user's cache folder.
-        output_dir: the folder for the run's files; None writes no files.
-
-    Returns:
-        `ScoreResults`, whose `corpus`, `scores` and `differences` are DataFrames.
-
-    Raises:
-        InputError: as in `run`, on an unknown name, or if captions have none of the forms above.
-    """
-    chosen_metrics = resolve_metrics(metrics)
-    options: dict[str, Any] = {
-        "images": expand_home(images) if images else None,
-        "partial": partial,
-        "trust": None if trust is None else str(trust),
-        "statistics": statistics_of(statistics),
-    }
-    files = {
-        "candidates": captions_from_python(candidates, "candidates"),
-        "references": captions_from_python(references, "references"),
-    }
-    in_memory = [k for k, sources in files.items() if any(s.content is not None for s in sources)]
-    spellings = {key: [file.spelling for file in of_key] for key, of_key in files.items() if of_key}
-    config = ScoreOptions(
-        **files,
-        **options,
-        normalise=normalise,
-        keep=threshold_of(keep_metric, keep_above, chosen_metrics),
-        metrics=chosen_metrics,
-        locations=Locations(
-            cache_root=Path(cache_root) if cache_root else None,
-            output_dir=Path(output_dir) if output_dir else None,
-        ),
-        configuration={
-            **spellings,
-            **describe_metrics(chosen_metrics, in_memory=in_memory),
-            **options,
-            "statistics": vars(options["statistics"]),
-            "protocol": {"normalise": normalise},
-            "keep": {"metric": keep_metric, "above": keep_above},
-        },
-    )
-    return run_into(output_dir, "score", lambda: run(config))
 
 
 def run(config: ScoreOptions) -> ScoreResults:
@@ -414,3 +325,15 @@ def _paths(files: tuple[NamedFile, ...]) -> str | Mapping[str, str]:
     if len(files) == 1:
         return str(files[0].path)
     return {file.name: str(file.path) for file in files}
+
+
+score = make_function(
+    "score",
+    ScoreOptions,
+    run,
+    summary="Score your own captions",
+    returns="`ScoreResults`, whose `corpus`, `scores` and `differences` are DataFrames.",
+    returned="ScoreResults",
+    raises="on an unknown name, a missing or malformed file, two captions for an image, a caption of an image without "
+    "references, an image without a caption, or captions of none of the forms above.",
+)

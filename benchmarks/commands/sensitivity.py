@@ -19,6 +19,7 @@ from ..evaluation.sensitivity_analysis import (
 )
 from ..evaluation.study import LeftOutDatasets, load_studies
 from ..evaluation.wording import copies_note, distinct_notes
+from ..options.python_function import make_function
 from ..options.studies import SensitivityOptions
 from ..reporting.coefficient_charts import sensitivity_figure
 from ..reporting.run_results import Results
@@ -227,3 +228,12 @@ def _count_swaps(rows: pd.DataFrame) -> tuple[int, int]:
     pairs = list(combinations(wide.columns, 2))
     signs = [np.sign(wide[a] - wide[b]) for a, b in pairs]
     return sum(bool((s > 0).any() and (s < 0).any()) for s in signs), len(pairs)
+
+
+sensitivity = make_function(
+    "sensitivity",
+    SensitivityOptions,
+    run,
+    summary="Vary the images, raters, references, protocol or caption length behind correlations",
+    returns="`Results`, whose `frames` have `sensitivity.csv`.",
+)

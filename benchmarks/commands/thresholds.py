@@ -18,6 +18,7 @@ from ..evaluation.threshold_curves import (
     metric_curve,
 )
 from ..evaluation.wording import copies_note, join_notes
+from ..options.python_function import make_function
 from ..options.studies import ThresholdsOptions
 from ..reporting.run_results import Results
 from ..reporting.score_charts import threshold_figure
@@ -151,3 +152,13 @@ def _calibration_notes(
         for row in recalls.to_dict("records")
         if not np.isnan(row["calibrated_threshold"])
     ]
+
+
+thresholds = make_function(
+    "thresholds",
+    ThresholdsOptions,
+    run,
+    summary="Compute each metric's precision and recall by threshold",
+    returns="`Results`, whose `frames` have `thresholds.csv`, the curves, and `recall.csv`, a row a metric.",
+    raises="as in `captau.bench`, or on a dataset without ratings, or with good captions alone, or none.",
+)

@@ -2,8 +2,8 @@
 
 The options of a command are a frozen dataclass below `Options`. Its fields are made by `option`, which
 reads one key, or by `part`, which builds a value from several. `benchmarks.cli` makes of them the schema
-and defaults that Hydra composes, the help text and the completion, and `scripts/docs/docs_commands.py` the
-page; `Options.read` makes the object that a command takes.
+and defaults that Hydra composes, the help text and the completion, `python_function` the command's function from
+Python, and `scripts/docs/docs_commands.py` the page; `Options.read` makes the object that a command takes.
 """
 
 from __future__ import annotations
@@ -28,6 +28,38 @@ _TYPES: dict[str, Any] = {"str": str, "int": int, "float": float, "bool": bool, 
 
 
 @dataclass(frozen=True)
+class Given:
+    """A value of an option that was given from Python.
+
+    Attributes:
+        value: what `Options.read` reads.
+        spelling: the same as plain data, as it would be typed; run.json records it.
+        is_in_memory: whether the spelling cannot stand for the value, as with a function.
+    """
+
+    value: Any
+    spelling: Any
+    is_in_memory: bool = False
+
+
+@dataclass(frozen=True)
+class PythonValue:
+    """What an option takes from Python beside what can be typed.
+
+    Attributes:
+        annotation: the type of the keyword, as a signature shows it.
+        help: a text for the function's docstring, with a full stop; empty for the option's own.
+        read: makes a `Given` of a value and the option's key; None takes plain data.
+        is_needed: whether the keyword has no default, where the command line says itself what is missing.
+    """
+
+    annotation: str
+    help: str = ""
+    read: Callable[[Any, str], Given] | None = None
+    is_needed: bool = False
+
+
+@dataclass(frozen=True)
 class Option:
     """One option as it is typed.
 
@@ -43,6 +75,8 @@ class Option:
         is_literal: whether the value is a path or free text, taken as it is typed.
         has_several: whether a literal value may be a list, `[A,B]`.
         values: lists the values that `help` names; not before they are asked for, since packages may bring some.
+        python: what the option takes from Python; None for a type that follows from the field's.
+        is_of_terminal: whether it says what a terminal shows, and the function from Python lacks it.
     """
 
     key: str
@@ -55,6 +89,8 @@ class Option:
     is_literal: bool = False
     has_several: bool = False
     values: Callable[[], Iterable[str]] = tuple
+    python: PythonValue | None = None
+    is_of_terminal: bool = False
 
     @property
     def help_text(self) -> str:
@@ -64,18 +100,23 @@ class Option:
 
 @dataclass(frozen=True)
 class Composed:
-    """A configuration as Hydra composed it, as plain data.
+    """A configuration as Hydra composed it, or as a function from Python did.
 
     Attributes:
-        plain: nested mappings, by key.
+        plain: nested mappings of plain data, by key.
         typed: the keys that were typed, which a default otherwise equals.
+        objects: by dotted key, values from Python that stand in place of the plain ones.
     """
 
     plain: Mapping[str, Any]
     typed: frozenset[str] = frozenset()
+    objects: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
     def __getitem__(self, key: str) -> Any:
         """Return the value of a dotted key; a KeyError where the command has no such option."""
+        if key in self.objects:
+            return self.objects[key]
+
         value: Any = self.plain
         for name in key.split("."):
             value = value[name]
@@ -90,7 +131,16 @@ class Composed:
 
 
 @dataclass(frozen=True)
-class _Declaration:
+class Declaration:
+    """How a field is read.
+
+    Attributes:
+        options: those that it is read from.
+        read: makes its value; None takes it as it is.
+        check: raises InputError on a value that makes no sense, and the key.
+        has_one_key: whether `read` takes one option's value and key, and not the whole configuration.
+    """
+
     options: tuple[Option, ...]
     read: Callable[..., Any] | None
     check: Callable[[Any, str], None] | None = None
@@ -119,7 +169,7 @@ def option(
     """
     attributes = {"type": Any if read else None, **attributes}
     declared = Option(key, default, text, **attributes)
-    metadata = {_METADATA: _Declaration((declared,), read, check, has_one_key=True)}
+    metadata = {_METADATA: Declaration((declared,), read, check, has_one_key=True)}
     if default == NEEDED:
         return field(metadata=metadata)
     if read is None:
@@ -135,7 +185,7 @@ def part(read: Callable[[Composed], Any], *options: Option, **default: Any) -> A
         options: those that belong to this field.
         default: `default` or `default_factory` of the field.
     """
-    return field(metadata={_METADATA: _Declaration(options, read)}, **default)
+    return field(metadata={_METADATA: Declaration(options, read)}, **default)
 
 
 class Options:
@@ -149,6 +199,7 @@ class Options:
         variants: further classes that read the same configuration.
         headings: the section of the help text by the field with which it begins.
         positional: the option that a word without a key is the value of.
+        python_positional: the keywords of the function from Python that may go unnamed, in their order.
         takes_all: the config group of which `all` stands for every name.
         takes_sets: whether `dataset=` takes the names of sets of datasets that are in part not here.
         model_names: names that `dataset=` takes beside datasets.
@@ -162,6 +213,7 @@ class Options:
     variants: ClassVar[tuple[type[Options], ...]] = ()
     headings: ClassVar[Mapping[str, str]] = {}
     positional: ClassVar[str] = ""
+    python_positional: ClassVar[tuple[str, ...]] = ()
     takes_all: ClassVar[str] = ""
     takes_sets: ClassVar[bool] = False
     model_names: ClassVar[tuple[str, ...]] = ()
@@ -231,11 +283,11 @@ def _check_finite(value: Any, key: str = "") -> None:
             _check_finite(child, key)
 
 
-def declarations(cls: type[Any]) -> dict[str, _Declaration]:
+def declarations(cls: type[Any]) -> dict[str, Declaration]:
     """Return the declarations of a dataclass by field; keys, types and headings follow from its fields."""
     headings: Mapping[str, str] = getattr(cls, "headings", {})
     heading = ""
-    by_field: dict[str, _Declaration] = {}
+    by_field: dict[str, Declaration] = {}
     for dataclass_field in fields(cls):
         name, annotation = dataclass_field.name, str(dataclass_field.type)
         heading = headings.get(name, heading)

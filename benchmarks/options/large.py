@@ -62,6 +62,8 @@ def check_engine(engine: str, workers: int | None, address: str | None) -> None:
 
 def is_large(composed: Composed) -> bool:
     """Say whether an engine is named, or a file, folder, glob or URL of shards."""
+    if "candidates" in composed.objects:  # captions from Python, which are no shards
+        return False
     return composed["engine"] is not None or any(map(is_large_path, _paths(composed["candidates"])))
 
 

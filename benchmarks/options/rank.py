@@ -37,11 +37,6 @@ def _protocols_of_systems(composed: Composed) -> dict[str, Protocol]:
     protocols = shared.protocols_of(composed)
     if composed.get("protocol.dimension") is not None:
         return protocols
-    return rank_all_dimensions(protocols)
-
-
-def rank_all_dimensions(protocols: Mapping[str, Protocol]) -> dict[str, Protocol]:
-    """Return protocols of every dimension."""
     return {name: replace(p, dimension=(ALL_DIMENSIONS,)) for name, p in protocols.items()}
 
 

@@ -14,7 +14,7 @@ from ...metrics.learned.rater import list_rater_folders
 from ...metrics.registry import metric, metric_names
 from ..evaluation.published_numbers import PaperTable
 from . import shared
-from .declaration import NEEDED, Composed, Option, option, part
+from .declaration import NEEDED, Composed, Option, PythonValue, option, part
 
 
 @dataclass
@@ -48,6 +48,7 @@ def _papers_of(composed: Composed) -> Mapping[str, tuple[PaperTable, ...]]:
 class ReproduceOptions(shared.ScoringOptions):
     """Options of `captau reproduce`: papers with their tables, and metrics to leave out."""
 
+    python_positional: ClassVar[tuple[str, ...]] = ("paper",)
     takes_all: ClassVar[str] = "paper"
     examples: ClassVar[str] = """
 captau reproduce paper=clipscore_2021
@@ -68,6 +69,7 @@ one; cells whose metric captau does not have yet are listed as missing.
             "which papers (captau --help all lists them)",
             takes="NAME|A,B|all",
             config_group="paper",
+            python=PythonValue("str | Sequence[str]", is_needed=True),
         ),
         Option("papers", {}, "", dict[str, PaperSchema]),
     )

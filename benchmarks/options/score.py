@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, TypeAlias, TypeGuard
 
@@ -20,7 +20,7 @@ from ...metrics.text.tokens.ptb import Tokenize
 from ..scoring.catalog import resolve_metrics
 from ..statistics.bootstrap import StatisticsOptions
 from . import large, shared
-from .declaration import Composed, Option, Options, option, part
+from .declaration import Composed, Given, Option, Options, PythonValue, option, part
 
 #: What `captau score` can print: tables, or one of its files and nothing else.
 PRINTED = ("table", "scores.jsonl", "scores.csv", "corpus.json", "corpus.csv", "kept.json")
@@ -53,6 +53,9 @@ def files_of(value: Any, key: str) -> tuple[NamedFile, ...]:
     entries: Any = [value] if isinstance(value, str) else value
     if not isinstance(entries, list | tuple) or not entries or not all(entries):
         raise InputError(f"{key} is {value!r}; a file is expected, or several as A,B")
+    if all(isinstance(entry, NamedFile) for entry in entries):  # from Python
+        return tuple(entries)
+
     named_paths: list[tuple[str, Path]] = []
     for entry in map(str, entries):
         name, equals, rest = entry.partition("=")
@@ -132,6 +135,29 @@ def captions_from_python(value: Any, key: str) -> tuple[NamedFile, ...]:
                 f"{key}: {file.path} is a large set, in shards; the command captau score takes it (docs/large_sets.md)"
             )
     return files
+
+
+def _given_captions(value: Any, key: str) -> Given:
+    """Return captions from Python, and the names of their files, which run.json records."""
+    files = captions_from_python(value, key)
+    is_in_memory = any(file.content is not None for file in files)
+    return Given(files, [file.spelling for file in files], is_in_memory)
+
+
+CANDIDATES_FROM_PYTHON = PythonValue(
+    "Captions | Mapping[str, Captions] | Sequence[str | Path]",
+    "one caption per image: a file (docs/own_captions.md), a dict image id → caption, a list of "
+    '`{"image_id": …, "caption": …}`, or a DataFrame with these columns. Several systems are a list of files, '
+    "a dict from names to any of these except a text, or a DataFrame with a column `system`.",
+    _given_captions,
+)
+REFERENCES_FROM_PYTHON = PythonValue(
+    "References | Mapping[str, References] | Sequence[str | Path] | None",
+    'a file, a dict image id → captions, a list of `{"image_id": …, "references": […]}`, COCO\'s '
+    "annotations, or a DataFrame with the columns `image_id` and `references`, or `image_id` and `caption`. "
+    "Several sets are a list of files, or a dict from names to any of these except a text.",
+    _given_captions,
+)
 
 
 def _has_sets(value: Any) -> TypeGuard[Mapping[str, Any]]:
@@ -275,6 +301,7 @@ it continues where it was stopped. With keep.run= it writes the kept rows of eac
 own format, into kept/, and shards.csv (how many of each shard), percentiles.csv (scores of kept and dropped captions),
 examples.csv, table.md, table.tex and run.json.
 """
+    python_positional: ClassVar[tuple[str, ...]] = ("candidates", "references", "metrics")
     variants: ClassVar[tuple[type[Options], ...]] = (
         DocumentFrequencyOptions,
         large.LargeOptions,
@@ -291,6 +318,7 @@ examples.csv, table.md, table.tex and run.json.
         takes="FILE|A,B",
         is_literal=True,
         has_several=True,
+        python=replace(CANDIDATES_FROM_PYTHON, is_needed=True),
     )
     references: tuple[NamedFile, ...] = option(
         None,
@@ -301,6 +329,7 @@ examples.csv, table.md, table.tex and run.json.
         takes="FILE|A,B",
         is_literal=True,
         has_several=True,
+        python=REFERENCES_FROM_PYTHON,
     )
     columns: Columns = large.columns_part()
     images: Path | None = option(
@@ -325,6 +354,7 @@ examples.csv, table.md, table.tex and run.json.
         "kept.json. A folder is then written only where output_dir= is set",
         takes="NAME",
         check=shared.one_of(PRINTED, "value of stdout"),
+        is_of_terminal=True,
     )
     keep: tuple[str, float] | None = part(
         _keep_of,

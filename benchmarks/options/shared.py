@@ -16,13 +16,14 @@ from typing import Any, ClassVar
 from ...datasets.cache import keep
 from ...datasets.errors import InputError, unknown
 from ...metrics.base import Metric
+from ...metrics.registry import recipe_of
 from ...metrics.text.java import java_program
 from ..runs.output_folder import find_run
 from ..scoring.catalog import leave_out_absent, resolve_metrics
 from ..scoring.protocol import CHOICES, Choice, Protocol
 from ..scoring.score_store import OWN, Locations
 from ..statistics.bootstrap import StatisticsOptions
-from .declaration import Composed, Option, Options, option, part, path_of
+from .declaration import Composed, Given, Option, Options, PythonValue, option, part, path_of
 
 SCORING = "Options of every command that scores"
 OWN_JUDGEMENTS = "Options of dataset=file, your own judgements (docs/own_judgements.md)"
@@ -98,7 +99,12 @@ def _place(key: str, text: str, takes: str = "DIR") -> Option:
 DATA_ROOT = _place(
     "data.root", "the folder of datasets (default: $CAPTAU_DATA, else the user's cache folder)"
 )
-OUTPUT_DIR = _place("output_dir", "the output folder (default: a new one in results/runs/)")
+OUTPUT_DIR = replace(
+    _place("output_dir", "the output folder (default: a new one in results/runs/)"),
+    python=PythonValue(
+        "str | Path | None", "the folder for the run's files; None writes no files."
+    ),
+)
 CACHE_ROOT = _place(
     "cache.root",
     "the folder of stored scores and METEOR's tables (default: $CAPTAU_CACHE, else the user's "
@@ -166,6 +172,7 @@ def locations_of(composed: Composed) -> Locations:
     """
     use_cache = composed.get("cache.use")
     file_options = {k: v for k, v in (composed.get("file") or {}).items() if v is not None}
+    loaded = composed.get("loaded") or {}
     if file_options and OWN not in composed["datasets"]:
         raise InputError(
             f"file.{next(iter(file_options))}=… belongs to dataset=file; choose that too"
@@ -178,6 +185,7 @@ def locations_of(composed: Composed) -> Locations:
         cache_scores=composed.get("cache.scores"),
         output_dir=path_of(composed.get("output_dir")),
         file_options=file_options,
+        loaded=loaded,
     )
 
 
@@ -279,9 +287,21 @@ FILE = tuple(
 )
 
 
-def dataset_options(default: str | None, text: str, takes: str = "NAME|A,B") -> tuple[Option, ...]:
+_DATASETS_FROM_PYTHON = PythonValue(
+    "str | CaptionSet | Sequence[str | CaptionSet]",
+    "the names of datasets or of named sets, or your own `CaptionSet` objects, which have the usual protocol of "
+    "`dataset=file`.",
+)
+
+
+def dataset_options(
+    default: str | None,
+    text: str,
+    takes: str = "NAME|A,B",
+    python: PythonValue = _DATASETS_FROM_PYTHON,
+) -> tuple[Option, ...]:
     """Return the option `dataset=` and the key of the schema in which its files arrive."""
-    typed = Option("dataset", default, text, takes=takes, config_group="dataset")
+    typed = Option("dataset", default, text, takes=takes, config_group="dataset", python=python)
     return typed, Option("datasets", {}, "", dict[str, DatasetSchema])
 
 
@@ -329,10 +349,28 @@ def protocols_of(composed: Composed) -> dict[str, Protocol]:
 # Metrics.
 
 
+def _metrics_from_python(value: Any, _: str) -> Given:
+    """Resolve metrics once; run.json gets what makes each of them anew, or its name."""
+    if value is None:
+        return Given(None, None)
+    metrics = resolve_metrics(value)
+    recipes = [recipe_of(metric) for metric in metrics]
+    spelling = [recipe or metric.spec for recipe, metric in zip(recipes, metrics, strict=True)]
+    return Given(metrics, spelling, is_in_memory=None in recipes)
+
+
+_METRICS_FROM_PYTHON = PythonValue(
+    "MetricSource | Sequence[MetricSource]",
+    'suites, metric specs (`"cider(variant=plain)"`, `"mine.py:overlap"`, `"mine.csv"`), functions, or `Metric` '
+    "objects and classes (docs/new_metric.md).",
+    _metrics_from_python,
+)
+
+
 def metrics_option(default: Any, text: str = "") -> Option:
     """Return the option `metrics=`."""
     text = text or 'suites and metrics; parameters in brackets: "cider(variant=plain)"'
-    return Option("metrics", default, text, takes="SUITE|A,B")
+    return Option("metrics", default, text, takes="SUITE|A,B", python=_METRICS_FROM_PYTHON)
 
 
 METRICS = metrics_option("text")
@@ -346,7 +384,9 @@ def metrics_part(*options: Option) -> Any:
 def details_option() -> Any:
     """Declare the field `details`, by which a command prints all that it has to say."""
     return option(
-        False, "true prints every table and column; table.md and the CSV files always have them"
+        False,
+        "true prints every table and column; table.md and the CSV files always have them",
+        is_of_terminal=True,
     )
 
 
@@ -440,10 +480,14 @@ class ScoringOptions(Options):
         if not composed.get("datasets") or composed.get("references"):
             return super().read(composed)
         optional = composed.get("optional_datasets") or ()
-        names, absent = leave_out_absent(
-            list(composed["datasets"]), optional, data_root_of(composed)
-        )
-        datasets = {name: composed["datasets"][name] for name in names}
+        loaded = composed.get("loaded") or ()
+        on_disk = [name for name in composed["datasets"] if name not in loaded]
+        present, absent = leave_out_absent(on_disk, optional, data_root_of(composed))
+        datasets = {
+            name: usual
+            for name, usual in composed["datasets"].items()
+            if name in loaded or name in present
+        }
         plain = {**composed.plain, "datasets": datasets, "optional_datasets": [], "absent": absent}
         return super().read(replace(composed, plain=plain))
 
@@ -456,6 +500,8 @@ class MeasuringOptions(ScoringOptions):
         datasets: each dataset's protocol.
         metrics: what is computed.
     """
+
+    python_positional: ClassVar[tuple[str, ...]] = ("dataset", "metrics")
 
     datasets: dict[str, Protocol] = part(protocols_of, *DATASETS, NAMED_PROTOCOL, *PROTOCOL, *FILE)
     metrics: tuple[Metric, ...] = metrics_part(METRICS)

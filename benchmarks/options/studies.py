@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -16,9 +16,9 @@ from ..scoring.catalog import resolve_metrics
 from ..scoring.protocol import Protocol
 from ..statistics.bootstrap import StatisticsOptions
 from . import shared
-from .declaration import Composed, Options, option, part
+from .declaration import Composed, Options, PythonValue, option, part
 from .large import columns_part
-from .score import NamedFile, files_of
+from .score import CANDIDATES_FROM_PYTHON, REFERENCES_FROM_PYTHON, NamedFile, files_of
 
 #: What `captau agree` measures: ratings, captions, or the words that people use.
 AGREEMENT_KINDS = ("ratings", "captions", "words")
@@ -66,6 +66,7 @@ class AgreeOptions(shared.ScoringOptions):
     """Options of `captau agree`."""
 
     own_meaning: ClassVar[tuple[str, ...]] = ("metrics",)  # those of kind=captions
+    python_positional: ClassVar[tuple[str, ...]] = ("dataset",)
 
     examples: ClassVar[str] = """
 captau agree                                           the embedded demo
@@ -280,6 +281,7 @@ class CurveOptions(Options):
         read=_good_of,
         check=_check_good,
         is_literal=True,
+        python=PythonValue("float | str"),
     )
     precision: float = option(
         0.8,
@@ -349,6 +351,8 @@ Writes probes.csv (a row a metric and fault), probe_pairs.parquet (the pairs and
 table.md, table.tex, table.csv, run.json.
 """
 
+    python_positional: ClassVar[tuple[str, ...]] = ("dataset", "metrics")
+
     dataset: str | None = part(_probed_dataset_of, *shared.DATASETS, *shared.FILE, default="demo")
     captions: str = option(
         "candidates",
@@ -363,6 +367,7 @@ table.md, table.tex, table.csv, run.json.
         read=_one_file,
         takes="FILE",
         is_literal=True,
+        python=replace(CANDIDATES_FROM_PYTHON, annotation="Captions | None"),
     )
     references: NamedFile | None = option(
         None,
@@ -370,6 +375,7 @@ table.md, table.tex, table.csv, run.json.
         read=_one_file,
         takes="FILE",
         is_literal=True,
+        python=replace(REFERENCES_FROM_PYTHON, annotation="References | None"),
     )
     columns: Columns = columns_part()
     metrics: tuple[Metric, ...] = shared.metrics_part(shared.METRICS)
