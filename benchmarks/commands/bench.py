@@ -75,7 +75,7 @@ def bench(
         protocol: the differences from each dataset's usual protocol, such as
             `{"dimension": "recall", "coefficients": ["tau_c"]}` (see `Protocol`), or the name of a protocol, such as
             `"umic_2021"`.
-        ceilings: whether to add the ceilings, if items have several ratings.
+        ceilings: whether to add the rows of what people reach, if items have several ratings.
         floors: whether to add the floors: random scores and caption length.
         statistics: options of intervals and tests, such as `{"interval": "bca", "replicates": 10000}`; see
             `StatisticsOptions`.
