@@ -34,11 +34,12 @@ from .registry import metric_names, register
 from .rows import Key, Rows, index_by_key, look_up_all, row_keys
 from .user_code import run_user_code
 
-#: Names that results use for something else: their own columns, and the ceilings.
+#: Names that results use for something else: their own columns, floors, and what people reach.
 RESERVED = frozenset(
     {
         "item_id",
         "image_id",
+        "ceiling_one_vs_one",
         "ceiling_one_vs_rest",
         "ceiling_oracle",
         "floor_random",

@@ -1,6 +1,6 @@
 """`captau agree`: agreement of people with people: on ratings, captions, or the words that they use.
 
-Agreement of raters gives ceilings for metrics.
+What one person reaches against another is a goal for metrics.
 """
 
 from __future__ import annotations
@@ -54,7 +54,10 @@ from ..statistics.rating_table import AgreementMeasure, RatingTable
 
 #: The measures that are printed without `details=true`, the one to report first on top.
 _FIRST_MEASURES = (
-    *("krippendorff_alpha_ordinal", "percent_agreement", "split_half"),
+    "krippendorff_alpha_ordinal",
+    "percent_agreement",
+    "split_half",
+    "ceiling_one_vs_one",
     "ceiling_one_vs_rest",
 )
 TOO_FEW_ITEMS = f"Fewer than {MIN_ITEMS} items with two ratings do not say how well raters agree"

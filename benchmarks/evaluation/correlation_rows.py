@@ -1,4 +1,4 @@
-"""Rows of `correlations.csv`: each metric's coefficients with ratings and preferences, and people's ceilings.
+"""Rows of `correlations.csv`: each metric's coefficients with ratings and preferences, and what people reach.
 
 Among them is the agreement between the words that metrics blame and those that people mark. There a word is a data
 point, what people mark counts as -1 and blame lowers a word's score, as with every fault; images are resampled with
@@ -37,7 +37,7 @@ from .wording import join_notes
 Row = dict[str, Any]
 #: How people stand in for metrics on preferences.
 PAIR_CEILING_NOTES = {
-    "ceiling_one_vs_rest": Note.OTHER_RATERS,
+    "ceiling_one_vs_one": Note.OTHER_RATERS,
     "ceiling_oracle": Note.MEAN_STRENGTH,
 }
 
@@ -208,10 +208,10 @@ def ceiling_rows(selection: EvaluationSet) -> Ceilings:
     if not by_dimension or not coefficients:
         return Ceilings([], {})
     if protocol.ratings != "per_rating":
-        reason = "Ceilings need single ratings: protocol.ratings=per_rating."
+        reason = "What people reach needs single ratings: protocol.ratings=per_rating."
         return Ceilings([], {}, reason)
     if protocol.level != "pooled":
-        reason = "Ceilings need all ratings together: protocol.level=pooled."
+        reason = "What people reach needs all ratings together: protocol.level=pooled."
         return Ceilings([], {}, reason)
     rows: list[Row] = []
     draws: dict[str, list[ExtraRow]] = {}

@@ -58,7 +58,7 @@ class _PrintedColumn:
 
 
 def correlation_table(measured: MeasuredDataset, metrics: Sequence[Metric]) -> ResultTable:
-    """Return the printed table of one dataset: metrics, the best by the headline on top, floors, ceilings.
+    """Return the printed table of one dataset: metrics, the best by the headline on top, floors, and what people reach.
 
     Undefined metrics stand last; equal ones in the field's order.
     """
@@ -138,11 +138,11 @@ def _verdict(
             is_own = styles[spec].kind == "given"
             standing = wording.Standing(labels[spec], row["value"], rank, row["ci_low"], is_own)
             standings.append(standing)
-    ceilings = {labels[name]: rows[name]["value"] for name in CEILINGS if name in rows}
+    person = rows.get("ceiling_one_vs_one", {}).get("value", math.nan)
     frame = measured.correlations
     is_named = frame.loc[frame["coefficient"] == coefficient, "dimension"].nunique() > 1
     label = measured.caption_set.card.label(dimension) if is_named else ""
-    return wording.metric_verdict(standings, coefficient, label, ceilings)
+    return wording.metric_verdict(standings, coefficient, label, person)
 
 
 def _columns(measured: MeasuredDataset) -> list[_PrintedColumn]:

@@ -141,7 +141,7 @@ class JudgedPairs:
     def ceilings(self, answers: JudgedPairs) -> dict[str, PairOutcomes]:
         """Return the outcomes of people as if they were metrics, on pairs that two raters judged at least.
 
-        `ceiling_one_vs_rest` is each other rater's answer, the mean over them; `ceiling_oracle` the mean strength.
+        `ceiling_one_vs_one` is each other rater's answer, the mean over them; `ceiling_oracle` the mean strength.
 
         Args:
             answers: the comparisons with people's ties, a row an answer; `EvaluationSet.all_pairs`.
@@ -178,7 +178,7 @@ class JudgedPairs:
             is_oracle &= (signs != 0) | (self.ties == "half")
         is_rest = (n_answers > 1) & np.isfinite(shares)
         return {
-            "ceiling_one_vs_rest": PairOutcomes(np.where(is_rest, shares, 0.0), is_rest),
+            "ceiling_one_vs_one": PairOutcomes(np.where(is_rest, shares, 0.0), is_rest),
             "ceiling_oracle": PairOutcomes(oracle, is_oracle),
         }
 

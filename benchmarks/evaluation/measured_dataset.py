@@ -120,12 +120,12 @@ class MeasuredDataset:
 
     Attributes:
         scored: the items and their scores.
-        correlations: columns `CORRELATION_COLUMNS`: metrics, floors and ceilings.
+        correlations: columns `CORRELATION_COLUMNS`: metrics, floors and what people reach.
         statistics: the kind of intervals and ranks.
         differences: columns `SIGNIFICANCE_COLUMNS`, of every two metrics; None without resampling.
         ranks: by metric, dimension and coefficient; metrics of equal rank do not differ significantly.
         disattenuated: columns `DISATTENUATED_COLUMNS`; empty where nobody asked.
-        ceiling_remark: the reason why there are no ceilings; empty where none is to be given.
+        ceiling_remark: the reason why there is nothing that people reach; empty where none is to be given.
     """
 
     scored: ScoredDataset
@@ -190,7 +190,7 @@ def measure(
     store: ScoreStore,
     progress: StepProgress,
 ) -> MeasuredDataset:
-    """Select a dataset's items, score them, and correlate, without intervals, ceilings and floors.
+    """Select a dataset's items, score them, and correlate, without intervals, floors and what people reach.
 
     Raises:
         InputError: see `EvaluationSet.select`, `score_dataset` and `correlate_dataset`.

@@ -48,8 +48,9 @@ MEASURE_LABELS = {
     "stability_mean": "difference of the halves' means, mean",
     "stability_std": "difference of the halves' means, standard deviation",
     "stability_within_0.25": "difference of the halves' means, share within 0.25",
-    "ceiling_one_vs_rest": "ceiling: one human against the rest, τ_c",
-    "ceiling_oracle": "ceiling: oracle (mean rating), τ_c",
+    "ceiling_one_vs_one": "one person against another, τ_c",
+    "ceiling_one_vs_rest": "best virtual rater, τ_c",
+    "ceiling_oracle": "oracle (mean rating), τ_c",
 }
 #: What is said where nothing can be said of agreement.
 NO_AGREEMENT = "Agreement needs items with two ratings; there are none."
@@ -260,7 +261,7 @@ def metric_verdict(
     standings: Sequence[Standing],
     coefficient: str,
     dimension: str = "",
-    ceilings: Mapping[str, float] | None = None,
+    person: float = math.nan,
     *,
     head: str = "",
 ) -> str:
@@ -270,7 +271,7 @@ def metric_verdict(
         standings: of the metrics with a value, the best first.
         coefficient: the name of the coefficient that they are sorted by.
         dimension: what tables call its dimension; empty where that goes without saying.
-        ceilings: by label, what people reach.
+        person: what one person reaches against another; NaN where it is unknown.
         head: what the values are called, where they are no coefficient but a mean of several.
     """
     if not standings:
@@ -288,8 +289,10 @@ def metric_verdict(
     if len(standings) > 1:
         sentence = f"{best.label} agrees best with people ({number})"
         sentence += lead_words(standings, "metric")
-    for label, ceiling in (ceilings or {}).items():
-        return f"{sentence}; the human ceiling is {format_coefficient(ceiling, coefficient)} ({label})."
+    if not math.isnan(person):
+        sentence += (
+            f"; one person reaches {format_coefficient(person, coefficient)} against another"
+        )
     return f"{sentence}."
 
 

@@ -35,7 +35,7 @@ hydra/launcher=joblib, submitit_local, slurm or ray spreads them (docs/clusters.
 
     ceilings: bool = option(
         True,
-        "false leaves out the rows of people's agreement; they stand below the metrics where items"
+        "false leaves out the rows of what people reach; they stand below the metrics where items"
         " have several ratings (captau agree)",
     )
     floors: bool = option(

@@ -82,7 +82,7 @@ def _forest_chart(
         axis.set_xlabel(figures.with_factor(sign, sign))
         axis.set_title(f"{part.title}, {dimension}")
         if len(handles) > 1:
-            order = [k for k in (*METRIC_KINDS, "floor", "ceiling") if k in handles]
+            order = [k for k in (*METRIC_KINDS, "floor", "people") if k in handles]
             figure.legend(
                 [handles[k] for k in order],
                 order,
@@ -102,7 +102,7 @@ def _forest_chart(
 
 
 def _sort_for_forest(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return the metrics from the greatest to the least, then floors and ceilings."""
+    """Return the metrics from the greatest to the least, then floors and what people reach."""
     is_floor_or_ceiling = rows["metric"].isin(FLOORS_AND_CEILINGS)
     metrics, others = rows[~is_floor_or_ceiling], rows[is_floor_or_ceiling]
     best_first = metrics.sort_values("value", ascending=False, kind="stable")
@@ -120,7 +120,7 @@ def _plot_intervals(
             continue
         is_metric = metric_kind in METRIC_KINDS
         colour = SERIES[METRIC_KINDS.index(metric_kind)] if is_metric else figures.MUTED
-        marker = {"ceiling": "D", "floor": "s"}.get(metric_kind, "o")
+        marker = {"people": "D", "floor": "s"}.get(metric_kind, "o")
         if not np.isnan(low):
             axis.plot([low, high], [y, y], color=colour, linestyle="-", linewidth=1.2)
         (handles[metric_kind],) = axis.plot(

@@ -18,7 +18,6 @@ from ..scoring.catalog import MetricStyle
 from ..scoring.protocol import Protocol
 from ..statistics.bootstrap import StatisticsOptions
 from ..statistics.coefficients.coefficient import are_of_preferences, find_coefficient
-from ..statistics.rating_table import CEILINGS
 from .corpus_score_tables import score_verdict
 from .run_parts import RunDataset, ScoredCaptions
 
@@ -85,7 +84,7 @@ class Overview:
 
     @cached_property
     def names(self) -> list[str]:
-        """The metrics from the best to the worst, then floors and ceilings."""
+        """The metrics from the best to the worst, then floors and what people reach."""
         values = {m: self.value(m, self.leading_column) for m in self.part.metrics}
         order = {metric: index for index, metric in enumerate(self.part.metrics)}
         return [
@@ -117,9 +116,8 @@ class Overview:
                 low = float(self.row_by_key[m, *column]["ci_low"])
                 rank, is_own = self.ranks.get((m, *column)), self.part.metric_kind(m) == "given"
                 standings.append(Standing(self.part.label(m), value, rank, low, is_own))
-        values = {self.part.label(m): self.value(m, column) for m in CEILINGS}
-        ceilings = {label: value for label, value in values.items() if not math.isnan(value)}
-        return metric_verdict(standings, coefficient, dimension if is_named else "", ceilings)
+        person = self.value("ceiling_one_vs_one", column)
+        return metric_verdict(standings, coefficient, dimension if is_named else "", person)
 
     def _interval(self, metric: str, column: tuple[str, str]) -> str:
         row = self.row_by_key.get((metric, *column))

@@ -25,6 +25,7 @@ GROUPS = (*METRIC_KINDS, "published", "floors", "ceilings")
 
 _HEADINGS = {
     "given": "your metrics",
+    "ceilings": "people",
     "published": "published alone",
     "systems": "",
 }
@@ -181,7 +182,7 @@ def legend_lines(table: JoinedTable, printed: str) -> list[str]:
         return lines
     if any(cell.emphasis for cell in table.cells):
         are_systems = all(group.kind == "systems" for group in table.groups)
-        competition = "" if are_systems else "; floors and ceilings do not compete"
+        competition = "" if are_systems else "; floors and what people reach do not compete"
         lines.append(
             f"Bold and underlined: the best and the second best of a column, as printed{competition}."
         )

@@ -30,9 +30,19 @@ MOST_LEVELS = 13
 
 #: The measures of the figure: those whose greatest value is 1.
 FIGURE_MEASURES = (
-    *("kendall_w", "fleiss_kappa", "cohen_kappa_quadratic", "krippendorff_alpha_ordinal"),
-    *("krippendorff_alpha_interval", "icc1", "icc1k", "percent_agreement", "split_half"),
-    *("leave_one_rater_out_tau_c", "leave_one_rater_out_spearman", "ceiling_one_vs_rest"),
+    "kendall_w",
+    "fleiss_kappa",
+    "cohen_kappa_quadratic",
+    "krippendorff_alpha_ordinal",
+    "krippendorff_alpha_interval",
+    "icc1",
+    "icc1k",
+    "percent_agreement",
+    "split_half",
+    "leave_one_rater_out_tau_c",
+    "leave_one_rater_out_spearman",
+    "ceiling_one_vs_one",
+    "ceiling_one_vs_rest",
     "ceiling_oracle",
 )
 

@@ -33,7 +33,7 @@ CHART_TITLES = {
     "categories": "Accuracy by dimension of preferences",
     "significance": "Which metrics differ",
     "ratings": "How people rated",
-    "agreement": "How well people agree, and the ceilings",
+    "agreement": "How well people agree",
     "scores": "Scores against ratings",
     "correlations": "Metrics against one another",
     "precision_recall": "Filtering captions by a metric",
@@ -177,12 +177,12 @@ class RunDataset(RunPart):
 
     @cached_property
     def metrics(self) -> list[str]:
-        """The metrics correlated with people, in the order of tables; neither floors nor ceilings."""
+        """The metrics correlated with people, in the order of tables; neither floors nor what people reach."""
         metrics = dict.fromkeys(self.correlations["metric"])
         return self.sort_metrics(m for m in metrics if m not in FLOORS_AND_CEILINGS)
 
     def label(self, metric: str) -> str:
-        """Return the label of a metric, floor or ceiling in tables."""
+        """Return the label of a metric, a floor or what people reach in tables."""
         if metric in FLOORS_AND_CEILINGS:
             return FLOORS_AND_CEILINGS[metric]
         return super().label(metric)
@@ -195,7 +195,7 @@ class RunDataset(RunPart):
     def metric_kind(self, metric: str) -> str:
         """One of `METRIC_KINDS`, or what stands beside metrics."""
         if metric in FLOORS_AND_CEILINGS:
-            return "ceiling" if metric in CEILINGS else "floor"
+            return "people" if metric in CEILINGS else "floor"
         return self.styles.get(metric, {}).get("kind", "given")
 
     @cached_property

@@ -1,4 +1,4 @@
-"""Ratings of items by several raters as flat arrays, virtual raters, and the ceilings that people set for metrics.
+"""Ratings of items by several raters as flat arrays, virtual raters, and what people reach as if they were metrics.
 
 `rater_agreement` measures a `RatingTable`; commands make one of a dataset's ratings. Virtual raters are those of Scott
 et al. 2023: an item's ratings are sorted, so that rater X holds the lowest, Y the middle and Z the highest.
@@ -213,16 +213,18 @@ def _step(scale: Scale) -> float:
     return scale.step or (scale.high - scale.low) / 10 or 1.0
 
 
-#: The ceilings that stand below the metrics of a benchmark, as its tables call them.
+#: What people reach, below the metrics of a benchmark, as its tables call it. A metric can exceed each of these, so that
+#: nothing but the names in files calls them ceilings.
 CEILINGS = {
-    "ceiling_one_vs_rest": "one human against the rest",
+    "ceiling_one_vs_one": "one person against another",
+    "ceiling_one_vs_rest": "best virtual rater",
     "ceiling_oracle": "oracle (mean rating)",
 }
 
 
 @dataclass(frozen=True)
 class Ceiling(AgreementMeasure):
-    """A ceiling with the data points that it is the coefficient of.
+    """What people reach, with the data points that it is the coefficient of.
 
     Attributes:
         points: for each draw, whose mean it is, the scores, the ratings, and the indices of the items
@@ -358,11 +360,12 @@ def _defined_or(value: float, code: Undefined) -> CoefficientValue:
 def compute_ceilings(
     table: RatingTable, coefficient: str, seed: int = 0, draws: int = 20
 ) -> dict[str, Ceiling]:
-    """Compute the coefficients that a person and an oracle reach as metrics, each rating being a data point.
+    """Compute the coefficients that people and an oracle reach as metrics, each rating being a data point.
 
-    `ceiling_one_vs_rest` is the best of three virtual raters, repeated, against the two others:
-    Scott et al. 2023 call that their best human rater. `ceiling_oracle` gives an item the mean of
-    its ratings as its score.
+    `ceiling_one_vs_one` is each rating against each other rating of its item: what a person drawn at random reaches
+    against another. `ceiling_one_vs_rest` is the best of three virtual raters, repeated, against the two others:
+    Scott et al. 2023 call that their best human rater, but a virtual rater is no person, since each item's ratings
+    are sorted first. `ceiling_oracle` gives an item the mean of its ratings as its score.
 
     Args:
         table: the ratings.
@@ -372,9 +375,26 @@ def compute_ceilings(
     if not table.n_items:
         return {name: Ceiling.undefined(Undefined.NO_SECOND_RATING) for name in CEILINGS}
     return {
+        "ceiling_one_vs_one": _one_person_ceiling(table, coefficient),
         "ceiling_one_vs_rest": _best_rater_ceiling(table, coefficient, seed, draws),
         "ceiling_oracle": _oracle_ceiling(table, coefficient),
     }
+
+
+def _one_person_ceiling(table: RatingTable, coefficient: str) -> Ceiling:
+    left, right = table.rating_pairs()
+    # Each of two ratings is the score once, and the rating once.
+    score_places = np.concatenate([left, right])
+    rating_places = np.concatenate([right, left])
+    scores, ratings = table.value[score_places], table.value[rating_places]
+    person = correlate(scores, ratings, coefficient)
+    return Ceiling(
+        person.value,
+        table.n_items,
+        n_ratings=len(table.value),
+        points=((scores, ratings, table.source_index[table.item[score_places]]),),
+        remarks=(*person.remarks, remark(Note.ONE_PERSON), *table.remarks),
+    )
 
 
 def _best_rater_ceiling(table: RatingTable, coefficient: str, seed: int, draws: int) -> Ceiling:

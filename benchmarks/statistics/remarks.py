@@ -109,7 +109,11 @@ class Note(Enum):
     ANONYMOUS_RATERS = "raters are anonymous: a column of answers comes from different people"
     SORTED_RATINGS = "every item's ratings ascend from rater to rater: the ratings are sorted, and a rater's name stands for no person"
     UNEQUAL_COUNTS = "k = {k:.2f}: items differ in their number of ratings"
-    BEST_RATER = "the best virtual rater ({rater}-{others}), its rating against each of the others'"
+    ONE_PERSON = "each rating against each other rating of its item"
+    BEST_RATER = (
+        "each item's ratings are sorted into virtual raters, who are no persons; the best of them, {rater}-{others}, "
+        "its rating against each of the others'"
+    )
     BEST_RATER_DRAWS = BEST_RATER + ", mean of {draws} draws"
     ORACLE = "an item's mean rating against each of its ratings"
 

@@ -158,20 +158,20 @@ def test_ceilings_need_two_ratings_and_points_of_single_ones() -> None:
     none = Ceilings([], {})
     assert ceiling_rows(rated((1.0,), (2.0,), ratings="mean")) == none
     assert ceiling_rows(rated((1.0,), (2.0,))) == none
-    reason = "Ceilings need single ratings: protocol.ratings=per_rating."
+    reason = "What people reach needs single ratings: protocol.ratings=per_rating."
     assert ceiling_rows(rated(*twice, ratings="mean")) == Ceilings([], {}, reason)
-    reason = "Ceilings need all ratings together: protocol.level=pooled."
+    reason = "What people reach needs all ratings together: protocol.level=pooled."
     assert ceiling_rows(rated(*twice, level="by_image")) == Ceilings([], {}, reason)
     found = ceiling_rows(rated(*twice, coefficients=["tau_b", "pearson"]))
     assert found.remark == ""
     assert [(r["metric"], r["dimension"], r["coefficient"], r["value"]) for r in found.rows] == [
         (name, "x", coefficient, pytest.approx(1.0))
-        for name in ("ceiling_one_vs_rest", "ceiling_oracle")
+        for name in ("ceiling_one_vs_one", "ceiling_one_vs_rest", "ceiling_oracle")
         for coefficient in ("tau_b", "pearson")
     ]
     assert {(r["dataset"], r["n_items"]) for r in found.rows} == {("made", 3)}
     assert [extra.key for extra in found.draws["x"]] == [
         (name, "x", coefficient)
         for coefficient in ("tau_b", "pearson")
-        for name in ("ceiling_one_vs_rest", "ceiling_oracle")
+        for name in ("ceiling_one_vs_one", "ceiling_one_vs_rest", "ceiling_oracle")
     ]

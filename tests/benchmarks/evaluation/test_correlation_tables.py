@@ -112,6 +112,7 @@ ROWS = [
     ("cider", "x", "tau_c", NAN, NAN, NAN, "undefined: why"),
     ("floor_random", "x", "tau_c", -0.01, -0.1, 0.1, "by lot"),
     ("ceiling_oracle", "x", "tau_c", 0.75, 0.7, 0.8, "the mean of all"),
+    ("ceiling_one_vs_one", "x", "tau_c", 0.625, 0.6, 0.65, "each of two"),
     ("ceiling_one_vs_rest", "x", "tau_c", NAN, NAN, NAN, "none"),
 ]
 METRICS = [metric("bleu_1"), metric("cider"), metric("rouge_l")]
@@ -131,15 +132,16 @@ def test_a_table_has_the_best_metric_on_top_and_floors_and_ceilings_below() -> N
         ("BLEU-1", ["25.0", "5.0", "2", "12.5"]),
         ("CIDEr", ["–", "–", "", ""]),
         ("random scores", ["-1.0", "10.0", "", ""]),
-        ("one human against the rest", ["–", "–", "", ""]),
+        ("one person against another", ["62.5", "2.5", "", ""]),
+        ("best virtual rater", ["–", "–", "", ""]),
         ("oracle (mean rating)", ["75.0", "5.0", "", ""]),
     ]
     assert table.spare == ((3,), ())
     assert table.details == ()
     assert table.own_labels == frozenset()
     assert table.verdict == (
-        "ROUGE-L agrees best with people (τ_c 50.0), significantly ahead of every other metric; the human ceiling is "
-        "75.0 (oracle (mean rating))."
+        "ROUGE-L agrees best with people (τ_c 50.0), significantly ahead of every other metric; one person reaches "
+        "62.5 against another."
     )
     describe = selection.protocol.describe()
     assert table.notes == [
@@ -148,13 +150,14 @@ def test_a_table_has_the_best_metric_on_top_and_floors_and_ceilings_below() -> N
         "CIDEr is CIDEr-D as pycocoevalcap computes it.",
         "random scores: each score is a random number.",
         "oracle (mean rating): the mean of all.",
+        "one person against another: each of two.",
         "With 2 images, intervals and ranks are not reliable: τ_c (from 10 on), r (from 10 on), τ_b (from 10 on).",
         "±: half the width of the 95 % interval (expanded percentile bootstrap over images, 300 replicates); both ends "
         "in correlations.csv.",
         "rank: metrics that share a rank do not differ significantly (paired bootstrap over images, level 5 %, "
         "Benjamini-Hochberg).",
         "CIDEr, x tau_c: undefined: why.",
-        "one human against the rest, x tau_c: none.",
+        "best virtual rater, x tau_c: none.",
     ]
 
 
@@ -173,7 +176,7 @@ def test_several_dimensions_stand_in_the_heads_and_synthetic_data_are_named() ->
         ("bleu_1", "y_z", "tau_b", 0.5, NAN, NAN, ""),
     ]
     table = correlation_table(
-        made(selection, rows, ceiling_remark="Ceilings need more."), METRICS[:1]
+        made(selection, rows, ceiling_remark="What people reach needs more."), METRICS[:1]
     )
     assert table.title == "Made (synthetic): agreement with people"
     assert table.columns == ["X τ_c", "X τ_b", "y_z τ_c", "y_z τ_b"]
@@ -187,7 +190,7 @@ def test_several_dimensions_stand_in_the_heads_and_synthetic_data_are_named() ->
     assert table.notes[1] == "Coefficients ×100."
     assert table.notes[3:] == [
         "Items with fewer than 2 references, all of which are used: 1.",
-        "Ceilings need more.",
+        "What people reach needs more.",
     ]
 
 

@@ -195,7 +195,7 @@ def test_people_have_ceilings_on_pairs_with_two_single_answers() -> None:
     chosen: dict[str, Any] = {"coefficients": ["accuracy"], "pairs": pairs}
     found = made(**chosen).pair_ceilings
     assert {name: c.values.tolist() for name, c in found.items()} == {
-        "ceiling_one_vs_rest": [1.0, 1.0],
+        "ceiling_one_vs_one": [1.0, 1.0],
         "ceiling_oracle": [1.0, 1.0],
     }
     assert made(**{**chosen, "pairs": pairs[:1]}).pair_ceilings == {}

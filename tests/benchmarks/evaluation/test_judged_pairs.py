@@ -106,7 +106,7 @@ def test_length_and_position_stand_below_the_metrics(table):
 def test_ceilings_are_what_raters_reach(table):
     """Fit: on the first pair both agree, on the second neither, on the third bob's answer is ann's tie, half."""
     frame = accuracies(table)
-    assert frame.at[("ceiling_one_vs_rest", "fit"), "value"] == (1 + 1 + 0 + 0 + 0.5) / 5
+    assert frame.at[("ceiling_one_vs_one", "fit"), "value"] == (1 + 1 + 0 + 0 + 0.5) / 5
     # The mean strengths are 1.5, 0 and -0.5.
     assert frame.at[("ceiling_oracle", "fit"), "value"] == (1 + 1 + 0.5 + 0.5 + 1) / 5
 

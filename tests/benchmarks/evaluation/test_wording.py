@@ -67,8 +67,8 @@ def test_the_verdict_names_the_best_metric_and_those_level_with_it() -> None:
     )
     tied = [METEOR, Standing("CIDEr", 0.401, 1), Standing("BLEU-2", 0.340, 1), BLEU]
     assert "its lead over CIDEr and BLEU-2 is not significant" in metric_verdict(tied, "tau_c")
-    assert metric_verdict([METEOR], "tau_c", "total", {"one human": 0.7}) == (
-        "METEOR reaches total τ_c 41.8; the human ceiling is 70.0 (one human)."
+    assert metric_verdict([METEOR], "tau_c", "total", 0.4) == (
+        "METEOR reaches total τ_c 41.8; one person reaches 40.0 against another."
     )
     at_chance = Standing("METEOR", 0.01, 1, -0.02)
     assert metric_verdict([at_chance], "tau_c").startswith("No metric agrees with people beyond")
@@ -195,9 +195,9 @@ def test_the_whole_verdict_on_orders(shares: dict[str, float], verdict: str) -> 
         ),
         (
             [METEOR, Standing("B", 0.4)],
-            {"ceilings": {"c": 0.5, "d": 0.9}},
-            "METEOR agrees best with people (τ_c 41.8); its lead was not tested for significance; the human ceiling is "
-            "50.0 (c).",
+            {"person": 0.5},
+            "METEOR agrees best with people (τ_c 41.8); its lead was not tested for significance; one person reaches "
+            "50.0 against another.",
         ),
         (
             [own(0.5, 1), Standing("Mine", 0.4, 2, is_own=True), BLEU],

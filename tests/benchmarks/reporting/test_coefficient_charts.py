@@ -30,7 +30,7 @@ class Part(SimpleNamespace):
         return metric.upper()
 
     def metric_kind(self, metric: str) -> str:
-        kinds = {"ceiling_oracle": "ceiling", "floor_random": "floor", "l": "learned", "g": "given"}
+        kinds = {"ceiling_oracle": "people", "floor_random": "floor", "l": "learned", "g": "given"}
         return kinds.get(metric, "reference-based")
 
 

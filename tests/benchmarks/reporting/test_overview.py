@@ -24,7 +24,7 @@ class Part(SimpleNamespace):
         return metric.upper()
 
     def metric_kind(self, metric: str) -> str:
-        kinds = {"m": "given", "ceiling_oracle": "ceiling", "floor_random": "floor"}
+        kinds = {"m": "given", "ceiling_oracle": "people", "floor_random": "floor"}
         return kinds.get(metric, "learned")
 
     def format_score(self, value: float, metric: str) -> str:
@@ -66,9 +66,9 @@ def test_coefficients_stand_beside_their_intervals_and_ranks() -> None:
         ("M", ["40.0", "30.0 – 50.0", "1", "40.0", "", "60.0", "50.0 – 70.0", "given"]),
         ("A", ["20.0", "10.0 – 30.0", "2", "40.0", "70.0", "80.0", "70.0 – 90.0", "learned"]),
         ("U", [MISSING, MISSING, "", "", "", "", MISSING, "learned"]),
-        ("CEILING_ORACLE", ["90.0", "80.0 – 95.0", "", "", "", "", MISSING, "ceiling"]),
+        ("CEILING_ORACLE", ["90.0", "80.0 – 95.0", "", "", "", "", MISSING, "people"]),
     ]
-    # The best of M, A and U in the columns 0, 3, 4 and 5; the ceiling does not compete.
+    # The best of M, A and U in the columns 0, 3, 4 and 5; what people reach does not compete.
     assert best == {(0, 0), (0, 3), (1, 3), (1, 4), (1, 5)}
     assert table.notes == [
         "U, p tau_c: note.",
@@ -106,10 +106,13 @@ def test_the_verdict_names_the_dimension_where_it_has_to() -> None:
     own = Overview(part_of(ROWS)).verdict()
     assert own == "M is first of two, 20.0 above A, significantly ahead of every other metric."
     rows = [row for row in ROWS if row[2] != "m"]
-    one = Overview(part_of(rows)).verdict()
-    assert one == "A reaches τ_c 20.0; the human ceiling is 90.0 (CEILING_ORACLE)."
+    # The oracle is no person.
+    assert Overview(part_of(rows)).verdict() == "A reaches τ_c 20.0."
+    person = ("p", "tau_c", "ceiling_one_vs_one", 0.45, 0.4, 0.5)
+    one = Overview(part_of([*rows, person])).verdict()
+    assert one == "A reaches τ_c 20.0; one person reaches 45.0 against another."
     two = Overview(part_of([*rows, ("q", "tau_c", "a", 0.5, NAN, NAN)])).verdict()
-    assert two.startswith("A reaches p τ_c 20.0; the human")
+    assert two.startswith("A reaches p τ_c 20.0.")
     pairs = Overview(part_of(ROWS[7:8])).verdict()
     assert pairs.startswith("A reaches mean acc. 80.0")
 

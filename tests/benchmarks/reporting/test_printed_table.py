@@ -112,9 +112,9 @@ PUBLISHED = (
     [
         ((), []),
         ((rows_of("", emphasis=""),), []),
-        ((rows_of(""),), [f"{BEST}; floors and ceilings do not compete."]),
+        ((rows_of(""),), [f"{BEST}; floors and what people reach do not compete."]),
         ((rows_of("", kind="systems"),), [f"{BEST}."]),
-        ((rows_of("", kind="systems"), rows_of("")), [f"{BEST}; floors and ceilings do not compete."]),
+        ((rows_of("", kind="systems"), rows_of("")), [f"{BEST}; floors and what people reach do not compete."]),
         ((rows_of("", "S", emphasis=""),), [PUBLISHED]),
     ],
 )  # fmt: skip

@@ -188,7 +188,7 @@ def test_a_dataset_has_its_own_rows_alone() -> None:
     assert part.people("p").tolist() == pytest.approx([float("nan"), 1.5], nan_ok=True)
     assert [part.label(m) for m in ("m", "n", "floor_random")] == ["M", "n", "random scores"]
     kinds = [part.metric_kind(m) for m in ("m", "n", "floor_random", "ceiling_oracle")]
-    assert kinds == ["learned", "given", "floor", "ceiling"]
+    assert kinds == ["learned", "given", "floor", "people"]
     assert (part.is_by_image, part.leading_position) == (False, 0)
     assert part.sort_metrics(["z", "n", "m"]) == ["m", "n", "z"]
     assert (part.faults, part.has_anonymous_raters) == ((), False)

@@ -349,6 +349,39 @@ def test_ceilings_by_their_definitions():
     assert repr(again) == repr(found["ceiling_oracle"])
 
 
+def test_one_person_against_another_worked_by_hand():
+    """Ratings 1, 2 of one caption and 1, 4 of another: as score and rating (1, 2), (2, 1), (1, 4), (4, 1).
+
+    Four of the six pairs of points are discordant: each of (1, 2), (1, 4) with each of (2, 1), (4, 1). Of the other
+    two, one is tied in the score and one in the rating: τ_b = -4 / √(5 · 5).
+    """
+    table = table_of_matrix(np.array([[1.0, 2.0], [1.0, 4.0]]))
+    found = compute_ceilings(table, "tau_b")["ceiling_one_vs_one"]
+    assert found.value == pytest.approx(-4 / 5)
+    assert (found.n_items, found.n_ratings) == (2, 4)
+    assert found.note == "each rating against each other rating of its item"
+
+
+def test_one_person_against_another_is_the_coefficient_of_all_ordered_pairs_of_ratings():
+    """SciPy's τ_c of the pairs, made by a loop; items differ in their numbers of ratings."""
+    ratings = simulated(60, 4)
+    ratings[:20, 3] = NAN
+    ratings[10:15, 2] = NAN
+    scores: list[float] = []
+    others: list[float] = []
+    for row in ratings:
+        of_item = row[~np.isnan(row)].tolist()
+        for i, score in enumerate(of_item):
+            for j, other in enumerate(of_item):
+                if i != j:
+                    scores.append(score)
+                    others.append(other)
+    found = compute_ceilings(table_of_matrix(ratings), "tau_c")["ceiling_one_vs_one"]
+    expected = stats.kendalltau(scores, others, variant="c").statistic
+    assert found.value == pytest.approx(expected, abs=1e-12)
+    assert [len(found.points), len(found.points[0][0])] == [1, len(scores)]
+
+
 def test_ceilings_of_two_ratings():
     ratings = np.sort(simulated(80, 2), axis=1)
     found = compute_ceilings(table_of_matrix(ratings), "tau_b")["ceiling_one_vs_rest"]

@@ -178,7 +178,7 @@ def test_bench_on_every_level(tmp_path, capsys) -> None:
         assert mine["value"].between(0, 1).all()
         assert "tied" in mine["note"].iloc[1]
         assert ("level" in mine["protocol"].iloc[0]) == (level != "pooled")
-        assert ("Ceilings need all ratings together" in out) == (level != "pooled")
+        assert ("What people reach needs all ratings together" in out) == (level != "pooled")
         assert {"by_image": "60 images", "pooled": ""}.get(level, "6 systems") in out
 
 
