@@ -103,6 +103,7 @@ class SourceFile:
         split: the split that it alone holds; empty where it holds several.
         optional: it adds to others, such as addresses of images, so that its absence is no fault.
         adds: what the dataset is incomplete without, of an optional one: `references`.
+        revision: that of this file, such as a commit; empty where the source names none.
     """
 
     path: str
@@ -117,6 +118,7 @@ class SourceFile:
     optional: bool = False
     adds: str = ""
     parts: tuple[SourceFile, ...] = ()
+    revision: str = ""
 
     @property
     def is_downloaded(self) -> bool:
@@ -134,7 +136,8 @@ class Card:
     what the image does not show. `labels` has the names that tables print for dimensions, where they differ.
     `headline` is the dimension that papers quote where there are several; empty for the first.
     `short_title` stands in the heads of narrow tables; empty for the title. `remarks` are sentences about what was unusual
-    in the files and how the reader handled it. `conditions` says how judgements were collected.
+    in the files and how the reader handled it. `conditions` says how judgements were collected. `single_values` says, by
+    dimension, what a caption's value is where the release has one alone, such as the mean over its raters.
     """
 
     name: str
@@ -159,6 +162,7 @@ class Card:
     short_title: str = ""
     remarks: tuple[str, ...] = ()
     conditions: Mapping[str, str] = field(default_factory=dict[str, str])
+    single_values: Mapping[str, str] = field(default_factory=dict[str, str])
 
     def label(self, dimension: str) -> str:
         """Return a dimension's name in tables."""

@@ -202,11 +202,17 @@ def _agreement_cells(sources: TableSources, table: PaperTable, label: str) -> Ce
     caption_set, dimension = selection.caption_set, selection.protocol.dimension[0]
     ratings = RatingTable.from_ratings(caption_set.ratings, selection.items["item_id"], dimension)
     measures, _ = compute_measures(ratings, caption_set.card.scales[dimension])
-    return {
-        (row, column): TableCell(measures[name].value * table.scale, measures[name].note)
-        for row, name in table.rows.items()
-        for column in table.columns
-    }
+    cells = Cells()
+    for row, name in table.rows.items():
+        if name in measures:
+            measure = measures[name]
+            cell = TableCell(measure.value * table.scale, measure.note)
+        else:
+            # Only a scale of five levels has the measure `fleiss_kappa_4=5`.
+            reason = f"the scale of {table.dataset}'s ratings has no measure {name}"
+            cell = TableCell.missing(reason)
+        cells.update({(row, column): cell for column in table.columns})
+    return cells
 
 
 def _human_cells(sources: TableSources, table: PaperTable, label: str) -> Cells:

@@ -15,7 +15,7 @@ import pandas as pd
 
 from ...datasets import registry
 from ...datasets.errors import InputError, Lack, LackingError
-from ...datasets.reading.source_files import locate, sha256, used
+from ...datasets.reading.source_files import fits, locate, sha256, used, with_recorded_hash
 from ...datasets.schema import CaptionSet
 from ...metrics.base import Metric
 from ..runs.progress_bar import StepProgress
@@ -27,6 +27,7 @@ from ..scoring.unavailable_metrics import UnavailableMetrics, describe_reasons, 
 from .caption_ranges import dataset_range
 from .evaluation_set import EvaluationSet
 from .measured_dataset import score_dataset
+from .wording import shorten_revision
 
 logger = logging.getLogger(__name__)
 
@@ -79,18 +80,28 @@ def provenance(
     for caption_set in {c.name: c for c in caption_sets}.values():
         card = caption_set.card
         files: dict[str, str] = {}
+        sources: list[dict[str, str]] = []
         for source in used(root, card):
             path = locate(root, card, source)
             if path is None:
                 continue
             files[source.path] = sha256(path)
-            if source.sha256 and files[source.path] != source.sha256:
+            is_known = fits(path, with_recorded_hash(root, source))
+            if source.sha256 and not is_known:
                 logger.warning(
                     "%s is not revision %s of %s; its numbers may differ from published ones",
                     path,
-                    card.revision[:12],
+                    shorten_revision(source.revision or card.revision),
                     card.title,
                 )
+            sources.append(
+                {
+                    "path": path.relative_to(root).as_posix(),
+                    "split": source.split,
+                    "revision": source.revision if is_known else "",
+                    "sha256": files[source.path],
+                }
+            )
         data[card.name] = {
             "revision": card.revision,
             "title": card.title,
@@ -105,6 +116,10 @@ def provenance(
             "range": dataset_range(card.name, caption_set.items).record(),
             "files": files,
         }
+        if sources:
+            data[card.name]["sources"] = sources
+        if card.single_values:
+            data[card.name]["single_values"] = dict(card.single_values)
     signatures = {metric.spec: sign(metric, protocols) for metric in metrics}
     return {"signatures": signatures, "data": data, **describe_environment()}
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
@@ -54,6 +55,42 @@ MEASURE_LABELS = {
 }
 #: What is said where nothing can be said of agreement.
 NO_AGREEMENT = "Agreement needs items with two ratings; there are none."
+
+
+def shorten_revision(revision: str) -> str:
+    """Return a revision with the first twelve digits of each commit in it."""
+    return re.sub(r"\b([0-9a-f]{12})[0-9a-f]{4,}\b", r"\1", revision)
+
+
+def revision_words(
+    data: Mapping[str, Any], split: str | None, show_path: Callable[[str], str] = str
+) -> str:
+    """Name the revision of the files that a run read of a dataset.
+
+    A file is named by its SHA-256 where its revision is not known, or where it is not what the revision has.
+
+    Args:
+        data: what `run.json` says of the dataset.
+        split: the split that was used; files of other splits are not named. None where all were.
+        show_path: how a file's path is written.
+    """
+    sources = [
+        source
+        for source in data.get("sources", ())
+        if split is None or source["split"] in ("", split)
+    ]
+    revisions = {source["revision"] for source in sources}
+    if not sources:
+        return f"revision {shorten_revision(data['revision'])}"
+    if len(revisions) == 1 and "" not in revisions:
+        return f"revision {shorten_revision(sources[0]['revision'])}"
+    files: list[str] = []
+    for source in sources:
+        of_file = f"SHA-256 {source['sha256'][:12]}"
+        if source["revision"]:
+            of_file = f"revision {shorten_revision(source['revision'])}"
+        files.append(f"{show_path(source['path'])}, {of_file}")
+    return "; ".join(files)
 
 
 def distinct_notes(rows: pd.DataFrame) -> list[str]:

@@ -16,11 +16,11 @@ from ...conf import group
 from ...datasets.errors import InputError
 from ...datasets.registry import card
 from ..evaluation.overview import MEAN
-from ..evaluation.wording import interval_words, rank_words
+from ..evaluation.wording import interval_words, rank_words, revision_words
 from ..runs.finished_run import FinishedRun, check_same_data, read_runs
 from ..runs.tables import count_of, latex_escape
 from ..scoring.catalog import MetricStyle, read_config
-from ..scoring.protocol import Judged, Protocol
+from ..scoring.protocol import CHOICES, Judged, Protocol
 from ..statistics.bootstrap import StatisticsOptions
 from ..statistics.coefficients.coefficient import are_of_preferences, find_coefficient
 from . import named_run
@@ -167,9 +167,10 @@ def _cite_studies(runs: Sequence[FinishedRun]) -> str:
             protocol = named_run.protocol_of(run, protocols[name]) if name in protocols else None
             dimensions = ", ".join(protocol.dimension).replace("_", " ") if protocol else ""
             details = [f"dimension: {dimensions}"] if dimensions else []
-            sentence = f"The data is {_describe_data(data, works, details)}"
+            split = protocol.split if protocol else None
+            sentence = f"The data is {_describe_data(data, split, works, details)}"
             if protocol and signatures:
-                sentence += f": {'; '.join(_choices(protocol, works, rated=False, compared=False))}"
+                sentence += f": {'; '.join(_choices(protocol, works))}"
             sentences.append(f"{sentence}.")
         options: dict[str, Any] = run.run["config"].get("statistics") or {}
         if options and (statistics := StatisticsOptions(**options)).uses_resampling:
@@ -331,12 +332,21 @@ def _cited_metrics(
     ]
 
 
-def _describe_data(data: Mapping[str, Any], works: Bibliography, details: Sequence[str]) -> str:
-    """Return a dataset's title with its citation, and its revision and details in parentheses."""
+def _describe_data(
+    data: Mapping[str, Any], split: str | None, works: Bibliography, details: Sequence[str]
+) -> str:
+    """Return a dataset's title with its citation, and its revision and details in parentheses.
+
+    Args:
+        data: what run.json says of it.
+        split: the split that was used; None for all.
+        works: take its citation.
+        details: what else to say.
+    """
     cited = ",".join(works.add(data["citation"]))
     kind = "the synthetic dataset " if data["synthetic"] else ""
-    revision = latex_escape(data["revision"][:12])
-    remarks = "; ".join([f"revision {revision}", *details])
+    revision = revision_words(data, split, lambda path: rf"\texttt{{{breaking(path)}}}")
+    remarks = "; ".join([revision, *details])
     return rf"{kind}{latex_escape(data['title'])} \cite{{{cited}}} ({remarks})"
 
 
@@ -359,32 +369,82 @@ def _on_data(source: named_run.NamedRun, works: Bibliography) -> list[str]:
         if len(compared):
             sizes.append(f"{compared['n_ratings'].max():,} preference pairs")
         listed = _listed([find_coefficient(name).words for name in frame["coefficient"]])
-        sentences.append(
-            f"On {_describe_data(data, works, [', '.join(sizes)])} we report {listed}: "
-            f"{'; '.join(_choices(protocol, works, rated=len(rated) > 0, compared=len(compared) > 0))}."
+        described = _describe_data(data, protocol.split, works, [", ".join(sizes)])
+        choices = _choices(
+            protocol,
+            works,
+            ratings=_say_data_points(protocol, rated, data, works) if len(rated) else "",
+            compared=len(compared) > 0,
         )
+        sentences.append(f"On {described} we report {listed}: {'; '.join(choices)}.")
     return sentences
 
 
-def _choices(protocol: Protocol, works: Bibliography, *, rated: bool, compared: bool) -> list[str]:
-    """Every choice of a protocol in words."""
+def _say_data_points(
+    protocol: Protocol, rated: pd.DataFrame, data: Mapping[str, Any], works: Bibliography
+) -> str:
+    """Say what the data points of ratings are.
+
+    Args:
+        protocol: the one that was applied.
+        rated: the run's rows of coefficients of ratings.
+        data: what run.json says of the dataset.
+        works: take the citation of "method A".
+    """
+    # Runs of former versions say nothing of single values.
+    single_values: Mapping[str, str] = data.get("single_values", {})
+    dimensions = list(dict.fromkeys(rated["dimension"]))
+    dimensions_by_value: dict[str, list[str]] = {}
+    for dimension in dimensions:
+        value = single_values.get(dimension, "")
+        dimensions_by_value.setdefault(value, []).append(dimension.replace("_", " "))
+    clauses: list[str] = []
+    for value, names in dimensions_by_value.items():
+        of_dimensions = f"of {_listed(names)} " if len(dimensions_by_value) > 1 else ""
+        if value:
+            rounded = ", rounded, halves up" if protocol.ratings == "rounded_mean" else ""
+            clauses.append(
+                f"{of_dimensions}each caption's data point is {latex_escape(value)}{rounded}"
+            )
+            continue
+        words = CHOICES["ratings"].clause(protocol.ratings)
+        if protocol.ratings == "per_rating":
+            of_names = rated[rated["dimension"].str.replace("_", " ").isin(names)]
+            has_several = (of_names["n_ratings"] > of_names["n_items"]).any()
+            if has_several:
+                (key,) = works.add(card("flickr8k_expert").citation)
+                words += rf" (method A of \cite{{{key}}})"
+            else:
+                words = "each caption has one rating, which is a data point"
+        clauses.append(f"{of_dimensions}{words}")
+    return "; ".join(clauses)
+
+
+def _choices(
+    protocol: Protocol, works: Bibliography, *, ratings: str = "", compared: bool = False
+) -> list[str]:
+    """Every choice of a protocol in words.
+
+    Args:
+        protocol: the one that was applied.
+        works: take the paper that it is of.
+        ratings: what the data points of ratings are; empty where there are none.
+        compared: whether preferences were judged.
+    """
     clauses: list[str] = []
     named = protocol.name.partition(" ")[0]
     if named in group("paper"):
         (key,) = works.add(read_config("paper", named)["citation"])
         clauses.append(rf"the protocol is that of \cite{{{key}}}")
     said_of: list[Judged] = [""]
-    if rated:
+    if ratings:
         said_of.append("ratings")
     if compared:
         said_of.append("pairs")
-    if rated or compared:
+    if ratings or compared:
         said_of.append("judgements")
     # What becomes of undefined scores is said last.
     choices = protocol.clauses(said_of, latex_escape)
     for name, words in sorted(choices, key=lambda clause: clause[0] == "undefined"):
-        clauses.append(words)
-        if name == "ratings" and protocol.ratings == "per_rating":
-            (key,) = works.add(card("flickr8k_expert").citation)
-            clauses[-1] += rf" (method A of \cite{{{key}}})"
+        clauses.append(ratings if name == "ratings" else words)
     return clauses

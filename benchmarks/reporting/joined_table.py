@@ -27,6 +27,7 @@ from ..evaluation.wording import (
     mean_words,
     number_word,
     rank_words,
+    revision_words,
     synthetic_note,
 )
 from ..runs.finished_run import FinishedRun
@@ -467,7 +468,7 @@ def _on_data(
                 n_items_by_title[column.over] = max(n_items, n_items_by_title.get(column.over, 0))
         else:
             notes.append(
-                f"{column.over}, revision {data['revision'][:12]}: {n_items:,} items{images}, "
+                f"{column.over}, {revision_words(data, protocol.split)}: {n_items:,} items{images}, "
                 f"{same['n_ratings'].max():,} {unit}; protocol {protocol.name}: {protocol.describe()}."
             )
         ours = same[~same["metric"].isin([*source.below["floors"], *source.below["ceilings"]])]

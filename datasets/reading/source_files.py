@@ -29,7 +29,14 @@ def github_file(
         f"https://cdn.jsdelivr.net/gh/{repository}@{commit}/{name}",
     )
     url = f"https://github.com/{repository}/blob/{commit}/{name}"
-    return SourceFile(path, attributes.pop("url", url), sha256, downloads=downloads, **attributes)
+    return SourceFile(
+        path,
+        attributes.pop("url", url),
+        sha256,
+        downloads=downloads,
+        revision=commit,
+        **attributes,
+    )
 
 
 #: Hugging Face's hub; the variable HF_ENDPOINT names a mirror of it.
@@ -43,12 +50,21 @@ def hub_file(
 
     Args:
         path: where it lies in the data folder; of a pattern, one of `also` has to be where its files lie.
-        repository, revision, name: which file it is; the last part of the name may be a pattern.
+        repository, revision, name: which file it is; the last part of the name may be a pattern. A branch such as
+            `main` is no revision of the file.
         sha256, attributes: as of a `SourceFile`.
     """
     page = f"{HUB}/datasets/{repository}"
     downloads = (f"{page}/resolve/{revision}/{name}",)
-    return SourceFile(path, page, sha256, downloads=downloads, **attributes)
+    is_commit = re.fullmatch("[0-9a-f]{40}", revision) is not None
+    return SourceFile(
+        path,
+        page,
+        sha256,
+        downloads=downloads,
+        revision=revision if is_commit else "",
+        **attributes,
+    )
 
 
 def bibtex(key: str) -> str:

@@ -50,6 +50,7 @@ HAT = Card(
     scales={DIMENSION: Scale(0, 1, 1)},
     sources=(CAPTIONS,),
     expected={"images": 385, "items": 400, "ratings": 400},
+    single_values={DIMENSION: "whether a word of it is marked as a hallucination"},
     anonymous_raters=True,
     faults=(DIMENSION,),
 )
@@ -108,6 +109,7 @@ NOCAPS_FOIL = Card(
     scales={DIMENSION: Scale(0, 1, 1)},
     sources=(PAIRS,),
     expected={"images": 2500, "items": 5000, "ratings": 5000, "preferences": 2500},
+    single_values={DIMENSION: "whether an object in it was exchanged for another"},
     anonymous_raters=True,
     faults=(DIMENSION,),
 )

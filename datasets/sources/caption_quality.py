@@ -36,6 +36,7 @@ FEWEST, MOST_SKIPS = 8, 2
 _FOLDS = {"train": "train", "dev": "validation", "test": "test"}
 _HASHES = {"dev.tsv": "c674649390b0541b67e721264943daf7f7218afe30509964e142474a4b0e1d1d"}
 _NAME = "OID-rated-image-captions.v1."
+_VERSION = "v1.0"
 
 #: How many answered and how many of them said yes; a fold without these has p̂ alone.
 TOTAL, GOOD, P_HAT = "COUNT_RATINGS", "COUNT_GOOD_RATINGS", "ROUNDED_AVG_USER_RATING"
@@ -48,6 +49,7 @@ def _file(name: str, **attributes: Any) -> SourceFile:
         _HASHES.get(name, ""),
         downloads=(_ZIP,),
         member=f"{_NAME}{name}",
+        revision=_VERSION,
         **attributes,
     )
 
@@ -56,7 +58,7 @@ CARD = Card(
     name="caption_quality",
     title="Caption-Quality",
     short_title="Capt.-Qual.",
-    revision="v1.0",
+    revision=_VERSION,
     licence="free for any purpose; Google asks to be named as the source",
     citation=bibtex("levinboim2021quality"),
     homepage=_PAGE,
@@ -74,6 +76,7 @@ CARD = Card(
     partial=True,
     anonymous_raters=True,
     summaries={"overall": "good"},
+    single_values={"overall": "the share of its raters who said yes, rounded to eighths"},
 )
 
 Floats = NDArray[np.float64]

@@ -60,6 +60,10 @@ CARD = Card(
     citation=bibtex("lee2024fleur"),
     homepage="https://github.com/Yebin46/FLEUR",
     scales={"raw": Scale(0, 1), "smoothed": Scale(0, 1)},
+    single_values={
+        "raw": "the number that FLEUR's model answered, no judgement of people",
+        "smoothed": "FLEUR's score, no judgement of people",
+    },
     sources=tuple(FILES.values()),
     expected={"images": 4998, "items": 24718, "ratings": 49436, "preferences": 4000},
     has_references=False,

@@ -85,6 +85,7 @@ FLICKR8K_CF = replace(
     scales={"overall": Scale(0, 1)},
     sources=(CROWD_JSON, TOKENS, CROWD),
     expected={"images": 1000, "ratings": 47830},
+    single_values={"overall": "the share of three or more people who said that it fits the image"},
 )
 
 

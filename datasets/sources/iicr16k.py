@@ -122,7 +122,12 @@ def _caption_set(rows: list[IicrRating], card: Card) -> CaptionSet:
             card.name,
         )
         expected = {name: card.expected[name] for name in ("images", "items")}
-        complete_card = replace(complete_card, scales={"overall": _MEAN_SCALE}, expected=expected)
+        complete_card = replace(
+            complete_card,
+            scales={"overall": _MEAN_SCALE},
+            expected=expected,
+            single_values={"overall": "the mean of its ratings"},
+        )
         raters = [rater or "mean" for rater in raters]
     return JudgementColumns(
         places,

@@ -1,5 +1,6 @@
 """Nebula: judgements by 805 people of captions of 32,978 images (Matsuda et al. 2024).
 
+A caption's score is the mean over its raters: of the test split's values many are twelfths or twenty-eighths.
 The test split is downloaded as EXPERT publishes it, the others from Hugging Face's hub, as Parquet files with the images
 inside: about ten of 480 MB for the train split. Papers after it print numbers on another version of the scores
 ("Spica"), which are 0.6 to 0.8 higher: the two are not to be mixed.
@@ -39,6 +40,7 @@ CARD = Card(
     sources=(_TRAIN, _VALIDATION, TEST),
     expected={"images": 32978, "ratings": 32978},
     partial=True,
+    single_values={"overall": "the mean over its raters"},
 )
 
 

@@ -103,6 +103,7 @@ def _card(
     references: SourceFile,
     sha256: str,
     expected: Mapping[str, int],
+    single_value: str,
     *other_files: SourceFile,
 ) -> Card:
     return Card(
@@ -127,6 +128,7 @@ def _card(
             *other_files,
         ),
         expected=expected,
+        single_values={"overall": single_value},
     )
 
 
@@ -143,6 +145,7 @@ def _composite_card(
         references,
         sha256,
         {"images": n_images, "items": n_items, "ratings": n_items},
+        "one rating",
         COMPOSITE_JSON,
         COMPOSITE_TEXTS,
     )
@@ -157,6 +160,7 @@ CAPEVAL1K = _card(
     COCO_REFERENCES,
     "08b4deeefd32c2371b566cecc744434d06de4a9a84673f6cbd82ad54b3f5d8f2",
     {"images": 250, "items": 1000, "ratings": 1000},
+    "the mean of five ratings, of a few captions of fewer, scaled to 0 to 1",
     CAPEVAL_TABLE,
 )
 COMPOSITE_8K = _composite_card(

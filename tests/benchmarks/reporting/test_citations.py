@@ -2,22 +2,33 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 
 import bibtexparser
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import captau
+from captau.benchmarks.evaluation.study import provenance
+from captau.benchmarks.evaluation.wording import shorten_revision
 from captau.benchmarks.reporting.citations import Bibliography, cite, entries
-from captau.benchmarks.scoring.catalog import bibliography, metric_style, read_config
-from captau.benchmarks.scoring.protocol import CHOICES
+from captau.benchmarks.scoring.catalog import (
+    bibliography,
+    metric_style,
+    read_config,
+    usual_protocol,
+)
+from captau.benchmarks.scoring.protocol import CHOICES, Protocol
+from captau.benchmarks.scoring.score_store import Locations
 from captau.conf import group
 from captau.datasets import registry
+from captau.datasets.schema import CaptionSet, make_items
 from captau.metrics.registry import metric, metric_names
-from tests.benchmarks.reporting.made_runs import ROWS, made_run
+from tests.benchmarks.reporting.made_runs import ROWS, made_run, rewrite
 from tests.conftest import run_captau, says
 
 #: Metrics of nobody's paper: a user's own.
@@ -154,6 +165,112 @@ def test_the_appendix_names_the_protocol(run):
         "% captau knows no paper of Mine <b>|*50%_; cite the source yourself.",
     ):
         assert part in text
+
+
+#: What a data point of each rated dataset is, as its authors say (docs/datasets has the sources); a rating where nothing is said.
+DATA_POINTS = {
+    "capeval1k": "is the mean of five ratings, of a few captions of fewer, scaled to 0 to 1;",
+    "caption_quality": "is the share of its raters who said yes, rounded to eighths;",
+    "composite": "is one rating;",
+    "composite_8k": "is one rating;",
+    "composite_30k": "is one rating;",
+    "composite_coco": "is one rating;",
+    "fleur": "is FLEUR's score, no judgement of people;",
+    "flickr8k_cf": "is the share of three or more people who said that it fits the image;",
+    "hat": "is whether a word of it is marked as a hallucination;",
+    "nebula": "is the mean over its raters;",
+    "nocaps_foil": "is whether an object in it was exchanged for another;",
+    "thumb": "is the mean of precision and recall plus the penalties;",
+}
+#: What is said of the files here that were read by the usual protocol; source: data/README.md, whose commits these are.
+REVISIONS = {
+    "flickr8k_expert": "revision b9cd6c9c0861",
+    "flickr8k_cf": (
+        r"\texttt{flickr8k/Flickr8k.token.txt}, SHA-256 1e1f3a371ba1; "
+        r"\texttt{flickr8k/CrowdFlowerAnnotations.txt}, SHA-256 72a74aef443d"
+    ),
+    "nebula": "revision 74bbef41209f",
+    "thumb": "revision fd099b4f311d",
+    "hat": "revision 7da6b90ebe39",
+    "caption_quality": "revision v1.0",
+    "context_matters": "revision 46407c28cb41",
+    "pascal50s": "revision b9cd6c9c0861",
+    "iiw_400": "revision 96d393777e25",
+}
+
+
+def cite_of_files(name, root, folder, n_ratings=3702):
+    """Return the appendix of a made-up run over the files of a dataset that lie in a data folder."""
+    card = registry.card(name)
+    protocol = Protocol.resolve(name, usual_protocol(name), {})
+    dimension = card.headline or next((d for d in protocol.dimension if d in card.scales), "")
+    dimension = dimension or next(iter(card.scales), "overall")
+    of_ratings = [c for c in protocol.coefficients if c != "accuracy"]
+    coefficient = of_ratings[0] if card.scales else "accuracy"
+    caption_set = CaptionSet(make_items(["1"], ["a dog"], [("a dog",)]), card=card)
+    data = provenance([], [caption_set], Locations(data_root=root))["data"]
+    row = (name, dimension, coefficient, "rouge_l", 0.5, None, None, None, "")
+    run = made_run(folder, [row], data=data)
+    correlations = pd.read_csv(run / "correlations.csv")
+    rewrite(run, "correlations.csv", correlations.assign(n_ratings=n_ratings))
+    return appendix_of(cite([run]))
+
+
+@pytest.mark.parametrize("name", registry.names())
+def test_what_is_said_of_data_points_is_so(name, tmp_path):
+    """Means, shares and labels are no ratings; what is a rating is "method A" only if captions have several."""
+    text = cite_of_files(name, tmp_path, tmp_path / "run")
+    if not registry.card(name).scales:
+        assert "data point" not in text
+    elif name in DATA_POINTS:
+        assert f"each caption's data point {DATA_POINTS[name]}" in text
+        assert "rating is a data point" not in text
+        assert "ratings are averaged" not in text
+    else:
+        is_mean = usual_protocol(name).get("ratings") == "mean"
+        words = "an item's ratings are averaged;"
+        if not is_mean:
+            words = r"each rating is a data point (method A of \cite{hodosh2013framing});"
+        assert words in text
+        single = cite_of_files(name, tmp_path, tmp_path / "single", n_ratings=1234)
+        assert is_mean or "each caption has one rating, which is a data point;" in single
+    assert f"(revision {shorten_revision(registry.card(name).revision)}".replace("_", r"\_") in text
+
+
+@pytest.mark.parametrize("name", registry.names())
+def test_a_file_of_an_unknown_revision_is_named_by_its_hash(name, tmp_path):
+    """The files of the split that was used: stand-ins, of which no commit has the hash."""
+    card = registry.card(name)
+    split = usual_protocol(name).get("split")
+    digests = {}
+    for source in card.sources:
+        if source.alternative or source.optional:
+            continue
+        path = tmp_path / source.path
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(source.path, encoding="utf-8")
+        digests[source] = hashlib.sha256(path.read_bytes()).hexdigest()[:12]
+    text = cite_of_files(name, tmp_path, tmp_path / "run")
+    for source, digest in digests.items():
+        is_used = split is None or source.split in ("", split)
+        assert (f"SHA-256 {digest}" in text) == is_used
+    if digests:
+        assert "revision" not in text
+
+
+@pytest.mark.parametrize("name", REVISIONS)
+def test_the_revision_is_that_of_the_file_that_was_read(name, data_root, tmp_path):
+    assert f"({REVISIONS[name]}; 1,234 captions" in cite_of_files(name, data_root, tmp_path / "run")
+
+
+def test_runs_of_former_versions_are_cited_with_the_whole_revision_of_the_card(tmp_path):
+    """Nebula's card names two repositories; its first twelve letters were those of one of them."""
+    row = ("nebula", "overall", "tau_c", "rouge_l", 0.5, None, None, None, "")
+    run = made_run(tmp_path / "run", [row], revision=registry.card("nebula").revision)
+    assert (
+        "(revision a4c99b14818d for train and validation, whose download was not tried; "
+        "EXPERT's file for test; 1,234 captions" in appendix_of(cite([run]))
+    )
 
 
 def test_a_protocol_of_a_paper_is_cited(tmp_path):
