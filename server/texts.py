@@ -36,14 +36,16 @@ def look_of(name: str) -> str:
     """Return what names have in common that look alike: without accents, and with Latin letters for those that look so."""
     letters = unicodedata.normalize("NFKD", name_key(name))
     plain = "".join(letter for letter in letters if not unicodedata.combining(letter))
+
     return plain.translate(_LOOK_ALIKES)
 
 
 def format_time(seconds: float | None) -> str:
     """Return a moment, in seconds since 1970, as pages show it in UTC; nothing for None."""
-    return (
-        "" if seconds is None else datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M")
-    )
+    if seconds is None:
+        return ""
+
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M")
 
 
 @dataclass(frozen=True)

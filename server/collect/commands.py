@@ -27,13 +27,17 @@ def collect(options: CollectOptions) -> int:
 
     listener = listen(options.host, options.port)
     site = open_site(options)
-    url = public_url(options.url, listener)
     store = site.store
+    url = public_url(options.url, listener)
+
     print(f"{site.study.title}: {url}/")
     print(f"{store.pool_sizes['main']:,} to judge, kept in {store.database.display_name}")
+    # The server prints nothing more; whoever waits for the address reads it at once.
     print(site.admin_account.sign_in_hint(url, site.setup_code), flush=True)
+
     serve(make_app(site), listener, proxy=options.proxy)
     print("captau: stopped; every answer that was acknowledged is kept", file=sys.stderr)
+
     return 0
 
 
@@ -51,9 +55,11 @@ def export(options: ExportOptions) -> None:
             folder.write(files)
     finally:
         store.database.close()
+
     for name, content in files.items():
         print(f"{name}: {len(content):,} bytes")
     print(f"\nwritten to {folder.path}")
+
     if "ratings.csv" in files:
         path = folder.path / "ratings.csv"
         print(
@@ -69,6 +75,7 @@ def stability(options: StabilityOptions) -> None:
     with OutputFolder(options.output_dir, "collect-stability") as folder:
         comparison = compare_runs(options.runs, options.least)
         folder.write(comparison.files())
+
     print(comparison.to_markdown())
     print(f"\nwritten to {folder.path}")
 

@@ -27,19 +27,27 @@ def write_participants(store: StudyStore, rows: TableRows) -> bytes:
     `minutes` is the time from showing to answering, over all phases; a page that stayed open for longer than
     its reservation counts as one that was answered when that ended.
     """
-    form, study = store.form, store.study
+    form = store.form
+    study = store.study
     figures = compute_rater_figures(store, rows)
     seconds = _seconds_by_rater(rows["answers"])
     notes = {row["rater"]: row["note"] for row in rows["invitations"]}
+
     columns = ["rater", *form.course.describe(form.course.begin()), "answers", "minutes"]
     columns += ["agreement", "distance", "known", "excluded"]
-    columns += {"invitation": ["invitation"], "crowd": ["completion"]}.get(study.participants, [])
+    if study.participants == "invitation":
+        columns.append("invitation")
+    elif study.participants == "crowd":
+        columns.append("completion")
+
     table: list[list[Any]] = []
     for rater in rows["raters"]:
-        rater_id, rater_figures = rater["id"], figures[rater["id"]]
+        rater_id = rater["id"]
+        rater_figures = figures[rater_id]
+        progress = RaterProgress(rater["state"], rater["points"])
         cells = [
             store.rater_code(rater_id),
-            *form.course.describe(RaterProgress(rater["state"], rater["points"])).values(),
+            *form.course.describe(progress).values(),
             rater_figures.n_answers,
             f"{seconds.get(rater_id, 0.0) / 60:.1f}",
             _number(rater_figures.correlation),
@@ -47,11 +55,13 @@ def write_participants(store: StudyStore, rows: TableRows) -> bytes:
             f"{rater_figures.n_attention_right}/{rater_figures.n_attention}",
             "" if rater["excluded_at"] is None else "yes",
         ]
+
         if study.participants == "invitation":
             cells.append(notes.get(rater_id, ""))
         elif study.participants == "crowd":
             cells.append(store.completion_code(rater_id))
         table.append(cells)
+
     return csv_bytes(columns, table)
 
 
@@ -61,42 +71,52 @@ def write_log(store: StudyStore, rows: TableRows) -> bytes:
     `number` counts a rater's units, `minutes` is the time since the study's first answer. The consensus, mean,
     score and change of phase are those that the rater was shown.
     """
-    form, items_by_id = store.form, store.items_by_id()
+    form = store.form
+    items_by_id = store.items_by_id()
     excluded = {row["id"] for row in rows["raters"] if row["excluded_at"] is not None}
+
+    # Two answers may have come at the same time of the clock; their numbers tell them apart.
     answers = sorted(rows["answers"], key=lambda row: (row["at"], row["id"]))
     feedback_columns = form.course.feedback_columns
+
     serves_by_rater: dict[int, dict[int, int]] = {}
     table: list[list[Any]] = []
     for answer in answers:
+        rater_id = answer["rater"]
         unit, item = items_by_id[answer["item"]]
-        serves = serves_by_rater.setdefault(answer["rater"], {})
-        ratings, feedback = form.ratings(answer["value"]), answer["told"] or {}
-        table.append(
-            [
-                store.rater_code(answer["rater"]),
-                serves.setdefault(answer["serve"], len(serves) + 1),
-                answer["phase"],
-                unit.image_id,
-                item.caption,
-                item.system or "",
-                *(_number(ratings.get(dimension)) for dimension in form.scales),
-                *(feedback.get(name, "") for name in feedback_columns),
-                f"{answer['seconds']:.1f}",
-                f"{(answer['at'] - answers[0]['at']) / 60:.2f}",
-                "yes" if answer["rater"] in excluded else "",
-            ]
-        )
+        serves = serves_by_rater.setdefault(rater_id, {})
+        # The captions of a unit share its number.
+        number = serves.setdefault(answer["serve"], len(serves) + 1)
+        ratings = form.ratings(answer["value"])
+        feedback = answer["told"] or {}
+
+        cells: list[Any] = [store.rater_code(rater_id), number, answer["phase"]]
+        cells += [unit.image_id, item.caption, item.system or ""]
+        cells += [_number(ratings.get(dimension)) for dimension in form.scales]
+        cells += [feedback.get(name, "") for name in feedback_columns]
+        cells.append(f"{answer['seconds']:.1f}")
+        cells.append(f"{(answer['at'] - answers[0]['at']) / 60:.2f}")
+        cells.append("yes" if rater_id in excluded else "")
+        table.append(cells)
+
     columns = ["rater", "number", "phase", "image", "caption", "system", *form.scales]
     columns += [*feedback_columns, "seconds", "minutes", "excluded"]
+
     return csv_bytes(columns, table)
 
 
 def _seconds_by_rater(answers: Sequence[Row]) -> dict[int, float]:
     """Return the time of each rater, over the units that they answered."""
-    by_serve = {(a["rater"], a["serve"]): min(a["seconds"], RESERVATION_SECONDS) for a in answers}
+    # A unit of several captions has an answer for each, all with the time of the whole unit.
+    by_serve: dict[tuple[int, int], float] = {}
+    for answer in answers:
+        key = (answer["rater"], answer["serve"])
+        by_serve[key] = min(answer["seconds"], RESERVATION_SECONDS)
+
     seconds: dict[int, float] = {}
     for (rater_id, _), duration in by_serve.items():
         seconds[rater_id] = seconds.get(rater_id, 0.0) + duration
+
     return seconds
 
 
@@ -122,20 +142,22 @@ def export_files(store: StudyStore, rows: TableRows, export_format: str) -> dict
     """
     if export_format not in EXPORT_FORMATS:
         raise unknown("form", export_format, EXPORT_FORMATS)
-    form, answers = store.form, collect_answers(store, rows)
+
+    form = store.form
+    answers = collect_answers(store, rows)
+    files: dict[str, bytes] = {}
     if export_format == "participants":
-        files = {"participants.csv": write_participants(store, rows)}
+        files["participants.csv"] = write_participants(store, rows)
     elif export_format == "log":
-        files = {"log.csv": write_log(store, rows)}
+        files["log.csv"] = write_log(store, rows)
     elif export_format == "captau":
         conditions = format_conditions(store.study.conditions).encode()
-        files = {
-            name: content + conditions if name.endswith(".yaml") else content
-            for name, content in form.captau_files(answers).items()
-        }
+        for name, content in form.captau_files(answers).items():
+            files[name] = content + conditions if name.endswith(".yaml") else content
     else:
         answers = form.select_answers(answers, for_paper=True)
-        files = form.paper_files(answers)
+        files.update(form.paper_files(answers))
+
     record = {
         "command": "collect export",
         "study": store.study.name,
@@ -148,5 +170,6 @@ def export_files(store: StudyStore, rows: TableRows, export_format: str) -> dict
         "conditions": dict(store.study.conditions),
         "scales": {dimension: str(scale) for dimension, scale in form.scales.items()},
     }
+
     text = json.dumps(record, indent=2, ensure_ascii=False)
     return {**files, "run.json": text.encode() + b"\n"}

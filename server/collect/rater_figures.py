@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from statistics import StatisticsError, correlation, fmean, median
+from typing import Any
 
 import pandas as pd
 
@@ -17,7 +18,7 @@ from ...benchmarks.statistics.rater_agreement import compute_measures
 from ...benchmarks.statistics.rating_table import RatingTable
 from ...datasets.schema import CaptionSet, Card, make_items
 from .forms.counted_answers import CountedAnswer, CountedAnswers
-from .items.units import StudyUnit
+from .items.units import StudyItem, StudyUnit
 from .store.study_database import TableRows
 from .store.study_store import StudyStore
 
@@ -34,25 +35,34 @@ def collect_answers(store: StudyStore, rows: TableRows) -> CountedAnswers:
     excluded = {r["id"] for r in rows["raters"] if r["excluded_at"] is not None}
     items_by_id = store.items_by_id()
     codes = {r["id"]: store.rater_code(r["id"]) for r in rows["raters"]}
-    counted = [
-        (unit, item, a)
-        for a in rows["answers"]
-        for unit, item in [items_by_id[a["item"]]]
-        if unit.is_rated and store.form.is_counted(unit, item) and a["rater"] not in excluded
-    ]
+
+    counted: list[tuple[StudyUnit, StudyItem, Mapping[str, Any]]] = []
+    for row in rows["answers"]:
+        unit, item = items_by_id[row["item"]]
+        is_counted = unit.is_rated and store.form.is_counted(unit, item)
+        if is_counted and row["rater"] not in excluded:
+            counted.append((unit, item, row))
     n_answers = Counter(item.id for _, item, _ in counted)
+
+    counted_answers: list[CountedAnswer] = []
+    settled: dict[int, dict[str, Any]] = {}
+    for unit, item, row in counted:
+        answer = CountedAnswer(
+            unit=unit,
+            item=item,
+            rater=codes[row["rater"]],
+            value=row["value"],
+            seconds=row["seconds"],
+            stage=_stage(unit, row["phase"]),
+        )
+        counted_answers.append(answer)
+        # Rows are in the order in which they came: the last rater who checked an item has the last word.
+        if unit.stages and n_answers[item.id] > 1:
+            settled[item.id] = {name: part for name, part in row["value"].items() if name != "only"}
+
     answers = CountedAnswers(
-        answers=tuple(
-            CountedAnswer(
-                unit, item, codes[a["rater"]], a["value"], a["seconds"], _stage(unit, a["phase"])
-            )
-            for unit, item, a in counted
-        ),
-        settled={
-            item.id: {name: part for name, part in a["value"].items() if name != "only"}
-            for unit, item, a in counted
-            if unit.stages and n_answers[item.id] > 1
-        },
+        answers=tuple(counted_answers),
+        settled=settled,
         left_out={"excluded_raters": len(excluded)},
         units=tuple(store.units.values()),
     )
@@ -61,24 +71,27 @@ def collect_answers(store: StudyStore, rows: TableRows) -> CountedAnswers:
 
 def _stage(unit: StudyUnit, phase: str) -> str:
     """Return the part of an answer where raters check each other's; the first one scores."""
-    return ("score" if phase == "main" else phase) if unit.stages else ""
+    if not unit.stages:
+        return ""
+
+    return "score" if phase == "main" else phase
 
 
 def make_caption_set(store: StudyStore, answers: CountedAnswers) -> CaptionSet | None:
     """Return the answers as a dataset; None if there is no rating yet."""
-    ratings = pd.DataFrame(
-        [
-            (answer.item.id, dimension, answer.rater, value)
-            for answer in answers.answers
-            for dimension, value in store.form.ratings(answer.value).items()
-        ],
-        columns=pd.Index(["item", "dimension", "rater", "value"]),
-    )
+    rows: list[tuple[int, str, str, float]] = []
+    for answer in answers.answers:
+        for dimension, value in store.form.ratings(answer.value).items():
+            rows.append((answer.item.id, dimension, answer.rater, value))
+
+    ratings = pd.DataFrame(rows, columns=pd.Index(["item", "dimension", "rater", "value"]))
     if ratings.empty:
         return None
+
     items_by_id = store.items_by_id()
     item_numbers = list(dict.fromkeys(ratings["item"]))
     rated = [items_by_id[number] for number in item_numbers]
+
     items = make_items(
         [unit.image_id for unit, _ in rated],
         [item.caption for _, item in rated],
@@ -88,6 +101,7 @@ def make_caption_set(store: StudyStore, answers: CountedAnswers) -> CaptionSet |
         splits=[item.split for _, item in rated],
     )
     item_ids = dict(zip(item_numbers, items["item_id"], strict=True))
+
     card = Card(
         name=store.study.name,
         title=store.study.title,
@@ -100,11 +114,13 @@ def make_caption_set(store: StudyStore, answers: CountedAnswers) -> CaptionSet |
         has_references=False,
     )
     ratings = ratings.assign(item_id=[item_ids[number] for number in ratings["item"]])
+
     return CaptionSet(items, ratings, card=card)
 
 
 #: A rater with this many answers is pointed out if this share of them is the same.
-_MIN_ANSWERS, _UNIFORM_SHARE = 10, 0.9
+_MIN_ANSWERS = 10
+_UNIFORM_SHARE = 0.9
 #: How the names of the measures begin that the dashboard shows (`captau agree`).
 _MEASURE_PREFIXES = ("tau_", "kendall_w", "fleiss", "krippendorff", "percent")
 #: The seconds after which agreement is measured again.
@@ -151,25 +167,31 @@ def compute_rater_figures(store: StudyStore, rows: TableRows) -> dict[int, Rater
     dimension = store.form.main_dimension or ""
     by_rater = {row["id"]: _RaterAnswers() for row in rows["raters"]}
     excluded = {row["id"] for row in rows["raters"] if row["excluded_at"] is not None}
+
     ratings_by_item: dict[int, list[tuple[int, float]]] = {}
     items_by_id = store.items_by_id()
+
     for row in rows["answers"]:
         rater_answers = by_rater[row["rater"]]
         unit, item = items_by_id[row["item"]]
         if not store.form.is_counted(unit, item):
             continue
+
         rating = store.form.ratings(row["value"]).get(dimension)
         if row["phase"] == "attention":
             rater_answers.attention.append(store.form.is_known_answer(unit, row["value"]))
         elif unit.is_rated:
             rater_answers.ratings.append((row["item"], rating))
             rater_answers.seconds.append(row["seconds"])
+            # Excluded raters have figures of their own, and no part in the others' means.
             if rating is not None and row["rater"] not in excluded:
                 ratings_by_item.setdefault(row["item"], []).append((row["rater"], rating))
-    return {
-        rater_id: _figures(rater_id, answers, ratings_by_item)
-        for rater_id, answers in by_rater.items()
-    }
+
+    figures: dict[int, RaterFigures] = {}
+    for rater_id, answers in by_rater.items():
+        figures[rater_id] = _figures(rater_id, answers, ratings_by_item)
+
+    return figures
 
 
 def _figures(
@@ -182,12 +204,15 @@ def _figures(
     for item_id, rating in answers.ratings:
         other_ratings = [r for rater, r in ratings_by_item.get(item_id, ()) if rater != rater_id]
         if rating is not None and other_ratings:
+            # A rater is compared with the others alone: a mean of few holds much of their own rating.
             own_ratings.append(rating)
             means_of_others.append(fmean(other_ratings))
+
     ratings = [rating for _, rating in answers.ratings]
     n_most_frequent = max((ratings.count(r) for r in set(ratings)), default=0)
     uniform_share = n_most_frequent / len(ratings) if ratings else None
     correlation = _pearson(own_ratings, means_of_others)
+
     attention = answers.attention
     notes: list[str] = []
     if (
@@ -196,11 +221,15 @@ def _figures(
         and uniform_share >= _UNIFORM_SHARE
     ):
         notes.append("nearly always the same answer")
+
     if attention and sum(attention) < len(attention) / 2:
         notes.append("missed most known answers")
+
     if correlation is not None and len(own_ratings) >= _MIN_ANSWERS and correlation < 0.2:
         notes.append("little agreement with the rest")
+
     distances = [abs(a - b) for a, b in zip(own_ratings, means_of_others, strict=True)]
+
     return RaterFigures(
         n_answers=len(ratings),
         seconds=median(answers.seconds) if answers.seconds else None,
@@ -228,15 +257,19 @@ def measure_agreement(store: StudyStore, rows: TableRows) -> dict[str, tuple[flo
     caption_set = make_caption_set(store, collect_answers(store, rows))
     if dimension is None or caption_set is None:
         return {}
+
     table = RatingTable.from_ratings(caption_set.ratings, caption_set.items["item_id"], dimension)
     if not table.n_items:
         return {}
+
     measures, _ = compute_measures(table, store.form.scales[dimension], draws=5)
-    return {
-        MEASURE_LABELS[name]: (float(measure.value), measure.note)
-        for name, measure in measures.items()
-        if name.startswith(_MEASURE_PREFIXES)
-    }
+
+    agreement: dict[str, tuple[float, str]] = {}
+    for name, measure in measures.items():
+        if name.startswith(_MEASURE_PREFIXES):
+            agreement[MEASURE_LABELS[name]] = (float(measure.value), measure.note)
+
+    return agreement
 
 
 class AgreementCache:

@@ -51,14 +51,18 @@ class _Judgements:
         Raises:
             InputError: if there is none.
         """
-        if (path := folder / "preferences.csv").is_file():
+        path = folder / "preferences.csv"
+        if path.is_file():
             preferences = load("file", path=path).preferences
             columns = {"pair_id": "item_id", "strength": "value"}
             return cls(preferences.rename(columns=columns), read_scales(path))
-        if not (path := folder / "ratings.csv").is_file():
+
+        path = folder / "ratings.csv"
+        if not path.is_file():
             raise InputError(
                 f"{folder}: {form_name} exports neither ratings nor preferences here, which stability needs"
             )
+
         caption_set = load("file", path=path)
         return cls(caption_set.ratings, caption_set.card.scales)
 
@@ -66,6 +70,7 @@ class _Judgements:
         """Return the mean values of the items that have enough, by item."""
         values = self.frame[self.frame["dimension"] == dimension]
         by_item = values.groupby("item_id")["value"].agg(["mean", "size"])
+
         return by_item.loc[by_item["size"] >= min_ratings, "mean"]
 
 
@@ -87,48 +92,50 @@ def compare_runs(folders: Sequence[Path], min_ratings: int | None = None) -> Res
     clock = RunClock()
     if len(folders) != 2:
         raise InputError(f"run has {len(folders)} folders; two are compared: run=FIRST,AGAIN")
+
     records = [_load_record(folder) for folder in folders]
-    form_name, second_name = (str(record["protocol"]) for record in records)
+    form_name = str(records[0]["protocol"])
+    second_name = str(records[1]["protocol"])
     if form_name != second_name:
         raise InputError(f"{folders[1]}: its protocol is {second_name}, not {form_name}")
+
     form = FORMS[form_name]
     min_ratings = min_ratings or form.stability.min_ratings
     runs = [_Judgements.load(folder, form_name) for folder in folders]
+
     rows: list[dict[str, Any]] = []
     histograms: dict[str, dict[float, float]] = {}
     for dimension, scale in runs[0].scales.items():
-        means = pd.concat(
-            [run.means(dimension, min_ratings) for run in runs],
-            axis=1,
-            join="inner",
-        )
+        means_by_run = [run.means(dimension, min_ratings) for run in runs]
+        # An item counts only if both runs have enough ratings of it.
+        means = pd.concat(means_by_run, axis=1, join="inner")
         if means.empty:
             raise InputError(
                 f"{folders[0]} and {folders[1]}: no item has {min_ratings} ratings or more in both "
                 f"runs; least= says how many it needs"
             )
+
         dimension_rows, histograms[dimension] = _compare_means(form, dimension, scale, means)
         rows += dimension_rows
+
     measures = pd.DataFrame(rows, columns=pd.Index(COLUMNS))
     folder_names = [str(folder) for folder in folders]
-    return Results(
-        {"stability.csv": measures},
-        {
-            "command": "collect stability",
-            "config": {"run": folder_names, "least": min_ratings},
-            "runs": folder_names,
-            "studies": [record["study"] for record in records],
-            "protocol": form_name,
-            "least": min_ratings,
-            "items": [run.frame["item_id"].nunique() for run in runs],
-            "stability_histogram": histograms,
-            **describe_environment(),
-            **clock.record(),
-            "measures": MEASURES,
-        },
-        _tables(measures, histograms, form.stability.source),
-        difference_figure(histograms),
-    )
+    record = {
+        "command": "collect stability",
+        "config": {"run": folder_names, "least": min_ratings},
+        "runs": folder_names,
+        "studies": [record["study"] for record in records],
+        "protocol": form_name,
+        "least": min_ratings,
+        "items": [run.frame["item_id"].nunique() for run in runs],
+        "stability_histogram": histograms,
+        **describe_environment(),
+        **clock.record(),
+        "measures": MEASURES,
+    }
+    tables = _tables(measures, histograms, form.stability.source)
+
+    return Results({"stability.csv": measures}, record, tables, difference_figure(histograms))
 
 
 def _tables(
@@ -141,37 +148,46 @@ def _tables(
         histograms: by dimension, the share of the differences at each step.
         source: the publication of the `published` column; empty if there is none.
     """
-    rows = [
-        (
-            f"{row['dimension']}: {row['measure']}",
-            [
-                format_number(row["value"], 1, 3),
-                format_number(row["published"], 1, 3),
-                f"{row['n_items']:,}",
-            ],
-        )
-        for row in measures.to_dict("records")
-    ]
+    rows: list[tuple[str, list[str]]] = []
+    for row in measures.to_dict("records"):
+        cells = [
+            format_number(row["value"], 1, 3),
+            format_number(row["published"], 1, 3),
+            f"{row['n_items']:,}",
+        ]
+        rows.append((f"{row['dimension']}: {row['measure']}", cells))
+
     notes = ["Differences in parts of the scale's width, first run less second."]
-    notes += [f"Published: {source}."] if source else []
+    if source:
+        notes.append(f"Published: {source}.")
     notes += sorted({str(note) for note in measures["note"] if note})
-    steps = sorted({step for shares in histograms.values() for step in shares})
-    shares = [
-        (
-            f"{step:+.3g}" if step else "0",
-            [
-                format_number(shares[step], 100, 1) if step in shares else ""
-                for shares in histograms.values()
-            ],
-        )
-        for step in steps
-    ]
-    title = "Differences of the items' means: shares in %"
+
+    steps: set[float] = set()
+    for shares in histograms.values():
+        steps.update(shares)
+
+    share_rows: list[tuple[str, list[str]]] = []
+    for step in sorted(steps):
+        cells = [
+            format_number(shares[step], 100, 1) if step in shares else ""
+            for shares in histograms.values()
+        ]
+        share_rows.append((f"{step:+.3g}" if step else "0", cells))
+
     return [
         ResultTable(
-            "A study and its re-run", "measure", ["value", "published", "items"], rows, notes=notes
+            title="A study and its re-run",
+            corner="measure",
+            columns=["value", "published", "items"],
+            rows=rows,
+            notes=notes,
         ),
-        ResultTable(title, "difference", list(histograms), shares),
+        ResultTable(
+            title="Differences of the items' means: shares in %",
+            corner="difference",
+            columns=list(histograms),
+            rows=share_rows,
+        ),
     ]
 
 
@@ -185,16 +201,19 @@ def _compare_means(
         dimension, scale: the dimension and its scale.
         means: the items' means, a column a run.
     """
-    first, second = (form.stability.estimate(means.iloc[:, k].to_numpy(float)) for k in (0, 1))
+    first = form.stability.estimate(means.iloc[:, 0].to_numpy(float))
+    second = form.stability.estimate(means.iloc[:, 1].to_numpy(float))
     pairs = [(first, second)]
-    measures = {
-        name.removeprefix("stability_"): measure
-        for name, measure in stability(pairs, scale).items()
-    }
+
+    measures: dict[str, AgreementMeasure] = {}
+    for name, measure in stability(pairs, scale).items():
+        measures[name.removeprefix("stability_")] = measure
     rho = correlate(first, second, "spearman")
     measures["spearman"] = AgreementMeasure(rho.value, len(first), remarks=rho.remarks)
-    rows = [
-        {
+
+    rows: list[dict[str, Any]] = []
+    for name, measure in measures.items():
+        row = {
             "dimension": dimension,
             "measure": name,
             "value": measure.value,
@@ -202,8 +221,8 @@ def _compare_means(
             "n_items": measure.n_items,
             "note": measure.note,
         }
-        for name, measure in measures.items()
-    ]
+        rows.append(row)
+
     return rows, difference_histogram(pairs, scale)
 
 
@@ -220,6 +239,7 @@ def _load_record(folder: Path) -> dict[str, Any]:
         raise InputError(
             f"{path}: cannot be read ({error}); captau collect export writes it"
         ) from error
+
     if (
         not isinstance(record, dict)
         or record.get("command") != "collect export"

@@ -22,11 +22,13 @@ class Page(HTMLParser):
 
     def __init__(self, status: int, text: str) -> None:
         super().__init__()
-        self.status, self.text = status, text
+        self.status = status
+        self.text = text
         self.action = ""
         self.hidden: dict[str, str] = {}
         self.captions: list[str] = []
         self._is_in_caption = False
+
         self.feed(text)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
@@ -117,6 +119,7 @@ class Browser:
         sent = {"cookie": "; ".join(f"{k}={v}" for k, v in self.cookies.items()), **headers}
         if body is not None:
             sent.setdefault("content-type", "application/x-www-form-urlencoded")
+
         start = time.perf_counter()
         try:
             self._connection.request(method, path, body, sent)
@@ -128,13 +131,16 @@ class Browser:
             response = self._connection.getresponse()
         content = response.read()
         self.request_seconds.append(time.perf_counter() - start)
+
         for cookie in response.headers.get_all("set-cookie") or ():
             name, _, value = cookie.partition(";")[0].partition("=")
             self.cookies[name] = value
+
         return response.status, {k.lower(): v for k, v in response.getheaders()}, content
 
     def _load(self, method: str, path: str, body: str | None, *, follow: bool = True) -> Page:
         status, headers, content = self.raw(method, path, body)
+        # A connection of `http.client` follows no redirect by itself.
         self.path = path
         while follow and status == 303:
             self.path = headers["location"]
@@ -150,9 +156,12 @@ def join_study(url: str, nickname: str = "", path: str = "/") -> Browser:
     """
     browser = Browser(url)
     fields: dict[str, str] = {**browser.get(path).hidden, "consent": "yes"}
+
     if nickname:
         fields["nickname"] = nickname
+
     page = browser.post("/join", fields)
     if page.status != 200:
         raise RuntimeError(f"joining: {page.status} {page.heading}")
+
     return browser

@@ -81,34 +81,44 @@ class Player:
 
     def play(self, url: str, n_answers: int, seed: Sequence[int]) -> PlayRecord:
         """Join, and answer so often, or until nothing is left."""
-        rng, record = np.random.default_rng(list(seed)), PlayRecord(self.kind)
+        rng = np.random.default_rng(list(seed))
+        record = PlayRecord(self.kind)
         try:
             nickname = f"{self.kind} {seed[-1]}" if self.study.nicknames else ""
             browser = join_study(url, nickname)
+
             consensus_counts: Counter[int] = Counter()
 
             def level(caption: str) -> int:
                 return self._draw_level(caption, rng, consensus_counts)
 
-            due = time.perf_counter() + self.pace * rng.random()  # not all at the same moment
+            # Players do not all begin at the same moment.
+            due = time.perf_counter() + self.pace * rng.random()
             page = browser.get("/rate")
             while record.answers < n_answers and "key" in page.hidden:
                 phase = page.practice or "playing"
                 due = max(due + self.pace, time.perf_counter() + page.wait)
                 time.sleep(max(0.0, due - time.perf_counter()))
+
                 answer = self.study.form.simulate_answer(level, page.captions, rng)
                 page = browser.post("/rate", {**page.hidden, **answer}, follow=self.reads_feedback)
                 if page.status not in (200, 303):
                     raise RuntimeError(f"{page.status} {page.heading}")
+
                 record.answers += 1
                 record.add_feedback(phase, page)
+                # A player who goes along with the others learns their answers from the feedback
+                # alone.
                 if page.score is not None and page.consensus is not None:
                     consensus_counts[page.consensus] += 1
+
                 if "key" not in page.hidden:
                     page = browser.get("/rate")
+
             record.took = browser.request_seconds
         except (OSError, http.client.HTTPException, RuntimeError) as error:
             record.fault = str(error) or type(error).__name__
+
         return record
 
     def _draw_level(
@@ -120,6 +130,7 @@ class Player:
             return int(rng.integers(1, 6))
         if self.kind == "majority":
             return consensus_counts.most_common(1)[0][0] if consensus_counts else 3
+
         deserved = self.deserved_levels.get(normalise_thumb(caption), 3.0)
         opinion = rng.normal(deserved, NOISE[self.kind])
         return int(min(max(round(opinion), 1), 5))
@@ -133,6 +144,7 @@ def deserved_levels(study: Study) -> dict[str, float]:
         for item, known_level in zip(unit.items, known_levels, strict=True):
             level = known_level if item.mean_rating is None else item.mean_rating
             levels.setdefault(normalise_thumb(item.caption), []).append(level)
+
     return {caption: fmean(caption_levels) for caption, caption_levels in levels.items()}
 
 
@@ -151,18 +163,26 @@ def play_all(
     records: list[PlayRecord | None] = [None] * len(kinds)
 
     def run_player(k: int, kind: str) -> None:
-        player = Player(kind, levels, study, reads_feedback, pace)
+        player = Player(
+            kind=kind,
+            deserved_levels=levels,
+            study=study,
+            reads_feedback=reads_feedback,
+            pace=pace,
+        )
         records[k] = player.play(url, n_answers, (seed, k))
 
     threads = [
         threading.Thread(target=run_player, args=(k, kind), daemon=True)
         for k, kind in enumerate(kinds)
     ]
+
     start = time.perf_counter()
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
+
     return [r for r in records if r is not None], time.perf_counter() - start
 
 
@@ -183,11 +203,14 @@ class StudyServer:
         receiver, sender = context.Pipe(duplex=False)
         self.process = context.Process(target=_serve, args=(options, wait, sender), daemon=True)
         self.process.start()
+        # Without its own end of the pipe, this process notices when the other one dies.
         sender.close()
+
+        url = ""
         try:
             url, fault = receiver.recv()
         except EOFError:
-            url, fault = "", "the server did not start"
+            fault = "the server did not start"
         if fault:
             self.process.join()
             raise InputError(fault)
@@ -212,6 +235,7 @@ def _serve(options: CollectOptions, wait: float, sender: Connection) -> None:
     except InputError as error:
         sender.send(("", str(error)))
         return
+
     sender.send((f"http://127.0.0.1:{listener.getsockname()[1]}", ""))
     serve(make_app(site), listener)
 
@@ -239,28 +263,39 @@ def run_simulation(options: SimulateOptions) -> SimulationReport:
     Raises:
         InputError: on an unknown kind of players, or a fault of the study.
     """
-    players = options.players
-    kinds = list_players(DEFAULT_PLAYERS if players is None else players)
+    kinds = list_players(DEFAULT_PLAYERS if options.players is None else options.players)
     if not 1 <= options.answers <= 100_000:
         raise InputError(f"answers={options.answers}: a number from 1 on is expected")
+
     study = read_study(options.study, options.data_root)
     study = replace(study, form=study.form.with_wait(options.wait))
+
     if study.participants != "open":
         raise InputError(
             f"study {study.name}: participants is {study.participants}; simulated participants need open"
         )
+
     clock = RunClock()
     with (
         OutputFolder(options.output_dir, "collect-simulate") as folder,
         tempfile.TemporaryDirectory() as scratch,
     ):
         database = options.database or str(Path(scratch) / "study.sqlite3")
+        # Answers of players do not get into the study's own database unless it is named.
         server = StudyServer(replace(options.site_options(), database=database), options.wait)
         try:
             records, seconds = play_all(server.url, study, kinds, options.answers, options.seed)
         finally:
             server.stop()
+
         tables = [_points_table(records), _speed_table(records, seconds)]
+
+        played: list[dict[str, Any]] = []
+        for record in records:
+            fields = asdict(record)
+            del fields["took"]
+            played.append(fields)
+
         run = {
             "command": "collect simulate",
             "config": {
@@ -274,19 +309,25 @@ def run_simulation(options: SimulateOptions) -> SimulationReport:
             "wait": options.wait,
             "seed": options.seed,
             "noise": NOISE,
-            "played": [{k: v for k, v in asdict(r).items() if k != "took"} for r in records],
+            "played": played,
             "measures": MEASURES,
             **describe_environment(),
             **clock.record(),
             "seconds": round(seconds, 3),
         }
+
         results = Results({}, run, tables)
         folder.write(results.files())
     lines = [results.to_markdown(), f"\nwritten to {folder.path}"]
+
     if options.database:
         lines.append(f"the answers are in {options.database}")
+
     faults = [record.fault for record in records if record.fault]
-    summary = f"{len(faults)} of {len(records)} players were stopped: {faults[0]}" if faults else ""
+    summary = ""
+    if faults:
+        summary = f"{len(faults)} of {len(records)} players were stopped: {faults[0]}"
+
     return SimulationReport("\n".join(lines), summary)
 
 
@@ -303,29 +344,42 @@ def list_players(counts: Any) -> list[str]:
             raise unknown("kind of player", str(kind), PLAYER_KINDS)
         if isinstance(count, bool) or not isinstance(count, int) or not 0 <= count <= 10_000:
             raise InputError(f"players.{kind}={count}: a whole number is expected")
-    players = [kind for kind, count in counts.items() for _ in range(count)]
+
+    players: list[str] = []
+    for kind, count in counts.items():
+        players += [kind] * count
     if not players:
         raise InputError("players: none")
+
     return players
 
 
 def _points_table(records: Sequence[PlayRecord]) -> ResultTable:
     """Return each kind's players and answers; of a game the mean points of an answer, and how many passed the trial."""
     has_points = any(record.scores for record in records)
+
     rows: list[tuple[str, list[str]]] = []
-    for kind in dict.fromkeys(r.kind for r in records):
-        group = [r for r in records if r.kind == kind]
-        turns = [turn for r in group for turn in r.turns if turn.startswith("trial_")]
+    for kind in dict.fromkeys(record.kind for record in records):
+        group = [record for record in records if record.kind == kind]
+        cells = [str(len(group)), str(sum(record.answers for record in group))]
+
+        turns: list[str] = []
+        for record in group:
+            turns += [turn for turn in record.turns if turn.startswith("trial_")]
         n_passed = f"{turns.count('trial_passed')} of {len(turns)}" if turns else ""
-        cells = [str(len(group)), str(sum(r.answers for r in group))]
+
         if has_points:
             cells += [_mean_score(group, phase) for phase in ("tutorial", "playing", "probation")]
             cells.append(n_passed)
+
         rows.append((kind, cells))
+
     columns = ["players", "answers"]
     if not has_points:
         return ResultTable("Simulated raters", "kind", columns, rows)
+
     columns += ["points: tutorial", "game", "practice", "passed"]
+
     note = (
         "Points: the mean of an answer's, by Algorithm 1 of Scott et al. 2023. Passed: had the points "
         "that the first pairs ask for."
@@ -334,18 +388,27 @@ def _points_table(records: Sequence[PlayRecord]) -> ResultTable:
 
 
 def _mean_score(records: Sequence[PlayRecord], phase: str) -> str:
-    scores = [score for r in records for score in r.scores.get(phase, ())]
+    scores: list[int] = []
+    for record in records:
+        scores += record.scores.get(phase, ())
+
     return f"{fmean(scores):.2f}" if scores else ""
 
 
 def _speed_table(records: Sequence[PlayRecord], seconds: float) -> ResultTable:
     """Return how fast the server answered."""
-    request_seconds = sorted(t for r in records for t in r.took)
-    n_answers = sum(r.answers for r in records)
+    request_seconds: list[float] = []
+    for record in records:
+        request_seconds += record.took
+    request_seconds.sort()
+    n_answers = sum(record.answers for record in records)
 
     def quantile(share: float) -> float:
-        last = len(request_seconds) - 1
-        return request_seconds[min(last, int(share * (last + 1)))] if request_seconds else 0.0
+        if not request_seconds:
+            return 0.0
+
+        n_requests = len(request_seconds)
+        return request_seconds[min(n_requests - 1, int(share * n_requests))]
 
     cells = [
         f"{n_answers:,}",
@@ -353,8 +416,9 @@ def _speed_table(records: Sequence[PlayRecord], seconds: float) -> ResultTable:
         f"{len(request_seconds) / seconds:.0f}",
         f"{1000 * quantile(0.5):.0f}",
         f"{1000 * quantile(0.95):.0f}",
-        str(sum(bool(r.fault) for r in records)),
+        str(sum(bool(record.fault) for record in records)),
     ]
     columns = ["answers", "answers/s", "requests/s", "median ms", "95 % ms", "stopped players"]
     rows = [(str(len(records)), cells)]
+
     return ResultTable("How fast", "players", columns, rows, numeric=False)

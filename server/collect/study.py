@@ -71,7 +71,10 @@ class Study:
     @property
     def annotator_names(self) -> tuple[str, ...]:
         """The names of the annotators whose links the study's invitations are; none where anybody takes part."""
-        names = {stage.annotator for unit in self.units for stage in unit.stages}
+        names: set[str] = set()
+        for unit in self.units:
+            names.update(stage.annotator for stage in unit.stages)
+
         return tuple(sorted(names - {""}))
 
     @property
@@ -81,23 +84,23 @@ class Study:
         A game's computed ratings are not part of it: they stay as they were when the study began, even if
         their metrics change.
         """
-        units = [
-            (
-                unit.pool,
-                unit.image_id,
-                [(i.caption, i.references, i.system, i.split) for i in unit.items],
-                () if unit.pool == "main" else unit.fixed,
-            )
-            for unit in self.units
-        ]
+        units: list[Any] = []
+        for unit in self.units:
+            items = [(i.caption, i.references, i.system, i.split) for i in unit.items]
+            fixed = () if unit.pool == "main" else unit.fixed
+            units.append((unit.pool, unit.image_id, items, fixed))
+
         rules = self.form.digest_rules()
         # Databases that were begun by the first version have the game's usual rules in the digest of every form.
         attempts = 3 if self.participants == "crowd" else None
         usual = {"wait": 0.0, "tutorial": 10, "pairs": 20, "points": 25, "attempts": attempts}
+
         content: list[Any] = [self.form.name, rules or usual, units]
+
         scales = self.form.wording.scales
         if scales != type(self.form).wording.scales and "dimensions" not in rules:
             content.append({name: str(scale) for name, scale in scales.items()})
+
         text = json.dumps(content, ensure_ascii=True)
         return hashlib.sha256(text.encode()).hexdigest()
 
@@ -117,8 +120,10 @@ def read_language(study: YamlFields, folder: Path) -> Language:
         InputError: if captau has no catalogue of the language and the study names no file either, or a
             translation has other placeholders than its text.
     """
-    code, own_file = study.text("lang", ENGLISH.code, 35), study.optional("translations")
+    code = study.text("lang", ENGLISH.code, 35)
+    own_file = study.optional("translations")
     catalogue_codes = sorted(entry.name.removesuffix(".yaml") for entry in _CATALOGUES.iterdir())
+
     translations: dict[str, str] = {}
     if code in catalogue_codes:
         translations = load_catalogue(code)
@@ -127,6 +132,7 @@ def read_language(study: YamlFields, folder: Path) -> Language:
         raise study.error(
             "lang", f"'{code}': captau has {known_codes}; name your own texts with translations="
         )
+
     if own_file is not None:
         texts = read_yaml_fields(folder / expand_home(own_file))
         for english_text in texts:
@@ -134,6 +140,7 @@ def read_language(study: YamlFields, folder: Path) -> Language:
             if _placeholders(translation) != _placeholders(english_text):
                 raise texts.error(english_text, "its %-placeholders differ from the text's")
             translations[english_text] = translation
+
     return Language(code, translations)
 
 
@@ -141,6 +148,7 @@ def load_catalogue(code: str) -> dict[str, str]:
     """Return captau's own translations into a language, by English text."""
     path = _CATALOGUES / f"{code}.yaml"
     texts = YamlFields.parse(path.read_text(encoding="utf-8"), path.name)
+
     return {english_text: texts.text(english_text) for english_text in texts}
 
 
@@ -172,6 +180,7 @@ def read_study(study: str, data_root: Path | None = None, *, prepares_units: boo
         path = expand_home(study)
         if path.suffix not in (".yaml", ".yml"):
             raise unknown("study", study, [*own_studies, "FILE.yaml"])
+
     return _read_study(read_yaml_fields(path), path.parent, data_root, prepares_units)
 
 
@@ -181,40 +190,54 @@ def _read_study(
     name = top.text("name")
     if not re.fullmatch(r"\w[\w.-]*", name):
         raise top.error("name", f"'{name}': letters, digits, '_', '-' and '.' are expected")
+
     form_name = top.choice("protocol", FORMS)
     participants = top.choice("participants", PARTICIPANTS, "open")
+
     for other_form in FORMS.values():
         for name_of_field in other_form.study_fields:
             if name_of_field in top and name_of_field not in FORMS[form_name].study_fields:
                 raise top.error(name_of_field, f"the protocol is {form_name}; leave it out")
+
     if participants != "crowd" and "crowd" in top:
         raise top.error("crowd", f"participants is {participants}; leave it out")
+
     form = FORMS[form_name].from_study(top, participants, read_language(top, folder))
     units = _read_units(top, form, folder, data_root, prepares_units)
     ratings = top.count("ratings", form.default_ratings, 1, 1000)
-    crowd, limits = top.section("crowd"), top.section("limits")
+
+    crowd = top.section("crowd")
+    limits = top.section("limits")
+
+    # Where raters check each other's answers, the stages say how many there are.
+    n_stages = [len(unit.stages) for unit in units if unit.stages]
+
     study = Study(
         name=name,
         title=top.text("title", name, 200),
         form=form,
         intro=top.text("intro", ""),
         consent=top.text("consent"),
-        ratings=max((len(unit.stages) for unit in units if unit.stages), default=ratings),
+        ratings=max(n_stages, default=ratings),
         per_rater=top.optional_count("per_rater"),
         participants=participants,
         worker_parameter=crowd.text("parameter", "worker", 64),
         completion=crowd.text("completion", "", 64),
         nicknames=top.flag("nicknames", form.course.has_points),
         attention_every=top.count("attention_every", 10, 1),
-        limits=StudyLimits(
-            **{name: limits.count(name, n, 1) for name, n in asdict(StudyLimits()).items()}
-        ),
+        limits=_read_limits(limits),
         units=units,
         conditions=read_conditions(top),
     )
+
     _check_attention(study, top)
     top.reject_unknown()
     return study
+
+
+def _read_limits(limits: YamlFields) -> StudyLimits:
+    counts = {name: limits.count(name, usual, 1) for name, usual in asdict(StudyLimits()).items()}
+    return StudyLimits(**counts)
 
 
 def _read_units(
@@ -225,17 +248,27 @@ def _read_units(
     pool = ItemPool(frame, images)
     special = form.special_units(top, pool)
     rng = np.random.default_rng(source.count("seed", 0, 0))
-    items, shares = pool.remaining(), SourceShares.read(source)
-    main = form.group_items(shares.draw(items, source, rng) if shares else items)
+
+    items = pool.remaining()
+    shares = SourceShares.read(source)
+    if shares:
+        items = shares.draw(items, source, rng)
+    main = form.group_items(items)
+
+    # A caption that is shown as practice or attention is not rated once more.
     special_captions = {_captions_of(unit) for unit in special}
     main = [unit for unit in main if _captions_of(unit) not in special_captions]
     if not main:
         raise InputError(f"{source.location}: no items are left to rate")
+
     limit = source.optional_count("limit")
+    # A limit takes units from all of the source, not those at its beginning.
     main = [main[k] for k in rng.permutation(len(main))[:limit].tolist()]
     source.reject_unknown()
+
     main = form.prepare_units(main, top, computes_ratings=prepares_units)
     units = number_units([*special, *main])
+
     check_images(units, source.location)
     return units
 

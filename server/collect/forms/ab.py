@@ -63,9 +63,12 @@ class AbForm(Form):
             return form
         if "dimensions" in study:
             raise study.error("ab", "dimensions has questions and levels; leave it out")
+
         dimensions = _read_earlier_spelling(study.section("ab"), form.wording)
         advice = "an earlier spelling; list dimensions, each with name, question and levels"
+        # A site that opens a new study reads its file twice.
         _warn_once(str(study.error("ab", advice)))
+
         return replace(form, wording=replace(form.wording, dimensions=dimensions))
 
     @classmethod
@@ -75,16 +78,17 @@ class AbForm(Form):
         """Check that strengths are a row of numbers from 0 or 1 on, and that texts name the caption."""
         strengths = sorted(level.value for level in levels)
         first = min(strengths[0], 1)
-        if strengths != list(range(first, len(levels) + first)) or not (
-            first >= 0 and 1 <= strengths[-1] <= _MAX_STRENGTH
-        ):
+        is_in_row = strengths == list(range(first, len(levels) + first))
+        if not is_in_row or first < 0 or not 1 <= strengths[-1] <= _MAX_STRENGTH:
             numbers = ", ".join(map(str, strengths))
             raise fields.error(
                 "levels",
                 f"their values are {numbers}; 1 to {_MAX_STRENGTH} at most are expected, and 0 for neither",
             )
+
         for level in levels:
-            if level.text.count("{}") != (level.value > 0):
+            n_letters = 1 if level.value > 0 else 0
+            if level.text.count("{}") != n_letters:
                 rule = "{} for the caption's letter once" if level.value else "no {}"
                 raise fields.error("levels", f"the text of {level.value} has to have {rule}")
 
@@ -97,7 +101,10 @@ class AbForm(Form):
         """Return the dimensions and the number of answers to choose from; their texts may change."""
         numbers = [int(d.scale.high) for d in self.wording.dimensions]
         ties = [d.scale.low == 0 for d in self.wording.dimensions]
-        is_uniform = len(set(numbers)) == len(set(ties)) == 1
+
+        is_uniform = len(set(numbers)) == 1 and len(set(ties)) == 1
+
+        # Databases that were begun when all dimensions had the same levels have one number of each.
         return {
             "dimensions": [d.name for d in self.wording.dimensions],
             "levels": numbers[0] if is_uniform else numbers,
@@ -108,6 +115,7 @@ class AbForm(Form):
         """Return the pairs that a table lists, or its captions."""
         if "caption_a" in table:
             return pair_items(table, images)
+
         return super().read_table(table, images)
 
     def special_units(self, study: YamlFields, pool: ItemPool) -> list[StudyUnit]:
@@ -123,7 +131,11 @@ class AbForm(Form):
 
     def known_levels(self, unit: StudyUnit) -> list[float]:
         """Return 5 for a known winner, 1 for the other caption, and 3 for captions that are equal."""
-        return [3 + 2 * side * np.sign(sum(unit.fixed)) for side in (1, -1)] if unit.fixed else []
+        if not unit.fixed:
+            return []
+
+        sign = np.sign(sum(unit.fixed))
+        return [3 + 2 * sign, 3 - 2 * sign]
 
     def is_counted(self, unit: StudyUnit, item: StudyItem) -> bool:
         """Tell whether an answer is the half that is stored with the pair's first caption."""
@@ -141,14 +153,14 @@ class AbForm(Form):
                 by_image.setdefault(item.image_id, []).append(item)
             else:
                 by_pair.setdefault(item.pair, []).append(item)
+
         pairs = [tuple(pair) for pair in by_pair.values() if len(pair) == 2]
         for captions in by_image.values():
             captions.sort(key=lambda item: hashlib.blake2s(item.item_id.encode()).digest())
-            pairs += [
-                (a, b)
-                for a, b in combinations(captions, 2)
-                if collapse_blanks(a.caption) != collapse_blanks(b.caption)
-            ]
+            for a, b in combinations(captions, 2):
+                if collapse_blanks(a.caption) != collapse_blanks(b.caption):
+                    pairs.append((a, b))
+
         return [StudyUnit("main", pair[0].image_id, pair[0].image, pair) for pair in pairs]
 
     def read_answer(self, fields: FormFields, n_captions: int) -> list[dict[str, Any]]:
@@ -161,6 +173,7 @@ class AbForm(Form):
                 fault = self.translate("Choose one of the answers.")
                 raise FormError(f"{fault} {dimension.question}")
             strengths[dimension.name] = choices[text]
+
         return [strengths, {name: -strength for name, strength in strengths.items()}]
 
     def ratings(self, value: Mapping[str, Any]) -> dict[str, float]:
@@ -170,10 +183,13 @@ class AbForm(Form):
     def choices(self, dimension: Dimension) -> list[tuple[int, str]]:
         """Return the answers from the strongest for A to the strongest for B: strengths and texts."""
         levels = sorted(dimension.levels, key=lambda level: level.value)
-        return [
-            *((n.value, n.text.replace("{}", "A")) for n in reversed(levels)),
-            *((-n.value, n.text.replace("{}", "B")) for n in levels if n.value),
-        ]
+        choices = [(level.value, level.text.replace("{}", "A")) for level in reversed(levels)]
+        for level in levels:
+            # The answer that prefers neither stands once, in the middle.
+            if level.value:
+                choices.append((-level.value, level.text.replace("{}", "B")))
+
+        return choices
 
     def captau_files(self, answers: CountedAnswers) -> dict[str, bytes]:
         """Return the table of preferences that `dataset=file` reads: `winner`, or `strength` by grades.
@@ -181,16 +197,22 @@ class AbForm(Form):
         The scales of strengths stand beside it, for `captau collect stability`.
         """
         has_grades = any(scale.high > 1 for scale in self.scales.values())
-        captions = [item for answer in answers.answers for item in answer.unit.items]
+        captions: list[StudyItem] = []
+        for answer in answers.answers:
+            captions += answer.unit.items
+
+        # Columns that some pairs lack are left out, as `dataset=file` expects.
         systems = ["system_a", "system_b"] if all(item.system for item in captions) else []
         references = ["references"] if all(item.references for item in captions) else []
+
         columns = ["image", "caption_a", "caption_b", "strength" if has_grades else "winner"]
         columns += ["dimension", "rater", *systems, *references, "seconds"]
-        rows = [
-            [cells[column] for column in columns]
-            for answer in answers.answers
-            for cells in self._preference_cells(answer)
-        ]
+
+        rows: list[list[Any]] = []
+        for answer in answers.answers:
+            for cells in self._preference_cells(answer):
+                rows.append([cells[column] for column in columns])
+
         scales = format_scales(self.scales).encode()
         return {"preferences.csv": csv_bytes(columns, rows), "preferences.yaml": scales}
 
@@ -198,8 +220,9 @@ class AbForm(Form):
         """Return the cells of an answer's rows, one row a dimension."""
         a, b = answer.unit.items
         references = dict.fromkeys((*a.references, *b.references))
-        return [
-            {
+        rows: list[dict[str, Any]] = []
+        for dimension, strength in self.ratings(answer.value).items():
+            cells = {
                 "image": answer.unit.image_id,
                 "caption_a": a.caption,
                 "caption_b": b.caption,
@@ -212,8 +235,9 @@ class AbForm(Form):
                 "references": json.dumps(list(references), ensure_ascii=False),
                 "seconds": f"{answer.seconds:.1f}",
             }
-            for dimension, strength in self.ratings(answer.value).items()
-        ]
+            rows.append(cells)
+
+        return rows
 
     def simulate_answer(
         self, level: Callable[[str], int], captions: Sequence[str], rng: np.random.Generator
@@ -221,10 +245,13 @@ class AbForm(Form):
         """Return the difference of the opinions of both captions, as far as there are levels."""
         answer: dict[str, Any] = {}
         for number, dimension in enumerate(self.wording.dimensions, start=1):
-            difference, highest = level(captions[0]) - level(captions[1]), int(dimension.scale.high)
+            difference = level(captions[0]) - level(captions[1])
+            highest = int(dimension.scale.high)
+            # Where neither is no answer, captions that seem equal are told apart by chance.
             if not difference and dimension.scale.low > 0:
                 difference = int(rng.choice((-1, 1)))
             answer[f"preference_{number}"] = max(-highest, min(highest, difference))
+
         return answer
 
 
@@ -239,6 +266,7 @@ def _read_signs(pair: YamlFields) -> list[int]:
     winners = pair.texts("accepted") if pair.is_list("accepted") else (pair.text("accepted"),)
     if not winners or not set(winners) <= set(_SIGNS):
         raise pair.error("accepted", f"{', '.join(winners)}; a, b or tie is expected")
+
     return [_SIGNS[winner] for winner in winners]
 
 
@@ -251,10 +279,13 @@ def _read_earlier_spelling(ab: YamlFields, wording: Wording) -> tuple[Dimension,
     levels = [Level(k, text=text) for k, text in enumerate(texts, start=1)]
     if not levels:
         raise ab.error("levels", "at least one text is expected")
+
     if ab.flag("ties", True):
         levels.append(Level(0, text=ab.text("equal", equal.text)))
     elif "equal" in ab:
         raise ab.error("equal", "ab.ties is false; leave it out")
+
+    # The rules for levels hold in the earlier spelling as well.
     AbForm.check_levels(ab, levels, None)
     ab.reject_unknown()
     return tuple(Dimension(name, text, tuple(levels)) for name, text in questions.items())

@@ -53,6 +53,7 @@ class CountedAnswers:
         groups: dict[int, list[CountedAnswer]] = {}
         for answer in self.answers:
             groups.setdefault(answer.item.id, []).append(answer)
+
         return list(groups.values())
 
     def without_repeats(self) -> list[CountedAnswer]:
@@ -61,6 +62,7 @@ class CountedAnswers:
         for answer in self.answers:
             key = (answer.unit.image_id, answer.item.caption, answer.item.system, answer.rater)
             first.setdefault(key, answer)
+
         return list(first.values())
 
 
@@ -70,6 +72,7 @@ def csv_bytes(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> bytes:
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(columns)
     writer.writerows(rows)
+
     return out.getvalue().encode()
 
 
@@ -93,14 +96,23 @@ def rating_files(
     first_answers = answers.without_repeats()
     scale_file = format_scales(scales, totals).encode()
     files = {"ratings.csv": _ratings_csv(ratings_of, first_answers), "ratings.yaml": scale_file}
+
     if answers.settled:
         by_item = {answer.item.id: answer for answer in reversed(first_answers)}
-        settled = [
-            CountedAnswer(by_item[item_id].unit, by_item[item_id].item, "settled", value, 0.0)
-            for item_id, value in answers.settled.items()
-            if item_id in by_item
-        ]
+        settled: list[CountedAnswer] = []
+        for item_id, value in answers.settled.items():
+            if item_id not in by_item:
+                continue
+            answer = CountedAnswer(
+                unit=by_item[item_id].unit,
+                item=by_item[item_id].item,
+                rater="settled",
+                value=value,
+                seconds=0.0,
+            )
+            settled.append(answer)
         files |= {"settled.csv": _ratings_csv(ratings_of, settled), "settled.yaml": scale_file}
+
     return files
 
 
@@ -113,21 +125,25 @@ def _ratings_csv(ratings_of: RatingsOf, answers: Sequence[CountedAnswer]) -> byt
     columns = ["image", "caption"]
     columns += [name for name in optional if all(getattr(a.item, name) for a in answers)]
     columns += ["rater", "dimension", "value", "seconds"]
-    columns += ["stage"] if any(answer.stage for answer in answers) else []
-    rows = [
-        {
-            "image": answer.unit.image_id,
-            "caption": answer.item.caption,
-            "references": json.dumps(list(answer.item.references), ensure_ascii=False),
-            "system": answer.item.system,
-            "split": answer.item.split,
-            "rater": answer.rater,
-            "dimension": dimension,
-            "value": f"{rating:g}",
-            "seconds": f"{answer.seconds:.1f}",
-            "stage": answer.stage,
-        }
-        for answer in answers
-        for dimension, rating in ratings_of(answer.value).items()
-    ]
-    return csv_bytes(columns, ([row[column] for column in columns] for row in rows))
+    if any(answer.stage for answer in answers):
+        columns.append("stage")
+
+    rows: list[list[Any]] = []
+    for answer in answers:
+        references = json.dumps(list(answer.item.references), ensure_ascii=False)
+        for dimension, rating in ratings_of(answer.value).items():
+            cells = {
+                "image": answer.unit.image_id,
+                "caption": answer.item.caption,
+                "references": references,
+                "system": answer.item.system,
+                "split": answer.item.split,
+                "rater": answer.rater,
+                "dimension": dimension,
+                "value": f"{rating:g}",
+                "seconds": f"{answer.seconds:.1f}",
+                "stage": answer.stage,
+            }
+            rows.append([cells[column] for column in columns])
+
+    return csv_bytes(columns, rows)

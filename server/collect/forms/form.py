@@ -148,13 +148,14 @@ class Form(ABC):
             if "attention" in study:
                 raise study.error("attention", f"{self.name} has no known answers; leave it out")
             return []
+
         scale = self.wording.dimensions[0].scale
-        return [
-            pool.listed_unit(
-                "attention", pair, pair.levels("accepted", int(scale.low), int(scale.high))
-            )
-            for pair in study.sections("attention")
-        ]
+        units: list[StudyUnit] = []
+        for pair in study.sections("attention"):
+            accepted = pair.levels("accepted", int(scale.low), int(scale.high))
+            units.append(pool.listed_unit("attention", pair, accepted))
+
+        return units
 
     def group_items(self, items: Sequence[StudyItem]) -> list[StudyUnit]:
         """Return the units to rate; here one for each caption."""
@@ -250,6 +251,7 @@ class Form(ABC):
             if caption:
                 fault = f"{self.translate('Caption %(n)s', n=caption)}: {fault}"
             raise FormError(fault)
+
         return int(text)
 
     def describe_fields(self, fields: FormFields) -> str:
@@ -288,6 +290,7 @@ class Form(ABC):
         """
         if not unit.fixed:
             return []
+
         share = self.wording.dimensions[0].scale.share(float(np.mean(unit.fixed)))
         return [1 + 4 * share] * len(unit.items)
 

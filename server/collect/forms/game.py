@@ -53,14 +53,17 @@ class ColdStart:
         """
         if "cold_start" not in game:
             return cls(tuple((spec, None) for spec in _DEFAULT_METRICS))
+
         value = game.plain_data("cold_start")
         if value == _RATINGS:
             return cls(())
+
         entries: list[Any] = value if isinstance(value, list) else []
         if not 1 <= len(entries) <= N_COMPUTED:
             raise game.error(
                 "cold_start", "one or two metrics, in a list, or 'ratings' are expected"
             )
+
         return cls(tuple(_read_entry(entry, game) for entry in entries))
 
     def compute_levels(self, items: Sequence[StudyItem], game: YamlFields) -> list[tuple[int, ...]]:
@@ -69,12 +72,16 @@ class ColdStart:
         Raises:
             InputError: if a metric cannot score the items, or an item comes without ratings.
         """
-        columns = [
-            self._metric_levels(spec, scale, items, game) for spec, scale in self.metrics
-        ] or [_known_levels(items, game)]
-        return list(
-            zip(*(columns[k % len(columns)].tolist() for k in range(N_COMPUTED)), strict=True)
-        )
+        if self.metrics:
+            columns = [
+                self._metric_levels(spec, scale, items, game) for spec, scale in self.metrics
+            ]
+        else:
+            columns = [_known_levels(items, game)]
+
+        # A single source gives each pair the same rating twice.
+        by_rating = [columns[k % len(columns)].tolist() for k in range(N_COMPUTED)]
+        return list(zip(*by_rating, strict=True))
 
     def _metric_levels(
         self, spec: str, scale: Scale | None, items: Sequence[StudyItem], game: YamlFields
@@ -84,31 +91,34 @@ class ColdStart:
             if further_metrics:
                 raise InputError(f"{spec} is a suite; name one metric or two")
             _check_references(metric, items)
-            scores = metric.score(
-                [
-                    {
-                        "item_id": item.item_id,
-                        "image_id": item.image_id,
-                        "image": item.image,
-                        "caption": item.caption,
-                        "references": list(item.references),
-                        "system": item.system,
-                    }
-                    for item in items
-                ]
-            )
+            rows: list[dict[str, Any]] = []
+            for item in items:
+                row = {
+                    "item_id": item.item_id,
+                    "image_id": item.image_id,
+                    "image": item.image,
+                    "caption": item.caption,
+                    "references": list(item.references),
+                    "system": item.system,
+                }
+                rows.append(row)
+            scores = metric.score(rows)
         except InputError as error:
             raise game.error("cold_start", str(error)) from error
+
         if not np.isfinite(scores).all():
             item = items[int(np.argmin(np.isfinite(scores)))]
             raise game.error(
                 "cold_start", f"{spec} has no score for '{item.caption}'; name another metric"
             )
+
         ends = metric.rating_scale
         if scale is None and ends is not None:
             scale = Scale(*ends)
         if scale is not None:
             return _levels_on(scale, scores)
+
+        # Of a metric without scale only the order of the items counts.
         return _fifths(scores if metric.higher_is_better else -scores)
 
 
@@ -116,20 +126,21 @@ def _read_entry(entry: Any, game: YamlFields) -> tuple[str, Scale | None]:
     """Return a metric's spec, and its scale where the entry has `low` and `high`."""
     if isinstance(entry, str):
         return entry, None
-    if (
-        isinstance(entry, dict)
-        and set(entry) == {"metric", "low", "high"}
-        and isinstance(entry["metric"], str)
-        and all(
-            isinstance(entry[end], int | float) and not isinstance(entry[end], bool)
-            for end in ("low", "high")
-        )
-        and entry["low"] < entry["high"]
-    ):
-        return entry["metric"], Scale(entry["low"], entry["high"])
+    if isinstance(entry, dict) and set(entry) == {"metric", "low", "high"}:
+        spec = entry["metric"]
+        low = entry["low"]
+        high = entry["high"]
+        if isinstance(spec, str) and _is_number(low) and _is_number(high) and low < high:
+            return spec, Scale(low, high)
+
     raise game.error(
         "cold_start", f"{entry!r}: a metric, or {{metric: …, low: 0, high: 1}}, is expected"
     )
+
+
+def _is_number(value: Any) -> bool:
+    # YAML's true and false are whole numbers of Python.
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _check_references(metric: Metric, items: Sequence[StudyItem]) -> None:
@@ -152,12 +163,15 @@ def _known_levels(items: Sequence[StudyItem], game: YamlFields) -> Floats:
     means = [item.mean_rating for item in items if item.mean_rating is not None]
     if len(means) < len(items):
         raise game.error("cold_start", "not every item comes with ratings; name metrics")
+
+    # NumPy's own rounding takes a half to the even number.
     return np.floor(np.array(means) + 0.5).astype(int)
 
 
 def _levels_on(scale: Scale, scores: Floats) -> Floats:
     """Return scores as the nearest of the five levels, whose ends are those of their scale."""
-    lowest, highest = LEVELS[0], LEVELS[-1]
+    lowest = LEVELS[0]
+    highest = LEVELS[-1]
     levels = lowest + (highest - lowest) * scale.share(scores)
     return np.clip(np.floor(levels + 0.5), lowest, highest).astype(int)
 
@@ -178,7 +192,8 @@ class GameCourse(Course):
     feedback_columns = ("consensus", "mean", "score", "turn")
 
     def __init__(self, rules: Rules) -> None:
-        self.rules, self.wait = rules, rules.wait
+        self.rules = rules
+        self.wait = rules.wait
 
     def begin(self) -> RaterProgress:
         """Return the progress of a new player."""
@@ -186,13 +201,15 @@ class GameCourse(Course):
 
     def next_task(self, state: Mapping[str, Any]) -> NextUnit | None:
         """Return the task of the player's phase; None once practice has ended for good."""
-        phase, attempt = state["phase"], state["attempt"]
-        return {
+        tasks = {
             "tutorial": NextUnit("tutorial", "tutorial"),
             "trial": NextUnit("trial", allows_attention=False),
-            "probation": NextUnit("probation", "probation", attempt, is_shuffled=True),
+            "probation": NextUnit(
+                "probation", "probation", attempt=state["attempt"], is_shuffled=True
+            ),
             "playing": NextUnit("playing"),
-        }.get(phase)
+        }
+        return tasks.get(state["phase"])
 
     def start_unit(
         self, state: dict[str, Any], task: NextUnit, key: str, now: float
@@ -200,29 +217,48 @@ class GameCourse(Course):
         """Return a player's state with a pair open; attention items are no part of the game."""
         if task.phase == "attention":
             return state
+
         return asdict(game_rules.serve(_game_state(state), key, now))
 
     def respond(
         self, answer: SubmittedAnswer, progress: RaterProgress, others: Sequence[float]
     ) -> tuple[dict[str, Any] | None, RaterProgress]:
         """Return a rating's outcome, and the player's progress after it."""
-        rating, rules, fixed = int(answer.value["overall"]), self.rules, answer.unit.fixed
-        key, now = answer.key, answer.submitted_at
+        rating = int(answer.value["overall"])
+        fixed = answer.unit.fixed
+        now = answer.submitted_at
+
         if answer.phase == "attention":
             # Nothing can be won by attention items.
-            state = GameState(phase="playing", open=OpenPair(key, answer.served_at))
-            _, outcome = game_rules.answer(state, key, rating, now, fixed, rules)
+            state = GameState(phase="playing", open=OpenPair(answer.key, answer.served_at))
+            _, outcome = game_rules.answer(
+                state,
+                answer.key,
+                rating=rating,
+                now=now,
+                previous=fixed,
+                rules=self.rules,
+            )
             return {**asdict(outcome), "score": 0}, progress
+
+        # People's ratings take the places of the computed ones, one by one.
         others = others if answer.unit.is_rated else ()
         previous = [*others, *fixed[min(len(others), N_COMPUTED) :]]
         state, outcome = game_rules.answer(
-            _game_state(progress.state), key, rating, now, previous, rules
+            _game_state(progress.state),
+            answer.key,
+            rating=rating,
+            now=now,
+            previous=previous,
+            rules=self.rules,
         )
+
         return asdict(outcome), RaterProgress(asdict(state), state.points)
 
     def describe(self, progress: RaterProgress) -> dict[str, Any]:
         """Return a player's points, and their phase with the attempt at practice."""
-        phase, attempt = progress.state["phase"], progress.state["attempt"]
+        phase = progress.state["phase"]
+        attempt = progress.state["attempt"]
         return {"points": progress.points, "phase": f"{phase} ({attempt})" if attempt else phase}
 
 
@@ -242,25 +278,28 @@ class GameForm(Form):
     @classmethod
     def from_study(cls, study: YamlFields, participants: str, language: Language) -> Self:
         """Read the rules and the cold start in the section `game`."""
-        game, defaults = study.section("game"), Rules()
-        is_crowd = participants == "crowd"
+        game = study.section("game")
+        defaults = Rules()
         rules = Rules(
             wait=game.number("wait", defaults.wait, 0, 3600),
             tutorial=game.count("tutorial_pairs", defaults.tutorial, 0),
             pairs=game.count("pairs", defaults.pairs, 1),
             points=game.count("points", defaults.points, -2_000_000),
-            attempts=game.count("attempts", 3, 1) if is_crowd else game.optional_count("attempts"),
+            attempts=_read_attempts(game, participants),
         )
+        # An answer brings two points at most.
         if rules.points > 2 * rules.pairs:
             raise game.error(
                 "points",
                 f"{rules.points}; game.pairs={rules.pairs} bring {2 * rules.pairs} at most",
             )
+
         per_rater = study.optional_count("per_rater")
         if per_rater is not None and per_rater < rules.pairs:
             raise study.error(
                 "per_rater", f"{per_rater}; game.pairs={rules.pairs} at least are needed"
             )
+
         return cls(rules, ColdStart.read(game), wording=cls.read_wording(study, language))
 
     def digest_rules(self) -> dict[str, Any]:
@@ -269,21 +308,18 @@ class GameForm(Form):
 
     def special_units(self, study: YamlFields, pool: ItemPool) -> list[StudyUnit]:
         """Return the pairs of tutorial and probation, and those with known answers."""
-        game, rules = study.section("game"), self.rules
-        tutorial = [
-            pool.listed_unit("tutorial", pair, pair.levels("ratings", 1, 5))
-            for pair in game.sections("tutorial")
-        ]
+        game = study.section("game")
+        rules = self.rules
+
+        tutorial = _read_pairs("tutorial", game, pool)
         if len(tutorial) != rules.tutorial:
             raise game.error(
                 "tutorial",
                 f"{len(tutorial)} pairs; game.tutorial_pairs is {rules.tutorial}; make them equal",
             )
+
         if game.is_list("probation"):
-            probation = [
-                pool.listed_unit("probation", pair, pair.levels("ratings", 1, 5))
-                for pair in game.sections("probation")
-            ]
+            probation = _read_pairs("probation", game, pool)
         else:
             n_pairs = game.count("probation", rules.pairs, 0)
             probation = pool.take_unanimous("probation", n_pairs, LEVELS, game)
@@ -292,6 +328,7 @@ class GameForm(Form):
                 "probation",
                 f"{len(probation)} pairs; game.pairs={rules.pairs} at least are needed",
             )
+
         return [*tutorial, *probation, *super().special_units(study, pool)]
 
     def prepare_units(
@@ -300,16 +337,23 @@ class GameForm(Form):
         """Return the pairs with the computed ratings that they start with (section 3.2)."""
         if not computes_ratings:
             return list(units)
+
         self._check_pairs(len(units), study.section("items"))
-        items = [item for unit in units for item in unit.items]
+
+        # A unit of the game has a single item.
+        items: list[StudyItem] = []
+        for unit in units:
+            items += unit.items
         levels = self.cold_start.compute_levels(items, study.section("game"))
         return [replace(unit, fixed=fixed) for unit, fixed in zip(units, levels, strict=True)]
 
     def _check_pairs(self, n_units: int, source: YamlFields) -> None:
         """Check that there are as many pairs as the trial has."""
-        limit, n_pairs = source.optional_count("limit"), self.rules.pairs
+        limit = source.optional_count("limit")
+        n_pairs = self.rules.pairs
         if n_units >= n_pairs:
             return
+
         if limit is not None and limit < n_pairs:
             raise source.error("limit", f"{limit}; game.pairs={n_pairs} at least are needed")
         raise InputError(
@@ -341,10 +385,13 @@ class GameForm(Form):
     def paper_files(self, answers: CountedAnswers) -> dict[str, bytes]:
         """Return ratings as `captau data import` takes CocoG (images by COCO's number) and FlickrG."""
         is_coco = all(coco_id(a.unit.image_id).isdecimal() for a in answers.answers)
-        rows = [
-            [a.unit.image_id, a.item.caption, a.rater, a.value["overall"], a.item.system or ""]
-            for a in answers.without_repeats()
-        ]
+        rows: list[list[Any]] = []
+        for answer in answers.without_repeats():
+            image_id = answer.unit.image_id
+            rating = answer.value["overall"]
+            system = answer.item.system or ""
+            rows.append([image_id, answer.item.caption, answer.rater, rating, system])
+
         name = "cocog.csv" if is_coco else "flickrg.csv"
         return {name: csv_bytes(["image", "caption", "rater", "value", "source"], rows)}
 
@@ -353,6 +400,21 @@ class GameForm(Form):
     ) -> dict[str, Any]:
         """Return a rating."""
         return {"rating": level(captions[0])}
+
+
+def _read_attempts(game: YamlFields, participants: str) -> int | None:
+    """Return the attempts at practice; without a number a crowd's workers, who are paid, have three."""
+    if participants == "crowd":
+        return game.count("attempts", 3, 1)
+
+    return game.optional_count("attempts")
+
+
+def _read_pairs(name: str, game: YamlFields, pool: ItemPool) -> list[StudyUnit]:
+    """Return the pairs of a list of the section `game`, which is also the name of their pool."""
+    return [
+        pool.listed_unit(name, pair, pair.levels("ratings", 1, 5)) for pair in game.sections(name)
+    ]
 
 
 def _game_state(state: Mapping[str, Any]) -> GameState:

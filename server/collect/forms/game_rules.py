@@ -112,7 +112,11 @@ def score(rating: int, previous: Sequence[float]) -> int:
     n = len(previous) + 1
     v = 1 + (1 + (n - 1) * pvariance(previous) / MAX_VARIANCE) / n
     d = abs(rating - consensus(previous)) / v
-    return next((points for limit, points in _SCORES_BY_LIMIT if d < limit), _LOWEST_SCORE)
+    for limit, points in _SCORES_BY_LIMIT:
+        if d < limit:
+            return points
+
+    return _LOWEST_SCORE
 
 
 def serve(state: GameState, key: str, now: float) -> GameState:
@@ -123,6 +127,7 @@ def serve(state: GameState, key: str, now: float) -> GameState:
     """
     if state.open is not None:
         raise OutOfTurnError("A pair is waiting for its rating.")
+
     return replace(state, open=OpenPair(key, now))
 
 
@@ -147,15 +152,24 @@ def answer(
         raise OutOfTurnError("This pair is not waiting for a rating.")
     if rating not in LEVELS:
         raise OutOfTurnError(f"A rating is one of {', '.join(map(str, LEVELS))}.")
-    if (seconds_left := state.open.at + rules.wait - now) > 0:
+    seconds_left = state.open.at + rules.wait - now
+    if seconds_left > 0:
         raise TooEarlyError(seconds_left)
+
     points = score(rating, previous)
-    state_after, turn = _advance(
-        replace(state, open=None, done=state.done + 1, phase_points=state.phase_points + points),
-        points,
-        rules,
+    answered = replace(
+        state, open=None, done=state.done + 1, phase_points=state.phase_points + points
     )
-    outcome = RatingOutcome(state.phase, rating, consensus(previous), fmean(previous), points, turn)
+    state_after, turn = _advance(answered, points, rules)
+    outcome = RatingOutcome(
+        phase=state.phase,
+        rating=rating,
+        consensus=consensus(previous),
+        mean=fmean(previous),
+        score=points,
+        turn=turn,
+    )
+
     return state_after, outcome
 
 
@@ -163,10 +177,12 @@ def _advance(state: GameState, points: int, rules: Rules) -> tuple[GameState, Tu
     """Move on to the next phase if this one is over."""
     next_phase = replace(state, done=0, phase_points=0)
     has_passed = state.phase_points >= rules.points
+
     if state.phase == "tutorial":
         if state.done < rules.tutorial:
             return state, ""
         return replace(next_phase, phase="trial"), "tutorial_done"
+
     if state.phase == "probation":
         if state.done < rules.pairs:
             return state, ""
@@ -175,10 +191,16 @@ def _advance(state: GameState, points: int, rules: Rules) -> tuple[GameState, Tu
         if rules.attempts is not None and state.attempt >= rules.attempts:
             return replace(next_phase, phase="out"), "out"
         return replace(next_phase, attempt=state.attempt + 1), "again"
+
+    # In the trial and in the game answers count on the board, in tutorial and probation they do
+    # not.
     state = replace(state, points=state.points + points)
     if state.phase == "playing" or state.done < rules.pairs:
         return state, ""
+
     if has_passed:
         return replace(state, phase="playing"), "trial_passed"
+
+    # Whoever fails the trial begins on the board anew.
     failed = replace(next_phase, phase="probation", points=0, attempt=state.attempt + 1)
     return failed, "trial_failed"

@@ -28,15 +28,17 @@ class LevelsForm(Form):
 
     def read_answer(self, fields: FormFields, n_captions: int) -> list[dict[str, Any]]:
         """Return a level for each caption and dimension."""
-        return [
-            {
-                dimension.name: self.read_level(
-                    fields, f"{dimension.name}_{k}", dimension, k if n_captions > 1 else 0
-                )
-                for dimension in self.wording.dimensions
-            }
-            for k in range(1, n_captions + 1)
-        ]
+        levels_by_caption: list[dict[str, Any]] = []
+        for k in range(1, n_captions + 1):
+            # A fault names the caption only where there are several.
+            number = k if n_captions > 1 else 0
+            levels: dict[str, Any] = {}
+            for dimension in self.wording.dimensions:
+                field_name = f"{dimension.name}_{k}"
+                levels[dimension.name] = self.read_level(fields, field_name, dimension, number)
+            levels_by_caption.append(levels)
+
+        return levels_by_caption
 
     def ratings(self, value: Mapping[str, Any]) -> dict[str, float]:
         """Return the rating of each dimension."""
@@ -46,11 +48,12 @@ class LevelsForm(Form):
         self, level: Callable[[str], int], captions: Sequence[str], rng: np.random.Generator
     ) -> dict[str, Any]:
         """Return a level for each caption and dimension."""
-        return {
-            f"{dimension.name}_{k}": dimension.from_five(level(caption))
-            for k, caption in enumerate(captions, start=1)
-            for dimension in self.wording.dimensions
-        }
+        answer: dict[str, Any] = {}
+        for k, caption in enumerate(captions, start=1):
+            for dimension in self.wording.dimensions:
+                answer[f"{dimension.name}_{k}"] = dimension.from_five(level(caption))
+
+        return answer
 
 
 #: The dimensions of which a caption that is extrinsically good needs a majority above the lowest level.
@@ -75,19 +78,24 @@ class ExtrinsicForm(LevelsForm):
         """
         dimensions = self.wording.dimensions
         has_ext_good = set(_EXT_GOOD_DIMENSIONS) <= {d.name for d in dimensions}
+
         rows: list[list[Any]] = []
         for group in answers.by_item():
-            unit, item = group[0].unit, group[0].item
+            unit = group[0].unit
+            item = group[0].item
             shares = {d.name: _share_above_lowest(group, d) for d in dimensions}
             cells: list[Any] = [unit.image_id, item.caption, item.system or "", len(group)]
             cells += [f"{share:g}" for share in shares.values()]
             if has_ext_good:
-                cells.append(int(all(shares[name] > 0.5 for name in _EXT_GOOD_DIMENSIONS)))
+                is_ext_good = all(shares[name] > 0.5 for name in _EXT_GOOD_DIMENSIONS)
+                cells.append(int(is_ext_good))
             rows.append(cells)
+
         columns = ["image", "caption", "system", "ratings", *(d.name for d in dimensions)]
-        return {
-            "caption_ext.csv": csv_bytes([*columns, *(["ext_good"] if has_ext_good else [])], rows)
-        }
+        if has_ext_good:
+            columns.append("ext_good")
+
+        return {"caption_ext.csv": csv_bytes(columns, rows)}
 
 
 def _share_above_lowest(answers: list[CountedAnswer], dimension: Dimension) -> float:
@@ -122,9 +130,11 @@ class FourForm(LevelsForm):
         rows: list[list[Any]] = []
         for group in answers.by_item():
             mean = sum(answer.value[dimension.name] for answer in group) / len(group)
-            unit, item = group[0].unit, group[0].item
+            unit = group[0].unit
+            item = group[0].item
             references = json.dumps(list(item.references), ensure_ascii=False)
             caption_cells = [unit.image_id, item.caption, references, item.system or ""]
             rows.append([*caption_cells, len(group), dimension.scale.share(mean)])
+
         columns = ["image", "caption", "references", "system", "ratings", "value"]
         return {"capeval.csv": csv_bytes(columns, rows)}

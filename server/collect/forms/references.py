@@ -60,16 +60,29 @@ class ReferencesForm(Form):
         first_items: dict[str, StudyItem] = {}
         for item in items:
             first_items.setdefault(item.image_id, item)
-        return [
-            unit_of_item("main", StudyItem(i, i, item.image, "", (), None, item.split))
-            for i, item in first_items.items()
-        ]
+
+        units: list[StudyUnit] = []
+        for image_id, first_item in first_items.items():
+            item = StudyItem(
+                item_id=image_id,
+                image_id=image_id,
+                image=first_item.image,
+                caption="",
+                references=(),
+                system=None,
+                split=first_item.split,
+            )
+            units.append(unit_of_item("main", item))
+
+        return units
 
     def read_answer(self, fields: FormFields, n_captions: int) -> list[dict[str, Any]]:
         """Return the caption."""
         text = " ".join(field_value(fields, "text").split())
-        if faults := caption_faults(text, self.min_words, self.wording.language):
+        faults = caption_faults(text, self.min_words, self.wording.language)
+        if faults:
             raise FormError(" ".join(faults))
+
         return [{"text": text}]
 
     def ratings(self, value: Mapping[str, Any]) -> dict[str, float]:
@@ -83,16 +96,13 @@ class ReferencesForm(Form):
     def captau_files(self, answers: CountedAnswers) -> dict[str, bytes]:
         """Return COCO's caption annotations, for `captau score references=captions.json`."""
         numbers = _image_numbers(answers.units)
-        content = {
-            "images": [
-                {"id": numbers[i], "file_name": i}
-                for i in dict.fromkeys(a.unit.image_id for a in answers.answers)
-            ],
-            "annotations": [
-                {"id": k, "image_id": numbers[a.unit.image_id], "caption": a.value["text"]}
-                for k, a in enumerate(answers.answers, start=1)
-            ],
-        }
+        image_ids = dict.fromkeys(a.unit.image_id for a in answers.answers)
+        images = [{"id": numbers[i], "file_name": i} for i in image_ids]
+        annotations = [
+            {"id": k, "image_id": numbers[a.unit.image_id], "caption": a.value["text"]}
+            for k, a in enumerate(answers.answers, start=1)
+        ]
+        content = {"images": images, "annotations": annotations}
         text = json.dumps(content, ensure_ascii=False, indent=1)
         return {"captions.json": text.encode() + b"\n"}
 
@@ -103,6 +113,7 @@ class ReferencesForm(Form):
         colours = ("red", "green", "blue", "black")
         shapes = ("star", "circle", "square", "hexagon")
         a, b = rng.permutation(4)[:2].tolist()
+
         return {
             "text": f"A {colours[a]} {shapes[b]} stands on white, not far from a {colours[b]} "
             f"{shapes[a]}."
@@ -113,6 +124,7 @@ def caption_faults(text: str, min_words: int = 8, language: Language = ENGLISH) 
     """Return how a caption breaks the instructions that a program can check."""
     faults: list[str] = []
     translate = language.translate
+
     n_words = len(_WORD.findall(text))
     if n_words < min_words:
         faults.append(
@@ -120,19 +132,26 @@ def caption_faults(text: str, min_words: int = 8, language: Language = ENGLISH) 
                 "Write at least %(least)s words; there are %(n)s.", least=min_words, n=n_words
             )
         )
+
     if _THERE_IS.match(text):
         faults.append(translate("Do not begin with “There is”: say what is there."))
-    if any(
-        first.isupper() and not (mark == "." and (len(word) < 2 or word.lower() in _ABBREVIATIONS))
-        for word, mark, first in _SENTENCE_END.findall(text)
-    ):
+
+    has_inner_end = False
+    for word, mark, first in _SENTENCE_END.findall(text):
+        # A single letter before the period, as in "J. Smith", is an abbreviation as well.
+        is_abbreviation = mark == "." and (len(word) < 2 or word.lower() in _ABBREVIATIONS)
+        if first.isupper() and not is_abbreviation:
+            has_inner_end = True
+    if has_inner_end:
         faults.append(translate("Write one sentence."))
+
     if len(text) > MAX_LENGTH:
         faults.append(
             translate(
                 "Write at most %(most)s characters; there are %(n)s.", most=MAX_LENGTH, n=len(text)
             )
         )
+
     return faults
 
 
@@ -140,8 +159,10 @@ def _image_numbers(units: Sequence[StudyUnit]) -> dict[str, int]:
     """Number images: by COCO's numbers if each image has its own, else by their units."""
     unit_ids = {unit.image_id: unit.id for unit in units}
     names = {image_id: coco_id(image_id) for image_id in unit_ids}
+
     if all(name.isdecimal() and len(name) < 19 for name in names.values()):  # readers hold 64 bits
         numbers = {image_id: int(name) for image_id, name in names.items()}
         if len(set(numbers.values())) == len(numbers):
             return numbers
+
     return unit_ids

@@ -51,14 +51,17 @@ def read_groups(section: YamlFields, participants: str) -> tuple[AnnotatorGroup,
             links are not personal.
     """
     native_speakers = section.texts("native_speakers")
+
     if "annotators" not in section:
         if native_speakers:
             raise section.error("native_speakers", "there are no annotators; name them")
         return ()
+
     if participants != "invitation":
         raise section.error(
             "annotators", f"participants is {participants}; named annotators need invitation"
         )
+
     groups: list[AnnotatorGroup] = []
     for row in section.sections("annotators"):
         names: dict[str, str] = {}
@@ -66,20 +69,25 @@ def read_groups(section: YamlFields, participants: str) -> tuple[AnnotatorGroup,
             if turn not in row and turn not in _NEEDED:
                 continue
             name = row.text(turn, None, 32).strip()
+            # Whoever checks a unit has to be somebody else than who scored it.
             if name.casefold() in map(str.casefold, names):
                 raise row.error(
                     turn, f"'{name}' has another turn at these images; name somebody else"
                 )
             names[name] = turn
+
         if native_speakers and not names.keys() & set(native_speakers):
             raise row.error(
                 "fluency", f"nobody of {', '.join(names)} is a native speaker; name one to check it"
             )
+
         stages = tuple(Stage(_PHASES[turn], name) for name, turn in names.items())
         groups.append(AnnotatorGroup(stages, row.texts("images")))
         row.reject_unknown()
+
     if not groups:
         raise section.error("annotators", "at least one group is needed")
+
     return tuple(groups)
 
 
@@ -93,6 +101,7 @@ def assign_groups(
     """
     by_image: dict[str, AnnotatorGroup] = {}
     image_ids = {unit.image_id for unit in units}
+
     for group in groups:
         for image in group.images:
             if image in by_image:
@@ -100,6 +109,7 @@ def assign_groups(
             if image not in image_ids:
                 raise section.error("annotators", str(unknown("image", image, image_ids)))
             by_image[image] = group
+
     dealers = [group for group in groups if not group.images]
     unlisted_images = [unit.image_id for unit in units if unit.image_id not in by_image]
     if unlisted_images and not dealers:
@@ -107,9 +117,11 @@ def assign_groups(
             "annotators",
             f"no group has the image '{unlisted_images[0]}'; add one without images for the rest",
         )
-    by_image |= {
-        image: dealers[k % len(dealers)] for k, image in enumerate(dict.fromkeys(unlisted_images))
-    }
+
+    # An image may have several units; all go to the same group.
+    for k, image in enumerate(dict.fromkeys(unlisted_images)):
+        by_image[image] = dealers[k % len(dealers)]
+
     return [replace(unit, stages=by_image[unit.image_id].stages) for unit in units]
 
 
@@ -174,28 +186,39 @@ class ThumbForm(Form):
         groups = read_groups(section, participants)
         if groups and "ratings" in study:
             raise study.error("ratings", "thumb.annotators says who judges an image; leave it out")
+
         n_annotators = study.count("ratings", cls.default_ratings, 1, 1000)
         if n_annotators < 2:
             raise study.error(
                 "ratings",
                 f"{n_annotators}; thumb has two annotators at least: one scores, one checks",
             )
+
         has_fluency_check = section.flag("fluency_check", False)
+
         if groups and has_fluency_check:
             raise section.error(
                 "fluency_check", "name who does it: fluency: NAME in thumb.annotators"
             )
+
         wording = cls.read_wording(study, language)
-        return cls(groups, n_annotators, has_fluency_check, wording=wording)
+        return cls(
+            groups=groups,
+            n_annotators=n_annotators,
+            has_fluency_check=has_fluency_check,
+            wording=wording,
+        )
 
     @property
     def scales(self) -> Mapping[str, Scale]:
         """The scales of the authors' release, where penalties are negative, or of the study's own levels."""
         level_scales = super().scales
-        low = (
-            sum(scale.low for scale in level_scales.values()) / 2 + _RELEASE_SCALES["total"].low - 1
-        )
-        high = sum(scale.high for scale in level_scales.values()) / 2
+        lowest_levels = sum(scale.low for scale in level_scales.values())
+        highest_levels = sum(scale.high for scale in level_scales.values())
+
+        # The release's lowest total is 1, the lowest mean of its levels, less the highest penalties.
+        low = lowest_levels / 2 + _RELEASE_SCALES["total"].low - 1
+        high = highest_levels / 2
         return {**_RELEASE_SCALES, **level_scales, "total": Scale(low, high)}
 
     def group_items(self, items: Sequence[StudyItem]) -> list[StudyUnit]:
@@ -208,9 +231,12 @@ class ThumbForm(Form):
         """Return the units with their stages: to score, to check once or more, perhaps to check the fluency."""
         if self.groups:
             return assign_groups(units, self.groups, study.section("thumb"))
-        stages = [Stage("main"), *[Stage("check")] * (self.n_annotators - 1)]
+
+        stages = [Stage("main")]
+        stages += [Stage("check")] * (self.n_annotators - 1)
         if self.has_fluency_check:
             stages.append(Stage(FLUENCY_PHASE))
+
         return [replace(unit, stages=tuple(stages)) for unit in units]
 
     def read_answer(self, fields: FormFields, n_captions: int) -> list[dict[str, Any]]:
@@ -218,33 +244,38 @@ class ThumbForm(Form):
         values = [self._read_caption(fields, k, n_captions) for k in range(1, n_captions + 1)]
         if field_value(fields, "stage") == FLUENCY_PHASE:
             return [{**value, "only": "fluency"} for value in values]
+
         return values
 
     def _read_caption(self, fields: FormFields, number: int, n_captions: int) -> dict[str, Any]:
         penalties: dict[str, int] = {}
         problems = fields.get(f"fault_{number}", ())
         for problem in FLUENCY_PROBLEMS:
-            if problem.name in problems:
-                choices = fields.get(f"tenths_{problem.name}_{number}", ())
-                tenths = choices[0] if choices else str(problem.tenths[0])
-                if tenths not in map(str, problem.tenths):
-                    raise FormError(
-                        self.translate(
-                            "Choose how much “%(problem)s” takes off.",
-                            problem=self.translate(problem.description),
-                        )
-                    )
-                penalties[problem.name] = int(tenths)
+            if problem.name not in problems:
+                continue
+            choices = fields.get(f"tenths_{problem.name}_{number}", ())
+            tenths = choices[0] if choices else str(problem.tenths[0])
+            if tenths not in map(str, problem.tenths):
+                description = self.translate(problem.description)
+                raise FormError(
+                    self.translate("Choose how much “%(problem)s” takes off.", problem=description)
+                )
+            penalties[problem.name] = int(tenths)
         if set(problems) - set(penalties):
             raise FormError(self.translate("Choose fluency problems from the list."))
-        inclusive = (*fields.get(f"inclusive_{number}", ()), "0")[0]
+
+        choices = fields.get(f"inclusive_{number}", ())
+        inclusive = choices[0] if choices else "0"
         if inclusive not in map(str, INCLUSIVE_PENALTIES):
             raise FormError(self.translate("Choose how much the language about people takes off."))
+
+        # A fault names the caption only where there are several.
         position = number if n_captions > 1 else 0
-        levels = {
-            d.name: self.read_level(fields, f"{d.name}_{number}", d, position)
-            for d in self.wording.dimensions
-        }
+        levels: dict[str, int] = {}
+        for dimension in self.wording.dimensions:
+            field_name = f"{dimension.name}_{number}"
+            levels[dimension.name] = self.read_level(fields, field_name, dimension, position)
+
         is_wordy = field_value(fields, f"wordy_{number}") == "yes"
         return {**levels, "faults": penalties, "wordy": is_wordy, "inclusive": int(inclusive)}
 
@@ -258,6 +289,7 @@ class ThumbForm(Form):
             return {"fluency": -fluency / 10 + 0.0}
         conciseness = WORDY_PENALTY if value["wordy"] else 0
         penalty = fluency + conciseness + value["inclusive"]
+
         # Tenths are whole numbers, so that no total is 3.9999999.
         return {
             "precision": float(value["precision"]),
@@ -271,12 +303,15 @@ class ThumbForm(Form):
     def describe_fields(self, fields: FormFields) -> str:
         """Return the totals of the captions that are filled in, in order."""
         totals: list[str] = []
-        while f"inclusive_{len(totals) + 1}" in fields:
-            number = len(totals) + 1
+        number = 1
+        while f"inclusive_{number}" in fields:
             try:
-                totals.append(f"{self.ratings(self._read_caption(fields, number, 1))['total']:g}")
+                ratings = self.ratings(self._read_caption(fields, number, 1))
+                totals.append(f"{ratings['total']:g}")
             except FormError:
                 totals.append("–")
+            number += 1
+
         return self.translate("Totals: %(totals)s", totals="; ".join(totals))
 
     def template_variables(self) -> dict[str, Any]:
@@ -293,10 +328,12 @@ class ThumbForm(Form):
         lines: list[str] = []
         references: dict[str, tuple[str, ...]] = {}
         for group in answers.by_item():
-            unit, item = group[0].unit, group[0].item
+            unit = group[0].unit
+            item = group[0].item
             value = answers.settled.get(item.id)
             if value is None:
                 continue
+
             ratings = self.ratings(value)
             row = {
                 "SYS": item.system or "unknown",
@@ -311,12 +348,15 @@ class ThumbForm(Form):
                 "Con": ratings["conciseness"],
                 "human_score": ratings["total"],
             }
+
             lines.append(json.dumps(row, ensure_ascii=False))
             references[unit.image_id] = item.references
+
         reference_lines = [
             json.dumps({"seg_id": image_id, "refs": list(texts)}, ensure_ascii=False)
             for image_id, texts in references.items()
         ]
+
         return {
             "mscoco_THumB-1.0.jsonl": "".join(f"{line}\n" for line in lines).encode(),
             "mscoco_references.json": "".join(f"{line}\n" for line in reference_lines).encode(),
@@ -332,4 +372,5 @@ class ThumbForm(Form):
                 answer[f"{dimension.name}_{k}"] = dimension.from_five(level(caption))
             if rng.random() < 0.1:
                 answer[f"fault_{k}"] = ["grammar"]
+
         return answer

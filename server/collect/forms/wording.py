@@ -54,7 +54,8 @@ class Dimension:
 
     def from_five(self, level: int) -> int:
         """Return the level at the place that a level from 1 to 5 has among five; halfway between two, the upper one."""
-        low, high = int(self.scale.low), int(self.scale.high)
+        low = int(self.scale.low)
+        high = int(self.scale.high)
         return low + ((high - low) * (level - 1) + 2) // 4
 
 
@@ -83,22 +84,27 @@ class Wording:
     def translated(self, language: Language) -> Wording:
         """Return the wording in another language."""
         translate = language.translate
+        paragraphs = self.instructions.split("\n\n")
+
+        dimensions: list[Dimension] = []
+        for dimension in self.dimensions:
+            levels = [
+                Level(level.value, translate(level.name), translate(level.text))
+                for level in dimension.levels
+            ]
+            translated = replace(
+                dimension,
+                question=translate(dimension.question),
+                note=translate(dimension.note),
+                levels=tuple(levels),
+            )
+            dimensions.append(translated)
+
         return replace(
             self,
             question=translate(self.question),
-            instructions="\n\n".join(map(translate, self.instructions.split("\n\n"))),
-            dimensions=tuple(
-                replace(
-                    dimension,
-                    question=translate(dimension.question),
-                    note=translate(dimension.note),
-                    levels=tuple(
-                        Level(level.value, translate(level.name), translate(level.text))
-                        for level in dimension.levels
-                    ),
-                )
-                for dimension in self.dimensions
-            ),
+            instructions="\n\n".join(map(translate, paragraphs)),
+            dimensions=tuple(dimensions),
             language=language,
         )
 
@@ -112,16 +118,15 @@ def _own_texts() -> dict[str, Any]:
 def load_wording(form_name: str, *, has_free_dimensions: bool = False) -> Wording:
     """Return a form's own wording, in English, from `wordings.yaml`."""
     texts = _own_texts()[form_name]
-    dimensions = (
-        Dimension(
-            entry["name"], entry["question"], tuple(Level(**each) for each in entry["levels"])
-        )
-        for entry in texts.get("dimensions", ())
-    )
+    dimensions: list[Dimension] = []
+    for entry in texts.get("dimensions", ()):
+        levels = tuple(Level(**fields) for fields in entry["levels"])
+        dimensions.append(Dimension(entry["name"], entry["question"], levels))
+
     return Wording(
-        texts["question"],
-        "\n\n".join(texts.get("instructions", ())),
-        tuple(dimensions),
+        question=texts["question"],
+        instructions="\n\n".join(texts.get("instructions", ())),
+        dimensions=tuple(dimensions),
         has_free_dimensions=has_free_dimensions,
     )
 
@@ -148,6 +153,7 @@ def read_wording(
     defaults = {dimension.name: dimension for dimension in default.dimensions}
     if "dimensions" in study and not defaults:
         raise study.error("dimensions", "this protocol has none; leave it out")
+
     listed: dict[str, Dimension] = {}
     for fields in study.sections("dimensions"):
         name = fields.text("name", None, 64)
@@ -155,10 +161,15 @@ def read_wording(
             raise fields.error("name", f"'{name}' is asked for twice; keep one")
         if name not in defaults and not default.has_free_dimensions:
             raise fields.error("name", str(unknown("dimension", name, defaults)))
-        listed[name] = dimension = _read_dimension(fields, name, default)
+
+        dimension = _read_dimension(fields, name, default)
         check_levels(fields, dimension.levels, defaults.get(name))
+        listed[name] = dimension
+
     if "dimensions" in study and not listed:
         raise study.error("dimensions", "at least one is needed")
+
+    # Where dimensions are free, those that are listed are all; else they word the form's own anew.
     dimensions = listed if default.has_free_dimensions and listed else {**defaults, **listed}
     return replace(
         default,
@@ -186,6 +197,7 @@ def check_levels(fields: YamlFields, levels: Sequence[Level], default: Dimension
             "levels",
             f"their values are {numbers}; two or more whole numbers in a row are expected",
         )
+
     scale = Dimension("", "", tuple(levels)).scale
     if default is not None and scale != default.scale:
         raise fields.error(
@@ -199,18 +211,21 @@ def _read_dimension(fields: YamlFields, name: str, wording: Wording) -> Dimensio
 
     A new dimension has the levels of the form's only one, if they are not listed.
     """
-    default_dimension = {dimension.name: dimension for dimension in wording.dimensions}.get(name)
+    own_dimensions = {dimension.name: dimension for dimension in wording.dimensions}
+    default_dimension = own_dimensions.get(name)
+
     levels = tuple(_read_levels(fields))
     if not levels and (default_dimension is not None or len(wording.dimensions) == 1):
         levels = (default_dimension or wording.dimensions[0]).levels
     if not levels:
         raise fields.error("levels", "they are needed, each with value and text")
+
     default = default_dimension or Dimension(name, name, levels)
     dimension = Dimension(
-        name,
-        fields.text("question", default.question, 500),
-        levels,
-        fields.text("note", default.note, 2000),
+        name=name,
+        question=fields.text("question", default.question, 500),
+        levels=levels,
+        note=fields.text("note", default.note, 2000),
     )
     fields.reject_unknown()
     return dimension

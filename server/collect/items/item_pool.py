@@ -37,16 +37,20 @@ def check_images(units: Sequence[StudyUnit], location: str) -> None:
             f"{location}: {len(without_image)} of {len(units)} items have no image file, "
             f"'{without_image[0].image_id}' for one{IMAGES_REMEDY}"
         )
+
+    # Several units may show the same image.
     for path in dict.fromkeys(unit.image for unit in units):
         try:
             with Image.open(path) as image:
                 image_format = image.format
+                # Opening reads the header alone; a file that was cut off shows itself only here.
                 image.verify()
         except Image.DecompressionBombError as error:
             raise InputError(f"{path}: too many pixels; make it smaller") from error
         except (OSError, UnidentifiedImageError, SyntaxError, ValueError) as error:
             reason = getattr(error, "strerror", None) or "no image that can be read"
             raise InputError(f"{path}: {reason}; replace it or leave its items out") from error
+
         if image_format not in MEDIA_TYPES:
             raise InputError(
                 f"{path}: {image_format} images are not shown by browsers; save it as PNG"
@@ -66,7 +70,10 @@ class ItemPool:
         self._images = images
         self._image_files = dict(zip(frame["image_id"], frame["image"], strict=True))
         self._rows: list[Any] = frame.to_dict("records")  # a frame's own rows are slow
-        self._row_numbers = {(r["image_id"], r["caption"]): n for n, r in enumerate(self._rows)}
+        # Of equal rows the last one counts.
+        self._row_numbers: dict[tuple[str, str], int] = {}
+        for number, row in enumerate(self._rows):
+            self._row_numbers[row["image_id"], row["caption"]] = number
         self._used_rows: set[int] = set()
 
     def listed_unit(self, pool: str, pair: YamlFields, fixed: Sequence[int]) -> StudyUnit:
@@ -77,14 +84,19 @@ class ItemPool:
             pair: its `image`, `caption` and `explanation`; a tutorial pair needs an explanation.
             fixed: its known ratings.
         """
-        image_id, caption = pair.text("image"), pair.text("caption")
+        image_id = pair.text("image")
+        caption = pair.text("caption")
         explanation = pair.text("explanation", None if pool == "tutorial" else "")
         pair.reject_unknown()
+
         number = self._row_numbers.get((image_id, caption))
-        if number is not None:
+        if number is None:
+            item = self._unlisted_item(pair, image_id, caption)
+        else:
             self._used_rows.add(number)
-            return unit_of_item(pool, self._item(number), fixed, explanation)
-        return unit_of_item(pool, self._unlisted_item(pair, image_id, caption), fixed, explanation)
+            item = self._item(number)
+
+        return unit_of_item(pool, item, fixed, explanation)
 
     def listed_pair(self, pool: str, pair: YamlFields, fixed: Sequence[int]) -> StudyUnit:
         """Return the unit of two captions of an image that the study's file lists.
@@ -99,8 +111,15 @@ class ItemPool:
         pair.reject_unknown()
         if collapse_blanks(captions[0]) == collapse_blanks(captions[1]):
             raise pair.error("caption_b", "it is equal to caption_a; choose another caption")
+
         items = tuple(self._unlisted_item(pair, image_id, caption) for caption in captions)
-        return StudyUnit(pool, image_id, items[0].image, items, tuple(fixed))
+        return StudyUnit(
+            pool=pool,
+            image_id=image_id,
+            image=items[0].image,
+            items=items,
+            fixed=tuple(fixed),
+        )
 
     def _unlisted_item(self, pair: YamlFields, image_id: str, caption: str) -> StudyItem:
         """Return the item of a caption that is not rated.
@@ -113,8 +132,17 @@ class ItemPool:
             image = find_image(image_id, "", self._images)
         if image is None:
             raise pair.error("image", f"no image '{image_id}' among the items{IMAGES_REMEDY}")
+
         (item_id,) = item_ids([image_id], [caption], [None])
-        return StudyItem(item_id, image_id, str(image), caption, (), None, "")
+        return StudyItem(
+            item_id=item_id,
+            image_id=image_id,
+            image=str(image),
+            caption=caption,
+            references=(),
+            system=None,
+            split="",
+        )
 
     def take_unanimous(
         self, pool: str, n: int, levels: Sequence[int], game: YamlFields
@@ -129,17 +157,22 @@ class ItemPool:
             raise game.error(
                 pool, "the items come without ratings; list the pairs, each with its ratings"
             )
+
         is_unanimous = (frame["min"] == frame["max"]) & (frame["size"] >= 2)
         is_free = ~frame.index.isin(self._used_rows)
         free = frame[is_unanimous & is_free & frame["mean"].isin(levels)]
+
         # The first item of each level comes first, then the second of each.
         turns = free.groupby("mean").cumcount()
         rows = free.assign(turn=turns).sort_values(["turn", "mean"]).index[:n].tolist()
         self._used_rows |= set(rows)
-        return [
-            unit_of_item(pool, self._item(row), [int(frame["mean"][row])] * int(frame["size"][row]))
-            for row in rows
-        ]
+
+        units: list[StudyUnit] = []
+        for row in rows:
+            ratings = [int(frame["mean"][row])] * int(frame["size"][row])
+            units.append(unit_of_item(pool, self._item(row), ratings))
+
+        return units
 
     def remaining(self) -> list[StudyItem]:
         """Return the items that are left to rate.
@@ -147,18 +180,21 @@ class ItemPool:
         A caption that was taken is left out for every system that wrote it: its ratings are known.
         """
         used_pairs = {self._pair(row) for row in self._used_rows}
-        return [
-            self._item(number)
-            for number, row in enumerate(self._rows)
-            if not row.get("is_left_out") and self._pair(number) not in used_pairs
-        ]
+        items: list[StudyItem] = []
+        for number, row in enumerate(self._rows):
+            if not row.get("is_left_out") and self._pair(number) not in used_pairs:
+                items.append(self._item(number))
+
+        return items
 
     def _pair(self, number: int) -> tuple[str, str]:
         return self._rows[number]["image_id"], self._rows[number]["caption"]
 
     def _item(self, number: int) -> StudyItem:
         row = self._rows[number]
+        # Joining leaves NaN, which equals nothing, where an item has no ratings.
         has_ratings = "mean" in row and row["mean"] == row["mean"]
+
         return StudyItem(
             item_id=row["item_id"],
             image_id=row["image_id"],

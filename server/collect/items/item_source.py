@@ -50,9 +50,12 @@ def pair_items(table: Table, images: Path | None) -> pd.DataFrame:
     Raises:
         InputError: if a caption is compared to itself, or a pair is listed twice.
     """
-    captions_a, captions_b = table.filled("caption_a"), table.filled("caption_b")
+    captions_a = table.filled("caption_a")
+    captions_b = table.filled("caption_b")
+    image_ids = table.filled("image")
+
     rows_by_pair: dict[tuple[str, frozenset[str]], str] = {}
-    rows = zip(table.places, table.filled("image"), captions_a, captions_b, strict=True)
+    rows = zip(table.places, image_ids, captions_a, captions_b, strict=True)
     for location, image, a, b in rows:
         if collapse_blanks(a) == collapse_blanks(b):
             raise InputError(
@@ -64,39 +67,56 @@ def pair_items(table: Table, images: Path | None) -> pd.DataFrame:
                 f"{location}: this pair stands at {earlier} already, in one order or the other; "
                 f"leave one of them out"
             )
-    systems = [_systems(table, name) or [None] * len(table) for name in ("system_a", "system_b")]
-    image_ids, references, image_files = (
-        table.filled("image"),
-        _references(table),
-        _image_files(table, images),
-    )
-    return make_items(
+
+    systems_a = _systems(table, "system_a") or [None] * len(table)
+    systems_b = _systems(table, "system_b") or [None] * len(table)
+    references = _references(table)
+    image_files = _image_files(table, images)
+
+    items = make_items(
         [*image_ids, *image_ids],
         [*captions_a, *captions_b],
         [*references, *references],
-        systems=[*systems[0], *systems[1]],
+        systems=[*systems_a, *systems_b],
         images=[*image_files, *image_files],
-    ).assign(pair=[*range(len(table))] * 2)
+    )
+    row_numbers = list(range(len(table)))
+    return items.assign(pair=[*row_numbers, *row_numbers])
 
 
 def _references(table: Table) -> list[tuple[str, ...]]:
-    return table.references("references") if "references" in table else [()] * len(table)
+    if "references" not in table:
+        return [()] * len(table)
+
+    return table.references("references")
 
 
 def _systems(table: Table, column: str) -> list[str | None] | None:
-    return [s or None for s in table.texts(column)] if column in table else None
+    if column not in table:
+        return None
+
+    return [system or None for system in table.texts(column)]
 
 
 def _image_files(table: Table, images: Path | None) -> list[str | None]:
     """Return the file of each row's image, in the folder of images or else beside the table."""
     image_ids = table.filled("image")
     base = images or table.path.parent.resolve()
-    paths = {i: _file_inside(base, i) or find_image(i, "", base) for i in set(image_ids)}
-    outside = {i for i, path in paths.items() if path and not path.resolve().is_relative_to(base)}
+
+    paths: dict[str, Path | None] = {}
+    outside: set[str] = set()
+    for image_id in set(image_ids):
+        path = _file_inside(base, image_id) or find_image(image_id, "", base)
+        paths[image_id] = path
+        if path and not path.resolve().is_relative_to(base):
+            outside.add(image_id)
+
     for location, image_id in zip(table.places, image_ids, strict=True):
         if image_id in outside:
             raise InputError(f"{location}: '{image_id}' lies outside of {base}")
-    return [str(paths[i]) if paths[i] else None for i in image_ids]
+
+    files = [paths[image_id] for image_id in image_ids]
+    return [str(path) if path else None for path in files]
 
 
 def _file_inside(base: Path, name: str) -> Path | None:
@@ -132,22 +152,27 @@ def read_items(
     kinds = [key for key in ("dataset", "file") if key in source]
     if len(kinds) != 1:
         raise InputError(f"{source.location}: items: either dataset or file is needed")
+
     images_option = source.optional("images")
     images = (folder / expand_home(images_option)).resolve() if images_option else None
     if images and not images.is_dir():
         raise source.error("images", f"{images} is not a folder")
+
     if kinds[0] == "dataset":
         frame = _dataset_items(source, data_root, images)
     else:
         frame = table_reader(read_table(folder / source.text("file")), images)
+
     if "leave_out_unanimous" in source and "min" not in frame:
         raise source.error("leave_out_unanimous", "the items come without ratings; leave it out")
+
     systems = source.texts("systems")
     for system in systems:
         if system not in set(frame["system"]):
             raise source.error("systems", str(unknown("system", system, map(str, frame["system"]))))
     if systems:
         frame = frame[frame["system"].isin(systems)]
+
     return frame.reset_index(drop=True), images
 
 
@@ -155,19 +180,29 @@ def _dataset_items(source: YamlFields, data_root: Path | None, images: Path | No
     name = source.choice("dataset", names())
     caption_set = load(name, data_root)
     frame = caption_set.items
+
     if images:
-        paths = {i: find_image(i, name, images) for i in frame["image_id"].unique()}
-        frame["image"] = [paths[i] and str(paths[i]) for i in frame["image_id"]]
+        paths: dict[str, str | None] = {}
+        for image_id in frame["image_id"].unique():
+            path = find_image(image_id, name, images)
+            paths[image_id] = str(path) if path else None
+        frame["image"] = [paths[image_id] for image_id in frame["image_id"]]
+
     ratings = caption_set.ratings
     scale = caption_set.card.scales.get("overall")
     if scale is not None and len(ratings):
         ratings = ratings[ratings["dimension"] == "overall"]
         statistics = ratings.groupby("item_id")["value"].agg(["min", "max", "mean", "size"])
         frame = frame.join(statistics, on="item_id")
-        if (rating := source.optional_number("leave_out_unanimous")) is not None:
+
+        # The dataset's own rating is compared, before ratings are brought to the levels 1 to 5.
+        rating = source.optional_number("leave_out_unanimous")
+        if rating is not None:
             frame["is_left_out"] = (frame["min"] == rating) & (frame["max"] == rating)
+
         for column in ("min", "max", "mean"):
             frame[column] = 1 + 4 * scale.share(frame[column])
+
     return frame
 
 
@@ -198,24 +233,28 @@ class SourceShares:
         """
         if "shares" not in source:
             return None
+
         section = source.section("shares")
         weights = {name: section.number(name, None, 0, 1_000_000) for name in section}
         if not sum(weights.values()):
             raise source.error("shares", "a number for each system is expected, as {mine: 0.5}")
+
         n_captions = source.optional_count("limit")
         if n_captions is None:
             raise source.error(
                 "limit", "this field is required: items.shares are shares of that many captions"
             )
+
         if (MISMATCHED in weights) != ("mismatched_from" in source):
             raise source.error(
                 "mismatched_from", f"it goes with items.shares.{MISMATCHED}; name both, or neither"
             )
+
         total = sum(weights.values())
         return cls(
-            {name: weight / total for name, weight in weights.items()},
-            n_captions,
-            source.text("mismatched_from", ""),
+            shares={name: weight / total for name, weight in weights.items()},
+            n_captions=n_captions,
+            mismatched_from=source.text("mismatched_from", ""),
         )
 
     def draw(
@@ -234,11 +273,17 @@ class SourceShares:
         by_system: dict[str, list[StudyItem]] = {}
         for item in items:
             by_system.setdefault(item.system or "", []).append(item)
-        for system in {*self.shares, *filter(None, [self.mismatched_from])} - {MISMATCHED}:
+
+        needed_systems = set(self.shares) - {MISMATCHED}
+        if self.mismatched_from:
+            needed_systems.add(self.mismatched_from)
+        for system in needed_systems:
             if system not in by_system:
                 raise source.error(
                     "shares", str(unknown("system", system, filter(None, by_system)))
                 )
+
+        # Counted over all systems, so that captions are spread over as many images as there are.
         captions_per_image: Counter[str] = Counter()
         drawn: list[StudyItem] = []
         for system, n_needed in self._counts().items():
@@ -250,17 +295,22 @@ class SourceShares:
                     f"{source.location}: items.shares.{system}: {n_needed:,} of items.limit={self.n_captions:,} "
                     f"captions are needed, {len(candidates):,} are there; lower either"
                 )
+
             shuffled = [candidates[k] for k in rng.permutation(len(candidates)).tolist()]
             drawn += _take_spread(shuffled, n_needed, captions_per_image)
+
         return drawn
 
     def _counts(self) -> dict[str, int]:
         """Return the captions of each source; those that rounding leaves over go to the largest remainders."""
         exact = {name: share * self.n_captions for name, share in self.shares.items()}
+        # A share such as 0.29 times 100 may be 28.999999999999996.
         counts = {name: int(number + 1e-9) for name, number in exact.items()}
+
         by_remainder = sorted(exact, key=lambda name: counts[name] - exact[name])
         for name in by_remainder[: self.n_captions - sum(counts.values())]:
             counts[name] += 1
+
         return counts
 
 
@@ -269,13 +319,16 @@ def _take_spread(
 ) -> list[StudyItem]:
     """Take candidates in order, those first whose images have the fewest captions, and count them."""
     n_before = Counter(captions_per_image)
+
     turns: list[int] = []
     for item in candidates:
         turns.append(n_before[item.image_id])
         n_before[item.image_id] += 1
+
     order = sorted(range(len(candidates)), key=turns.__getitem__)
     spread_items = [candidates[k] for k in order[:n_needed]]
     captions_per_image.update(item.image_id for item in spread_items)
+
     return spread_items
 
 
@@ -292,24 +345,33 @@ def _mismatch(
         first_items.setdefault(item.image_id, item)
         texts = own_texts.setdefault(item.image_id, set())
         texts |= {collapse_blanks(text) for text in (item.caption, *item.references)}
+
     order = rng.permutation(len(captions)).tolist()
     mismatched: list[StudyItem] = []
     for image_id, item in first_items.items():
         # Captions are used in a drawn order, each once, until all have been.
-        position = next(
-            (
-                p
-                for p, k in enumerate(order)
-                if collapse_blanks(captions[k].caption) not in own_texts[image_id]
-            ),
-            None,
-        )
+        position = _first_other(captions, order, own_texts[image_id])
         if position is None:
             continue
+
         caption = captions[order.pop(position)].caption
-        order = order or rng.permutation(len(captions)).tolist()
+        if not order:
+            order = rng.permutation(len(captions)).tolist()
+
         (item_id,) = item_ids([image_id], [caption], [MISMATCHED])
         mismatched.append(
             replace(item, item_id=item_id, caption=caption, system=MISMATCHED, mean_rating=None)
         )
+
     return mismatched
+
+
+def _first_other(
+    captions: Sequence[StudyItem], order: Sequence[int], own_texts: set[str]
+) -> int | None:
+    """Return the place in an order of the first caption that an image has not; None if there is none."""
+    for position, k in enumerate(order):
+        if collapse_blanks(captions[k].caption) not in own_texts:
+            return position
+
+    return None

@@ -75,7 +75,14 @@ def unit_of_item(
     pool: str, item: StudyItem, fixed: Iterable[int] = (), explanation: str = ""
 ) -> StudyUnit:
     """Return a unit of a single caption."""
-    return StudyUnit(pool, item.image_id, item.image, (item,), tuple(fixed), explanation)
+    return StudyUnit(
+        pool=pool,
+        image_id=item.image_id,
+        image=item.image,
+        items=(item,),
+        fixed=tuple(fixed),
+        explanation=explanation,
+    )
 
 
 def units_of_images(items: Iterable[StudyItem], size: int | None = None) -> list[StudyUnit]:
@@ -83,11 +90,15 @@ def units_of_images(items: Iterable[StudyItem], size: int | None = None) -> list
     by_image: dict[str, list[StudyItem]] = {}
     for item in items:
         by_image.setdefault(item.image_id, []).append(item)
-    return [
-        StudyUnit("main", image_id, group[0].image, tuple(group[k:][:size]))
-        for image_id, group in by_image.items()
-        for k in range(0, len(group), size or len(group))
-    ]
+
+    units: list[StudyUnit] = []
+    for image_id, group in by_image.items():
+        unit_size = size or len(group)
+        for k in range(0, len(group), unit_size):
+            captions = tuple(group[k : k + unit_size])
+            units.append(StudyUnit("main", image_id, group[0].image, captions))
+
+    return units
 
 
 def number_units(units: Iterable[StudyUnit]) -> tuple[StudyUnit, ...]:
@@ -98,4 +109,5 @@ def number_units(units: Iterable[StudyUnit]) -> tuple[StudyUnit, ...]:
         items = tuple(replace(item, id=n_items + k) for k, item in enumerate(unit.items, start=1))
         n_items += len(items)
         numbered.append(replace(unit, items=items, id=unit_id))
+
     return tuple(numbered)

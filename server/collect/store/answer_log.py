@@ -48,8 +48,10 @@ class AnswerLog:
     """The answers of a study, in its database."""
 
     def __init__(self, study: StudyDatabase) -> None:
-        self._data, self._form, self._course = study, study.form, study.form.course
         self.database = study.database
+        self._data = study
+        self._form = study.form
+        self._course = study.form.course
 
     async def record(
         self, rater_id: int, key: str, values: Sequence[Mapping[str, Any]]
@@ -77,23 +79,38 @@ class AnswerLog:
         values: Sequence[Mapping[str, Any]],
     ) -> RecordedAnswer:
         serve = _find_serve(c, rater_id, key)
+        # The answer of a page that is sent twice, as after a lost connection, counts once.
         if serve.answered_at is not None:
             return self._load_recorded(c, serve, values)
+
         unit = self._data.units[serve.unit]
+        # Where raters check each other, this one saw a state of the unit that is no longer the
+        # last.
         if load_unit_state(c, unit).answered_at > serve.served_at:
             raise OutOfTurnError("Another annotator was quicker. Check their answer.")
+
         rater = _rater_of(serve)
-        answer = SubmittedAnswer(serve.key, serve.phase, unit, values[0], serve.served_at, now)
+        answer = SubmittedAnswer(
+            key=serve.key,
+            phase=serve.phase,
+            unit=unit,
+            value=values[0],
+            served_at=serve.served_at,
+            submitted_at=now,
+        )
         others = self._load_ratings_of_others(c, unit)
         feedback, progress = self._course.respond(answer, rater.progress, others)
         rater_after = replace(
             rater,
             state=progress.state,
             points=progress.points,
-            n_answers=rater.n_answers + unit.is_rated,
+            n_answers=rater.n_answers + 1 if unit.is_rated else rater.n_answers,
         )
-        rows = [
-            {
+
+        rows: list[dict[str, Any]] = []
+        # The captions stood in the order that was drawn when they were shown.
+        for k, value in zip(serve.order, values, strict=True):
+            row = {
                 "serve": serve.id,
                 "item": unit.items[k].id,
                 "rater": rater.id,
@@ -103,12 +120,15 @@ class AnswerLog:
                 "seconds": now - serve.served_at,
                 "at": now,
             }
-            for k, value in zip(serve.order, values, strict=True)
-        ]
+            rows.append(row)
+
         c.execute(_INSERT_ANSWER, rows)
         c.execute(_MARK_ANSWERED, {"serve_key": serve.key, "now": now})
+        # Answers of an excluded rater are kept, and leave the unit as open as it was.
         if unit.is_rated and serve.excluded_at is None:
             c.execute(_COUNT_ANSWER, {"unit_id": unit.id})
+
+        # Nothing changes after an answer that is not rated, in forms without points.
         if rater_after != rater:
             changes = {
                 "state": rater_after.state,
@@ -116,8 +136,16 @@ class AnswerLog:
                 "given": rater_after.n_answers,
             }
             c.execute(UPDATE_RATER, {"rater_id": rater.id, **changes})
+
         recorded = tuple(map(dict, values))
-        return RecordedAnswer(serve.key, serve.phase, rater_after, unit, recorded, feedback)
+        return RecordedAnswer(
+            key=serve.key,
+            phase=serve.phase,
+            rater=rater_after,
+            unit=unit,
+            values=recorded,
+            feedback=feedback,
+        )
 
     @transaction
     def find(self, c: Connection, rater_id: int, key: str) -> RecordedAnswer:
@@ -129,6 +157,7 @@ class AnswerLog:
         serve = _find_serve(c, rater_id, key)
         if serve.answered_at is None:
             raise NotFoundError
+
         return self._load_recorded(c, serve)
 
     def _load_ratings_of_others(self, c: Connection, unit: StudyUnit) -> list[float]:
@@ -137,6 +166,7 @@ class AnswerLog:
         if not self._course.feedback_columns or dimension is None or not unit.is_rated:
             return []
         values = c.execute(_VALUES_OF_ITEM, {"item_id": unit.items[0].id}).scalars()
+
         return [self._form.ratings(value)[dimension] for value in values]
 
     def _load_recorded(
@@ -147,21 +177,29 @@ class AnswerLog:
         rows = c.execute(_VALUES, {"serve_id": serve.id}).all()
         by_item = {row.item: row.value for row in rows}
         recorded = tuple(by_item[unit.items[k].id] for k in serve.order)
+        differs = values is not None and list(map(dict, values)) != list(recorded)
+
         return RecordedAnswer(
-            serve.key,
-            serve.phase,
-            _rater_of(serve),
-            unit,
-            recorded,
-            rows[0].told,
+            key=serve.key,
+            phase=serve.phase,
+            rater=_rater_of(serve),
+            unit=unit,
+            values=recorded,
+            feedback=rows[0].told,
             is_repeat=True,
-            differs=values is not None and list(map(dict, values)) != list(recorded),
+            differs=differs,
         )
 
 
 def _rater_of(serve: Row[Any]) -> Rater:
     """Return the rater to whom a unit was shown."""
-    return Rater(serve.rater, serve.nickname, serve.points, serve.given, serve.state)
+    return Rater(
+        id=serve.rater,
+        nickname=serve.nickname,
+        points=serve.points,
+        n_answers=serve.given,
+        state=serve.state,
+    )
 
 
 def _find_serve(c: Connection, rater_id: int, key: str) -> Row[Any]:
@@ -169,4 +207,5 @@ def _find_serve(c: Connection, rater_id: int, key: str) -> Row[Any]:
     serve = c.execute(_SERVE, {"serve_key": key}).first()
     if serve is None or serve.rater != rater_id:
         raise NotFoundError
+
     return serve

@@ -82,6 +82,7 @@ def _first_units(condition: ColumnElement[bool]) -> Select[Any]:
         .limit(bindparam("n_units"))
         .subquery()
     )
+
     return select(*first_units.c)
 
 
@@ -133,7 +134,14 @@ class _UnitRow(NamedTuple):
     def priority(self) -> tuple[int, ...]:
         """Return what units are ordered by: those with one answer come first, then those with none."""
         n_answers = self.n_answers + self.n_pending
-        return ({1: 0, 0: 1}.get(n_answers, 2), n_answers, *self[1:4])
+        if n_answers == 1:
+            rank = 0
+        elif n_answers == 0:
+            rank = 1
+        else:
+            rank = 2
+
+        return (rank, n_answers, self.last_served, self.position, self.unit_id)
 
 
 @dataclass
@@ -159,6 +167,7 @@ def load_unit_state(c: Connection, unit: StudyUnit) -> UnitState:
             state.values[row.item] = row.value
             state.answered_at = row.at
             state.serve_ids.add(row.serve)
+
     return state
 
 
@@ -166,8 +175,10 @@ class Assignment:
     """The choice of the unit that each rater answers next."""
 
     def __init__(self, study: StudyDatabase) -> None:
-        self._data, self._study, self._course = study, study.study, study.form.course
         self.database = study.database
+        self._data = study
+        self._study = study.study
+        self._course = study.form.course
         self._has_stages = any(unit.stages for unit in study.units.values())
 
     async def next_unit(self, rater_id: int) -> ShownUnit | Rater:
@@ -183,28 +194,46 @@ class Assignment:
         row = c.execute(_RATER_AND_SERVE, {"rater_id": rater_id}).first()
         if row is None:
             raise NotFoundError
-        rater, key = Rater(*row[: len(RATER_COLUMNS)]), row.key
-        if key is not None:
+
+        rater = Rater(*row[: len(RATER_COLUMNS)])
+        # A page that is loaded again shows the same unit.
+        if row.key is not None:
             serve = _Serve(*row[len(RATER_COLUMNS) :])
-        elif (choice := self._choose(c, rater)) is not None:
-            serve = self._serve(c, rater, *choice, now)
         else:
-            return rater
+            choice = self._choose(c, rater)
+            if choice is None:
+                return rater
+            unit_id, task = choice
+            serve = self._serve(c, rater, unit_id, task, now)
+
         unit = self._data.units[serve.unit]
         state = load_unit_state(c, unit)
         if state.answered_at > serve.served_at:  # others came first; the rater sees what they left
-            phase = unit.stages[min(len(state.serve_ids), len(unit.stages) - 1)].phase
+            stage = min(len(state.serve_ids), len(unit.stages) - 1)
+            phase = unit.stages[stage].phase
             serve = serve._replace(phase=phase, served_at=now)
             c.execute(_SERVE_AGAIN, {"serve_key": serve.key, "new_phase": phase, "now": now})
+
         items = tuple(unit.items[k] for k in serve.order)
-        seconds_left = max(0.0, serve.served_at + self._course.wait - now)
-        previous = tuple(state.values[item.id] for item in items if state.values)
-        return ShownUnit(serve.key, serve.phase, unit, items, seconds_left, rater, previous)
+        previous: tuple[dict[str, Any], ...] = ()
+        if state.values:
+            previous = tuple(state.values[item.id] for item in items)
+
+        return ShownUnit(
+            key=serve.key,
+            phase=serve.phase,
+            unit=unit,
+            items=items,
+            seconds_left=max(0.0, serve.served_at + self._course.wait - now),
+            rater=rater,
+            previous=previous,
+        )
 
     async def end_reason(self, rater: Rater) -> EndReason:
         """Return why a rater has nothing to answer now."""
         if self._course.next_task(rater.state) is None:
             return EndReason.OUT
+
         may_answer = await self.database.run(lambda c: self._may_answer(c, rater))
         return EndReason.RESERVED if may_answer else EndReason.THROUGH
 
@@ -218,6 +247,7 @@ class Assignment:
         row = c.execute(_SHOWN_UNIT, {"serve_key": key, "rater_id": rater_id}).first()
         if row is None:
             raise NotFoundError
+
         return self._data.units[row.unit]
 
     def _serve(
@@ -225,14 +255,18 @@ class Assignment:
     ) -> _Serve:
         """Show a unit to a rater, its captions in a drawn order."""
         order = list(range(len(self._data.units[unit_id].items)))
+        # The order is drawn for each rater, so that no system's caption always comes first.
         secrets.SystemRandom().shuffle(order)
+
         serve = _Serve(secrets.token_urlsafe(12), unit_id, task.phase, order, now)
         row = {**serve._asdict(), "rater": rater.id, "attempt": task.attempt}
         serve_id = c.execute(insert(serves).values(row).returning(serves.c.id)).scalar_one()
         c.execute(_UPDATE_LAST_SERVED, {"unit_id": unit_id, "serve_id": serve_id})
+
         state = self._course.start_unit(rater.state, task, serve.key, now)
         if state != rater.state:
             c.execute(UPDATE_RATER, {"rater_id": rater.id, "state": state})
+
         return serve
 
     def _choose(self, c: Connection, rater: Rater) -> tuple[int, NextUnit] | None:
@@ -240,39 +274,55 @@ class Assignment:
         task = self._course.next_task(rater.state)
         if task is None:
             return None
+
         if task.pool != "main":
             # Nobody practises if the study needs no answer of theirs.
-            unit_id = _next_of_pool(c, rater.id, task) if self._may_answer(c, rater) else None
+            if not self._may_answer(c, rater):
+                return None
+            unit_id = _next_of_pool(c, rater.id, task)
             return None if unit_id is None else (unit_id, task)
+
         if self._study.per_rater is not None and rater.n_answers >= self._study.per_rater:
             return None
+
         if task.allows_attention and self._is_attention_due(c, rater):
             attention = replace(task, phase="attention", pool="attention")
             unit_id = _next_of_pool(c, rater.id, attention)
             if unit_id is not None:
                 return unit_id, attention
+
         row = self._find_least_answered(c, rater)
         if row is None:
             return None
-        if stages := self._data.units[row.unit_id].stages:
+
+        stages = self._data.units[row.unit_id].stages
+        if stages:
             task = replace(task, phase=stages[row.n_answers].phase)
+
         return row.unit_id, task
 
     def _find_least_answered(self, c: Connection, rater: Rater) -> _UnitRow | None:
         """Return the unit that comes next: second answers before first ones, then the fewest; pending ones count."""
         parameters = {
             **self._open_parameters(rater),
+            # A rater who has not answered for so long may have gone.
             "reserved_since": self._data.clock() - RESERVATION_SECONDS,
         }
-        rows = (_UnitRow(*row) for row in c.execute(_CANDIDATES, parameters))
-        free_rows = [row for row in rows if self._is_free(rater, row)]
+        free_rows: list[_UnitRow] = []
+        for cells in c.execute(_CANDIDATES, parameters):
+            row = _UnitRow(*cells)
+            if self._is_free(rater, row):
+                free_rows.append(row)
+
         return min(free_rows, key=lambda row: row.priority, default=None)
 
     def _is_free(self, rater: Rater, row: _UnitRow) -> bool:
-        if stages := self._data.units[row.unit_id].stages:
+        stages = self._data.units[row.unit_id].stages
+        if stages:
             # The next one checks what this one says, so that they cannot be at it together.
             next_stage = stages[row.n_answers : row.n_answers + 1]
-            return not row.n_pending and _needs(next_stage, rater)
+            return row.n_pending == 0 and _needs(next_stage, rater)
+
         return row.n_answers + row.n_pending < self._study.ratings
 
     def _open_parameters(self, rater: Rater) -> dict[str, int]:
@@ -283,11 +333,13 @@ class Assignment:
     def _is_attention_due(self, c: Connection, rater: Rater) -> bool:
         if not self._data.pool_sizes["attention"] or not rater.n_answers:
             return False
+
         n_shown = c.execute(
             select(func.count())
             .select_from(serves)
             .where(serves.c.rater == rater.id, serves.c.phase == "attention")
         ).scalar_one()
+
         return rater.n_answers >= self._study.attention_every * (n_shown + 1)
 
     def _may_answer(self, c: Connection, rater: Rater) -> bool:
@@ -295,10 +347,12 @@ class Assignment:
         limit = self._study.per_rater
         if limit is not None and rater.n_answers >= limit:
             return False
+
         for unit_id, n_answers in c.execute(_UNSEEN_OPEN, self._open_parameters(rater)):
             stages = self._data.units[unit_id].stages
             if not stages or _needs(stages[n_answers:], rater):
                 return True
+
         return False
 
 
@@ -312,7 +366,9 @@ def _next_of_pool(c: Connection, rater_id: int, task: NextUnit) -> int | None:
     is_seen = exists().where(
         serves.c.rater == rater_id, serves.c.unit == units.c.id, serves.c.attempt == task.attempt
     )
+
     query = select(units.c.id).where(units.c.pool == task.pool, ~is_seen).order_by(units.c.position)
+
     unit_ids = list(c.execute(query).scalars())
     if not unit_ids:
         return None

@@ -19,7 +19,9 @@ class Participants:
     """The raters of a study, in its database."""
 
     def __init__(self, study: StudyDatabase) -> None:
-        self._data, self._study, self.database = study, study.study, study.database
+        self.database = study.database
+        self._data = study
+        self._study = study.study
 
     @transaction
     def join(
@@ -36,23 +38,31 @@ class Participants:
         Raises:
             RefusedError: if the study does not accept them.
         """
-        study, invitation, name = self._study, None, nickname
+        study = self._study
         is_crowd = study.participants == "crowd"
+        name = nickname
+
         worker_hash = self._data.tag("worker", worker) if worker and is_crowd else None
         if identity:
             worker_hash = self._data.tag("identity", identity)
+
+        invitation = None
         if study.participants == "invitation":
             invitation = _find_invitation(c, token)
             if invitation.rater is not None:
                 return invitation.rater
+            # Links name the annotators of such a study, whose names say what they may check.
             if study.annotator_names:
                 name = invitation.note
+
         if is_crowd and worker_hash is None:
             raise RefusedError("Open this study from the crowd platform; its link identifies you.")
+        # A worker who opens the link in a second browser would else be a second participant.
         if worker_hash and _exists(c, raters.c.worker == worker_hash):
             raise RefusedError("You have taken part already, in this or another browser.")
         if name and _is_taken(c, name):
             raise RefusedError("That nickname is taken. Choose another.")
+
         row = {
             "nickname": name or None,
             "nickname_key": name_key(name) or None,
@@ -64,9 +74,11 @@ class Participants:
             "given": 0,
         }
         rater_id = c.execute(insert(raters).values(row).returning(raters.c.id)).scalar_one()
+
         if invitation is not None:
             used = update(invitations).where(invitations.c.id == invitation.id)
             c.execute(used.values(rater=rater_id))
+
         return rater_id
 
     @transaction
@@ -80,6 +92,7 @@ class Participants:
         row = c.execute(query).first()
         if row is None:
             raise NotFoundError
+
         return row.rater
 
     @transaction
@@ -94,6 +107,8 @@ class Participants:
         row = c.execute(select(raters.c.worker).where(raters.c.id == rater_id)).first()
         if row is None:
             return False
+
+        # Elsewhere than on a crowd platform a link names nobody.
         name = worker.strip() if self._study.participants == "crowd" else ""
         return not name or row.worker == self._data.tag("worker", name)
 
@@ -103,7 +118,9 @@ class Participants:
         tokens = [secrets.token_urlsafe(16) for _ in range(n_invitations)]
         now = self._data.clock()
         rows = [{"hash": _hash(t), "note": note, "created_at": now} for t in tokens]
+
         c.execute(insert(invitations), rows)
+
         return tokens
 
     @transaction
@@ -116,9 +133,12 @@ class Participants:
         row = c.execute(select(raters.c.excluded_at).where(raters.c.id == rater_id)).first()
         if row is None:
             raise NotFoundError
+        # A button that is pressed twice is logged once, with the first reason.
         if (row.excluded_at is not None) == excluded:
             return
+
         now = self._data.clock()
+        # The answers stay, so that an exclusion can be taken back.
         excluded_at = now if excluded else None
         c.execute(update(raters).where(raters.c.id == rater_id).values(excluded_at=excluded_at))
         log_event(c, now, "exclude" if excluded else "include", rater_id, reason)
@@ -133,7 +153,10 @@ class Participants:
         """
         if not _exists(c, raters.c.id == rater_id):
             raise NotFoundError
+
+        # Which units were theirs is known only until the rows are gone.
         unit_ids = _unit_ids(c, rater_id)
+        # Answers refer to serves, and all of these to the rater.
         for table in (answers, serves, invitations):
             c.execute(delete(table).where(table.c.rater == rater_id))
         c.execute(delete(raters).where(raters.c.id == rater_id))
@@ -151,6 +174,7 @@ class Participants:
             .order_by(raters.c.points.desc(), raters.c.given, raters.c.id)
             .limit(20)
         )
+
         return [(row.nickname, row.points, row.given) for row in c.execute(query)]
 
 
@@ -159,6 +183,7 @@ def _find_invitation(c: Connection, token: str) -> Row[Any]:
     invitation = c.execute(select(invitations).where(invitations.c.hash == _hash(token))).first()
     if invitation is None:
         raise RefusedError("This study is by invitation. Open the link that you were sent.")
+
     return invitation
 
 

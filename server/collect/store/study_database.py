@@ -25,7 +25,9 @@ TableRows = Mapping[str, Sequence[Mapping[str, Any]]]
 
 #: Statements that every answer needs are made once, at import: making one takes longer than SQLite takes to run it.
 #: Their parameters have names that no column has.
-RATER_ID, UNIT_ID, KEY = bindparam("rater_id"), bindparam("unit_id"), bindparam("serve_key")
+RATER_ID = bindparam("rater_id")
+UNIT_ID = bindparam("unit_id")
+KEY = bindparam("serve_key")
 #: The columns of `Rater`, in its order.
 RATER_COLUMNS = (raters.c.id, raters.c.nickname, raters.c.points, raters.c.given, raters.c.state)
 UPDATE_RATER = update(raters).where(raters.c.id == RATER_ID)
@@ -113,15 +115,20 @@ class StudyDatabase:
     """
 
     def __init__(self, database: Database, study: Study) -> None:
-        self.database, self.study, self.form = database, study, study.form
+        self.database = database
+        self.study = study
+        self.form = study.form
+
         settings = database.run_blocking(self._begin)
         self.secret = bytes.fromhex(settings["secret"])
         # Databases of former versions have none, and keep the codes that raters have seen.
         self._code_prefix = settings.get("completion_prefix", "")
+
         self.units = database.run_blocking(lambda c: _load_units(c, study))
         self.pool_sizes = Counter(unit.pool for unit in self.units.values())
         n_units = self.pool_sizes["main"]
         self.most_answers = min(study.per_rater or n_units, n_units)
+        # The clock never goes back behind what the database holds, even if the machine's does.
         self.clock = Clock(database.run_blocking(_latest_time))
 
     def tag(self, *parts: object) -> str:
@@ -138,27 +145,38 @@ class StudyDatabase:
 
         The prefix keeps programs that read tables from taking one such as 12345678E9 for a number.
         """
-        own_code = f"{self._code_prefix}{self.tag('completion', rater_id)[:10].upper()}"
-        return self.study.completion or own_code
+        if self.study.completion:
+            return self.study.completion
+
+        return f"{self._code_prefix}{self.tag('completion', rater_id)[:10].upper()}"
 
     def items_by_id(self) -> dict[int, tuple[StudyUnit, StudyItem]]:
         """Return each item with its unit, by the item's number."""
-        return {item.id: (unit, item) for unit in self.units.values() for item in unit.items}
+        units_and_items: dict[int, tuple[StudyUnit, StudyItem]] = {}
+        for unit in self.units.values():
+            for item in unit.items:
+                units_and_items[item.id] = (unit, item)
+
+        return units_and_items
 
     def load_rows(self, c: Connection) -> dict[str, list[dict[str, Any]]]:
         """Return all rows that the dashboard and exports need, by table."""
-        tables = (answers, raters, events, invitations, units)
-        return {
-            t.name: [dict(r) for r in c.execute(select(t).order_by(t.c.id)).mappings()]
-            for t in tables
-        }
+        rows: dict[str, list[dict[str, Any]]] = {}
+        for table in (answers, raters, events, invitations, units):
+            query = select(table).order_by(table.c.id)
+            rows[table.name] = [dict(row) for row in c.execute(query).mappings()]
+
+        return rows
 
     def _begin(self, c: Connection) -> dict[str, str]:
         """Return the database's settings, the secret among them; the first to open a database fills it."""
         settings = {row.key: row.value for row in c.execute(select(site_settings))}
-        name, study = self.database.display_name, self.study
+        study = self.study
+        name = self.database.display_name
+
         if "secret" not in settings and self.database.is_read_only:
             raise InputError(f"{name}: it holds no study yet; captau collect creates one")
+
         if "secret" not in settings:
             settings = {
                 "study": study.name,
@@ -169,7 +187,9 @@ class StudyDatabase:
             rows = [{"key": key, "value": value} for key, value in settings.items()]
             c.execute(insert(site_settings), rows)
             _fill(c, study)
+            # The file holds the secret from now on.
             self.database.protect_file()
+
         if settings["study"] != study.name:
             raise InputError(
                 f"{name}: it holds the study '{settings['study']}'; name another database"
@@ -179,6 +199,7 @@ class StudyDatabase:
                 f"{name}: the items or rules of '{study.name}' are not those it was started with; "
                 f"undo the change, or start again with another database="
             )
+
         return settings
 
 
@@ -190,8 +211,10 @@ def holds_study(database: Database) -> bool:
 
 def _fill(c: Connection, study: Study) -> None:
     """Write a study's units and items."""
-    unit_rows = [
-        {
+    unit_rows: list[dict[str, Any]] = []
+    item_rows: list[dict[str, Any]] = []
+    for unit in study.units:
+        unit_row = {
             "id": unit.id,
             "pool": unit.pool,
             "position": unit.id,
@@ -200,21 +223,19 @@ def _fill(c: Connection, study: Study) -> None:
             "given": 0,
             "last_served": 0,
         }
-        for unit in study.units
-    ]
-    item_rows = [
-        {
-            "id": item.id,
-            "unit": unit.id,
-            "item_id": item.item_id,
-            "caption": item.caption,
-            "references": list(item.references),
-            "system": item.system,
-            "split": item.split,
-        }
-        for unit in study.units
-        for item in unit.items
-    ]
+        unit_rows.append(unit_row)
+        for item in unit.items:
+            item_row = {
+                "id": item.id,
+                "unit": unit.id,
+                "item_id": item.item_id,
+                "caption": item.caption,
+                "references": list(item.references),
+                "system": item.system,
+                "split": item.split,
+            }
+            item_rows.append(item_row)
+
     c.execute(insert(units), unit_rows)
     c.execute(insert(items), item_rows)
 
@@ -225,16 +246,21 @@ def _load_units(c: Connection, study: Study) -> dict[int, StudyUnit]:
     The digest covers the rest but for images and explanations, which may change.
     """
     rows = c.execute(select(units.c.id, units.c.fixed).order_by(units.c.id)).all()
-    return {
-        unit.id: replace(unit, fixed=tuple(row.fixed))
-        for unit, row in zip(study.units, rows, strict=True)
-    }
+    loaded: dict[int, StudyUnit] = {}
+    for unit, row in zip(study.units, rows, strict=True):
+        loaded[unit.id] = replace(unit, fixed=tuple(row.fixed))
+
+    return loaded
 
 
 def _latest_time(c: Connection) -> float:
     """Return the latest time in the database."""
-    times = (serves.c.served_at, answers.c.at, raters.c.joined_at, events.c.at)
-    return max(float(c.execute(select(func.max(t))).scalar() or 0.0) for t in times)
+    latest = 0.0
+    for column in (serves.c.served_at, answers.c.at, raters.c.joined_at, events.c.at):
+        time = c.execute(select(func.max(column))).scalar()
+        latest = max(latest, float(time or 0.0))
+
+    return latest
 
 
 def log_event(c: Connection, now: float, action: str, rater_id: int | None, reason: str) -> None:
@@ -256,4 +282,5 @@ def recount_units(c: Connection, unit_ids: Iterable[int]) -> None:
                 raters.c.excluded_at.is_(None),
             )
         ).scalar_one()
+
         c.execute(update(units).where(units.c.id == unit_id).values(given=n_answers))

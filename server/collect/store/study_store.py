@@ -42,11 +42,13 @@ class StudyStore(StudyDatabase):
             raise RefusedError(
                 "The study's file has other items or rules than the running study; undo that first."
             )
+
         changed = [
             unit
             for unit in study.units
             if unit.pool == "main" and unit.fixed != self.units[unit.id].fixed
         ]
+
         now = self.clock()
 
         def write(c: Connection) -> None:

@@ -7,7 +7,7 @@ import io
 import zipfile
 from collections import Counter
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Request, Response
 
@@ -33,45 +33,51 @@ router = APIRouter(prefix="/admin", default_response_class=Response)
 async def show_dashboard(request: Request, site: CurrentSite) -> Response:
     """Show how the study goes."""
     session = site.require_admin(request)
-    store, ratings, course = site.store, site.study.ratings, site.study.form.course
+    store = site.store
+    course = site.study.form.course
     rows = await store.load_all_rows()
+
+    # Agreement and figures take a while; other visitors are served meanwhile.
     agreement = await site.agreement.get(store, rows)
     figures = await asyncio.to_thread(compute_rater_figures, store, rows)
-    answers_needed = {
-        u["id"]: len(store.units[u["id"]].stages) or ratings
-        for u in rows["units"]
-        if u["pool"] == "main"
-    }
-    rated_items = {
-        number
-        for number, (unit, item) in store.items_by_id().items()
-        if unit.is_rated and store.form.is_counted(unit, item)
-    }
-    units_by_answers = Counter(u["given"] for u in rows["units"] if u["pool"] == "main")
+
+    # Where raters check each other, a unit needs an answer for each stage.
+    answers_needed: dict[int, int] = {}
+    answers_given: dict[int, int] = {}
+    for row in rows["units"]:
+        if row["pool"] == "main":
+            unit = store.units[row["id"]]
+            answers_needed[unit.id] = len(unit.stages) or site.study.ratings
+            answers_given[unit.id] = row["given"]
+    units_by_answers = Counter(answers_given.values())
+    n_done = sum(min(n, answers_needed[unit_id]) for unit_id, n in answers_given.items())
+
+    form_cells: dict[int, dict[str, Any]] = {}
+    for row in rows["raters"]:
+        progress = RaterProgress(row["state"], row["points"])
+        form_cells[row["id"]] = course.describe(progress)
+
+    rated_items: set[int] = set()
+    for number, (unit, item) in store.items_by_id().items():
+        if unit.is_rated and store.form.is_counted(unit, item):
+            rated_items.add(number)
+    times = [row["at"] for row in rows["answers"] if row["item"] in rated_items]
+
     return site.render(
         "dashboard.html",
         session,
         raters=rows["raters"],
         figures=figures,
-        form_cells={
-            row["id"]: course.describe(RaterProgress(row["state"], row["points"]))
-            for row in rows["raters"]
-        },
+        form_cells=form_cells,
         form_columns=list(course.describe(course.begin())),
         rater_code=store.rater_code,
         starts_with_ratings=store.starts_with_ratings,
         excluded={row["id"] for row in rows["raters"] if row["excluded_at"] is not None},
         agreement=agreement,
         units_by_answers=sorted(units_by_answers.items()),
-        n_done=sum(
-            min(u["given"], answers_needed[u["id"]])
-            for u in rows["units"]
-            if u["id"] in answers_needed
-        ),
+        n_done=n_done,
         n_needed=sum(answers_needed.values()),
-        answers_over_time=_answers_over_time(
-            [a["at"] for a in rows["answers"] if a["item"] in rated_items]
-        ),
+        answers_over_time=_answers_over_time(times),
         events=rows["events"][-50:][::-1],
         invitations=rows["invitations"],
         format_time=format_time,
@@ -97,6 +103,8 @@ async def change_rater(
         await participants.delete(number, reason)
     else:
         await participants.set_excluded(number, reason, excluded=action == "exclude")
+
+    # The dashboard shows at once what the change did to the agreement.
     site.agreement.expire()
     return site.redirect("/admin")
 
@@ -107,16 +115,21 @@ async def invite(request: Request, site: CurrentSite) -> Response:
     session = site.require_admin(request)
     fields = await site.read_form(request, session)
     count = field_value(fields, "many") or "1"
+
     participants = site.study.participants
     if participants != "invitation":
         raise RefusedError(f"This study is {participants}; it has no invitations.")
+    # Cut short, as Python reads no number of thousands of digits.
     if not count.isascii() or not count.isdecimal() or not 1 <= int(count[:6]) <= 500:
         raise RefusedError("You can make 1 to 500 invitations at a time.")
     note = field_value(fields, "note")[:200]
+
     names = site.study.annotator_names
     if names and (note not in names or count != "1"):
         raise RefusedError(f"One link each; its note is one of the names: {', '.join(names)}.")
+
     tokens = await site.store.participants.invite(note, int(count))
+
     origin = visible_origin(site.address, request)
     links = [f"{origin}{site.base}/i/{token}" for token in tokens]
     return site.render("invitations.html", session, links=links)
@@ -128,10 +141,12 @@ async def compute_starting_ratings(request: Request, site: CurrentSite) -> Respo
     await site.read_form(request, site.require_admin(request))
     if not site.store.starts_with_ratings:
         raise NotFoundError
+
     try:
         study = await asyncio.to_thread(site.read_again)
     except InputError as error:
         raise RefusedError(str(error)) from error
+
     await site.store.replace_starting_ratings(study)
     return site.redirect("/admin")
 
@@ -147,10 +162,13 @@ async def export(
         files = await asyncio.to_thread(export_files, site.store, rows, export_format)
     except InputError as error:
         raise NotFoundError from error
+
     archive = io.BytesIO()
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as zip_file:
         for name, content in files.items():
             zip_file.writestr(name, content)
+
+    # Headers take ASCII alone.
     name = f"{site.study.name}-{export_format}.zip".encode("ascii", "replace").decode()
     headers = {"content-disposition": f'attachment; filename="{name.replace("?", "_")}"'}
     return Response(archive.getvalue(), media_type="application/zip", headers=headers)
@@ -160,8 +178,16 @@ def _answers_over_time(times: Sequence[float]) -> list[tuple[str, int]]:
     """Count the answers that came in, by equal spans of time; return each one's beginning and count."""
     if not times:
         return []
-    first, last = min(times), max(times)
-    span = next((s for s in _SPANS if (last - first) / s < _MAX_BARS), _SPANS[-1])
+
+    first = min(times)
+    last = max(times)
+    span = _SPANS[-1]
+    for candidate in _SPANS:
+        if (last - first) / candidate < _MAX_BARS:
+            span = candidate
+            break
+
+    # Spans without answers count nothing, and have their place all the same.
     start = int(first // span)
     counts = Counter(int(time // span) - start for time in times)
     return [(format_time((start + k) * span), counts[k]) for k in range(max(counts) + 1)]

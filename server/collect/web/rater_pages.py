@@ -33,6 +33,7 @@ def image_response(path: str) -> Response:
             media_type = MEDIA_TYPES[image.format or ""]
     except (OSError, KeyError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
         raise NotFoundError from error
+
     headers = {"cache-control": "private, max-age=86400, immutable"}
     return FileResponse(Path(path), media_type=media_type, headers=headers)
 
@@ -49,6 +50,7 @@ def landing_page(
     session = session or Session.new()
     defaults = {"fault": "", "worker": "", "invitation": "", "nickname": ""}
     defaults["identity"] = session.identity
+
     page = site.render("landing.html", session, status, **{**defaults, **variables})
     return site.set_session(page, session)
 
@@ -64,6 +66,7 @@ async def show_landing(request: Request, site: CurrentSite) -> Response:
         and await site.store.participants.is_participant(session.member, worker)
     ):
         return site.redirect("/rate")
+
     return landing_page(site, site.unsigned_session(request), worker=worker)
 
 
@@ -75,6 +78,7 @@ async def open_invitation(request: Request, token: Key, site: CurrentSite) -> Re
     rater_id = await site.store.participants.find_invited(token)
     if rater_id is not None:
         return site.set_session(site.redirect("/rate"), Session.new(rater_id))
+
     return landing_page(site, None, invitation=token)
 
 
@@ -84,6 +88,7 @@ async def join(request: Request, site: CurrentSite) -> Response:
     session = site.read_session(request)
     if session is not None and session.member is not None:
         return site.redirect("/rate")
+
     fields = await site.read_form(request, session)
     nickname = collapse_blanks(field_value(fields, "nickname"))
     worker, token = field_value(fields, "worker")[:200], field_value(fields, "invitation")[:64]
@@ -103,10 +108,13 @@ async def join(request: Request, site: CurrentSite) -> Response:
         return landing_page(site, session, 400, fault=fault, **variables)
     if not site.join_limiter.take(client_address(request)):
         raise TooManyRequestsError
+
     try:
+        # Forms that were refused above have not counted towards the limit.
         rater_id = await site.store.participants.join(nickname, worker, token, identity)
     except RefusedError as error:
         return landing_page(site, session, 400, fault=str(error), **variables)
+
     return site.set_session(site.redirect("/rate"), Session.new(rater_id))
 
 
@@ -129,9 +137,11 @@ async def show_unit(request: Request, site: CurrentSite) -> Response:
     try:
         shown_unit = await site.store.assignment.next_unit(rater_id)
     except NotFoundError:
+        # The participant was deleted since their session began.
         return landing_page(site, None)
     if isinstance(shown_unit, Rater):
         return site.redirect("/done")
+
     return _unit_page(site, session, shown_unit)
 
 
@@ -147,6 +157,7 @@ async def answer(request: Request, site: CurrentSite) -> Response:
         recorded = await site.store.answers.record(rater_id, key, values)
     except (FormError, OutOfTurnError) as error:
         shown_unit = await site.store.assignment.next_unit(rater_id)
+        # The answer belongs to a page that is not the one to show now.
         if isinstance(shown_unit, Rater) or shown_unit.key != key:
             raise
         if isinstance(error, TooEarlyError):
@@ -154,6 +165,7 @@ async def answer(request: Request, site: CurrentSite) -> Response:
             fault = form.translate(TooEarlyError.MESSAGE, seconds=error.seconds_left)
             return _unit_page(site, session, shown_unit, 425, fault)
         return _unit_page(site, session, shown_unit, 400, str(error))
+
     if site.study.form.course.feedback_columns or recorded.differs:
         return site.redirect(f"/told/{key}{'?other=yes' if recorded.differs else ''}")
     return site.redirect("/rate")
@@ -166,6 +178,7 @@ async def check_answer(request: Request, site: CurrentSite) -> JSONResponse:
     fields: dict[str, list[str]] = {}
     for name, value in request.query_params.multi_items():
         fields.setdefault(name, []).append(value)
+
     try:
         return JSONResponse({"said": site.study.form.describe_fields(fields)})
     except FormError as error:
@@ -185,7 +198,8 @@ async def show_feedback(request: Request, key: Key, site: CurrentSite, other: st
 async def show_image(request: Request, key: Key, site: CurrentSite) -> Response:
     """Return an image that was shown to the participant."""
     _, rater_id = site.require_rater(request)
-    return image_response((await site.store.assignment.find_unit(rater_id, key)).image)
+    unit = await site.store.assignment.find_unit(rater_id, key)
+    return image_response(unit.image)
 
 
 @router.get("/board")
@@ -195,6 +209,7 @@ async def show_scoreboard(request: Request, site: CurrentSite) -> Response:
     if not site.study.nicknames:
         raise NotFoundError
     rows = await site.store.participants.load_scoreboard()
+
     return site.render("scoreboard.html", session, rows=rows)
 
 
@@ -206,7 +221,9 @@ async def show_end(request: Request, site: CurrentSite) -> Response:
     if not isinstance(rater, Rater):
         return site.redirect("/rate")
     end_reason = await site.store.assignment.end_reason(rater)
+
     is_paid = site.study.participants == "crowd" and end_reason != EndReason.OUT and rater.n_answers
+
     return site.render(
         "end.html",
         session,
