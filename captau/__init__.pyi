@@ -137,7 +137,7 @@ def bench(
             the usual protocol of `dataset=file`.
         metrics: suites, metric specs (`"cider(variant=plain)"`, `"mine.py:overlap"`, `"mine.csv"`),
             functions, or `Metric` objects and classes (docs/new_metric.md).
-        ceilings: false leaves out the rows of people's agreement; they stand below the metrics where
+        ceilings: false leaves out the rows of what people reach; they stand below the metrics where
             items have several ratings (captau agree).
         floors: true adds rows that a metric has to beat; these are random scores and caption length.
         protocol: what differs from each dataset's usual protocol, such as `{"dimension": "recall",
@@ -187,7 +187,7 @@ def compare(
             the usual protocol of `dataset=file`.
         metrics: suites, metric specs (`"cider(variant=plain)"`, `"mine.py:overlap"`, `"mine.csv"`),
             functions, or `Metric` objects and classes (docs/new_metric.md).
-        ceilings: false leaves out the rows of people's agreement; they stand below the metrics where
+        ceilings: false leaves out the rows of what people reach; they stand below the metrics where
             items have several ratings (captau agree).
         floors: true adds rows that a metric has to beat; these are random scores and caption length.
         tests: which significance tests; bootstrap is paired, over images; permutation is PERM-BOTH;
