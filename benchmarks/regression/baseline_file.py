@@ -14,14 +14,14 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import yaml
 
 from ...datasets.errors import InputError
 from ...metrics.base import Floats, later_options
 from ..scoring.catalog import dataset_names
-from ..scoring.protocol import Protocol
+from ..scoring.protocol import CHOICES, Protocol
 from ..statistics.coefficients.coefficient import coefficient_names, find_coefficient
 from .yaml_tree import YamlTree, describe_value, parse_scalar
 
@@ -413,19 +413,24 @@ def _protocol(tree: YamlTree) -> Protocol:
     absent = later_options(Protocol).keys() - set(tree.keys("protocol"))
     fields = [f.name for f in dataclasses.fields(Protocol) if f.name not in absent]
     tree.keys("protocol", expected_keys=fields)
-    values: dict[str, Any] = {}
-    for name in fields:
-        key_path = ("protocol", name)
-        if name in ("dimension", "coefficients"):
-            values[name] = tree.texts(*key_path)
-        elif name == "systems":
-            systems = tree.get(*key_path, kind=(list, type(None)))
-            values[name] = None if systems is None else tree.texts(*key_path)
-        elif name == "k":
-            values[name] = tree.get(*key_path, kind=(int, type(None)))
-        else:
-            values[name] = tree.get(*key_path, kind=(str, type(None)) if name == "split" else str)
+    values = {name: _read_choice(tree, name) for name in fields}
     try:
         return Protocol(**values)
     except InputError as error:
         raise tree.fail(("protocol",), str(error)) from error
+
+
+def _read_choice(tree: YamlTree, name: str) -> Any:
+    """Return the value of a choice of the protocol, of the type that its declaration says."""
+    declared = CHOICES[name]
+    key_path = ("protocol", name)
+    is_optional = declared.usual is None
+    absent = (type(None),) if is_optional else ()
+
+    if declared.type is Any:
+        value = tree.get(*key_path, kind=(list, *absent))
+        return None if value is None else tree.texts(*key_path)
+
+    kinds = get_args(declared.type) or (declared.type,)
+    plain_kinds = tuple(kind for kind in kinds if kind is not type(None))
+    return tree.get(*key_path, kind=(*plain_kinds, *absent))
