@@ -136,13 +136,31 @@ def _verdict(
         if row := rows.get(spec):
             rank = measured.ranks.get((spec, *measured.headline))
             is_own = styles[spec].kind == "given"
-            standing = wording.Standing(labels[spec], row["value"], rank, row["ci_low"], is_own)
+            standing = wording.Standing(
+                labels[spec],
+                row["value"],
+                rank=rank,
+                low=row["ci_low"],
+                is_own=is_own,
+                high=row["ci_high"],
+            )
             standings.append(standing)
     person = rows.get("ceiling_one_vs_one", {}).get("value", math.nan)
     frame = measured.correlations
     is_named = frame.loc[frame["coefficient"] == coefficient, "dimension"].nunique() > 1
     label = measured.caption_set.card.label(dimension) if is_named else ""
-    return wording.metric_verdict(standings, coefficient, label, person)
+    chance = _chance(measured, dimension, coefficient)
+    return wording.metric_verdict(standings, coefficient, label, person, chance=chance)
+
+
+def _chance(measured: MeasuredDataset, dimension: str, coefficient: str) -> float:
+    """Return what scores that say nothing reach in a dimension; NaN where that is unknown."""
+    protocol = measured.protocol
+    ratings = np.empty(0)
+    # At another level the value is a mean over groups, each with a chance of its own.
+    if dimension in protocol.dimension and protocol.level == "pooled":
+        ratings = measured.selection.points(dimension)["value"].to_numpy(dtype=np.float64)
+    return find_coefficient(coefficient).chance_on(ratings, protocol.ties)
 
 
 def _columns(measured: MeasuredDataset) -> list[_PrintedColumn]:

@@ -346,8 +346,16 @@ class DatasetsOverview:
             if metric in self.joint.values:
                 style, value = self.styles[metric], self.joint.values[metric]
                 rank, is_own = self.joint.ranks.get(metric), style.kind == "given"
-                low = self.joint.intervals.get(metric, Interval()).low
-                standings.append(wording.Standing(style.label, value, rank, low, is_own))
+                interval = self.joint.intervals.get(metric, Interval())
+                standing = wording.Standing(
+                    style.label,
+                    value,
+                    rank=rank,
+                    low=interval.low,
+                    is_own=is_own,
+                    high=interval.high,
+                )
+                standings.append(standing)
         return wording.metric_verdict(standings, _LIKE, head=MEAN)
 
     def _notes(self) -> list[str]:

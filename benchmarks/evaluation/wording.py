@@ -285,6 +285,7 @@ class Standing:
         rank: equal ranks are of those that do not differ significantly; None where no test ran.
         low: the lower end of the value's interval; NaN without one.
         is_own: whether it is the user's own.
+        high: the upper end of the value's interval; NaN without one.
     """
 
     label: str
@@ -292,6 +293,11 @@ class Standing:
     rank: int | None = None
     low: float = math.nan
     is_own: bool = False
+    high: float = math.nan
+
+    def is_beyond(self, chance: float) -> bool:
+        """Say whether the value and its interval lie above what chance reaches; yes where that is not known."""
+        return not (self.value <= chance or self.low <= chance)
 
 
 def metric_verdict(
@@ -300,6 +306,7 @@ def metric_verdict(
     dimension: str = "",
     person: float = math.nan,
     *,
+    chance: float | None = None,
     head: str = "",
 ) -> str:
     """Say in one sentence where the user's own metrics stand, or else which metric agrees best with people.
@@ -309,19 +316,31 @@ def metric_verdict(
         coefficient: the name of the coefficient that they are sorted by.
         dimension: what tables call its dimension; empty where that goes without saying.
         person: what one person reaches against another; NaN where it is unknown.
+        chance: the value of scores that say nothing; NaN where it is unknown, None where the coefficient alone says it.
         head: what the values are called, where they are no coefficient but a mean of several.
     """
     if not standings:
         return "No metric has a coefficient."
     coefficient_object = find_coefficient(coefficient)
     head = head or f"{dimension} {coefficient_object.symbol.removesuffix(' %')}".strip()
+    if chance is None:
+        chance = math.nan if coefficient_object.chance is None else coefficient_object.chance
     own_standings = [standing for standing in standings if standing.is_own]
     if own_standings and len(standings) > 1:
-        return " ".join(_own_verdict(s, standings, coefficient) for s in own_standings)
+        sentences: list[str] = []
+        for standing in own_standings:
+            sentences.append(_own_verdict(standing, standings, coefficient))
+            if not standing.is_beyond(chance):
+                numbers = _chance_words(standing, coefficient, head, chance)
+                sentences.append(
+                    f"{standing.label} does not agree with people beyond chance ({numbers})."
+                )
+        return " ".join(sentences)
     best = standings[0]
     number = f"{head} {format_coefficient(best.value, coefficient)}"
-    if coefficient_object.is_signed and (best.value <= 0 or best.low <= 0):
-        return f"No metric agrees with people beyond chance; the best is {best.label} ({number})."
+    if not best.is_beyond(chance):
+        numbers = _chance_words(best, coefficient, head, chance)
+        return f"No metric agrees with people beyond chance; the best is {best.label} ({numbers})."
     sentence = f"{best.label} reaches {number}"
     if len(standings) > 1:
         sentence = f"{best.label} agrees best with people ({number})"
@@ -331,6 +350,17 @@ def metric_verdict(
             f"; one person reaches {format_coefficient(person, coefficient)} against another"
         )
     return f"{sentence}."
+
+
+def _chance_words(standing: Standing, coefficient: str, head: str, chance: float) -> str:
+    """Give a value with its interval, and what chance reaches where that is not 0."""
+    words = f"{head} {format_coefficient(standing.value, coefficient)}"
+    if not (math.isnan(standing.low) or math.isnan(standing.high)):
+        low, high = (format_coefficient(end, coefficient) for end in (standing.low, standing.high))
+        words += f", interval {low} to {high}"
+    if chance:
+        words += f"; chance reaches {format_coefficient(chance, coefficient)}"
+    return words
 
 
 def _own_verdict(standing: Standing, standings: Sequence[Standing], coefficient: str) -> str:

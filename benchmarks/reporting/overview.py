@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from ..evaluation.headline import find_headline, sort_by_headline
@@ -113,11 +114,39 @@ class Overview:
         for m in self.names:
             value = self.value(m, column)
             if m in self.part.metrics and not math.isnan(value):
-                low = float(self.row_by_key[m, *column]["ci_low"])
-                rank, is_own = self.ranks.get((m, *column)), self.part.metric_kind(m) == "given"
-                standings.append(Standing(self.part.label(m), value, rank, low, is_own))
+                row = self.row_by_key[m, *column]
+                standing = Standing(
+                    self.part.label(m),
+                    value,
+                    rank=self.ranks.get((m, *column)),
+                    low=float(row["ci_low"]),
+                    is_own=self.part.metric_kind(m) == "given",
+                    high=float(row["ci_high"]),
+                )
+                standings.append(standing)
         person = self.value("ceiling_one_vs_one", column)
-        return metric_verdict(standings, coefficient, dimension if is_named else "", person)
+        return metric_verdict(
+            standings,
+            coefficient,
+            dimension if is_named else "",
+            person,
+            chance=self._chance(dimension, coefficient),
+        )
+
+    def _chance(self, dimension: str, coefficient: str) -> float:
+        """Return what scores that say nothing reach in a dimension; NaN where that is unknown."""
+        part = self.part
+        protocol = part.run.find_protocol(part.dataset, part.protocol) or {}
+        coefficient_object = find_coefficient(coefficient)
+        ratings = np.empty(0)
+        # At another level the value is a mean over groups, each with a chance of its own.
+        if coefficient_object.chance is None and protocol.get("level", "pooled") == "pooled":
+            of_dimension = part.ratings[part.ratings["dimension"] == dimension]
+            values = of_dimension["value"]
+            if protocol.get("ratings") != "per_rating":
+                values = of_dimension.groupby("item_id")["value"].mean()
+            ratings = values.to_numpy(dtype=np.float64)
+        return coefficient_object.chance_on(ratings, protocol.get("ties", "half"))
 
     def _interval(self, metric: str, column: tuple[str, str]) -> str:
         row = self.row_by_key.get((metric, *column))

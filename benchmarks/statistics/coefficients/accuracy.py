@@ -36,6 +36,10 @@ class Accuracy(PreferenceCoefficient):
     min_images = MIN_IMAGES
     formula = "wilson"
 
+    def chance_on(self, ratings: Floats, ties: str = "half") -> float:
+        # With a third answer, the tie, the value depends on how often people tie and how often the metric does.
+        return float("nan") if ties == "calibrated" else 0.5
+
     def value(
         self, outcomes: PairOutcomes, ties: str = "half", images: Ints | None = None
     ) -> CoefficientValue:

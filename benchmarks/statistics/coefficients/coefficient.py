@@ -118,6 +118,15 @@ class Coefficient(ABC):
         """Say whether 0 is the value of scores that say nothing, and negative ones are of opposite orders."""
         return self.bounds[0] < 0
 
+    def chance_on(self, ratings: Floats, ties: str = "half") -> float:
+        """Return the value that scores without any information have on average; NaN where nothing says it.
+
+        Args:
+            ratings: people's, of the data points, shape (n_points,); empty where they are unknown.
+            ties: the rule for ties of preferences.
+        """
+        return float("nan") if self.chance is None else self.chance
+
     def is_summary(self, dimension: str) -> bool:
         """Say whether its row of a dimension is one that people compare metrics by, and no part of a mean."""
         return not self.is_of_preferences or dimension == MEAN_DIMENSION

@@ -55,6 +55,9 @@ class DetectionCoefficient(RatingCoefficient):
     def chance_level(self, ratings: Floats) -> float:
         """Return the value that scores without any information have on average, for many points."""
 
+    def chance_on(self, ratings: Floats, ties: str = "half") -> float:
+        return self.chance_level(ratings) if is_detection(ratings) else float("nan")
+
     def measure(self, points: RatedPoints) -> CoefficientValue:
         if not is_detection(points.ratings):
             return CoefficientValue.undefined(remark(Undefined.NO_DETECTION))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -31,6 +32,7 @@ from captau.benchmarks.evaluation.wording import (
 )
 from captau.benchmarks.scoring.protocol import Protocol
 from captau.benchmarks.statistics.bootstrap import StatisticsOptions
+from captau.benchmarks.statistics.coefficients.coefficient import find_coefficient
 from captau.datasets.preferences import make_preferences
 from captau.datasets.schema import CaptionSet, Card, Scale, SourceFile, make_items
 
@@ -72,7 +74,9 @@ def test_the_verdict_names_the_best_metric_and_those_level_with_it() -> None:
     )
     at_chance = Standing("METEOR", 0.01, 1, -0.02)
     assert metric_verdict([at_chance], "tau_c").startswith("No metric agrees with people beyond")
-    assert metric_verdict([at_chance], "accuracy").startswith("METEOR reaches")
+    assert metric_verdict([at_chance], "accuracy") == (
+        "No metric agrees with people beyond chance; the best is METEOR (acc. 1.0; chance reaches 50.0)."
+    )
     assert metric_verdict([], "tau_c") == "No metric has a coefficient."
 
 
@@ -183,9 +187,9 @@ def test_the_whole_verdict_on_orders(shares: dict[str, float], verdict: str) -> 
         ),
         ([Standing("A", 0.01)], {}, "A reaches τ_c 1.0."),
         (
-            [Standing("A", 0.2, 1, 0.0)],
+            [Standing("A", 0.2, 1, 0.0, high=0.4)],
             {},
-            "No metric agrees with people beyond chance; the best is A (τ_c 20.0).",
+            "No metric agrees with people beyond chance; the best is A (τ_c 20.0, interval 0.0 to 40.0).",
         ),
         ([Standing("A", 0.2, 1, 0.001)], {"head": "mean"}, "A reaches mean 20.0."),
         (
@@ -204,6 +208,12 @@ def test_the_whole_verdict_on_orders(shares: dict[str, float], verdict: str) -> 
             {},
             "Overlap is first of three, 10.0 above Mine, significantly ahead of every other metric. Mine is second of "
             "three, 10.0 below Overlap.",
+        ),
+        (
+            [METEOR, Standing("Overlap", 0.01, 2, low=-0.02, is_own=True, high=0.04)],
+            {},
+            "Overlap is second of two, 40.8 below METEOR. Overlap does not agree with people beyond chance (τ_c 1.0, "
+            "interval -2.0 to 4.0).",
         ),
         (
             [METEOR, own(0.4, None)],
@@ -228,8 +238,28 @@ def test_the_whole_verdict_on_metrics(
     assert metric_verdict(standings, "tau_c", **options) == verdict
 
 
-def test_an_accuracy_below_chance_is_no_sign_of_disagreement() -> None:
-    assert metric_verdict([Standing("A", 0.0, 1, -1)], "accuracy") == "A reaches acc. 0.0."
+def test_chance_is_one_half_of_accuracy_and_the_share_to_be_found_of_average_precision() -> None:
+    """Of four captions one is to be found: scores that say nothing have an AP of 1/4 on average."""
+    below = [Standing("A", 0.55, 1, low=0.48, high=0.62)]
+    assert metric_verdict(below, "accuracy") == (
+        "No metric agrees with people beyond chance; the best is A (acc. 55.0, interval 48.0 to 62.0; chance reaches 50.0)."
+    )
+    above = [Standing("A", 0.55, 1, low=0.51, high=0.59)]
+    assert metric_verdict(above, "accuracy") == "A reaches acc. 55.0."
+    precision = find_coefficient("average_precision")
+    ratings = np.array([0.0, -1.0, 0.0, 0.0])
+    assert precision.chance_on(ratings) == 0.25
+    few = [Standing("A", 0.3, 1, low=0.2, high=0.4), own(0.28, 1)]
+    verdict = metric_verdict(few, "average_precision", chance=precision.chance_on(ratings))
+    assert verdict == "Overlap is second of two, level with A, 2.0 below the best."
+    few = [Standing("A", 0.3, 1, low=0.2, high=0.4)]
+    assert metric_verdict(few, "average_precision", chance=0.25) == (
+        "No metric agrees with people beyond chance; the best is A (AP 30.0, interval 20.0 to 40.0; chance reaches 25.0)."
+    )
+    # Where nothing says what chance reaches, nothing is said of it.
+    assert math.isnan(precision.chance_on(np.empty(0)))
+    assert math.isnan(find_coefficient("accuracy").chance_on(np.empty(0), "calibrated"))
+    assert metric_verdict(few, "average_precision") == "A reaches AP 30.0."
 
 
 def test_a_lead_is_significant_where_no_other_shares_its_rank() -> None:

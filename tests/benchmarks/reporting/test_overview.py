@@ -117,6 +117,20 @@ def test_the_verdict_names_the_dimension_where_it_has_to() -> None:
     assert pairs.startswith("A reaches mean acc. 80.0")
 
 
+def test_the_verdict_says_where_no_metric_finds_more_than_chance_does() -> None:
+    """One of four captions is to be found, so that chance reaches an average precision of 25."""
+    rows = [("p", "average_precision", "a", 0.3, 0.2, 0.4)]
+    protocol = {"coefficients": ["average_precision"], "ratings": "per_rating", "level": "pooled"}
+    part = part_of(rows, "a", protocol=protocol)
+    part.ratings = pd.DataFrame({"dimension": ["p"] * 4 + ["q"], "value": [0, 1, 0, 0, 1]})
+    assert Overview(part).verdict() == (
+        "No metric agrees with people beyond chance; the best is A (AP 30.0, interval 20.0 to 40.0; chance reaches 25.0)."
+    )
+    # Means over images have no chance in common.
+    part.run.run["protocol"] |= {"level": "by_image"}
+    assert Overview(part).verdict() == "A reaches AP 30.0."
+
+
 PROTOCOL = vars(Protocol.resolve("thumb", usual_protocol("thumb"), {}))
 
 

@@ -152,3 +152,20 @@ def test_the_real_files_hold_what_the_card_says(data_root: Path) -> None:
         "ratings": len(fleur.ratings),
         "preferences": len(fleur.preferences),
     } == dict(card("fleur").expected)
+
+
+def test_the_labels_differ_from_those_of_pascal50s_in_35_pairs(data_root: Path) -> None:
+    """docs/reproduction.md; the pairs of both files are in one order, category by category."""
+    of_files = load("fleur", data_root)
+    of_json = load("pascal50s", data_root)
+    differing: dict[str, int] = {}
+    for category in ("HC", "HI", "HM", "MM"):
+        both: list[list[bool]] = []
+        for captions in (of_files, of_json):
+            preferences = captions.preferences
+            of_category = preferences[preferences["dimension"] == category]
+            both.append((of_category["strength"] > 0).tolist())
+        first, second = both
+        assert len(first) == len(second) == 1000
+        differing[category] = sum(a != b for a, b in zip(first, second, strict=True))
+    assert differing == {"HC": 18, "HI": 0, "HM": 1, "MM": 16}
