@@ -440,6 +440,7 @@ class CaptionSetBuilder:
         self._numbers: dict[tuple[str, str, tuple[str, ...], str | None], int] = {}
         self._ratings: list[tuple[int, str, str, float]] = []
         self._preferences: list[tuple[str, int, int, str, str | float]] = []
+        self._preference_raters: list[str] = []
 
     def add_item(
         self,
@@ -460,10 +461,17 @@ class CaptionSetBuilder:
         self._ratings.append((item, dimension, rater, value))
 
     def prefer(
-        self, pair_id: str, item_a: int, item_b: int, dimension: str, winner: str | float
+        self,
+        pair_id: str,
+        item_a: int,
+        item_b: int,
+        dimension: str,
+        winner: str | float,
+        rater: str = PEOPLE,
     ) -> None:
-        """Add a preference between two items: a winner (`a`, `b`, `tie`), or a strength."""
+        """Add a rater's preference between two items: a winner (`a`, `b`, `tie`), or a strength."""
         self._preferences.append((pair_id, item_a, item_b, dimension, winner))
+        self._preference_raters.append(rater)
 
     def build(
         self,
@@ -492,7 +500,7 @@ class CaptionSetBuilder:
         preferences = make_preferences(
             (pair_id, ids[a], ids[b], dimension, winner)
             for pair_id, a, b, dimension, winner in self._preferences
-        )
+        ).assign(rater=pd.Series(self._preference_raters, dtype=object))
         marked = [(ids[item], *rest) for item, *rest in words]
         return CaptionSet(
             items,

@@ -38,7 +38,8 @@ def test_the_datasets() -> None:
             "demo",
             "file",
         ),
-        *("flickr8k_expert", "flickr8k_cf", "pascal50s", "thumb", "caption_quality"),
+        *("flickr8k_expert", "flickr8k_cf", "pascal50s", "pascal50s_votes", "thumb"),
+        "caption_quality",
         *("cocog", "flickrg", "iicr16k", "foil", "polaris", "nebula", "hat"),
         *("nocaps_foil", "iiw_400", "iiw_docci", "longcap_arena", "caparena"),
         *("context_matters", "context_matters_blv"),
@@ -51,7 +52,7 @@ def test_the_datasets() -> None:
     [
         ("flickr8k_", "did you mean flickr8k_cf or flickrg or flickr8k_expert?"),
         ("composite_", "did you mean composite or"),
-        ("pascal50", "did you mean pascal50s?"),
+        ("pascal50", "did you mean pascal50s"),
         ("qqq", "known: caparena, "),
         ("", "known: caparena, "),
         ("two\nlines", "known: caparena, "),

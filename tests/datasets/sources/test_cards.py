@@ -206,6 +206,11 @@ nebula/nebula_train.csv: split train, from data/train*.parquet
     "pascal50s": """pascal50s
 1000 images, 4000 preferences
 pascal50s/pascal_50s.json: SHA-256, from annotations/pascal_50s.json
+
+pascal50s_votes: anonymous_raters
+1000 images, 43994 preferences
+pascal50s_votes/pair_pascal.mat: SHA-256, from data/pair_pascal.mat
+pascal50s_votes/pascal50S.mat: SHA-256, from data/pascal50S.mat
 """,
     "polaris": "polaris: partial\n131020 ratings\noverall: 0 to 1\n"
     + "".join(

@@ -6,11 +6,22 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from scipy.io import savemat
 
 from captau.datasets.reading.source_files import sha256
 from captau.datasets.schema import CaptionSet, split_of
-from captau.datasets.sources.pascal50s import CARD, CATEGORIES, PAIRS, load_pascal50s
+from captau.datasets.sources.pascal50s import (
+    ALL_REFERENCES,
+    CARD,
+    CATEGORIES,
+    PAIRS,
+    VOTES,
+    load_pascal50s,
+    load_pascal50s_votes,
+    read_all_references,
+)
 from tests.conftest import says
 
 
@@ -172,3 +183,150 @@ def test_real_rows(real: CaptionSet) -> None:
     assert first["image_id"] == "2008_005747.jpg"
     assert first["caption"] == "The front drivers side headlights of a blue Corvette."
     assert first["references"][4] == "The headlights are surrounded by chrome."
+
+
+# The 11 votes a pair, and all references: small MATLAB files in the shape of the released ones.
+
+
+def cells(*texts: str) -> np.ndarray:
+    array = np.empty((1, len(texts)), dtype=object)
+    array[0, :] = texts
+    return array
+
+
+def structs(*rows: dict[str, Any]) -> np.ndarray:
+    array = np.empty((1, len(rows)), dtype=[(name, object) for name in rows[0]])
+    for number, row in enumerate(rows):
+        array[0, number] = tuple(row.values())
+    return array
+
+
+def votes_of(*votes: int) -> dict[str, Any]:
+    return {"result": np.array([votes], dtype=np.int16)}
+
+
+def vote_table() -> dict[str, Any]:
+    """Two pairs of x.jpg, one of y.jpg; of people's captions two are among the references."""
+    pairs = [
+        {"name": "x.jpg", "sent1": " a dog  runs", "sent2": "a tram"},
+        {"name": "x.jpg", "sent1": "a dog runs", "sent2": "the dog"},
+        {"name": "y.jpg", "sent1": "a cat", "sent2": "one cat"},
+    ]
+    return {
+        "new_input": structs(*pairs),
+        "category": np.array([[2, 1, 4]], dtype=np.uint8),
+        "result": structs(votes_of(1, 1, -1), votes_of(-1, -1), votes_of(-1, 1, -1)),
+    }
+
+
+def reference_table() -> dict[str, Any]:
+    images = [
+        {"image": "x.jpg", "sent": cells("a dog runs", "Dogs run. ", "the dog", "a brown dog")},
+        {"image": "y.jpg", "sent": cells("cats", "a white cat")},
+    ]
+    return {"refs": structs(*images)}
+
+
+def write_votes(root: Path, votes: dict[str, Any], references: dict[str, Any]) -> None:
+    (root / "pascal50s_votes").mkdir(exist_ok=True)
+    savemat(root / VOTES.path, votes)
+    savemat(root / ALL_REFERENCES.path, references)
+
+
+def test_votes_and_all_references(tmp_path: Path) -> None:
+    """A pair's own captions are none of its references; a vote of 1 is for the first caption."""
+    write_votes(tmp_path, vote_table(), reference_table())
+    made = load_pascal50s_votes(tmp_path)
+    items = made.items.set_index("item_id")
+    told = [
+        (
+            *(row["pair_id"], row["dimension"], row["rater"], row["winner"]),
+            items.loc[row["item_a"], "caption"],
+            items.loc[row["item_b"], "references"],
+        )
+        for row in made.preferences.to_dict("records")
+    ]
+    of_tram = ("Dogs run.", "the dog", "a brown dog")
+    of_dogs = ("Dogs run.", "a brown dog")
+    of_cats = ("cats", "a white cat")
+    assert told == [
+        ("HI-0000", "HI", "vote_1", "a", "a dog runs", of_tram),
+        ("HI-0000", "HI", "vote_2", "a", "a dog runs", of_tram),
+        ("HI-0000", "HI", "vote_3", "b", "a dog runs", of_tram),
+        ("HC-0001", "HC", "vote_1", "b", "a dog runs", of_dogs),
+        ("HC-0001", "HC", "vote_2", "b", "a dog runs", of_dogs),
+        ("MM-0002", "MM", "vote_1", "b", "a cat", of_cats),
+        ("MM-0002", "MM", "vote_2", "a", "a cat", of_cats),
+        ("MM-0002", "MM", "vote_3", "b", "a cat", of_cats),
+    ]
+    assert made.ratings.empty
+
+
+def without(table: dict[str, Any], name: str) -> dict[str, Any]:
+    return {key: value for key, value in table.items() if key != name}
+
+
+VOTE_FAULTS = {
+    "no pairs": (without(vote_table(), "new_input"), ["no variable 'new_input'"]),
+    "no votes": (without(vote_table(), "result"), ["no variable 'result'"]),
+    "fewer categories": (
+        {**vote_table(), "category": np.array([[2, 1]])},
+        ["3 pairs, 2 categories and 3 results are not as many of each"],
+    ),
+    "category 5": (
+        {**vote_table(), "category": np.array([[2, 5, 4]])},
+        ["pair 1: its category is 5; a number from 1 to 4 is expected"],
+    ),
+    "vote 0": (
+        {**vote_table(), "result": structs(votes_of(1), votes_of(0), votes_of(1))},
+        ["pair 1: a vote is 0; 1 (the first caption) or -1 is expected"],
+    ),
+    "an unknown image": (
+        {
+            **vote_table(),
+            "new_input": structs(
+                *({"name": "z.jpg", "sent1": "a", "sent2": "b"} for _ in range(3))
+            ),
+        },
+        ["pair 0: pascal50s_votes/pascal50S.mat has no references of its image 'z.jpg'"],
+    ),
+    "no second caption": (
+        {**vote_table(), "new_input": structs(*({"name": "x.jpg", "sent1": "a"} for _ in "abc"))},
+        ["pair 0: no field 'sent2'"],
+    ),
+    "a number for a caption": (
+        {
+            **vote_table(),
+            "new_input": structs(*({"name": "x.jpg", "sent1": 3, "sent2": "b"} for _ in "abc")),
+        },
+        ["pair 0: a text is expected, not"],
+    ),
+}
+
+
+@pytest.mark.parametrize("fault", VOTE_FAULTS)
+def test_faults_of_votes_name_file_and_place(fault: str, tmp_path: Path) -> None:
+    votes, parts = VOTE_FAULTS[fault]
+    write_votes(tmp_path, votes, reference_table())
+    with says(f"{tmp_path / VOTES.path}: ", *parts):
+        load_pascal50s_votes(tmp_path)
+
+
+@pytest.mark.parametrize("content", [b"", b"no MATLAB file at all", None])
+def test_what_is_no_matlab_file_is_one_line(content: bytes | None, tmp_path: Path) -> None:
+    write_votes(tmp_path, vote_table(), reference_table())
+    path = tmp_path / VOTES.path
+    path.write_bytes(path.read_bytes()[:700] if content is None else content)
+    with says(f"{path}: ", "download it anew"):
+        load_pascal50s_votes(tmp_path)
+
+
+def test_real_votes(data_root: Path) -> None:
+    """Golden: data/README.md; 1,000 pairs a category, and 11 votes for all but six pairs, which have 10."""
+    made = load_pascal50s_votes(data_root)
+    assert len(read_all_references(data_root / ALL_REFERENCES.path)) == 1000
+    counts = made.preferences.groupby(["dimension", "pair_id"]).size()
+    assert counts.groupby("dimension").size().to_dict() == dict.fromkeys(CATEGORIES, 1000)
+    assert counts.value_counts().to_dict() == {11: 3994, 10: 6}
+    assert made.items["image_id"].nunique() == 1000
+    assert made.items["references"].map(len).between(47, 50).all()
