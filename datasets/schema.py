@@ -427,10 +427,12 @@ class CaptionSetBuilder:
     """The items, ratings and preferences of a dataset, added one by one; an item is called by its number from 0.
 
     Args:
-        joins_equal: whether equal items are one.
+        joins_equal: whether equal items are one. A table of one rating a row needs it: without it each of its rows is an
+            item of its own with a single rating, of which no agreement can be measured. A table of one item a row does
+            not, where equal rows are two items.
     """
 
-    def __init__(self, joins_equal: bool = False) -> None:
+    def __init__(self, *, joins_equal: bool) -> None:
         self._joins_equal = joins_equal
         self._items: list[tuple[str, str, tuple[str, ...], str | None]] = []
         self._numbers: dict[tuple[str, str, tuple[str, ...], str | None], int] = {}

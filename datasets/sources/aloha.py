@@ -63,7 +63,7 @@ def load_hat(root: Path) -> CaptionSet:
         InputError: where the file is missing or malformed, or the marked words are not the caption's.
     """
     path = find(root, HAT, CAPTIONS)
-    builder = CaptionSetBuilder()
+    builder = CaptionSetBuilder(joins_equal=False)
     words: list[tuple[int, int, str, str, int]] = []
     for where, row in read_json_entries(path):
         image_id = coco_id(field(row, "image_path", str, where))
@@ -123,7 +123,7 @@ def load_nocaps_foil(root: Path) -> CaptionSet:
         InputError: where the file is missing or malformed, or a pair is of one caption.
     """
     path = find(root, NOCAPS_FOIL, PAIRS)
-    builder = CaptionSetBuilder()
+    builder = CaptionSetBuilder(joins_equal=False)
     for number, (where, row) in enumerate(read_json_entries(path)):
         right, foil = (collapse_blanks(field(row, k, str, where)) for k in ("baseline", "foil"))
         if right == foil:

@@ -100,7 +100,7 @@ def _load(root: Path, card: Card, columns: dict[str, str], rater: str) -> Captio
     descriptions = [table.filled(name) for name in ("img_id", "description", "article_text")]
     raters = table.filled(rater)
     values = {dimension: table.floats(name, SCALE) for name, dimension in columns.items()}
-    builder = CaptionSetBuilder()
+    builder = CaptionSetBuilder(joins_equal=False)
     number_of: dict[tuple[str, ...], int] = {}
     for row, description in enumerate(zip(*descriptions, strict=True)):
         if description not in number_of:

@@ -99,7 +99,7 @@ def load_fleur(root: Path) -> CaptionSet:
                 category = part.removeprefix("pascal_")
                 winner = "ab"[block.label]
                 pairs.append((f"{category}-{number:04d}", rows[0], rows[1], category, winner))
-    builder = CaptionSetBuilder()
+    builder = CaptionSetBuilder(joins_equal=False)
     numbers = {key: builder.add_item(key[0], key[1], system=key[2]) for key in keys}
     for key, scores in keys.items():
         for dimension, score in zip(CARD.scales, scores, strict=True):

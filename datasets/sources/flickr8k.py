@@ -292,7 +292,7 @@ def _images(path: Path) -> Iterator[tuple[str, str, tuple[str, ...], Any]]:
 
 def _caption_set(pairs: list[Pair], root: Path, card: Card, rater: str) -> CaptionSet:
     """A set of pairs, whose k-th rating is by `RATER_k`; with images where the photographs are."""
-    builder = CaptionSetBuilder()
+    builder = CaptionSetBuilder(joins_equal=False)
     for pair in pairs:
         item = builder.add_item(pair.image_id, pair.caption, pair.references)
         for k, value in enumerate(pair.ratings, start=1):

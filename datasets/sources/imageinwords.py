@@ -96,7 +96,7 @@ def _read(
     """
     path = find(root, card, card.sources[0])
     systems = list(systems_by_key.values())
-    builder = CaptionSetBuilder()
+    builder = CaptionSetBuilder(joins_equal=False)
     for number, row in read_json_lines(path):
         where = f"{path}:{number}"
         if key and key not in row:

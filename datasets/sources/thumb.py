@@ -74,7 +74,7 @@ def load_thumb(root: Path) -> CaptionSet:
         for n, row in read_json_lines(references_path)
     }
     path = find(root, CARD, JUDGEMENTS)
-    builder = CaptionSetBuilder()
+    builder = CaptionSetBuilder(joins_equal=False)
     lines: dict[tuple[str, str], int] = {}
     for number, row in read_json_lines(path):
         where = f"{path}:{number}"
