@@ -23,7 +23,10 @@ _keeps = [True]
 def cache_root(root: str | Path | None = None) -> Path:
     """Return the cache folder: `root`, else the environment's `CAPTAU_CACHE`, else the user's."""
     folder = root or os.environ.get("CAPTAU_CACHE")
-    return expand_home(folder) if folder else platformdirs.user_cache_path("captau")
+    if folder:
+        return expand_home(folder)
+
+    return platformdirs.user_cache_path("captau")
 
 
 def cache_folder(*parts: str) -> Path:

@@ -24,6 +24,7 @@ def replace_surrogates(text: str) -> str:
     """Return a text whose unpaired surrogates, which no encoding can hold, are U+FFFD."""
     if text.isascii():
         return text
+
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
@@ -55,8 +56,12 @@ def letter_script(character: str) -> str:
         return "latin" if character.isalpha() else ""
     if unicodedata.category(character)[0] not in "LM":
         return ""
+
     script = re.split(r"[ -]", unicodedata.name(character, "").lower())[0]
-    return "" if script in _SIGNS else _SCRIPTS.get(script, script)
+    if script in _SIGNS:
+        return ""
+
+    return _SCRIPTS.get(script, script)
 
 
 def find_script(texts: Iterable[str]) -> str:
@@ -70,10 +75,16 @@ def find_script(texts: Iterable[str]) -> str:
             counts["latin"] += sum(map(str.isalpha, text))
         else:
             counts.update(map(letter_script, text))
+
+    # Digits and signs are of no script.
     del counts[""]
     if 10 * counts["kana"] >= counts["han"] + counts["kana"]:
         counts["kana"] += counts.pop("han", 0)
-    return max(counts, key=counts.__getitem__) if counts.total() else ""
+
+    if not counts.total():
+        return ""
+
+    return max(counts, key=counts.__getitem__)
 
 
 def is_unsegmented(text: str) -> bool:
@@ -83,11 +94,18 @@ def is_unsegmented(text: str) -> bool:
     """
     if text.isascii():
         return False
+
     # Vowel signs are no word characters to `re`, and would end a run of letters.
     letters = "".join(c for c in text if unicodedata.category(c)[0] != "M")
-    runs = [(len(run), find_script([run])) for run in re.findall(r"[^\W\d_]+", letters)]
-    lengths = [(length, _WORD_LENGTHS[s]) for length, s in runs if s in _WORD_LENGTHS]
-    return sum(length for length, _ in lengths) > sum(longest for _, longest in lengths)
+    n_letters = 0
+    n_longest_words = 0
+    for run in re.findall(r"[^\W\d_]+", letters):
+        script = find_script([run])
+        if script in _WORD_LENGTHS:
+            n_letters += len(run)
+            n_longest_words += _WORD_LENGTHS[script]
+
+    return n_letters > n_longest_words
 
 
 Booleans = NDArray[np.bool_]
@@ -107,10 +125,12 @@ def comparison_form(text: str) -> str:
     """
     if text.isascii():
         return text.encode().translate(None, _ASCII_SIGNS).decode().lower()
+
     lowered = unicodedata.normalize("NFC", text.lower())
     form = re.sub(r"[^a-z0-9]+", "", lowered)
     if lowered.isascii():
         return form
+
     letters = "".join(c for c in lowered if _is_foreign(c))
     return f"{form}\0{letters}" if letters else form or lowered
 
@@ -144,8 +164,11 @@ class OwnReferences:
     def count(self) -> str:
         """Return "12 of 360 captions repeat one of their image's references, 3 of them exactly"."""
         share = f"{self.n_copies:,} of {len(self.is_copy):,} captions"
-        is_one = self.n_copies == 1
-        words = f"repeat{'s' * is_one} one of {'its' if is_one else 'their'} image's references"
+        if self.n_copies == 1:
+            words = "repeats one of its image's references"
+        else:
+            words = "repeat one of their image's references"
+
         return f"{share} {words}, {self.n_exact:,} of them exactly"
 
     @property
@@ -161,27 +184,34 @@ def find_own_references(items: pd.DataFrame, *, of_image: bool = False) -> OwnRe
         items: of a `CaptionSet`; its columns `image_id`, `caption` and `references` count.
         of_image: whether `other_references` lack what any caption of the image copies, and not the item's own alone.
     """
-    captions, references = items["caption"].tolist(), items["references"].tolist()
+    captions = items["caption"].tolist()
+    references = items["references"].tolist()
     forms = pd.Series([comparison_form(caption) for caption in captions], dtype=object)
+    reference_forms = [[comparison_form(text) for text in texts] for texts in references]
+
     copied = [{form} for form in forms]
     if of_image:
         by_image = forms.groupby(items["image_id"].to_numpy()).agg(set)
         copied = by_image[items["image_id"]].tolist()
-    reference_forms = [[comparison_form(text) for text in texts] for texts in references]
-    other_references = [
-        tuple(text for text, form in zip(texts, own, strict=True) if form not in left_out)
-        for texts, own, left_out in zip(references, reference_forms, copied, strict=True)
+
+    other_references: list[tuple[str, ...]] = []
+    for texts, text_forms, copied_forms in zip(references, reference_forms, copied, strict=True):
+        others = [
+            text for text, form in zip(texts, text_forms, strict=True) if form not in copied_forms
+        ]
+        other_references.append(tuple(others))
+
+    is_copy = [form in own for form, own in zip(forms, reference_forms, strict=True)]
+    is_exact = [text in texts for text, texts in zip(captions, references, strict=True)]
+    is_single = [
+        bool(texts) and not others
+        for texts, others in zip(references, other_references, strict=True)
     ]
     return OwnReferences(
-        np.array(
-            [form in own for form, own in zip(forms, reference_forms, strict=True)], dtype=bool
-        ),
-        np.array([c in r for c, r in zip(captions, references, strict=True)], dtype=bool),
-        np.array(
-            [bool(r) and not o for r, o in zip(references, other_references, strict=True)],
-            dtype=bool,
-        ),
-        other_references,
+        is_copy=np.array(is_copy, dtype=bool),
+        is_exact=np.array(is_exact, dtype=bool),
+        is_single=np.array(is_single, dtype=bool),
+        other_references=other_references,
     )
 
 
@@ -220,6 +250,7 @@ def normalise_items(items: pd.DataFrame, rule: str) -> pd.DataFrame:
     normalise = NORMALISATIONS[rule]
     if normalise is None:
         return items
+
     references = [tuple(map(normalise, texts)) for texts in items["references"]]
     return items.assign(
         caption=items["caption"].map(normalise),

@@ -15,7 +15,8 @@ _STEERING = re.compile(
     r"[\x00-\x08\x0a-\x1f\x7f-\x9f\u00ad\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]"
 )
 #: The most characters of a word, and of a message, that a person reads.
-_WORD_LENGTH, _MESSAGE_LENGTH = 600, 2000
+_WORD_LENGTH = 600
+_MESSAGE_LENGTH = 2000
 
 
 def escape_controls(text: str) -> str:
@@ -27,7 +28,10 @@ def one_line(text: str) -> str:
     """Return a text as a line for a terminal: control characters escaped, and the middle of what is too long left out."""
 
     def shorten(text: str, length: int) -> str:
-        return text if len(text) <= length else f"{text[: length - 160]}…{text[-160:]}"
+        if len(text) <= length:
+            return text
+
+        return f"{text[: length - 160]}…{text[-160:]}"
 
     line = escape_controls(text)
     line = re.sub(rf"\S{{{_WORD_LENGTH},}}", lambda match: shorten(match[0], _WORD_LENGTH), line)
@@ -91,11 +95,14 @@ def unknown(kind: str, name: str, known_names: Iterable[str], *, listed_by: str 
     """
     names = sorted(set(known_names))
     near = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
+    # A part of a name, or a name with more at its end, need not be similar as a whole.
     longer = [n for n in names if n.startswith(name) or name.startswith(n)]
     is_close = bool(longer or difflib.get_close_matches(name, names, n=1, cutoff=0.75))
     near += [n for n in longer if n not in near][:3]
+
     hint = f"did you mean {' or '.join(near)}? " if near and name else ""
     if hint and is_close and not listed_by and len(names) > _MOST_LISTED:
         return InputError(f"unknown {kind} '{name}': {hint.strip()}")
+
     rest = f"{listed_by} lists them" if listed_by else f"known: {', '.join(names) or 'none'}"
     return InputError(f"unknown {kind} '{name}': {hint}{rest}")

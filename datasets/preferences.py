@@ -29,7 +29,9 @@ PreferenceRow = tuple[str, str, str, str, str | float]
 def derive_winners(strengths: Any) -> list[str]:
     """Return the winner of each preference: `a` where the strength is positive, `b` negative, `tie` 0."""
     signs = np.sign(np.asarray(strengths, dtype=np.float64))
-    return [WINNERS[i] for i in np.where(signs > 0, 0, np.where(signs < 0, 1, 2))]
+    # NaN is neither above nor below 0, and is refused elsewhere.
+    numbers = np.where(signs > 0, 0, np.where(signs < 0, 1, 2))
+    return [WINNERS[i] for i in numbers]
 
 
 def make_preferences(rows: Iterable[PreferenceRow], rater: str = PEOPLE) -> pd.DataFrame:
@@ -53,6 +55,7 @@ def upgrade_preferences(frame: pd.DataFrame) -> pd.DataFrame:
     """
     if "category" not in frame.columns or "winner" not in frame.columns:
         return frame
+
     strengths = frame["winner"].map(STRENGTHS).astype(np.float64)
     return frame.rename(columns={"category": "dimension"}).assign(rater=PEOPLE, strength=strengths)
 
@@ -77,21 +80,25 @@ def check_preferences(
             raise InputError(
                 f"{where}: a preference is about '{strangers[0]}', which is not an item"
             )
+
     try:
         strengths = pd.to_numeric(preferences["strength"], errors="coerce").astype(float)
     except OverflowError as error:
         raise InputError(f"{where}: the strength of a preference is too large") from error
+
     for column in ("dimension", "rater"):
         bad = preferences[[not isinstance(v, str) for v in preferences[column]]]
         if len(bad):
             pair_id, value = bad[["pair_id", column]].iloc[0]
             raise InputError(f"{where}: pair '{pair_id}': {column} is {value!r}, not a text")
+
     bad = preferences[~np.isfinite(strengths.to_numpy())]
     if len(bad):
         raise InputError(
             f"{where}: pair '{bad['pair_id'].iloc[0]}': strength is {bad['strength'].iloc[0]!r}, not a number; "
             "positive prefers a, negative b, 0 is a tie"
         )
+
     _check_pairs(preferences, where)
     return preferences.assign(strength=strengths, winner=derive_winners(strengths))
 
@@ -103,12 +110,15 @@ def _check_pairs(preferences: pd.DataFrame, where: str) -> None:
         InputError: where one is not.
     """
     pairs = preferences.drop_duplicates(["pair_id", "item_a", "item_b"])
-    if (is_again := pairs["pair_id"].duplicated()).any():
+    is_again = pairs["pair_id"].duplicated()
+    if is_again.any():
         raise InputError(
             f"{where}: pair_id '{pairs.loc[is_again, 'pair_id'].iloc[0]}' stands for two pairs of items; give each "
             "its own"
         )
-    if (is_again := preferences.duplicated(["pair_id", "dimension", "rater"])).any():
+
+    is_again = preferences.duplicated(["pair_id", "dimension", "rater"])
+    if is_again.any():
         row = preferences[is_again].iloc[0]
         raise InputError(
             f"{where}: rater '{row['rater']}' judged pair '{row['pair_id']}' twice on {row['dimension']}; keep one each"
@@ -125,8 +135,10 @@ def find_mismatch(words: Sequence[Any], caption: str) -> str:
     for index, word in enumerate(words):
         if index >= len(expected) or word != expected[index]:
             return f"the word {word!r} is not word {index + 1} of the caption"
+
     if len(words) < len(expected):
         return f"the word {expected[len(words)]!r} of the caption is not among them"
+
     return ""
 
 
@@ -146,6 +158,7 @@ def check_words(words: pd.DataFrame, captions: Mapping[str, str], where: str) ->
         item_id, dimension = map(str, keys if isinstance(keys, tuple) else (keys, ""))
         if item_id not in captions:
             raise InputError(f"{where}: a marked word is about '{item_id}', which is not an item")
+
         reason = find_mismatch(marked["word"].tolist(), captions[item_id])
         if not reason and marked["position"].tolist() != list(range(len(marked))):
             reason = "their positions do not count up from 0"

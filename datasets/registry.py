@@ -3,6 +3,9 @@
 To add a dataset, put `@dataset(CARD)` over a reader in a module of `sources/`, in a module of another package
 that the entry-point group `captau.datasets` names, or in your own program. The reader takes the data folder, and options
 by name where it has any, and returns a `CaptionSet`.
+
+A module of `sources/` is imported when one of its datasets is asked for: a reader there is called `load_NAME`, which tells
+where the dataset NAME is.
 """
 
 from __future__ import annotations
@@ -10,9 +13,10 @@ from __future__ import annotations
 import importlib
 import inspect
 import os
-import pkgutil
+import re
 from collections.abc import Callable, Mapping
 from functools import cache
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +33,11 @@ Reader = Callable[..., CaptionSet]
 _READERS: dict[str, tuple[Card, Reader]] = {}
 _PROTOCOLS: dict[str, Mapping[str, Any]] = {}
 
+_SOURCES = f"{__package__}.sources"
+#: A registration in a module of `sources/`, and one whose reader says by its name which dataset it reads.
+_REGISTRATION = re.compile(r"^@dataset\(", re.MULTILINE)
+_NAMED_REGISTRATION = re.compile(r"^@dataset\([^@]*?\)\ndef load_(\w+)\(", re.MULTILINE)
+
 
 def dataset(card: Card, protocol: Mapping[str, Any] | None = None) -> Callable[[Reader], Reader]:
     """Register a reader under its card's name.
@@ -40,8 +49,15 @@ def dataset(card: Card, protocol: Mapping[str, Any] | None = None) -> Callable[[
     """
 
     def register(reader: Reader) -> Reader:
-        if card.name in _READERS:
+        module = getattr(reader, "__module__", "")
+        own_module = _source_modules().get(card.name)
+        if card.name in _READERS or own_module not in (None, module):
             raise ValueError(f"dataset {card.name} is registered twice")
+        if own_module is None and module.startswith(f"{_SOURCES}."):
+            raise ValueError(f"{module}: call the reader of dataset {card.name} load_{card.name}")
+        if own_module is not None and protocol:
+            raise ValueError(f"{module}: put the protocol into conf/dataset/{card.name}.yaml")
+
         _READERS[card.name] = (card, reader)
         _PROTOCOLS[card.name] = dict(protocol or {})
         return reader
@@ -50,17 +66,53 @@ def dataset(card: Card, protocol: Mapping[str, Any] | None = None) -> Callable[[
 
 
 @cache
-def _discover() -> None:
-    package = importlib.import_module(f"{__package__}.sources")
-    for module in pkgutil.iter_modules(package.__path__):
-        importlib.import_module(f"{package.__name__}.{module.name}")
-    import_plugins("captau.datasets")
+def _source_modules() -> dict[str, str]:
+    """Return the modules of captau's own datasets, by the datasets' names.
+
+    They are read and not imported: a command needs one or two of them, and importing all takes longer than most do.
+
+    Raises:
+        ValueError: where the name of a reader does not say which dataset it reads.
+    """
+    modules: dict[str, str] = {}
+    for file in resources.files(_SOURCES).iterdir():
+        if not file.name.endswith(".py"):
+            continue
+        text = file.read_text(encoding="utf-8")
+        dataset_names = _NAMED_REGISTRATION.findall(text)
+        if len(dataset_names) != len(_REGISTRATION.findall(text)):
+            raise ValueError(
+                f"{file}: call each reader load_NAME, by its dataset's name, right below @dataset"
+            )
+        module = f"{_SOURCES}.{file.name.removesuffix('.py')}"
+        modules |= dict.fromkeys(dataset_names, module)
+
+    return modules
 
 
 def names() -> list[str]:
     """List the registered datasets, sorted."""
-    _discover()
-    return sorted(_READERS)
+    import_plugins("captau.datasets")
+    return sorted({*_source_modules(), *_READERS})
+
+
+def _find(name: str) -> tuple[Card, Reader]:
+    """Return the card and the reader of a dataset, after importing the module that registers it.
+
+    Raises:
+        InputError: where no dataset has that name; the nearest ones are named.
+    """
+    if not isinstance(name, str):
+        raise unknown("dataset", str(name), names())
+
+    if name not in _READERS and name in _source_modules():
+        importlib.import_module(_source_modules()[name])
+    elif name not in _READERS:
+        import_plugins("captau.datasets")
+    if name not in _READERS:
+        raise unknown("dataset", name, names())
+
+    return _READERS[name]
 
 
 def card(name: str) -> Card:
@@ -69,15 +121,19 @@ def card(name: str) -> Card:
     Raises:
         InputError: where no dataset has that name; the nearest ones are named.
     """
-    _discover()
-    if not isinstance(name, str) or name not in _READERS:
-        raise unknown("dataset", str(name), _READERS)
-    return _READERS[name][0]
+    return _find(name)[0]
 
 
 def protocol_changes(name: str) -> Mapping[str, Any]:
-    """Return what `@dataset` changes in a dataset's usual protocol."""
-    card(name)
+    """Return what `@dataset` changes in a dataset's usual protocol: of captau's own datasets nothing.
+
+    Raises:
+        InputError: where no dataset has that name; the nearest ones are named.
+    """
+    if name in _source_modules():
+        return {}
+
+    _find(name)
     return _PROTOCOLS[name]
 
 
@@ -98,16 +154,18 @@ def load(name: str, /, root: str | Path | None = None, **options: Any) -> Captio
     Raises:
         InputError: if the name or an option is unknown, or a file is missing, truncated or malformed.
     """
-    expected = card(name)
-    option_names = list(inspect.signature(_READERS[name][1]).parameters)[1:]
+    dataset_card, reader = _find(name)
+    option_names = list(inspect.signature(reader).parameters)[1:]
     for option in options:
         if option not in option_names:
             raise unknown(f"option of dataset {name}", option, option_names)
+
     folder = data_root(root)
-    if expected.sources and not folder.is_dir():
-        where = expected.sources[0]
+    if dataset_card.sources and not folder.is_dir():
+        first_file = dataset_card.sources[0]
         raise MissingFileError(
             f"dataset {name}: the data folder {folder} does not exist; set CAPTAU_DATA or data.root=DIR, "
-            f"or for {where.path} {way_to_get(expected, where)}"
+            f"or for {first_file.path} {way_to_get(dataset_card, first_file)}"
         )
-    return _READERS[name][1](folder, **options)
+
+    return reader(folder, **options)

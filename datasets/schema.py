@@ -40,7 +40,11 @@ def split_of(image_id: str) -> str:
     """
     digest = hashlib.sha256(f"{_SPLIT_SEED}\0{image_id}".encode("utf-8", "surrogatepass")).digest()
     position = int.from_bytes(digest[:8], "big") / 2**64
-    return next(name for name, bound in SPLIT_BOUNDS if position < bound)
+    for name, bound in SPLIT_BOUNDS:
+        if position < bound:
+            return name
+
+    raise AssertionError  # a position is below 1
 
 
 ITEM_COLUMNS = ("item_id", "image_id", "image", "caption", "references", "system", "split")
@@ -64,11 +68,16 @@ class Scale:
 
     def fits(self, values: np.ndarray) -> np.ndarray:
         """Tell which of `values` (shape (n,)) lie on the scale; NaN and infinity never do."""
-        ok = np.isfinite(values) & (values >= self.low - 1e-9) & (values <= self.high + 1e-9)
+        is_on_scale = (
+            np.isfinite(values) & (values >= self.low - 1e-9) & (values <= self.high + 1e-9)
+        )
         if self.step is not None:
             steps = (values - self.low) / self.step
-            ok &= np.abs(steps - np.round(np.where(np.isfinite(steps), steps, 0.0))) < 1e-6
-        return ok
+            # Rounding infinity warns; such a value is off the scale already.
+            finite_steps = np.where(np.isfinite(steps), steps, 0.0)
+            is_on_scale &= np.abs(steps - np.round(finite_steps)) < 1e-6
+
+        return is_on_scale
 
     def share(self, values: Any) -> Any:
         """Map numbers (one, or an array or column of them) to 0 at the low end and 1 at the high one."""
@@ -197,14 +206,15 @@ def item_ids(
         image_ids, captions, systems: of equal length; a system may be None.
     """
     counts: dict[str, int] = {}
-    out: list[str] = []
+    ids: list[str] = []
     for image_id, caption, system in zip(image_ids, captions, systems, strict=True):
         text = caption if system is None else f"{caption}\0{system}"
         digest = hashlib.blake2s(text.encode("utf-8", "surrogatepass"), digest_size=4).hexdigest()
-        key = f"{image_id}:{digest}"
-        counts[key] = counts.get(key, 0) + 1
-        out.append(key if counts[key] == 1 else f"{key}-{counts[key]}")
-    return out
+        item_id = f"{image_id}:{digest}"
+        counts[item_id] = counts.get(item_id, 0) + 1
+        ids.append(item_id if counts[item_id] == 1 else f"{item_id}-{counts[item_id]}")
+
+    return ids
 
 
 def make_items(
@@ -224,33 +234,32 @@ def make_items(
         splits: the authors' own split of each; None gives the shared one (`split_of`).
         optional: columns of `OPTIONAL_ITEM_COLUMNS`.
     """
-    image_ids, captions = (
-        list(map(replace_surrogates, image_ids)),
-        list(map(replace_surrogates, captions)),
-    )
+    # No file could hold half of a surrogate pair, and results are written to files.
+    image_ids = [replace_surrogates(image_id) for image_id in image_ids]
+    captions = [replace_surrogates(caption) for caption in captions]
     references = [tuple(map(replace_surrogates, texts)) for texts in references]
-    system_names = (
-        [None] * len(captions)
-        if systems is None
-        else [s if s is None else replace_surrogates(s) for s in systems]
-    )
-    return pd.DataFrame(
-        {
-            "item_id": item_ids(image_ids, captions, system_names),
-            "image_id": image_ids,
-            "image": pd.Series(list(images or [None] * len(captions)), dtype=object),
-            "caption": captions,
-            "references": pd.Series(references, dtype=object),
-            "system": pd.Series(system_names, dtype=object),
-            "split": list(map(replace_surrogates, splits))
-            if splits
-            else [split_of(i) for i in image_ids],
-            **{
-                name: list(map(replace_surrogates, texts))
-                for name, texts in (optional or {}).items()
-            },
-        }
-    )
+    system_names: list[str | None] = [None] * len(captions)
+    if systems is not None:
+        system_names = [s if s is None else replace_surrogates(s) for s in systems]
+
+    if splits:
+        split_names = [replace_surrogates(split) for split in splits]
+    else:
+        split_names = [split_of(image_id) for image_id in image_ids]
+
+    columns: dict[str, Any] = {
+        "item_id": item_ids(image_ids, captions, system_names),
+        "image_id": image_ids,
+        "image": pd.Series(list(images or [None] * len(captions)), dtype=object),
+        "caption": captions,
+        "references": pd.Series(references, dtype=object),
+        "system": pd.Series(system_names, dtype=object),
+        "split": split_names,
+    }
+    for name, texts in (optional or {}).items():
+        columns[name] = [replace_surrogates(text) for text in texts]
+
+    return pd.DataFrame(columns)
 
 
 class CaptionSet:
@@ -287,14 +296,16 @@ class CaptionSet:
         self._preferences = _with_columns(preferences, PREFERENCE_COLUMNS, "preferences", card)
         self._words = _with_columns(words, WORD_COLUMNS, "words", card)
         self._card = card
+
         self._validate_items()
         self._validate_ratings()
-        self._preferences = check_preferences(
-            self._preferences, set(self._items["item_id"]), f"dataset {self.name}"
-        )
+
+        known_ids = set(self._items["item_id"])
+        where = f"dataset {self.name}"
+        self._preferences = check_preferences(self._preferences, known_ids, where)
         if not self._words.empty:
             captions = dict(zip(self._items["item_id"], self._items["caption"], strict=True))
-            check_words(self._words, captions, f"dataset {self.name}")
+            check_words(self._words, captions, where)
 
     # Copy-on-write (pandas 3) makes these copies cheap and keeps what is inside unchanged.
     @property
@@ -338,14 +349,17 @@ class CaptionSet:
     def digest(self) -> str:
         """SHA-256 over items, ratings, preferences and words: two equal sets have equal digests."""
         h = hashlib.sha256()
+        # Paths of images differ from machine to machine.
         for frame in (self._items.drop(columns="image"), self._ratings, self._words):
             for row in frame.itertuples(index=False, name=None):
                 h.update(repr(row).encode("utf-8", "surrogatepass"))
+
         for *pair, rater, strength, winner in self._preferences.itertuples(index=False, name=None):
             # As captau 0.1 wrote preferences without raters and grades, so that its digests stay.
             is_plain = rater == PEOPLE and abs(strength) in (0.0, 1.0)
             row = (*pair, winner) if is_plain else (*pair, winner, rater, strength)
             h.update(repr(row).encode("utf-8", "surrogatepass"))
+
         return h.hexdigest()
 
     def __repr__(self) -> str:
@@ -363,6 +377,7 @@ class CaptionSet:
             "ratings": f"{len(self._ratings):,}",
             "preferences": f"{len(self._preferences):,}",
         }
+
         items = self._items[["item_id", "caption", "system"]].head(3)
         items.insert(2, "references", [len(texts) for texts in self._items["references"].head(3)])
         return _html_rows(self.card.details() | counts) + items.to_html()
@@ -374,17 +389,20 @@ class CaptionSet:
         items = self._items
         if items.empty:
             raise self._fail("it has no items; its files are empty or of another format")
+
         for column in ("item_id", "image_id", "caption", *self._extra):
             bad = [i for i, v in enumerate(items[column].tolist()) if not isinstance(v, str)]
             if bad:
                 raise self._fail(
                     f"row {bad[0]}: {column} is {items[column].iloc[bad[0]]!r}, not a text"
                 )
+
         twice = items["item_id"][items["item_id"].duplicated()]
         if len(twice):
             raise self._fail(
                 f"duplicate item '{twice.iloc[0]}' ({len(twice)} in all); keep one each"
             )
+
         for item_id, references in zip(items["item_id"], items["references"], strict=True):
             if not isinstance(references, tuple) or not all(isinstance(r, str) for r in references):
                 raise self._fail(f"item '{item_id}': references are {references!r}, not texts")
@@ -397,6 +415,7 @@ class CaptionSet:
         ratings = self._ratings
         if ratings.empty:
             return
+
         item_ids = set(self._items["item_id"].tolist())
         strangers = [i for i in ratings["item_id"].unique().tolist() if i not in item_ids]
         if strangers:
@@ -406,11 +425,14 @@ class CaptionSet:
             numbers = pd.to_numeric(ratings["value"], errors="coerce").astype(float)
         except OverflowError as error:
             raise self._fail("a rating is too large for any scale") from error
+
         self._ratings = ratings.assign(value=numbers)
+        # A rating without a dimension is found here too, as NaN has no scale.
         for dimension, group in ratings.groupby("dimension", sort=False, dropna=False):
             scale = self._card.scales.get(str(dimension))
             if scale is None:
                 raise self._fail(f"dimension '{dimension}' has no scale on the dataset's card")
+
             values = numbers.loc[group.index].to_numpy()
             bad = np.flatnonzero(~scale.fits(values))
             if bad.size:
@@ -419,6 +441,7 @@ class CaptionSet:
                     f"item '{row['item_id']}', rater '{row['rater']}': {dimension} rating "
                     f"{format_rating(row['value'])} is not on the scale {scale}"
                 )
+
         twice = ratings.duplicated(["item_id", "dimension", "rater"])
         if twice.any():
             row = ratings[twice].iloc[0]
@@ -431,10 +454,12 @@ class CaptionSetBuilder:
     """The items, ratings and preferences of a dataset, added one by one; an item is called by its number from 0.
 
     Args:
-        joins_equal: whether equal items are one.
+        joins_equal: whether equal items are one. A table of one rating a row needs it: without it each of its rows is an
+            item of its own with a single rating, of which no agreement can be measured. A table of one item a row does
+            not, where equal rows are two items.
     """
 
-    def __init__(self, joins_equal: bool = False) -> None:
+    def __init__(self, *, joins_equal: bool) -> None:
         self._joins_equal = joins_equal
         self._items: list[tuple[str, str, tuple[str, ...], str | None]] = []
         self._numbers: dict[tuple[str, str, tuple[str, ...], str | None], int] = {}
@@ -454,6 +479,7 @@ class CaptionSetBuilder:
         if not self._joins_equal or item not in self._numbers:
             self._numbers[item] = len(self._items)
             self._items.append(item)
+
         return self._numbers[item]
 
     def rate(self, item: int, dimension: str, rater: str, value: float) -> None:
@@ -489,26 +515,34 @@ class CaptionSetBuilder:
             words: marked words, as `WORD_COLUMNS` has them, with the numbers of their items.
             optional: columns of `OPTIONAL_ITEM_COLUMNS`, an entry an item.
         """
-        image_ids, captions, references, systems = (
-            list(column) for column in (zip(*self._items, strict=True) if self._items else [()] * 4)
-        )
         items = make_items(
-            *(image_ids, captions, references), systems=systems, images=images, optional=optional
+            [image_id for image_id, _, _, _ in self._items],
+            [caption for _, caption, _, _ in self._items],
+            [references for _, _, references, _ in self._items],
+            systems=[system for _, _, _, system in self._items],
+            images=images,
+            optional=optional,
         )
         ids = items["item_id"].tolist()
-        ratings = [(ids[item], *rest) for item, *rest in self._ratings]
-        preferences = make_preferences(
-            (pair_id, ids[a], ids[b], dimension, winner)
-            for pair_id, a, b, dimension, winner in self._preferences
-        ).assign(rater=pd.Series(self._preference_raters, dtype=object))
-        marked = [(ids[item], *rest) for item, *rest in words]
-        return CaptionSet(
-            items,
-            pd.DataFrame(ratings, columns=pd.Index(RATING_COLUMNS)) if ratings else None,
-            preferences if self._preferences else None,
-            card=card,
-            words=pd.DataFrame(marked, columns=pd.Index(WORD_COLUMNS)) if marked else None,
-        )
+
+        ratings = None
+        if self._ratings:
+            rows = [(ids[item], *rest) for item, *rest in self._ratings]
+            ratings = pd.DataFrame(rows, columns=pd.Index(RATING_COLUMNS))
+
+        preferences = None
+        if self._preferences:
+            preferences = make_preferences(
+                (pair_id, ids[a], ids[b], dimension, winner)
+                for pair_id, a, b, dimension, winner in self._preferences
+            ).assign(rater=pd.Series(self._preference_raters, dtype=object))
+
+        marked_words = None
+        word_rows = [(ids[item], *rest) for item, *rest in words]
+        if word_rows:
+            marked_words = pd.DataFrame(word_rows, columns=pd.Index(WORD_COLUMNS))
+
+        return CaptionSet(items, ratings, preferences, card=card, words=marked_words)
 
 
 def _with_columns(
@@ -516,28 +550,32 @@ def _with_columns(
 ) -> pd.DataFrame:
     if frame is None:
         return pd.DataFrame({c: pd.Series(dtype=object) for c in columns})
-    missing = [c for c in columns if c not in frame.columns]
+
+    missing = [name for name in columns if name not in frame.columns]
     if missing:
-        remedy = (
-            "; datasets.preferences.upgrade_preferences makes them of captau 0.1's `category` and `winner`"
-            if frame_name == "preferences" and "category" in frame.columns
-            else ""
-        )
+        remedy = ""
+        if frame_name == "preferences" and "category" in frame.columns:
+            remedy = "; datasets.preferences.upgrade_preferences makes them of captau 0.1's `category` and `winner`"
         raise InputError(
             f"dataset {card.name}: {frame_name} lack the column {', '.join(missing)}{remedy}"
         )
+
     return frame.loc[:, list(columns)].reset_index(drop=True)
 
 
 def _html_rows(rows: Mapping[str, str]) -> str:
-    cells = "".join(
-        f'<tr><th style="text-align: left">{name}</th><td style="text-align: left">{escape(text)}</td></tr>'
-        for name, text in rows.items()
-        if text
-    )
+    cells = ""
+    for name, text in rows.items():
+        if text:
+            cells += f'<tr><th style="text-align: left">{name}</th>'
+            cells += f'<td style="text-align: left">{escape(text)}</td></tr>'
+
     return f"<table>{cells}</table>"
 
 
 def format_rating(value: Any) -> str:
     """Format a rating for a message."""
-    return f"{value:g}".replace("nan", "NaN") if isinstance(value, Real) else repr(value)
+    if not isinstance(value, Real):
+        return repr(value)
+
+    return f"{value:g}".replace("nan", "NaN")

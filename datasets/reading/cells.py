@@ -73,21 +73,27 @@ def parse_references(value: Any, where: str, name: str = "references") -> tuple[
         references = cast("Sequence[Any]", value)
     else:
         raise InputError(f"{where}: {name} is {_shorten(value)}, not a list of texts")
+
     for text in references or ():
         if not isinstance(text, str):
             raise InputError(f"{where}: {name} holds {_shorten(text)}, not a text")
+
     if references is None or any(map(_is_printed_list, references)):
         raise InputError(
             f"{where}: {name} is {_shorten(value)}, from which captions cannot be told apart; write a JSON list, "
             f'["a dog", "a cat"], or captions with \'{SEPARATOR}\' between them'
         )
+
     return tuple(map(replace_surrogates, references))
 
 
 def _shorten(value: Any) -> str:
     """Return a value for a message, cut where it is long."""
     text = repr(value)
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+    if len(text) <= _SHOWN:
+        return text
+
+    return f"{text[:_SHOWN]}…"
 
 
 def _parse_text(text: str) -> Sequence[Any] | None:
@@ -99,15 +105,24 @@ def _parse_text(text: str) -> Sequence[Any] | None:
             continue
         if values is not None:
             return values
+
     if _is_printed_list(text) or _IN_BRACKETS.fullmatch(text):
         return None
+
     captions = tuple(t.strip() for t in text.split(SEPARATOR.strip()) if t.strip())
-    return None if len(captions) == 1 and len(captions[0].splitlines()) > 1 else captions
+    # Each of several lines may be a caption of its own.
+    if len(captions) == 1 and len(captions[0].splitlines()) > 1:
+        return None
+
+    return captions
 
 
 def _parse_python(text: str) -> Any:
     """Return the list or tuple of texts that Python printed; None where it is none."""
-    values = ast.literal_eval(text) if _LIST_OF_TEXTS.fullmatch(text) else None
+    if not _LIST_OF_TEXTS.fullmatch(text):
+        return None
+
+    values = ast.literal_eval(text)
     return values if isinstance(values, list | tuple) else None
 
 
@@ -115,8 +130,11 @@ def _is_printed_list(text: str) -> bool:
     """Return whether a text looks like what a program prints of several texts, or of a part of them."""
     if text[:1].isalpha() and "(" not in text:  # nearly always, and quickly
         return False
+
     if _PRINTED_BEGINNING.match(text):
         return True
+
+    # The end of a list closes more brackets than it opens.
     pairs = ("[]", "()", "{}")
     is_unopened = any(text.count(closing) > text.count(opening) for opening, closing in pairs)
     return is_unopened and _PRINTED_END.fullmatch(text) is not None
@@ -131,9 +149,13 @@ def parse_number(value: Any) -> float:
     if isinstance(value, str):
         text = value.strip(" \t")
         return float(text) if _NUMBER.fullmatch(text) else float("nan")
+
+    # True and False are whole numbers of Python.
     if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
         return float("nan")
+
     try:
         return float(value)
     except OverflowError:
+        # A whole number of hundreds of digits; no scale holds infinity.
         return float("inf")

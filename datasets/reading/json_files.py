@@ -72,6 +72,7 @@ def read_text(path: Path) -> str:
         data = path.read_bytes()
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror})") from error
+
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -101,6 +102,7 @@ def read_json_entries(path: Path) -> Iterator[tuple[str, Any]]:
     rows = read_json(path)
     if not isinstance(rows, list):
         raise InputError(f"{path}: a list is expected, not {type(rows).__name__}")
+
     for number, row in enumerate(rows):
         yield f"{path}: entry {number}", row
 
@@ -131,10 +133,12 @@ def json_lines(stream: Iterable[bytes], name: str) -> Iterator[tuple[int, dict[s
     for number, raw in enumerate(_bounded_lines(stream), start=1):
         if len(raw) > MAX_ENTRY_BYTES:
             raise entry_too_long(f"{name}:{number}")
+
         try:
             line = raw.decode("utf-8-sig" if number == 1 else "utf-8")
         except UnicodeDecodeError as error:
             raise InputError(f"{name}:{number}: not UTF-8 text; save the file as UTF-8") from error
+
         if not line.strip():
             n_blank += 1
             if n_blank > _MAX_BLANK_LINES:
@@ -142,6 +146,7 @@ def json_lines(stream: Iterable[bytes], name: str) -> Iterator[tuple[int, dict[s
                     f"{name}:{number}: more than {_MAX_BLANK_LINES:,} blank lines; take them out"
                 )
             continue
+
         n_blank = 0
         row = parsed(line, name, number)
         if not isinstance(row, dict):
@@ -152,7 +157,10 @@ def json_lines(stream: Iterable[bytes], name: str) -> Iterator[tuple[int, dict[s
 def _bounded_lines(stream: Iterable[bytes]) -> Iterable[bytes]:
     """Return the lines of a stream, no more of one than tells that it is too long."""
     readline = getattr(stream, "readline", None)
-    return stream if readline is None else iter(lambda: readline(MAX_ENTRY_BYTES + 1), b"")
+    if readline is None:
+        return stream
+
+    return iter(lambda: readline(MAX_ENTRY_BYTES + 1), b"")
 
 
 class TwiceError(ValueError):
@@ -168,6 +176,7 @@ def only_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     row = dict(pairs)
     if len(row) < len(pairs):
         raise TwiceError(Counter(key for key, _ in pairs).most_common()[0][0])
+
     return row
 
 
@@ -185,8 +194,10 @@ def parsed(text: str, name: str, line: int = 0) -> Any:
     where = f"{name}:{line}" if line else name
     if has_too_many_containers(text):
         raise too_many_containers(where)
+    # Most files have no such escape, which a search tells sooner than the expression.
     if "\\ud" in text or "\\uD" in text:
         text = _ESCAPES.sub(lambda escape: escape[1] or r"\ufffd", text)
+
     try:
         return json.loads(text, object_pairs_hook=only_once)
     except TwiceError as error:
@@ -215,18 +226,23 @@ def field(row: Any, key: str, kind: type | tuple[type, ...], where: str) -> Any:
     Raises:
         InputError: where `row` is no object, lacks the key, or holds another kind there.
     """
+    # Nearly always it is of that very kind, which is told quickly.
     if type(row) is dict and type(value := row.get(key)) is kind:
-        return value  # nearly always, and quickly
+        return value
+
     if not isinstance(row, dict):
         raise InputError(f"{where}: an object is expected, not {type(row).__name__}")
     if key not in row:
         raise InputError(f"{where}: '{key}' is missing")
+
     value = row[key]
     kinds = kind if isinstance(kind, tuple) else (kind,)
     accepted = (*kinds, int) if float in kinds else kinds
-    if not isinstance(value, accepted) or (isinstance(value, bool) and bool not in kinds):
+    is_stray_bool = isinstance(value, bool) and bool not in kinds
+    if not isinstance(value, accepted) or is_stray_bool:
         expected = " or ".join(k.__name__ for k in kinds)
         raise InputError(f"{where}: '{key}' is {value!r}, not {expected}")
+
     return value
 
 
@@ -237,12 +253,15 @@ def rating(row: Any, key: str, scale: Scale, where: str) -> float:
         InputError: where it is not a number or not on the scale.
     """
     value = field(row, key, float, where)
+
     try:
         value = float(value)
     except OverflowError as error:
         raise InputError(f"{where}: '{key}' is too large, not on the scale {scale}") from error
+
     if not on_scale(scale, value):
         raise InputError(f"{where}: '{key}' is {format_rating(value)}, not on the scale {scale}")
+
     return value
 
 
@@ -256,6 +275,7 @@ def texts(row: Any, key: str, where: str) -> tuple[str, ...]:
     for value in values:
         if not isinstance(value, str):
             raise InputError(f"{where}: '{key}' holds {value!r}, not a text")
+
     return tuple(values)
 
 
@@ -291,6 +311,7 @@ class JsonSource:
         """The content, or standard input, which is there once, in a file that lasts as long as this."""
         if self._content is not None:
             return io.BytesIO(self._content)
+
         spool = SpooledTemporaryFile(_IN_MEMORY)  # noqa: SIM115
         shutil.copyfileobj(sys.stdin.buffer, spool)
         return spool
@@ -305,10 +326,14 @@ class JsonSource:
         """The SHA-256 of the bytes as they come, packed or not, in hexadecimal."""
         if self.is_file:
             return sha256(self.path)
+
         self._spool.seek(0)
         digest = hashlib.sha256()
-        while chunk := self._spool.read(_CHUNK):
+        chunk = self._spool.read(_CHUNK)
+        while chunk:
             digest.update(chunk)
+            chunk = self._spool.read(_CHUNK)
+
         return digest.hexdigest()
 
     def read(self) -> Iterator[tuple[str, int, Any]]:
@@ -336,16 +361,19 @@ class JsonSource:
         packed = self.path.open("rb") if self.is_file else self._spool
         try:
             packed.seek(0)
-            zipped = packed.read(2) == b"\x1f\x8b"
+            is_packed = packed.read(2) == b"\x1f\x8b"
             packed.seek(0)
-            stream: Any = gzip.GzipFile(fileobj=packed, mode="rb") if zipped else packed
-            lines = self._is_lines(stream)
+            stream: Any = gzip.GzipFile(fileobj=packed, mode="rb") if is_packed else packed
+
+            is_lines = self._is_lines(stream)
             stream.seek(0)
-            if lines:
-                yield from (("line", n, row) for n, row in json_lines(stream, self.name))
+            if is_lines:
+                for number, row in json_lines(stream, self.name):
+                    yield "line", number, row
             else:
                 yield from _JsonText(stream, self.name).pieces()
         finally:
+            # Standard input is read once, and kept for the next time.
             if packed is not self.__dict__.get("_spool"):
                 packed.close()
 
@@ -354,16 +382,23 @@ class JsonSource:
         name = self.path.name.lower().removesuffix(".gz")
         if name.endswith((".jsonl", ".ndjson")):
             return True
-        object_count = n_bytes = 0
-        while object_count < 2 and (line := stream.readline(_LINE)):
+
+        # Two lines that are objects as a whole are told from a file of one object that stands on a line.
+        n_objects = 0
+        n_bytes = 0
+        while n_objects < 2:
+            line = stream.readline(_LINE)
+            if not line:
+                break
             n_bytes += len(line)
             if n_bytes > MAX_ENTRY_BYTES:
                 return False
             line = line.strip().removeprefix(codecs.BOM_UTF8)
             if line and not (line.startswith(b"{") and line.endswith(b"}")):
                 return False
-            object_count += bool(line)
-        return object_count == 2
+            n_objects += 1 if line else 0
+
+        return n_objects == 2
 
 
 class _JsonText:
@@ -371,10 +406,15 @@ class _JsonText:
 
     def __init__(self, stream: IO[bytes], name: str) -> None:
         self.line = 1
-        self._stream, self._name = stream, name
+        self._stream = stream
+        self._name = name
         self._decoder = codecs.getincrementaldecoder("utf-8-sig")()
-        self._text, self._position, self._is_at_end = "", 0, False
-        self._n_unyielded = self._n_containers = 0  # bytes and brackets since the last value
+        self._text = ""
+        self._position = 0
+        self._is_at_end = False
+        # The bytes and brackets since the last value.
+        self._n_unyielded = 0
+        self._n_containers = 0
         self._json = json.JSONDecoder(object_pairs_hook=only_once)
 
     def pieces(self) -> Iterator[tuple[str, int, Any]]:
@@ -382,6 +422,7 @@ class _JsonText:
         kind = self._peek()
         if not kind:
             raise InputError(f"{self._name}:{self.line}: not valid JSON (nothing is in it)")
+
         if kind == "[":
             for line in self._items("]"):
                 yield "entry", line, self._value()
@@ -389,6 +430,7 @@ class _JsonText:
             yield from self._members()
         else:
             yield "value", self.line, self._value()
+
         if self._peek():
             raise self._fault("Extra data")
 
@@ -402,8 +444,10 @@ class _JsonText:
                 raise InputError(
                     f"{self._name}:{line}: '{key}' appears twice in one object; keep one of them"
                 )
+
             keys.add(key)
             self._take(":")
+
             if self._peek() == "[" and key == "annotations":
                 yield "annotations", line, None
                 for inside in self._items("]"):
@@ -417,8 +461,10 @@ class _JsonText:
         if self._peek() == closing:
             self._advance(self._position + 1)
             return
+
         while True:
             yield self.line
+            # A comma with what follows it is nearly always in the text that is there.
             comma = _COMMA.match(self._text, self._position)
             if comma and comma.end() < len(self._text):
                 self._advance(comma.end())
@@ -427,6 +473,7 @@ class _JsonText:
                 break
             self._advance(self._position + 1)
             self._peek()
+
         self._take(closing)
 
     def _take(self, char: str) -> None:
@@ -462,7 +509,8 @@ class _JsonText:
             else:
                 if end < len(text) - _NEAR or self._is_at_end:  # a number may go on: 1.5
                     self._advance(end)
-                    self._n_unyielded = self._n_containers = 0
+                    self._n_unyielded = 0
+                    self._n_containers = 0
                     return value
             self._more()
 
@@ -472,19 +520,20 @@ class _JsonText:
 
     def _more(self) -> None:
         unread_text = self._text[self._position :]
-        data = self._stream.read(max(_CHUNK, len(unread_text)))  # a long value is read in few steps
+        # A long value is read in few steps, as each of them begins it anew.
+        data = self._stream.read(max(_CHUNK, len(unread_text)))
         self._n_unyielded += len(data)
         if self._n_unyielded > MAX_ENTRY_BYTES:
             raise entry_too_long(f"{self._name}:{self.line}")
+
         self._n_containers += data.count(b"[") + data.count(b"{")
         if self._n_containers > MAX_CONTAINERS:
             raise too_many_containers(f"{self._name}:{self.line}")
         self._is_at_end = not data
+
         try:
-            self._text, self._position = (
-                unread_text + self._decoder.decode(data, final=self._is_at_end),
-                0,
-            )
+            self._text = unread_text + self._decoder.decode(data, final=self._is_at_end)
+            self._position = 0
         except UnicodeDecodeError as error:
             line = self.line + unread_text.count("\n") + error.object.count(b"\n", 0, error.start)
             raise InputError(

@@ -60,31 +60,48 @@ class PairColumns:
         """
         systems = _of_both(self.systems_a, self.systems_b)
         self._check_captions(systems)
-        items, item_of = JudgementColumns(
-            [*self.places, *self.places],
-            [*self.image_ids, *self.image_ids],
-            [*self.captions_a, *self.captions_b],
-            (),
+
+        # Both captions of each row, the first ones and then the second ones.
+        both = JudgementColumns(
+            places=[*self.places, *self.places],
+            image_ids=[*self.image_ids, *self.image_ids],
+            captions=[*self.captions_a, *self.captions_b],
+            values=(),
             references=_of_both(self.references, self.references_b),
             systems=systems,
             splits=_of_both(self.splits),
             images=_of_both(self.images),
             clusters=_of_both(self.clusters),
             apart=True,
-        ).make_items()
+        )
+        items, item_of = both.make_items()
+
         n_rows = len(self.places)
         ids = items["item_id"].to_numpy(dtype=object)
-        items_a, items_b = ids[item_of[:n_rows]], ids[item_of[n_rows:]]
+        items_a = ids[item_of[:n_rows]]
+        items_b = ids[item_of[n_rows:]]
         pair_ids = [f"{a}|{b}" for a, b in zip(items_a, items_b, strict=True)]
+
         # A pair is the same whichever of its captions stands first.
         unordered = [frozenset(pair) for pair in zip(items_a, items_b, strict=True)]
         pairs = pd.factorize(pd.Series(unordered))[0].tolist()
+
         raters = self.raters
         if raters is None:
             raters = name_raters(None, pairs, self.dimensions, self.places)
-        columns = (pair_ids, items_a, items_b, self.dimensions, raters, self.strengths)
-        judged = pd.DataFrame(dict(zip(PREFERENCE_COLUMNS, columns, strict=True)))
+
+        judged = pd.DataFrame(
+            {
+                "pair_id": pair_ids,
+                "item_a": items_a,
+                "item_b": items_b,
+                "dimension": self.dimensions,
+                "rater": raters,
+                "strength": self.strengths,
+            }
+        )
         preferences = self._merge_answers(judged.assign(pair=pairs))
+
         remarks = (
             _count_equal_captions(items, preferences),
             _count_other_references(items),
@@ -97,10 +114,8 @@ class PairColumns:
         """Raise InputError at a pair of equal captions that no two systems wrote."""
         n_rows = len(self.places)
         for row, location in enumerate(self.places):
-            first, second = (
-                " ".join(caption.split())
-                for caption in (self.captions_a[row], self.captions_b[row])
-            )
+            first = " ".join(self.captions_a[row].split())
+            second = " ".join(self.captions_b[row].split())
             is_of_two = systems is not None and systems[row] != systems[n_rows + row]
             if first == second and not is_of_two:
                 raise InputError(
@@ -115,47 +130,50 @@ class PairColumns:
         """
         keys = [judged[column] for column in ("pair", "dimension", "rater")]
         first = judged.groupby(keys)["item_a"].transform("first")
+        # A positive strength prefers `item_a`, which may be the other caption in a later answer.
         signed = judged["strength"].where(judged["item_a"] == first, -judged["strength"])
+        # Adding 0 turns -0.0 into 0.0.
         means = signed.groupby(keys).transform("mean") + 0.0
         merged = judged.assign(strength=means if self.is_graded else np.sign(means))
+
         is_first = ~judged.duplicated(["pair", "dimension", "rater"])
         return merged.loc[is_first, list(PREFERENCE_COLUMNS)].reset_index(drop=True)
 
 
 def _of_both(a: Sequence[Any] | None, b: Sequence[Any] | None = None) -> list[Any] | None:
     """Return a column of the first captions and then of the second ones, which share it unless they have their own."""
-    return None if a is None else [*a, *(b or a)]
+    if a is None:
+        return None
+
+    return [*a, *(b or a)]
 
 
 def _count_equal_captions(items: pd.DataFrame, preferences: pd.DataFrame) -> str:
     captions = items.set_index("item_id")["caption"]
     pairs = preferences.drop_duplicates("pair_id")
-    n_equal = int(
-        (captions.loc[pairs["item_a"]].to_numpy() == captions.loc[pairs["item_b"]].to_numpy()).sum()
-    )
-    return (
-        f"{n_equal:,} of {len(pairs):,} pairs are of two systems' equal captions, which metrics that read captions tie."
-        if n_equal
-        else ""
-    )
+    captions_a = captions.loc[pairs["item_a"]].to_numpy()
+    captions_b = captions.loc[pairs["item_b"]].to_numpy()
+    n_equal = int((captions_a == captions_b).sum())
+    if not n_equal:
+        return ""
+
+    return f"{n_equal:,} of {len(pairs):,} pairs are of two systems' equal captions, which metrics that read captions tie."
 
 
 def _count_other_references(items: pd.DataFrame) -> str:
     keys = items[["image_id", "caption", "system"]].fillna("")
     n_captions = int((keys.groupby(list(keys.columns)).size() > 1).sum())
-    return (
-        f"{n_captions:,} captions have other references in other pairs; each of their sets is an item."
-        if n_captions
-        else ""
-    )
+    if not n_captions:
+        return ""
+
+    return f"{n_captions:,} captions have other references in other pairs; each of their sets is an item."
 
 
 def _count_answers(n_merged: int) -> str:
-    return (
-        f"{n_merged:,} answers are a rater's second or later one to a pair; the mean of the rater's answers counts."
-        if n_merged
-        else ""
-    )
+    if not n_merged:
+        return ""
+
+    return f"{n_merged:,} answers are a rater's second or later one to a pair; the mean of the rater's answers counts."
 
 
 def read_strengths(table: Table, winner: str, strength: str | None) -> list[float]:
@@ -178,17 +196,21 @@ def read_strengths(table: Table, winner: str, strength: str | None) -> list[floa
                 raise InputError(
                     f"{location}: {winner} is '{text}', not one of {', '.join(STRENGTHS)}"
                 )
+
     if strength is None:
         return [STRENGTHS[text] for text in winners or ()]
+
     strengths = table.floats(strength, None, "; name it with file.strength=")
-    for location, text, derived in zip(
-        table.places, winners or (), derive_winners(strengths), strict=False
-    ):
+
+    # Without winners there is nothing to compare the strengths with.
+    derived_winners = derive_winners(strengths)
+    for location, text, derived in zip(table.places, winners or (), derived_winners, strict=False):
         if text != derived:
             raise InputError(
                 f"{location}: {winner} is {text}, and {strength} prefers {derived}; a positive strength prefers a, a "
                 "negative b"
             )
+
     return strengths
 
 
@@ -219,6 +241,7 @@ def read_votes(table: Table, image: str = "image") -> PairColumns:
     name = image if image in table else next(complete, None)
     image_ids = None if name is None else table.filled(name)
     all_references = table.column("references")
+
     rows: list[tuple[Any, ...]] = []
     for key in filter(_VOTES.fullmatch, table.names):
         dimension = key.partition("_")[0]
@@ -228,42 +251,48 @@ def read_votes(table: Table, image: str = "image") -> PairColumns:
             where = f"{table.places[number]}: {key}"
             captions, sources, votes = _read_pair(cell, where)
             texts = parse_references(all_references[number], table.places[number])
+
+            # Where both captions are references, as in HC, each is scored beside the other.
             own = [text for text in captions if text in texts]
-            for_each = [own if len(own) == 1 else [text] for text in captions]
-            references = [tuple(t for t in texts if t not in left_out) for left_out in for_each]
+            references: list[tuple[str, ...]] = []
+            for caption in captions:
+                left_out = own if len(own) == 1 else [caption]
+                references.append(tuple(text for text in texts if text not in left_out))
             if not all(references):
                 raise InputError(f"{where}: no reference is left beside the pair's own captions")
+
             image_id = str(number) if image_ids is None else image_ids[number]
-            rows += [
-                (where, image_id, *captions, vote, dimension, *sources, *references)
-                for vote in votes
-            ]
+            for vote in votes:
+                rows.append((where, image_id, *captions, vote, dimension, *sources, *references))
+
     if not rows:
         raise InputError(f"{table.path}: it has no votes")
-    places, ids, a, b, strengths, dimensions, systems_a, systems_b, of_a, of_b = zip(
-        *rows, strict=True
-    )
+
+    columns = list(zip(*rows, strict=True))
     return PairColumns(
-        *(places, ids, a, b, strengths, dimensions),
-        systems_a=systems_a,
-        systems_b=systems_b,
-        references=of_a,
-        references_b=of_b,
+        places=columns[0],
+        image_ids=columns[1],
+        captions_a=columns[2],
+        captions_b=columns[3],
+        strengths=columns[4],
+        dimensions=columns[5],
+        systems_a=columns[6],
+        systems_b=columns[7],
+        references=columns[8],
+        references_b=columns[9],
     )
 
 
 def _read_pair(cell: Any, where: str) -> tuple[list[str], list[str], list[float]]:
     """Return captions, sources and votes of a pair; half of AudioCaps-Eval has a number before the votes."""
     if isinstance(cell, list) and len(cell) in (5, 6):
-        texts, votes = cell[:4], cell[-1]
+        texts = cell[:4]
+        votes = cell[-1]
         is_text = all(isinstance(text, str) and text.strip() for text in texts)
-        if (
-            is_text
-            and isinstance(votes, list)
-            and votes
-            and all(vote in (1, 0, -1) for vote in votes)
-        ):
+        has_votes = isinstance(votes, list) and len(votes) > 0
+        if is_text and has_votes and all(vote in (1, 0, -1) for vote in votes):
             return texts[:2], texts[2:], [float(vote) for vote in votes]
+
     raise InputError(
         f"{where} is not [caption_a, caption_b, source_a, source_b, votes], votes being a list of 1, 0 and -1"
     )

@@ -43,7 +43,10 @@ def scales_path(table: Path) -> Path:
 def format_scales(scales: Mapping[str, Scale], totals: Sequence[str] = ()) -> str:
     """Return the text of the file of scales, which `read_scales` and `read_dimensions` read back."""
     by_dimension = {dimension: _fields_of(scale) for dimension, scale in scales.items()}
-    fields = {"scales": by_dimension} | ({"totals": list(totals)} if totals else {})
+    fields: dict[str, Any] = {"scales": by_dimension}
+    if totals:
+        fields["totals"] = list(totals)
+
     return yaml.safe_dump(fields, default_flow_style=None, **_STYLE)
 
 
@@ -56,18 +59,22 @@ def read_scales(table: Path) -> dict[str, Scale]:
     path = scales_path(table)
     if not path.is_file():
         return {}
+
     fields = read_yaml_fields(path)
     scales = _read_all(fields.section("scales"))
     if not scales:
         raise fields.error(
             "scales", "it is empty; write for each dimension NAME: {low: 1, high: 5, step: 1}"
         )
+
     for key in ("totals", "faults"):
         for dimension in fields.texts(key):
             if dimension not in scales:
                 raise fields.error(key, f"'{dimension}' has no scale above; add it there")
-    _ = read_conditions(fields)
+
+    _ = read_conditions(fields)  # reading checks them
     fields.reject_unknown()
+
     return scales
 
 
@@ -82,26 +89,40 @@ def read_conditions(fields: YamlFields) -> dict[str, str]:
         InputError: on a name that is not one of `CONDITIONS`, or a value that is no text.
     """
     section = fields.section("conditions")
-    conditions = {name: text for name in CONDITIONS if (text := section.text(name, "", 500))}
+    conditions: dict[str, str] = {}
+    for name in CONDITIONS:
+        text = section.text(name, "", 500)
+        if text:
+            conditions[name] = text
     section.reject_unknown()
+
     return conditions
 
 
 def format_conditions(conditions: Mapping[str, str]) -> str:
     """Return the lines of a file of scales that have the conditions; empty without any."""
-    return yaml.safe_dump({"conditions": dict(conditions)}, **_STYLE) if conditions else ""
+    if not conditions:
+        return ""
+
+    return yaml.safe_dump({"conditions": dict(conditions)}, **_STYLE)
 
 
 def read_table_conditions(table: Path) -> dict[str, str]:
     """Return how the ratings of a table were collected, as the file of its scales says; empty without such a file."""
     path = scales_path(table)
-    return read_conditions(read_yaml_fields(path)) if path.is_file() else {}
+    if not path.is_file():
+        return {}
+
+    return read_conditions(read_yaml_fields(path))
 
 
 def read_dimensions(table: Path, key: Literal["totals", "faults"]) -> tuple[str, ...]:
     """Return the dimensions that the file of a table's scales names under a key; none without such a file."""
     path = scales_path(table)
-    return read_yaml_fields(path).texts(key) if path.is_file() else ()
+    if not path.is_file():
+        return ()
+
+    return read_yaml_fields(path).texts(key)
 
 
 def scales_of_option(value: Any, key: str) -> dict[str, Scale]:
@@ -122,25 +143,30 @@ def scales_of_option(value: Any, key: str) -> dict[str, Scale]:
 def _read_all(fields: YamlFields) -> dict[str, Scale]:
     scales = {name: _read_scale(fields.section(name)) for name in fields.names}
     fields.reject_unknown()
+
     return scales
 
 
 def _read_scale(fields: YamlFields) -> Scale:
-    low, high = (fields.number(end, None, -_FARTHEST, _FARTHEST) for end in ("low", "high"))
-    has_step = fields.plain_data("step") is not None
-    step = fields.number("step", None, 0, _FARTHEST) if has_step else None
+    low = fields.number("low", None, -_FARTHEST, _FARTHEST)
+    high = fields.number("high", None, -_FARTHEST, _FARTHEST)
+    step = None
+    if fields.plain_data("step") is not None:
+        step = fields.number("step", None, 0, _FARTHEST)
+
     if low >= high:
         raise fields.error("high", f"{high:g} is not above low, {low:g}")
     if step is not None and not (step and on_scale(Scale(low, high, step), high)):
         raise fields.error("step", f"steps of {step:g} do not lead from {low:g} to {high:g}")
+
     return Scale(low, high, step)
 
 
 def _fields_of(scale: Scale) -> dict[str, float]:
     """Return a scale as plain data; whole numbers without a point."""
-    fields = {"low": scale.low, "high": scale.high, "step": scale.step}
-    return {
-        name: int(number) if float(number).is_integer() else float(number)
-        for name, number in fields.items()
-        if number is not None
-    }
+    fields: dict[str, float] = {}
+    for name, number in (("low", scale.low), ("high", scale.high), ("step", scale.step)):
+        if number is not None:
+            fields[name] = int(number) if float(number).is_integer() else float(number)
+
+    return fields

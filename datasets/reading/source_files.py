@@ -85,6 +85,7 @@ def find(root: Path, card: Card, source: SourceFile) -> Path:
             f"dataset {card.name}: the file {root / source.path} does not exist; set CAPTAU_DATA or data.root=DIR, "
             f"or {way_to_get(card, source)}"
         )
+
     return path
 
 
@@ -97,13 +98,17 @@ def way_to_get(card: Card, source: SourceFile) -> str:
 
 def way_to_get_split(card: Card, split: str) -> str:
     """Name the file of a split of which there is no item, and how to get it; empty where none is its own."""
-    source = next((s for s in card.sources if s.split == split), None)
-    return "" if source is None else f"; {source.path} has it: {way_to_get(card, source)}"
+    for source in card.sources:
+        if source.split == split:
+            return f"; {source.path} has it: {way_to_get(card, source)}"
+
+    return ""
 
 
 def locate(root: Path, card: Card, source: SourceFile) -> Path | None:
     """Like `find`, but None where the file is missing."""
-    return next(iter(locate_all(root, card, source)), None)
+    paths = locate_all(root, card, source)
+    return paths[0] if paths else None
 
 
 def locate_all(root: Path, card: Card, source: SourceFile) -> list[Path]:
@@ -112,11 +117,17 @@ def locate_all(root: Path, card: Card, source: SourceFile) -> list[Path]:
     for path in (usual, root / card.name / usual.name):
         if path.is_file():
             return [path]
+
     if source.parts:
         paths = [root / part.path for part in source.parts]
         return paths if all(path.is_file() for path in paths) else []
-    parts = (sorted(p for p in root.glob(pattern) if p.is_file()) for pattern in source.also)
-    return next(filter(None, parts), [])
+
+    for pattern in source.also:
+        paths = sorted(path for path in root.glob(pattern) if path.is_file())
+        if paths:
+            return paths
+
+    return []
 
 
 def count_parts(paths: Sequence[Path]) -> int:
@@ -139,12 +150,15 @@ def with_recorded_hash(root: Path, source: SourceFile) -> SourceFile:
     record = record_of(root / source.path)
     if source.sha256 or source.git_blob or not record.is_file():
         return source
+
     try:
         digest = record.read_text(encoding="ascii").partition(" ")[0]
     except (OSError, UnicodeDecodeError):
         digest = ""
+
     if not re.fullmatch("[0-9a-f]{64}", digest):
         raise InputError(f"{record}: not a line of sha256sum; delete it, and fetch the file again")
+
     return replace(source, sha256=digest)
 
 
@@ -172,8 +186,11 @@ def _digest(path: Path, digest: Any) -> str:
     refuse_device(path)
     # In large pieces, between which no other thread has to be waited for.
     with path.open("rb", buffering=0) as stream:
-        while piece := stream.read(1 << 24):
+        piece = stream.read(1 << 24)
+        while piece:
             digest.update(piece)
+            piece = stream.read(1 << 24)
+
     return digest.hexdigest()
 
 
@@ -187,6 +204,7 @@ def used(root: Path, card: Card) -> list[SourceFile]:
     is_incomplete = any(locate(root, card, s) is None for s in regular)
     if stand_ins and is_incomplete and all(locate(root, card, s) for s in stand_ins):
         return stand_ins
+
     return regular
 
 
@@ -222,15 +240,21 @@ def state(root: Path, card: Card, source: SourceFile) -> State:
         InputError: where the file cannot be read.
     """
     paths = locate_all(root, card, source)
+
     if not paths or len(paths) < count_parts(paths):
         return "missing"
+
     if source.parts and len(paths) > 1:
         verdict = all(map(fits, paths, source.parts))
     elif paths[0].name == Path(source.path).name:
         verdict = fits(paths[0], with_recorded_hash(root, source))
     else:
         verdict = None
-    return "unchecked" if verdict is None else "right" if verdict else "differs"
+
+    if verdict is None:
+        return "unchecked"
+
+    return "right" if verdict else "differs"
 
 
 def fits(path: Path, source: SourceFile) -> bool | None:
@@ -246,6 +270,7 @@ def fits(path: Path, source: SourceFile) -> bool | None:
             return git_blob(path) == source.git_blob
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror})") from error
+
     return None
 
 
@@ -285,10 +310,14 @@ _COLLECTIONS = ("coco", "flickr8k", "flickr30k", "pascal50s")
 def identify_image(image_id: str) -> str:
     """Return one name for an image in all datasets: the number of COCO or Flickr, or the file's name without ending."""
     name = Path(image_id).name
-    stem = name[: -len(suffix)] if (suffix := Path(name).suffix) in _ENDINGS else name
+    suffix = Path(name).suffix
+    # Other dots than that of an ending are a part of the name.
+    stem = name.removesuffix(suffix) if suffix in _ENDINGS else name
     for pattern in (_COCO_NAME, _FLICKR_NAME):
-        if match := pattern.fullmatch(stem):
+        match = pattern.fullmatch(stem)
+        if match:
             return match[1]
+
     return stem
 
 
@@ -312,6 +341,7 @@ def find_image(image_id: str, dataset: str, root: Path) -> Path | None:
     else:
         names = [name] if Path(name).suffix else [f"{name}.jpg", f"{name}.png"]
         places = [(folder, name) for name in names for folder in _NAMED]
+
     for base in (root / dataset, root, *(root / c for c in _COLLECTIONS)):
         for folder, file in places:
             for path in (base / folder / file, base / file):

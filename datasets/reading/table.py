@@ -23,7 +23,7 @@ import numpy as np
 import pandas as pd
 
 from ..errors import InputError
-from ..schema import RATING_COLUMNS, CaptionSet, Card, Scale, make_items
+from ..schema import CaptionSet, Card, Scale, make_items
 from .cells import parse_number, parse_references
 from .json_files import read_json, read_json_lines, read_text
 
@@ -43,11 +43,11 @@ def open_parquet(path: Path, *, nested: bool) -> Any:
     metadata = pq.read_metadata(path)
     leaves = [metadata.schema.column(i) for i in range(len(metadata.schema))]
     names = set(metadata.schema.to_arrow_schema().names)
-    texts = [
-        leaf.path
-        for leaf in leaves
-        if leaf.physical_type == "BYTE_ARRAY" and (nested or leaf.path in names)
-    ]
+    texts: list[str] = []
+    for leaf in leaves:
+        if leaf.physical_type == "BYTE_ARRAY" and (nested or leaf.path in names):
+            texts.append(leaf.path)
+
     return pq.ParquetFile(
         path,
         metadata=metadata,
@@ -74,6 +74,7 @@ def measure_row_group(row_group: Any, columns: Collection[str]) -> tuple[int, in
         if is_text and chunk.path_in_schema.partition(".")[0] in columns:
             # Each text has its length before it.
             n_bytes += max(0, chunk.total_uncompressed_size - 4 * chunk.num_values)
+
     return row_group.num_rows, n_bytes
 
 
@@ -113,6 +114,7 @@ class Table:
         self.names = tuple(names)
         self.places = places
         self._read = read
+
         for name, count in Counter(self.names).items():
             if count > 1:
                 raise InputError(f"{path}: the column '{name}' appears twice; keep one of them")
@@ -125,7 +127,11 @@ class Table:
 
     def first_of(self, *names: str) -> str | None:
         """Return the first of `names` that is a column; None where none is."""
-        return next((n for n in names if n in self), None)
+        for name in names:
+            if name in self:
+                return name
+
+        return None
 
     def column(self, name: str, hint: str = "") -> list[Any]:
         """Return a column as it stands in the file.
@@ -137,6 +143,7 @@ class Table:
             raise InputError(
                 f"{self.path}: no column '{name}'; it has {', '.join(self.names) or 'none'}{hint}"
             )
+
         return self._read(name)
 
     def texts(self, name: str, hint: str = "") -> list[str]:
@@ -147,6 +154,7 @@ class Table:
                 values[i] = str(value)
             elif not isinstance(value, str):
                 raise InputError(f"{self.places[i]}: {name} is {value!r}, not a text")
+
         return values
 
     def filled(self, name: str, hint: str = "") -> list[str]:
@@ -155,18 +163,22 @@ class Table:
         if not all(map(str.strip, values)):
             first = next(i for i, value in enumerate(values) if not value.strip())
             raise InputError(f"{self.places[first]}: {name} is empty")
+
         return values
 
     def floats(self, name: str, scale: Scale | None, hint: str = "") -> list[float]:
         """Return a column of numbers, each on the scale; None asks only for finite ones."""
         values = self.column(name, hint)
         numbers = np.array([parse_number(v) for v in values])
-        bad = np.flatnonzero(~(scale.fits(numbers) if scale else np.isfinite(numbers)))
+        is_good = scale.fits(numbers) if scale else np.isfinite(numbers)
+        bad = np.flatnonzero(~is_good)
         if bad.size:
             i = int(bad[0])
-            on = scale is not None and not np.isnan(numbers[i])
-            reason = f"not on the scale {scale}" if on else "not a number"
+            reason = "not a number"
+            if scale is not None and not np.isnan(numbers[i]):
+                reason = f"not on the scale {scale}"
             raise InputError(f"{self.places[i]}: {name} is {values[i]!r}, {reason}")
+
         return numbers.tolist()
 
     def references(self, name: str, hint: str = "") -> list[tuple[str, ...]]:
@@ -174,6 +186,7 @@ class Table:
         references_by_text: dict[str, tuple[str, ...]] = {}
         rows: list[tuple[str, ...]] = []
         for row_place, value in zip(self.places, self.column(name, hint), strict=True):
+            # Rows of an image mostly repeat its references, whose text is then parsed once.
             references = references_by_text.get(value) if isinstance(value, str) else None
             if references is None:
                 references = parse_references(value, row_place, name)
@@ -182,6 +195,7 @@ class Table:
             if isinstance(value, str):
                 references_by_text[value] = references
             rows.append(references)
+
         return rows
 
 
@@ -194,15 +208,18 @@ def read_table(path: Path, ending: str = "") -> Table:
     ending = ending or path.suffix.lower()
     if ending not in ENDINGS:
         raise InputError(f"{path}: its ending is not one of {', '.join(ENDINGS)}")
+
     if ending == ".parquet":
         return _parquet(path)
     if ending in (".csv", ".tsv", ".xlsx"):
-        rows_of = {".csv": _csv, ".tsv": _tsv, ".xlsx": _xlsx}[ending]
-        return _of_rows(path, rows_of(path))
+        readers = {".csv": _csv, ".tsv": _tsv, ".xlsx": _xlsx}
+        return _of_rows(path, readers[ending](path))
+
     if ending == ".json" and read_text(path).lstrip().startswith("["):
-        rows = ((f"{path}: entry {i}", row) for i, row in enumerate(read_json(path)))
+        rows = ((f"{path}: entry {number}", row) for number, row in enumerate(read_json(path)))
     else:
-        rows = ((f"{path}:{n}", row) for n, row in read_json_lines(path))
+        rows = ((f"{path}:{number}", row) for number, row in read_json_lines(path))
+
     return _of_objects(path, rows)
 
 
@@ -214,6 +231,7 @@ def _csv(path: Path, delimiter: str = ",") -> Iterator[tuple[int, list[str]]]:
         for cells in reader:
             if cells:
                 yield line, cells
+            # A row of cells with line ends takes several lines, and is named by its first.
             line = reader.line_num + 1
     except csv.Error as error:
         raise InputError(
@@ -229,6 +247,7 @@ def _tsv(path: Path) -> Iterator[tuple[int, list[str]]]:
     if all(re.fullmatch('".*"', name) for name in lines[0].split("\t")):
         yield from _csv(path, "\t")
         return
+
     for line, text in enumerate(lines, start=1):
         if text:
             yield line, text.split("\t")
@@ -242,7 +261,9 @@ def _xlsx(path: Path) -> Iterator[tuple[int, list[str]]]:
         raise InputError(
             f"{path}: Excel files need openpyxl: pip install openpyxl, or save the file as CSV"
         ) from error
+
     try:
+        # Of a formula the value counts that was computed last.
         sheet = load_workbook(path, read_only=True, data_only=True).worksheets[0]
         for line, cells in enumerate(sheet.iter_rows(values_only=True), start=1):
             if any(cell is not None for cell in cells):
@@ -255,6 +276,7 @@ def _of_rows(path: Path, rows: Iterator[tuple[int, list[str]]]) -> Table:
     first = next(rows, None)
     if first is None:
         raise InputError(f"{path}: it is empty; a line with the names of the columns is expected")
+
     names = [name.strip() for name in first[1]]
     cells: list[list[str]] = []
     places: list[str] = []
@@ -266,7 +288,11 @@ def _of_rows(path: Path, rows: Iterator[tuple[int, list[str]]]) -> Table:
             )
         cells.append(row)
         places.append(f"{path}:{line}")
-    return Table(path, names, places, lambda name: [*map(itemgetter(names.index(name)), cells)])
+
+    def column(name: str) -> list[str]:
+        return list(map(itemgetter(names.index(name)), cells))
+
+    return Table(path, names, places, column)
 
 
 def _of_objects(path: Path, rows: Iterable[tuple[str, Any]]) -> Table:
@@ -276,15 +302,18 @@ def _of_objects(path: Path, rows: Iterable[tuple[str, Any]]) -> Table:
     for row_place, row in rows:
         if not isinstance(row, dict):
             raise InputError(f"{row_place}: an object is expected, not {type(row).__name__}")
+
         columns: dict[str, Any] = {}
         for key, value in row.items():
             if isinstance(value, dict):
-                columns |= {f"{key}.{inner}": v for inner, v in value.items()}
+                for inner_key, inner_value in value.items():
+                    columns[f"{key}.{inner_key}"] = inner_value
             else:
                 columns[key] = value
         names |= dict.fromkeys(columns)
         flat.append(columns)
         places.append(row_place)
+
     return Table(path, names, places, lambda name: [row.get(name) for row in flat])
 
 
@@ -304,22 +333,31 @@ def _parquet(path: Path) -> Table:
     def column(name: str) -> list[Any]:
         table = guarded(lambda: file.read([name]))
         values = (table if name in table.column_names else table.flatten()).column(name)
+
         # The shortest text of a 16-bit or 32-bit number, so that 0.1 is 0.1 here as it is in CSV.
         if pa.types.is_float32(values.type) or pa.types.is_float16(values.type):
             kind = values.type.to_pandas_dtype()
             return [None if v is None else float(str(kind(v))) for v in values.to_pylist()]
-        if pa.types.is_dictionary(values.type):  # rows share their texts
-            chunks = [
-                (guarded(c.dictionary.to_pylist), c.indices.to_pylist()) for c in values.chunks
-            ]
-            return [None if i is None else texts[i] for texts, rows in chunks for i in rows]
+
+        # Rows share their texts, which are made once each.
+        if pa.types.is_dictionary(values.type):
+            cells: list[Any] = []
+            for chunk in values.chunks:
+                texts = guarded(chunk.dictionary.to_pylist)
+                cells += [None if i is None else texts[i] for i in chunk.indices.to_pylist()]
+            return cells
+
         return guarded(values.to_pylist)
 
     file = guarded(lambda: open_parquet(path, nested=False))
     names: list[str] = []
     for field in file.schema_arrow:
         inner = field.type if pa.types.is_struct(field.type) else ()
-        names += [f"{field.name}.{part.name}" for part in inner] or [field.name]
+        if inner:
+            names += [f"{field.name}.{part.name}" for part in inner]
+        else:
+            names.append(field.name)
+
     places = [f"{path}: row {i}" for i in range(1, file.metadata.num_rows + 1)]
     return Table(path, names, places, column)
 
@@ -362,7 +400,12 @@ class JudgementColumns:
         ids = items["item_id"].to_numpy(dtype=object)
         raters = name_raters(self.raters, item_of, dimensions, self.places)
         ratings = pd.DataFrame(
-            dict(zip(RATING_COLUMNS, (ids[item_of], dimensions, raters, self.values), strict=True))
+            {
+                "item_id": ids[item_of],
+                "dimension": dimensions,
+                "rater": raters,
+                "value": self.values,
+            }
         )
         return CaptionSet(items, ratings, card=card)
 
@@ -375,7 +418,14 @@ class JudgementColumns:
         item_of, first = self._items()
 
         def of_items(column: Sequence[Any] | None) -> list[Any] | None:
-            return None if column is None else [column[i] for i in first]
+            if column is None:
+                return None
+
+            return [column[i] for i in first]
+
+        optional = None
+        if self.clusters is not None:
+            optional = {"cluster": of_items(self.clusters) or []}
 
         items = make_items(
             [self.image_ids[i] for i in first],
@@ -384,8 +434,9 @@ class JudgementColumns:
             systems=of_items(self.systems),
             images=of_items(self.images),
             splits=of_items(self.splits),
-            optional=None if self.clusters is None else {"cluster": of_items(self.clusters) or []},
+            optional=optional,
         )
+
         return items, item_of
 
     def _items(self) -> tuple[list[int], list[int]]:
@@ -393,20 +444,22 @@ class JudgementColumns:
         item_by_key: dict[tuple[Any, ...], int] = {}
         item_of: list[int] = []
         first: list[int] = []
+
+        # Rows of one item are alike in these columns; where references tell items apart, they are a part of the key.
+        shared_columns = {"split": self.splits, "cluster": self.clusters}
+        key_references = None
+        if self.apart:
+            key_references = self.references
+        else:
+            shared_columns = {"references": self.references, **shared_columns}
+        alike = {name: column for name, column in shared_columns.items() if column}
+
         nothing = [None] * len(self.places)
-        shared_columns = {
-            "references": self.references,
-            "split": self.splits,
-            "cluster": self.clusters,
-        }
-        alike = {
-            k: v for k, v in shared_columns.items() if v and not (self.apart and k == "references")
-        }
         keys = zip(
             self.image_ids,
             self.captions,
             self.systems or nothing,
-            (self.references if self.apart else None) or nothing,
+            key_references or nothing,
             strict=True,
         )
         for row, key in enumerate(keys):
@@ -420,6 +473,7 @@ class JudgementColumns:
                         f"{self.places[row]}: {column_name} differs from {self.places[first[item]]}, which has "
                         f"the same image and caption"
                     )
+
         return item_of, first
 
 
@@ -445,6 +499,7 @@ def name_raters(
             counts[key] = counts.get(key, 0) + 1
             numbered.append(f"rating_{counts[key]}")
         return numbered
+
     first_row: dict[tuple[int, str, str], int] = {}
     for row, key in enumerate(zip(subjects, dimensions, raters, strict=True)):
         before = first_row.setdefault(key, row)
@@ -453,4 +508,5 @@ def name_raters(
                 f"{places[row]}: rater '{raters[row]}' already rated this caption "
                 f"in {places[before]}; keep one of the ratings"
             )
+
     return raters

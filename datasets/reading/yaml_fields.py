@@ -5,6 +5,7 @@ PyYAML's nodes know their lines, as ruamel.yaml's do, which is slower and bounds
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Iterable, Iterator
 from datetime import UTC, date, datetime
@@ -16,7 +17,9 @@ import yaml
 from ..errors import InputError, unknown
 
 #: The deepest nesting; the most values, each counted as often as aliases repeat it; and the most characters.
-MAX_DEPTH, MAX_NODES, MAX_CHARACTERS = 50, 100_000, 2_000_000
+MAX_DEPTH = 50
+MAX_NODES = 100_000
+MAX_CHARACTERS = 2_000_000
 
 
 class MalformedYamlError(ValueError):
@@ -42,6 +45,7 @@ class _BoundedLoader(yaml.SafeLoader):
         self.n_nodes += 1
         if self.n_nodes > MAX_NODES:
             raise MalformedYamlError("too many values", self.line + 1)
+
         return super().compose_node(parent, index)
 
 
@@ -53,6 +57,7 @@ def compose_yaml(text: str) -> yaml.Node | None:
     """
     if len(text) > MAX_CHARACTERS:
         raise MalformedYamlError(f"more than {MAX_CHARACTERS:,} characters", 1)
+
     try:
         root = yaml.compose(text, Loader=_BoundedLoader)
         _check_size(root)
@@ -77,16 +82,21 @@ def _check_size(root: yaml.Node | None) -> None:
     """
     nodes = [] if root is None else [(root, 0)]
     n_nodes = 0
+
     while nodes:
         node, depth = nodes.pop()
         n_nodes += 1
-        if depth > MAX_DEPTH or n_nodes > MAX_NODES:
-            problem = "nested too deeply, or recursive" if depth > MAX_DEPTH else "too many values"
-            raise MalformedYamlError(problem, node.start_mark.line + 1)
+        if depth > MAX_DEPTH:
+            line = node.start_mark.line + 1
+            raise MalformedYamlError("nested too deeply, or recursive", line)
+        if n_nodes > MAX_NODES:
+            raise MalformedYamlError("too many values", node.start_mark.line + 1)
+
         if isinstance(node, yaml.SequenceNode):
             nodes += [(child, depth + 1) for child in node.value]
         elif isinstance(node, yaml.MappingNode):
-            nodes += [(child, depth + 1) for pair in node.value for child in pair]
+            for key, value in node.value:
+                nodes += [(key, depth + 1), (value, depth + 1)]
 
 
 #: Characters that show nothing, or hide what is there: controls, halves of surrogate pairs, and those that
@@ -106,17 +116,21 @@ class YamlFields:
     """
 
     def __init__(self, node: yaml.Node | None, file: str, prefix: str = "") -> None:
-        self._file, self._prefix = file, prefix
+        self._file = file
+        self._prefix = prefix
         self._line = node.start_mark.line + 1 if node else 1
         self._nodes: dict[str, tuple[int, yaml.Node]] = {}
         self._sections: dict[str, YamlFields] = {}
         self._names_read: set[str] = set()
+
         if node is None or (isinstance(node, yaml.ScalarNode) and not node.value):
             return
         if not isinstance(node, yaml.MappingNode):
             raise InputError(f"{file}:{self._line}: {prefix or 'the file'}: fields are expected")
+
         for key, value in node.value:
-            name, line = str(key.value), key.start_mark.line + 1
+            name = str(key.value)
+            line = key.start_mark.line + 1
             if name in self._nodes:
                 raise InputError(
                     f"{file}:{line}: {self._dotted(name)} appears twice; keep one of them"
@@ -134,6 +148,7 @@ class YamlFields:
             node = compose_yaml(text)
         except MalformedYamlError as error:
             raise InputError(f"{file}:{error}") from error
+
         return cls(node, file)
 
     def __contains__(self, name: str) -> bool:
@@ -164,19 +179,27 @@ class YamlFields:
     def text(self, name: str, default: str | None = None, max_length: int = 20_000) -> str:
         """Return a text; without a default the field is required."""
         value = self._value(name, default)
+        # A title such as 2024 is a number to YAML.
         if not isinstance(value, str | int | float) or isinstance(value, bool):
             raise self.error(name, f"{value!r} is not a text")
         if len(str(value)) > max_length:
             raise self.error(
                 name, f"{len(str(value)):,} characters; at most {max_length:,} are expected"
             )
-        if match := INVISIBLE.search(str(value)):
-            raise self.error(name, f"the character U+{ord(match[0]):04X} is not shown; take it out")
+
+        hidden = INVISIBLE.search(str(value))
+        if hidden:
+            code = f"U+{ord(hidden[0]):04X}"
+            raise self.error(name, f"the character {code} is not shown; take it out")
+
         return str(value)
 
     def optional(self, name: str) -> str | None:
         """Return a text, or None if it is missing."""
-        return self.text(name) if self._has_value(name) else None
+        if not self._has_value(name):
+            return None
+
+        return self.text(name)
 
     def choice(self, name: str, choices: Iterable[str], default: str | None = None) -> str:
         """Return a text that is one of the choices."""
@@ -195,7 +218,10 @@ class YamlFields:
 
     def optional_number(self, name: str) -> float | None:
         """Return a number, or None if it is missing."""
-        return self.number(name, None, -1e9, 1e9) if self._has_value(name) else None
+        if not self._has_value(name):
+            return None
+
+        return self.number(name, None, -1e9, 1e9)
 
     def count(self, name: str, default: int | None, low: int, high: int = 1_000_000) -> int:
         """Return a whole number from `low` to `high`."""
@@ -206,13 +232,17 @@ class YamlFields:
 
     def optional_count(self, name: str) -> int | None:
         """Return a whole number from 1 on, or None if it is missing."""
-        return self.count(name, None, 1) if self._has_value(name) else None
+        if not self._has_value(name):
+            return None
+
+        return self.count(name, None, 1)
 
     def flag(self, name: str, default: bool) -> bool:
         """Return true or false."""
         value = self._value(name, default)
         if not isinstance(value, bool):
             raise self.error(name, f"{value!r} is neither true nor false")
+
         return value
 
     def texts(self, name: str, default: tuple[str, ...] = ()) -> tuple[str, ...]:
@@ -232,6 +262,7 @@ class YamlFields:
         levels = value if isinstance(value, list) else [value]
         if not levels or not all(_is_count(level, low, high) for level in levels):
             raise self.error(name, f"{value!r}: whole numbers from {low} to {high} are expected")
+
         return tuple(levels)
 
     def time(self, name: str) -> float | None:
@@ -241,20 +272,30 @@ class YamlFields:
         """
         if not self._has_value(name):
             return None
+
         value = self._value(name, None)
-        try:
-            moment = datetime.fromisoformat(str(value)) if isinstance(value, str | date) else None
-        except ValueError:
-            moment = None
+        moment = None
+        if isinstance(value, str | date):
+            # What is no time in a text leaves none.
+            with contextlib.suppress(ValueError):
+                moment = datetime.fromisoformat(str(value))
+
         if moment is None:
             raise self.error(
                 name, f"{value!r} is not a time; 2027-01-31 or 2027-01-31 12:00:00 is expected"
             )
-        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+
+        if moment.tzinfo is None:
+            moment = moment.replace(tzinfo=UTC)
+
+        return moment.timestamp()
 
     def plain_data(self, name: str) -> Any:
         """Return a value as YAML loads it, or None if it is missing."""
-        return self._value(name, None) if self._has_value(name) else None
+        if not self._has_value(name):
+            return None
+
+        return self._value(name, None)
 
     def section(self, name: str) -> YamlFields:
         """Return the fields of an inner mapping; if it is missing, so are all of its fields."""
@@ -286,12 +327,17 @@ class YamlFields:
         """
         for section in self._sections.values():
             section.reject_unknown()
+
         for name in self._nodes:
+            # A misspelt field would have no effect, in silence.
             if name not in self._names_read:
                 raise self.error(name, str(unknown("field", name, self._names_read)))
 
     def _dotted(self, name: str) -> str:
-        return f"{self._prefix}.{name}" if self._prefix else name
+        if not self._prefix:
+            return name
+
+        return f"{self._prefix}.{name}"
 
     def _has_value(self, name: str) -> bool:
         self._names_read.add(name)
@@ -305,6 +351,7 @@ class YamlFields:
             if default is None:
                 raise self.error(name, "this field is required")
             return default
+
         _, node = self._nodes[name]
         try:
             return yaml.SafeLoader("").construct_object(node, deep=True)
@@ -324,6 +371,7 @@ def read_yaml_fields(path: Path) -> YamlFields:
         raise InputError(f"{path}: not UTF-8 text; save it as UTF-8") from error
     except OSError as error:
         raise InputError(f"{path}: {error.strerror}") from error
+
     return YamlFields.parse(text, str(path))
 
 

@@ -64,7 +64,8 @@ def load_hat(root: Path) -> CaptionSet:
         InputError: where the file is missing or malformed, or the marked words are not the caption's.
     """
     path = find(root, HAT, CAPTIONS)
-    builder = CaptionSetBuilder()
+    # Equal captions of an image would be two rows of the release, each with its own marks.
+    builder = CaptionSetBuilder(joins_equal=False)
     words: list[tuple[int, int, str, str, int]] = []
     for where, row in read_json_entries(path):
         image_id = coco_id(field(row, "image_path", str, where))
@@ -74,6 +75,7 @@ def load_hat(root: Path) -> CaptionSet:
         builder.rate(item, DIMENSION, RATER, float(is_fault))
         for position, (word, is_marked) in enumerate(_marked_words(row, caption, where)):
             words.append((item, position, word, DIMENSION, int(is_marked)))
+
     return builder.build(HAT, words=words)
 
 
@@ -88,8 +90,11 @@ def _marked_words(row: Any, caption: str, where: str) -> list[tuple[str, bool]]:
         if not isinstance(entry, list) or list(map(type, entry)) != [str, bool]:
             raise InputError(f"{where}: 'grounding' holds {entry!r}, not a word and true or false")
         marked_words.append((entry[0], entry[1]))
-    if reason := find_mismatch([word for word, _ in marked_words], caption):
+
+    reason = find_mismatch([word for word, _ in marked_words], caption)
+    if reason:
         raise InputError(f"{where}: 'grounding': {reason}")
+
     return marked_words
 
 
@@ -125,17 +130,24 @@ def load_nocaps_foil(root: Path) -> CaptionSet:
         InputError: where the file is missing or malformed, or a pair is of one caption.
     """
     path = find(root, NOCAPS_FOIL, PAIRS)
-    builder = CaptionSetBuilder()
+    # Each pair has an item of its own for either caption, as each was judged by itself.
+    builder = CaptionSetBuilder(joins_equal=False)
     for number, (where, row) in enumerate(read_json_entries(path)):
-        right, foil = (collapse_blanks(field(row, k, str, where)) for k in ("baseline", "foil"))
+        right = collapse_blanks(field(row, "baseline", str, where))
+        foil = collapse_blanks(field(row, "foil", str, where))
         if right == foil:
             raise InputError(f"{where}: 'baseline' and 'foil' are one caption, '{foil}'")
+
         domain = field(row, "domain", str, where)
         if domain not in DOMAINS:
             raise InputError(f"{where}: 'domain' is '{domain}', none of {', '.join(DOMAINS)}")
-        image_id, references = field(row, "image_path", str, where), texts(row, "references", where)
-        a, b = (builder.add_item(image_id, caption, references) for caption in (right, foil))
+
+        image_id = field(row, "image_path", str, where)
+        references = texts(row, "references", where)
+        a = builder.add_item(image_id, right, references)
+        b = builder.add_item(image_id, foil, references)
         builder.rate(a, DIMENSION, RATER, 0.0)
         builder.rate(b, DIMENSION, RATER, 1.0)
         builder.prefer(f"pair-{number:04d}", a, b, domain, "a")
+
     return builder.build(NOCAPS_FOIL)

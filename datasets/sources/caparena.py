@@ -43,19 +43,22 @@ def load_caparena(root: Path) -> CaptionSet:
     builder = CaptionSetBuilder(joins_equal=True)
     for number, (where, row) in enumerate(read_json_entries(path)):
         image = field(row, "img", str, where)
-        first, second = systems = [field(row, f"source{side}", str, where) for side in (1, 2)]
+        first = field(row, "source1", str, where)
+        second = field(row, "source2", str, where)
         if first == second:
             raise InputError(f"{where}: '{first}' meets itself")
-        captions = [collapse_blanks(field(row, f"caption{s}", str, where)) for s in (1, 2)]
+
+        first_caption = collapse_blanks(field(row, "caption1", str, where))
+        second_caption = collapse_blanks(field(row, "caption2", str, where))
         winner = field(row, "winner", str, where)
-        if winner not in (*systems, "equal"):
+        sides = {first: "a", second: "b", "equal": "tie"}
+        if winner not in sides:
             raise InputError(
                 f"{where}: 'winner' is '{winner}', neither '{first}' nor '{second}' nor equal"
             )
-        a, b = (
-            builder.add_item(image, caption, system=system)
-            for caption, system in zip(captions, systems, strict=True)
-        )
-        side = "tie" if winner == "equal" else "ab"[systems.index(winner)]
-        builder.prefer(f"battle-{number:04d}", a, b, DIMENSION, side)
+
+        a = builder.add_item(image, first_caption, system=first)
+        b = builder.add_item(image, second_caption, system=second)
+        builder.prefer(f"battle-{number:04d}", a, b, DIMENSION, sides[winner])
+
     return builder.build(CARD)

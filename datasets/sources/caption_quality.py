@@ -32,14 +32,17 @@ _ZIP = (
     "oid.rated-image-captions.v1.zip"
 )
 #: A pair of fewer answers than this, or of more skips than that, is dropped (section 3.2).
-FEWEST, MOST_SKIPS = 8, 2
+FEWEST = 8
+MOST_SKIPS = 2
 _FOLDS = {"train": "train", "dev": "validation", "test": "test"}
 _HASHES = {"dev.tsv": "c674649390b0541b67e721264943daf7f7218afe30509964e142474a4b0e1d1d"}
 _NAME = "OID-rated-image-captions.v1."
 _VERSION = "v1.0"
 
 #: How many answered and how many of them said yes; a fold without these has p̂ alone.
-TOTAL, GOOD, P_HAT = "COUNT_RATINGS", "COUNT_GOOD_RATINGS", "ROUNDED_AVG_USER_RATING"
+TOTAL = "COUNT_RATINGS"
+GOOD = "COUNT_GOOD_RATINGS"
+P_HAT = "ROUNDED_AVG_USER_RATING"
 
 
 def _file(name: str, **attributes: Any) -> SourceFile:
@@ -93,52 +96,61 @@ def load_caption_quality(root: Path) -> CaptionSet:
     tables = [read_table(path) for path in paths_by_split.values()]
     judged_tables = [_judged(table) for table in tables]
     row_indices = [np.flatnonzero(is_kept) for _, _, is_kept in judged_tables]
-    models = ["MODEL" in table for table in tables]
+    n_kept = [len(rows) for rows in row_indices]
+    has_models = all("MODEL" in table for table in tables)
+
     pairs = sum(map(len, tables))
-    if pairs and not sum(map(len, row_indices)):
+    if pairs and not sum(n_kept):
         raise InputError(
             f"{root / CARD.name}: none of {pairs} pairs has {FEWEST} answers or more; the others are dropped as in "
             "the paper"
         )
 
     def joined(name: str) -> list[str]:
-        columns = [table.filled(name) for table in tables]
-        return [column[i] for column, rows in zip(columns, row_indices, strict=True) for i in rows]
+        texts: list[str] = []
+        for table, rows in zip(tables, row_indices, strict=True):
+            column = table.filled(name)
+            texts += [column[row] for row in rows]
+
+        return texts
 
     items = make_items(
         joined("IMAGE_KEY"),
         joined("CAPTION_PRED"),
-        [()] * sum(map(len, row_indices)),
-        systems=joined("MODEL") if all(models) else None,
-        splits=np.repeat(list(paths_by_split), [len(rows) for rows in row_indices]).tolist(),
+        [()] * sum(n_kept),
+        systems=joined("MODEL") if has_models else None,
+        splits=np.repeat(list(paths_by_split), n_kept).tolist(),
     )
+
     ids = items["item_id"].to_numpy(dtype=object)
     scores = np.concatenate([score[is_kept] for score, _, is_kept in judged_tables])
     frames = [_frame(ids, "overall", "mean", scores)]
+
     start = 0
-    for (_, answers, is_kept), rows in zip(judged_tables, row_indices, strict=True):
+    for (_, answers, is_kept), n_rows in zip(judged_tables, n_kept, strict=True):
+        # A fold without counts has p̂ alone.
         if answers is not None:
             kept_answers = answers[is_kept]
             row, rater = np.nonzero(~np.isnan(kept_answers))
-            rater_names = np.array(
-                [f"rater_{k + 1}" for k in range(kept_answers.shape[1])], dtype=object
-            )
-            frames.append(
-                _frame(ids[start + row], "good", rater_names[rater], kept_answers[row, rater])
-            )
-        start += len(rows)
+            rater_names = [f"rater_{k + 1}" for k in range(kept_answers.shape[1])]
+            raters = np.array(rater_names, dtype=object)[rater]
+            frames.append(_frame(ids[start + row], "good", raters, kept_answers[row, rater]))
+        start += n_rows
+
     return CaptionSet(items, pd.concat(frames, ignore_index=True), card=CARD)
 
 
 def _existing(root: Path, sources: Sequence[SourceFile]) -> dict[str, Path]:
     """Return the files that are there by split, of sources in the order of `_FOLDS`."""
-    paths = {
-        split: path
-        for split, source in zip(_FOLDS.values(), sources, strict=True)
-        if (path := locate(root, CARD, source))
-    }
+    paths: dict[str, Path] = {}
+    for split, source in zip(_FOLDS.values(), sources, strict=True):
+        path = locate(root, CARD, source)
+        if path:
+            paths[split] = path
+
     if not paths:
-        find(root, CARD, sources[0])
+        find(root, CARD, sources[0])  # raises the error that says how to get it
+
     return paths
 
 
@@ -157,14 +169,17 @@ def _judged(table: Table) -> tuple[Floats, Floats | None, NDArray[np.bool_]]:
         hint = f"; it, or {GOOD} and {TOTAL}, is needed"
         scores = np.array(table.floats(P_HAT, Scale(0, 1), hint))
         return p_hat(scores), None, np.ones(len(table), dtype=bool)
-    good, total = (
-        np.array(table.floats(name, Scale(0, 1000, 1))).astype(np.int64) for name in (GOOD, TOTAL)
-    )
+
+    good = np.array(table.floats(GOOD, Scale(0, 1000, 1))).astype(np.int64)
+    total = np.array(table.floats(TOTAL, Scale(0, 1000, 1))).astype(np.int64)
+
     bad = np.flatnonzero(good > total)
     if bad.size:
         raise InputError(
             f"{table.places[bad[0]]}: {GOOD} {good[bad[0]]} is more than {TOTAL} {total[bad[0]]}"
         )
+
+    # A pair without answers is dropped below, and is not divided by 0 before.
     return p_hat(good / np.maximum(total, 1)), _dealt(good, total), total >= FEWEST
 
 
@@ -177,6 +192,9 @@ def _dealt(good: NDArray[np.int64], total: NDArray[np.int64]) -> Floats:
     column_index = np.arange(width)
     answers = np.where(column_index < good[:, None], 1.0, 0.0)
     order = np.random.default_rng(0).random((len(total), width))
+
+    # Empty cells are sorted behind all answers, and stay empty.
     order[column_index >= total[:, None]] = np.inf
     answers[column_index >= total[:, None]] = np.nan
+
     return np.take_along_axis(answers, np.argsort(order, axis=1), axis=1)

@@ -58,6 +58,7 @@ def all_coco_references(root: Path, card: Card) -> dict[str, tuple[str, ...]]:
     path = locate(root, card, COCO_CAPTIONS)
     if path is not None:
         return read_captions(path)
+
     path = locate(root, card, COCO_REFERENCES)
     return {} if path is None else _read_references(path)
 
@@ -72,9 +73,9 @@ def read_captions(path: Path) -> dict[str, tuple[str, ...]]:
     for number, row in enumerate(field(read_json(path), "annotations", list, str(path))):
         where = f"{path}: annotation {number}"
         image_id = str(field(row, "image_id", int, where))
-        captions_by_image.setdefault(image_id, []).append(
-            collapse_blanks(field(row, "caption", str, where))
-        )
+        caption = collapse_blanks(field(row, "caption", str, where))
+        captions_by_image.setdefault(image_id, []).append(caption)
+
     return {image_id: tuple(captions) for image_id, captions in captions_by_image.items()}
 
 
@@ -82,4 +83,5 @@ def _read_references(path: Path) -> dict[str, tuple[str, ...]]:
     table = read_json(path)
     if not isinstance(table, dict):
         raise InputError(f"{path}: an object image id → references is expected")
+
     return {str(k): texts(table, k, f"{path}: image '{k}'") for k in table}

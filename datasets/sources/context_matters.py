@@ -100,11 +100,15 @@ def _load(root: Path, card: Card, columns: dict[str, str], rater: str) -> Captio
     descriptions = [table.filled(name) for name in ("img_id", "description", "article_text")]
     raters = table.filled(rater)
     values = {dimension: table.floats(name, SCALE) for name, dimension in columns.items()}
-    builder = CaptionSetBuilder()
+
+    # An item is added at the first of its rows: articles tell descriptions apart too, unseen by the builder.
+    builder = CaptionSetBuilder(joins_equal=False)
     number_of: dict[tuple[str, ...], int] = {}
     for row, description in enumerate(zip(*descriptions, strict=True)):
         if description not in number_of:
-            number_of[description] = builder.add_item(*description[:2])
+            image_id, caption, _ = description
+            number_of[description] = builder.add_item(image_id, caption)
         for dimension in columns.values():
             builder.rate(number_of[description], dimension, raters[row], values[dimension][row])
+
     return builder.build(card, optional={"context": [article for *_, article in number_of]})

@@ -142,25 +142,35 @@ class Style:
 
     def write(self, claims: Claims) -> str:
         """The caption; one that ends in a full stop is a sentence and begins with a capital."""
-        things, relations = claims.things, claims.relations
+        things = claims.things
+        relations = claims.relations
         if self.backwards:
-            things, relations = things[::-1], tuple(OPPOSITE[r] for r in relations[::-1])
+            things = things[::-1]
+            relations = tuple(OPPOSITE[relation] for relation in relations[::-1])
+
         nouns = [self._noun(thing) for thing in things]
         text = nouns[0]
         if self.link:
             for i, relation in enumerate(relations):
                 link = self.then if i else self.link
-                text += link.format(RELATIONS[relation][self.everyday]) + nouns[i + 1]
+                plain, everyday = RELATIONS[relation]
+                text += link.format(everyday if self.everyday else plain) + nouns[i + 1]
         elif len(nouns) > 1:
             text = f"{', '.join(nouns[:-1])} and {nouns[-1]}"
-        text = self.frame.format(text, count=("one", "two", "three")[len(nouns) - 1])
+
+        count = ("one", "two", "three")[len(nouns) - 1]
+        text = self.frame.format(text, count=count)
         return text[0].upper() + text[1:] if text.endswith(".") else text
 
     def _noun(self, thing: Thing) -> str:
         # A medium size goes without saying.
         size = thing.size if self.sized and thing.size != "medium" else ""
-        words = [EVERYDAY.get(w, w) if self.everyday else w for w in (size, thing.shape)]
-        noun = f"{words[0]} {thing.colour} {words[1]}".strip()
+        shape = thing.shape
+        if self.everyday:
+            size = EVERYDAY.get(size, size)
+            shape = EVERYDAY.get(shape, shape)
+
+        noun = f"{size} {thing.colour} {shape}".strip()
         article = "an" if self.article == "a" and noun[0] in "aeiou" else self.article
         return f"{article} {noun}".strip()
 
@@ -211,15 +221,25 @@ def further(number: int) -> tuple[Scene, tuple[str, ...]]:
     for style in _shuffled(rng, TERSE_STYLES)[:2]:
         thing = scene.objects[int(rng.integers(len(scene.objects)))]
         short.append(style.write(Claims((thing,))))
+
     return scene, (*_references(rng, scene), *long, *short)
 
 
 def _scene(rng: np.random.Generator, image_id: str) -> Scene:
-    colours, shapes = _shuffled(rng, COLOURS), _shuffled(rng, SHAPES)
+    colours = _shuffled(rng, COLOURS)
+    shapes = _shuffled(rng, SHAPES)
+    # The order of the draws makes the scenes what they are.
+    cells = _shuffled(rng, range(9))
+    n_objects = int(rng.integers(2, 4))
+
     objects: list[Placed] = []
-    for cell in _shuffled(rng, range(9))[: int(rng.integers(2, 4))]:
-        x, y = ((2 * i + 1) / 6 + float(rng.uniform(-JITTER, JITTER)) for i in divmod(cell, 3))
-        objects.append(Placed(colours.pop(), shapes.pop(), _shuffled(rng, SIZES)[0], x, y))
+    for cell in cells[:n_objects]:
+        column, row = divmod(cell, 3)
+        x = (2 * column + 1) / 6 + float(rng.uniform(-JITTER, JITTER))
+        y = (2 * row + 1) / 6 + float(rng.uniform(-JITTER, JITTER))
+        size = _shuffled(rng, SIZES)[0]
+        objects.append(Placed(colour=colours.pop(), shape=shapes.pop(), size=size, x=x, y=y))
+
     return Scene(image_id, tuple(objects))
 
 
@@ -233,13 +253,16 @@ def candidates() -> tuple[Candidate, ...]:
             claims = _claims(rng, system, scene)
             styles = TERSE_STYLES if system == "terse" else CANDIDATE_STYLES
             out.append(Candidate(scene, system, claims, _shuffled(rng, styles)[0].write(claims)))
+
     return tuple(out)
 
 
 def holds(first: Placed, relation: str, second: Placed) -> bool:
     """Tell whether the first object clearly stands in the relation to the second."""
-    dx, dy = second.x - first.x, second.y - first.y
-    return {"left": dx, "right": -dx, "above": dy, "below": -dy}[relation] > CLEAR
+    dx = second.x - first.x
+    dy = second.y - first.y
+    distances = {"left": dx, "right": -dx, "above": dy, "below": -dy}
+    return distances[relation] > CLEAR
 
 
 def quality(claims: Claims, scene: Scene) -> float:
@@ -253,10 +276,13 @@ def quality(claims: Claims, scene: Scene) -> float:
     table = [[_likeness(thing, o) for o in scene.objects] for thing in claims.things]
     worth = [max(row) for row in table]
     meant = [scene.objects[row.index(best)] for row, best in zip(table, worth, strict=True)]
-    related = [
-        min(worth[i : i + 2]) if holds(meant[i], relation, meant[i + 1]) else 0.0
-        for i, relation in enumerate(claims.relations)
-    ]
+
+    related: list[float] = []
+    for i, relation in enumerate(claims.relations):
+        # A relation between things that are not what the caption names is worth as little as they.
+        is_true = holds(meant[i], relation, meant[i + 1])
+        related.append(min(worth[i : i + 2]) if is_true else 0.0)
+
     coverage = fmean(max(column) for column in zip(*table, strict=True))
     return fmean(worth + related) ** 2 * (0.6 + 0.4 * coverage)
 
@@ -269,19 +295,27 @@ def rule() -> list[float]:
 
 
 def _likeness(first: Thing, second: Thing) -> float:
-    return (0.0, 0.4, 1.0)[(first.colour == second.colour) + (first.shape == second.shape)]
+    n_equal = (first.colour == second.colour) + (first.shape == second.shape)
+    return (0.0, 0.4, 1.0)[n_equal]
 
 
 def _claims(rng: np.random.Generator, system: str, scene: Scene) -> Claims:
     """Draw a system's claims about a scene; its errors name what the scene does not show."""
     truth = _truth(rng, scene)
-    things, relations = list(truth.things), list(truth.relations)
-    colours = _shuffled(rng, [c for c in COLOURS if all(c != o.colour for o in scene.objects)])
-    shapes = _shuffled(rng, [s for s in SHAPES if all(s != o.shape for o in scene.objects)])
+    things = list(truth.things)
+    relations = list(truth.relations)
+
+    # An error names what no object of the scene has, so that it is one.
+    scene_colours = {thing.colour for thing in scene.objects}
+    scene_shapes = {thing.shape for thing in scene.objects}
+    colours = _shuffled(rng, [colour for colour in COLOURS if colour not in scene_colours])
+    shapes = _shuffled(rng, [shape for shape in SHAPES if shape not in scene_shapes])
     i = int(rng.integers(len(relations) if system == "wrong_relation" else len(things)))
+
     match system:
         case "terse":
-            things, relations = [things[i]], []
+            things = [things[i]]
+            relations = []
         case "wrong_colour":
             things[i] = replace(things[i], colour=colours[0])
         case "wrong_relation":
@@ -293,15 +327,18 @@ def _claims(rng: np.random.Generator, system: str, scene: Scene) -> Claims:
             relations = _shuffled(rng, RELATIONS)[:1]
         case _:  # the exact one
             pass
+
     return Claims(tuple(things), tuple(relations))
 
 
 def _truth(rng: np.random.Generator, scene: Scene) -> Claims:
     """Claim all objects of a scene, each in a relation to the next that holds."""
-    relations = [
-        next(r for r in _shuffled(rng, RELATIONS) if holds(first, r, second))
-        for first, second in pairwise(scene.objects)
-    ]
+    relations: list[str] = []
+    for first, second in pairwise(scene.objects):
+        # Of two objects, several relations may hold.
+        drawn = _shuffled(rng, RELATIONS)
+        relations.append(next(relation for relation in drawn if holds(first, relation, second)))
+
     return Claims(scene.objects, tuple(relations))
 
 
@@ -318,13 +355,13 @@ def _shuffled(rng: np.random.Generator, options: Iterable[T]) -> list[T]:
 def load_demo(root: Path) -> CaptionSet:
     """Make the demo dataset, with its pictures drawn into the cache folder; `root` is not used."""
     rng = np.random.default_rng([SEED, 2])
-    drawn_candidates, scale = candidates(), CARD.scales["overall"]
+    scale = CARD.scales["overall"]
+    drawn_candidates = candidates()
     references = {scene.image_id: _references(rng, scene) for scene in scenes()}
-    images, captions = (
-        [c.scene.image_id for c in drawn_candidates],
-        [c.caption for c in drawn_candidates],
-    )
-    systems = [c.system for c in drawn_candidates]
+    images = [candidate.scene.image_id for candidate in drawn_candidates]
+    captions = [candidate.caption for candidate in drawn_candidates]
+    systems = [candidate.system for candidate in drawn_candidates]
+
     folder = pictures()
     items = make_items(
         images,
@@ -333,6 +370,7 @@ def load_demo(root: Path) -> CaptionSet:
         systems=systems,
         images=[str(folder / i) if folder else None for i in images],
     )
+
     ids = list(items["item_id"])
     deserved = list(rule())
     ratings: list[tuple[str, str, str, float]] = []
@@ -341,12 +379,14 @@ def load_demo(root: Path) -> CaptionSet:
             felt = float(rng.normal(value + bias, noise))
             rating = float(min(max(round(felt), scale.low), scale.high))
             ratings.append((item_id, "overall", rater, rating))
+
     preferences: list[tuple[str, str, str, str, str]] = []
     for category, compared in PAIRS.items():
         for number in range(SCENES):
             a, b = (number * len(SYSTEMS) + SYSTEMS.index(s) for s in _shuffled(rng, compared))
             winner = "a" if rng.normal(deserved[a] - deserved[b], PREFERENCE_NOISE) > 0 else "b"
             preferences.append((f"{category}-{number:03d}", ids[a], ids[b], category, winner))
+
     return CaptionSet(
         items,
         pd.DataFrame(ratings, columns=pd.Index(RATING_COLUMNS)),
@@ -385,15 +425,21 @@ def render(image_id: str, size: int = 256) -> Image.Image:
     scenes_by_image = {scene.image_id: scene for scene in scenes()}
     if image_id not in scenes_by_image:
         raise unknown("demo image", image_id, scenes_by_image)
+
     picture = Image.new("RGB", (size, size), "white")
     draw = ImageDraw.Draw(picture)
     for thing in scenes_by_image[image_id].objects:
-        corners, outline = SHAPES[thing.shape], list[tuple[float, float]]()
-        for i in range(corners):
-            radius = SIZES[thing.size] * (WAISTS.get(thing.shape, 1.0) if i % 2 else 1.0)
-            # A square on its corner would pass for a diamond.
-            angle = 2 * math.pi * (i + 0.5 * (thing.shape == "square")) / corners
-            x, y = thing.x + radius * math.sin(angle), thing.y - radius * math.cos(angle)
+        n_corners = SHAPES[thing.shape]
+        waist = WAISTS.get(thing.shape, 1.0)
+        # A square on its corner would pass for a diamond.
+        turn = 0.5 if thing.shape == "square" else 0.0
+        outline: list[tuple[float, float]] = []
+        for i in range(n_corners):
+            radius = SIZES[thing.size] * (waist if i % 2 else 1.0)
+            angle = 2 * math.pi * (i + turn) / n_corners
+            x = thing.x + radius * math.sin(angle)
+            y = thing.y - radius * math.cos(angle)
             outline.append((x * size, y * size))
         draw.polygon(outline, fill=thing.colour)
+
     return picture

@@ -100,6 +100,7 @@ def load_file(
     """
     if path is None:
         raise InputError("dataset file: the option file.path=FILE is needed")
+
     _check_name(name)
     table = read_table(expand_home(path))
     options = {
@@ -115,13 +116,17 @@ def load_file(
     columns = {option: _column_of(table, option, column) for option, column in options.items()}
     dimensions = _dimensions(table, _column_of(table, "dimension", dimension))
     card = _make_card(table, name, columns)
+
     if has_votes(table):
         return read_votes(table, image).caption_set(replace(card, anonymous_raters=True))
+
     if caption_a in table or caption_b in table:
         return _read_pairs(table, columns, dimensions, card, (image, caption_a, caption_b, winner))
+
     image_ids = table.filled(image, "; name the column with file.image=")
     captions = table.texts(caption, "; name the column with file.caption=")
     values = table.floats(value, None, f"; name the column with file.value={_LONG}")
+
     scale_by_dimension = _scales(table.path, dimensions, values, scales, (low, high, step))
     _check_scales(table, value, values, [scale_by_dimension[d] for d in dimensions])
     card = replace(
@@ -130,11 +135,12 @@ def load_file(
         totals=read_dimensions(table.path, "totals"),
         faults=read_dimensions(table.path, "faults"),
     )
+
     return JudgementColumns(
-        table.places,
-        image_ids,
-        captions,
-        values,
+        places=table.places,
+        image_ids=image_ids,
+        captions=captions,
+        values=values,
         raters=_texts(table, columns, "rater"),
         references=_references(table, columns),
         systems=_texts(table, columns, "system"),
@@ -147,15 +153,12 @@ def load_file(
 
 def _make_card(table: Table, name: str, columns: Mapping[str, str | None]) -> Card:
     """Return the card of a table, without scales."""
+    files = [file for file in (table.path, scales_path(table.path)) if file.is_file()]
     return replace(
         CARD,
         name=name,
         title=name if name != CARD.name else table.path.name,
-        sources=tuple(
-            SourceFile(str(file.absolute()), "your own file")
-            for file in (table.path, scales_path(table.path))
-            if file.is_file()
-        ),
+        sources=tuple(SourceFile(str(file.absolute()), "your own file") for file in files),
         has_references=columns["references"] is not None,
         anonymous_raters=columns["rater"] is None,
         conditions=read_table_conditions(table.path),
@@ -184,14 +187,15 @@ def _read_pairs(
         raise InputError(
             f"{table.path}: no column '{missing}'; name the column with file.{missing}="
         )
+
     image_ids = table.filled(image, "; name the column with file.image=")
     return PairColumns(
-        table.places,
-        image_ids,
-        table.filled(caption_a, "; name the column with file.caption_a="),
-        table.filled(caption_b, "; name the column with file.caption_b="),
-        read_strengths(table, winner, columns["strength"]),
-        dimensions,
+        places=table.places,
+        image_ids=image_ids,
+        captions_a=table.filled(caption_a, "; name the column with file.caption_a="),
+        captions_b=table.filled(caption_b, "; name the column with file.caption_b="),
+        strengths=read_strengths(table, winner, columns["strength"]),
+        dimensions=dimensions,
         raters=_texts(table, columns, "rater"),
         systems_a=_texts(table, columns, "system_a"),
         systems_b=_texts(table, columns, "system_b"),
@@ -206,13 +210,19 @@ def _read_pairs(
 def _texts(table: Table, columns: Mapping[str, str | None], option: str) -> list[str] | None:
     """Return the column of an option; None where there is none."""
     column = columns[option]
-    return None if column is None else table.filled(column, f"; see file.{option}=")
+    if column is None:
+        return None
+
+    return table.filled(column, f"; see file.{option}=")
 
 
 def _references(table: Table, columns: Mapping[str, str | None]) -> list[tuple[str, ...]] | None:
     """Return each row's references; None where there is no column of them."""
     column = columns["references"]
-    return None if column is None else table.references(column, "; see file.references=")
+    if column is None:
+        return None
+
+    return table.references(column, "; see file.references=")
 
 
 def _check_name(name: str) -> None:
@@ -229,7 +239,10 @@ def _check_name(name: str) -> None:
 
 def _column_of(table: Table, option: str, column: str | None) -> str | None:
     """Return the column that an option names; by default the one of the option's name, if it is there."""
-    return column if column is not None else option if option in table else None
+    if column is not None:
+        return column
+
+    return option if option in table else None
 
 
 def _check_scales(
@@ -251,6 +264,7 @@ def _dimensions(table: Table, dimension: str | None) -> list[str]:
     """Return each row's dimension: from a column, or one name for all."""
     if dimension is not None and dimension in table:
         return table.filled(dimension)
+
     return [dimension or "overall"] * len(table)
 
 
@@ -277,6 +291,7 @@ def _scales(
     for name in option_scales:
         if name not in names:
             raise unknown(f"dimension of {path} in file.scales", name, names)
+
     stored_scales = read_scales(path)
     missing = [name for name in names if name not in stored_scales and name not in option_scales]
     if stored_scales and missing:
@@ -284,11 +299,13 @@ def _scales(
             f"{scales_path(path)}:1: scales: {path.name} has ratings of '{missing[0]}', which has no "
             f"scale there; there are {', '.join(stored_scales)}; add it"
         )
+
     scale_by_dimension: dict[str, Scale] = {}
     for name in names:
         rated = [v for d, v in zip(dimensions, values, strict=True) if d == name]
         usual = stored_scales.get(name, Scale(min(rated), max(rated)))
         scale_by_dimension[name] = option_scales.get(name) or _scale(usual, *parts)
+
     return scale_by_dimension
 
 
@@ -299,11 +316,13 @@ def _scale(usual: Scale, low: float | None, high: float | None, step: float | No
         usual.high if high is None else high,
         usual.step if step is None else step,
     )
+
     if scale.low > scale.high or (step is not None and step <= 0):
         raise InputError(
             f"file.low={scale.low:g}, file.high={scale.high:g}, file.step={step}: these make no scale; "
             f"low must not exceed high, and the step must be above 0"
         )
+
     return scale
 
 
@@ -311,10 +330,10 @@ def _images(folder: Path, image_ids: Sequence[str]) -> list[str | None]:
     """Return the path of each image that is a file, seen from the table's folder."""
     path_by_image: dict[str, str | None] = {}
     for image_id in set(image_ids):
+        path = folder / image_id
         try:
-            path_by_image[image_id] = (
-                str(folder / image_id) if (folder / image_id).is_file() else None
-            )
+            path_by_image[image_id] = str(path) if path.is_file() else None
         except OSError:  # too long for a file name
             path_by_image[image_id] = None
+
     return [path_by_image[image_id] for image_id in image_ids]

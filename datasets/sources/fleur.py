@@ -98,18 +98,24 @@ def load_fleur(root: Path) -> CaptionSet:
     for part, source in FILES.items():
         for number, block in enumerate(read_scores(find(root, CARD, source))):
             rows = [(block.image_id, caption, part) for caption in block.captions]
-            keys |= dict(zip(rows, zip(block.raw, block.smoothed, strict=True), strict=True))
+            for row, raw, smoothed in zip(rows, block.raw, block.smoothed, strict=True):
+                keys[row] = (raw, smoothed)
             if block.label is not None:
                 category = part.removeprefix("pascal_")
                 winner = "ab"[block.label]
                 pairs.append((f"{category}-{number:04d}", rows[0], rows[1], category, winner))
-    builder = CaptionSetBuilder()
+
+    # The keys are different items already.
+    builder = CaptionSetBuilder(joins_equal=False)
     numbers = {key: builder.add_item(key[0], key[1], system=key[2]) for key in keys}
+
     for key, scores in keys.items():
         for dimension, score in zip(CARD.scales, scores, strict=True):
             builder.rate(numbers[key], dimension, "FLEUR", score)
+
     for pair_id, a, b, category, winner in pairs:
         builder.prefer(pair_id, numbers[a], numbers[b], category, winner)
+
     return builder.build(CARD)
 
 
@@ -123,6 +129,7 @@ def read_scores(path: Path) -> list[ScoredImage]:
     for number, line in enumerate(read_text(path).splitlines(), start=1):
         key, _, value = line.partition(" : ")
         if key == "image file":
+            # COCO's images have their number in all datasets, the others their file's name.
             name = Path(value.strip()).name
             blocks.append(ScoredImage(coco_id(name) if name.startswith("COCO_") else name))
         elif key in ("label", "caption", "model score", "our score"):
@@ -137,23 +144,31 @@ def read_scores(path: Path) -> list[ScoredImage]:
                 ) from None
             if max(len(blocks[-1].raw), len(blocks[-1].smoothed)) > len(blocks[-1].captions):
                 raise InputError(f"{path}:{number}: a score without a caption of its own")
+
     for block in blocks:
         n_captions = 1 if block.label is None else 2
-        if {*map(len, (block.captions, block.raw, block.smoothed))} != {n_captions}:
+        n_entries = {len(block.captions), len(block.raw), len(block.smoothed)}
+        if n_entries != {n_captions}:
             raise InputError(
                 f"{path}: image '{block.image_id}' has not {n_captions} captions with both scores; get a new copy"
             )
+
     if not blocks:
         raise InputError(f"{path}: no scores; lines such as 'our score : 0.4' are expected")
+
     return blocks
 
 
 def _add_line(block: ScoredImage, key: str, value: str) -> None:
     if key == "caption":
         block.captions.append(collapse_blanks(value))
-    elif key == "label":
+        return
+    if key == "label":
         block.label = ("0", "1").index(value)
-    elif 0 <= (score := float(value)) <= 1:
-        (block.raw if key == "model score" else block.smoothed).append(score)
-    else:
+        return
+
+    score = float(value)
+    if not 0 <= score <= 1:  # NaN is in no interval
         raise ValueError(value)
+    scores = block.raw if key == "model score" else block.smoothed
+    scores.append(score)

@@ -104,7 +104,12 @@ def load_flickr8k_expert(root: Path) -> CaptionSet:
     """Flickr8k-Expert: three experts' ratings."""
     card = FLICKR8K_EXPERT
     path, pairs = _read_pairs(
-        root, card, EXPERT_JSON, EXPERTS, "three ratings", lambda values, _: values
+        root,
+        card,
+        json_file=EXPERT_JSON,
+        text_file=EXPERTS,
+        numbers="three ratings",
+        ratings=lambda values, _: values,
     )
     foreign_pairs = [pair for pair in pairs if pair.caption not in pair.references]
     for pair in foreign_pairs:
@@ -113,6 +118,7 @@ def load_flickr8k_expert(root: Path) -> CaptionSet:
                 f"{path}: image '{pair.image_id}', caption '{pair.caption}': the ratings of three "
                 f"experts are expected, not {len(pair.ratings)}"
             )
+
     return _caption_set(foreign_pairs, root, card, "expert")
 
 
@@ -120,8 +126,15 @@ def load_flickr8k_expert(root: Path) -> CaptionSet:
 def load_flickr8k_cf(root: Path) -> CaptionSet:
     """Flickr8k-CF: the share of three or more people on CrowdFlower who say that a caption fits an image."""
     card = FLICKR8K_CF
-    numbers = "the share of yes, the count of yes and the count of no"
-    path, pairs = _read_pairs(root, card, CROWD_JSON, CROWD, numbers, _share)
+    path, pairs = _read_pairs(
+        root,
+        card,
+        json_file=CROWD_JSON,
+        text_file=CROWD,
+        numbers="the share of yes, the count of yes and the count of no",
+        ratings=_share,
+    )
+    # The JSON is what the script wrote; of the original files its work is still to be done.
     if path.suffix == ".txt":
         references = {pair.image_id: list(pair.references) for pair in pairs}
         for pair in pairs:
@@ -129,16 +142,20 @@ def load_flickr8k_cf(root: Path) -> CaptionSet:
                 if pair.caption in references[pair.image_id]:
                     references[pair.image_id].remove(pair.caption)
         pairs = [replace(pair, references=tuple(references[pair.image_id])) for pair in pairs]
+
     return _caption_set(pairs, root, card, "crowd")
 
 
 def _share(values: list[float], where: str) -> list[float]:
     share, yes, no = values
-    if not (yes >= 0 and no >= 0 and yes + no >= 3 and abs(share * (yes + no) - yes) < 1e-4):
+    n_answers = yes + no
+    is_share = yes >= 0 and no >= 0 and n_answers >= 3 and abs(share * n_answers - yes) < 1e-4
+    if not is_share:
         raise InputError(
             f"{where}: the share of yes {share:g} is not that of {yes:g} yes and {no:g} no, "
             f"or these are fewer than three"
         )
+
     return [share]
 
 
@@ -159,9 +176,11 @@ def _read_pairs(
     Returns:
         The file of the judgements, and the pairs.
     """
-    tokens, judgements = locate(root, card, TOKENS), locate(root, card, text_file)
+    tokens = locate(root, card, TOKENS)
+    judgements = locate(root, card, text_file)
     if locate(root, card, json_file) is None and tokens is not None and judgements is not None:
         return judgements, _pairs_of_text(tokens, judgements, card, numbers, ratings)
+
     path = find(root, card, json_file)
     return path, _pairs_of_json(path, card)
 
@@ -178,6 +197,7 @@ def _pairs_of_json(path: Path, card: Card) -> list[Pair]:
             caption = collapse_blanks(field(judgement, "caption", str, where))
             pair = pairs.setdefault((image_id, caption), Pair(image_id, caption, references))
             pair.ratings.append(rating(judgement, "rating", card.scales["overall"], where))
+
     return list(pairs.values())
 
 
@@ -205,21 +225,25 @@ def _pairs_of_text(
     for number, line in enumerate(read_text(judgements).split("\n"), start=1):
         if not line.strip():
             continue
+
         where = f"{judgements}:{number}"
         cells = line.split()
         if len(cells) != 5:
             raise InputError(
                 f"{where}: image, caption id and {numbers} are expected, not {len(cells)} columns"
             )
+
         image_id, caption_id, *rest = cells
         if caption_id not in captions:
             raise InputError(f"{where}: caption '{caption_id}' is not in {tokens.name}")
         if image_id not in references:
             raise InputError(f"{where}: image '{image_id}' is not in {tokens.name}")
+
         judged = list(map(parse_number, rest))
         for cell, value in zip(rest, judged, strict=True):
             if isnan(value):
                 raise InputError(f"{where}: a rating is not a number ('{cell}')")
+
         values = ratings(judged, where)
         for value in values:
             if not on_scale(card.scales["overall"], value):
@@ -228,6 +252,7 @@ def _pairs_of_text(
                 )
         key = image_id, captions[caption_id]
         pairs.setdefault(key, Pair(*key, references[image_id])).ratings.extend(values)
+
     return list(pairs.values())
 
 
@@ -245,6 +270,7 @@ def read_token_file(path: Path) -> dict[str, str]:
         if not tab or "#" not in caption_id:
             raise InputError(f"{path}:{number}: 'IMAGE.jpg#N', a tab and a caption are expected")
         captions[caption_id] = collapse_blanks(caption)
+
     return captions
 
 
@@ -254,6 +280,7 @@ def references_of(captions: dict[str, str]) -> dict[str, tuple[str, ...]]:
     for caption_id, caption in captions.items():
         image_id = caption_id.rpartition("#")[0]
         references[image_id] = (*references.get(image_id, ()), caption)
+
     return references
 
 
@@ -266,6 +293,7 @@ def flickr8k_references(root: Path, card: Card) -> dict[str, tuple[str, ...]]:
     tokens = locate(root, card, TOKENS)
     if tokens is not None:
         return references_of(read_token_file(tokens))
+
     path = find(root, card, EXPERT_JSON)
     return {image_id: references for _, image_id, references, _ in _images(path)}
 
@@ -275,6 +303,7 @@ def _images(path: Path) -> Iterator[tuple[str, str, tuple[str, ...], Any]]:
     images = read_json(path)
     if not isinstance(images, dict):
         raise InputError(f"{path}: an object of images is expected; is this flickr8k.json?")
+
     places: dict[str, str] = {}
     for key, image in images.items():
         where = f"{path}: image '{key}'"
@@ -283,23 +312,22 @@ def _images(path: Path) -> Iterator[tuple[str, str, tuple[str, ...], Any]]:
             raise InputError(
                 f"{where}: its file {image_id} is that of image '{places[image_id]}' too"
             )
-        yield (
-            where,
-            image_id,
-            tuple(collapse_blanks(t) for t in texts(image, "ground_truth", where)),
-            image,
-        )
+        references = tuple(collapse_blanks(text) for text in texts(image, "ground_truth", where))
+        yield where, image_id, references, image
 
 
 def _caption_set(pairs: list[Pair], root: Path, card: Card, rater: str) -> CaptionSet:
     """A set of pairs, whose k-th rating is by `RATER_k`; with images where the photographs are."""
-    builder = CaptionSetBuilder()
+    # Pairs are different already.
+    builder = CaptionSetBuilder(joins_equal=False)
     for pair in pairs:
         item = builder.add_item(pair.image_id, pair.caption, pair.references)
         for k, value in enumerate(pair.ratings, start=1):
             builder.rate(item, "overall", f"{rater}_{k}", value)
+
     folder = root / "flickr8k" / "Flickr8k_Dataset"
-    has_images = folder.is_dir()
-    return builder.build(
-        card, images=[str(folder / pair.image_id) for pair in pairs] if has_images else None
-    )
+    images = None
+    if folder.is_dir():
+        images = [str(folder / pair.image_id) for pair in pairs]
+
+    return builder.build(card, images=images)

@@ -52,9 +52,11 @@ Pair = tuple[str, str, str, str, tuple[str, ...], str]
 @dataset(CARD)
 def load_foil(root: Path) -> CaptionSet:
     """FOIL's pairs, from the release's JSON where it is there, else from the authors' own."""
-    original, captions = locate(root, CARD, ORIGINAL), locate(root, CARD, COCO_CAPTIONS)
+    original = locate(root, CARD, ORIGINAL)
+    captions = locate(root, CARD, COCO_CAPTIONS)
     if locate(root, CARD, JSON) is None and original is not None and captions is not None:
         return _caption_set(_from_original(original, captions))
+
     return _caption_set(_from_json(find(root, CARD, JSON)))
 
 
@@ -65,6 +67,7 @@ def _from_json(path: Path) -> Iterator[Pair]:
         for number, row in enumerate(field(groups, category, list, str(path))):
             where = f"{path}: {category}[{number}]"
             right, foiled = _captions(row, where)
+
             image_id = coco_id(str(field(row, _key(row, IMAGE, where), (str, int), where)))
             references = texts(row, _key(row, REFERENCES, where), where)
             if not references:
@@ -75,62 +78,63 @@ def _from_json(path: Path) -> Iterator[Pair]:
 def _captions(row: Any, where: str) -> tuple[str, str]:
     """Return the right caption and the foiled one."""
     if isinstance(row, dict) and "captions" in row:
-        captions, label = texts(row, "captions", where), field(row, "label", int, where)
+        captions = texts(row, "captions", where)
+        label = field(row, "label", int, where)
         if len(captions) != 2 or label not in (0, 1):
             raise InputError(f"{where}: two captions and a label of 0 or 1 are expected")
         return captions[label], captions[1 - label]
-    return (
-        field(row, _key(row, RIGHT, where), str, where),
-        field(row, _key(row, FOILED, where), str, where),
-    )
+
+    right = field(row, _key(row, RIGHT, where), str, where)
+    foiled = field(row, _key(row, FOILED, where), str, where)
+    return right, foiled
 
 
 def _key(row: Any, names: tuple[str, ...], where: str) -> str:
     """Return the first of several names that a row has."""
     if not isinstance(row, dict):
         raise InputError(f"{where}: an object is expected, not {type(row).__name__}")
-    key = next((name for name in names if name in row), None)
-    if key is None:
-        raise InputError(f"{where}: none of {', '.join(names)} is in it; it has {', '.join(row)}")
-    return key
+
+    for name in names:
+        if name in row:
+            return name
+
+    raise InputError(f"{where}: none of {', '.join(names)} is in it; it has {', '.join(row)}")
 
 
 def _from_original(path: Path, captions: Path) -> Iterator[Pair]:
     """Return each foil with the caption that it was made of; they share the caption's `id`."""
     references = read_captions(captions)
+
     right: dict[int, str] = {}
     foils: list[tuple[str, int, str, str]] = []
     for number, row in enumerate(field(read_json(path), "annotations", list, str(path))):
         where = f"{path}: annotation {number}"
-        key, caption = field(row, "id", int, where), field(row, "caption", str, where)
+        key = field(row, "id", int, where)
+        caption = field(row, "caption", str, where)
         if field(row, "foil", bool, where):
             foils.append((where, key, caption, str(field(row, "image_id", int, where))))
         else:
             right[key] = caption
+
     for number, (where, key, foiled, image_id) in enumerate(foils):
         if key not in right:
             raise InputError(f"{where}: no correct caption has its id, {key}")
         if image_id not in references:
             raise InputError(f"{where}: image {image_id} has no captions in {captions}")
+
+        # The right caption is one of COCO's of this image, with which it would be compared.
         right_caption = collapse_blanks(right[key])
-        references_without_own = tuple(r for r in references[image_id] if r != right_caption)
-        yield (
-            f"{CATEGORY}-{number:05d}",
-            image_id,
-            right[key],
-            foiled,
-            references_without_own,
-            CATEGORY,
-        )
+        other_references = tuple(text for text in references[image_id] if text != right_caption)
+        pair_id = f"{CATEGORY}-{number:05d}"
+        yield pair_id, image_id, right[key], foiled, other_references, CATEGORY
 
 
 def _caption_set(pairs: Iterator[Pair]) -> CaptionSet:
     builder = CaptionSetBuilder(joins_equal=True)
     for pair_id, image_id, right, foiled, references, category in pairs:
         # Blanks alike, so that none of two captions is told by them.
-        a, b = (
-            builder.add_item(image_id, collapse_blanks(caption), references)
-            for caption in (right, foiled)
-        )
+        a = builder.add_item(image_id, collapse_blanks(right), references)
+        b = builder.add_item(image_id, collapse_blanks(foiled), references)
         builder.prefer(pair_id, a, b, category, "a")
+
     return builder.build(CARD)

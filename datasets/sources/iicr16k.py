@@ -33,7 +33,8 @@ _PAGE = "https://ai.youdescribe.org"
 #: CocoG's images are any of COCO's validation images, so that Karpathy's test images are a part of them.
 _REFERENCES = replace(COCO_CAPTIONS, alternative=False, optional=True, adds="references")
 #: The scale of ratings, and that of their means in a release without raters.
-_SCALE, _MEAN_SCALE = Scale(1, 5, 1), Scale(1, 5)
+_SCALE = Scale(1, 5, 1)
+_MEAN_SCALE = Scale(1, 5)
 
 
 def _source(name: str) -> SourceFile:
@@ -57,7 +58,8 @@ def _card(
     )
 
 
-COCOG_FILE, FLICKRG_FILE = _source("cocog"), _source("flickrg")
+COCOG_FILE = _source("cocog")
+FLICKRG_FILE = _source("flickrg")
 COCOG = _card(
     "cocog", "CocoG", (COCOG_FILE, _REFERENCES), {"images": 8990, "items": 9982, "ratings": 44252}
 )
@@ -111,11 +113,10 @@ def load_iicr16k(root: Path) -> CaptionSet:
 
 def _caption_set(rows: list[IicrRating], card: Card) -> CaptionSet:
     """Make a set of ratings; its card promises references where every item has some."""
-    places, image_ids, captions, raters, values, references, systems = (
-        zip(*rows, strict=True) if rows else ((),) * 7
-    )
+    references = [row.references for row in rows]
     complete_card = replace(card, has_references=all(references))
-    if None in raters:
+
+    if any(row.rater is None for row in rows):
         logger.warning(
             "dataset %s: without a column rater its values are means of ratings; the agreement of raters (captau agree) "
             "and correlations with single ratings cannot be measured",
@@ -128,15 +129,15 @@ def _caption_set(rows: list[IicrRating], card: Card) -> CaptionSet:
             expected=expected,
             single_values={"overall": "the mean of its ratings"},
         )
-        raters = [rater or "mean" for rater in raters]
+
     return JudgementColumns(
-        places,
-        image_ids,
-        captions,
-        values,
-        raters=raters,
+        places=[row.place for row in rows],
+        image_ids=[row.image_id for row in rows],
+        captions=[row.caption for row in rows],
+        values=[row.value for row in rows],
+        raters=[row.rater or "mean" for row in rows],
         references=references,
-        systems=systems,
+        systems=[row.system for row in rows],
     ).caption_set(complete_card)
 
 
@@ -147,20 +148,27 @@ def _cocog(root: Path, card: Card) -> list[IicrRating]:
     """
     rows = _read(find(root, card, COCOG_FILE))
     captions = all_coco_references(root, card)
+
     image_ids = {coco_id(row.image_id) for row in rows}
-    if absent := sorted(image_ids - captions.keys()):
+    absent = sorted(image_ids - captions.keys())
+    if absent:
         logger.warning(
             "dataset %s: %s of the %s images of CocoG have no references, such as %s; %s has them (%s)",
-            *(card.name, f"{len(absent):,}", f"{len(image_ids):,}", absent[0]),
-            *(_REFERENCES.path, _REFERENCES.url),
+            card.name,
+            f"{len(absent):,}",
+            f"{len(image_ids):,}",
+            absent[0],
+            _REFERENCES.path,
+            _REFERENCES.url,
         )
-    return [
-        row._replace(
-            image_id=(image_id := coco_id(row.image_id)),
-            references=captions.get(image_id, ()),
-        )
-        for row in rows
-    ]
+
+    joined_rows: list[IicrRating] = []
+    for row in rows:
+        image_id = coco_id(row.image_id)
+        references = captions.get(image_id, ())
+        joined_rows.append(row._replace(image_id=image_id, references=references))
+
+    return joined_rows
 
 
 def _flickrg(root: Path, card: Card) -> list[IicrRating]:
@@ -170,26 +178,43 @@ def _flickrg(root: Path, card: Card) -> list[IicrRating]:
     """
     game = _read(find(root, card, FLICKRG_FILE))
     references = flickr8k_references(root, card)
+
     rows: list[IicrRating] = []
     for row in game:
+        # With its ending or without, and with folders before it, a name is of the same photo.
         image_id = f"{PurePosixPath(row.image_id).name.removesuffix('.jpg')}.jpg"
         if image_id not in references:
             raise InputError(f"{row.place}: image '{row.image_id}' is not one of Flickr8k's")
-        image_references = references[image_id]
-        if row.caption not in image_references:
-            rows.append(row._replace(image_id=image_id, references=image_references))
+
+        # A caption that is one of its image's own references is out, as of Flickr8k-Expert.
+        if row.caption not in references[image_id]:
+            rows.append(row._replace(image_id=image_id, references=references[image_id]))
+
     rated = {(row.image_id, row.caption) for row in rows}
     experts = load_flickr8k_expert(root)
-    # The mean of three ratings of 1 beside the means of an aggregated release.
-    raters = [f"expert_{k}" for k in (1, 2, 3)] if all(row.rater for row in game) else [None]
+
+    raters: list[str | None] = ["expert_1", "expert_2", "expert_3"]
+    # An aggregated release has means alone; the mean of three ratings of 1 stands beside them.
+    if not all(row.rater for row in game):
+        raters = [None]
+
     best = experts.ratings.groupby("item_id", sort=False)["value"].max()
     for item in experts.items.to_dict("records"):
         key = item["image_id"], item["caption"]
-        if best[item["item_id"]] == 1.0 and key not in rated:
-            location = f"Flickr8k-Expert, {item['item_id']}"
-            rows += [
-                IicrRating(location, *key, rater, 1.0, item["references"], None) for rater in raters
-            ]
+        if best[item["item_id"]] != 1.0 or key in rated:
+            continue
+        for rater in raters:
+            rating = IicrRating(
+                place=f"Flickr8k-Expert, {item['item_id']}",
+                image_id=item["image_id"],
+                caption=item["caption"],
+                rater=rater,
+                value=1.0,
+                references=item["references"],
+                system=None,
+            )
+            rows.append(rating)
+
     return rows
 
 
@@ -197,15 +222,23 @@ def _read(path: Path) -> list[IicrRating]:
     table = read_table(path)
     hint = "; image, caption, rater and value are needed (an aggregated release has no rater)"
     has_raters = "rater" in table
-    return [
-        IicrRating(location, image, collapse_blanks(caption), rater, value, (), system or None)
-        for location, image, caption, rater, value, system in zip(
-            table.places,
-            table.filled("image", hint),
-            table.texts("caption", hint),
-            table.filled("rater", hint) if has_raters else [None] * len(table),
-            table.floats("value", _SCALE if has_raters else _MEAN_SCALE, hint),
-            table.texts("source") if "source" in table else [None] * len(table),
-            strict=True,
+    image_ids = table.filled("image", hint)
+    captions = table.texts("caption", hint)
+    raters = table.filled("rater", hint) if has_raters else [None] * len(table)
+    values = table.floats("value", _SCALE if has_raters else _MEAN_SCALE, hint)
+    systems = table.texts("source") if "source" in table else [None] * len(table)
+
+    rows: list[IicrRating] = []
+    for k, place in enumerate(table.places):
+        rating = IicrRating(
+            place=place,
+            image_id=image_ids[k],
+            caption=collapse_blanks(captions[k]),
+            rater=raters[k],
+            value=values[k],
+            references=(),
+            system=systems[k] or None,
         )
-    ]
+        rows.append(rating)
+
+    return rows

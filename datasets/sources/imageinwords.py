@@ -96,16 +96,20 @@ def _read(
     """
     path = find(root, card, card.sources[0])
     systems = list(systems_by_key.values())
-    builder = CaptionSetBuilder()
+    # Every line is of another image, and its two descriptions are of different systems.
+    builder = CaptionSetBuilder(joins_equal=False)
     for number, row in read_json_lines(path):
         where = f"{path}:{number}"
+        # People compared descriptions of a part of the images alone.
         if key and key not in row:
             continue
+
         preferences: Mapping[str, Any] = field(row, key, dict, where) if key else row
         strengths = {
             dimension: _strength(preferences, name, systems, where)
             for name, dimension in DIMENSIONS.items()
         }
+
         image = field(row, image_key, str, where)
         a, b = (
             builder.add_item(image, field(row, name, str, where), system=system)
@@ -113,6 +117,7 @@ def _read(
         )
         for dimension, strength in strengths.items():
             builder.prefer(image, a, b, dimension, strength)
+
     return builder.build(card)
 
 
@@ -127,10 +132,13 @@ def _strength(
     text = field(preferences, name, str, where)
     if text == "Neutral":
         return 0.0
+
     match = _BETTER.fullmatch(text)
     if match is None or match[1] not in systems:
         raise InputError(
             f"{where}: '{name}' is '{text}'; Neutral, or '{systems[0]}' or '{systems[1]}' 'is marginally better' or "
             "'is substantially better' is expected"
         )
-    return GRADES[match[2]] * (1.0 if match[1] == systems[0] else -1.0)
+
+    sign = 1.0 if match[1] == systems[0] else -1.0
+    return GRADES[match[2]] * sign

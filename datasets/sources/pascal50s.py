@@ -58,12 +58,15 @@ def load_pascal50s(root: Path) -> CaptionSet:
         for number, pair in enumerate(field(table, category, list, str(path))):
             where = f"{path}: {category}[{number}]"
             image_id = Path(field(pair, "image", str, where)).name
-            captions, references = texts(pair, "captions", where), texts(pair, "references", where)
+            captions = texts(pair, "captions", where)
+            references = texts(pair, "references", where)
             label = field(pair, "label", int, where)
             if len(captions) != 2 or label not in (0, 1):
                 raise InputError(f"{where}: two captions and a label of 0 or 1 are expected")
+
             a, b = (builder.add_item(image_id, caption, references) for caption in captions)
             builder.prefer(f"{category}-{number:04d}", a, b, category, "ab"[label])
+
     return builder.build(CARD)
 
 

@@ -34,22 +34,25 @@ def sources_of(name: str, repository: str, revision: str, file: str) -> tuple[So
         repository, revision: where it is on the hub.
         file: the name there, or a pattern of names, with `{}` for the split.
     """
-    return tuple(
-        hub_file(
+    sources: list[SourceFile] = []
+    for split, split_name in SPLITS.items():
+        patterns = [
+            f"{name}/{folder}{prefix}{split}*.{ending}"
+            for ending in ("parquet", "jsonl", "json", "csv")
+            for folder in ("", "data/")
+            for prefix in ("", f"{name}_")
+        ]
+        source = hub_file(
             f"{name}/{name}_{split}.csv",
             repository,
             revision,
             file.format(split),
-            also=tuple(
-                f"{name}/{folder}{prefix}{split}*.{ending}"
-                for ending in ("parquet", "jsonl", "json", "csv")
-                for folder in ("", "data/")
-                for prefix in ("", f"{name}_")
-            ),
+            also=tuple(patterns),
             split=split_name,
         )
-        for split, split_name in SPLITS.items()
-    )
+        sources.append(source)
+
+    return tuple(sources)
 
 
 def read_hub(
@@ -67,7 +70,8 @@ def read_hub(
     """
     paths_by_source = {source: locate_all(root, card, source) for source in card.sources}
     if not any(paths_by_source.values()):
-        find(root, card, card.sources[0])
+        find(root, card, card.sources[0])  # raises the error that says how to get it
+
     places: list[str] = []
     image_ids: list[str] = []
     captions: list[str] = []
@@ -75,30 +79,31 @@ def read_hub(
     references: list[tuple[str, ...]] = []
     splits: list[str] = []
     rated_dimensions: list[str] = []
+
     for source, paths in paths_by_source.items():
         _check_parts(paths)
         dimension = (dimensions or {}).get(source, "overall")
         for path in paths:
             table = read_table(path)
-            row_references = [
-                tuple(map(collapse_blanks, refs)) for refs in table.references("refs")
-            ]
+            references_column = table.references("refs")
+            row_references = [tuple(map(collapse_blanks, texts)) for texts in references_column]
+            caption_column = table.first_of(*_CAPTIONS) or "cand"
+            score_column = table.first_of(*_SCORES) or "human_score"
+
             places += table.places
             image_ids += _image_ids(table, row_references)
-            captions += [
-                collapse_blanks(c) for c in table.texts(table.first_of(*_CAPTIONS) or "cand")
-            ]
-            name = table.first_of(*_SCORES) or "human_score"
-            values += table.floats(name, card.scales[dimension])
+            captions += [collapse_blanks(text) for text in table.texts(caption_column)]
+            values += table.floats(score_column, card.scales[dimension])
             references += row_references
             splits += [source.split] * len(table)
             rated_dimensions += [dimension] * len(table)
+
     folder = root / card.name / "images"
     return JudgementColumns(
-        places,
-        image_ids,
-        captions,
-        values,
+        places=places,
+        image_ids=image_ids,
+        captions=captions,
+        values=values,
         references=references,
         splits=splits,
         dimensions=rated_dimensions,
@@ -110,12 +115,15 @@ def read_hub(
 def _image_ids(table: Table, references: Sequence[tuple[str, ...]]) -> list[str]:
     name = table.first_of(*_IMAGES)
     names = table.column(name) if name else [None] * len(table)
-    return [
-        PurePosixPath(image_name).name
-        if isinstance(image_name, str) and image_name
-        else _name_of(refs)
-        for image_name, refs in zip(names, references, strict=True)
-    ]
+
+    image_ids: list[str] = []
+    for image_name, texts in zip(names, references, strict=True):
+        if isinstance(image_name, str) and image_name:
+            image_ids.append(PurePosixPath(image_name).name)
+        else:
+            image_ids.append(_name_of(texts))
+
+    return image_ids
 
 
 def _name_of(references: tuple[str, ...]) -> str:
@@ -125,7 +133,8 @@ def _name_of(references: tuple[str, ...]) -> str:
 
 def _check_parts(paths: Sequence[Path]) -> None:
     """Check that every part is there, and no more."""
-    if (n_parts := count_parts(paths)) != len(paths):
+    n_parts = count_parts(paths)
+    if n_parts != len(paths):
         raise InputError(
             f"{paths[0]}: one of {n_parts} parts, of which {len(paths)} are there; get the others"
         )

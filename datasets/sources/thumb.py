@@ -72,28 +72,34 @@ CARD = Card(
 def load_thumb(root: Path) -> CaptionSet:
     """THumB 1.0 with its four references an image (the fifth is what the system Human says)."""
     references_path = find(root, CARD, REFERENCES)
-    references = {
-        field(row, "seg_id", str, f"{references_path}:{n}"): texts(
-            row, "refs", f"{references_path}:{n}"
-        )
-        for n, row in read_json_lines(references_path)
-    }
+    references: dict[str, tuple[str, ...]] = {}
+    for number, row in read_json_lines(references_path):
+        where = f"{references_path}:{number}"
+        image_id = field(row, "seg_id", str, where)
+        references[image_id] = texts(row, "refs", where)
+
     path = find(root, CARD, JUDGEMENTS)
-    builder = CaptionSetBuilder()
+    # A system has one caption an image, as is checked below.
+    builder = CaptionSetBuilder(joins_equal=False)
     lines: dict[tuple[str, str], int] = {}
     for number, row in read_json_lines(path):
         where = f"{path}:{number}"
         image_id = field(row, "seg_id", str, where)
         if image_id not in references:
             raise InputError(f"{where}: image '{image_id}' has no line in {references_path}")
-        caption, system = field(row, "hyp", str, where), field(row, "SYS", str, where)
-        if (first := lines.setdefault((image_id, system), number)) != number:
+
+        caption = field(row, "hyp", str, where)
+        system = field(row, "SYS", str, where)
+        first = lines.setdefault((image_id, system), number)
+        if first != number:
             raise InputError(
                 f"{where}: system '{system}' has a caption of image '{image_id}' on line {first} already; keep one"
             )
+
         item = builder.add_item(image_id, caption, references[image_id], system)
         for key, dimension in DIMENSIONS.items():
             # Adding 0.0 turns the release's -0.0 into 0.0.
             value = rating(row, key, CARD.scales[dimension], where) + 0.0
             builder.rate(item, dimension, "authors", value)
+
     return builder.build(CARD)

@@ -207,21 +207,29 @@ def load_capeval1k(root: Path) -> CaptionSet:
     """CapEval1k: four systems' captions of 250 COCO images (Lee et al. 2021, section 4.3)."""
     if CAPEVAL_TABLE in used(root, CAPEVAL1K):
         return _from_table(find(root, CAPEVAL1K, CAPEVAL_TABLE))
+
     return _caption_set(root, CAPEVAL1K, coco_references(root, CAPEVAL1K))
 
 
 def _from_table(path: Path) -> CaptionSet:
     table = read_table(path)
     hint = "; image, caption and value are needed"
-    has = "references" in table
-    references = table.references("references") if has else [()] * len(table)
+    n_rows = len(table)
+    references = table.references("references") if "references" in table else [()] * n_rows
+    image_ids = [coco_id(image) for image in table.filled("image", hint)]
+    captions = table.filled("caption", hint)
+    values = table.floats("value", CAPEVAL1K.scales["overall"], hint)
+    systems = None
+    if "system" in table:
+        systems = [system or None for system in table.texts("system")]
+
     return _rated(
         replace(CAPEVAL1K, has_references=all(references)),
-        [coco_id(image) for image in table.filled("image", hint)],
-        table.filled("caption", hint),
-        references,
-        table.floats("value", CAPEVAL1K.scales["overall"], hint),
-        [s or None for s in table.texts("system")] if "system" in table else None,
+        image_ids=image_ids,
+        candidates=captions,
+        references=references,
+        values=values,
+        systems=systems,
     )
 
 
@@ -249,25 +257,29 @@ def load_composite(root: Path) -> CaptionSet:
     parts = [load_composite_8k(root), load_composite_30k(root), load_composite_coco(root)]
     items = pd.concat([part.items for part in parts])
     ratings = pd.concat([part.ratings for part in parts])
+
     return _rated(
         COMPOSITE,
-        items["image_id"].tolist(),
-        items["caption"].tolist(),
-        items["references"].tolist(),
-        ratings["value"].tolist(),
+        image_ids=items["image_id"].tolist(),
+        candidates=items["caption"].tolist(),
+        references=items["references"].tolist(),
+        values=ratings["value"].tolist(),
     )
 
 
 def _flickr30k_references(root: Path, card: Card) -> dict[str, tuple[str, ...]]:
     find(root, card, FLICKR30K_TOKENS)  # or an error that says how to get it
     *captions, names = locate_all(root, card, FLICKR30K_TOKENS)
+    # The whole file of tokens alone, or Multi30k's five files with that of the images' names.
     if not captions:
         return references_of(read_token_file(names))
+
     image_ids = read_text(names).split()
     references = [[collapse_blanks(line) for line in _read_packed_lines(p)] for p in captions]
     for path, lines in zip(captions, references, strict=True):
         if len(lines) != len(image_ids):
             raise InputError(f"{path}: {len(lines)} lines, where {names} has {len(image_ids)}")
+
     return dict(zip(image_ids, zip(*references, strict=True), strict=True))
 
 
@@ -289,16 +301,20 @@ def _composite(
     """Read a part of Composite from its database, or from the JSON where a file is not there."""
     if COMPOSITE_JSON in used(root, card):
         return _from_json(find(root, card, COMPOSITE_JSON), part, card)
-    texts_by_form = {
-        (block.image_id, comparison_form(text)): text
-        for block in read_scores(find(root, card, COMPOSITE_TEXTS))
-        for text in block.captions
-    }
+
+    texts_by_form: dict[tuple[str, str], str] = {}
+    for block in read_scores(find(root, card, COMPOSITE_TEXTS)):
+        for text in block.captions:
+            texts_by_form[block.image_id, comparison_form(text)] = text
+
     return _caption_set(root, card, references(root, card), texts_by_form)
 
 
 def _from_json(path: Path, part: str, card: Card) -> CaptionSet:
-    rows: list[tuple[str, str, tuple[str, ...], float]] = []
+    image_ids: list[str] = []
+    captions: list[str] = []
+    references_by_row: list[tuple[str, ...]] = []
+    values: list[float] = []
     for number, row in enumerate(field(read_json(path), part, list, str(path))):
         where = f"{path}: {part}[{number}]"
         image = field(row, "image", str, where)
@@ -306,11 +322,18 @@ def _from_json(path: Path, part: str, card: Card) -> CaptionSet:
         references = tuple(collapse_blanks(r) for r in texts(row, "references", where))
         if not references:
             raise InputError(f"{where}: 'references' is empty; at least one is needed")
-        caption = collapse_blanks(field(row, "caption", str, where))
-        image_id = coco_id(image) if card is COMPOSITE_COCO else Path(image).name
-        rows.append((image_id, caption, references, value))
+
+        image_ids.append(coco_id(image) if card is COMPOSITE_COCO else Path(image).name)
+        captions.append(collapse_blanks(field(row, "caption", str, where)))
+        references_by_row.append(references)
+        values.append(value)
+
     return _rated(
-        card, [r[0] for r in rows], [r[1] for r in rows], [r[2] for r in rows], [r[3] for r in rows]
+        card,
+        image_ids=image_ids,
+        candidates=captions,
+        references=references_by_row,
+        values=values,
     )
 
 
@@ -331,8 +354,10 @@ def read_lmdb(folder: Path, vocabulary: Path) -> list[tuple[str, str, float]]:
     import lz4.frame
     import msgpack
 
+    # A file whose hash is the release's needs no check, which takes another process.
     if sha256(folder / "data.mdb") not in _RELEASED_HASHES:
         check_whole(folder)
+
     pieces = read_text(vocabulary).removesuffix("\n").split("\n")
     rows: list[tuple[bytes, bytes]] = []
     try:
@@ -343,7 +368,9 @@ def read_lmdb(folder: Path, vocabulary: Path) -> list[tuple[str, str, float]]:
         raise InputError(
             f"{folder / 'data.mdb'}: not a complete LMDB ({error}); it may be truncated; get a new copy"
         ) from error
+
     out: list[tuple[str, str, float]] = []
+    # Keys are texts of numbers: the shorter one is the smaller number.
     for key, value in sorted(rows, key=lambda row: (len(row[0]), row[0])):
         where = f"{folder / 'data.mdb'}: key '{key.decode('utf-8', 'replace')}'"
         try:
@@ -352,14 +379,17 @@ def read_lmdb(folder: Path, vocabulary: Path) -> list[tuple[str, str, float]]:
             raise InputError(
                 f"{where}: not LZ4-framed msgpack ({error}); get a new copy of the file"
             ) from error
+
         ids = field(row, "input_ids", list, where)
         if not all(isinstance(i, int) and 0 <= i < len(pieces) for i in ids):
             raise InputError(
                 f"{where}: a word piece is not in {vocabulary}; is it bert-base-cased's?"
             )
+
         candidate = " ".join(pieces[i] for i in ids).replace(" ##", "")
         image = field(row, "img_fname", str, where).removesuffix(".npz")
         out.append((image, candidate, float(field(row, "target", float, where))))
+
     return out
 
 
@@ -412,21 +442,25 @@ def _caption_set(
     """Read a database; its captions have the text that is given for their image and `comparison_form`, if any is."""
     database = find(root, card, card.sources[0])
     rows = read_lmdb(database.parent, find(root, card, VOCABULARY))
+
     image_ids = [image_id_of(image) for image, _, _ in rows]
     for image_id in image_ids:
         if image_id not in references:
             raise InputError(
                 f"dataset {card.name}: image '{image_id}' has no references in {card.sources[2].path}"
             )
+
+    captions: list[str] = []
+    for image_id, (_, candidate, _) in zip(image_ids, rows, strict=True):
+        key = (image_id, comparison_form(candidate))
+        captions.append((texts_by_form or {}).get(key, candidate))
+
     return _rated(
         card,
-        image_ids,
-        [
-            (texts_by_form or {}).get((image_id, comparison_form(candidate)), candidate)
-            for image_id, (_, candidate, _) in zip(image_ids, rows, strict=True)
-        ],
-        [references[i] for i in image_ids],
-        [target for _, _, target in rows],
+        image_ids=image_ids,
+        candidates=captions,
+        references=[references[image_id] for image_id in image_ids],
+        values=[target for _, _, target in rows],
     )
 
 

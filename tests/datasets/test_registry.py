@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pandas as pd
@@ -74,6 +76,82 @@ def test_what_is_no_name_is_no_dataset(typed) -> None:
 def test_a_name_is_registered_once() -> None:
     with pytest.raises(ValueError, match="dataset thumb is registered twice"):
         registry.dataset(registry.card("thumb"))(registry.load)
+
+
+def run_python(code: str) -> subprocess.CompletedProcess[str]:
+    """Run a program in an interpreter of its own, which has imported nothing yet."""
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+
+
+def test_a_source_is_imported_when_one_of_its_datasets_is_asked_for() -> None:
+    """THumB's module needs no other; names, and what protocols change, need none at all."""
+    ended = run_python(
+        "import sys\n"
+        "from captau.datasets import registry\n"
+        "def sources():\n"
+        "    return sorted(m.rpartition('.')[2] for m in sys.modules if '.datasets.sources.' in m)\n"
+        "registry.names(), registry.protocol_changes('file')\n"
+        "print(sources())\n"
+        "registry.card('thumb')\n"
+        "print(sources())\n"
+    )
+    assert ended.stdout.splitlines() == ["[]", "['thumb']"], ended.stderr
+
+
+def test_the_demo_is_benched_without_other_sources(tmp_path: Path) -> None:
+    ended = run_python(
+        "import sys\n"
+        "from captau.benchmarks.cli.main import main\n"
+        f"sys.argv = ['captau', 'bench', 'metrics=rouge_1', r'output_dir={tmp_path / 'run'}']\n"
+        "try:\n"
+        "    main()\n"
+        "except SystemExit as ended:\n"
+        "    assert not ended.code\n"
+        "print(sorted(m.rpartition('.')[2] for m in sys.modules if '.datasets.sources.' in m))\n"
+    )
+    assert ended.stdout.splitlines()[-1] == "['demo']", ended.stderr
+
+
+def test_every_module_of_sources_registers_what_its_readers_are_called() -> None:
+    """All are imported here, one after the other, and the names are those that were told before."""
+    ended = run_python(
+        "import importlib, pkgutil\n"
+        "from captau.datasets import registry, sources\n"
+        "names = registry.names()\n"
+        "for module in pkgutil.iter_modules(sources.__path__):\n"
+        "    importlib.import_module(f'{sources.__name__}.{module.name}')\n"
+        "print(names == registry.names(), *(registry.card(name).name == name for name in names))\n"
+    )
+    assert ended.stdout.split() == ["True"] * (len(NAMES) + 1), ended.stderr
+
+
+def test_a_name_of_a_source_that_is_not_imported_yet_is_taken() -> None:
+    ended = run_python(
+        "from captau.datasets.registry import dataset\n"
+        "from captau.datasets.schema import Card\n"
+        "dataset(Card('polaris', '', '', '', '', ''))(lambda root: None)\n"
+    )
+    assert ended.stderr.splitlines()[-1] == "ValueError: dataset polaris is registered twice"
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "protocol", "remedy"),
+    [
+        ("captau.datasets.sources.made", "made", None, "call the reader of dataset made load_made"),
+        ("captau.datasets.sources.thumb", "thumb", {"k": 1}, "into conf/dataset/thumb.yaml"),
+    ],
+)
+def test_a_module_of_sources_says_what_it_has_to_be_like(
+    module: str, name: str, protocol: dict[str, int] | None, remedy: str, monkeypatch
+) -> None:
+    monkeypatch.setattr(registry, "_READERS", {})
+
+    def read(root: Path) -> CaptionSet:
+        raise NotImplementedError
+
+    read.__module__ = module
+    with pytest.raises(ValueError, match=remedy):
+        registry.dataset(Card(name, "", "", "", "", ""), protocol)(read)
 
 
 def test_every_file_has_its_dataset() -> None:

@@ -22,6 +22,7 @@ from captau.datasets.schema import (
     RATING_COLUMNS,
     SPLIT_BOUNDS,
     CaptionSet,
+    CaptionSetBuilder,
     Card,
     Scale,
     item_ids,
@@ -297,6 +298,24 @@ def test_items_with_systems_and_images() -> None:
     assert items["image"].tolist() == ["1.jpg", None]
     assert items["split"].tolist() == [split_of("1")] * 2
     assert make_items(["1"], ["a"], [("r",)], splits=["dev"])["split"].tolist() == ["dev"]
+
+
+def rated_rows(*, joins_equal: bool) -> CaptionSet:
+    """Sixty captions in a table of one rating a row, by three raters."""
+    builder = CaptionSetBuilder(joins_equal=joins_equal)
+    for row in range(180):
+        item = builder.add_item(f"{row // 3}.jpg", f"a caption of image {row // 3}", ("a dog",))
+        builder.rate(item, "overall", f"rater_{row % 3}", 1.0 + row % 4)
+    return builder.build(CARD)
+
+
+def test_a_builder_is_told_whether_equal_items_are_one() -> None:
+    """Worked by hand: 180 rows are 60 items of three ratings, or 180 items of one."""
+    joined, apart = rated_rows(joins_equal=True), rated_rows(joins_equal=False)
+    assert (len(joined.items), set(joined.ratings.groupby("item_id").size())) == (60, {3})
+    assert (len(apart.items), set(apart.ratings.groupby("item_id").size())) == (180, {1})
+    with pytest.raises(TypeError, match="joins_equal"):
+        CaptionSetBuilder()  # pyright: ignore[reportCallIssue]
 
 
 @pytest.mark.parametrize(
