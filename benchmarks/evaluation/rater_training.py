@@ -22,7 +22,9 @@ from filelock import FileLock, Timeout
 from ...datasets.cache import replacing
 from ...datasets.errors import InputError
 from ...metrics.base import Floats, Metric
-from ...metrics.learned.common.recipe import Examples, RaterModel, Recipe
+from ...metrics.learned.common.agreement import Coefficient
+from ...metrics.learned.common.examples import Examples
+from ...metrics.learned.common.recipe import RaterModel, Recipe
 from ...metrics.learned.common.training import HISTORY_COLUMNS, TrainingSession
 from ...metrics.learned.rater import CARD_FILE, PAGE_FILE, Calibration, RaterCard
 from ...metrics.rows import Rows
@@ -30,7 +32,13 @@ from ..runs.frames import groups_of, make_frame
 from ..runs.results import describe_environment, to_csv
 from ..runs.tables import ResultTable, format_number
 from ..scoring.catalog import metric_style
-from ..statistics.coefficients.coefficient import correlate, find_coefficient
+from ..statistics.coefficients.coefficient import (
+    RatedPoints,
+    RatingCoefficient,
+    correlate,
+    find_coefficient,
+    undefined_reason,
+)
 from .measured_dataset import MeasuredDataset
 from .training_designs import TrainingCorpus, TrainingJob, TrainingPlan
 
@@ -283,6 +291,7 @@ def train_rater(
         plan.device,
         is_control=plan.shuffled,
         test_image_ids=job.test_image_ids,
+        correlate=correlate_for_training,
     )
     with _restore_torch(plan.threads):
         model = recipe.fit(train, validation, session)
@@ -294,6 +303,26 @@ def train_rater(
     write_card(card, folder)
     session.remove_checkpoints()
     return model, card
+
+
+def correlate_for_training(scores: Floats, ratings: Floats, coefficient: Coefficient) -> float:
+    """Compute the coefficient by which a training chooses among epochs or weights; NaN where it is undefined.
+
+    Args:
+        scores, ratings: shape (n_points,), paired.
+        coefficient: the name of a coefficient of ratings.
+    """
+    coefficient_object = find_coefficient(coefficient)
+    if not isinstance(coefficient_object, RatingCoefficient):
+        raise ValueError(f"coefficient {coefficient} is not of scores and ratings")
+    if undefined_reason(scores, ratings) is not None:
+        return float("nan")
+
+    # As of a weighted sample, which sums ranks exactly: of two epochs with the same coefficient neither is better by
+    # a last bit, so that the first of them is taken.
+    points = RatedPoints.unweighted(scores, ratings)
+    values = coefficient_object.prepare(points)(points.sample)
+    return float(values[0])
 
 
 @contextmanager

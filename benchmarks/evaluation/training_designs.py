@@ -25,7 +25,8 @@ from ...datasets.caption_texts import comparison_form
 from ...datasets.errors import InputError
 from ...datasets.reading.source_files import way_to_get_split
 from ...datasets.schema import CaptionSet, split_of
-from ...metrics.learned.common.recipe import Examples, Ints, Recipe
+from ...metrics.learned.common.examples import Examples, Ints
+from ...metrics.learned.common.recipe import Recipe
 from ...metrics.rows import Rows
 from ..scoring.protocol import Protocol
 from ..statistics.bootstrap import number_images

@@ -2,7 +2,7 @@
 
 - `icr.py`, `qe.py`, `combination.py`, `captau_rater/`, `umic/`: the raters, a `Recipe` each;
 - `rater.py`: the metric `rater`, which scores with what `captau train` wrote;
-- `common/`: the interface `recipe.py` with weight files and captioned images, the training loop, feature sources.
+- `common/`: the interface `recipe.py`, the examples, the training loop, weight files, captioned images, feature sources.
 
 To add a rater, write one module here, `NAME.py`, as `icr.py` is, and `conf/rater/NAME.yaml`.
 """

@@ -25,14 +25,9 @@ from ...datasets.errors import InputError
 from ..base import Floats, Metric
 from ..registry import metric as make_metric
 from ..rows import Rows
-from .common.recipe import (
-    Examples,
-    Ints,
-    RaterModel,
-    Recipe,
-    correlate_with_ratings,
-    register_recipe,
-)
+from .common.agreement import Correlate, correlate_with_ratings
+from .common.examples import Examples, Ints
+from .common.recipe import RaterModel, Recipe, register_recipe
 from .common.training import TrainingSession
 
 #: The greatest scaled weight: where all preferences can be met, the loss has no minimum.
@@ -98,17 +93,18 @@ def learn_weights(
     """
     if train.examples.rows.frame["dataset"].nunique() == 1:
         parts = train.split_by_dataset()
-        agreements = [
-            _agreement(
-                validation.scores @ fit_weights([parts[0].differences], s), validation.examples
-            )
-            for s in strengths
-        ]
+        agreements: list[float] = []
+        for strength in strengths:
+            weights = fit_weights([parts[0].differences], strength)
+            predictions = validation.scores @ weights
+            agreement = _agreement(predictions, validation.examples, session.correlate)
+            agreements.append(agreement)
     else:
         examples = Examples.join([train.examples, validation.examples])
         joined = ScoredExamples(examples, np.concatenate([train.scores, validation.scores]))
         parts = joined.split_by_dataset()
-        agreements = [_cross_validate(parts, s) for s in strengths]
+        agreements = [_cross_validate(parts, s, session.correlate) for s in strengths]
+
     is_defined = not np.isnan(agreements).all()
     best = int(np.nanargmax(agreements)) if is_defined else len(agreements) - 1
     session.history += [
@@ -144,21 +140,25 @@ def derive_preferences(examples: Examples) -> Ints:
     return np.concatenate(pairs).astype(np.intp)
 
 
-def _cross_validate(parts: list[ScoredExamples], strength: float) -> float:
+def _cross_validate(
+    parts: list[ScoredExamples], strength: float, correlate: Correlate | None
+) -> float:
     """Return the mean agreement with each dataset of weights trained on the others."""
     agreements: list[float] = []
     for part in parts:
         differences = [other.differences for other in parts if other is not part]
         weights = fit_weights(differences, strength)
-        agreements.append(_agreement(part.scores @ weights, part.examples))
+        agreements.append(_agreement(part.scores @ weights, part.examples, correlate))
     return float(np.mean(agreements))
 
 
-def _agreement(predictions: Floats, examples: Examples) -> float:
+def _agreement(predictions: Floats, examples: Examples, correlate: Correlate | None) -> float:
     """Return pooled τ_c with the ratings; without any, the share of preferences met, ties counting half."""
     index = np.flatnonzero(examples.has_rating)
     if len(index):
-        return correlate_with_ratings(predictions[index], examples.take(index), "tau_c")
+        rated = examples.take(index)
+        return correlate_with_ratings(predictions[index], rated, "tau_c", correlate)
+
     margins = predictions[examples.preferences[:, 0]] - predictions[examples.preferences[:, 1]]
     if not len(margins):
         return float("nan")

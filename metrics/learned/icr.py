@@ -14,9 +14,11 @@ from ...datasets.errors import InputError
 from ..base import Floats
 from ..neural.models import need_extra
 from ..rows import Rows
+from .common.agreement import Selection
+from .common.examples import Examples
 from .common.features import check_vectors
 from .common.network_rater import NetworkModel, NetworkRecipe
-from .common.recipe import Examples, RaterModel, Selection, register_recipe
+from .common.recipe import RaterModel, register_recipe
 from .common.training import TrainingSession
 
 if TYPE_CHECKING:

@@ -18,16 +18,12 @@ from ...datasets.errors import InputError
 from ..base import Floats
 from ..neural.models import need_extra
 from ..rows import Rows
+from .common.agreement import Coefficient
+from .common.captioned_images import CaptionedImages, load_captioned_images
+from .common.examples import Examples
 from .common.features import check_vectors
 from .common.network_rater import NetworkModel, NetworkRecipe, to_tensors
-from .common.recipe import (
-    CaptionedImages,
-    Coefficient,
-    Examples,
-    RaterModel,
-    load_captioned_images,
-    register_recipe,
-)
+from .common.recipe import RaterModel, register_recipe
 from .common.training import TrainingSession
 
 if TYPE_CHECKING:

@@ -26,7 +26,8 @@ from ..base import Floats, Metric, UnavailableError
 from ..neural.models import MODEL_LOCK, hash_of
 from ..registry import register
 from ..rows import Rows
-from .common.recipe import Examples, Ints, RaterModel, Recipe, make_recipe
+from .common.examples import Examples, Ints
+from .common.recipe import RaterModel, Recipe, make_recipe
 
 CALIBRATION_FILE = "calibration.json"
 #: The name of the curve of all datasets.

@@ -18,12 +18,13 @@ import yaml
 from scipy.stats import spearmanr
 
 import captau
-from captau.benchmarks.evaluation.rater_training import shuffle_labels
+from captau.benchmarks.evaluation.rater_training import correlate_for_training, shuffle_labels
 from captau.benchmarks.evaluation.training_designs import TrainingCorpus
 from captau.benchmarks.scoring.catalog import usual_protocol
 from captau.benchmarks.scoring.protocol import Protocol
 from captau.datasets.sources import demo
-from captau.metrics.learned.common.recipe import Examples, make_recipe
+from captau.metrics.learned.common.examples import Examples
+from captau.metrics.learned.common.recipe import make_recipe
 from captau.metrics.learned.common.training import TrainingSession
 
 
@@ -64,7 +65,8 @@ def train_and_predict(
     train, validation = sides["train"], sides["validation"]
     if is_control:
         train, validation = (shuffle_labels(side, seed) for side in (train, validation))
-    model = recipe.fit(train, validation, TrainingSession(seed, is_control=is_control))
+    session = TrainingSession(seed, is_control=is_control, correlate=correlate_for_training)
+    model = recipe.fit(train, validation, session)
     return model.predict(sides["test"].rows)
 
 

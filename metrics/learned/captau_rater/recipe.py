@@ -21,15 +21,10 @@ from ...base import Floats
 from ...neural.models import resolve
 from ...rows import Rows
 from ..common.encoder_recipe import EncoderRecipe, TextStates
-from ..common.recipe import (
-    Examples,
-    RaterModel,
-    arrays_to_tensors,
-    make_arrays,
-    register_recipe,
-    save_tensors,
-)
+from ..common.examples import Examples
+from ..common.recipe import RaterModel, register_recipe
 from ..common.training import TrainingSession
+from ..common.weight_files import arrays_to_tensors, make_arrays, save_tensors
 from ..rater import Calibration
 from .formula import TERMS, SameImage, apply_formula, compute_terms
 from .kernel_ridge import KernelRidge, fit_kernel_ridge

@@ -19,7 +19,8 @@ from ...neural.store import Array
 from ...neural.text import TextEncoder, TextModel
 from ...rows import Rows
 from .features import BATCH_SIZE
-from .recipe import Recipe, load_tensors
+from .recipe import Recipe
+from .weight_files import load_tensors
 
 #: The greatest number of tokens of a text.
 TOKEN_LIMIT = 128

@@ -13,17 +13,12 @@ import numpy as np
 from ...base import Floats
 from ...neural.models import check_shapes, resolve
 from ...rows import Rows
+from .agreement import Coefficient, correlate_with_ratings
+from .examples import Examples
 from .features import FeatureKind, FeatureSource, make_source
-from .recipe import (
-    Coefficient,
-    Examples,
-    RaterModel,
-    Recipe,
-    correlate_with_ratings,
-    load_tensors,
-    save_tensors,
-)
+from .recipe import RaterModel, Recipe
 from .training import TrainingSession, draw_batches
+from .weight_files import load_tensors, save_tensors
 
 if TYPE_CHECKING:
     import torch
@@ -117,7 +112,8 @@ class NetworkRecipe(Recipe):
             if validation is None:
                 return math.nan
             validation_inputs, rated, coefficient = validation
-            return correlate_with_ratings(model.estimate(validation_inputs), rated, coefficient)
+            predictions = model.estimate(validation_inputs)
+            return correlate_with_ratings(predictions, rated, coefficient, session.correlate)
 
         session.train(
             stage,

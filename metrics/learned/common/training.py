@@ -21,6 +21,7 @@ import numpy as np
 from ....datasets.cache import replacing
 from ....datasets.errors import InputError
 from ...progress import progress_counter
+from .agreement import Correlate
 
 if TYPE_CHECKING:
     import torch
@@ -81,6 +82,7 @@ class TrainingSession:
         device: of torch.
         is_control: whether labels are shuffled. A recipe has to shuffle labels that it makes itself.
         test_image_ids: images that no recipe may learn from, wherever they come from.
+        correlate: a coefficient of scores and ratings, for recipes that choose among epochs or weights by one.
 
     Attributes:
         extra_image_ids: images besides the examples' that the recipe learned from; the recipe adds them.
@@ -97,12 +99,14 @@ class TrainingSession:
         *,
         is_control: bool = False,
         test_image_ids: Iterable[str] = (),
+        correlate: Correlate | None = None,
     ) -> None:
         self.seed = seed
         self.folder = folder
         self.device = device
         self.is_control = is_control
         self.test_image_ids = frozenset(test_image_ids)
+        self.correlate = correlate
         self.extra_image_ids: set[str] = set()
         self.reads_examples = True
         self.history: list[dict[str, Any]] = []

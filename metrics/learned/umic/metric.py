@@ -35,7 +35,7 @@ from ...neural.models import (
 from ...progress import progress_counter
 from ...registry import register
 from ...rows import Rows, row_keys
-from ..common.recipe import parse_card, save_tensors
+from ..common.weight_files import parse_card, save_tensors
 from .regions import ImageRegions, Regions, hash_regions
 
 if TYPE_CHECKING:

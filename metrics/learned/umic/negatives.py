@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ....datasets.errors import InputError
 from ...text.tokens.ptb import TaggedWord, tag_words
-from ..common.recipe import CaptionedImages
+from ..common.captioned_images import CaptionedImages
 from ..common.training import TrainingSession
 from .metric import WordPieces, collate, truncate
 from .regions import Regions

@@ -19,15 +19,10 @@ from ....datasets.errors import InputError
 from ...base import Floats, UnavailableError
 from ...neural.models import hash_of, local, need_extra, require, resolve
 from ...rows import Rows
+from ..common.captioned_images import CaptionedImages, load_captioned_images
+from ..common.examples import Examples
 from ..common.features import image_ids
-from ..common.recipe import (
-    CaptionedImages,
-    Examples,
-    RaterModel,
-    Recipe,
-    load_captioned_images,
-    register_recipe,
-)
+from ..common.recipe import RaterModel, Recipe, register_recipe
 from ..common.training import TrainingSession, clip_gradients, schedule_learning_rates
 from .metric import (
     Head,

@@ -23,7 +23,7 @@ from ....datasets.reading.table import read_table
 from ...neural.embedding_files import Embeddings
 from ...text.cider import ORDERS
 from ...text.tokens.ptb import tokenize
-from ..common.recipe import CaptionedImages, short_image_id
+from ..common.captioned_images import CaptionedImages, short_image_id
 from .regions import Regions
 
 logger = logging.getLogger(__name__)

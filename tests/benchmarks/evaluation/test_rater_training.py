@@ -35,7 +35,8 @@ from captau.benchmarks.runs.results import describe_environment
 from captau.benchmarks.scoring.protocol import Protocol
 from captau.datasets.schema import CaptionSet, Card, Scale, make_items
 from captau.metrics.base import Floats
-from captau.metrics.learned.common.recipe import Examples, RaterModel, Recipe
+from captau.metrics.learned.common.examples import Examples
+from captau.metrics.learned.common.recipe import RaterModel, Recipe
 from captau.metrics.learned.common.training import TrainingSession
 from captau.metrics.learned.rater import Calibration, Curve, RaterCard
 from captau.metrics.registry import metric

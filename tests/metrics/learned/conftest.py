@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from captau.metrics.learned.common.recipe import Examples
+from captau.metrics.learned.common.examples import Examples
 from tests.metrics.learned.demo_ratings import demo_examples
 
 

@@ -9,9 +9,11 @@ import pandas as pd
 from scipy import stats
 
 import captau
+from captau.benchmarks.evaluation.rater_training import correlate_for_training
 from captau.datasets.sources import demo
 from captau.metrics.base import Floats
-from captau.metrics.learned.common.recipe import Examples, Recipe
+from captau.metrics.learned.common.examples import Examples
+from captau.metrics.learned.common.recipe import Recipe
 from captau.metrics.learned.common.training import TrainingSession
 from captau.metrics.rows import Rows
 
@@ -36,6 +38,11 @@ def make_rows(captions: list[str], references: tuple[str, ...]) -> Rows:
     return Rows(pd.DataFrame({"caption": captions, "references": [references] * len(captions)}))
 
 
+def start_session(seed: int = 0) -> TrainingSession:
+    """Start a training with captau's coefficients, as `captau train` does."""
+    return TrainingSession(seed, correlate=correlate_for_training)
+
+
 def shuffle_ratings(examples: Examples) -> Examples:
     """Return examples whose ratings belong to other rows, as a control learns from."""
     order = np.random.default_rng(0).permutation(len(examples))
@@ -52,10 +59,10 @@ def correlate_with_rule(predictions: Floats, examples: Examples) -> float:
 def check_learning(recipe: Recipe, folder: Path) -> None:
     """Assert that a rater learns the demo's rule, its control does not, and files hold all of it."""
     train, validation, test = map(demo_examples, ("train", "validation", "test"))
-    model = recipe.fit(train, validation, TrainingSession(0))
+    model = recipe.fit(train, validation, start_session())
     predictions = model.predict(test.rows)
     assert correlate_with_rule(predictions, test) >= 0.8
-    control = recipe.fit(shuffle_ratings(train), shuffle_ratings(validation), TrainingSession(0))
+    control = recipe.fit(shuffle_ratings(train), shuffle_ratings(validation), start_session())
     assert correlate_with_rule(control.predict(test.rows), test) < 0.5
     model.save(folder)
     loaded = recipe.load(folder)

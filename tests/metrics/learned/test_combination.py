@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from captau.benchmarks.evaluation.rater_training import correlate_for_training
 from captau.datasets.errors import InputError
 from captau.datasets.registry import load
 from captau.metrics.learned import combination
@@ -21,11 +22,12 @@ from captau.metrics.learned.combination import (
     fit_weights,
     learn_weights,
 )
-from captau.metrics.learned.common.recipe import Examples, make_recipe
-from captau.metrics.learned.common.training import TrainingSession
+from captau.metrics.learned.common.examples import Examples
+from captau.metrics.learned.common.recipe import make_recipe
 from captau.metrics.rows import Rows
 from captau.metrics.text.spice import models as spice_models
 from tests.conftest import AWKWARD, says
+from tests.metrics.learned.demo_ratings import start_session
 
 METRICS = ("bleu_1", "rouge_1", "rouge_l")
 #: Of the metrics, the last of which is worth nothing.
@@ -65,7 +67,7 @@ def rated(rows, values):
 def test_planted_weights_are_found(rows):
     """Each dataset counts the same, and the drawn preferences are many: two standard errors are 0.5."""
     model = Combination(METRICS, strengths=(0.0,)).fit(
-        drawn(rows), drawn(rows).take([]), TrainingSession(0)
+        drawn(rows), drawn(rows).take([]), start_session(0)
     )
     np.testing.assert_allclose(model.weights, PLANTED, atol=0.7)
 
@@ -74,7 +76,7 @@ def test_a_metric_that_people_contradict_has_no_weight(rows):
     first, _, last = Combination(METRICS).compute_scores(rows).T
     examples = rated(rows, first - 0.5 * last)
     model = Combination(METRICS, strengths=(0.0,)).fit(
-        examples, examples.take([]), TrainingSession(0)
+        examples, examples.take([]), start_session(0)
     )
     assert model.weights[0] > 0
     assert model.weights[2] == 0
@@ -82,7 +84,7 @@ def test_a_metric_that_people_contradict_has_no_weight(rows):
 
 def test_equal_weights_in_the_limit(rows):
     model = Combination(METRICS, strengths=(1e6,)).fit(
-        drawn(rows), drawn(rows).take([]), TrainingSession(0)
+        drawn(rows), drawn(rows).take([]), start_session(0)
     )
     table = Combination(METRICS).compute_scores(rows)
     sets = rows.frame["dataset"].to_numpy()
@@ -99,8 +101,8 @@ def test_equal_weights_in_the_limit(rows):
 def test_the_order_of_rows_does_not_matter(rows):
     examples = drawn(rows, 2000)
     order = np.random.default_rng(1).permutation(len(rows))
-    first = Combination(METRICS).fit(examples, examples.take([]), TrainingSession(0))
-    second = Combination(METRICS).fit(examples.take(order), examples.take([]), TrainingSession(0))
+    first = Combination(METRICS).fit(examples, examples.take([]), start_session(0))
+    second = Combination(METRICS).fit(examples.take(order), examples.take([]), start_session(0))
     np.testing.assert_allclose(first.weights, second.weights, rtol=1e-4, atol=1e-4)
     shuffled = Rows(rows.frame.iloc[order])
     np.testing.assert_allclose(first.predict(shuffled), first.predict(rows)[order], rtol=1e-12)
@@ -117,7 +119,7 @@ def test_ratings_count_by_their_order_within_an_image(rows):
     # The strength is chosen by pooled coefficients, which the levels do move.
     recipe = Combination(METRICS, strengths=(0.01,))
     first, second = (
-        recipe.fit(rated(rows, v), rated(rows, v).take([]), TrainingSession(0))
+        recipe.fit(rated(rows, v), rated(rows, v).take([]), start_session(0))
         for v in (values, moved)
     )
     np.testing.assert_array_equal(first.weights, second.weights)
@@ -132,7 +134,7 @@ def test_ratings_imply_preferences_within_an_image():
 
 def test_a_saved_rater_is_the_same(rows, tmp_path):
     recipe = make_recipe("combination", {"metrics": list(METRICS), "roots": ["rouge_1"]})
-    model = recipe.fit(drawn(rows, 2000), drawn(rows, 2).take([]), TrainingSession(0))
+    model = recipe.fit(drawn(rows, 2000), drawn(rows, 2).take([]), start_session(0))
     model.save(tmp_path)
     np.testing.assert_array_equal(recipe.load(tmp_path).predict(rows), model.predict(rows))
     path = tmp_path / "combination.json"
@@ -148,7 +150,7 @@ def test_a_saved_rater_is_the_same(rows, tmp_path):
 
 
 def test_any_caption_has_a_score(rows, tmp_path):
-    model = Combination(METRICS).fit(drawn(rows, 2000), drawn(rows, 2).take([]), TrainingSession(0))
+    model = Combination(METRICS).fit(drawn(rows, 2000), drawn(rows, 2).take([]), start_session(0))
     found = model.predict(Rows.from_items([{"caption": c, "references": AWKWARD} for c in AWKWARD]))
     assert np.isfinite(found).all()
 
@@ -159,7 +161,7 @@ def test_the_strength_is_chosen_by_the_dataset_left_out(rows):
     sets = rows.frame["dataset"].to_numpy()
     noise = np.random.default_rng(0).normal(scale=0.05, size=len(rows))
     opposed = np.select([sets == "set0", sets == "set1"], [table[:, 0], table[:, 2]], table[:, 1])
-    session = TrainingSession(0)
+    session = start_session(0)
     examples = rated(rows, opposed + noise)
     model = Combination(METRICS, strengths=(0.0, 10.0)).fit(examples, examples.take([]), session)
     assert model.strength == 10.0
@@ -176,41 +178,41 @@ def test_of_one_dataset_the_validation_rows_choose(rows, weights, chosen):
     examples = rated(alone, table[:, 0] + noise)
     validation = rated(alone, table / table.std(axis=0) @ np.array(weights, dtype=float))
     recipe = Combination(METRICS, strengths=(0.0, 1e6))
-    assert recipe.fit(examples, validation, TrainingSession(0)).strength == chosen
+    assert recipe.fit(examples, validation, start_session(0)).strength == chosen
 
 
 def test_of_several_datasets_the_validation_rows_are_learnt_from(rows):
     examples = drawn(rows, 2000)
     first, second = np.arange(0, len(rows) // 2), np.arange(len(rows) // 2, len(rows))
     recipe = Combination(METRICS, strengths=(0.01,))
-    parts = recipe.fit(examples.take(first), examples.take(second), TrainingSession(0))
+    parts = recipe.fit(examples.take(first), examples.take(second), start_session(0))
     inside = [np.isin(examples.preferences, half).all(axis=1) for half in (first, second)]
     whole = Examples(rows, examples.ratings, examples.preferences[inside[0] | inside[1]])
-    together = recipe.fit(whole, examples.take([]), TrainingSession(0))
+    together = recipe.fit(whole, examples.take([]), start_session(0))
     np.testing.assert_allclose(parts.weights, together.weights, rtol=1e-4, atol=1e-4)
 
 
 def test_data_and_options_that_cannot_be_trained_on_are_refused(rows):
     flat = rated(rows, np.ones(len(rows)))
     with says("dataset set0: no caption is rated higher than another of its image"):
-        Combination(METRICS).fit(flat, flat, TrainingSession(0))
+        Combination(METRICS).fit(flat, flat, start_session(0))
     with says("cider depends on the other rows"):
-        Combination(("cider",)).fit(flat, flat, TrainingSession(0))
+        Combination(("cider",)).fit(flat, flat, start_session(0))
     with says("bertscore", "depends on the other rows", "padding=ignore"):
-        Combination(("bertscore",)).fit(flat, flat, TrainingSession(0))
+        Combination(("bertscore",)).fit(flat, flat, start_session(0))
     with says("rater.metrics"):
-        Combination(("bleu_1", "bleu_1")).fit(flat, flat, TrainingSession(0))
+        Combination(("bleu_1", "bleu_1")).fit(flat, flat, start_session(0))
     with says("rater.roots names rouge_l"):
-        Combination(("bleu_1",), roots=("rouge_l",)).fit(flat, flat, TrainingSession(0))
+        Combination(("bleu_1",), roots=("rouge_l",)).fit(flat, flat, start_session(0))
     with says("rater.strengths"):
-        Combination(METRICS, strengths=()).fit(flat, flat, TrainingSession(0))
+        Combination(METRICS, strengths=()).fit(flat, flat, start_session(0))
     alike = Examples(
         Rows(rows.frame.assign(caption="a dog", references=[("a dog",)] * len(rows))),
         flat.ratings,
         within(rows),
     )
     with says("no metric differs between the preferred captions and the others"):
-        Combination(METRICS).fit(alike, alike, TrainingSession(0))
+        Combination(METRICS).fit(alike, alike, start_session(0))
 
 
 def test_spices_parser_is_downloaded_only_where_that_was_asked_for(rows, monkeypatch, tmp_path):
@@ -228,10 +230,10 @@ def test_spices_parser_is_downloaded_only_where_that_was_asked_for(rows, monkeyp
         *("spice_object needs SPICE's parser, 387 MB", "weights.download=true"),
         "captau data fetch dataset=spice_models",
     ):
-        with_scenes.fit(flat, flat, TrainingSession(0))
+        with_scenes.fit(flat, flat, start_session(0))
     monkeypatch.setenv("CAPTAU_DOWNLOAD", "1")
     with pytest.raises(RuntimeError, match="downloads into jars"):
-        with_scenes.fit(flat, flat, TrainingSession(0))
+        with_scenes.fit(flat, flat, start_session(0))
 
 
 # By hand
@@ -308,14 +310,15 @@ def test_preferences_of_ratings_by_hand():
     ],
 )
 def test_agreement_without_ratings_is_the_share_of_preferences_met(predictions, pairs, expected):
-    found = combination._agreement(np.array(predictions, float), compared([[]] * 4, pairs))
+    examples = compared([[]] * 4, pairs)
+    found = combination._agreement(np.array(predictions, float), examples, None)
     assert found == pytest.approx(expected, nan_ok=True)
 
 
 def test_agreement_with_ratings_is_tau_c():
     """Of three rated captions, 1, 2 and 2 against 0.1, 0.2 and 0.3: two pairs agree; (2 · 2) / (9 · 1/2)."""
     examples = compared([[0.1], [], [0.2], [0.3]], [(1, 0)])
-    found = combination._agreement(np.array([1.0, 9, 2, 2]), examples)
+    found = combination._agreement(np.array([1.0, 9, 2, 2]), examples, correlate_for_training)
     assert found == pytest.approx(2 * 2 / (9 * 1 / 2))
 
 
@@ -328,14 +331,14 @@ def test_datasets_are_left_out_one_after_another(monkeypatch):
 
     monkeypatch.setattr(combination, "fit_weights", fit)
     monkeypatch.setattr(
-        combination, "_agreement", lambda predictions, examples: predictions.tolist()[0]
+        combination, "_agreement", lambda predictions, examples, _: predictions.tolist()[0]
     )
     parts = [
         SimpleNamespace(differences=np.array([k]), scores=np.array([[k + 1.0]]), examples=k)
         for k in range(3)
     ]
     # Weights 1, 2, 3 times scores 1, 2, 3.
-    assert combination._cross_validate(parts, 0.5) == (1 + 4 + 9) / 3
+    assert combination._cross_validate(parts, 0.5, None) == (1 + 4 + 9) / 3
     assert asked == [([[1], [2]], 0.5), ([[0], [2]], 0.5), ([[0], [1]], 0.5)]
 
 
@@ -352,12 +355,12 @@ def test_the_strength_of_best_agreement_is_taken(agreements, best, n_datasets, m
     validation = ScoredExamples(validation, np.array([[1.0], [11], [2], [22]]))
     values, asked = iter(agreements), []
 
-    def agree(predictions, examples):
+    def agree(predictions, examples, _):
         assert examples is validation.examples
         assert predictions.tolist() == [7.0, 77, 14, 154]
         return next(values)
 
-    def cross_validate(parts, strength):
+    def cross_validate(parts, strength, _):
         assert [part.differences.ravel().tolist() for part in parts] == [[1, 10], [-2, 20]]
         return next(values)
 
@@ -368,7 +371,7 @@ def test_the_strength_of_best_agreement_is_taken(agreements, best, n_datasets, m
     monkeypatch.setattr(combination, "_agreement", agree)
     monkeypatch.setattr(combination, "_cross_validate", cross_validate)
     monkeypatch.setattr(combination, "fit_weights", fit)
-    session = TrainingSession(0)
+    session = start_session(0)
     session.history.append("before")
     strengths = (0.003, 0.5, 2.0)
     weights, strength = learn_weights(train, validation, strengths, session)

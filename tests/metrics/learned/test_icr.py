@@ -8,12 +8,13 @@ import torch
 from scipy import stats
 from torch import nn
 
+from captau.metrics.learned.common.examples import Examples
 from captau.metrics.learned.common.network_rater import NetworkModel
-from captau.metrics.learned.common.recipe import Examples, load_tensors, make_recipe
-from captau.metrics.learned.common.training import TrainingSession
+from captau.metrics.learned.common.recipe import make_recipe
+from captau.metrics.learned.common.weight_files import load_tensors
 from captau.metrics.learned.icr import Icr
 from tests.conftest import says
-from tests.metrics.learned.demo_ratings import check_learning, demo_examples
+from tests.metrics.learned.demo_ratings import check_learning, demo_examples, start_session
 
 pytestmark = pytest.mark.neural
 
@@ -45,10 +46,10 @@ def test_ratings_that_teach_nothing_are_refused(sides):
     recipe = make_recipe("icr", {**ICR, "epochs": 1})
     equal = Examples(train.rows, tuple(np.array([0.5]) for _ in train.ratings), train.preferences)
     with says("same rating", "nothing to learn"):
-        recipe.fit(equal, validation, TrainingSession(0))
+        recipe.fit(equal, validation, start_session(0))
     unrated = Examples(train.rows, tuple(np.empty(0) for _ in train.ratings), train.preferences)
     with says("no row with a rating is left"):
-        recipe.fit(unrated, validation, TrainingSession(0))
+        recipe.fit(unrated, validation, start_session(0))
 
 
 def test_a_card_without_widths_is_damaged(sides, tmp_path):
@@ -56,7 +57,7 @@ def test_a_card_without_widths_is_damaged(sides, tmp_path):
 
     options = {"images": "demo", "texts": "demo", "hidden": [4], "epochs": 1}
     recipe = make_recipe("icr", options)
-    recipe.fit(sides["train"], sides["validation"], TrainingSession(0)).save(tmp_path)
+    recipe.fit(sides["train"], sides["validation"], start_session(0)).save(tmp_path)
     path = tmp_path / "model.safetensors"
     save_file(load_tensors(path)[0], path)
     with says(str(path), "metadata lack images"):
@@ -66,11 +67,11 @@ def test_a_card_without_widths_is_damaged(sides, tmp_path):
 def test_the_last_epoch_is_taken_where_nothing_selects(sides):
     """Of a fixed number of epochs, as the paper names one; then no validation rows are needed."""
     recipe = make_recipe("icr", {**ICR, "epochs": 3, "hidden": [4], "select": "last"})
-    session = TrainingSession(0)
+    session = start_session(0)
     nothing = sides["validation"].take(np.empty(0, dtype=np.intp))
     model = recipe.fit(sides["train"], nothing, session)
     assert [row["best"] for row in session.history] == [False, False, True]
-    again = recipe.fit(sides["train"], sides["validation"], TrainingSession(0))
+    again = recipe.fit(sides["train"], sides["validation"], start_session(0))
     rows = sides["test"].rows
     np.testing.assert_array_equal(model.predict(rows), again.predict(rows))
 
@@ -132,7 +133,7 @@ def test_training_is_the_plain_loop(sides, select):
     recipe = make_recipe("icr", {**ICR, **options})
     train = sides["train"].take(np.arange(10))
     validation = sides["validation"].take(np.arange(8))
-    session = TrainingSession(5)
+    session = start_session(5)
     model = recipe.fit(train, validation, session)
     assert (model.recipe, model.widths) == (recipe, (16, 16))
 

@@ -13,13 +13,15 @@ import pytest
 import torch
 
 import captau
+from captau.benchmarks.evaluation.rater_training import correlate_for_training
 from captau.metrics.learned import qe
 from captau.metrics.learned._qe_network import Bilinear, QeNetwork
-from captau.metrics.learned.common import recipe as captioned_images
-from captau.metrics.learned.common.recipe import correlate_with_ratings, make_recipe
+from captau.metrics.learned.common import captioned_images
+from captau.metrics.learned.common.agreement import correlate_with_ratings
+from captau.metrics.learned.common.recipe import make_recipe
 from captau.metrics.learned.common.training import TrainingSession
 from tests.conftest import run_captau, says
-from tests.metrics.learned.demo_ratings import check_learning
+from tests.metrics.learned.demo_ratings import check_learning, start_session
 
 pytestmark = pytest.mark.neural
 
@@ -81,7 +83,7 @@ def test_pretraining_finds_the_own_caption(sides, monkeypatch):
     monkeypatch.setattr(captioned_images, "DEMO_SCENES", 600)
     options = {"images": "demo", "texts": "demo", "pretrain": "demo", "pretrain_rate": 3e-3}
     options |= {"pretrain_epochs": 50, "epochs": 1, "learning_rates": [1e-4]}
-    session = TrainingSession(0)
+    session = start_session(0)
     make_recipe("qe", options).fit(sides["train"], sides["validation"], session)
     rows = [r for r in session.history if r["stage"] == "pretraining-labels-0"]
     # By chance it is 1 / 60; terse captions fit many pictures.
@@ -90,7 +92,7 @@ def test_pretraining_finds_the_own_caption(sides, monkeypatch):
 
 def test_the_best_model_of_the_grid_is_returned(sides):
     grid = {"n_labels": [0, 2], "learning_rates": [1e-3, 1e-4], "epochs": 3}
-    session = TrainingSession(0)
+    session = start_session(0)
     model = make_recipe("qe", {**QE, **grid}).fit(sides["train"], sides["validation"], session)
     best: dict[str, float] = {}
     for row in session.history:
@@ -98,9 +100,9 @@ def test_the_best_model_of_the_grid_is_returned(sides):
     assert set(best) == {f"qe-labels-{n}-rate-{r}" for n in (0, 2) for r in ("0.001", "0.0001")}
     validation = sides["validation"]
     predictions = model.predict(validation.rows)
-    assert correlate_with_ratings(predictions, validation, "spearman") == pytest.approx(
-        max(best.values()), abs=1e-6
-    )
+    assert correlate_with_ratings(
+        predictions, validation, "spearman", correlate_for_training
+    ) == pytest.approx(max(best.values()), abs=1e-6)
 
 
 def test_stand_ins_are_the_mean_of_an_images_other_captions():
@@ -158,20 +160,27 @@ def test_a_network_of_fewer_labels_scores_as_the_pretrained_one_that_sees_no_mor
 def test_one_pretraining_serves_all_label_counts_and_epochs_0_returns_it(sides, monkeypatch):
     monkeypatch.setattr(captioned_images, "DEMO_SCENES", 100)
     grid = {"n_labels": [0, 3], "learning_rates": [1e-3, 1e-4], "pretrain": "demo"}
-    session = TrainingSession(0)
+    session = start_session(0)
     recipe = make_recipe("qe", {**QE, **grid, "pretrain_epochs": 2, "epochs": 0})
     model = recipe.fit(sides["train"], sides["validation"], session)
     assert [r["stage"] for r in session.history] == ["pretraining-labels-3"] * 2
     validation = sides["validation"]
-    score = correlate_with_ratings(model.predict(validation.rows), validation, "spearman")
+    score = correlate_with_ratings(
+        model.predict(validation.rows), validation, "spearman", correlate_for_training
+    )
     longer = make_recipe("qe", {**QE, **grid, "pretrain_epochs": 2, "epochs": 1})
-    session = TrainingSession(0)
+    session = start_session(0)
     tuned = longer.fit(sides["train"], validation, session)
     assert {r["stage"] for r in session.history} == {
         "pretraining-labels-3",
         *(f"qe-labels-{n}-rate-{r}" for n in (0, 3) for r in ("0.001", "0.0001")),
     }
-    assert correlate_with_ratings(tuned.predict(validation.rows), validation, "spearman") != score
+    assert (
+        correlate_with_ratings(
+            tuned.predict(validation.rows), validation, "spearman", correlate_for_training
+        )
+        != score
+    )
 
 
 def test_no_epochs_without_pretraining_are_refused():
@@ -290,7 +299,7 @@ def test_the_first_of_the_best_of_the_grid_is_taken(
         lambda self, n, captioned, examples, session: asked.append(n) or pretrained,
     )
     monkeypatch.setattr(qe, "load_captioned_images", lambda origin, *_: asked.append(origin))
-    model = recipe.fit(train, validation, TrainingSession(0))
+    model = recipe.fit(train, validation, start_session())
     assert model is models[best]
     pretraining = ["p", 2] if "pretrain" in options else []
     assert asked == [
@@ -314,8 +323,8 @@ def test_rows_to_choose_by_need_not_vary_and_those_to_train_on_must(sides):
     recipe = make_recipe("qe", {**QE, "epochs": 1})
     same = sides["train"].take(np.zeros(2, dtype=np.intp))
     with says("all 2 captions to train on have the same rating"):
-        recipe.fit(same, sides["validation"], TrainingSession(0))
-    session = TrainingSession(0)
+        recipe.fit(same, sides["validation"], start_session(0))
+    session = start_session(0)
     recipe.fit(sides["train"].take(np.arange(4)), same, session)
     assert math.isnan(session.history[0]["validation"])
 

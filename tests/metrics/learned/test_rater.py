@@ -11,7 +11,7 @@ import pytest
 
 from captau.datasets.errors import InputError
 from captau.metrics.base import UnavailableError
-from captau.metrics.learned.common.recipe import Examples
+from captau.metrics.learned.common.examples import Examples
 from captau.metrics.learned.rater import (
     ALL,
     CALIBRATION_FILE,

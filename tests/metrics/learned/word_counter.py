@@ -12,7 +12,8 @@ import pytest
 
 from captau.metrics.base import Floats
 from captau.metrics.learned.common import recipe as recipes
-from captau.metrics.learned.common.recipe import Examples, RaterModel, Recipe, register_recipe
+from captau.metrics.learned.common.examples import Examples
+from captau.metrics.learned.common.recipe import RaterModel, Recipe, register_recipe
 from captau.metrics.learned.common.training import TrainingSession
 from captau.metrics.rows import Rows
 

@@ -19,8 +19,8 @@ from captau.metrics.learned.captau_rater.formula import (
     measure_repetition,
 )
 from captau.metrics.learned.captau_rater.recipe import Captau
-from captau.metrics.learned.common.recipe import load_tensors, save_tensors
 from captau.metrics.learned.common.training import TrainingSession
+from captau.metrics.learned.common.weight_files import load_tensors, save_tensors
 from captau.metrics.registry import metric
 from captau.metrics.rows import Rows
 from tests.conftest import AWKWARD, says

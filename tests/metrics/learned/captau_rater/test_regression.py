@@ -15,8 +15,9 @@ from captau.metrics.learned.captau_rater.similarities import (
     compute_comparison_vectors,
     compute_similarities,
 )
-from captau.metrics.learned.common.recipe import Examples, load_tensors, save_tensors
+from captau.metrics.learned.common.examples import Examples
 from captau.metrics.learned.common.training import TrainingSession
+from captau.metrics.learned.common.weight_files import load_tensors, save_tensors
 from captau.metrics.rows import Rows
 from tests.conftest import AWKWARD, lend_tables, says
 from tests.metrics.learned.demo_ratings import demo_examples, make_rows, shuffle_ratings

@@ -9,17 +9,16 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from captau.benchmarks.evaluation.rater_training import correlate_for_training
 from captau.datasets.sources import demo
 from captau.metrics.base import UnavailableError
 from captau.metrics.learned.common import features
+from captau.metrics.learned.common.agreement import correlate_with_ratings
+from captau.metrics.learned.common.examples import Examples
 from captau.metrics.learned.common.features import DEMO_WIDTH, check_vectors, make_source
 from captau.metrics.learned.common.network_rater import NetworkModel
-from captau.metrics.learned.common.recipe import (
-    Examples,
-    correlate_with_ratings,
-    make_recipe,
-    parse_card,
-)
+from captau.metrics.learned.common.recipe import make_recipe
+from captau.metrics.learned.common.weight_files import parse_card
 from captau.metrics.rows import Rows
 from tests.conftest import says
 
@@ -358,14 +357,22 @@ def test_coefficients_with_ratings_by_hand():
     examples = make_examples([[0.1, 0.3], [0.2], [0.9]])
     # Means are 0.2, 0.2 and 0.9: ranks 1.5, 1.5, 3 against 1, 2, 3 give 1.5 / √(2 · 1.5).
     predictions = np.array([1.0, 2.0, 3.0])
-    assert correlate_with_ratings(predictions, examples, "spearman") == pytest.approx(
-        1.5 / math.sqrt(3)
-    )
+    assert correlate_with_ratings(
+        predictions, examples, "spearman", correlate_for_training
+    ) == pytest.approx(1.5 / math.sqrt(3))
     # Four single ratings against 1, 1, 2, 3: of 0.1, 0.3, 0.2, 0.9 four pairs agree and 0.3–0.2 does not;
     # (4 - 1) · 2 / (4² · 2 / 3), 3 being the lesser number of distinct values.
-    assert correlate_with_ratings(predictions, examples, "tau_c") == pytest.approx(6 / (16 * 2 / 3))
-    assert math.isnan(correlate_with_ratings(np.ones(3), examples, "spearman"))
-    assert math.isnan(correlate_with_ratings(predictions, make_examples([[0.5]] * 3), "spearman"))
+    assert correlate_with_ratings(
+        predictions, examples, "tau_c", correlate_for_training
+    ) == pytest.approx(6 / (16 * 2 / 3))
+    assert math.isnan(
+        correlate_with_ratings(np.ones(3), examples, "spearman", correlate_for_training)
+    )
+    assert math.isnan(
+        correlate_with_ratings(
+            predictions, make_examples([[0.5]] * 3), "spearman", correlate_for_training
+        )
+    )
 
 
 @pytest.mark.parametrize(

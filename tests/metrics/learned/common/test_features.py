@@ -9,8 +9,8 @@ import captau
 from captau.metrics.learned.common import features as demo_features
 from captau.metrics.learned.common.features import make_source
 from captau.metrics.learned.common.recipe import make_recipe
-from captau.metrics.learned.common.training import TrainingSession
 from tests.conftest import says
+from tests.metrics.learned.demo_ratings import start_session
 
 
 @pytest.mark.neural
@@ -32,7 +32,7 @@ def test_features_from_files_equal_the_demos(sides, tmp_path):
     options = {"hidden": [4], "epochs": 2}
     predictions = [
         make_recipe("icr", {"images": a, "texts": b, **options})
-        .fit(sides["train"], sides["validation"], TrainingSession(0))
+        .fit(sides["train"], sides["validation"], start_session())
         .predict(sides["test"].rows)
         for a, b in ((str(images), str(texts)), ("demo", "demo"))
     ]
@@ -85,11 +85,11 @@ def test_faulty_embeddings_are_refused(sides, tmp_path):
         return make_recipe("icr", {**options, "images": path})
 
     with says("no embedding for", "items lack one"):
-        recipe("few.npz", ids[:10]).fit(train, validation, TrainingSession(0))
+        recipe("few.npz", ids[:10]).fit(train, validation, start_session())
     with says("NaN"):
-        recipe("nan.npz", nan_row=3).fit(train, validation, TrainingSession(0))
+        recipe("nan.npz", nan_row=3).fit(train, validation, start_session())
     trained = recipe("three.npz")
-    trained.fit(train, validation, TrainingSession(0)).save(tmp_path)
+    trained.fit(train, validation, start_session()).save(tmp_path)
     with says("5 dimensions", "trained with 3"):
         recipe("five.npz", width=5).load(tmp_path).predict(sides["test"].rows)
     with says("another architecture", "0.weight", "(4, 19)"):

@@ -14,12 +14,13 @@ from safetensors import safe_open
 
 from captau.metrics.learned.common import network_rater
 from captau.metrics.learned.common.encoder_recipe import EncoderRecipe
+from captau.metrics.learned.common.examples import Examples
 from captau.metrics.learned.common.features import FeatureSource, make_source
 from captau.metrics.learned.common.network_rater import NetworkModel, NetworkRecipe, to_tensors
-from captau.metrics.learned.common.recipe import Examples, RaterModel, Recipe
-from captau.metrics.learned.common.training import TrainingSession
+from captau.metrics.learned.common.recipe import RaterModel, Recipe
 from captau.metrics.rows import Rows
 from tests.conftest import says
+from tests.metrics.learned.demo_ratings import start_session
 
 pytestmark = pytest.mark.neural
 
@@ -71,7 +72,7 @@ def train(recipe, validation, **options):
     model = NetworkModel(recipe, recipe.make_network((1,)), (1,))
     torch.nn.init.zeros_(model.network.weight)
     optimizer = torch.optim.SGD(model.network.parameters(), lr=0.1)
-    session = TrainingSession(0)
+    session = start_session()
     examples = rated([[0.0, 0.2], [0.4], [0.6]])
     score = recipe.train_network(
         "line", model, (inputs(3), examples), validation, session, optimizer, **options

@@ -9,15 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+from captau.benchmarks.evaluation.rater_training import correlate_for_training
 from captau.datasets.errors import InputError
-from captau.metrics.learned.common.recipe import (
-    Examples,
-    Recipe,
-    correlate_with_ratings,
-    load_captioned_images,
-    make_recipe,
-    register_recipe,
-)
+from captau.metrics.learned.common.agreement import correlate_with_ratings
+from captau.metrics.learned.common.captioned_images import load_captioned_images
+from captau.metrics.learned.common.examples import Examples
+from captau.metrics.learned.common.recipe import Recipe, make_recipe, register_recipe
 from captau.metrics.learned.common.training import TrainingSession
 from captau.metrics.learned.qe import Qe
 from captau.metrics.rows import Rows
@@ -95,9 +92,11 @@ def test_the_correlation_is_scipys_on_repeated_rows(ratings):
     predictions = np.arange(len(ratings), dtype=float) % 4
     repeated = [(p, r) for p, row in zip(predictions, ratings, strict=True) for r in row]
     expected = stats.kendalltau(*zip(*repeated, strict=True), variant="c").statistic
-    tau = correlate_with_ratings(predictions, rated, "tau_c")
+    tau = correlate_with_ratings(predictions, rated, "tau_c", correlate_for_training)
     assert tau == pytest.approx(expected, nan_ok=True)
-    assert np.isnan(correlate_with_ratings(np.zeros(len(ratings)), rated, "spearman"))
+    assert np.isnan(
+        correlate_with_ratings(np.zeros(len(ratings)), rated, "spearman", correlate_for_training)
+    )
 
 
 def test_a_file_is_split_without_tested_and_validation_images(sides, tmp_path):
@@ -141,12 +140,31 @@ def test_a_file_s_own_split_says_what_to_train_on_and_to_validate_by(sides, tmp_
             load_captioned_images(str(path), sides["train"], sides["validation"], session)
 
 
+def test_a_session_without_coefficients_says_so():
+    with pytest.raises(ValueError, match="make the TrainingSession with correlate="):
+        correlate_with_ratings(np.arange(2.0), examples([[0.1], [0.2]]), "tau_c", None)
+
+
+def test_two_orders_of_equal_coefficient_have_equal_values():
+    """Worked by hand: 2 1 3 4 6 5 and 1 3 2 4 6 5 lie as far from 1 2 3 4 5 6, so that ρ is 1 - 6 · 4 / 210."""
+    rated = examples([[k] for k in range(1, 7)])
+    value = spearman([2, 1, 3, 4, 6, 5], rated)
+    assert value == pytest.approx(1 - 6 * 4 / 210)
+    assert spearman([1, 3, 2, 4, 6, 5], rated) == value
+
+
+def spearman(predictions, rated):
+    predictions = np.array(predictions, dtype=float)
+    return correlate_with_ratings(predictions, rated, "spearman", correlate_for_training)
+
+
 def test_spearman_is_of_mean_ratings_and_undefined_where_either_side_is_constant():
     """Worked by hand: the means 2, 3, 1 rank as the predictions do, and reversed the other way."""
-    ratings = [(1.0, 3.0), (3.0,), (1.0,)]
-    rated = examples(ratings)
-    assert correlate_with_ratings(np.array([0.2, 0.9, 0.1]), rated, "spearman") == 1
-    assert correlate_with_ratings(np.array([0.2, 0.1, 0.9]), rated, "spearman") == -1
-    assert np.isnan(correlate_with_ratings(np.full(3, 0.5), rated, "spearman"))
+    rated = examples([(1.0, 3.0), (3.0,), (1.0,)])
+    # But for the last bit: captau's ρ of a weighted sample divides by two roots.
+    assert spearman([0.2, 0.9, 0.1], rated) == pytest.approx(1, rel=2e-16)
+    assert spearman([0.2, 0.1, 0.9], rated) == pytest.approx(-1, rel=2e-16)
+    assert np.isnan(spearman([0.5, 0.5, 0.5], rated))
+
     constant = examples([(1.0, 3.0), (2.0,), (2.0,)])
-    assert np.isnan(correlate_with_ratings(np.array([0.2, 0.9, 0.1]), constant, "spearman"))
+    assert np.isnan(spearman([0.2, 0.9, 0.1], constant))

@@ -28,7 +28,7 @@ from captau.metrics.learned.common.encoder_recipe import (
     normalise_states,
     weigh_tokens,
 )
-from captau.metrics.learned.common.recipe import Examples
+from captau.metrics.learned.common.examples import Examples
 from captau.metrics.learned.common.training import TrainingSession
 from captau.metrics.learned.rater import Calibration
 from captau.metrics.neural.store import key_of

@@ -12,20 +12,21 @@ import pytest
 
 from captau.datasets.errors import InputError
 from captau.datasets.sources import demo
+from captau.metrics.learned.common import captioned_images
 from captau.metrics.learned.common import recipe as module
-from captau.metrics.learned.common.recipe import (
-    Examples,
-    arrays_to_tensors,
+from captau.metrics.learned.common.captioned_images import (
     load_captioned_images,
-    load_tensors,
-    make_arrays,
-    make_recipe,
-    recipe_names,
-    register_recipe,
-    save_tensors,
     short_image_id,
 )
+from captau.metrics.learned.common.examples import Examples
+from captau.metrics.learned.common.recipe import make_recipe, recipe_names, register_recipe
 from captau.metrics.learned.common.training import TrainingSession
+from captau.metrics.learned.common.weight_files import (
+    arrays_to_tensors,
+    load_tensors,
+    make_arrays,
+    save_tensors,
+)
 from captau.metrics.rows import Rows
 from tests.conftest import raises_exactly
 
@@ -186,8 +187,8 @@ def test_references_are_those_of_each_images_first_row():
 
 
 def test_every_tenth_scene_of_the_demo_is_for_validation(monkeypatch):
-    assert module.DEMO_SCENES == 2000
-    monkeypatch.setattr(module, "DEMO_SCENES", 21)
+    assert captioned_images.DEMO_SCENES == 2000
+    monkeypatch.setattr(captioned_images, "DEMO_SCENES", 21)
     sides = load_captioned_images("demo", NOBODY, NOBODY, TrainingSession(0))
     expected = [[n for n in range(21) if n not in (0, 10, 20)], [0, 10, 20]]
     for side, numbers in zip(sides, expected, strict=True):

@@ -12,7 +12,8 @@ import torch
 
 from captau.datasets.sources import demo
 from captau.metrics.base import UnavailableError
-from captau.metrics.learned.common.recipe import Examples, make_recipe
+from captau.metrics.learned.common.examples import Examples
+from captau.metrics.learned.common.recipe import make_recipe
 from captau.metrics.learned.common.training import TrainingSession
 from captau.metrics.learned.umic import recipe as module
 from captau.metrics.learned.umic._uniter_network import Uniter, UniterSizes
