@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import zip_longest
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -78,13 +79,18 @@ def bleu(statistics: Sequence[float]) -> list[float]:
         statistics: the matches of 1-grams to 4-grams, the candidate's numbers of 1-grams to 4-grams,
             and the reference's number of words.
     """
-    matches, totals, reference_words = statistics[:ORDERS], statistics[ORDERS:-1], statistics[-1]
+    matches = statistics[:ORDERS]
+    totals = statistics[ORDERS:-1]
+    reference_words = statistics[-1]
     ratio = (totals[0] + TINY) / (reference_words + SMALL)
     penalty = math.exp(1 - 1 / ratio) if ratio < 1 else 1.0
-    product, values = 1.0, []
+
+    values: list[float] = []
+    product = 1.0
     for n in range(ORDERS):
         product *= (matches[n] + TINY) / (totals[n] + SMALL)
         values.append(product ** (1.0 / (n + 1)) * penalty)
+
     return values
 
 
@@ -94,7 +100,8 @@ def _sentence_scores(rows: Rows, tokenizer: Tokenizer) -> Floats:
     def compute() -> Floats:
         # Few rows differ in their statistics, and one function computes sentence and corpus BLEU.
         distinct, inverse = np.unique(_statistics(rows, tokenizer), axis=0, return_inverse=True)
-        return np.array([bleu(row) for row in distinct.tolist()]).T[:, inverse]
+        distinct_scores = np.array([bleu(row) for row in distinct.tolist()])
+        return distinct_scores.T[:, inverse]
 
     return rows.compute_once(f"bleu {tokenizer}", compute)
 
@@ -128,9 +135,11 @@ def _closest_lengths(corpus: Corpus, chunk: slice, words: Ints) -> Ints:
     members, sizes = corpus.members_of(corpus.sets[chunk])
     lengths = corpus.lengths[corpus.members[members]]
     distances = np.abs(lengths - np.repeat(words, sizes))
+
     # The nearest first, of equally near ones the shorter.
     base = int(lengths.max(initial=0)) + 1
-    return np.minimum.reduceat(distances * base + lengths, np.cumsum(sizes) - sizes) % base
+    begins = np.cumsum(sizes) - sizes
+    return np.minimum.reduceat(distances * base + lengths, begins) % base
 
 
 def _pycocoevalcap_scores(
@@ -210,19 +219,19 @@ class SacreBleu(PooledMetric):
         """Compute sacreBLEU's corpus score, without effective order, which is for sentences."""
         rows = Rows.from_items(items).repeat_by_weight()
         self.check_rows(rows)
-        n_streams = max(len(r) for r in rows.references)
+
         # A stream for each reference position; sacreBLEU passes over None.
-        streams = [
-            [r[k] if k < len(r) else None for r in rows.references] for k in range(n_streams)
-        ]
-        return float(self._scorer(False).corpus_score(rows.captions, streams).score)
+        streams = list(zip_longest(*rows.references))
+        scorer = self._scorer(effective_order=False)
+        return float(scorer.corpus_score(rows.captions, streams).score)
 
     def corpus_summands(self, items: Items, scores: Floats) -> NDArray[np.int64]:
         """Return matching n-grams and all n-grams, by length, and the words of both sides."""
         # Smoothing would change the counts.
         unsmoothed = replace(self, smooth_method="none")
         sentences = unsmoothed._sentence_scores(Rows.from_items(items), True)
-        return np.array([[*s.counts, *s.totals, s.sys_len, s.ref_len] for s in sentences])
+        statistics = [[*s.counts, *s.totals, s.sys_len, s.ref_len] for s in sentences]
+        return np.array(statistics)
 
     def pool(self, sums: NDArray[Any]) -> Floats:
         return np.array([self._pool_row(row) for row in sums.tolist()])
@@ -230,7 +239,8 @@ class SacreBleu(PooledMetric):
     def _pool_row(self, sums: Sequence[float]) -> float:
         *ngrams, candidate_words, reference_words = (round(value) for value in sums)
         half = len(ngrams) // 2
-        bleu = self._scorer(False).compute_bleu(
+        scorer = self._scorer(effective_order=False)
+        bleu = scorer.compute_bleu(
             ngrams[:half],
             ngrams[half:],
             candidate_words,

@@ -24,20 +24,100 @@ from ..rows import Items, Rows
 
 #: The categories of COCO's instances (Lin et al. 2014), by their names in `instances_val2014.json`.
 COCO_OBJECTS = (
-    *("person", "bicycle", "car", "motorcycle", "airplane", "bus", "train", "truck", "boat"),
-    *("traffic light", "fire hydrant", "stop sign", "parking meter", "bench", "bird", "cat"),
-    *("dog", "horse", "sheep", "cow", "elephant", "bear", "zebra", "giraffe", "backpack"),
-    *("umbrella", "handbag", "tie", "suitcase", "frisbee", "skis", "snowboard", "sports ball"),
-    *("kite", "baseball bat", "baseball glove", "skateboard", "surfboard", "tennis racket"),
-    *("bottle", "wine glass", "cup", "fork", "knife", "spoon", "bowl", "banana", "apple"),
-    *("sandwich", "orange", "broccoli", "carrot", "hot dog", "pizza", "donut", "cake", "chair"),
-    *("couch", "potted plant", "bed", "dining table", "toilet", "tv", "laptop", "mouse", "remote"),
-    *("keyboard", "cell phone", "microwave", "oven", "toaster", "sink", "refrigerator", "book"),
-    *("clock", "vase", "scissors", "teddy bear", "hair drier", "toothbrush"),
+    "person",
+    "bicycle",
+    "car",
+    "motorcycle",
+    "airplane",
+    "bus",
+    "train",
+    "truck",
+    "boat",
+    "traffic light",
+    "fire hydrant",
+    "stop sign",
+    "parking meter",
+    "bench",
+    "bird",
+    "cat",
+    "dog",
+    "horse",
+    "sheep",
+    "cow",
+    "elephant",
+    "bear",
+    "zebra",
+    "giraffe",
+    "backpack",
+    "umbrella",
+    "handbag",
+    "tie",
+    "suitcase",
+    "frisbee",
+    "skis",
+    "snowboard",
+    "sports ball",
+    "kite",
+    "baseball bat",
+    "baseball glove",
+    "skateboard",
+    "surfboard",
+    "tennis racket",
+    "bottle",
+    "wine glass",
+    "cup",
+    "fork",
+    "knife",
+    "spoon",
+    "bowl",
+    "banana",
+    "apple",
+    "sandwich",
+    "orange",
+    "broccoli",
+    "carrot",
+    "hot dog",
+    "pizza",
+    "donut",
+    "cake",
+    "chair",
+    "couch",
+    "potted plant",
+    "bed",
+    "dining table",
+    "toilet",
+    "tv",
+    "laptop",
+    "mouse",
+    "remote",
+    "keyboard",
+    "cell phone",
+    "microwave",
+    "oven",
+    "toaster",
+    "sink",
+    "refrigerator",
+    "book",
+    "clock",
+    "vase",
+    "scissors",
+    "teddy bear",
+    "hair drier",
+    "toothbrush",
 )
 _ANIMALS = (
-    *("bird", "cat", "dog", "horse", "sheep", "cow", "elephant", "bear", "zebra", "giraffe"),
-    *("animal", "cub"),
+    "bird",
+    "cat",
+    "dog",
+    "horse",
+    "sheep",
+    "cow",
+    "elephant",
+    "bear",
+    "zebra",
+    "giraffe",
+    "animal",
+    "cub",
 )
 #: Words before an animal or a vehicle that say no person: "baby bird" (the authors' `utils/chair.py`).
 QUALIFIERS: Mapping[str, tuple[str, ...]] = {
@@ -101,13 +181,13 @@ class _Chair(WordMetric):
         for values, (mentions, _) in zip(blame, self._mentions(rows), strict=True):
             for mention in mentions:
                 values[list(mention.positions)] = 1.0
+
         return blame
 
     def _counts(self, rows: Rows) -> Floats:
         """Count each caption's mentions of objects that its image lacks, and all of its mentions, shape (n_rows, 2)."""
-        return np.array(
-            [(len(wrong), n_mentions) for wrong, n_mentions in self._mentions(rows)], dtype=float
-        )
+        counts = [(len(wrong), n_mentions) for wrong, n_mentions in self._mentions(rows)]
+        return np.array(counts, dtype=float)
 
     def _mentions(self, rows: Rows) -> list[tuple[list[Mention], int]]:
         """Return each caption's mentions of objects that its image lacks, and the number of all mentions."""
@@ -122,24 +202,29 @@ class _Chair(WordMetric):
                 "the names of COCO's categories count without synonyms, so that a man is no person; "
                 "synonyms=FILE has some (docs/hallucination.md)",
             )
+
         labels = _read_labels(self.labels, vocabulary) if self.labels else {}
         images = rows.frame["image_id"].tolist() if labels and "image_id" in rows.frame else None
         if labels and images is None:
             raise InputError(f"metric {self.spec}: the captions have no image_id to find labels by")
+
+        # References repeat: of an image with many captions they are the same.
         objects_of = lru_cache(maxsize=65536)(lambda text: find_mentions(text, vocabulary))
         mentions: list[tuple[list[Mention], int]] = []
-        for index, (caption, references) in enumerate(
-            zip(rows.captions, rows.references, strict=True)
-        ):
-            present = {m.object_name for reference in references for m in objects_of(reference)}
+        pairs = zip(rows.captions, rows.references, strict=True)
+        for index, (caption, references) in enumerate(pairs):
+            present: set[str] = set()
+            for reference in references:
+                present.update(mention.object_name for mention in objects_of(reference))
             if images is not None:
                 if images[index] not in labels:
                     raise InputError(f"{self.labels}: no labels of image '{images[index]}'")
                 present |= labels[images[index]]
+
             of_caption = objects_of(caption)
-            mentions.append(
-                ([m for m in of_caption if m.object_name not in present], len(of_caption))
-            )
+            wrong = [mention for mention in of_caption if mention.object_name not in present]
+            mentions.append((wrong, len(of_caption)))
+
         return mentions
 
 
@@ -183,11 +268,10 @@ def find_mentions(text: str, vocabulary: Vocabulary) -> list[Mention]:
 
     A word is what blanks part, or a part of it between other characters than letters, digits, hyphens and apostrophes.
     """
-    words = [
-        (word, position)
-        for position, part in enumerate(text.lower().split())
-        for word in _WORD.findall(part)
-    ]
+    words: list[tuple[str, int]] = []
+    for position, part in enumerate(text.lower().split()):
+        words += [(word, position) for word in _WORD.findall(part)]
+
     longest = max(map(len, vocabulary))
     mentions: list[Mention] = []
     start = 0
@@ -196,6 +280,7 @@ def find_mentions(text: str, vocabulary: Vocabulary) -> list[Mention]:
             span = words[start : start + length]
             object_name = vocabulary.get(tuple(word for word, _ in span))
             if object_name is not None:
+                # An empty name stands for a phrase that mentions nothing: its words are passed over.
                 if object_name:
                     positions = tuple(dict.fromkeys(position for _, position in span))
                     mentions.append(Mention(object_name, positions))
@@ -203,10 +288,12 @@ def find_mentions(text: str, vocabulary: Vocabulary) -> list[Mention]:
                 break
         else:
             start += 1
+
     names = {word for word, _ in words}
     if "toilet" in names and "seat" in names:  # the seat of a toilet is no chair
         seats = {position for word, position in words if word == "seat"}
-        mentions = [m for m in mentions if not seats.issuperset(m.positions)]
+        mentions = [mention for mention in mentions if not seats.issuperset(mention.positions)]
+
     return mentions
 
 
@@ -229,14 +316,18 @@ def read_vocabulary(synonyms: str | None) -> Vocabulary:
                     "synonyms, with commas between them"
                 )
             names[first] += filter(None, synonyms_of_line)
+
     vocabulary: dict[tuple[str, ...], str] = {}
     for name, phrases in names.items():
         for phrase in phrases:
             vocabulary[tuple(phrase.split())] = name
+
     for qualifier, nouns in QUALIFIERS.items():
         for noun in nouns:
             vocabulary[qualifier, noun] = vocabulary.get((noun,), "")
+
     vocabulary |= {tuple(phrase.split()): name for phrase, name in PHRASES.items()}
+
     # A plural never takes the place of a name: "glasses" would be no plural if a file named them.
     plurals = {(*phrase[:-1], plural(phrase[-1])): name for phrase, name in vocabulary.items()}
     return plurals | vocabulary
@@ -267,10 +358,12 @@ def _read_labels(path: str, vocabulary: Vocabulary) -> dict[str, set[str]]:
     content: Any = read_json(file)
     if not isinstance(content, dict):
         raise InputError(f"{file}: an object image id → list of labels is expected")
+
     labels: dict[str, set[str]] = {}
     for image, names in content.items():
         if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
             raise InputError(f"{file}: image '{image}': {names!r} is not a list of labels")
+
         objects = [vocabulary.get(tuple(name.lower().split())) for name in names]
         if None in objects:
             unknown_name = names[objects.index(None)]
@@ -278,4 +371,5 @@ def _read_labels(path: str, vocabulary: Vocabulary) -> dict[str, set[str]]:
                 f"{file}: image '{image}': '{unknown_name}' is not one of COCO's objects"
             )
         labels[image] = {name for name in objects if name}
+
     return labels

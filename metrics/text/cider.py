@@ -67,6 +67,7 @@ class ReferenceCorpus:
     ) -> None:
         self._tokenizer: Tokenizer = tokenizer
         self.corpus = Corpus.tokenize([""] * len(references), references, tokenizer)
+
         self._ranks: list[Ints] = []
         self._sorted_keys: list[Ints] = []
         for n in range(1, orders + 1):
@@ -77,58 +78,76 @@ class ReferenceCorpus:
     def set_captions(self, captions: Sequence[str], images: Ints) -> CaptionBatch:
         """Set captions beside the references of their images, shape (n_captions,)."""
         corpus = self.corpus
+
+        # The references of these images alone, with their words, each once.
         sets, set_of_row = np.unique(corpus.sets[images], return_inverse=True)
         members, sizes = corpus.members_of(sets)
         texts, text_of_member = np.unique(corpus.members[members], return_inverse=True)
         lengths = corpus.starts[texts + 1] - corpus.starts[texts]
         places = spread(corpus.starts[texts], lengths)
+
         distinct_captions: dict[str, int] = {}
         candidates = len(texts) + number_values(captions, distinct_captions)
         tokens = TokenTable.tokenize(iter(distinct_captions), self._tokenizer)
         starts = find_starts(np.concatenate([lengths, np.diff(tokens.starts)]))
+
         grams, new_ngrams = self._number_ngrams(tokens, places)
         table = TokenTable({}, grams[0].ngram_at, starts, {})
         batch = Corpus(table, candidates, set_of_row, text_of_member, find_starts(sizes), grams)
+
         return CaptionBatch(batch, new_ngrams)
 
     def _number_ngrams(
         self, tokens: TokenTable, places: Ints
     ) -> tuple[list[NgramTable], list[list[tuple[str, ...]]]]:
         """Number the captions' n-grams behind those of the references' words at `places`."""
-        vocabulary, spelling = self.corpus.vocabulary, list(tokens.vocabulary)
+        vocabulary = self.corpus.vocabulary
+        spelling = list(tokens.vocabulary)
         numbers = np.array([vocabulary.get(word, -1) for word in spelling], dtype=np.int64)
         (new_words,) = np.nonzero(numbers < 0)
         numbers[new_words] = len(vocabulary) + np.arange(len(new_words))
+
         base = len(vocabulary) + len(new_words)
         words = numbers[tokens.words] if spelling else np.empty(0, np.int64)
         spelt_words = [spelling[word] for word in tokens.words.tolist()]
+
         ngram_at = words
         tables = [_join_tables(self.corpus.words[places], words, base)]
         new_ngrams = [[(spelling[i],) for i in new_words.tolist()]]
+
         position = np.arange(len(words))
         words_left = np.repeat(tokens.starts[1:], np.diff(tokens.starts)) - position
         for n in range(2, len(self._ranks) + 1):
             position = position[words_left[position] >= n]
-            prefixes, last_words = ngram_at[position], words[position + n - 1]
+            prefixes = ngram_at[position]
+            last_words = words[position + n - 1]
             is_shared, ngrams = self._look_up(n, prefixes, last_words)
+
+            # Those that no reference has are numbered behind those that one has.
             keys = prefixes[~is_shared] * base + last_words[~is_shared]
             _, first, ngrams[~is_shared] = np.unique(keys, return_index=True, return_inverse=True)
             ngrams[~is_shared] += len(self._ranks[n - 1])
+
             ngram_at = np.full(len(words), -1)
             ngram_at[position] = ngrams
+
             begins = position[~is_shared][first].tolist()
-            new_ngrams.append([tuple(spelt_words[b : b + n]) for b in begins])
+            new_ngrams.append([tuple(spelt_words[begin : begin + n]) for begin in begins])
             size = len(self._ranks[n - 1]) + len(begins)
             tables.append(_join_tables(self.corpus.grams(n).ngram_at[places], ngram_at, size))
+
         return tables, new_ngrams
 
     def _look_up(self, n: int, prefixes: Ints, words: Ints) -> tuple[NDArray[np.bool_], Ints]:
         """Return which n-grams some reference has, and their numbers (0 for the others)."""
-        sorted_keys, size = self._sorted_keys[n - 1], len(self.corpus.vocabulary)
+        sorted_keys = self._sorted_keys[n - 1]
+        size = len(self.corpus.vocabulary)
         if not len(sorted_keys):
             return np.zeros(len(words), dtype=bool), np.zeros(len(words), dtype=np.int64)
+
         keys = prefixes * size + words
         rank = np.minimum(np.searchsorted(sorted_keys, keys), len(sorted_keys) - 1)
+        # A new word has a number from `size` on, with which a key would be that of another n-gram.
         is_shared = (words < size) & (sorted_keys[rank] == keys)
         return is_shared, np.where(is_shared, self._ranks[n - 1][rank], 0)
 
@@ -171,17 +190,20 @@ class DocumentFrequencies:
                 f"{path}: not a document-frequency file; make one with "
                 f"captau score references=FILE save_df=FILE"
             )
+
         counts = field(table, "counts", dict, str(path))
         documents = field(table, "documents", int, str(path))
         if documents < 1:
             raise InputError(f"{path}: 'documents' is {documents}; at least 1 is expected")
+
         for ngram, count in counts.items():
             if type(count) is not int or not 1 <= count <= documents:
                 raise InputError(
                     f"{path}: the count of '{ngram}' is {count!r}, not a whole number from 1 to "
                     f"the {documents} documents"
                 )
-        ngrams = {tuple(k.split(" ")): v for k, v in counts.items()}
+
+        ngrams = {tuple(ngram.split(" ")): count for ngram, count in counts.items()}
         return cls(documents, ngrams, table.get("tokenize", "ptb"))
 
     def write(self, path: Path) -> None:
@@ -190,7 +212,7 @@ class DocumentFrequencies:
         Raises:
             OSError: where the file cannot be written.
         """
-        counts = {" ".join(k): v for k, v in sorted(self.counts.items())}
+        counts = {" ".join(ngram): count for ngram, count in sorted(self.counts.items())}
         # A file of PTB tokens does not name them, like those of earlier versions.
         tokens = {} if self.tokenize == "ptb" else {"tokenize": self.tokenize}
         table = {"format": FORMAT, **tokens, "documents": self.documents, "counts": counts}
@@ -205,13 +227,13 @@ def document_frequencies(
     sets = list(references)
     tokenizer = "captau" if tokenize == "ptb" else tokenize
     corpus = Corpus.tokenize([""] * len(sets), sets, tokenizer)
+
     counts: dict[Ngram, int] = {}
     for n, documents in enumerate(count_documents(corpus, np.ones(len(sets))), start=1):
-        counts.update(
-            (ngram, int(count))
-            for ngram, count in zip(corpus.ngrams(n), documents.tolist(), strict=True)
-            if count
-        )
+        for ngram, count in zip(corpus.ngrams(n), documents.tolist(), strict=True):
+            if count:
+                counts[ngram] = int(count)
+
     return DocumentFrequencies(len(sets), counts, tokenize)
 
 
@@ -229,14 +251,18 @@ def _count_order(corpus: Corpus, weights: NDArray[Any], n: int) -> Floats:
     grams = corpus.grams(n)
     counts = np.zeros(len(grams.distinct))
     base = max(len(counts), 1)
+
     for sets in corpus.set_chunks():
         members, sizes = corpus.members_of(sets)
         texts = corpus.members[members]
         lengths = corpus.lengths[texts]
         ngram = grams.ngram_at[spread(corpus.starts[texts], lengths)].astype(np.int64)
         owner = np.repeat(np.repeat(sets, sizes), lengths)
+
+        # A document that has an n-gram several times counts once.
         keys = sorted_unique(owner[ngram >= 0] * base + ngram[ngram >= 0])
         np.add.at(counts, keys % base, documents[keys // base])
+
     return counts
 
 
@@ -274,30 +300,36 @@ class Cider(SegmentedMetric):
             raise InputError(
                 "metric cider: backend pycocoevalcap supports neither variant=plain nor df"
             )
+
         if not self.sigma > 0:
             raise InputError(f"metric cider: sigma is {self.sigma:g}, not above 0")
 
     def compute(self, rows: Rows) -> Floats:
         if self.backend == "pycocoevalcap":
             return self._compute_by_pycocoevalcap(rows)
+
         corpus = Corpus.of_rows(rows, self.tokenizer)
         documents, counts = rows.compute_once(
             self.frequencies_key, lambda: self._load_frequencies(rows, corpus)
         )
         idf = _NgramIdf(math.log(documents) if documents else 0.0, counts)
-        return np.concatenate([self._score_chunk(corpus, chunk, idf) for chunk in corpus.chunks()])
+        scores = [self._score_chunk(corpus, chunk, idf) for chunk in corpus.chunks()]
+        return np.concatenate(scores)
 
     def prepare_references(self, references: Sequence[tuple[str, ...]]) -> PreparedScorer | None:
         """Number the references and their n-grams; each image is a document, unless `df` is a file."""
         if self.backend == "pycocoevalcap":
             return super().prepare_references(references)  # refuses
+
         prepared = ReferenceCorpus(references, ORDERS, self.tokenizer)
         if self.df is None:
-            documents, saved_counts = len(references), {}
+            documents = len(references)
+            saved_counts = {}
             counts = count_documents(prepared.corpus, np.ones(documents))
         else:
             saved = self.read_frequencies()
-            documents, saved_counts = saved.documents, saved.counts
+            documents = saved.documents
+            saved_counts = saved.counts
             counts = [prepared.corpus.look_up(saved_counts, n + 1) for n in range(ORDERS)]
 
         def score(captions: Sequence[str], images: Ints) -> Floats:
@@ -308,7 +340,8 @@ class Cider(SegmentedMetric):
             ]
             idf = _NgramIdf(math.log(documents), counts, new_counts)
             corpus = batch.corpus
-            return np.concatenate([self._score_chunk(corpus, c, idf) for c in corpus.chunks()])
+            scores = [self._score_chunk(corpus, chunk, idf) for chunk in corpus.chunks()]
+            return np.concatenate(scores)
 
         return score
 
@@ -335,6 +368,7 @@ class Cider(SegmentedMetric):
     def _load_frequencies(self, rows: Rows, corpus: Corpus) -> tuple[int, list[Floats]]:
         if self.df is None:
             return int(rows.weights.sum()), count_documents(corpus, rows.weights)
+
         saved = self.read_frequencies()
         return saved.documents, [corpus.look_up(saved.counts, n + 1) for n in range(ORDERS)]
 
@@ -353,31 +387,43 @@ class Cider(SegmentedMetric):
 
     def _score_chunk(self, corpus: Corpus, chunk: slice, idf: _NgramIdf) -> Floats:
         """Score some rows; sums run in pycocoevalcap's order, so that they round equally."""
-        sets, candidates = corpus.sets[chunk], corpus.candidates[chunk]
+        sets = corpus.sets[chunk]
+        candidates = corpus.candidates[chunk]
         members, sizes = corpus.members_of(sets)
+
+        # The pairs of a row and one of its references, row by row.
         begins = np.cumsum(sizes) - sizes
         row = np.repeat(np.arange(len(sets)), sizes)
         reference = corpus.members[members]
         penalty = self.compute_penalties(corpus, candidates[row], reference)
+
         total = np.zeros(len(sets))
         for n in range(1, ORDERS + 1):
             matches = corpus.matches(chunk, n)
             norms = _vector_norms(matches, n, idf)
+
             n_references = matches.end - matches.begin
             entry = np.repeat(np.arange(len(n_references)), n_references)
             position = spread(matches.begin, n_references)
+
             weights = idf(matches.gram, n)
             candidate_values = (matches.count * weights)[entry]
             reference_values = matches.member_count[position] * weights[entry]
-            # The pair of a row and one of its references.
-            pair = (begins - corpus.set_starts[sets])[matches.row[entry]] + matches.member[position]
+
+            # The pair of each entry's row and the reference.
+            pair_of_first_member = begins - corpus.set_starts[sets]
+            pair = pair_of_first_member[matches.row[entry]] + matches.member[position]
+
             if self.variant != "plain":
                 candidate_values = np.minimum(candidate_values, reference_values)
+
             value = sum_by_place(pair, candidate_values * reference_values, len(row))
+
             texts = np.searchsorted(matches.texts, [candidates[row], reference])
             product = norms[texts[0]] * norms[texts[1]]
             np.divide(value, product, out=value, where=product != 0)
             total += sum_by_place(row, value * penalty, len(sets))
+
         return total / ORDERS / sizes * 10.0
 
     def compute_penalties(self, corpus: Corpus, candidates: Ints, references: Ints) -> Floats:
@@ -387,13 +433,14 @@ class Cider(SegmentedMetric):
         """
         if self.variant == "plain":
             return np.ones(len(candidates))
+
+        # By Python's power, as in pycocoevalcap: NumPy's exponential may differ in the last bit.
         lengths = corpus.lengths
         differences, inverse = np.unique(
             lengths[candidates] - lengths[references], return_inverse=True
         )
-        return np.array([math.e ** (-(d**2) / (2 * self.sigma**2)) for d in differences.tolist()])[
-            inverse
-        ]
+        penalties = [math.e ** (-(d**2) / (2 * self.sigma**2)) for d in differences.tolist()]
+        return np.array(penalties)[inverse]
 
 
 @dataclass(frozen=True)
@@ -415,6 +462,7 @@ class _NgramIdf:
         if self.new_counts is not None:
             is_new = grams >= len(counts)
             documents[is_new] = self.new_counts[n - 1][grams[is_new] - len(counts)]
+
         return self.log_documents - np.log(np.maximum(1.0, documents))
 
 

@@ -22,7 +22,8 @@ from .cider import Cider
 from .tokens.corpus import Corpus, Ints
 
 #: The powers of the penalty for repetition and of that for length (section 4).
-REPETITION, LENGTH = 0.8, 0.2
+REPETITION = 0.8
+LENGTH = 0.2
 
 
 @register("cider_r")
@@ -58,23 +59,26 @@ class CiderR(Cider):
         return None
 
     def compute_penalties(self, corpus: Corpus, candidates: Ints, references: Ints) -> Floats:
+        # Pairs of texts repeat, each is penalised once.
         keys, inverse = np.unique(
             candidates * len(corpus.lengths) + references, return_inverse=True
         )
-        pairs = np.divmod(keys, len(corpus.lengths))
+        candidate_texts, reference_texts = np.divmod(keys, len(corpus.lengths))
+
         spelling = list(corpus.vocabulary)
-        counts = {
-            text: _count_words(
-                [spelling[w] for w in corpus.words[corpus.starts[text] : corpus.starts[text + 1]]]
-            )
-            for text in np.unique(pairs).tolist()
-        }
+        counts: dict[int, Counter[str]] = {}
+        for text in np.unique([candidate_texts, reference_texts]).tolist():
+            words = corpus.words[corpus.starts[text] : corpus.starts[text + 1]]
+            counts[text] = _count_words([spelling[word] for word in words])
+
         bigrams = np.maximum(corpus.lengths - 1, 0)
-        penalties = [
-            penalise_repetition(counts[c], counts[r]) ** REPETITION
-            * penalise_length(int(bigrams[c]), int(bigrams[r])) ** LENGTH
-            for c, r in zip(*(side.tolist() for side in pairs), strict=True)
-        ]
+        pairs = zip(candidate_texts.tolist(), reference_texts.tolist(), strict=True)
+        penalties: list[float] = []
+        for candidate, reference in pairs:
+            repetition = penalise_repetition(counts[candidate], counts[reference])
+            length = penalise_length(int(bigrams[candidate]), int(bigrams[reference]))
+            penalties.append(repetition**REPETITION * length**LENGTH)
+
         return np.array(penalties)[inverse]
 
 
@@ -87,10 +91,11 @@ def penalise_repetition(candidate: Counter[str], reference: Counter[str]) -> flo
     """Return the geometric mean over the candidate's words; 1 without any."""
     if not candidate:
         return 1.0
-    logs = [
-        -math.log1p(abs(n - reference[word]) if word in reference else n - 1)
-        for word, n in candidate.items()
-    ]
+
+    logs: list[float] = []
+    for word, count in candidate.items():
+        excess = abs(count - reference[word]) if word in reference else count - 1
+        logs.append(-math.log1p(excess))
     return math.exp(sum(logs) / len(logs))
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import BinaryIO
 
@@ -119,38 +119,50 @@ def key_counts(
 
 def key_saved_counts(counts: Mapping[tuple[str, ...], int], documents: int) -> DocumentCounts:
     """Make counts of a saved file's document frequencies."""
-    words = {word: i for i, word in enumerate(dict.fromkeys(w for ngram in counts for w in ngram))}
+    words: dict[str, int] = {}
+    for word in chain.from_iterable(counts):
+        words.setdefault(word, len(words))
     word_keys = _word_keys(words)
+
     keys: list[KeyHalves] = []
     counts_by_length: list[Floats] = []
     for n in sorted({len(ngram) for ngram in counts}):
         counts_of_length = {ngram: count for ngram, count in counts.items() if len(ngram) == n}
-        numbers = np.array(
-            [[words[w] for w in ngram] for ngram in counts_of_length], dtype=np.int64
-        )
+        number_rows = [[words[word] for word in ngram] for ngram in counts_of_length]
+        numbers = np.array(number_rows, dtype=np.int64)
+
         key = np.zeros((2, len(counts_of_length)), dtype=np.uint64)
         for column in numbers.T:
             key = _append_words(key, word_keys[:, column])
         keys.append(key)
         counts_by_length.append(np.array(list(counts_of_length.values()), dtype=np.float64))
+
     return key_counts(keys, counts_by_length, documents)
 
 
 def merge(parts: Iterable[DocumentCounts], min_documents: int = 1) -> DocumentCounts:
     """Sum counts, and leave out n-grams of fewer than `min_documents` documents."""
     parts = list(parts)
+
     # In stretches of keys that the processor's cache holds: a sort of all of them takes longer.
     n_stretches = 1 + sum(len(part.high) for part in parts) // _MERGE_STRETCH
     longest = max((part.high for part in parts), key=len, default=np.empty(0, np.uint64))
     bounds = longest[np.arange(1, n_stretches) * len(longest) // n_stretches]
-    edges = [[0, *np.searchsorted(p.high, bounds).tolist(), len(p.high)] for p in parts]
+    edges: list[list[int]] = []
+    for part in parts:
+        inner_edges = np.searchsorted(part.high, bounds).tolist()
+        edges.append([0, *inner_edges, len(part.high)])
+
     stretches: list[DocumentCounts] = []
     for first in range(n_stretches):
-        joined = _concatenate(
-            [p.select(slice(*e[first : first + 2])) for p, e in zip(parts, edges, strict=True)]
-        )
+        of_stretch = [
+            part.select(slice(part_edges[first], part_edges[first + 1]))
+            for part, part_edges in zip(parts, edges, strict=True)
+        ]
+        joined = _concatenate(of_stretch)
         total = _sort_and_sum(joined.high, joined.low, joined.counts.astype(np.int64), 0)
         stretches.append(total.select(total.counts >= min_documents))
+
     return replace(_concatenate(stretches), documents=sum(part.documents for part in parts))
 
 
@@ -167,17 +179,23 @@ def _concatenate(parts: Sequence[DocumentCounts]) -> DocumentCounts:
 def _sort_and_sum(high: KeyHalves, low: KeyHalves, counts: Ints, documents: int) -> DocumentCounts:
     # Not stable, which takes twice as long: equal keys are summed in any order.
     order = np.argsort(high)
-    high, low = high[order], low[order]
+    high = high[order]
+    low = low[order]
     same_high = high[1:] == high[:-1]
     if (same_high & (low[1:] != low[:-1])).any():  # keys with one half in common: order by both
         by_both = np.lexsort((low, high))
-        order, high, low = order[by_both], high[by_both], low[by_both]
+        order = order[by_both]
+        high = high[by_both]
+        low = low[by_both]
         same_high = high[1:] == high[:-1]
+
     is_first = np.append([True] * bool(len(high)), ~(same_high & (low[1:] == low[:-1])))
     first = np.flatnonzero(is_first)
     sums = np.add.reduceat(counts[order], first) if len(first) else counts
+
     if len(sums) and int(sums.max()) > np.iinfo(np.uint32).max:
         raise InputError("an n-gram is in more than 4,294,967,295 documents; cut the set")
+
     return DocumentCounts(high[first], low[first], sums.astype(np.uint32), documents)
 
 
@@ -199,12 +217,14 @@ def read_range(path: Path, number: int, n_ranges: int) -> DocumentCounts:
     """Read one of `n_ranges` equally wide ranges of keys (a power of two) of a file that `write_counts` wrote."""
     layout = _Layout.read(path)
     counts = DocumentCounts(*layout.map_columns(path), layout.documents)
+
     # The bounds are whole numbers: 2^64, the end of the last range, is no unsigned integer of 64 bits.
     bounds = [(number + step) * (1 << 64) // n_ranges for step in (0, 1)]
     begin, end = (
         len(counts.high) if bound >> 64 else int(np.searchsorted(counts.high, np.uint64(bound)))
         for bound in bounds
     )
+
     # A copy, so that no more of the file stays mapped.
     return _concatenate([counts.select(slice(begin, end))])
 
@@ -236,9 +256,11 @@ class _Layout:
             header = stream.read(_HEADER)
         if header[: len(_MAGIC)] != _MAGIC or len(header) < _HEADER:
             raise InputError(f"{path}: not a table of document frequencies; remove it")
+
         layout = cls(*np.frombuffer(header, "<i8")[1:].tolist())
         if path.stat().st_size != _HEADER + _ENTRY_BYTES * layout.entries:
             raise InputError(f"{path}: a table of document frequencies that is cut off; remove it")
+
         return layout
 
     def map_columns(self, path: Path) -> tuple[KeyHalves, KeyHalves, NDArray[np.uint32]]:
@@ -247,6 +269,7 @@ class _Layout:
         content = (
             np.memmap(path, "u1", "r", _HEADER, (_ENTRY_BYTES * n,)) if n else np.empty(0, "u1")
         )
+
         # A plain array is faster to slice than a map.
         high, low, counts = np.split(np.asarray(content), [8 * n, 16 * n])
         return high.view("<u8"), low.view("<u8"), counts.view("<u4")
@@ -274,6 +297,7 @@ class FrequencyTable:
         order = np.argsort(keys[0])
         n_entries = len(self._high)
         edges = np.searchsorted(self._high, keys[0, order[::_SEARCH_RUN]]).tolist()
+
         # Run by run of sorted keys, each in a stretch of the table that caches hold.
         for run, (begin, end) in enumerate(pairwise([*edges, n_entries])):
             pending = order[run * _SEARCH_RUN : (run + 1) * _SEARCH_RUN]
@@ -281,9 +305,15 @@ class FrequencyTable:
             entry = begin + np.searchsorted(self._high[begin:end], high)
             while pending.size and n_entries:
                 is_near = (entry < n_entries) & (self._high.take(entry, mode="clip") == high)
-                pending, entry, high = pending[is_near], entry[is_near], high[is_near]
+                pending = pending[is_near]
+                entry = entry[is_near]
+                high = high[is_near]
                 is_match = self._low[entry] == keys[1, pending]
                 counts[pending[is_match]] = self._counts[entry[is_match]]
+
                 # The next entry may have this first half as well.
-                pending, entry, high = pending[~is_match], entry[~is_match] + 1, high[~is_match]
+                pending = pending[~is_match]
+                entry = entry[~is_match] + 1
+                high = high[~is_match]
+
         return counts

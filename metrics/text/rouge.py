@@ -53,8 +53,11 @@ class RougeL(SegmentedMetric):
 
             scorer = Rouge()
             return _score_each(
-                rows, lambda c, refs: scorer.calc_score([c], list(refs)), self.tokenizer
+                rows,
+                lambda candidate, references: scorer.calc_score([candidate], list(references)),
+                self.tokenizer,
             )
+
         corpus = Corpus.of_rows(rows, self.tokenizer)
         return np.concatenate([_score_chunk(corpus, chunk) for chunk in corpus.chunks()])
 
@@ -77,17 +80,16 @@ def _score_chunk(corpus: Corpus, chunk: slice) -> Floats:
     candidates = np.repeat(corpus.candidates[chunk], sizes)
     texts, position = np.unique(np.concatenate([candidates, references]), return_inverse=True)
     strings = _words_as_characters(corpus, texts)
-    candidate_position, reference_position = (
-        position[: len(candidates)],
-        position[len(candidates) :],
-    )
+    candidate_position = position[: len(candidates)]
+    reference_position = position[len(candidates) :]
     common = cpdist(
         [strings[i] for i in candidate_position],
         [strings[i] for i in reference_position],
         scorer=LCSseq.similarity,
         dtype=np.int64,
     )
-    lengths = np.array([len(s) for s in strings])
+
+    lengths = np.array([len(string) for string in strings])
     begins = np.cumsum(sizes) - sizes
     precision = np.maximum.reduceat(common / lengths[candidate_position], begins)
     recall = np.maximum.reduceat(common / lengths[reference_position], begins)
@@ -106,10 +108,11 @@ def _words_as_characters(corpus: Corpus, texts: Ints) -> list[str]:
     words, numbers = np.unique(
         corpus.words[spread(corpus.starts[texts], sizes)], return_inverse=True
     )
+
     line = _characters(numbers)
     ends = np.cumsum(sizes).tolist()
     strings = [line[end - size : end] for end, size in zip(ends, sizes.tolist(), strict=True)]
-    number_of: dict[int | str, int] = {w: i for i, w in enumerate(words.tolist())}
+    number_of: dict[int | str, int] = {word: i for i, word in enumerate(words.tolist())}
 
     def number(word: str) -> int:
         # Words that no text of the chunk has when split at all white space are numbered behind.
@@ -117,7 +120,9 @@ def _words_as_characters(corpus: Corpus, texts: Ints) -> list[str]:
 
     for i, text in enumerate(texts.tolist()):
         if text in corpus.blank_split:
-            strings[i] = _characters(np.array([number(w) for w in corpus.blank_split[text]]))
+            words_of_text = [number(word) for word in corpus.blank_split[text]]
+            strings[i] = _characters(np.array(words_of_text))
+
     return strings
 
 
@@ -150,7 +155,9 @@ class RougeN(SegmentedMetric):
     def compute(self, rows: Rows) -> Floats:
         return _score_each(
             rows,
-            lambda c, refs: rouge_n(c.split(), [r.split() for r in refs], self.n),
+            lambda candidate, references: rouge_n(
+                candidate.split(), [reference.split() for reference in references], self.n
+            ),
             self.tokenizer,
         )
 
@@ -170,7 +177,9 @@ class RougeS(SegmentedMetric):
     def compute(self, rows: Rows) -> Floats:
         return _score_each(
             rows,
-            lambda c, refs: rouge_s(c.split(), [r.split() for r in refs], self.distance),
+            lambda candidate, references: rouge_s(
+                candidate.split(), [reference.split() for reference in references], self.distance
+            ),
             self.tokenizer,
         )
 
@@ -183,6 +192,7 @@ def rouge_n(candidate: list[str], references: list[list[str]], n: int) -> float:
         reference_counts = _count_ngrams(reference, n)
         matched += (counts & reference_counts).total()
         total += reference_counts.total()
+
     return matched / total if total else 0.0
 
 
@@ -196,6 +206,7 @@ def rouge_s(candidate: list[str], references: list[list[str]], distance: int) ->
         if matched:
             recall = max(recall, matched / reference_counts.total())
             precision = max(precision, matched / counts.total())
+
     if not recall:
         return 0.0
     return (1 + BETA**2) * recall * precision / (recall + BETA**2 * precision)
@@ -208,11 +219,10 @@ def _count_ngrams(words: list[str], n: int) -> Counter[tuple[str, ...]]:
 
 
 def _count_skip_bigrams(words: list[str], distance: int) -> Counter[tuple[str, str]]:
-    return Counter(
-        (first, second)
-        for i, first in enumerate(words)
-        for second in words[i + 1 : i + 1 + distance]
-    )
+    counts: Counter[tuple[str, str]] = Counter()
+    for i, first in enumerate(words):
+        counts.update((first, second) for second in words[i + 1 : i + 1 + distance])
+    return counts
 
 
 @register("rouge_score_1", kind="rouge1")
@@ -248,14 +258,12 @@ class RougeScore(Metric):
         from rouge_score.rouge_scorer import RougeScorer
 
         scorer = RougeScorer([self.kind], tokenizer=_caching_tokenizer(self.stemmer))
-        return np.array(
-            [
-                max(
-                    scorer.score(reference, caption)[self.kind].fmeasure for reference in references
-                )
-                for caption, references in zip(rows.captions, rows.references, strict=True)
-            ]
-        )
+        best_scores: list[float] = []
+        for caption, references in zip(rows.captions, rows.references, strict=True):
+            scores = [scorer.score(reference, caption)[self.kind] for reference in references]
+            best_scores.append(max(score.fmeasure for score in scores))
+
+        return np.array(best_scores)
 
 
 def _caching_tokenizer(stemmer: bool) -> Any:

@@ -132,26 +132,34 @@ def find_phrases(
     position = np.empty(room, np.int32)
     length = np.empty(room, np.int32)
     node = np.empty(room, np.int32)
+
     n = 0
     for text in range(n_texts):
         for i in range(starts[text], starts[text + 1]):
             parent = 0
             for j in range(i, min(i + longest, starts[text + 1])):
                 word = words[j]
-                low, high = first_child[parent], first_child[parent + 1]
+                low = first_child[parent]
+                high = first_child[parent + 1]
                 while low < high:
                     middle = (low + high) // 2
                     if node_word[middle] < word:
                         low = middle + 1
                     else:
                         high = middle
+
                 if low == first_child[parent + 1] or node_word[low] != word:
                     break
+
                 parent = low
                 if used[parent]:
-                    position[n], length[n], node[n] = i - starts[text], j - i + 1, parent
+                    position[n] = i - starts[text]
+                    length[n] = j - i + 1
+                    node[n] = parent
                     n += 1
+
         first[text + 1] = n
+
     return first, position[:n].copy(), length[:n].copy(), node[:n].copy()
 
 
@@ -170,12 +178,14 @@ def select_paraphrases(nodes: Any, first: Any, to: Any) -> Any:
     local = np.full(len(first), -1, np.int32)
     for i in range(len(nodes)):
         local[nodes[i]] = i
+
     local_first = np.zeros(len(nodes) + 1, np.int32)
     for i in range(len(nodes)):
         n = local_first[i]
         for k in range(first[nodes[i]], first[nodes[i] + 1]):
             n += local[to[k]] >= 0
         local_first[i + 1] = n
+
     local_to = np.empty(local_first[-1], np.int32)
     n = 0
     for i in range(len(nodes)):
@@ -183,6 +193,7 @@ def select_paraphrases(nodes: Any, first: Any, to: Any) -> Any:
             if local[to[k]] >= 0:
                 local_to[n] = local[to[k]]
                 n += 1
+
     return local_first, local_to
 
 
@@ -191,31 +202,40 @@ def _add_match(
     matches: _Matches, n: Any, start2: Any, length2: Any, start1: Any, length1: Any, module: Any
 ) -> int:
     """Append a match to the list of its first word in the reference; only count it if there is no room."""
-    table, lists = matches.table, matches.lists
+    table = matches.table
+    lists = matches.lists
     if n < len(table):
         table[n, START1] = start1
         table[n, LENGTH1] = length1
         table[n, LENGTH2] = length2
         table[n, MODULE] = module
         table[n, NEXT] = -1
+
         if lists[COUNT, start2]:
             table[lists[LAST, start2], NEXT] = n
         else:
             lists[FIRST, start2] = n
+
         lists[COUNT, start2] += 1
         lists[LAST, start2] = n
+
         for k in range(length1):
             matches.cover[0, start1 + k] += 1
         for k in range(length2):
             matches.cover[1, start2 + k] += 1
+
     return n + 1
 
 
 @_inner
 def _share_synset(texts: _WordedTexts, word1: Any, word2: Any) -> bool:
     """Return whether two words share a synset; the synsets of each word are sorted."""
-    set_first, sets = texts.set_first, texts.sets
-    a, b = set_first[word1], set_first[word2]
+    set_first = texts.set_first
+    sets = texts.sets
+    a = set_first[word1]
+    b = set_first[word2]
+
+    # Both lists are sorted: the smaller synset cannot come later in the other.
     while a < set_first[word1 + 1] and b < set_first[word2 + 1]:
         if sets[a] == sets[b]:
             return True
@@ -264,13 +284,16 @@ def _insert_last(best: Any, n: Any) -> int:
     rank = n
     while rank > 0 and _ranks_before(best, BEAM, best, rank - 1):
         rank -= 1
+
     if rank == BEAM:
         return n
+
     for k in range(min(n, BEAM - 1), rank, -1):
         for field in range(FIELDS):
             best[k, field] = best[k - 1, field]
     for field in range(FIELDS):
         best[rank, field] = best[BEAM, field]
+
     return min(n + 1, BEAM)
 
 
@@ -307,18 +330,23 @@ def _search(
     for word2 in range(n2):
         if alignment[word2] != -1:
             _mark_used(used, 0, n1, table, alignment[word2], word2)
+
     for field in range(FIELDS):
         paths[0, field] = 0
     paths[0, END1] = -1
-    n_paths, now = 1, 0
+    n_paths = 1
+    now = 0
+
     for word2 in range(n2):
         n = 0
         for path in range(now, now + n_paths):
             is_free = not used[path, n1 + word2]
+
             # The matches that begin here, in their order, then -1 for none; or the one that is there already, if any.
             m = alignment[word2]
             if is_free and matches.lists[COUNT, word2]:
                 m = matches.lists[FIRST, word2]
+
             distance = paths[path, DISTANCE]
             is_last = False
             while not is_last:
@@ -327,13 +355,16 @@ def _search(
                 if m != -1 and is_free:
                     following = table[m, NEXT]
                     if _overlaps(used, path, table, m):
+                        # A match whose words are taken is skipped, as if it were not on the list.
                         m = following
                         continue
+
                 for field in range(FIELDS):
                     best[BEAM, field] = paths[path, field]
                 best[BEAM, ORIGIN] = path - now
                 best[BEAM, MATCH] = m
                 best[BEAM, DISTANCE] = distance
+
                 if m != -1:
                     start1 = table[m, START1]
                     if is_free:
@@ -351,20 +382,28 @@ def _search(
                     if paths[path, END1] != -1:
                         best[BEAM, CHUNKS] += 1
                     best[BEAM, END1] = -1
+
                 n = _insert_last(best, n)
                 m = following
-        before, now = now, BEAM - now
+
+        # The other half of `paths` and `used` takes the new generation.
+        before = now
+        now = BEAM - now
         n_paths = n
         for path in range(n):
             for field in range(FIELDS):
                 paths[now + path, field] = best[path, field]
-            origin, m = best[path, ORIGIN], best[path, MATCH]
+
+            origin = best[path, ORIGIN]
+            m = best[path, MATCH]
             trace[word2, 2 * path] = origin
             trace[word2, 2 * path + 1] = m
+
             for k in range(n1 + n2):
                 used[now + path, k] = used[before + origin, k]
             if m != -1:
                 _mark_used(used, now + path, n1, table, m, word2)
+
     # Close the last chunk, and follow the first of the best paths back.
     top = now
     for path in range(now, now + n_paths):
@@ -372,6 +411,7 @@ def _search(
             paths[path, CHUNKS] += 1
         if _ranks_before(paths, path, paths, top):
             top = path
+
     top -= now
     for word2 in range(n2 - 1, -1, -1):
         alignment[word2] = trace[word2, 2 * top + 1]
@@ -381,9 +421,12 @@ def _search(
 @_inner
 def _match_words(matches: _Matches, texts: _WordedTexts, pair: _TextPair) -> int:
     """Add the matches of single words; return their number, negative if the texts are equal."""
-    key, stem, mask = texts.key, texts.stem, texts.mask
+    key = texts.key
+    stem = texts.stem
+    mask = texts.mask
     words1 = texts.words[pair.begin1 : pair.begin1 + pair.n1]
     words2 = texts.words[pair.begin2 : pair.begin2 + pair.n2]
+
     n = 0
     is_equal = pair.n1 == pair.n2
     for j, w in enumerate(words2):
@@ -391,12 +434,16 @@ def _match_words(matches: _Matches, texts: _WordedTexts, pair: _TextPair) -> int
             if key[v] == key[w]:
                 n = _add_match(matches, n, j, 1, i, 1, EXACT)
         is_equal = is_equal and key[words1[j]] == key[w]
+
+    # Equal texts match word by word exactly, which no stem or synonym betters.
     if is_equal:
         return -n
+
     for j, w in enumerate(words2):
         for i, v in enumerate(words1):
             if stem[v] == stem[w] and key[v] != key[w]:
                 n = _add_match(matches, n, j, 1, i, 1, STEM)
+
     for j, w in enumerate(words2):
         for i, v in enumerate(words1):
             if mask[v] & mask[w] and key[v] != key[w] and _share_synset(texts, v, w):
@@ -414,20 +461,29 @@ def _match_paraphrases(
         is_reference: whether the text is the reference and the other text the candidate, or the reverse.
         number: of this pass, which no other has.
     """
-    head, chain, stamp = phrases.head, phrases.chain, phrases.stamp
-    position, length, to = phrases.position, phrases.length, phrases.to
+    head = phrases.head
+    chain = phrases.chain
+    stamp = phrases.stamp
+    position = phrases.position
+    length = phrases.length
+    to = phrases.to
     text = pair.text2 if is_reference else pair.text1
     other = pair.text1 if is_reference else pair.text2
+
+    # From the last to the first, so that each chain runs in the order of the text.
     for o in range(phrases.first[other + 1] - 1, phrases.first[other] - 1, -1):
         p = phrases.phrase[o]
         chain[o] = head[p] if stamp[p] == number else -1
-        head[p], stamp[p] = o, number
+        head[p] = o
+        stamp[p] = number
+
     for o in range(phrases.first[text], phrases.first[text + 1]):
         p = phrases.phrase[o]
         for k in range(phrases.to_first[p], phrases.to_first[p + 1]):
             q = head[to[k]] if stamp[to[k]] == number else -1
             while q != -1:
-                a, b = (o, q) if is_reference else (q, o)
+                a = o if is_reference else q
+                b = q if is_reference else o
                 n = _add_match(
                     matches, n, position[a], length[a], position[b], length[b], PARAPHRASE
                 )
@@ -438,36 +494,48 @@ def _match_paraphrases(
 @_inner
 def _align_uncontested(alignment: Any, matches: _Matches, n2: Any) -> int:
     """Align the words of matches whose words no other match covers; return their number."""
-    table, lists, cover = matches.table, matches.lists, matches.cover
+    table = matches.table
+    lists = matches.lists
+    cover = matches.cover
     n_aligned = 0
     for j in range(n2):
         alignment[j] = -1
         if lists[COUNT, j] != 1:
             continue
+
         m = lists[FIRST, j]
         is_alone = True
         for k in range(table[m, LENGTH2]):
             is_alone = is_alone and cover[1, j + k] == 1
         for k in range(table[m, LENGTH1]):
             is_alone = is_alone and cover[0, table[m, START1] + k] == 1
+
         if is_alone:
             n_aligned += 1
             alignment[j] = m
+
     return n_aligned
 
 
 @_inner
 def _summarise(row: Any, alignment: Any, table: Any, texts: _WordedTexts, pair: _TextPair) -> None:
     """Write the statistics of an alignment."""
-    words, function, begin1, begin2 = texts.words, texts.function, pair.begin1, pair.begin2
+    words = texts.words
+    function = texts.function
+    begin1 = pair.begin1
+    begin2 = pair.begin2
+
     row[:] = 0
-    row[0], row[1] = pair.n1, pair.n2
+    row[0] = pair.n1
+    row[1] = pair.n2
     for k in range(pair.n1):
         row[2] += function[words[begin1 + k]]
     for k in range(pair.n2):
         row[3] += function[words[begin2 + k]]
+
     chunks = 0
-    j, end1 = 0, -1
+    j = 0
+    end1 = -1
     while j < pair.n2:
         m = alignment[j]
         if m == -1:
@@ -476,6 +544,8 @@ def _summarise(row: Any, alignment: Any, table: Any, texts: _WordedTexts, pair: 
                 end1 = -1
             j += 1
             continue
+
+        # Columns 4 to 19: by module, content and function words of the candidate and of the reference.
         column = 4 + 4 * table[m, MODULE]
         start1 = table[m, START1]
         for k in range(table[m, LENGTH1]):
@@ -484,10 +554,12 @@ def _summarise(row: Any, alignment: Any, table: Any, texts: _WordedTexts, pair: 
         for k in range(table[m, LENGTH2]):
             row[column + 1 + 2 * function[words[begin2 + j + k]]] += 1
             row[22] += 1
+
         if end1 != -1 and start1 != end1:
             chunks += 1
         j += table[m, LENGTH2]
         end1 = start1 + table[m, LENGTH1]
+
     row[20] = chunks + (end1 != -1)
 
 
@@ -529,37 +601,49 @@ def align(
         max_matches: the most matches of a pair.
     """
     texts = _WordedTexts(starts, words, key, stem, function, mask, set_first, sets)
-    head, chain = np.empty(len(to_first), np.int32), np.empty(len(phrase), np.int32)
+    head = np.empty(len(to_first), np.int32)
+    chain = np.empty(len(phrase), np.int32)
     stamp = np.full(len(to_first), -1, np.int64)
     phrases = _Phrases(occurrence_first, position, length, phrase, to_first, to, head, chain, stamp)
+
     longest = np.diff(starts).max()
     matches = _Matches(
         np.empty((max_matches, 5), np.int32),  # memory that is never touched costs nothing
         np.zeros((3, longest), np.int32),
         np.zeros((2, longest), np.int32),
     )
+
     alignment = np.empty(longest, np.int32)
     paths = np.empty((2 * BEAM, FIELDS), np.int64)
     best = np.empty((BEAM + 1, FIELDS), np.int64)
     used = np.empty((2 * BEAM, 2 * longest), np.uint8)
     trace = np.empty((longest, 2 * BEAM), np.int32)
+
     for row in range(len(candidates)):
-        text1, text2 = candidates[row], references[row]
-        begin1, begin2 = starts[text1], starts[text2]
-        n1, n2 = starts[text1 + 1] - begin1, starts[text2 + 1] - begin2
+        text1 = candidates[row]
+        text2 = references[row]
+        begin1 = starts[text1]
+        begin2 = starts[text2]
+        n1 = starts[text1 + 1] - begin1
+        n2 = starts[text2 + 1] - begin2
         pair = _TextPair(text1, begin1, n1, text2, begin2, n2)
+
         matches.cover[0, :n1] = 0
         matches.cover[1, :n2] = 0
         matches.lists[COUNT, :n2] = 0
+
         n = _match_words(matches, texts, pair)
         if n >= 0:
             # Phrases of the reference whose paraphrases are in the candidate, then the reverse.
             n = _match_paraphrases(matches, n, phrases, pair, True, 2 * row)
             n = _match_paraphrases(matches, n, phrases, pair, False, 2 * row + 1)
+
+        # Negative where the texts are equal.
         n = abs(n)
         if n > max_matches:
             out[row, 0] = -1
             continue
+
         if _align_uncontested(alignment, matches, n2) < n:
             _search(alignment, matches, paths, best, used, trace, n1, n2)
         _summarise(out[row], alignment, matches.table, texts, pair)

@@ -7,6 +7,7 @@ behaves with `-l en -norm`. `metric` calls `Aligner.compute_statistics`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from itertools import chain
 
 import numpy as np
 
@@ -41,7 +42,7 @@ class WordTable:
 
     def missing(self, words: Iterable[str]) -> list[str]:
         """Return the distinct words that are not in the table."""
-        return [w for w in dict.fromkeys(words) if w not in self._numbers]
+        return [word for word in dict.fromkeys(words) if word not in self._numbers]
 
     def numbers_of(self, words: Sequence[str]) -> Ints:
         """Return the number of each word, all of which are in the table."""
@@ -50,23 +51,32 @@ class WordTable:
     def add(self, words: Sequence[str]) -> None:
         """Add distinct words that are not in the table; the index has the properties of most."""
         index = self._index
-        encoded = [w.encode("utf-8", "replace") for w in words]
+        encoded = [word.encode("utf-8", "replace") for word in words]
         positions = dict(zip(words, find_words(index.words, encoded), strict=True))
-        # NumPy's texts lack zeros at their end, and a half character is replaced: other words are found then.
-        stored = {
-            w: i
-            for w, i in positions.items()
-            if i >= 0 and bytes(index.words[i]) == w.encode("utf-8", "surrogatepass")
-        }
-        new = [w for w in positions if w not in stored]
-        places = np.array([*stored.values()], np.int64)
-        self.properties = self.properties.append(index.properties.take(places)).append(
-            WordProperties.describe(new, index, self._stem_word)
-        )
-        for word in [*stored, *new]:
+
+        stored: list[str] = []
+        new: list[str] = []
+        for word, position in positions.items():
+            # NumPy's texts lack zeros at their end, and a half character is replaced: other words are found then.
+            is_stored = position >= 0 and bytes(index.words[position]) == word.encode(
+                "utf-8", "surrogatepass"
+            )
+            if is_stored:
+                stored.append(word)
+            else:
+                new.append(word)
+
+        places = np.array([positions[word] for word in stored], np.int64)
+        stored_properties = index.properties.take(places)
+        new_properties = WordProperties.describe(new, index, self._stem_word)
+        self.properties = self.properties.append(stored_properties).append(new_properties)
+
+        # The numbers are places in `properties`, behind which the stored words come first.
+        added = [*stored, *new]
+        for word in added:
             self._numbers[word] = len(self._numbers)
-        added = [positions[w] for w in [*stored, *new]]
-        self.paraphrase = np.append(self.paraphrase, added).astype(np.int32)
+        added_positions = [positions[word] for word in added]
+        self.paraphrase = np.append(self.paraphrase, added_positions).astype(np.int32)
 
 
 class Aligner:
@@ -86,7 +96,10 @@ class Aligner:
 
     def remember_words(self, texts: Iterable[str]) -> None:
         """Look words of tokenised texts up before they are needed."""
-        self._number_words([w for text in texts for w in split_words(text, self._prefixes)])
+        words: list[str] = []
+        for text in texts:
+            words += split_words(text, self._prefixes)
+        self._number_words(words)
 
     def compute_statistics(self, candidates: Sequence[str], references: Sequence[str]) -> Ints:
         """Compute the statistics of pairs of tokenised texts.
@@ -103,8 +116,10 @@ class Aligner:
         texts = {text: i for i, text in enumerate(dict.fromkeys([*candidates, *references]))}
         split_texts = [split_words(text, self._prefixes) for text in texts]
         starts = np.cumsum([0, *map(len, split_texts)], dtype=np.int32)
-        numbers = self._number_words([w for words in split_texts for w in words])
-        words, index = self._words, self._index
+        numbers = self._number_words(list(chain.from_iterable(split_texts)))
+
+        index = self._index
+        words = self._words
         properties = words.properties
         first, position, length, node = _kernel.find_phrases(
             words.paraphrase[numbers],
@@ -115,11 +130,14 @@ class Aligner:
             index.longest,
         )
         nodes, phrase = np.unique(node, return_inverse=True)
+        to_first, to = _kernel.select_paraphrases(nodes, index.to_first, index.to)
+
+        # The kernel takes its arguments by position alone, in the order of its signature.
         out = np.empty((len(candidates), _kernel.STATISTICS), np.int32)
         _kernel.align(
             out,
-            np.array([texts[c] for c in candidates], np.int32),
-            np.array([texts[r] for r in references], np.int32),
+            np.array([texts[candidate] for candidate in candidates], np.int32),
+            np.array([texts[reference] for reference in references], np.int32),
             starts,
             numbers,
             properties.key,
@@ -132,7 +150,8 @@ class Aligner:
             position,
             length,
             phrase.astype(np.int32),
-            *_kernel.select_paraphrases(nodes, index.to_first, index.to),
+            to_first,
+            to,
             MAX_MATCHES,
         )
         return out
@@ -143,6 +162,7 @@ class Aligner:
         if missing and len(self._words) and len(self._words) + len(missing) > _MAX_WORDS:
             self._words = WordTable(self._index, self._stem_word)
             missing = self._words.missing(words)
+
         if missing:
             self._words.add(missing)
         return self._words.numbers_of(words)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from decimal import Context, Decimal
 from functools import cache, cached_property, lru_cache
 from importlib import import_module
+from itertools import chain
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -31,7 +32,9 @@ from .jar_process import ENGLISH, LANGUAGES, Code, MeteorLanguage, Setting
 from .words import Ints
 
 # Columns of the statistics that `Aligner.compute_statistics` describes.
-_CHUNKS, _MATCHED, _MATCHED_REFERENCE = 20, 21, 22
+_CHUNKS = 20
+_MATCHED = 21
+_MATCHED_REFERENCE = 22
 
 
 @register("meteor")
@@ -70,8 +73,11 @@ class Meteor(PooledMetric, SegmentedMetric):
 
     @property
     def programs(self) -> tuple[str, ...]:
-        tables = (f"pycocoevalcap:{version_of('pycocoevalcap')}",)
-        return (tables if self.backend == "captau" else ()) + super().programs
+        if self.backend != "captau":
+            return super().programs
+
+        tables = f"pycocoevalcap:{version_of('pycocoevalcap')}"
+        return (tables, *super().programs)
 
     @cached_property
     def setting(self) -> Setting:
@@ -90,7 +96,9 @@ class Meteor(PooledMetric, SegmentedMetric):
     def compute(self, rows: Rows) -> Floats:
         if self.backend == "pycocoevalcap":
             lines = self._jar_statistics(rows)
-            return np.array(jar_process.running_process(self.setting).evaluate(lines)[0])
+            process = jar_process.running_process(self.setting)
+            return np.array(process.evaluate(lines)[0])
+
         return self._score_rows(rows)[0]
 
     def prepare_references(self, references: Sequence[tuple[str, ...]]) -> PreparedScorer | None:
@@ -98,7 +106,7 @@ class Meteor(PooledMetric, SegmentedMetric):
         prepared = super().prepare_references(references)
         if self.backend == "captau":
             with _lock:
-                texts = (text for texts in references for text in texts)
+                texts = chain.from_iterable(references)
                 _aligner(self.setting).remember_words(tokenize(texts, self.tokenizer))
         return prepared
 
@@ -106,6 +114,7 @@ class Meteor(PooledMetric, SegmentedMetric):
         """Compute METEOR of the summed statistics, which is not the mean of the sentence scores."""
         if self.backend == "captau":
             return super().corpus_score(items, scores)
+
         rows = Rows.from_items(items).repeat_by_weight()
         self.check_rows(rows)
         unique, inverse = rows.unique
@@ -170,21 +179,24 @@ def best_statistics(
         InputError: if two texts have more possible matches than can be searched.
     """
     for start in range(0, len(candidates), CHUNK):
-        texts = references[start : start + CHUNK]
-        counts = [len(t) for t in texts]
-        row = np.repeat(np.arange(len(texts)), counts)
-        pairs = _align(
-            [candidates[start + int(i)] for i in row], [t for refs in texts for t in refs], setting
-        )
+        chunk = references[start : start + CHUNK]
+        counts = [len(texts) for texts in chunk]
+        row = np.repeat(np.arange(len(chunk)), counts)
+        repeated_candidates = [candidates[start + int(i)] for i in row]
+        pairs = _align(repeated_candidates, list(chain.from_iterable(chunk)), setting)
         if (pairs[:, 0] < 0).any():
+            first_row = start + int(row[np.argmin(pairs[:, 0])])
             raise InputError(
-                f"{label(start + int(row[np.argmin(pairs[:, 0])]))}: its words match a reference's "
+                f"{label(first_row)}: its words match a reference's "
                 f"in more than {MAX_MATCHES:,} ways, too many for METEOR; shorten the texts"
             )
+
         pair_scores = meteor_scores(pairs, setting.language)
         best = np.maximum.reduceat(pair_scores, np.cumsum([0, *counts[:-1]]))
         (best_pairs,) = np.nonzero(pair_scores == best[row])
-        yield pairs[best_pairs[np.unique(row[best_pairs], return_index=True)[1]]]
+        # Of several pairs of a row that are as good, the first.
+        _, first_of_row = np.unique(row[best_pairs], return_index=True)
+        yield pairs[best_pairs[first_of_row]]
 
 
 _lock = threading.Lock()
@@ -219,27 +231,30 @@ def meteor_scores(statistics: NDArray[Any], language: MeteorLanguage = ENGLISH.l
         float64 array of shape (n,). Each step is rounded as in METEOR.
     """
     s = statistics.astype(np.float64)
-    alpha, delta = language.alpha, language.delta
+    alpha = language.alpha
     with np.errstate(divide="ignore", invalid="ignore"):
-        precision, recall = (
-            sum(
-                (
-                    s[:, 4 + side + kind + 4 * module] * weight * share
-                    for kind, share in ((0, delta), (2, 1 - delta))
-                    for module, weight in enumerate(language.weights)
-                ),
-                start=np.zeros(len(s)),
-            )
-            / (delta * (s[:, side] - s[:, 2 + side]) + (1 - delta) * s[:, 2 + side])
-            for side in (0, 1)
-        )
+        precision = _weighted_share(s, language, side=0)
+        recall = _weighted_share(s, language, side=1)
         mean = 1 / ((1 - alpha) / precision + alpha / recall)
         fragmentation = s[:, _CHUNKS] / ((s[:, _MATCHED] + s[:, _MATCHED_REFERENCE]) / 2)
+
     fragmentation[match_in_one_chunk(s)] = 0
     ratios, inverse = np.unique(fragmentation, return_inverse=True)
     penalty = language.gamma * rounded_powers(ratios, language.beta)[inverse]
     scores = mean * (1 - penalty)
     return np.where(np.isnan(scores), 0.0, np.maximum(scores, 0.0))
+
+
+def _weighted_share(s: Floats, language: MeteorLanguage, side: int) -> Floats:
+    """Return the weighted matches of the candidate (side 0) or the reference (1) by its weighted length."""
+    delta = language.delta
+    # Content words first, then function words, as METEOR adds them: the order of the sum moves the last bit.
+    matches = np.zeros(len(s))
+    for kind, share in ((0, delta), (2, 1 - delta)):
+        for module, weight in enumerate(language.weights):
+            matches = matches + s[:, 4 + side + kind + 4 * module] * weight * share
+
+    return matches / (delta * (s[:, side] - s[:, 2 + side]) + (1 - delta) * s[:, 2 + side])
 
 
 def match_in_one_chunk(s: NDArray[Any]) -> NDArray[np.bool_]:
@@ -263,6 +278,7 @@ def rounded_powers(ratios: Floats, exponent: float) -> Floats:
     powers = np.power(ratios.astype(np.longdouble), np.longdouble(exponent))
     rounded = powers.astype(np.float64)
     half_step = np.spacing(rounded) / 2
+
     distance = np.abs(np.abs(powers - rounded) - half_step)
     is_sure = (distance > half_step / 64) & (np.frexp(rounded)[0] != 0.5)
     is_unsure = (ratios > 0) & ~(is_sure & (np.finfo(np.longdouble).nmant == 63))
@@ -272,4 +288,5 @@ def rounded_powers(ratios: Floats, exponent: float) -> Floats:
 
 @lru_cache(maxsize=1 << 16)
 def _power(ratio: float, exponent: float) -> float:
-    return float(_CONTEXT.exp(_CONTEXT.multiply(_CONTEXT.ln(Decimal(ratio)), Decimal(exponent))))
+    logarithm = _CONTEXT.ln(Decimal(ratio))
+    return float(_CONTEXT.exp(_CONTEXT.multiply(logarithm, Decimal(exponent))))

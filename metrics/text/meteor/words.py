@@ -9,6 +9,7 @@ import importlib
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -62,15 +63,18 @@ def split_words(text: str, prefixes: dict[str, bool] | None) -> list[str]:
     """
     if prefixes is None or _PLAIN.fullmatch(text):
         return text.split()
+
     # The bars separate the Java program's fields; pycocoevalcap removes them from captions.
     line = f" {text.replace('|||', '').strip(_TRIMMED)} "
     for pattern, replacement in _STEPS:
         line = pattern.sub(replacement, line)
+
     words = _TOKEN.findall(line)
-    parts = [
-        _treat_full_stop(word, following, prefixes)
-        for word, following in zip(words, [*words[1:], ""], strict=False)
-    ]
+    followers = [*words[1:], ""]
+    parts: list[str] = []
+    for word, following in zip(words, followers, strict=False):  # of no words, "" follows none
+        parts.append(_treat_full_stop(word, following, prefixes))
+
     line = _SPACES.sub(" ", " ".join(parts)).strip(_TRIMMED)
     return _TOKEN.findall(line.lower())
 
@@ -82,6 +86,7 @@ def _treat_full_stop(word: str, following: str, prefixes: dict[str, bool]) -> st
     stem = word[:-1]
     if "." in stem and _LETTER.search(stem):
         return word.replace(".", "")
+
     only_before_number = prefixes.get(stem)
     first = following[:1]
     if only_before_number is False or "a" <= first <= "z":
@@ -104,10 +109,29 @@ Ints = NDArray[np.int32]
 
 # WordNet's rules for base forms: nouns, verbs, adjectives.
 _ENDINGS = [
-    *[("s", ""), ("ses", "s"), ("xes", "x"), ("zes", "z"), ("ches", "ch"), ("shes", "sh")],
-    *[("men", "man"), ("ies", "y")],
-    *[("s", ""), ("ies", "y"), ("es", "e"), ("es", ""), ("ed", "e"), ("ed", "")],
-    *[("ing", "e"), ("ing", ""), ("er", ""), ("est", ""), ("er", "e"), ("est", "e")],
+    # Nouns.
+    ("s", ""),
+    ("ses", "s"),
+    ("xes", "x"),
+    ("zes", "z"),
+    ("ches", "ch"),
+    ("shes", "sh"),
+    ("men", "man"),
+    ("ies", "y"),
+    # Verbs.
+    ("s", ""),
+    ("ies", "y"),
+    ("es", "e"),
+    ("es", ""),
+    ("ed", "e"),
+    ("ed", ""),
+    ("ing", "e"),
+    ("ing", ""),
+    # Adjectives.
+    ("er", ""),
+    ("est", ""),
+    ("er", "e"),
+    ("est", "e"),
 ]
 
 
@@ -154,26 +178,28 @@ class WordProperties:
     ) -> WordProperties:
         """Look words up in a lexicon."""
         synsets = _find_synsets(words, lexicon)
+        sizes = [len(sets_of_word) for sets_of_word in synsets]
         return cls(
-            np.array([java_hash(w) for w in words], np.int32),
-            np.array([java_hash(stem_word(w)) for w in words], np.int32),
-            np.array([w in lexicon.function for w in words], np.uint8),
-            np.array([_synset_mask(s) for s in synsets], np.uint64),
-            np.cumsum([0, *map(len, synsets)], dtype=np.int32),
-            np.array([n for s in synsets for n in s], np.int32),
+            key=np.array([java_hash(word) for word in words], np.int32),
+            stem=np.array([java_hash(stem_word(word)) for word in words], np.int32),
+            is_function=np.array([word in lexicon.function for word in words], np.uint8),
+            mask=np.array([_synset_mask(sets_of_word) for sets_of_word in synsets], np.uint64),
+            set_first=np.cumsum([0, *sizes], dtype=np.int32),
+            sets=np.array(list(chain.from_iterable(synsets)), np.int32),
         )
 
     def take(self, positions: NDArray[np.int64]) -> WordProperties:
         """Return the properties of the words at some positions."""
-        begins, ends = self.set_first[positions], self.set_first[positions + 1]
+        begins = self.set_first[positions]
+        ends = self.set_first[positions + 1]
         sets = [self.sets[begin:end] for begin, end in zip(begins, ends, strict=True)]
         return WordProperties(
-            self.key[positions],
-            self.stem[positions],
-            self.is_function[positions],
-            self.mask[positions],
-            np.append(np.int32(0), np.cumsum(ends - begins, dtype=np.int32)),
-            np.concatenate([np.empty(0, np.int32), *sets]),
+            key=self.key[positions],
+            stem=self.stem[positions],
+            is_function=self.is_function[positions],
+            mask=self.mask[positions],
+            set_first=np.append(np.int32(0), np.cumsum(ends - begins, dtype=np.int32)),
+            sets=np.concatenate([np.empty(0, np.int32), *sets]),
         )
 
     def append(self, other: WordProperties) -> WordProperties:
@@ -201,8 +227,10 @@ def find_words(table: NDArray[np.bytes_], words: list[bytes]) -> list[int]:
     """Return each word's position in a sorted table, or -1."""
     if not len(table):
         return [-1] * len(words)
+
     # Longer words are not in the table, and would widen its comparison.
-    short = np.array([w if len(w) <= table.itemsize else b"" for w in words], table.dtype)
+    short_words = [word if len(word) <= table.itemsize else b"" for word in words]
+    short = np.array(short_words, table.dtype)
     position = np.minimum(np.searchsorted(table, short), len(table) - 1)
     is_found: Any = (table[position] == short) & (short != b"")
     return np.where(is_found, position, -1).tolist()
@@ -210,13 +238,14 @@ def find_words(table: NDArray[np.bytes_], words: list[bytes]) -> list[int]:
 
 def _find_synsets(words: Sequence[str], lexicon: Lexicon) -> list[list[int]]:
     """Find the synsets of each word and of its base forms, sorted."""
-    encoded = [w.encode("utf-8", "replace") for w in words]
+    encoded = [word.encode("utf-8", "replace") for word in words]
+    lemma = find_words(lexicon.lemmas, encoded)
     form = find_words(lexicon.forms, encoded)
     base = _find_bases(words, form, lexicon.lemmas)
-    lemma = find_words(lexicon.lemmas, encoded)
+    bases = [base.get(place, -1) for place in range(len(words))]
+
     lemma_sets = _lists_at(lexicon.lemma_first, lexicon.lemma_sets, lemma)
     form_sets = _lists_at(lexicon.form_first, lexicon.form_sets, form)
-    bases = [base.get(i, -1) for i in range(len(words))]
     base_sets = _lists_at(lexicon.lemma_first, lexicon.lemma_sets, bases)
     return [
         sorted({*of_lemma, *of_form, *of_base})
@@ -235,21 +264,30 @@ def _find_bases(
     owners: list[int] = []
     for i, word in enumerate(words):
         if form[i] < 0 and len(word) > 2 and not word.endswith("ss"):
-            endings = [(e, r) for e, r in _ENDINGS if word.endswith(e)]
-            bases += [(word[: -len(e)] + r).encode("utf-8", "replace") for e, r in endings]
-            owners += [i] * len(endings)
+            for ending, replacement in _ENDINGS:
+                if word.endswith(ending):
+                    base = word[: -len(ending)] + replacement
+                    bases.append(base.encode("utf-8", "replace"))
+                    owners.append(i)
+
     lemma_of: dict[int, int] = {}
     for i, lemma in zip(owners, find_words(lemmas, bases), strict=True):
         if lemma >= 0:
             lemma_of.setdefault(i, lemma)
+
     return lemma_of
 
 
 def _lists_at(first: Ints, values: Ints, places: Sequence[int]) -> list[list[int]]:
     """Return the list at each place, which `first` has the starts of; an empty one at -1."""
     at = np.asarray(places, np.int64)
-    begins, ends = (np.where(at < 0, 0, first[at + step]).tolist() for step in (0, 1))
-    return [values[a:b].tolist() if b > a else [] for a, b in zip(begins, ends, strict=True)]
+    begins = np.where(at < 0, 0, first[at]).tolist()
+    ends = np.where(at < 0, 0, first[at + 1]).tolist()
+
+    lists: list[list[int]] = []
+    for begin, end in zip(begins, ends, strict=True):
+        lists.append(values[begin:end].tolist() if end > begin else [])
+    return lists
 
 
 def _synset_mask(synsets: Iterable[int]) -> int:

@@ -18,17 +18,9 @@ _Builder = Callable[[int], int]
 
 
 _REPEAT = re.compile(r"\{(\d+)(?:,(\d+))?\}")
-
-
 _CLASS = re.compile(r"\[\^?(?:\\u[0-9a-f]{4}|\\.|[^\]\\])*\]")
-
-
 _NAME = re.compile(r"\{([a-z_]+)\}")
-
-
 _CHAR = re.compile(r"\\u[0-9a-f]{4}|\\.|.")
-
-
 _RANGE = re.compile(rf"({_CHAR.pattern})(?:-({_CHAR.pattern}))?")
 
 
@@ -67,12 +59,16 @@ class Grammar:
     def add(self, pattern: str, start: int | None = None) -> tuple[int, int]:
         """Add a pattern, by default behind a new state; return its first and last state."""
         first = self._add_state() if start is None else start
-        return first, self._parse(pattern)(first)
+        build = self._parse(pattern)
+        return first, build(first)
 
     def kind(self, char: str) -> frozenset[int]:
         """Return the sets that have a character; equal for characters that no pattern tells apart."""
         if char not in self._kinds:
-            sets = frozenset(i for i, is_in_set in enumerate(self._set_tests) if is_in_set(char))
+            sets = frozenset(
+                index for index, is_in_set in enumerate(self._set_tests) if is_in_set(char)
+            )
+            # Equal sets are one object, whose hash `State` computes once for all such characters.
             self._kinds[char] = self._distinct_kinds.setdefault(sets, sets)
         return self._kinds[char]
 
@@ -95,6 +91,7 @@ class Grammar:
                 builder, i = self._parse_atom(pattern, i)
                 builder, i = self._parse_repeat(builder, pattern, i)
                 sequence.append(builder)
+
             options.append(_chain(sequence))
             if pattern[i : i + 1] != "|":
                 break
@@ -113,36 +110,49 @@ class Grammar:
     def _parse_atom(self, pattern: str, i: int) -> tuple[_Builder, int]:
         if pattern[i] == "(":
             builder, i = self._parse_alternatives(pattern, i + 1)
-            return builder, i + 1
+            return builder, i + 1  # behind the closing bracket
+
         if name := _NAME.match(pattern, i):
             if name[1] not in self._parts:
                 self._parts[name[1]] = self._parse(PARTS[name[1]])
             return self._parts[name[1]], name.end()
+
         if characters := _CLASS.match(pattern, i):
             return self._set_builder(characters[0]), characters.end()
+
         char = _CHAR.match(pattern, i)
         if char is None:
             raise ValueError(f"{pattern}: not understood from character {i} on")
+
         if char[0].isalpha():
             letter = char[0].lower()
-            return self._set_builder(f"[{_CASES.get(letter, letter + letter.upper())}]"), char.end()
+            both_cases = _CASES.get(letter, letter + letter.upper())
+            return self._set_builder(f"[{both_cases}]"), char.end()
+
         return self._set_builder(f"[{char[0]}]"), char.end()
 
     def _parse_repeat(self, builder: _Builder, pattern: str, i: int) -> tuple[_Builder, int]:
-        at_least, at_most = 1, 1  # at_most is 0 if there is no limit
+        at_least = 1
+        at_most = 1  # 0 if there is no limit
         if counts := _REPEAT.match(pattern, i):
-            at_least, at_most, i = int(counts[1]), int(counts[2] or counts[1]), counts.end()
+            at_least = int(counts[1])
+            at_most = int(counts[2] or counts[1])
+            i = counts.end()
         elif pattern[i : i + 1] in ("?", "*", "+"):
-            at_least, at_most, i = int(pattern[i] == "+"), int(pattern[i] == "?"), i + 1
+            at_least = int(pattern[i] == "+")
+            at_most = int(pattern[i] == "?")
+            i += 1
 
         def build(start: int) -> int:
             for _ in range(at_least):
                 start = builder(start)
+
             end = self._add_state()
             self.jumps[start].append(end)
             for _ in range(at_most - at_least):
                 start = builder(start)
                 self.jumps[start].append(end)
+
             if not at_most:
                 self.jumps[builder(end)].append(end)
             return end
@@ -153,6 +163,7 @@ class Grammar:
         if characters not in self._sets:
             self._sets[characters] = len(self._set_tests)
             self._set_tests.append(_make_set_test(characters))
+
         index = self._sets[characters]
 
         def build(start: int) -> int:
@@ -167,8 +178,10 @@ def _make_set_test(characters: str) -> Callable[[str], bool]:
     """Return the test whether a character is in a class, whose named sets are read once for all classes."""
     is_negated = characters.startswith("[^")
     named = [_named_set(name) for name in _NAME.findall(characters)]
-    sets = [*named, _CharacterSet(_NAME.sub("", characters[1 + is_negated : -1]))]
-    return lambda char: any(char in s for s in sets) != is_negated
+    first = 2 if is_negated else 1
+    unnamed = _CharacterSet(_NAME.sub("", characters[first:-1]))
+    sets = [*named, unnamed]
+    return lambda char: any(char in characters_of for characters_of in sets) != is_negated
 
 
 class _CharacterSet:
@@ -226,9 +239,13 @@ class State(dict[str, "State | None"]):
         kind = self._machine.grammar.kind(char)
         if kind not in self._by_kind:
             self._by_kind[kind] = self._machine.next_state(self._items, kind)
+
+        # Hostile texts do not fill the memory: what is forgotten is looked up again by kind.
         if len(self) == _MAX_STATE_CHARACTERS:
             self.clear()
-        state = self[char] = self._by_kind[kind]
+
+        state = self._by_kind[kind]
+        self[char] = state
         return state
 
 
@@ -255,8 +272,11 @@ class Machine:
                 the time linear in the text, however far each token looks ahead.
         """
         state: State | None = self.start
-        end, rule, position = begin, -1, begin
+        end = begin
+        rule = -1
+        position = begin
         steps: list[tuple[int, int]] = []
+
         while position < len(text):
             stop = (position // _STRIDE + 1) * _STRIDE
             for position, char in enumerate(text[position:stop], position + 1):  # noqa: B020
@@ -264,11 +284,16 @@ class Machine:
                 if state is None:
                     break
                 if state.rule >= 0:
-                    end, rule = position, state.rule
+                    end = position
+                    rule = state.rule
+
             if state is None or (id(state), position) in dead_ends:
                 break
             steps.append((id(state), position))
-        dead_ends.update(step for step in steps if step[1] >= end)
+
+        # Up to `end` the steps did lead to a match; those behind it led to none.
+        dead_ends.update((state_id, place) for state_id, place in steps if place >= end)
+
         return end, rule
 
     def ends(self, text: str, begin: int, stop: int) -> list[int]:
@@ -281,30 +306,39 @@ class Machine:
                 break
             if state.rule >= 0:
                 ends.append(position + 1)
+
         return ends
 
     def next_state(self, items: frozenset[int], kind: frozenset[int]) -> State | None:
         """Return the state that a character of this kind leads to."""
         moves = self.grammar.moves
-        targets = [target for q in items for index, target in moves[q] if index in kind]
+        targets: list[int] = []
+        for state in items:
+            targets += [target for index, target in moves[state] if index in kind]
+
         return self._state(targets) if targets else None
 
     def _state(self, roots: Sequence[int]) -> State:
         items = frozenset[int]().union(*map(self._reach, roots))
         if items not in self._states:
-            rule = min((self._rules[q] for q in items if q in self._rules), default=-1)
+            rules = [self._rules[state] for state in items if state in self._rules]
+            rule = min(rules, default=-1)
             self._states[items] = State(self, items, rule)
         return self._states[items]
 
     def _reach(self, root: int) -> frozenset[int]:
         """Return the states that need no character and lead on or end a pattern."""
         if root not in self._reachable:
-            reached, pending = {root}, [root]
+            reached = {root}
+            pending = [root]
             while pending:
-                new = [q for q in self.grammar.jumps[pending.pop()] if q not in reached]
+                new = [state for state in self.grammar.jumps[pending.pop()] if state not in reached]
                 reached.update(new)
                 pending += new
+
+            # States that only jump on add nothing to what a state can do.
             self._reachable[root] = frozenset(
-                q for q in reached if self.grammar.moves[q] or q in self._rules
+                state for state in reached if self.grammar.moves[state] or state in self._rules
             )
+
         return self._reachable[root]

@@ -12,7 +12,7 @@ import json
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -69,9 +69,11 @@ class TokenTable:
                         blank_split[len(lengths)] = line.split(" ")
                     lengths.append(len(split_line))
                     flat += split_line
+
             for word in dict.fromkeys(flat):
                 vocabulary.setdefault(word, len(vocabulary))
             words.append(np.fromiter(map(vocabulary.__getitem__, flat), np.int32, len(flat)))
+
         all_words = np.concatenate(words) if words else np.empty(0, np.int32)
         return cls(vocabulary, all_words, find_starts(lengths), blank_split)
 
@@ -97,10 +99,14 @@ class Corpus(SharedResults):
         grams: list[NgramTable] | None = None,
     ) -> None:
         super().__init__()
-        self.vocabulary, self.blank_split = tokens.vocabulary, tokens.blank_split
-        self.words, self.starts = tokens.words, tokens.starts
-        self.candidates, self.sets = candidates, sets
-        self.members, self.set_starts = members, set_starts
+        self.vocabulary = tokens.vocabulary
+        self.blank_split = tokens.blank_split
+        self.words = tokens.words
+        self.starts = tokens.starts
+        self.candidates = candidates
+        self.sets = sets
+        self.members = members
+        self.set_starts = set_starts
         self._lock = threading.Lock()
         self._grams = grams or []
 
@@ -116,8 +122,9 @@ class Corpus(SharedResults):
         sets: dict[tuple[str, ...], int] = {}
         candidates = number_values(captions, texts)
         set_of_row = number_values(references, sets)
-        members = number_values([r for refs in sets for r in refs], texts)
+        members = number_values(list(chain.from_iterable(sets)), texts)
         set_starts = find_starts([len(refs) for refs in sets])
+
         tokens = TokenTable.tokenize(iter(texts), tokenizer)
         return cls(tokens, candidates, set_of_row, members, set_starts)
 
@@ -130,7 +137,7 @@ class Corpus(SharedResults):
 
     def write(self, stream: BinaryIO) -> None:
         """Write the corpus as NumPy arrays, for `read`."""
-        blank_split = json.dumps({str(k): v for k, v in self.blank_split.items()})
+        blank_split = json.dumps({str(text): words for text, words in self.blank_split.items()})
         np.savez(
             stream,
             words=self.words,
@@ -148,14 +155,22 @@ class Corpus(SharedResults):
         """Read a file that `write` wrote."""
         with np.load(path) as arrays:
             words = arrays["vocabulary"].tobytes().decode("utf-8", "surrogatepass").split("\n")
+            if words == [""]:  # of no words at all, whose joined text is empty
+                words = []
+            blank_split = json.loads(arrays["odd"].tobytes())
             tokens = TokenTable(
-                {word: i for i, word in enumerate(words)} if words != [""] else {},
-                arrays["words"],
-                arrays["starts"],
-                {int(k): v for k, v in json.loads(arrays["odd"].tobytes()).items()},
+                vocabulary={word: number for number, word in enumerate(words)},
+                words=arrays["words"],
+                starts=arrays["starts"],
+                blank_split={int(text): words for text, words in blank_split.items()},
             )
-            rows = (arrays[k] for k in ("candidates", "sets", "members", "set_starts"))
-            return cls(tokens, *rows)
+            return cls(
+                tokens,
+                candidates=arrays["candidates"],
+                sets=arrays["sets"],
+                members=arrays["members"],
+                set_starts=arrays["set_starts"],
+            )
 
     @property
     def lengths(self) -> Ints:
@@ -174,8 +189,10 @@ class Corpus(SharedResults):
         n = len(self._grams) + 1
         if n == 1:
             return NgramTable(self.words, np.arange(len(self.vocabulary), dtype=np.int64))
+
         prefix_at = self._grams[-1].ngram_at
         ngram_at = np.full(len(self.words), -1, dtype=np.int32)
+
         # In stretches, each first numbered by itself: tables that fit the processor's cache, and time
         # that only grows with the number of words.
         stretches = list(_slices(self.lengths))
@@ -184,10 +201,12 @@ class Corpus(SharedResults):
             position = np.arange(int(self.starts[texts.start]), int(self.starts[texts.stop]))
             ends = np.repeat(self.starts[texts.start + 1 : texts.stop + 1], self.lengths[texts])
             position = position[ends - position >= n]
+
             keys = prefix_at[position].astype(np.int64) * len(self.vocabulary)
             ngram_at[position], distinct = pd.factorize(keys + self.words[position + n - 1])
             stretch_keys.append(np.asarray(distinct, dtype=np.int64))
         all_keys = sorted_unique(np.concatenate([np.empty(0, np.int64), *stretch_keys]))
+
         # Numbered by appearance, so that the n-grams of a chunk of rows lie close together.
         numbers = np.full(len(all_keys), -1, dtype=np.int32)
         size = 0
@@ -197,11 +216,13 @@ class Corpus(SharedResults):
             new = rank[numbers[rank] < 0]
             numbers[new] = np.arange(size, size + len(new))
             size += len(new)
+
             number = np.empty(len(keys) + 1, dtype=np.int32)
             number[order] = numbers[rank]
             number[-1] = -1  # for places without an n-gram, whose number is -1 as well
             stretch = slice(self.starts[texts.start], self.starts[texts.stop])
             ngram_at[stretch] = number[ngram_at[stretch]]
+
         distinct = np.empty_like(all_keys)
         distinct[numbers] = all_keys
         return NgramTable(ngram_at, distinct)
@@ -211,6 +232,7 @@ class Corpus(SharedResults):
         words = list(self.vocabulary)
         if n == 1:
             return [(word,) for word in words]
+
         prefixes = self.ngrams(n - 1)
         heads, tails = np.divmod(self.grams(n).distinct, len(words))
         return [
@@ -249,19 +271,23 @@ class Corpus(SharedResults):
         sizes = np.maximum(self.lengths[texts] - n + 1, 0)
         places = spread(self.starts[texts], sizes)
         owners = np.repeat(np.arange(len(texts)), sizes)
+
         grams = self.grams(n)
         keys = owners * len(grams.distinct) + grams.ngram_at[places]
+
         sorted_keys, order = sort_stably(keys)
         begins = np.flatnonzero(np.diff(sorted_keys, prepend=-1))
+
         # In the order in which a reader meets them, in which pycocoevalcap adds them up.
         first, rank = sort_stably(order[begins])
         counts = np.diff(np.append(begins, len(keys)))[rank]
         owners = owners[first]
+
         return NgramCounts(
-            owners.astype(np.int32),
-            grams.ngram_at[places[first]],
-            counts.astype(np.int32),
-            find_starts(np.bincount(owners, minlength=len(texts))),
+            text=owners.astype(np.int32),
+            gram=grams.ngram_at[places[first]],
+            count=counts.astype(np.int32),
+            starts=find_starts(np.bincount(owners, minlength=len(texts))),
         )
 
     def matches(self, chunk: slice, n: int) -> NgramMatches:
@@ -276,12 +302,14 @@ class Corpus(SharedResults):
     def _match(self, chunk: slice, n: int) -> NgramMatches:
         sets, set_of_row = np.unique(self.sets[chunk], return_inverse=True)
         members, sizes = self.members_of(sets)
-        references, candidates = self.members[members], self.candidates[chunk]
+        references = self.members[members]
+        candidates = self.candidates[chunk]
         texts = sorted_unique(np.concatenate([references, candidates]))
         counts = self.count(texts, n)
         n_grams = np.diff(counts.starts)
         base = len(self.grams(n).distinct)
 
+        # The entries of the references, grouped by set and n-gram.
         text_of_member = np.searchsorted(texts, references)
         n_grams_of_member = n_grams[text_of_member]
         entries = spread(counts.starts[text_of_member], n_grams_of_member)
@@ -290,6 +318,7 @@ class Corpus(SharedResults):
         member_counts = counts.count[entries[order]]
         groups = np.flatnonzero(np.diff(keys, prepend=-1))
 
+        # The entries of the candidates, and the group that each shares its n-gram with.
         text_of_row = np.searchsorted(texts, candidates)
         n_grams_of_row = n_grams[text_of_row]
         entry = spread(counts.starts[text_of_row], n_grams_of_row)
@@ -297,14 +326,18 @@ class Corpus(SharedResults):
         candidate_keys = set_of_row[row] * base + counts.gram[entry]
         group = np.searchsorted(keys[groups], candidate_keys)
         is_shared = np.append(keys[groups], -1)[group] == candidate_keys
-        group, entry = group[is_shared], entry[is_shared]
+        group = group[is_shared]
+        entry = entry[is_shared]
+        if len(groups):
+            max_counts = np.maximum.reduceat(member_counts, groups)[group]
+        else:  # NumPy reduces no empty array; there is no entry
+            max_counts = member_counts
+
         return NgramMatches(
             row=row[is_shared],
             gram=counts.gram[entry],
             count=counts.count[entry],
-            max_count=np.maximum.reduceat(member_counts, groups)[group]
-            if len(groups)
-            else member_counts,
+            max_count=max_counts,
             begin=groups[group],
             end=np.append(groups[1:], len(keys))[group],
             member=np.repeat(members.astype(np.int32), n_grams_of_member)[order],
@@ -387,6 +420,7 @@ def sort_stably(keys: Ints) -> tuple[Ints, Ints]:
     if int(keys.max(initial=0)).bit_length() + n_bits > 63:
         order = np.argsort(keys, kind="stable")
         return keys[order], order
+
     pairs = np.sort((keys << n_bits) | np.arange(len(keys)))
     return pairs >> n_bits, pairs & ((1 << n_bits) - 1)
 
@@ -410,7 +444,9 @@ def _slices(costs: Ints) -> Iterator[slice]:
 
 def number_values(values: Sequence[Any], numbers: dict[Any, int]) -> Ints:
     """Return the number of each value; new ones are numbered in order of appearance."""
-    return np.fromiter((numbers.setdefault(v, len(numbers)) for v in values), np.int64, len(values))
+    return np.fromiter(
+        (numbers.setdefault(value, len(numbers)) for value in values), np.int64, len(values)
+    )
 
 
 def find_starts(sizes: Any) -> Ints:

@@ -23,9 +23,12 @@ _CASED = re.compile(
 )
 # Capitals of Unicode 16, and their small letters.
 _NEW_CASES = {
-    **{0x1C89: 0x1C8A, 0xA7CB: 0x264, 0xA7CC: 0xA7CD, 0xA7DA: 0xA7DB, 0xA7DC: 0x19B},
-    **{capital: capital + 0x20 for capital in range(0x10D50, 0x10D66)},
-}
+    0x1C89: 0x1C8A,
+    0xA7CB: 0x264,
+    0xA7CC: 0xA7CD,
+    0xA7DA: 0xA7DB,
+    0xA7DC: 0x19B,
+} | {capital: capital + 0x20 for capital in range(0x10D50, 0x10D66)}
 _NEW_LETTERS = "".join(map(chr, [*_NEW_CASES, *_NEW_CASES.values()]))
 _KANA_AND_KANJI = re.compile(
     "[\u3005\u3041-\u3094\u3099-\u309e\u30a1-\u30fe\u4e00-\u9fa5\uf900-\ufa2d]"
@@ -44,22 +47,30 @@ _WORD = re.compile(
 
 def lower(text: str) -> str:
     """Return a text in lower case, as Java does."""
-    return (_with_small_sigmas(text) if "Σ" in text else text).lower().translate(_NEW_CASES)
+    if "Σ" in text:
+        text = _with_small_sigmas(text)
+    return text.lower().translate(_NEW_CASES)
 
 
 def _with_small_sigmas(text: str) -> str:
-    kinds = [(i, _kind(char)) for i, char in enumerate(text) if _kind(char)]
+    kinds: list[tuple[int, str]] = []
+    for i, char in enumerate(text):
+        if kind := _kind(char):
+            kinds.append((i, kind))
+
     characters = list(text)
     for word in _WORD.finditer("".join(kind for _, kind in kinds)):
         cased: list[int] = []
         for i, _ in kinds[word.start() : word.end()]:
             if _has_case(text[i]):
                 cased.append(i)
+
             # Java ends a word behind a character beyond the first plane, unless it begins the text.
             if i and text[i] > "\uffff":
                 _replace_sigmas(characters, cased)
                 cased = []
         _replace_sigmas(characters, cased)
+
     return "".join(characters)
 
 
@@ -67,7 +78,9 @@ def _replace_sigmas(characters: list[str], cased: list[int]) -> None:
     """Replace the capital sigmas of one word, given the places of its letters with a case."""
     for i in cased:
         if characters[i] == "Σ":
-            characters[i] = "ς" if i == cased[-1] != cased[0] else "σ"
+            # The last letter of several; a capital sigma by itself stays in the middle form.
+            is_last = i == cased[-1] and i != cased[0]
+            characters[i] = "ς" if is_last else "σ"
 
 
 @cache
@@ -89,6 +102,7 @@ def _kind(char: str) -> str:
         return "L"
     if char in "\u0964\u0965":
         return "D"
+
     category = unicodedata.category(char)
     if char in "\u00ad\u2027" or category in ("Pd", "Pc"):
         return "m"
@@ -120,10 +134,13 @@ class Lexer:
         for rule, (pattern, follower, _) in enumerate(RULES):
             first, last = grammar.add(pattern)
             if follower:
-                token, follow = grammar.add(pattern), grammar.add(follower)
+                # Apart from each other, to find where the token ends and what follows begins.
+                token = grammar.add(pattern)
+                follow = grammar.add(follower)
                 self.parts[rule] = Machine(grammar, [token]), Machine(grammar, [follow])
                 last = grammar.add(follower, last)[1]
             patterns.append((first, last))
+
         self.machine = Machine(grammar, patterns)
 
     def tokens(self, text: str, stop: int) -> list[str]:
@@ -136,19 +153,21 @@ class Lexer:
             if rule < 0:  # white space, or a character that the tokeniser does not know
                 position += 1
                 continue
+
             if rule in self.parts:
                 end = self._token_end(text, position, end, rule)
             token, n_reread = _write_token(RULES[rule][2], text[position:end])
             if token:
                 tokens.append(token)
             position = end - n_reread
+
         return tokens
 
     def _token_end(self, text: str, begin: int, end: int, rule: int) -> int:
         """Return the latest place at which the token may end and its follower begin."""
         token, follower = self.parts[rule]
         places = token.ends(text, begin, end)
-        return next(p for p in reversed(places) if end in follower.ends(text, p, end))
+        return next(place for place in reversed(places) if end in follower.ends(text, place, end))
 
 
 @cache
@@ -215,14 +234,15 @@ _MARKS = ",.;:!?"
 _PLAIN_PIECE = re.compile(rf"(?:[A-Za-z]++(?:-[A-Za-z]++)*(?:'s)?|[0-9]++)[{_MARKS}]?+|[,;:!?]?")
 # ... except for these, for abbreviations and single letters before a full stop, and for figures side by side.
 _NOT_PLAIN = frozenset(
-    [word + mark for word in ["cannot", *CONTRACTED] for mark in ["", *_MARKS]]
-    + [re.sub(r"[\[\]]", "", w).lower() + "." for w in [*ENDING, *LEADING, *NUMBERED]]
+    [word + mark for word in ("cannot", *CONTRACTED) for mark in ("", *_MARKS)]
+    + [re.sub(r"[\[\]]", "", word).lower() + "." for word in (*ENDING, *LEADING, *NUMBERED)]
     + [letter + "." for letter in "abcdefghijklmnopqrstuvwxyz"]
 )
 _FIGURES_SIDE_BY_SIDE = re.compile("[0-9] +[0-9]")
 _NO_MARKS = str.maketrans("", "", _MARKS)
 # The most pieces of texts whose words are remembered, and the most characters of such a piece.
-_MAX_PIECES, _MAX_CHARACTERS = 100_000, 100
+_MAX_PIECES = 100_000
+_MAX_CHARACTERS = 100
 
 
 class _PieceWords(dict[str, "str | None"]):
@@ -232,6 +252,7 @@ class _PieceWords(dict[str, "str | None"]):
         lowered = piece.lower()
         is_plain = _PLAIN_PIECE.fullmatch(piece) and lowered not in _NOT_PLAIN
         words = lowered.replace("'s", " 's").translate(_NO_MARKS) if is_plain else None
+
         if len(piece) <= _MAX_CHARACTERS:
             if len(self) >= _MAX_PIECES:
                 self.clear()
@@ -250,7 +271,8 @@ def plain_words(text: str) -> str | None:
     pieces = text.rstrip(" ").split(" ")
     if pieces[-1] == ".":
         pieces.pop()
-    words = [*map(_words_of_piece.__getitem__, pieces)]
+
+    words = [_words_of_piece[piece] for piece in pieces]
     if None in words or _FIGURES_SIDE_BY_SIDE.search(text):
         return None
     return " ".join(filter(None, words))
@@ -267,8 +289,11 @@ def tokens(text: str) -> list[str]:
         # As it comes out of UTF-8 with replacement and Java's UTF-16.
         units = array("H", text.encode("utf-8", "replace").decode().encode("utf-16-le"))
         text = "".join(map(chr, units))
-    raw_tokens = lexer().tokens(f"{text}\nA\n", len(text))
-    return [t.lower() if t.isascii() else lower(_join_units(t)) for t in raw_tokens]
+
+    lowered: list[str] = []
+    for token in lexer().tokens(f"{text}\nA\n", len(text)):
+        lowered.append(token.lower() if token.isascii() else lower(_join_units(token)))
+    return lowered
 
 
 def _join_units(token: str) -> str:

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.util import find_spec
+from itertools import chain, islice
 from typing import Any, ClassVar, Literal
 
 from ....datasets.caption_texts import find_script, is_unsegmented
@@ -42,7 +43,11 @@ def tag_words(caption: str) -> list[TaggedWord]:
 
 def tag_parts(words: Sequence[str]) -> list[TaggedWord]:
     """Tag the words of one text, in its order; see `tag_words`."""
-    return [(str(word), str(part)) for word, part in _load_tagger()(words)] if words else []
+    if not words:  # which the tagger does not take
+        return []
+
+    find_tags = _load_tagger()
+    return [(str(word), str(part)) for word, part in find_tags(words)]
 
 
 @cache
@@ -85,8 +90,10 @@ def segmenter(name: Segmenter) -> Callable[[str], str]:
     if name not in _CLASSES:
         raise unknown("tokeniser", name, ["ptb", *_CLASSES])
     require_mecab(f"tokenize={name}", name)
-    module, class_name = _CLASSES[name]
-    tokenizer = getattr(importlib.import_module(f"sacrebleu.tokenizers.{module}"), class_name)()
+
+    module_name, class_name = _CLASSES[name]
+    module = importlib.import_module(f"sacrebleu.tokenizers.{module_name}")
+    tokenizer = getattr(module, class_name)()
     lock = threading.Lock()  # MeCab serves one thread at a time
 
     def tokenize(text: str) -> str:
@@ -113,7 +120,9 @@ def cannot_segment(text: str, tokenizer: str) -> bool:
 
 def software(name: Segmenter) -> tuple[str, ...]:
     """Return the distributions that a tokeniser's output depends on, with their versions."""
-    distributions = ("sacrebleu", *(("mecab-python3", "ipadic") if name == "ja" else ()))
+    distributions = ["sacrebleu"]
+    if name == "ja":
+        distributions += ["mecab-python3", "ipadic"]
     return tuple(f"{distribution}:{version_of(distribution)}" for distribution in distributions)
 
 
@@ -123,8 +132,23 @@ Tokenizer = Literal["captau", "pycocoevalcap"] | Segmenter
 # The tokens that pycocoevalcap removes.
 PUNCTUATION = frozenset(
     [
-        *["''", "'", "``", "`", "-LRB-", "-RRB-", "-LCB-", "-RCB-"],
-        *[".", "?", "!", ",", ":", "-", "--", "...", ";"],
+        "''",
+        "'",
+        "``",
+        "`",
+        "-LRB-",
+        "-RRB-",
+        "-LCB-",
+        "-RCB-",
+        ".",
+        "?",
+        "!",
+        ",",
+        ":",
+        "-",
+        "--",
+        "...",
+        ";",
     ]
 )
 
@@ -134,7 +158,8 @@ _LINE_ENDS = re.compile("[\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029]")
 # The line that is sent after each text. The tokeniser reads ahead over the line's end, and the start of
 # the next line decides whether a last word such as "No." or "U." keeps its full stop; most captions begin
 # with "A". The rest ends what a text may have left open: a tag's quote would run on to the next text's.
-_SEPARATOR, _SEPARATOR_TOKENS = "A \"'<", "a '' ' <"
+_SEPARATOR = "A \"'<"
+_SEPARATOR_TOKENS = "a '' ' <"
 
 # The cache of tokens is emptied once its texts have more characters than this.
 _CACHE_CHARACTERS = 5_000_000
@@ -201,7 +226,9 @@ class SegmentedMetric(TokenMetric):
 
     @property
     def programs(self) -> tuple[str, ...]:
-        return super().programs + (() if self.tokenize == "ptb" else software(self.tokenize))
+        if self.tokenize == "ptb":
+            return super().programs
+        return super().programs + software(self.tokenize)
 
     def check_rows(self, rows: Rows) -> None:
         super().check_rows(rows)
@@ -210,7 +237,7 @@ class SegmentedMetric(TokenMetric):
     def prepare_references(self, references: Sequence[tuple[str, ...]]) -> PreparedScorer | None:
         """Keep the references' tokens as long as the process lasts."""
         if self.tokenizer != "pycocoevalcap":
-            pin_tokens((text for texts in references for text in texts), self.tokenizer)
+            pin_tokens(chain.from_iterable(references), self.tokenizer)
         return super().prepare_references(references)
 
 
@@ -234,22 +261,30 @@ def tokenize(texts: Iterable[str], tokenizer: Tokenizer = "captau") -> list[str]
     key = java_identity() if tokenizer == "pycocoevalcap" else tokenizer
     cache = _caches.setdefault(key, _TokenCache())
     pinned = _pinned_tokens.get(key, {})
+
     with _tokenizing:
-        new = [t for t in dict.fromkeys(texts) if t not in cache.tokens and t not in pinned]
+        new = [
+            text for text in dict.fromkeys(texts) if text not in cache.tokens and text not in pinned
+        ]
         if new:
             results = _tokenize_new(new, tokenizer)
             cache.tokens.update(zip(new, results, strict=True))
             cache.characters += sum(map(len, new))
             if cache.characters > _CACHE_CHARACTERS:
+                # Others may still read this cache, so that it is left to them and not emptied.
                 _caches.pop(key, None)
-    return [pinned[t] if t in pinned else cache.tokens[t] for t in texts]
+
+    return [pinned[text] if text in pinned else cache.tokens[text] for text in texts]
 
 
 def _tokenize_new(texts: Sequence[str], tokenizer: Tokenizer) -> Iterable[str]:
     if tokenizer == "captau":
         return map(_tokenize_text, texts)
-    lines = [_LINE_ENDS.sub(" ", t) for t in texts]
-    return _run_java(lines) if tokenizer == "pycocoevalcap" else map(segmenter(tokenizer), lines)
+
+    lines = [_LINE_ENDS.sub(" ", text) for text in texts]
+    if tokenizer == "pycocoevalcap":
+        return _run_java(lines)
+    return map(segmenter(tokenizer), lines)
 
 
 def pin_tokens(texts: Iterable[str], tokenizer: Tokenizer = "captau") -> None:
@@ -268,12 +303,12 @@ def tokenize_rows(
     """Tokenise the rows' captions and references."""
 
     def compute() -> tuple[list[str], list[tuple[str, ...]]]:
-        texts = [*rows.captions, *(r for refs in rows.references for r in refs)]
+        # In one call, which tokenises each distinct text once.
+        texts = [*rows.captions, *chain.from_iterable(rows.references)]
         lines = iter(tokenize(texts, tokenizer))
-        return (
-            [next(lines) for _ in rows.captions],
-            [tuple(next(lines) for _ in refs) for refs in rows.references],
-        )
+        captions = list(islice(lines, len(rows.captions)))
+        references = [tuple(islice(lines, len(texts_of_row))) for texts_of_row in rows.references]
+        return captions, references
 
     return rows.compute_once(f"tokens {tokenizer}", compute)
 
@@ -290,24 +325,25 @@ def tokenize_by_rules(text: str) -> str:
 
 
 def _run_java(lines: Sequence[str]) -> list[str]:
-    output = run_java(
-        [
-            # A short life: the simple collector and the quick compiler start fastest.
-            "-XX:+UseSerialGC",
-            "-XX:TieredStopAtLevel=1",
-            "-cp",
-            str(pycocoevalcap_file("tokenizer", "stanford-corenlp-3.4.1.jar")),
-            "edu.stanford.nlp.process.PTBTokenizer",
-            "-preserveLines",
-            "-lowerCase",
-        ],
-        "".join(f"{line}\n{_SEPARATOR}\n" for line in lines).encode("utf-8", "replace"),
-    )
+    java_arguments = [
+        # A short life: the simple collector and the quick compiler start fastest.
+        "-XX:+UseSerialGC",
+        "-XX:TieredStopAtLevel=1",
+        "-cp",
+        str(pycocoevalcap_file("tokenizer", "stanford-corenlp-3.4.1.jar")),
+        "edu.stanford.nlp.process.PTBTokenizer",
+        "-preserveLines",
+        "-lowerCase",
+    ]
+    text = "".join(f"{line}\n{_SEPARATOR}\n" for line in lines)
+    output = run_java(java_arguments, text.encode("utf-8", "replace"))
+
     answers = output.decode("utf-8", "replace").split("\n")[:-1]
     if len(answers) < 2 or answers[-1] != _SEPARATOR_TOKENS:
         raise InputError(
             f"Java ({java_program()}) gave no tokens back; name another Java with java.home=DIR"
         )
+
     if len(answers) != 2 * len(lines) or set(answers[1::2]) != {_SEPARATOR_TOKENS}:
         # A text ends a line in a way that `_LINE_ENDS` lacks. Halving isolates it; then all answers
         # belong to it.
@@ -315,8 +351,10 @@ def _run_java(lines: Sequence[str]) -> list[str]:
             return [_remove_punctuation(" ".join(answers[:-1]))]
         half = len(lines) // 2
         return [*_run_java(lines[:half]), *_run_java(lines[half:])]
+
     return [_remove_punctuation(line) for line in answers[::2]]
 
 
 def _remove_punctuation(line: str) -> str:
-    return " ".join(w for w in line.rstrip().split(" ") if w not in PUNCTUATION)
+    words = line.rstrip().split(" ")
+    return " ".join(word for word in words if word not in PUNCTUATION)

@@ -307,6 +307,7 @@ def test_a_session_begins_with_nothing():
         "device": "cpu",
         "is_control": False,
         "test_image_ids": frozenset(),
+        "correlate": None,
         "extra_image_ids": set(),
         "reads_examples": True,
         "history": [],
