@@ -94,9 +94,11 @@ def provenance(
                     shorten_revision(source.revision or card.revision),
                     card.title,
                 )
+            # A file of one's own lies anywhere.
+            is_below_root = path.is_relative_to(root)
             sources.append(
                 {
-                    "path": path.relative_to(root).as_posix(),
+                    "path": path.relative_to(root).as_posix() if is_below_root else source.path,
                     "split": source.split,
                     "revision": source.revision if is_known else "",
                     "sha256": files[source.path],
