@@ -38,7 +38,7 @@ from . import system_ranking
 from .evaluation_set import EvaluationSet
 from .judged_pairs import FLOORS, ORDER_NOTE, PAIR_FLOORS
 from .system_battles import Battles, BattleSet, unbounded_reason
-from .wording import distinct_notes, join_notes, order_verdict
+from .wording import dataset_notes, distinct_notes, join_notes, order_verdict
 
 #: The models of ties, as texts name them.
 MODEL_NAMES = {"davidson": "Davidson's", "rao_kupper": "Rao and Kupper's"}
@@ -325,6 +325,9 @@ def preference_tables(
     for battles in ranking.battles.by_dimension:
         title = f"{selection.name}, {card.label(battles.dimension)}"
         table = _strength_table(title, ranking, battles, statistics, tie_model)
+        if battles.dimension == leading:
+            of_dataset = dataset_notes(selection.caption_set, selection.protocol)
+            table = replace(table, notes=[*table.notes, *of_dataset])
         tables.append(replace(table, is_detail=battles.dimension != leading))
         tables.append(_win_table(title, ranking, battles))
     return [*tables, _order_table(selection.name, ranking, labels, statistics, leading)]

@@ -546,6 +546,9 @@ class Protocol:
     def scale_ratings(self, caption_set: CaptionSet) -> pd.DataFrame:
         """Return a dataset's ratings on the scale that `rater_scale` names, without those that have no place on it.
 
+        z-scores that are equal but for rounding are one value, so that equal ratings of equally strict raters stay
+        tied (`merge_near`).
+
         Raises:
             LackingError: where z-scores are asked for and the dataset does not say who rated.
         """
@@ -561,7 +564,8 @@ class Protocol:
         by_rater = ratings.groupby(["dimension", "rater"], sort=False)["value"]
         centred = ratings["value"] - by_rater.transform("mean")
         scores = ratings.assign(value=centred / by_rater.transform("std", ddof=0))
-        return scores[by_rater.transform("nunique") > 1]
+        scores = scores[by_rater.transform("nunique") > 1]
+        return scores.assign(value=merge_near(scores["value"].to_numpy(dtype=np.float64)))
 
     def data_points_of(
         self, ratings: pd.DataFrame, items: pd.DataFrame, dimension: str
@@ -577,7 +581,26 @@ class Protocol:
         if self.ratings == "rounded_mean":
             # Halves go up: 2.5 is 3, as people round, not 2 as IEEE does.
             values = np.floor(values + 0.5)
+        if self.rater_scale == "z":
+            values[:] = merge_near(values.to_numpy(dtype=np.float64))
         return values.rename("value").reset_index()
+
+
+#: z-scores whose distance is at most this are one value. They have a standard deviation of 1, and are computed to about
+#: 1e-15; two different ones of ratings on a scale of levels are much further apart.
+Z_TOLERANCE = 1e-9
+
+
+def merge_near(values: np.ndarray) -> np.ndarray:
+    """Replace values that differ by rounding alone by the least of them, so that they are tied; shape (n_values,).
+
+    In ascending order, each value that lies at most `Z_TOLERANCE` above the one before it belongs to that one. Rounding
+    to decimals would part two values that lie at both sides of a half.
+    """
+    distinct, places = np.unique(values, return_inverse=True)
+    is_first = np.diff(distinct, prepend=-np.inf) > Z_TOLERANCE
+    groups = np.cumsum(is_first) - 1
+    return distinct[is_first][groups][places]
 
 
 #: The choices of a protocol by name.

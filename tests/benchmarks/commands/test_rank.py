@@ -195,6 +195,26 @@ def test_preferences_are_ranked_by_strengths_with_ties(tmp_path, capsys):
     )
 
 
+def test_answers_that_were_merged_are_counted_as_bench_counts_them(tmp_path, capsys):
+    """Ann answers the first pair twice, and the two answers are one; the table of each command says so once."""
+    path = tmp_path / "pairs.csv"
+    path.write_text(
+        "image,caption_a,caption_b,system_a,system_b,rater,winner,references\n"
+        "1,a dog runs,a cat sits,A,B,ann,a,a dog\n"
+        "1,a dog runs,a cat sits,A,B,ann,b,a dog\n"
+        "1,a dog runs,a cat sits,A,B,bob,a,a dog\n"
+        "2,one tree,two trees,A,B,ann,b,a tree\n",
+        encoding="utf-8",
+    )
+    note = "file: 1 answers are a rater's second or later one to a pair; the mean of the rater's answers counts."
+    words = ("dataset=file", f"file.path={path}", "metrics=[rouge_1]", "statistics.interval=none")
+    for command in ("bench", "rank"):
+        assert run_captau(command, *words, f"output_dir={tmp_path / command}") == 0
+        capsys.readouterr()
+        table = (tmp_path / command / "table.md").read_text(encoding="utf-8")
+        assert table.count(note) == 1, command
+
+
 def test_an_order_without_interval_has_a_dash_and_the_reason(tmp_path, capsys):
     """Few battles of one winner each: many samples leave a strength without bound."""
     path = write_pairs(tmp_path, *BATTLES[:3], *BATTLES[4:6])

@@ -479,6 +479,39 @@ def test_z_scores_by_hand() -> None:
     assert len(data_points(resolve(), caption_set, items, "overall")) == 9
 
 
+def test_z_scores_are_tied_where_they_are_equal() -> None:
+    """Ben rates a third of a level above Ann, in another order, and Cat twice as widely: all three have the same z-scores.
+
+    The z-score of an answer says which of Ann's five levels it stands for, and an item's mean z-score what the sum of its
+    three levels is, so that whole numbers say what is tied.
+    """
+    of_ann = [1, 1, 2, 3, 5, 2, 4, 1, 3, 2]
+    levels = {"ann": of_ann, "ben": of_ann[::-1], "cat": of_ann[3:] + of_ann[:3]}
+    names = [f"caption {number}" for number in range(len(of_ann))]
+    items = make_items(["x"] * len(names), names, [("r",)] * len(names))
+    answers = {
+        "ann": levels["ann"],
+        "ben": [x + 1 / 3 for x in levels["ben"]],
+        "cat": [2 * x for x in levels["cat"]],
+    }
+    rows: list[tuple[str, str, str, float]] = []
+    for rater, values in answers.items():
+        for item, value in zip(items["item_id"], values, strict=True):
+            rows.append((item, "overall", rater, float(value)))
+    ratings = pd.DataFrame(rows, columns=pd.Index(["item_id", "dimension", "rater", "value"]))
+    card = dataclasses.replace(CARD, scales={"overall": Scale(1, 10)})
+    caption_set = CaptionSet(items, ratings, card=card)
+
+    protocol = resolve(rater_scale="z")
+    assert protocol.scale_ratings(caption_set)["value"].nunique() == len(set(of_ann)) == 5
+    mean = dataclasses.replace(protocol, ratings="mean")
+    selected = mean.select_items(caption_set)
+    points = data_points(mean, caption_set, selected, "overall")
+    sums = dict(zip(items["item_id"], map(sum, zip(*levels.values(), strict=True)), strict=True))
+    sums_of_points = [sums[item] for item in points["item_id"]]
+    assert points["value"].rank().tolist() == pd.Series(sums_of_points).rank().tolist()
+
+
 def test_one_z_score_of_a_rater_does_not_depend_on_which_captions_count() -> None:
     caption_set = rated()
     items = resolve().select_items(caption_set)
