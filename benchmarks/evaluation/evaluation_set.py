@@ -204,8 +204,8 @@ class EvaluationSet:
 
     @cached_property
     def ratings(self) -> pd.DataFrame:
-        """The ratings of the selected items, as the protocol scales them."""
-        ratings = self.protocol.scale_ratings(self.caption_set)
+        """The ratings of the selected items, as the protocol's choices have them."""
+        ratings = self.protocol.change_ratings(self.caption_set).ratings
         return ratings[ratings["item_id"].isin(self.items["item_id"])]
 
     @cached_property

@@ -137,22 +137,16 @@ def synthetic_note(subject: str) -> str:
 def dataset_notes(caption_set: CaptionSet, protocol: Protocol) -> list[str]:
     """Say what a number of the whole dataset lacks, and what its reader made of unusual files.
 
-    That is: splits whose files are not there, ratings without a z-score, and the remarks of the card.
+    That is: splits whose files are not there, ratings that a choice of the protocol leaves out, and the remarks of the card.
     """
     notes = [f"{caption_set.name}: {remark}" for remark in caption_set.card.remarks]
     if splits := caption_set.missing_splits if protocol.split is None else ():
         notes.append(
             f"{caption_set.name}: without {' and '.join(splits)}, which the data folder does not have."
         )
-    ratings, scaled = (
-        frame["dimension"].isin(protocol.dimension).sum()
-        for frame in (caption_set.ratings, protocol.scale_ratings(caption_set))
-    )
-    if n_lost := ratings - scaled:
-        notes.append(
-            f"{caption_set.name}: {n_lost:,} of {ratings:,} ratings have no z-score and are left out, "
-            "as their raters gave all captions the same."
-        )
+    for left_out in protocol.change_ratings(caption_set).left_out:
+        if words := left_out.describe(protocol.dimension):
+            notes.append(f"{caption_set.name}: {words}.")
     return notes
 
 

@@ -214,11 +214,19 @@ def apply_environment(composed: Composed) -> None:
 # Datasets and how they are judged.
 
 
+def _optional(kind: Any) -> Any:
+    """Return a type that None is of too, which changes nothing of a dataset's usual protocol."""
+    return kind if kind is Any else kind | None
+
+
 def _schema_of_protocol(name: str, value_of: Callable[[Choice], Any]) -> type[Any]:
     """Make a class with a field for each choice of the protocol, whose default the function gives."""
     return make_dataclass(
         name,
-        [(key, c.type, field(default_factory=partial(value_of, c))) for key, c in CHOICES.items()],
+        [
+            (key, _optional(c.type), field(default_factory=partial(value_of, c)))
+            for key, c in CHOICES.items()
+        ],
     )
 
 
@@ -240,7 +248,7 @@ PROTOCOL = tuple(
         f"protocol.{name}",
         None,
         choice.help,
-        choice.type,
+        _optional(choice.type),
         takes=choice.takes,
         values=choice.allowed,
     )

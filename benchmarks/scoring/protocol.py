@@ -1,14 +1,15 @@
 """`Protocol`: every choice that moves a number, and the data points that it makes of a dataset.
 
-A choice is a field of `Protocol`, declared by `choice` with its usual value, its help text, its values and its words.
-The options `protocol.*`, the check of YAML, notes below tables and the sentences of `captau cite` follow from it. To add one,
-declare a field, and apply it in the method that it concerns.
+A choice is a field of `Protocol`, declared by `choice` with its usual value, its type, its help text, its values and its
+words. The options `protocol.*`, the check of YAML and of baselines, notes below tables and the sentences of `captau cite`
+follow from it. To add one, declare a field; a choice among ratings names the function that changes them, and others are
+applied in the method that they concern.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
@@ -58,6 +59,9 @@ class Choice:
         is_compared: whether numbers that differ in it cannot be compared.
         is_later: whether older files and digests lack it, which is so of every new choice; see `metrics.base.later_options`.
         is_signed: whether it changes the texts that are scored, and so belongs to the signatures of scores.
+        change_ratings: returns the ratings of a dataset as a value of the choice has them: scaled, or fewer; None for a
+            choice that leaves them as they are.
+        left_out: what notes say of the ratings that it leaves out, behind their number.
     """
 
     usual: Any
@@ -71,6 +75,8 @@ class Choice:
     is_compared: bool = True
     is_later: bool = False
     is_signed: bool = False
+    change_ratings: Callable[[CaptionSet, pd.DataFrame, Any], pd.DataFrame] | None = None
+    left_out: str = ""
 
     def allowed(self) -> tuple[str, ...]:
         """List the values that it may have; none where any text is one."""
@@ -98,6 +104,63 @@ def choice(usual: Any, help_text: str, **attributes: Any) -> Any:
     declared = Choice(usual, help_text, **attributes)
     default = _as_tuple(usual, "") if declared.type is Any else usual
     return dataclasses.field(default=default, metadata={"choice": declared})
+
+
+def _scale_by_rater(caption_set: CaptionSet, ratings: pd.DataFrame, scale: str) -> pd.DataFrame:
+    """Return ratings on the scale that `rater_scale` names, without those that have no place on it.
+
+    z-scores that are equal but for rounding are one value, so that equal ratings of equally strict raters stay
+    tied (`merge_near`).
+
+    Raises:
+        LackingError: where z-scores are asked for and the dataset does not say who rated.
+    """
+    if scale == "none":
+        return ratings
+    if caption_set.card.anonymous_raters:
+        raise LackingError(
+            Lack.RATERS,
+            f"dataset {caption_set.name}: protocol.rater_scale={scale} needs to know who rated, and its "
+            "raters are anonymous; set protocol.rater_scale=none",
+        )
+
+    by_rater = ratings.groupby(["dimension", "rater"], sort=False)["value"]
+    centred = ratings["value"] - by_rater.transform("mean")
+    scores = ratings.assign(value=centred / by_rater.transform("std", ddof=0))
+    scores = scores[by_rater.transform("nunique") > 1]
+    return scores.assign(value=merge_near(scores["value"].to_numpy(dtype=np.float64)))
+
+
+@dataclass(frozen=True)
+class LeftOutRatings:
+    """The ratings that one choice of a protocol left out.
+
+    Attributes:
+        choice: the name of the choice.
+        ratings: those that were left out, columns `RATING_COLUMNS`.
+        among: all that there were before, those included.
+    """
+
+    choice: str
+    ratings: pd.DataFrame
+    among: pd.DataFrame
+
+    def describe(self, dimensions: Collection[str]) -> str:
+        """Say how many ratings of some dimensions were left out, and why; empty where none was."""
+        n_left_out = int(self.ratings["dimension"].isin(dimensions).sum())
+        n_before = int(self.among["dimension"].isin(dimensions).sum())
+        if not n_left_out:
+            return ""
+        reason = CHOICES[self.choice].left_out or f"are left out by protocol.{self.choice}"
+        return f"{n_left_out:,} of {n_before:,} ratings {reason}"
+
+
+@dataclass(frozen=True)
+class ChangedRatings:
+    """A dataset's ratings as a protocol has them, and those that its choices left out."""
+
+    ratings: pd.DataFrame
+    left_out: tuple[LeftOutRatings, ...]
 
 
 @dataclass(frozen=True)
@@ -272,6 +335,8 @@ class Protocol:
         words={"z": "each rater's ratings are standardised to z-scores"},
         said_of="ratings",
         is_later=True,
+        change_ratings=_scale_by_rater,
+        left_out="have no z-score and are left out, as their raters gave all captions the same",
     )
 
     #: Fields that older files and digests lack; see `metrics.base.later_options`.
@@ -533,7 +598,7 @@ class Protocol:
     ) -> np.ndarray:
         """Count the data points of each item; an item without any still counts once."""
         if dimension and self.ratings == "per_rating":
-            ratings = self.scale_ratings(caption_set)
+            ratings = self.change_ratings(caption_set).ratings
             points = ratings.loc[ratings["dimension"] == dimension[0], "item_id"]
         else:
             preferences = caption_set.preferences.drop_duplicates("pair_id")
@@ -543,29 +608,24 @@ class Protocol:
         counts = points.value_counts()
         return np.maximum(counts.reindex(items["item_id"]).fillna(1).to_numpy(dtype=int), 1)
 
-    def scale_ratings(self, caption_set: CaptionSet) -> pd.DataFrame:
-        """Return a dataset's ratings on the scale that `rater_scale` names, without those that have no place on it.
-
-        z-scores that are equal but for rounding are one value, so that equal ratings of equally strict raters stay
-        tied (`merge_near`).
+    def change_ratings(self, caption_set: CaptionSet) -> ChangedRatings:
+        """Return a dataset's ratings as the choices among them have it, and how many each choice left out.
 
         Raises:
-            LackingError: where z-scores are asked for and the dataset does not say who rated.
+            LackingError: where a choice needs what the dataset does not say.
         """
         ratings = caption_set.ratings
-        if self.rater_scale == "none" or ratings.empty:
-            return ratings
-        if caption_set.card.anonymous_raters:
-            raise LackingError(
-                Lack.RATERS,
-                f"dataset {caption_set.name}: protocol.rater_scale={self.rater_scale} needs to know who rated, and its "
-                "raters are anonymous; set protocol.rater_scale=none",
-            )
-        by_rater = ratings.groupby(["dimension", "rater"], sort=False)["value"]
-        centred = ratings["value"] - by_rater.transform("mean")
-        scores = ratings.assign(value=centred / by_rater.transform("std", ddof=0))
-        scores = scores[by_rater.transform("nunique") > 1]
-        return scores.assign(value=merge_near(scores["value"].to_numpy(dtype=np.float64)))
+        left_out: list[LeftOutRatings] = []
+        for name, declared in CHOICES.items():
+            if declared.change_ratings is None or ratings.empty:
+                continue
+
+            before = ratings
+            ratings = declared.change_ratings(caption_set, before, getattr(self, name))
+            is_left_out = ~before.index.isin(ratings.index)
+            if is_left_out.any():
+                left_out.append(LeftOutRatings(name, before[is_left_out], before))
+        return ChangedRatings(ratings, tuple(left_out))
 
     def data_points_of(
         self, ratings: pd.DataFrame, items: pd.DataFrame, dimension: str

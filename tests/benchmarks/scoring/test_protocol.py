@@ -228,7 +228,7 @@ def data_points(
     protocol: Protocol, caption_set: CaptionSet, items: pd.DataFrame, dimension: str
 ) -> pd.DataFrame:
     """Return the data points of one dimension, on the protocol's scale."""
-    return protocol.data_points_of(protocol.scale_ratings(caption_set), items, dimension)
+    return protocol.data_points_of(protocol.change_ratings(caption_set).ratings, items, dimension)
 
 
 @pytest.mark.parametrize(
@@ -470,7 +470,7 @@ def test_z_scores_by_hand() -> None:
     protocol = resolve(rater_scale="z")
     ann, bob = (8 / 3) ** -0.5, (2 / 9) ** -0.5
     expected = [-2 * ann, 0, 2 * ann, -bob / 3, -bob / 3, 2 * bob / 3]
-    assert protocol.scale_ratings(caption_set)["value"].tolist() == pytest.approx(expected)
+    assert protocol.change_ratings(caption_set).ratings["value"].tolist() == pytest.approx(expected)
     items = protocol.select_items(caption_set)
     assert items["weight"].tolist() == [2, 2, 2]
     mean = dataclasses.replace(protocol, ratings="mean")
@@ -503,7 +503,7 @@ def test_z_scores_are_tied_where_they_are_equal() -> None:
     caption_set = CaptionSet(items, ratings, card=card)
 
     protocol = resolve(rater_scale="z")
-    assert protocol.scale_ratings(caption_set)["value"].nunique() == len(set(of_ann)) == 5
+    assert protocol.change_ratings(caption_set).ratings["value"].nunique() == len(set(of_ann)) == 5
     mean = dataclasses.replace(protocol, ratings="mean")
     selected = mean.select_items(caption_set)
     points = data_points(mean, caption_set, selected, "overall")
