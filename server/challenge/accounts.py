@@ -67,8 +67,10 @@ class Accounts:
         """
         name = collapse_blanks(name)
         check_name("Your name", name)
-        hashed, codes = await hash_new_password(password, repeated), _make_codes()
+        hashed = await hash_new_password(password, repeated)
+        codes = _make_codes()
         team_name = collapse_blanks(team_name) or name
+
         return await self._create(name, hashed, codes, team_name, invitation), codes
 
     @transaction
@@ -84,11 +86,15 @@ class Accounts:
         now = self.clock()
         if find_look_alike(connection, accounts, name) is not None:
             raise RefusedError("That name is taken. Choose another.")
-        team = (
-            find_invited_team(connection, code) if code else create_team(connection, team_name, now)
-        )
+
+        if code:
+            team = find_invited_team(connection, code)
+        else:
+            team = create_team(connection, team_name, now)
+
         account_id = _insert_account(connection, now, name=name, password=hashed, team=team)
         _insert_codes(connection, account_id, codes)
+
         return load_member(connection, account_id)
 
     async def sign_in_identity(self, identity: Identity, address: str) -> Member:
@@ -103,6 +109,7 @@ class Accounts:
         if account_id is None:
             now, name = self.clock(), _free_name(connection, identity.names)
             team = create_team(connection, name, now)
+            # No password has an empty hash, so that nobody signs in by one.
             fields = {"name": name, "password": "", "team": team, "identity": identity.key}
             account_id = _insert_account(connection, now, **fields)
         return account_id
@@ -119,13 +126,16 @@ class Accounts:
         hashed = row.password if row else ""  # empty for accounts that a provider signs in
         is_right = await check_password(hashed or self._dummy_hash, password)
         if row is None or not is_right:
-            return await self._reject(None if row is None else row.id, "sign in", address)
+            account_id = None if row is None else row.id
+            return await self._reject(account_id, "sign in", address)
+
         return await self._begin_session(row.id, address)
 
     @transaction
     def _find_password(self, connection: Connection, name: str) -> Row[Any, Any] | None:
         columns = accounts.c.id, accounts.c.password
         has_name = accounts.c.name_key == name_key(collapse_blanks(name))
+
         return connection.execute(select(*columns).where(has_name)).first()
 
     async def _begin_session(self, account_id: int, address: str) -> Member:
@@ -134,6 +144,7 @@ class Accounts:
         if member is None:
             await self._reject(account_id, "sign in", address)
             raise RefusedError("This account is blocked. Ask the people who run the site.")
+
         await self._log_sign_in(account_id)
         return member
 
@@ -159,6 +170,7 @@ class Accounts:
     ) -> Member | None:
         """Set a new password by a recovery code, which is used up; None if the code is wrong."""
         hashed = await hash_new_password(password, repeated)
+        # Only now, so that no code is used up for a password that is refused.
         account_id, member = await self._use_code(name, code, hashed)
         return member or await self._reject(account_id, "recover", address)
 
@@ -170,11 +182,14 @@ class Accounts:
         member = find_member(connection, accounts.c.name_key == name_key(collapse_blanks(name)))
         if member is None:
             return None, None
+
         now = self.clock()
         is_code = (recoveries.c.account == member.id, recoveries.c.hash == hash_code(code))
+        # A code is used up by the same statement that looks for it, so that it opens once.
         statement = update(recoveries).where(*is_code, recoveries.c.used_at.is_(None))
         if not connection.execute(statement.values(used_at=now)).rowcount:
             return member.id, None
+
         write_audit(connection, now, member.id, "recover", f"account {member.id}")
         return member.id, _set_password(connection, member.id, hashed)
 
@@ -182,6 +197,7 @@ class Accounts:
         self, member: Member, current: str, password: str, repeated: str
     ) -> Member:
         """Set another password and end all other sessions."""
+        # Whoever finds a browser that is signed in cannot take the account over.
         await self._confirm_password(member, current)
         return await self._change(member, await hash_new_password(password, repeated))
 
@@ -197,10 +213,13 @@ class Accounts:
 
     @transaction
     def _replace_codes(self, connection: Connection, member: Member, codes: list[str]) -> list[str]:
-        now, is_unused = self.clock(), _unused_codes(member)
+        now = self.clock()
+        is_unused = _unused_codes(member)
         connection.execute(update(recoveries).where(*is_unused).values(used_at=now))
+
         _insert_codes(connection, member.id, codes)
         write_audit(connection, now, member.id, "new codes", f"account {member.id}")
+
         return codes
 
     @transaction
@@ -221,6 +240,7 @@ class Accounts:
         columns = [accounts.c[n] for n in ("id", "name", "team", "joined_at", "blocked_at")]
         query = select(*columns, teams.c.name.label("team_name"))
         query = query.join(teams, teams.c.id == accounts.c.team)
+
         return fetch_all(connection, query.order_by(accounts.c.id))
 
     async def _confirm_password(self, member: Member, password: str) -> None:
@@ -248,23 +268,28 @@ def _insert_account(connection: Connection, now: float, **fields: Any) -> int:
     statement = insert(accounts).values(row).returning(accounts.c.id)
     account_id = connection.execute(statement).scalar_one()
     write_audit(connection, now, account_id, "sign up", f"team {fields['team']}")
+
     return account_id
 
 
 def _free_name(connection: Connection, names: Sequence[str]) -> str:
     """Return the first of some names that no account or team has, else one of them with a number."""
+    tables = (accounts, teams)
     for number in count(1):
         for name in names or ["member"]:
             numbered = name if number == 1 else f"{name[:24]} {number}"
-            tables = (accounts, teams)
             if all(find_look_alike(connection, table, numbered) is None for table in tables):
                 return numbered
+
     raise AssertionError  # `count` does not end
 
 
 def _set_password(connection: Connection, account_id: int, hashed: str) -> Member:
     connection.execute(update(accounts).where(accounts.c.id == account_id).values(password=hashed))
+
+    # Whoever knew the old password may have a session.
     end_sessions(connection, account_id)
+
     return load_member(connection, account_id)
 
 
@@ -285,13 +310,18 @@ class ApiTokens:
     def create(self, connection: Connection, account: Account, label: str) -> str:
         """Return a new token; raise `RefusedError` if the account has too many."""
         is_active = (tokens.c.account == account.id, tokens.c.revoked_at.is_(None))
-        if connection.execute(select(func.count()).where(*is_active)).scalar_one() >= MAX_TOKENS:
+        n_active = connection.execute(select(func.count()).where(*is_active)).scalar_one()
+        if n_active >= MAX_TOKENS:
             raise RefusedError(f"You can have at most {MAX_TOKENS} tokens. Revoke one first.")
-        token, now, label = f"captau_{secrets.token_urlsafe(24)}", self.clock(), label[:64]
+
+        token = f"captau_{secrets.token_urlsafe(24)}"
+        now = self.clock()
+        label = label[:64]
         row = {"account": account.id, "hash": hash_token(token), "label": label, "created_at": now}
         statement = insert(tokens).values(row).returning(tokens.c.id)
         token_id = connection.execute(statement).scalar_one()
         write_audit(connection, now, account.id, "new token", f"token {token_id}", label)
+
         return token
 
     @transaction
@@ -302,6 +332,7 @@ class ApiTokens:
         statement = update(tokens).where(*is_own, tokens.c.revoked_at.is_(None))
         if not connection.execute(statement.values(revoked_at=now)).rowcount:
             raise NotFoundError
+
         write_audit(connection, now, account.id, "revoke token", f"token {token_id}")
 
     @transaction
@@ -328,6 +359,9 @@ class ApiTokens:
         row = connection.execute(query).one_or_none()
         if row is None:
             return None
+
+        # A program may ask every second; each of its requests need not wait for a write.
         if row.used_at is None or now - row.used_at > _USE_INTERVAL:
             connection.execute(update(tokens).where(tokens.c.id == row[0]).values(used_at=now))
+
         return Account(*row[2:])

@@ -14,9 +14,11 @@ from ...benchmarks.runs.progress_bar import StepProgress
 from ...datasets.errors import InputError
 
 #: The seconds to wait for an answer, and the attempts while the site is away.
-_TIMEOUT, _ATTEMPTS = 60.0, 5
+_TIMEOUT = 60.0
+_ATTEMPTS = 5
 #: The shortest and longest pause between looks at a submission, in seconds.
-_MIN_PAUSE, _MAX_PAUSE = 0.1, 2.0
+_MIN_PAUSE = 0.1
+_MAX_PAUSE = 2.0
 
 
 class ChallengeClient:
@@ -42,6 +44,7 @@ class ChallengeClient:
         """
         parameters = {"file": path.name, "system": system, "note": note}
         resource = f"challenges/{quote(challenge, safe='')}/submissions"
+
         try:
             with path.open("rb") as file:
                 return self._request("POST", resource, params=parameters, data=file)
@@ -50,11 +53,13 @@ class ChallengeClient:
 
     def submission(self, key: str) -> dict[str, Any]:
         """Return a submission as it is now; waits if the site is away for a moment."""
+        # A site that is brought up to date is back in a moment.
         for attempt in range(1, _ATTEMPTS):
             try:
                 return self._request("GET", f"submissions/{key}")
             except _AwayError:
                 time.sleep(_MAX_PAUSE * attempt)
+
         return self._request("GET", f"submissions/{key}")
 
     def wait(self, key: str) -> dict[str, Any]:
@@ -62,12 +67,17 @@ class ChallengeClient:
         pause = _MIN_PAUSE
         with StepProgress(100) as progress:
             percent = 0
-            while not (submission := self.submission(key))["done"]:
+            submission = self.submission(key)
+            while not submission["done"]:
                 while percent < int(100 * submission["progress"]):
                     percent += 1
                     progress.advance()
+
+                # Short evaluations are told at once, and long ones do not burden the site.
                 time.sleep(pause)
                 pause = min(1.5 * pause, _MAX_PAUSE)
+                submission = self.submission(key)
+
         return submission
 
     def _request(self, method: str, resource: str, **options: Any) -> dict[str, Any]:
@@ -78,6 +88,7 @@ class ChallengeClient:
         """
         url = f"{self._url}/api/{resource}"
         try:
+            # A redirect could lead the token to another site.
             response = self._session.request(
                 method, url, timeout=_TIMEOUT, allow_redirects=False, **options
             )
@@ -91,9 +102,11 @@ class ChallengeClient:
             ) from error
         except (requests.RequestException, ValueError) as error:
             raise _AwayError(f"{self._url}: {type(error).__name__}; is that the site?") from error
+
         if is_error:
             message = answer.get("error") if isinstance(answer, dict) else None
             raise InputError(f"{self._url}: {message or f'status {response.status_code}'}")
+
         return answer
 
 
@@ -112,16 +125,23 @@ def print_outcome(submission: dict[str, Any]) -> int:
         message = f"{submission['file']}: not evaluated: {submission['reason']}"
         print(f"captau: {message}", file=sys.stderr)
         return 1
+
     print(submission["summary"])
+
     labels = [_label(row) for row in submission["scores"]]
     width = max(map(len, labels))
     for label, row in zip(labels, submission["scores"], strict=True):
         value = "—" if row["value"] is None else f"{row['value']:.4f}"
-        has_interval = row["ci_low"] is not None
-        interval = f"  {row['ci_low']:.4f} to {row['ci_high']:.4f}" if has_interval else ""
+        interval = ""
+        if row["ci_low"] is not None:
+            interval = f"  {row['ci_low']:.4f} to {row['ci_high']:.4f}"
         print(f"{label:<{width}}  {value:>8}{interval}")
+
     return 0
 
 
 def _label(row: dict[str, Any]) -> str:
-    return f"{row['metric']}, {row['references']}" if row["references"] else str(row["metric"])
+    if not row["references"]:
+        return str(row["metric"])
+
+    return f"{row['metric']}, {row['references']}"

@@ -20,14 +20,17 @@ def serve(options: ServeOptions) -> int:
 
     log_to_stderr()
     socket = listen(options.host, options.port)
+    # The port is opened first: a second server on it ends before it opens the database.
     site = open_site(options)
     if options.challenge == "demo":
         asyncio.run(add_demo_submissions(site))
+
     url = public_url(options.url, socket)
     print(f"{site.title}: {url}/")
     names = ", ".join(site.challenges)
     print(f"{names}, kept in {site.store.database.display_name} and {site.store.folder}")
     print(site.admin_account.sign_in_hint(url, site.setup_code), flush=True)
+
     serve_app(make_app(site), socket, proxy=options.proxy)
     print("captau: stopped; every submission that was acknowledged is kept", file=sys.stderr)
     return 0
@@ -42,13 +45,14 @@ def submit(options: SubmitOptions) -> int:
         raise InputError(
             "a token is needed; make one on your account page of the site, and set CAPTAU_TOKEN or token=…"
         )
+
     client = ChallengeClient(options.url, token)
-    path = options.file
-    submission = client.submit(path, options.challenge, options.system, options.note)
+    submission = client.submit(options.file, options.challenge, options.system, options.note)
     print(
         f"{submission['challenge']}: received {submission['file']} ({submission['bytes']:,} bytes) as "
         f"{submission['id']}"
     )
+
     if not options.wait:
         return 0
     return print_outcome(client.wait(submission["id"]))

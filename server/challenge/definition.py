@@ -148,7 +148,8 @@ class Challenge:
     @property
     def splits(self) -> tuple[str, ...]:
         """Return the splits of the reference sets, of each of which a submission has results; empty for one part."""
-        return tuple(dict.fromkeys(refs.split for refs in self.reference_sets if refs.split))
+        splits = [references.split for references in self.reference_sets if references.split]
+        return tuple(dict.fromkeys(splits))
 
     @property
     def scores_people(self) -> bool:
@@ -163,15 +164,19 @@ class Challenge:
     @property
     def digest(self) -> str:
         """Return a hash of all that scores depend on; titles, dates and limits are not part of it."""
-        is_of_captions = self.kind == "captions"
+        metric_specs: list[str] = []
+        if self.kind == "captions":
+            metric_specs = [metric.spec for metric in self.metrics]
+
         parts = [
             self.kind,
-            [metric.spec for metric in self.metrics] if is_of_captions else [],
+            metric_specs,
             [self._describe_references(refs) for refs in self.reference_sets],
             self.load_items().digest if self.dataset else "",
             _format_options("Protocol", self.protocol),
             _format_options("Statistics", self.statistics),
         ]
+
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
     def _describe_references(self, references: ReferenceSet) -> list[Any]:
@@ -180,6 +185,7 @@ class Challenge:
             digest = sha256(references.file)
         else:
             digest = load(str(references.dataset), self.data_root).digest
+
         split = [references.split] if references.split else []
         return [references.name, references.k, digest, *split]
 
@@ -201,9 +207,12 @@ def _format_options(name: str, options: Protocol | StatisticsOptions | None) -> 
     """
     if options is None:
         return repr(None)
-    values = (
-        f"{f.name}={value!r}"
-        for f in fields(options)
-        if (value := getattr(options, f.name)) != f.default or f.name not in later_options(options)
-    )
+
+    later = later_options(options)
+    values: list[str] = []
+    for option in fields(options):
+        value = getattr(options, option.name)
+        if value != option.default or option.name not in later:
+            values.append(f"{option.name}={value!r}")
+
     return f"{name}({', '.join(values)})"

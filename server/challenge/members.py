@@ -33,7 +33,11 @@ _LETTERS = "abcdefghjkmnpqrstuvwxyz23456789"
 
 def make_code() -> str:
     """Return twenty random characters in groups of five (98 bits), to be copied by hand."""
-    groups = ("".join(secrets.choice(_LETTERS) for _ in range(5)) for _ in range(4))
+    groups: list[str] = []
+    for _ in range(4):
+        letters = [secrets.choice(_LETTERS) for _ in range(5)]
+        groups.append("".join(letters))
+
     return "-".join(groups)
 
 
@@ -123,8 +127,10 @@ class Teams:
     @transaction
     def rename(self, connection: Connection, account: Account, name: str) -> None:
         """Rename an account's team."""
-        team, name = _current_team(connection, account), collapse_blanks(name)
+        team = _current_team(connection, account)
+        name = collapse_blanks(name)
         _check_team_name(connection, name, except_team=team)
+
         new_name = {"name": name, "name_key": name_key(name)}
         connection.execute(update(teams).where(teams.c.id == team).values(new_name))
         write_audit(connection, self.clock(), account.id, "rename team", f"team {team}", name)
@@ -132,10 +138,12 @@ class Teams:
     @transaction
     def create_invitation(self, connection: Connection, account: Account) -> str:
         """Return a new invitation code of an account's team, which replaces the previous one."""
-        code, team = make_code(), _current_team(connection, account)
+        code = make_code()
+        team = _current_team(connection, account)
         statement = update(teams).where(teams.c.id == team)
         connection.execute(statement.values(invitation=hash_code(code)))
         write_audit(connection, self.clock(), account.id, "invite", f"team {team}")
+
         return code
 
     @transaction
@@ -147,27 +155,31 @@ class Teams:
     @transaction
     def list_all(self, connection: Connection) -> list[dict[str, Any]]:
         """Return every team: id, name, created_at, and the numbers of members and submissions."""
-        n_members, n_submissions = (
-            select(func.count())
-            .where(table.c.team == teams.c.id)
-            .correlate(teams)
-            .scalar_subquery()
-            for table in (accounts, submissions)
-        )
+        counts: list[Any] = []
+        for table in (accounts, submissions):
+            n_rows = select(func.count()).where(table.c.team == teams.c.id).correlate(teams)
+            counts.append(n_rows.scalar_subquery())
+        n_members, n_submissions = counts
+
         query = select(
-            *(teams.c[name] for name in ("id", "name", "created_at")),
+            teams.c.id,
+            teams.c.name,
+            teams.c.created_at,
             n_members.label("members"),
             n_submissions.label("submissions"),
         )
         return fetch_all(connection, query.order_by(teams.c.id))
 
     def _move(self, connection: Connection, account: Account, team: int) -> None:
-        old_team, now = _current_team(connection, account), self.clock()
+        old_team = _current_team(connection, account)
+        now = self.clock()
         if team == old_team:
             raise RefusedError("You are in that team.")
+
         connection.execute(update(accounts).where(accounts.c.id == account.id).values(team=team))
         write_audit(connection, now, account.id, "leave team", f"team {old_team}")
         write_audit(connection, now, account.id, "join team", f"team {team}")
+
         # The leaver knows the old team's code. An empty team without submissions gives its name back.
         is_old = teams.c.id == old_team
         connection.execute(update(teams).where(is_old).values(invitation=None))
@@ -188,7 +200,11 @@ def find_look_alike(connection: Connection, table: Table, name: str) -> int | No
     """Return the number of the account or team whose name looks like this one; None if there is none."""
     look = look_of(name)
     rows = connection.execute(select(table.c.id, table.c.name))
-    return next((number for number, other in rows if look_of(other) == look), None)
+    for number, other in rows:
+        if look_of(other) == look:
+            return number
+
+    return None
 
 
 def create_team(connection: Connection, name: str, now: float) -> int:
@@ -205,9 +221,11 @@ def find_invited_team(connection: Connection, code: str) -> int:
     team = connection.execute(query).scalar()
     if team is None:
         raise RefusedError("That invitation code is not valid (any more). Ask for a new one.")
+
     count = select(func.count()).where(accounts.c.team == team)
     if connection.execute(count).scalar_one() >= MAX_MEMBERS:
         raise RefusedError(f"A team has at most {MAX_MEMBERS} members.")
+
     return team
 
 

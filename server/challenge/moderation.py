@@ -40,8 +40,10 @@ class Moderation(StoreUser):
         """
         if challenge.is_public and action == "unpublish":
             raise RefusedError("The challenge's file makes it public: visibility.leaderboard.")
+
         now = self.store.clock()
         column = "published_at" if action.endswith("publish") else "frozen_at"
+        # What takes a decision back begins with "un".
         changes = {column: None if action.startswith("un") else now}
         statement = update(challenge_rows).where(challenge_rows.c.name == challenge.name)
         connection.execute(statement.values(changes))
@@ -53,6 +55,7 @@ class Moderation(StoreUser):
         changes = {"standing": standing, "standing_why": why if standing else ""}
         if not change_submissions(connection, [submissions.c.key == key], changes):
             raise NotFoundError
+
         self._log(connection, standing or "reinstate", f"submission {key}", why)
 
     @transaction
@@ -62,9 +65,11 @@ class Moderation(StoreUser):
         """Stop counting a team's previous submissions against its limits."""
         if connection.execute(select(teams.c.id).where(teams.c.id == team)).first() is None:
             raise NotFoundError
+
         is_counted = [submissions.c.team == team, submissions.c.counts]
         is_of_challenge = submissions.c.challenge == challenge.name
         change_submissions(connection, [is_of_challenge, *is_counted], {"counts": False})
+
         self._log(connection, "forgive", f"team {team} in {challenge.name}", why)
 
     @transaction
@@ -75,6 +80,7 @@ class Moderation(StoreUser):
         changes |= {"attempts": 0, "progress": 0.0, "finished_at": None}
         if not change_submissions(connection, is_failed, changes):
             raise RefusedError("Only a failed submission can be evaluated again.")
+
         self._log(connection, "requeue", f"submission {key}", why)
 
     @transaction
@@ -86,6 +92,7 @@ class Moderation(StoreUser):
         statement = update(accounts).where(accounts.c.id == account_id)
         if not connection.execute(statement.values(blocked_at=blocked_at)).rowcount:
             raise NotFoundError
+
         end_sessions(connection, account_id)
         self._log(connection, "block" if is_blocked else "unblock", f"account {account_id}", why)
 

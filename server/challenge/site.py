@@ -78,10 +78,12 @@ class Site(WebSite):
         address: PublicAddress | None = None,
         provider: OidcProvider | None = None,
     ) -> None:
-        challenges = list(store.challenges.values())
-        limits = [challenge.limits for challenge in challenges]
-        joins, requests = max(x.joins for x in limits), max(x.requests for x in limits)
-        sign_ins = max(x.logins for x in limits)
+        limits = [challenge.limits for challenge in store.challenges.values()]
+        # Of several challenges the highest limits hold.
+        joins = max(limit.joins for limit in limits)
+        requests = max(limit.requests for limit in limits)
+        sign_ins = max(limit.logins for limit in limits)
+
         self.title = title or "captau"
         template_values = {
             "title": self.title,
@@ -98,11 +100,13 @@ class Site(WebSite):
             template_values,
             provider=provider,
         )
-        self.store, self.workers = store, workers
-        # Of several challenges the highest limits hold.
+
+        self.store = store
+        self.workers = workers
         self.joins = RateLimiter(joins, joins / 60)
         self.requests = RateLimiter(requests * 3, requests)
         self.names = RateLimiter(10 * sign_ins, sign_ins / 60)
+
         self.ended_sessions = EndedSessions(store.database)
         self.accounts = Accounts(store.database, store.clock)
         self.teams = Teams(store.database, store.clock)
@@ -121,16 +125,20 @@ class Site(WebSite):
         session = self.read_session(request)
         if session is not None and session in self.ended_sessions:
             session = None
+
         account_id = session.member if session else None
-        if not self.requests.take(
-            client_address(request) if account_id is None else str(account_id)
-        ):
+        # Counted before the account is looked up, which costs a query.
+        client = client_address(request) if account_id is None else str(account_id)
+        if not self.requests.take(client):
             raise TooManyRequestsError
+
         if session is None or account_id is None:
             return Visitor(session, None)
+
         member = await self.accounts.find(account_id)
         if member is None or member.epoch != session.epoch:  # all sessions were ended since
             return Visitor(None, None)
+
         return Visitor(session, member)
 
     async def require_member(self, request: Request) -> SignedIn:
@@ -142,9 +150,11 @@ class Site(WebSite):
         """
         visitor = await self.identify(request)
         if visitor.session is None or visitor.member is None:
+            # Only pages are come back to: a form cannot be sent again after signing in.
             page = request.url.path.removeprefix(self.base) + f"?{request.url.query}".rstrip("?")
             query = f"?{urlencode({'to': page})}" if request.method == "GET" else ""
             raise SignInRequiredError(f"/signin{query}")
+
         return SignedIn(visitor.session, visitor.member)
 
     def begin_session(self, member: Member, response: Response) -> Response:

@@ -46,6 +46,7 @@ def open_site(options: ServeOptions) -> Site:
     n_workers = options.workers
     if n_workers < 1:
         raise InputError(f"workers={n_workers}: a whole number from 1 on is expected")
+
     challenges = read_challenges(options.challenge, options.data_root)
     evaluators = [make_evaluator(challenge) for challenge in challenges]
     for evaluator in evaluators:
@@ -61,18 +62,23 @@ def open_site(options: ServeOptions) -> Site:
         "database": address,
         "files": str(folder),
     }
+
     database = Database(address, SCHEMA, _log.warning)
     try:
         store = open_store(database, challenges, folder, rescore=options.rescore)
+
         for evaluator in evaluators:
+            # Written anew at each start, as the challenge's file may have changed.
             with replacing(store.item_list(evaluator.challenge)) as file:
                 for row in evaluator.list_items():
                     file.write(f"{json.dumps(row, ensure_ascii=False)}\n".encode())
-        lacks_human_scores = any(
-            challenge.scores_people
-            and not database.run_blocking(partial(load_status, challenge=challenge)).human_scores
-            for challenge in challenges
-        )
+
+        lacks_human_scores = False
+        for challenge in challenges:
+            if challenge.scores_people:
+                status = database.run_blocking(partial(load_status, challenge=challenge))
+                lacks_human_scores = lacks_human_scores or not status.human_scores
+
         workers = WorkerPool(
             SubmissionLifecycle(store), setup, n_workers, starts_at_once=lacks_human_scores
         )
@@ -90,6 +96,7 @@ def _choose_folder(option: str | None, address: str, name: str) -> Path:
         url = parse_database_url(address)
         is_file = url.database is not None and "://" not in address
         option = str(Path(str(url.database)).with_suffix("")) if is_file else f"challenges/{name}"
+
     return expand_home(option).resolve()
 
 
@@ -110,6 +117,7 @@ async def add_demo_submissions(site: Site) -> None:
             member, _ = await site.accounts.sign_up(f"Example {number}", password, password, "", "")
         except RefusedError:
             return
+
         challenge = site.store.get_challenge(challenge_name)
         body = _in_one_piece("\n".join(map(json.dumps, rows)).encode())
         upload = await store_upload(site.store, challenge, f"{name}.jsonl", body)
@@ -123,6 +131,7 @@ def _submissions() -> Iterator[tuple[str, str, list[dict[str, Any]]]]:
     for system in DEMO_SYSTEMS:
         rows = items[items["system"] == system][["image_id", "caption"]]
         yield "demo_captions", system, rows.to_dict("records")
+
     for name in DEMO_METRICS:
         rows = items[["item_id"]].assign(score=metric(name).score(items))
         yield "demo_metrics", name, rows.to_dict("records")

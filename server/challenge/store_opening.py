@@ -49,22 +49,29 @@ def open_store(
             is false, or the folder is not this site's.
     """
     digests = {challenge.name: challenge.digest for challenge in challenges}
+    # Other users of the machine have no business with what teams submit.
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
 
     def begin(connection: Connection) -> bytes:
         secret = _load_secret(connection, database)
         previous_digests = _load_digests(connection)
+
         if not rescore:
             _check_digests(database, digests, previous_digests)
+
         for name, digest in digests.items():
             if name not in previous_digests:
                 connection.execute(insert(challenge_rows).values(name=name, digest=digest))
             elif previous_digests[name] != digest:
                 _reset_results(connection, name, digest)
+
+        # No worker of this site is alive yet, so that all that was begun was interrupted.
         _release_interrupted(connection)
+
         return secret
 
     secret = database.run_blocking(begin)
+
     _claim_folder(folder, secret)
     _remove_unacknowledged(folder, database)
     return _make_store(database, folder, challenges, digests, secret)
@@ -79,6 +86,7 @@ def open_store_for_worker(
         InputError: if what a challenge is scored by is not what the server has.
     """
     digests = {challenge.name: challenge.digest for challenge in challenges}
+
     database.run_blocking(lambda c: _check_digests(database, digests, _load_digests(c)))
     return _make_store(database, folder, challenges, digests, b"")
 
@@ -92,7 +100,15 @@ def _make_store(
 ) -> SubmissionStore:
     by_name = {challenge.name: challenge for challenge in challenges}
     clock = Clock(database.run_blocking(_load_latest_time))
-    return SubmissionStore(database, folder, by_name, digests, clock, secret)
+
+    return SubmissionStore(
+        database=database,
+        folder=folder,
+        challenges=by_name,
+        digests=digests,
+        clock=clock,
+        secret=secret,
+    )
 
 
 def _load_secret(connection: Connection, database: Database) -> bytes:
@@ -102,6 +118,7 @@ def _load_secret(connection: Connection, database: Database) -> bytes:
         secret = secrets.token_hex(32)
         put_setting(connection, "secret", secret)
         database.protect_file()
+
     return bytes.fromhex(secret)
 
 
@@ -126,6 +143,7 @@ def _reset_results(connection: Connection, name: str, digest: str) -> None:
     """Delete a challenge's results, so that its valid submissions are checked and evaluated again."""
     ids = select(submissions.c.id).where(submissions.c.challenge == name)
     connection.execute(delete(results).where(results.c.submission.in_(ids)))
+
     connection.execute(
         update(submissions)
         .where(submissions.c.challenge == name, submissions.c.state.in_(_VALID_STATES))
@@ -138,6 +156,7 @@ def _reset_results(connection: Connection, name: str, digest: str) -> None:
             reason="",
         )
     )
+
     changes = {"digest": digest, "human": None}
     connection.execute(update(challenge_rows).where(challenge_rows.c.name == name).values(changes))
 
@@ -145,10 +164,11 @@ def _reset_results(connection: Connection, name: str, digest: str) -> None:
 def _release_interrupted(connection: Connection) -> None:
     """Release what workers had begun when the server ended, which does not count as an attempt."""
     released = {"worker": None, "attempts": submissions.c.attempts - 1}
-    for state, next_state in (
-        (SubmissionState.RUNNING, SubmissionState.QUEUED),
-        (SubmissionState.RECEIVED, SubmissionState.RECEIVED),
-    ):
+    next_states = {
+        SubmissionState.RUNNING: SubmissionState.QUEUED,
+        SubmissionState.RECEIVED: SubmissionState.RECEIVED,
+    }
+    for state, next_state in next_states.items():
         connection.execute(
             update(submissions)
             .where(submissions.c.worker.is_not(None), submissions.c.state == state)
@@ -162,7 +182,8 @@ def _claim_folder(folder: Path, secret: bytes) -> None:
     Raises:
         InputError: if it is another site's, or holds other files.
     """
-    mark, owner = folder / "site", hashlib.sha256(secret).hexdigest()
+    mark = folder / "site"
+    owner = hashlib.sha256(secret).hexdigest()
     if not mark.exists():
         if any(folder.iterdir()):
             raise InputError(
@@ -178,6 +199,7 @@ def _remove_unacknowledged(folder: Path, database: Database) -> None:
     """Remove the files of uploads that became no submission, and what killed processes left half written."""
     query = select(submissions.c.key)
     keys = set(database.run_blocking(lambda c: c.execute(query).scalars().all()))
+
     sweep(folder)
     for path in folder.iterdir():
         if path.name in keys:
@@ -188,5 +210,9 @@ def _remove_unacknowledged(folder: Path, database: Database) -> None:
 
 def _load_latest_time(connection: Connection) -> float:
     """Return the latest time in the database."""
-    columns = (submissions.c.received_at, results.c.made_at, audit.c.at, tokens.c.used_at)
-    return max(connection.execute(select(func.max(c))).scalar() or 0.0 for c in columns)
+    latest = 0.0
+    for column in (submissions.c.received_at, results.c.made_at, audit.c.at, tokens.c.used_at):
+        time = connection.execute(select(func.max(column))).scalar()
+        latest = max(latest, time or 0.0)
+
+    return latest

@@ -34,7 +34,8 @@ ENDINGS = {
     "captions": (".json", ".jsonl", ".ndjson", ".zip"),
     "metrics": (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet"),
 }
-_CAPTIONS_JSON, _CAPTIONS_LINES = "captions.json", "captions.jsonl"
+_CAPTIONS_JSON = "captions.json"
+_CAPTIONS_LINES = "captions.jsonl"
 #: Between the reference set and the metric in the names of columns of replicates.
 _SEPARATOR = "\t"
 
@@ -53,7 +54,8 @@ def find_captions(folder: Path) -> Path:
 
 def write_captions(folder: Path, content: bytes, *, is_json_lines: bool) -> None:
     """Write the file of captions that is evaluated."""
-    with replacing(folder / (_CAPTIONS_LINES if is_json_lines else _CAPTIONS_JSON)) as file:
+    name = _CAPTIONS_LINES if is_json_lines else _CAPTIONS_JSON
+    with replacing(folder / name) as file:
         file.write(content)
 
 
@@ -79,6 +81,7 @@ def read_replicates(path: Path) -> dict[tuple[str, str], Floats]:
     for column in frame.columns:
         references, _, metric = str(column).partition(_SEPARATOR)
         replicates[references, metric] = frame[column].to_numpy(dtype=np.float64)
+
     return replicates
 
 
@@ -128,13 +131,16 @@ async def store_upload(
     """
     file_name = clean_file_name(name)
     ending = Path(file_name).suffix.lower()
-    endings, megabytes = ENDINGS[challenge.kind], challenge.limits.megabytes
+    endings = ENDINGS[challenge.kind]
+    megabytes = challenge.limits.megabytes
     if ending not in endings:
         raise RefusedError(f"{file_name}: the name of the file must end in {', '.join(endings)}.")
+
     # Programs that read the leaderboard's table would take digits, or 12e4, for a number.
     key = f"c{secrets.token_hex(8)[1:]}"
-    digest, size = hashlib.sha256(), 0
     folder = store.folder / key
+    digest = hashlib.sha256()
+    size = 0
     try:
         folder.mkdir(mode=0o700)
         with (folder / f"upload{ending}").open("xb") as file:
@@ -145,6 +151,7 @@ async def store_upload(
                         f"{file_name}: larger than {megabytes:,} MB, the limit of this site."
                     )
                 digest.update(piece)
+                # A slow disk does not hold up other visitors.
                 await run_in_threadpool(file.write, piece)
             await run_in_threadpool(_flush_to_disk, file, folder, store.folder)
     except OSError as error:
@@ -153,6 +160,7 @@ async def store_upload(
     except BaseException:
         discard_upload(store, key)
         raise
+
     return Upload(key, file_name, digest.hexdigest(), size)
 
 
@@ -160,6 +168,8 @@ def _flush_to_disk(file: Any, *folders: Path) -> None:
     """Make a file and its names survive a power failure."""
     file.flush()
     os.fsync(file.fileno())
+
+    # Windows opens no folders.
     if os.name == "posix":
         for folder in folders:
             descriptor = os.open(folder, os.O_RDONLY)
@@ -198,9 +208,10 @@ async def submit_upload(
         RefusedError: if no submission is accepted now.
     """
     # Others read these, so invisible characters and those that turn the text direction are removed.
+    file_name = Path(upload.file).stem
     columns = {
         **asdict(upload),
-        "system": _clean_system(system) or _clean_system(Path(upload.file).stem) or "system",
+        "system": _clean_system(system) or _clean_system(file_name) or "system",
         "note": INVISIBLE.sub("", note).strip()[:2000],
     }
     try:

@@ -41,6 +41,7 @@ class SubmissionLifecycle(StoreUser):
         number = connection.execute(query.limit(1)).scalar()
         if number is None:
             return None
+
         changes = {
             "state": SubmissionState.RUNNING if state == SubmissionState.QUEUED else state,
             "worker": worker,
@@ -50,8 +51,10 @@ class SubmissionLifecycle(StoreUser):
             "step": "",
         }
         is_next = submissions.c.id == number
+        # Another worker may have claimed it since the query.
         if not change_submissions(connection, [is_next, is_free], changes):
             return None
+
         return select_submissions(connection, is_next)[0]
 
     @blocking_transaction
@@ -73,9 +76,14 @@ class SubmissionLifecycle(StoreUser):
         """
         submission = select_submissions(connection, submissions.c.id == number)[0]
         is_recheck = submission.checked_at is not None
-        faults, n_faults = verdict.faults, verdict.n_faults
+
+        faults = verdict.faults
+        n_faults = verdict.n_faults
+        # Others of the team may have been found valid while this one was checked.
         if not n_faults and not is_recheck and self._exceeds_limits(connection, submission):
-            faults, n_faults = [_LIMIT_REACHED], 1
+            faults = [_LIMIT_REACHED]
+            n_faults = 1
+
         changes = {
             "state": SubmissionState.INVALID if n_faults else SubmissionState.QUEUED,
             "counts": not n_faults and (submission.counts or not is_recheck),
@@ -86,17 +94,22 @@ class SubmissionLifecycle(StoreUser):
             "n_faults": n_faults,
             "summary": verdict.summary,
         }
+
         change_submissions(connection, _is_held(number, worker, SubmissionState.RECEIVED), changes)
 
     def _exceeds_limits(self, connection: Connection, submission: Submission) -> bool:
         """Return whether the team used up its limits while a submission was checked."""
         challenge = self.store.challenges[submission.challenge]
-        phase = next((p for p in challenge.phases if p.name == submission.phase), None)
-        if phase is None:
+        phases = [phase for phase in challenge.phases if phase.name == submission.phase]
+        # A phase that the challenge's file no longer names has no limits.
+        if not phases:
             return False
+
         account = Account(submission.account, "", submission.team, submission.team_name)
         sent_at = submission.received_at
-        allowance = self.store.count_allowance(connection, challenge, phase, account, sent_at)
+        allowance = self.store.count_allowance(
+            connection, challenge=challenge, phase=phases[0], account=account, at=sent_at
+        )
         return allowance.is_used_up
 
     @blocking_transaction
@@ -116,12 +129,17 @@ class SubmissionLifecycle(StoreUser):
         Returns False and writes nothing if the submission was taken from the worker meanwhile.
         """
         now = self.store.clock()
-        changes = {"state": SubmissionState.SCORED, "worker": None, "finished_at": now}
-        changes |= {"progress": 1.0, "step": ""}
-        if not change_submissions(
-            connection, _is_held(number, worker, SubmissionState.RUNNING), changes
-        ):
+        changes: dict[str, Any] = {
+            "state": SubmissionState.SCORED,
+            "worker": None,
+            "finished_at": now,
+            "progress": 1.0,
+            "step": "",
+        }
+        is_held = _is_held(number, worker, SubmissionState.RUNNING)
+        if not change_submissions(connection, is_held, changes):
             return False
+
         row = {"submission": number, "made_at": now, **result}
         connection.execute(insert(results).values(row))
         return True
@@ -133,6 +151,7 @@ class SubmissionLifecycle(StoreUser):
         row = connection.execute(query.where(submissions.c.worker == worker)).first()
         if row is None:
             return False
+
         limits = self.store.challenges[row.challenge].limits
         return self.store.clock() - row.started_at > limits.seconds
 
@@ -153,9 +172,8 @@ class SubmissionLifecycle(StoreUser):
             changes: dict[str, Any] = {"worker": None, "progress": 0.0, "step": ""}
             if is_final or submission.attempts >= limits.attempts:
                 changes |= self._failure(submission, reason, is_final)
-            else:
-                is_unchecked = submission.state == SubmissionState.RECEIVED
-                changes["state"] = submission.state if is_unchecked else SubmissionState.QUEUED
+            elif submission.state != SubmissionState.RECEIVED:  # an interrupted check is as it was
+                changes["state"] = SubmissionState.QUEUED
             change_submissions(connection, [submissions.c.id == submission.id], changes)
 
     def _failure(self, submission: Submission, reason: str, is_final: bool) -> dict[str, Any]:
@@ -170,6 +188,7 @@ class SubmissionLifecycle(StoreUser):
                 "n_faults": 1,
                 "summary": f"{submission.file}: could not be checked",
             }
+
         if submission.attempts > 1 and not is_final:
             reason = f"{reason}; it was tried {submission.attempts} times"
         return {"state": SubmissionState.FAILED, "finished_at": now, "reason": reason}

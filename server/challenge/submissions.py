@@ -117,15 +117,21 @@ def select_submissions(
         .order_by(submissions.c.id)
     )
     rows: list[dict[str, Any]] = [dict(row) for row in connection.execute(query).mappings()]
+
     unknown = [row["id"] for row in rows if row["id"] not in known]
-    found: dict[int, Result] = {}
+    results_by_number: dict[int, Result] = {}
     for begin in range(0, len(unknown), _MAX_VARIABLES):
         numbers = unknown[begin : begin + _MAX_VARIABLES]
         for row in connection.execute(select(results).where(results.c.submission.in_(numbers))):
-            found[row.submission] = Result(
-                row.made_at, row.seconds, row.digest, row.scores, row.run
+            results_by_number[row.submission] = Result(
+                made_at=row.made_at,
+                seconds=row.seconds,
+                digest=row.digest,
+                scores=row.scores,
+                run=row.run,
             )
-    return [Submission(**row, result=found.get(row["id"])) for row in rows]
+
+    return [Submission(**row, result=results_by_number.get(row["id"])) for row in rows]
 
 
 def change_submissions(
@@ -140,10 +146,14 @@ def change_submissions(
 
 def finite_or_none(value: Any) -> float | None:
     """Return a number for JSON: None instead of NaN, infinity or None."""
-    return None if value is None or not math.isfinite(value) else float(value)
+    if value is None or not math.isfinite(value):
+        return None
+
+    return float(value)
 
 
-_DAY, _HOUR = 86_400, 3_600
+_DAY = 86_400
+_HOUR = 3_600
 
 
 @dataclass(frozen=True)
@@ -200,6 +210,7 @@ class SubmissionStore:
         rows = select_submissions(connection, submissions.c.key == key)
         if not rows:
             raise NotFoundError
+
         return rows[0]
 
     @transaction
@@ -216,20 +227,31 @@ class SubmissionStore:
         phase = challenge.open_phase(now)
         if phase is None:
             raise RefusedError(f"No phase of {challenge.title} takes submissions now.")
+
         frozen = select(challenge_rows.c.frozen_at).where(challenge_rows.c.name == challenge.name)
         if connection.execute(frozen).scalar_one() is not None:
             raise RefusedError(f"{challenge.title} takes no submissions for the moment.")
-        allowance = self.count_allowance(connection, challenge, phase, account, now)
+
+        allowance = self.count_allowance(
+            connection, challenge=challenge, phase=phase, account=account, at=now
+        )
         if allowance.is_used_up:
-            period = "on a day" if allowance.today == 0 else "in all"
-            limit = phase.per_day if allowance.today == 0 else phase.in_all
+            if allowance.today == 0:
+                period = "on a day"
+                limit = phase.per_day
+            else:
+                period = "in all"
+                limit = phase.in_all
             raise RefusedError(
                 f"Your team has made its {limit:,} submissions {period} in the phase {phase.name}."
             )
+
         is_own = submissions.c.account == account.id
         is_unchecked = submissions.c.state == SubmissionState.RECEIVED
         if connection.execute(select(submissions.c.id).where(is_own, is_unchecked)).first():
             raise RefusedError("Your last submission is still being checked; wait for its verdict.")
+
+        # Invalid files are free within the phase's limits, and take as long to check.
         is_recent = submissions.c.received_at > now - _HOUR
         n_uploads = connection.execute(select(func.count()).where(is_own, is_recent)).scalar_one()
         limit = challenge.limits.uploads
@@ -237,6 +259,7 @@ class SubmissionStore:
             raise RefusedError(
                 f"You have sent {n_uploads:,} files within the last hour; the limit is {limit:,}."
             )
+
         return phase
 
     def count_allowance(
@@ -251,7 +274,8 @@ class SubmissionStore:
 
         The submissions of its team count, and its own in any team: leaving a team frees none.
         """
-        midnight, sent_at = at - at % _DAY, submissions.c.received_at
+        midnight = at - at % _DAY
+        sent_at = submissions.c.received_at
         in_phase = select(func.count()).where(
             submissions.c.challenge == challenge.name,
             submissions.c.phase == phase.name,
@@ -259,11 +283,16 @@ class SubmissionStore:
             or_(submissions.c.team == account.team, submissions.c.account == account.id),
         )
         on_day = in_phase.where(sent_at >= midnight, sent_at < midnight + _DAY)
-        today, in_all = (
-            None if limit is None else max(limit - connection.execute(query).scalar_one(), 0)
-            for limit, query in ((phase.per_day, on_day), (phase.in_all, in_phase))
+
+        def count_left(limit: int | None, query: Any) -> int | None:
+            if limit is None:
+                return None
+            return max(limit - connection.execute(query).scalar_one(), 0)
+
+        return Allowance(
+            today=count_left(phase.per_day, on_day),
+            in_all=count_left(phase.in_all, in_phase),
         )
-        return Allowance(today, in_all)
 
     @transaction
     def add_submission(
@@ -284,6 +313,7 @@ class SubmissionStore:
             RefusedError: if no submission is accepted now.
         """
         phase = self._find_open_phase(connection, challenge, account)
+
         row = {
             **upload,
             "challenge": challenge.name,
@@ -293,10 +323,15 @@ class SubmissionStore:
             "received_at": self.clock(),
             "state": SubmissionState.RECEIVED,
             "faults": [],
+            "n_faults": 0,
+            "summary": "",
             "counts": False,
+            "attempts": 0,
             "progress": 0.0,
-            **dict.fromkeys(("n_faults", "attempts"), 0),
-            **dict.fromkeys(("summary", "step", "reason", "standing", "standing_why"), ""),
+            "step": "",
+            "reason": "",
+            "standing": "",
+            "standing_why": "",
         }
         statement = insert(submissions).values(row).returning(submissions.c.id)
         return connection.execute(statement).scalar_one()
@@ -334,9 +369,11 @@ def load_status(connection: Connection, challenge: Challenge) -> ChallengeStatus
     """Return the status of a challenge."""
     query = select(challenge_rows).where(challenge_rows.c.name == challenge.name)
     row = connection.execute(query).one()
-    human_scores = row.human or []
+
     # Scores of other human captions are outdated.
+    human_scores = row.human or []
     is_current = all(score.get("held_out") == challenge.human_mark for score in human_scores)
+
     return ChallengeStatus(
         is_published=challenge.is_public or row.published_at is not None,
         is_frozen=row.frozen_at is not None,
@@ -376,13 +413,13 @@ class Queries(StoreUser):
             submissions.c.challenge == challenge.name,
             submissions.c.state == SubmissionState.SCORED,
         ]
+        last_entry = connection.execute(select(func.max(audit.c.id))).scalar()
         columns = func.count(), func.max(submissions.c.finished_at)
+        n_scored, last_scored = connection.execute(select(*columns).where(*is_scored)).one()
         human = select(challenge_rows.c.human).where(challenge_rows.c.name == challenge.name)
-        return (
-            connection.execute(select(func.max(audit.c.id))).scalar(),
-            *connection.execute(select(*columns).where(*is_scored)).one(),
-            repr(connection.execute(human).scalar_one()),
-        )
+        human_scores = connection.execute(human).scalar_one()
+
+        return last_entry, n_scored, last_scored, repr(human_scores)
 
     @transaction
     def allowance(
@@ -393,7 +430,10 @@ class Queries(StoreUser):
         phase = challenge.open_phase(now)
         if phase is None:
             return None
-        return self.store.count_allowance(connection, challenge, phase, account, now)
+
+        return self.store.count_allowance(
+            connection, challenge=challenge, phase=phase, account=account, at=now
+        )
 
     @transaction
     def team_submissions(self, connection: Connection, team: int) -> list[Submission]:
@@ -424,8 +464,10 @@ class Queries(StoreUser):
         status = load_status(connection, challenge)
         is_scored = submissions.c.state == SubmissionState.SCORED
         conditions = [submissions.c.challenge == challenge.name, is_scored]
+
         if not is_admin:
             conditions.append(submissions.c.standing != "hidden")
         if not is_admin and not status.is_published:
             conditions.append(submissions.c.team == (team or 0))
+
         return status, select_submissions(connection, *conditions, known=known)

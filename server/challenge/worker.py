@@ -35,7 +35,8 @@ from .worker_pool import WorkKind, log_to_stderr
 _log = logging.getLogger("captau.server.challenge.worker")
 
 #: The seconds between looks for work, and the least seconds between two records of progress.
-_LOOK_INTERVAL, _REPORT_INTERVAL = 0.2, 0.5
+_LOOK_INTERVAL = 0.2
+_REPORT_INTERVAL = 0.5
 #: The seconds without work after which a worker ends, so that an idle site needs no memory for it.
 _IDLE_SECONDS = 300.0
 #: The process priority (`nice`) by kind of work; pages go first.
@@ -52,10 +53,13 @@ class Worker:
     def __init__(self, setup: Mapping[str, Any]) -> None:
         root = setup["data_root"]
         challenges = read_challenges(setup["challenge"], Path(root) if root else None)
-        self._kind, self._name = WorkKind(setup["kind"]), str(setup["name"])
+
+        self._kind = WorkKind(setup["kind"])
+        self._name = str(setup["name"])
         self._database = Database(setup["database"], SCHEMA, guest=True)
         self._store = open_store_for_worker(self._database, challenges, Path(setup["files"]))
         self._lifecycle = SubmissionLifecycle(self._store)
+
         self._evaluators = {c.name: make_evaluator(c) for c in challenges}
         self._memory = max(c.limits.memory for c in challenges) << 20
 
@@ -63,6 +67,7 @@ class Worker:
         """Work until nothing has come for a while, within the challenges' limit of memory."""
         _limit_resources(self._memory, _NICENESS[self._kind])
         self.warm_up()
+
         last_work = time.monotonic()
         while time.monotonic() - last_work < _IDLE_SECONDS:
             if self.work():
@@ -72,17 +77,21 @@ class Worker:
 
     def warm_up(self) -> None:
         """Do what each challenge needs once for its evaluations."""
-        if self._kind is WorkKind.EVALUATE:
-            for evaluator in self._evaluators.values():
-                evaluator.warm_up()
-                self._score_human_captions(evaluator)
+        if self._kind is not WorkKind.EVALUATE:
+            return
+
+        for evaluator in self._evaluators.values():
+            evaluator.warm_up()
+            self._score_human_captions(evaluator)
 
     def _score_human_captions(self, evaluator: Evaluator) -> None:
         """Score human captions, unless that is done or the challenge has none."""
         challenge = evaluator.challenge
         if not challenge.scores_people:
             return
-        if not self._database.run_blocking(lambda c: load_status(c, challenge)).human_scores:
+
+        status = self._database.run_blocking(lambda c: load_status(c, challenge))
+        if not status.human_scores:
             rows = evaluator.score_human_captions()
             self._database.run_blocking(lambda c: save_human_scores(c, challenge, rows))
 
@@ -91,6 +100,7 @@ class Worker:
         submission = self._lifecycle.claim_next(self._name, self._kind.waiting_state)
         if submission is None:
             return False
+
         try:
             if self._kind is WorkKind.CHECK:
                 self._check(submission)
@@ -101,6 +111,7 @@ class Worker:
             # Without the error's text, which may quote a reference.
             _log.error("submission %d: %s", submission.id, _locate(error))
             self._lifecycle.give_up(self._name, reason, is_final=is_final)
+
         return True
 
     def _check(self, submission: Submission) -> None:
@@ -112,11 +123,15 @@ class Worker:
     def _evaluate(self, submission: Submission) -> None:
         evaluator = self._evaluators[submission.challenge]
         folder = self._store.folder / submission.key
+
         began = time.perf_counter()
         evaluation = evaluator.evaluate(folder, self._make_reporter(submission.id))
         seconds = round(time.perf_counter() - began, 3)
+
+        # Files come before the result, so that a page that shows it finds them.
         write_item_scores(folder, evaluation.items)
         write_replicates(folder, evaluation.replicates)
+
         result = {
             "seconds": seconds,
             "digest": self._store.digests[submission.challenge],
@@ -173,6 +188,7 @@ def _locate(error: BaseException) -> str:
     """Return the type of an error and the innermost lines of code that raised it."""
     frames = traceback.extract_tb(error.__traceback__)[-3:]
     lines = " < ".join(f"{Path(frame.filename).name}:{frame.lineno}" for frame in reversed(frames))
+
     return f"{type(error).__name__} at {lines}"
 
 

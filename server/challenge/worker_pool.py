@@ -33,8 +33,10 @@ class WorkKind(StrEnum):
     @property
     def waiting_state(self) -> SubmissionState:
         """Return the state of submissions that wait for this work."""
-        is_check = self is WorkKind.CHECK
-        return SubmissionState.RECEIVED if is_check else SubmissionState.QUEUED
+        if self is WorkKind.CHECK:
+            return SubmissionState.RECEIVED
+
+        return SubmissionState.QUEUED
 
 
 #: Names of the work for messages.
@@ -59,8 +61,10 @@ class WorkerPool:
         *,
         starts_at_once: bool = False,
     ) -> None:
-        self._lifecycle, self._starts_at_once = lifecycle, starts_at_once
-        kinds = [WorkKind.CHECK, *([WorkKind.EVALUATE] * n_evaluating)]
+        self._lifecycle = lifecycle
+        self._starts_at_once = starts_at_once
+        kinds = [WorkKind.CHECK]
+        kinds += [WorkKind.EVALUATE] * n_evaluating
         self._workers = [WorkerProcess(kind, setup) for kind in kinds]
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._supervise, name="captau-workers", daemon=True)
@@ -71,6 +75,7 @@ class WorkerPool:
 
     def stop(self) -> None:
         """End the workers; the submissions that they had begun wait for the next start."""
+        # The supervisor ends first: it would start the workers anew.
         self._stopping.set()
         self._thread.join()
         for worker in self._workers:
@@ -83,7 +88,8 @@ class WorkerPool:
                 is_needed = self._starts_at_once or self._lifecycle.has_unfinished()
                 for worker in self._workers:
                     self._look_after(worker, is_needed=is_needed)
-                self._starts_at_once, last_error = False, ""
+                self._starts_at_once = False
+                last_error = ""
             except (StoreError, OSError) as error:  # no database, process or file: tried again
                 if last_error != str(error):  # once, for a log on the same full disk
                     _log.warning("workers: %s", error)
@@ -97,6 +103,7 @@ class WorkerPool:
                 self._release(worker, f"{_ACTIVITY[worker.kind]} it took too long")
         elif worker.is_started:
             self._release(worker, f"the process that was at work on it ended ({worker.exit_text})")
+
         if is_needed and not worker.is_alive and worker.may_restart:
             worker.start()
 
@@ -114,11 +121,13 @@ class WorkerProcess:
     """
 
     def __init__(self, kind: WorkKind, setup: Mapping[str, Any]) -> None:
-        self.kind, self._setup = kind, setup
+        self.kind = kind
+        self._setup = setup
         self.name = ""
         self.is_started = False
         self._process: subprocess.Popen[bytes] | None = None
-        self._started_at, self._pause = -1e9, 0.0
+        self._started_at = -1e9
+        self._pause = 0.0
 
     @property
     def is_alive(self) -> bool:
@@ -141,12 +150,16 @@ class WorkerProcess:
         ended_soon = time.monotonic() - self._started_at < 10
         self._pause = min(max(2 * self._pause, 0.2), 30.0) if ended_soon else 0.0
         self._started_at = time.monotonic()
-        self.name, self.is_started = secrets.token_hex(8), True
+        # A former process that is still at work can record nothing under a new name.
+        self.name = secrets.token_hex(8)
+        self.is_started = True
+
         self._process = subprocess.Popen(
             [sys.executable, "-m", "captau.server.challenge.worker"],
             stdin=subprocess.PIPE,
             start_new_session=True,  # Ctrl-C is for the server, which ends the workers
         )
+
         line = json.dumps({**self._setup, "kind": self.kind, "name": self.name})
         with contextlib.suppress(OSError):  # it ended at once
             assert self._process.stdin is not None

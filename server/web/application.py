@@ -60,7 +60,8 @@ class RequestGuard:
         address: PublicAddress,
         body_limit: Callable[[str], int] = lambda _: MAX_BODY_BYTES,
     ) -> None:
-        self._app, self._body_limit = app, body_limit
+        self._app = app
+        self._body_limit = body_limit
         self._host = urlsplit(address.origin).netloc
         headers = dict(HEADERS)
         if address.secure:
@@ -87,13 +88,17 @@ class RequestGuard:
             text = "This form was sent from another site. Open it here, and send it again.\n"
             await _send_text(send_with_headers, 403, text)
             return
+
         limit = self._body_limit(scope["path"])
         length = dict(scope["headers"]).get(b"content-length", b"0")
         if not length.isdigit() or int(length) > limit:
             await _send_too_large(receive, send_with_headers, limit)
             return
+
         n_received = 0
-        is_too_large = has_begun = is_read = False
+        is_too_large = False
+        has_begun = False
+        is_read = False
 
         async def receive_bounded() -> Message:
             nonlocal n_received, is_too_large, is_read
@@ -102,11 +107,13 @@ class RequestGuard:
             n_received += len(message.get("body", b""))
             if n_received > limit:
                 is_too_large = True
+                # To the application it looks as if the client had gone, so that it reads no more.
                 return {"type": "http.disconnect"}
             return message
 
         async def send_unless_too_large(message: Message) -> None:
             nonlocal has_begun
+            # What the application says of a client that has gone is dropped; 413 is sent below.
             if is_too_large and not has_begun:
                 return
             has_begun = True
@@ -114,6 +121,7 @@ class RequestGuard:
 
         if scope["method"] == "HEAD":  # the server leaves out the body
             scope = {**scope, "method": "GET"}
+
         try:
             await self._app(scope, receive_bounded, send_unless_too_large)
         except Exception:
@@ -122,6 +130,7 @@ class RequestGuard:
                     text = "Something went wrong here. Go back, try again.\n"
                     await _send_text(send_with_headers, 500, text)
                 raise  # for the server's log
+
         if is_too_large and not has_begun:
             await _send_too_large(receive, send_with_headers, limit, is_read=is_read)
 
@@ -132,12 +141,17 @@ def _is_foreign(scope: Scope, public_host: str) -> bool:
     Newer browsers say so themselves where the site has https; others name the page's origin.
     """
     headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
+
     if scope["method"] in ("GET", "HEAD", "OPTIONS"):
         return False
-    if relation := headers.get(b"sec-fetch-site"):
+
+    relation = headers.get(b"sec-fetch-site")
+    if relation:
         return relation not in ("same-origin", "none")
+
     origin = headers.get(b"origin")
     hosts = (headers.get(b"host"), public_host or None)
+    # Programs name no origin, and no page of another site can use their cookies.
     return origin is not None and urlsplit(origin).netloc not in hosts
 
 
@@ -150,6 +164,7 @@ async def _send_too_large(
         message = await receive()
         n_received += len(message.get("body", b""))
         is_read = not message.get("more_body", False)
+
     await _send_text(send, 413, f"At most {limit // 1024:,} kB are taken.\n")
 
 
@@ -168,6 +183,7 @@ def message_page(site: WebSite, status: int, message: str, *, back: str = "/") -
     response = site.render("message.html", status=status, message=message, back=back)
     if status in (429, 503):
         response.headers["retry-after"] = "5"
+
     return response
 
 
@@ -202,7 +218,10 @@ def build_application(
         description=description,
     )
     app.state.site = site
-    shared_routers = [admin_router, *([provider_router] if site.provider else [])]
+
+    shared_routers = [admin_router]
+    if site.provider:
+        shared_routers.append(provider_router)
     for router in (*routers, *shared_routers):
         app.include_router(router, prefix=site.base)
     if site.base:

@@ -22,11 +22,13 @@ def listen(host: str, port: int) -> socket.socket:
     """
     if not 0 <= port <= 65_535:  # the system would take it modulo 65,536
         raise InputError(f"port={port}: 0 to 65535 is expected; 0 for any that is free")
+
     try:
         family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         listener = socket.socket(family, kind)
     except (OSError, OverflowError) as error:
         raise InputError(f"host={host} port={port}: {error}") from error
+
     try:
         if os.name == "posix":  # elsewhere it would let two servers share one port
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -38,13 +40,18 @@ def listen(host: str, port: int) -> socket.socket:
         raise InputError(
             f"host={host} port={port}: {reason}; choose another with port=…, or port=0 for any"
         ) from error
+
     return listener
 
 
 def public_url(url: str | None, listener: socket.socket) -> str:
     """Return the site's address without a slash at its end: the option `url=`, else the port's."""
+    if url:
+        return url.rstrip("/")
+
     host, port = listener.getsockname()[:2]
-    return (url or f"http://{f'[{host}]' if ':' in host else host}:{port}").rstrip("/")
+    bracketed = f"[{host}]" if ":" in host else host
+    return f"http://{bracketed}:{port}"
 
 
 def server_config(app: FastAPI, *, proxy: bool = False) -> uvicorn.Config:

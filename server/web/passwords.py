@@ -15,7 +15,8 @@ from ..storage.site_settings import get_setting, put_setting
 from .errors import RefusedError
 
 #: The fewest and the most characters of a password.
-PASSWORD_LENGTH, MAX_PASSWORD_LENGTH = 10, 200
+PASSWORD_LENGTH = 10
+MAX_PASSWORD_LENGTH = 200
 
 _hasher = PasswordHasher()
 
@@ -48,6 +49,7 @@ async def hash_new_password(password: str, repeated: str) -> str:
         raise RefusedError(f"A password has {PASSWORD_LENGTH} to {MAX_PASSWORD_LENGTH} characters.")
     if password != repeated:
         raise RefusedError("The two passwords are not the same.")
+
     return await asyncio.to_thread(hash_password, password)
 
 
@@ -90,6 +92,7 @@ class AdminAccount:
         epoch = self._database.run_blocking(store)
         if epoch is not None:
             self.epoch = epoch
+
         return epoch is not None
 
     def end_sessions(self) -> None:
@@ -100,7 +103,9 @@ class AdminAccount:
         """Set a password from the environment, unless it is None or set already."""
         if password is None:
             return
+
         hashed = self._database.run_blocking(_load_password_hash)
+        # Setting a password ends all sessions, which a restart of the server should not.
         if hashed is None or not is_password(hashed, password):
             self.set_password(hash_password(password), replace=True)
 
@@ -120,6 +125,7 @@ def password_from_environment() -> str | None:
     password = os.environ.get(PASSWORD_VARIABLE)
     if password is not None and len(password) < PASSWORD_LENGTH:
         raise InputError(f"{PASSWORD_VARIABLE} has fewer than {PASSWORD_LENGTH} characters")
+
     return password
 
 

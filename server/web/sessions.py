@@ -15,7 +15,8 @@ from ..storage.database import Database
 from ..storage.site_settings import delete_setting, put_setting, settings_with_prefix
 
 #: Seconds that a session lasts: of participants, and of the admin.
-MEMBER_AGE, ADMIN_AGE = 90 * 86_400, 12 * 3_600
+MEMBER_AGE = 90 * 86_400
+ADMIN_AGE = 12 * 3_600
 
 
 @dataclass(frozen=True)
@@ -57,10 +58,13 @@ class Sessions:
         """Return the session of a cookie; None if it is not ours or older than `age` seconds."""
         try:
             fields, signed_at = self._signer.loads(cookie or "", return_timestamp=True)
-            # The signer's own limit would refuse a time that lies ahead of a clock that was put back.
-            return Session(**fields) if time.time() - signed_at.timestamp() <= age else None
+            session = Session(**fields)
         except (BadData, TypeError):
             return None
+
+        # The signer's own limit would refuse a time that lies ahead of a clock that was put back.
+        is_expired = time.time() - signed_at.timestamp() > age
+        return None if is_expired else session
 
     def token(self, session: Session) -> str:
         """Return the token that every form of a session carries."""
@@ -68,6 +72,7 @@ class Sessions:
 
     def is_token_of(self, session: Session, token: str) -> bool:
         """Return whether a form's token belongs to a session."""
+        # As bytes, since texts with other characters than ASCII cannot be compared so.
         return hmac.compare_digest(self.token(session).encode(), token.encode("utf-8", "replace"))
 
 
@@ -86,7 +91,8 @@ class EndedSessions:
 
     async def add(self, session: Session) -> None:
         """End a session."""
-        key, now = _PREFIX + session.name, str(int(time.time()))
+        key = _PREFIX + session.name
+        now = str(int(time.time()))
         await self._database.run(lambda c: put_setting(c, key, now))
         self._names.add(session.name)
 
@@ -97,4 +103,5 @@ def _load_names(c: Connection) -> set[str]:
     for key, seconds in ended_at.items():
         if time.time() - int(seconds) > MEMBER_AGE:
             delete_setting(c, key)
+
     return {key.removeprefix(_PREFIX) for key in ended_at}

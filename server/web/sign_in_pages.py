@@ -36,13 +36,16 @@ async def sign_in(request: Request, site: CurrentSite) -> Response:
     session = site.unsigned_session(request, admin=True)
     fields = await site.read_form(request, session)
     _count_attempt(request, site)
+
     hashed = await site.admin_account.load_password_hash()
     password = field_value(fields, "password")
+
     is_right = hashed is not None and await check_password(hashed, password)
     action = "sign in" if is_right else "failed sign in"
     await site.log_admin_action(action, f"from {client_address(request)}")
     if not is_right:
         return _render(site, session, 403, fault="That is not the password.")
+
     return _enter(site)
 
 
@@ -53,6 +56,7 @@ async def show_setup(request: Request, site: CurrentSite, code: str = "") -> Res
     has_password = await site.admin_account.load_password_hash() is not None
     if not _is_setup_code(site, code) or has_password:
         raise NotFoundError
+
     session = site.unsigned_session(request, admin=True)
     return site.set_session(_render(site, session, setup_code=code), session)
 
@@ -63,17 +67,21 @@ async def set_first_password(request: Request, site: CurrentSite) -> Response:
     session = site.unsigned_session(request, admin=True)
     fields = await site.read_form(request, session)
     _count_attempt(request, site)
+
     code = field_value(fields, "code")
     if not _is_setup_code(site, code):
         raise NotFoundError
+
     try:
         hashed = await hash_new_password(
             field_value(fields, "password"), field_value(fields, "again")
         )
     except RefusedError as error:
         return _render(site, session, 400, fault=str(error), setup_code=code)
+    # Two people may have the link; the first one's password counts.
     if not await asyncio.to_thread(site.admin_account.set_password, hashed, replace=False):
         raise NotFoundError
+
     await site.log_admin_action("password", f"from {client_address(request)}")
     return _enter(site)
 

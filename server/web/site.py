@@ -49,8 +49,13 @@ def parse_public_address(url: str | None) -> PublicAddress:
     parts = urlsplit(url or "")
     if url and (parts.scheme not in ("http", "https") or not parts.netloc):
         raise InputError(f"url={url}: http://… or https://… is expected")
+
     origin = f"{parts.scheme}://{parts.netloc}" if parts.netloc else ""
-    return PublicAddress(parts.path.rstrip("/"), parts.scheme == "https", origin)
+    return PublicAddress(
+        base=parts.path.rstrip("/"),
+        secure=parts.scheme == "https",
+        origin=origin,
+    )
 
 
 def visible_origin(address: PublicAddress, request: Request) -> str:
@@ -60,8 +65,10 @@ def visible_origin(address: PublicAddress, request: Request) -> str:
     """
     if address.origin:
         return address.origin
+
     host, port = request.scope["server"]
-    return f"{request.scope['scheme']}://{f'[{host}]' if ':' in host else host}:{port}"
+    bracketed = f"[{host}]" if ":" in host else host
+    return f"{request.scope['scheme']}://{bracketed}:{port}"
 
 
 class WebSite:
@@ -92,8 +99,10 @@ class WebSite:
         language: Language = ENGLISH,
         provider: OidcProvider | None = None,
     ) -> None:
-        self.admin_account, self.provider = admin_account, provider
-        self.address, self.base = address, address.base
+        self.admin_account = admin_account
+        self.provider = provider
+        self.address = address
+        self.base = address.base
         self.setup_code = secrets.token_urlsafe(16)
         self.sessions = Sessions(secret)
         self.sign_in_limiter = RateLimiter(sign_ins, sign_ins / 600)
@@ -123,15 +132,21 @@ class WebSite:
         session = self.sessions.read(cookie, ADMIN_AGE if admin else MEMBER_AGE)
         if session is None or session.admin != admin:
             return None
-        is_ended = (
-            admin and session.member is not None and session.epoch != self.admin_account.epoch
-        )
-        return None if is_ended else session
+
+        is_signed_in = session.member is not None
+        # Signing out ends the admin's sessions in every browser.
+        if admin and is_signed_in and session.epoch != self.admin_account.epoch:
+            return None
+
+        return session
 
     def unsigned_session(self, request: Request, *, admin: bool = False) -> Session:
         """Return the request's session if nobody signed in with it, else a new one."""
         session = self.read_session(request, admin=admin)
-        return session if session and not session.member else Session.new(admin=admin)
+        if session is None or session.member:
+            return Session.new(admin=admin)
+
+        return session
 
     def require_admin(self, request: Request) -> Session:
         """Return the admin's session.
@@ -142,6 +157,7 @@ class WebSite:
         session = self.read_session(request, admin=True)
         if session is None or not session.member:
             raise SignInRequiredError("/admin/login")
+
         return session
 
     def render(
@@ -158,8 +174,10 @@ class WebSite:
             "captau_admin" if session.admin else "captau",
             self.sessions.write(session),
             max_age=ADMIN_AGE if session.admin else MEMBER_AGE,
+            # The admin's cookie goes to the admin's pages alone.
             path=f"{self.base}/admin" if session.admin else self.base or "/",
             httponly=True,
+            # A link from elsewhere, as a crowd platform's, finds a member signed in.
             samesite="strict" if session.admin else "lax",
             secure=self.address.secure,
         )
@@ -205,6 +223,7 @@ class WebSite:
             raise RefusedError("This form does not belong to this site.") from error
         except OSError as error:
             raise StoreError(error.strerror or type(error).__name__) from error
+
         fields: dict[str, list[str]] = {}
         file: UploadFile | None = None
         for name, value in data.multi_items():
@@ -214,11 +233,13 @@ class WebSite:
                 fields.setdefault(name, []).append(text)
             else:
                 file = value
+
         token = fields.pop("token", [""])[0]
         if session is None or not self.sessions.is_token_of(session, token):
             raise RefusedError(
                 "This page was open for too long, or in another browser. Go back, reload the page and try again."
             )
+
         return fields, file
 
 

@@ -31,7 +31,10 @@ def field_value(fields: Mapping[str, Sequence[str]], name: str) -> str:
 
 def client_address(request: Request) -> str:
     """Return the client's address as limits count it; behind a proxy it is the one that the proxy names."""
-    return limited_address(request.client.host) if request.client else ""
+    if request.client is None:
+        return ""
+
+    return limited_address(request.client.host)
 
 
 def local_path(path: str) -> str:
@@ -56,6 +59,7 @@ def limited_address(address: str) -> str:
         parsed = ip_address(address)
     except ValueError:  # no address, as of a Unix socket
         return address
+
     if not isinstance(parsed, IPv6Address):
         return address
     if parsed.ipv4_mapped is not None:
@@ -72,21 +76,29 @@ class RateLimiter:
     """
 
     def __init__(self, burst: float, rate: float) -> None:
-        self._burst, self._rate = burst, rate
+        self._burst = burst
+        self._rate = rate
         self._levels: dict[str, tuple[float, float]] = {}
 
     def take(self, client: str) -> bool:
         """Count a request of a client; return False if it is one too many."""
         now = time.monotonic()
-        if len(self._levels) > _MAX_CLIENTS:  # a full bucket need not be remembered
-            refill_seconds = self._burst / self._rate
-            self._levels = {
-                c: (level, time_)
-                for c, (level, time_) in self._levels.items()
-                if now - time_ < refill_seconds
-            }
+        if len(self._levels) > _MAX_CLIENTS:
+            self._forget_idle(now)
+
         level, last_request = self._levels.get(client, (self._burst, now))
+        # A bucket fills while the client waits, and is counted up only when they come back.
         level = min(self._burst, level + (now - last_request) * self._rate)
+
         is_allowed = level >= 1
         self._levels[client] = (level - 1 if is_allowed else level, now)
         return is_allowed
+
+    def _forget_idle(self, now: float) -> None:
+        """Forget the clients whose buckets are full again, which says no more than none does."""
+        refill_seconds = self._burst / self._rate
+        levels: dict[str, tuple[float, float]] = {}
+        for client, (level, last_request) in self._levels.items():
+            if now - last_request < refill_seconds:
+                levels[client] = (level, last_request)
+        self._levels = levels

@@ -177,6 +177,8 @@ def test_the_usual_protocol_resolves(name: str) -> None:
 
 def test_a_registration_alone_makes_a_dataset(tmp_path, monkeypatch) -> None:
     """Without a file in `conf/dataset/`, Python and the command line know it, with the usual protocol."""
+    for name in NAMES:
+        registry.card(name)  # a module that is imported first in between would register in vain
     monkeypatch.setattr(registry, "_READERS", dict(registry._READERS))
     monkeypatch.setattr(registry, "_PROTOCOLS", dict(registry._PROTOCOLS))
     demo = registry.load("demo")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -59,7 +59,11 @@ class CaptionEvaluator(Evaluator):
     @cached_property
     def image_ids(self) -> dict[str, None]:
         """Return the images that need a caption, in the order of the references."""
-        return dict.fromkeys(image for refs in self.references.values() for image in refs.texts)
+        image_ids: dict[str, None] = {}
+        for references in self.references.values():
+            image_ids |= dict.fromkeys(references.texts)
+
+        return image_ids
 
     def check_challenge(self) -> None:
         try:
@@ -69,6 +73,7 @@ class CaptionEvaluator(Evaluator):
                 self._read_human_captions(self.challenge.human_file)
         except InputError as error:
             raise InputError(f"{self.challenge.source}: {error}") from error
+
         try:
             unavailable = find_unavailable(self.challenge.metrics, items)
             for metric in self.challenge.metrics:
@@ -77,16 +82,28 @@ class CaptionEvaluator(Evaluator):
                     metric.score(items)  # no other metric brings code that may be missing
         except InputError as error:
             raise InputError(f"{self.challenge.metrics_source}: {error}") from error
+
         for metric, reason in unavailable.items():
             raise InputError(f"{self.challenge.metrics_source}: metric {metric.spec} {reason}")
 
     def warm_up(self) -> None:
         super().warm_up()
-        texts = (texts for refs in self.references.values() for texts in refs.texts.values())
-        pin_tokens(text for image_texts in texts for text in image_texts)
+
+        # The tokens of references stay, whatever the submissions that follow need.
+        reference_texts: list[str] = []
+        for references in self.references.values():
+            for texts in references.texts.values():
+                reference_texts += texts
+        pin_tokens(reference_texts)
+
         progress = ReportedProgress(0, lambda share, step: None)
         score_system(
-            "", "", self._sample_items(), self.challenge.metrics, ScoreStore(None), progress
+            system="",
+            references="",
+            items=self._sample_items(),
+            metrics=self.challenge.metrics,
+            store=ScoreStore(None),
+            progress=progress,
         )
 
     def _sample_items(self) -> pd.DataFrame:
@@ -94,20 +111,27 @@ class CaptionEvaluator(Evaluator):
         references = next(iter(self.references.values()))
         image_ids = [image for image, texts in references.texts.items() if texts][:2]
         captions = dict.fromkeys(image_ids, "a man")
-        return make_caption_items(
-            CandidateFile(references.source, captions, {}), references, image_ids, None
-        )
+
+        candidates = CandidateFile(references.source, captions, {})
+        return make_caption_items(candidates, references, image_ids, None)
 
     def list_items(self) -> Iterator[dict[str, Any]]:
         if not self.challenge.splits:
-            yield from ({"image_id": image} for image in self.image_ids)
+            for image in self.image_ids:
+                yield {"image_id": image}
+
         for split in self.challenge.splits:
-            yield from ({"image_id": image, "split": split} for image in self._images_of(split))
+            for image in self._images_of(split):
+                yield {"image_id": image, "split": split}
 
     def _images_of(self, split: str | None) -> dict[str, None]:
         """Return the images of a split's references; of all for None."""
-        sets = (s.name for s in self.challenge.reference_sets if split in (None, s.split))
-        return dict.fromkeys(image for name in sets for image in self.references[name].texts)
+        images: dict[str, None] = {}
+        for reference_set in self.challenge.reference_sets:
+            if split is None or split == reference_set.split:
+                images |= dict.fromkeys(self.references[reference_set.name].texts)
+
+        return images
 
     def _check_splits(self) -> None:
         """Check that no image is in two splits, whose captions are then scored together.
@@ -115,33 +139,39 @@ class CaptionEvaluator(Evaluator):
         Raises:
             InputError: naming one that is.
         """
-        first, *others = (self._images_of(split) for split in self.challenge.splits or (None,))
-        for shared in (image for images in others for image in images if image in first):
-            splits = " and ".join(self.challenge.splits)
-            raise InputError(f"image '{shared}' has references in both splits, {splits}")
+        if len(self.challenge.splits) < 2:
+            return
+
+        first, second = (self._images_of(split) for split in self.challenge.splits)
+        for image in second:
+            if image in first:
+                splits = " and ".join(self.challenge.splits)
+                raise InputError(f"image '{image}' has references in both splits, {splits}")
 
     def check_file(self, folder: Path, name: Path, faults: Faults) -> str:
         contents = results_in(name, find_upload(folder).read_bytes(), faults)
         if self.challenge.splits:
             return self._check_parts(folder, name, contents, faults)
+
+        # An archive of COCO's has results on several splits, of which this challenge scores one.
         split = self.challenge.split
         if len(contents) > 1 and split:
-            contents = {
-                member: content
-                for member, content in contents.items()
-                if (match := CONVENTION.fullmatch(member)) and match[1] == split
-            }
+            members = _members_by_split(contents)
+            contents = {member: contents[member] for member in members.get(split, ())}
+
         if len(contents) > 1:
             faults.add(f"{name}: results on {len(contents)} sets; this challenge has one")
         if not faults.count and not contents:
             faults.add(f"{name}: no results on {split} in it")
         if faults.count:
             return "no captions read"
+
         ((member, content),) = contents.items()
         n_captions = check_captions(content, name, member, self.image_ids, faults)
         if not faults.count:
             is_json_lines = (member or name.name).lower().endswith((".jsonl", ".ndjson"))
             write_captions(folder, content, is_json_lines=is_json_lines)
+
         return f"{n_captions:,} captions"
 
     def _check_parts(
@@ -153,24 +183,28 @@ class CaptionEvaluator(Evaluator):
             contents: the results by their names in the archive.
         """
         splits = self.challenge.splits
-        members = {match[1]: match[0] for match in map(CONVENTION.fullmatch, contents) if match}
+        members = {split: names[-1] for split, names in _members_by_split(contents).items()}
+
         if not faults.count and set(members) != set(splits):
             files = " and ".join(f"captions_{split}_ALG_results.json" for split in splits)
-            found = " and ".join(members) or "no split that its name says"
-            faults.add(f"{name}: results on {found}; a zip of {files} is expected")
+            found_splits = " and ".join(members) or "no split that its name says"
+            faults.add(f"{name}: results on {found_splits}; a zip of {files} is expected")
         if faults.count:
             return "no captions read"
-        counts = [
-            check_captions(
-                contents[members[split]], name, members[split], self._images_of(split), faults
-            )
-            for split in splits
-        ]
+
+        words: list[str] = []
+        for split in splits:
+            member = members[split]
+            images = self._images_of(split)
+            n_captions = check_captions(contents[member], name, member, images, faults)
+            words.append(f"{n_captions:,} captions on {split}")
+
         if not faults.count:
-            parts = (read_systems(Path(m), contents[m])[""] for m in members.values())
-            captions = {image: text for part in parts for image, text in part.captions.items()}
+            captions: dict[str, str] = {}
+            for member in members.values():
+                captions |= read_systems(Path(member), contents[member])[""].captions
             write_captions(folder, json.dumps(captions).encode(), is_json_lines=False)
-        words = (f"{n:,} captions on {split}" for n, split in zip(counts, splits, strict=True))
+
         return " and ".join(words)
 
     def evaluate(self, folder: Path, report: ReportProgress) -> Evaluation:
@@ -180,33 +214,45 @@ class CaptionEvaluator(Evaluator):
     def _score(self, candidates: CandidateFile, report: ReportProgress) -> Evaluation:
         """Score captions against each set of references that has images of theirs."""
         options = self.challenge.statistics
-        references = {
-            name: file
-            for name, file in self.references.items()
-            if not candidates.captions.keys().isdisjoint(file.texts)
-        }
+        metrics = self.challenge.metrics
+
+        references: dict[str, ReferenceFile] = {}
+        for name, file in self.references.items():
+            if not candidates.captions.keys().isdisjoint(file.texts):
+                references[name] = file
         images = select_images({"": candidates}, references, partial=True)
         orders = {name: self._reference_order(ids) for name, ids in images.items()}
+
         # Resampled once in the file's order and, if that differs, once in the references'.
-        n_resamplings = (
-            sum(1 + _is_mixed(order) for order in orders.values()) * options.uses_resampling
-        )
-        metrics = self.challenge.metrics
+        n_resamplings = 0
+        if options.uses_resampling:
+            n_resamplings = len(orders) + sum(_is_mixed(order) for order in orders.values())
         n_blocks = count_blocks(options.replicates)
         n_steps = len(images) * len(metrics) + n_resamplings * n_blocks
         progress = ReportedProgress(n_steps, report)
+
         scores: list[dict[str, Any]] = []
         replicates: dict[tuple[str, str], Floats] = {}
         items = pd.DataFrame({"image_id": list(candidates.captions)})
         for name, ids in images.items():
             set_items = make_caption_items(candidates, self.references[name], ids, None)
-            result = score_system("", name, set_items, metrics, ScoreStore(None), progress)
+            result = score_system(
+                system="",
+                references=name,
+                items=set_items,
+                metrics=metrics,
+                store=ScoreStore(None),
+                progress=progress,
+            )
             if options.uses_resampling:
                 (result,), _ = compare_systems([result], options, progress.advance)
                 replicates |= self._ordered_replicates(result, orders[name], progress)
+
             scores += [_score_row(result, metric.spec) for metric in metrics]
             columns = {f"{spec}@{name}": values for spec, values in result.scores.items()}
-            items = items.merge(pd.DataFrame({"image_id": ids, **columns}), "left", on="image_id")
+            scored_images = pd.DataFrame({"image_id": ids, **columns})
+            items = items.merge(scored_images, "left", on="image_id")
+
         run = {
             "kind": "captions",
             "metrics": [metric.spec for metric in metrics],
@@ -214,6 +260,7 @@ class CaptionEvaluator(Evaluator):
             "signatures": {metric.spec: metric.signature for metric in metrics},
             **describe_environment(),
         }
+
         return Evaluation(scores, run, items, replicates)
 
     def _reference_order(self, image_ids: Sequence[str]) -> NDArray[np.int64]:
@@ -221,6 +268,7 @@ class CaptionEvaluator(Evaluator):
         present = set(image_ids)
         in_order = (image for image in self.image_ids if image in present)
         positions = {image: position for position, image in enumerate(in_order)}
+
         return np.array([positions[image] for image in image_ids])
 
     def _ordered_replicates(
@@ -228,6 +276,7 @@ class CaptionEvaluator(Evaluator):
     ) -> dict[tuple[str, str], Floats]:
         """Return replicates on samples in the order of the references, whatever the submission's is."""
         by_metric = result.replicates
+        # Other submissions list the images in other orders; a sample weights the same images in all.
         if by_metric and _is_mixed(order):
             panel = SystemPanel.from_resamplers(
                 {result.system: result.resamplers}, tuple(by_metric), len(order)
@@ -242,6 +291,7 @@ class CaptionEvaluator(Evaluator):
                 advance=progress.advance,
             )
             by_metric = dict(zip(by_metric, values, strict=True))
+
         return {(result.references, spec): values for spec, values in by_metric.items()}
 
     def score_human_captions(self) -> list[dict[str, Any]]:
@@ -252,6 +302,7 @@ class CaptionEvaluator(Evaluator):
             evaluation = self._score(candidates, lambda share, step: None)
             name = "additional captions, against all references"
             rows += [{**row, "people": name} for row in evaluation.scores]
+
         return rows
 
     def _read_human_captions(self, file: Path) -> CandidateFile:
@@ -262,16 +313,20 @@ class CaptionEvaluator(Evaluator):
         """
         candidates = read_candidates(file)
         by_split = [self._images_of(split) for split in self.challenge.splits or (None,)]
-        covered = [
-            images for images in by_split if not candidates.captions.keys().isdisjoint(images)
-        ]
-        images = [image for part in covered or by_split for image in part]
+        is_covered = [not candidates.captions.keys().isdisjoint(images) for images in by_split]
+
+        # Where no split has a caption, all of their images are missing.
+        images: list[str] = []
+        for split_images, has_caption in zip(by_split, is_covered, strict=True):
+            if has_caption or not any(is_covered):
+                images += split_images
         missing = [image for image in images if image not in candidates.captions]
         if missing:
             raise InputError(
                 f"human: {file}: {len(missing):,} of the {len(images):,} images have no caption, such "
                 f"as '{missing[0]}'; one an image is expected"
             )
+
         return candidates
 
     def _score_held_out(self) -> list[dict[str, Any]]:
@@ -284,29 +339,42 @@ class CaptionEvaluator(Evaluator):
                 source = ImageCaptions.from_file(references.file)
             else:
                 source = ImageCaptions.from_dataset(places.load(str(references.dataset)))
+
             agreement = score_held_out_captions(
                 [source],
                 self.challenge.metrics,
                 places.store(),
                 held_out=self.challenge.human,
+                # One of the references is the caption that is scored.
                 k=None if references.k is None else references.k - 1,
                 seed=self.challenge.statistics.seed,
             )
             last_choices = agreement.choices.groupby("metric", sort=False).last()
             counts[references.name] = str(last_choices["n_references"].iloc[0])
-            scores += [
-                make_score_row(
-                    references.name,
-                    str(metric),
-                    (row["value"], row["ci_low"], row["ci_high"]),
-                    int(row["n_items"]),
-                    f"against {row['n_references']} others",
+            for metric, row in last_choices.iterrows():
+                score_row = make_score_row(
+                    references=references.name,
+                    metric=str(metric),
+                    values=(row["value"], row["ci_low"], row["ci_high"]),
+                    n_captions=int(row["n_items"]),
+                    note=f"against {row['n_references']} others",
                 )
-                for metric, row in last_choices.iterrows()
-            ]
+                scores.append(score_row)
+
         against = ", ".join(f"{count} in {name}" for name, count in counts.items())
         people = f"captions held out, against the others ({against})"
         return [{**row, "people": people} for row in scores]
+
+
+def _members_by_split(names: Iterable[str]) -> dict[str, list[str]]:
+    """Return the files of an archive by the split that their names say; those that say none are left out."""
+    members: dict[str, list[str]] = {}
+    for name in names:
+        match = CONVENTION.fullmatch(name)
+        if match:
+            members.setdefault(match[1], []).append(name)
+
+    return members
 
 
 def _is_mixed(order: NDArray[np.int64]) -> bool:
@@ -317,6 +385,7 @@ def _is_mixed(order: NDArray[np.int64]) -> bool:
 def _load_references(reference_set: ReferenceSet, data_root: Path | None) -> ReferenceFile:
     if reference_set.file is not None:
         return read_references(reference_set.file)
+
     items = load(str(reference_set.dataset), data_root).items
     by_image: dict[str, tuple[str, ...]] = {}
     for image_id, references in zip(items["image_id"], items["references"], strict=True):
@@ -326,12 +395,23 @@ def _load_references(reference_set: ReferenceSet, data_root: Path | None) -> Ref
                 f"dataset {reference_set.dataset}: rows of image '{image_id}' have different "
                 f"references; name a file of them"
             )
+
     return ReferenceFile(JsonSource(Path(reference_set.name)), by_image)
 
 
 def _score_row(result: SystemScores, spec: str) -> dict[str, Any]:
     interval = result.intervals.get(spec)
-    bounds = (interval.low, interval.high) if interval else (None, None)
-    note = result.undefined_note(spec) or (interval.note if interval else "")
-    values = (result.corpus[spec], *bounds)
-    return make_score_row(result.references, spec, values, len(result.items), note)
+    note = result.undefined_note(spec)
+    low = high = None
+    if interval:
+        low = interval.low
+        high = interval.high
+        note = note or interval.note
+
+    return make_score_row(
+        references=result.references,
+        metric=spec,
+        values=(result.corpus[spec], low, high),
+        n_captions=len(result.items),
+        note=note,
+    )

@@ -80,7 +80,10 @@ class Evaluator(ABC):
         name = Path(file_name)
         content = self.check_file(folder, name, faults)
         verdict = Verdict.of_faults(name, faults, content)
-        lines = [line.replace(str(find_upload(folder)), str(name)) for line in verdict.faults]
+
+        # Readers name the file in the submission's folder, and its sender knows it by another name.
+        upload = str(find_upload(folder))
+        lines = [line.replace(upload, str(name)) for line in verdict.faults]
         return replace(verdict, faults=lines)
 
     @abstractmethod
@@ -136,7 +139,9 @@ class ReportedProgress(StepProgress):
 
     def __init__(self, total: int, report: ReportProgress) -> None:
         super().__init__(None)
-        self._n_done, self._total, self._report = 0, total, report
+        self._n_done = 0
+        self._total = total
+        self._report = report
 
     def add_steps(self, steps: int, description: str) -> None:
         self._total += steps
@@ -153,4 +158,5 @@ class ReportedProgress(StepProgress):
 
     @property
     def _share(self) -> float:
+        # Only a result that is stored is complete.
         return min(self._n_done / max(self._total, 1), 0.99)

@@ -63,28 +63,33 @@ class MetricEvaluator(Evaluator):
         except InputError as error:
             faults.add(str(error))
             return "no scores"
+
         if len(metrics) > 1:
             faults.add(f"{name}: scores of {len(metrics)} metrics; a submission has one")
+
         return f"{n_scores:,} scores"
 
     def evaluate(self, folder: Path, report: ReportProgress) -> Evaluation:
         report(0.0, "reading")
-        path, protocol, options = (
-            find_upload(folder),
-            self.challenge.protocol,
-            self.challenge.statistics,
-        )
+        path = find_upload(folder)
+        protocol = self.challenge.protocol
+        options = self.challenge.statistics
         if protocol is None:
             raise ValueError("a challenge of metrics has a protocol")
+
+        # A table may name the metric in a column; here every submitted metric has the same name.
         table = read_table(path)
         name = str(table.column("metric")[0]) if "metric" in table else None
         metric = ScoreFile(path=str(path), name=SUBMITTED, metric=name)
+
         selection = EvaluationSet.select(self.caption_set, protocol)
         progress = ReportedProgress(1, lambda share, step: report(0.3 * share, step))
         scored = score_dataset(selection, [metric], ScoreStore(None), progress)
+
         report(0.3, "intervals")
         progress = ReportedProgress(0, lambda share, _: report(0.3 + 0.7 * share, "intervals"))
         measured = correlate_dataset(scored, progress, statistics=options)
+
         items = selection.items[["item_id", "image_id"]].reset_index(drop=True)
         items["score"] = np.asarray(scored.by_metric[SUBMITTED])
         run = {
@@ -94,27 +99,40 @@ class MetricEvaluator(Evaluator):
             "dataset": self.caption_set.card.title,
             **describe_environment(),
         }
-        scores = [_score_row(row) for row in measured.printed_correlations.to_dict("records")]
-        replicates = self._resample(scored) if options.uses_resampling else {}
-        return Evaluation(scores, run, items, replicates)
+
+        return Evaluation(
+            scores=[_score_row(row) for row in measured.printed_correlations.to_dict("records")],
+            run=run,
+            items=items,
+            replicates=self._resample(scored) if options.uses_resampling else {},
+        )
 
     def _resample(self, scored: ScoredDataset) -> dict[tuple[str, str], Floats]:
         """Return bootstrap replicates of each correlation."""
         options = self.challenge.statistics
         replicates: dict[tuple[str, str], Floats] = {}
+        # Rows are put in order before anything is drawn, so that submissions share their samples.
         scored = scored.in_order()
         for panel in build_panels(scored.selection, scored.oriented):
             points = panel.comparable_points(SUBMITTED)
             if points is None or panel.n_images < 2:
                 continue
+
             statistic = panel.statistic(SUBMITTED, points)
             (values,) = resample([statistic], panel.n_images, options.replicates, options.seed)
             for (dimension, coefficient), row in zip(panel.keys, values, strict=True):
                 replicates["", f"{coefficient} {dimension}"] = row
+
         return replicates
 
 
 def _score_row(correlation: dict[Any, Any]) -> dict[str, Any]:
     metric = f"{correlation['coefficient']} {correlation['dimension']}"
     values = [correlation[name] for name in ("value", "ci_low", "ci_high")]
-    return make_score_row("", metric, values, int(correlation["n_items"]), correlation["note"])
+    return make_score_row(
+        references="",
+        metric=metric,
+        values=values,
+        n_captions=int(correlation["n_items"]),
+        note=correlation["note"],
+    )

@@ -49,24 +49,35 @@ class ScoreColumn:
     @property
     def heading(self) -> str:
         """Return the column's name with its reference set."""
-        return f"{self.label}, {self.references}" if self.references else self.label
+        if not self.references:
+            return self.label
+
+        return f"{self.label}, {self.references}"
 
 
 def column_key(score: Mapping[str, Any]) -> str:
     """Return the column of a row of `Result.scores`."""
     references = score.get("references")
-    return f"{score['metric']}@{references}" if references else score["metric"]
+    if not references:
+        return score["metric"]
+
+    return f"{score['metric']}@{references}"
 
 
 def rank_keys(challenge: Challenge) -> list[str]:
     """Return the scores that can order a leaderboard: metrics, or `coefficient dimension`."""
     if challenge.kind == "captions":
         return [metric.spec for metric in challenge.metrics]
+
     protocol = challenge.bound_protocol(challenge.load_items())
-    of_ratings = [c for c in protocol.coefficients if not find_coefficient(c).is_of_preferences]
     of_preferences = [c for c in protocol.coefficients if find_coefficient(c).is_of_preferences]
-    keys = [f"{name} {dimension}" for dimension in protocol.dimension for name in of_ratings]
-    return [*(f"{name} {MEAN_DIMENSION}" for name in of_preferences), *keys]
+    of_ratings = [c for c in protocol.coefficients if not find_coefficient(c).is_of_preferences]
+
+    keys = [f"{name} {MEAN_DIMENSION}" for name in of_preferences]
+    for dimension in protocol.dimension:
+        keys += [f"{name} {dimension}" for name in of_ratings]
+
+    return keys
 
 
 def make_columns(challenge: Challenge) -> list[ScoreColumn]:
@@ -74,24 +85,26 @@ def make_columns(challenge: Challenge) -> list[ScoreColumn]:
     if challenge.kind == "metrics":
         keys = sorted(rank_keys(challenge), key=lambda key: key != challenge.rank_by)
         return [_coefficient_column(key) for key in keys]
+
+    styles = [(metric_style(metric), metric.spec) for metric in challenge.metrics]
+    styles.sort(key=lambda pair: (pair[1] != challenge.rank_by, pair[0].order))
+
     has_several_sets = len(challenge.reference_sets) > 1
-    metrics = sorted(
-        ((metric_style(metric), metric.spec) for metric in challenge.metrics),
-        key=lambda pair: (pair[1] != challenge.rank_by, pair[0].order),
-    )
-    return [
-        ScoreColumn(
-            key=f"{spec}@{references.name}",
-            metric=spec,
-            references=references.name if has_several_sets else "",
-            label=column_style.label,
-            scale=column_style.scale,
-            decimals=column_style.decimals,
-            higher_is_better=column_style.higher_is_better,
-        )
-        for column_style, spec in metrics
-        for references in challenge.reference_sets
-    ]
+    columns: list[ScoreColumn] = []
+    for style, spec in styles:
+        for references in challenge.reference_sets:
+            column = ScoreColumn(
+                key=f"{spec}@{references.name}",
+                metric=spec,
+                references=references.name if has_several_sets else "",
+                label=style.label,
+                scale=style.scale,
+                decimals=style.decimals,
+                higher_is_better=style.higher_is_better,
+            )
+            columns.append(column)
+
+    return columns
 
 
 def default_column(challenge: Challenge, columns: Sequence[ScoreColumn]) -> ScoreColumn:
@@ -102,12 +115,20 @@ def default_column(challenge: Challenge, columns: Sequence[ScoreColumn]) -> Scor
 def _coefficient_column(key: str) -> ScoreColumn:
     coefficient, _, dimension = key.partition(" ")
     style = find_coefficient(coefficient)
-    label = f"{style.symbol} {dimension}".strip()
-    return ScoreColumn(key, key, "", label, style.scale, style.decimals, True)
+    return ScoreColumn(
+        key=key,
+        metric=key,
+        references="",
+        label=f"{style.symbol} {dimension}".strip(),
+        scale=style.scale,
+        decimals=style.decimals,
+        higher_is_better=True,
+    )
 
 
 #: The corrected p-value from which on a difference is not significant, and the correction.
-ALPHA, CORRECTION = 0.05, "bh"
+ALPHA = 0.05
+CORRECTION = "bh"
 _SCORE_PARTS = ("value", "low", "high")
 
 
@@ -122,8 +143,12 @@ class Score:
 
     def round(self, decimals: int) -> Score:
         """Return the score rounded to a number of decimals."""
-        low, high = round(self.low, decimals), round(self.high, decimals)
-        return Score(round(self.value, decimals), low, high, self.note)
+        return Score(
+            value=round(self.value, decimals),
+            low=round(self.low, decimals),
+            high=round(self.high, decimals),
+            note=self.note,
+        )
 
 
 @dataclass(frozen=True)
@@ -197,25 +222,46 @@ class Board:
         """Return the leaderboard as CSV: a line a row, three columns a score."""
         out = io.StringIO()
         writer = csv.writer(out, lineterminator="\n")
-        score_names = [
-            f"{column.key}{suffix}" for column in self.columns for suffix in ("", "_low", "_high")
-        ]
+
         header = ["place", "rank", "team", "system", "submission", "phase", "at"]
-        writer.writerow([*header, *score_names])
+        for column in self.columns:
+            header += [column.key, f"{column.key}_low", f"{column.key}_high"]
+        writer.writerow(header)
+
         for row in self.rows:
             entry = row.entry
-            cells = [
-                _format_csv_number(entry.scores.get(column.key), part)
-                for column in self.columns
-                for part in _SCORE_PARTS
+            cells: list[Any] = [
+                "" if number is None else number for number in (row.place, row.rank)
             ]
-            ranks = ["" if number is None else number for number in (row.place, row.rank)]
-            texts = [_escape_formula(entry.name), _escape_formula(entry.system)]
-            writer.writerow([*ranks, *texts, entry.key, entry.phase, format_iso(entry.at), *cells])
+            cells += [_escape_formula(entry.name), _escape_formula(entry.system)]
+            cells += [entry.key, entry.phase, format_iso(entry.at)]
+            for column in self.columns:
+                score = entry.scores.get(column.key)
+                cells += [_format_csv_number(score, part) for part in _SCORE_PARTS]
+            writer.writerow(cells)
+
         return out.getvalue()
 
     def to_json(self) -> str:
         """Return the leaderboard as JSON, with the test that made the ranks."""
+        rows: list[dict[str, Any]] = []
+        for row in self.rows:
+            scores: dict[str, dict[str, float | None]] = {}
+            for key, score in row.entry.scores.items():
+                scores[key] = {part: finite_or_none(getattr(score, part)) for part in _SCORE_PARTS}
+            cells = {
+                "place": row.place,
+                "rank": row.rank,
+                "team": row.entry.name,
+                "system": row.entry.system,
+                "submission": row.entry.key or None,
+                "phase": row.entry.phase,
+                "at": format_iso(row.entry.at),
+                "human": row.entry.is_human,
+                "scores": scores,
+            }
+            rows.append(cells)
+
         table = {
             "challenge": self.challenge,
             "ranked_by": self.ranked_by.key,
@@ -223,23 +269,7 @@ class Board:
             "correction": CORRECTION,
             "signatures": dict(self.signatures),
             "signatures_differ": self.signatures_differ,
-            "rows": [
-                {
-                    "place": row.place,
-                    "rank": row.rank,
-                    "team": row.entry.name,
-                    "system": row.entry.system,
-                    "submission": row.entry.key or None,
-                    "phase": row.entry.phase,
-                    "at": format_iso(row.entry.at),
-                    "human": row.entry.is_human,
-                    "scores": {
-                        key: {part: finite_or_none(getattr(score, part)) for part in _SCORE_PARTS}
-                        for key, score in row.entry.scores.items()
-                    },
-                }
-                for row in self.rows
-            ],
+            "rows": rows,
         }
         return f"{json.dumps(table, ensure_ascii=False, indent=2)}\n"
 
@@ -248,12 +278,18 @@ def read_scores(rows: Iterable[Mapping[str, Any]]) -> dict[str, Score]:
     """Return the rows of `Result.scores` by column key."""
     scores: dict[str, Score] = {}
     for row in rows:
-        value, low, high = (
-            math.nan if row.get(name) is None else float(row[name])
-            for name in ("value", "ci_low", "ci_high")
+        scores[column_key(row)] = Score(
+            value=_number_or_nan(row.get("value")),
+            low=_number_or_nan(row.get("ci_low")),
+            high=_number_or_nan(row.get("ci_high")),
+            note=row.get("note") or "",
         )
-        scores[column_key(row)] = Score(value, low, high, row.get("note") or "")
+
     return scores
+
+
+def _number_or_nan(value: Any) -> float:
+    return math.nan if value is None else float(value)
 
 
 def round_scores(scores: Mapping[str, Score], columns: Sequence[ScoreColumn]) -> dict[str, Score]:
@@ -263,7 +299,10 @@ def round_scores(scores: Mapping[str, Score], columns: Sequence[ScoreColumn]) ->
 
 def format_iso(time: float) -> str:
     """Return a time as ISO 8601 in UTC; empty for 0."""
-    return datetime.fromtimestamp(time, UTC).strftime("%Y-%m-%dT%H:%M:%SZ") if time else ""
+    if not time:
+        return ""
+
+    return datetime.fromtimestamp(time, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _format_csv_number(score: Score | None, part: str) -> str:
@@ -273,4 +312,5 @@ def _format_csv_number(score: Score | None, part: str) -> str:
 
 def _escape_formula(text: str) -> str:
     """Return the text with an apostrophe before what a spreadsheet would compute."""
-    return f"'{text}" if text and text[0] in "=+-@\t" else text
+    is_formula = text.startswith(("=", "+", "-", "@", "\t"))
+    return f"'{text}" if is_formula else text

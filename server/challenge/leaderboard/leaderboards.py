@@ -54,6 +54,7 @@ class Filters:
         """Return whether an entry is shown; human captions always are."""
         if entry.is_human:
             return True
+
         return self.team in (None, entry.team) and self.since <= entry.at < self.until
 
 
@@ -95,10 +96,14 @@ class BoardRequest:
     @property
     def filters(self) -> Filters:
         """Return the filters of team and time; raise `RefusedError` if a day is invalid."""
+        is_number = self.team.isascii() and self.team.isdecimal()
+        # The last day is included.
+        until = _parse_day(self.until) + 86_400 if self.until else math.inf
+
         return Filters(
-            int(self.team) if self.team.isascii() and self.team.isdecimal() else None,
-            _parse_day(self.since) if self.since else -math.inf,
-            _parse_day(self.until) + 86_400 if self.until else math.inf,
+            team=int(self.team) if is_number else None,
+            since=_parse_day(self.since) if self.since else -math.inf,
+            until=until,
         )
 
 
@@ -107,14 +112,22 @@ def read_board_request(
 ) -> BoardRequest:
     """Return the request of an address's query parameters; invalid ones are ignored."""
     columns_by_key = {column.key: column for column in columns}
-    phases = [*(phase.name for phase in challenge.phases), ALL_PHASES]
-    phase, selection = parameters.get("phase", ""), parameters.get("which", "")
+    column = columns_by_key.get(parameters.get("sort", ""))
+
+    phases = [phase.name for phase in challenge.phases]
+    phase = parameters.get("phase", "")
+    if phase not in (*phases, ALL_PHASES):
+        phase = _current_phase(challenge, now).name
+
+    selection = parameters.get("which", "")
     return BoardRequest(
-        phase if phase in phases else _current_phase(challenge, now).name,
-        columns_by_key.get(parameters.get("sort", "")) or default_column(challenge, columns),
-        parameters.get("turn", "") == "yes",
-        selection if selection in ("latest", "all") else "best",
-        *(parameters.get(name, "")[:10] for name in ("team", "since", "until")),
+        phase=phase,
+        column=column or default_column(challenge, columns),
+        is_reversed=parameters.get("turn", "") == "yes",
+        selection=selection if selection in ("latest", "all") else "best",
+        team=parameters.get("team", "")[:10],
+        since=parameters.get("since", "")[:10],
+        until=parameters.get("until", "")[:10],
     )
 
 
@@ -127,8 +140,12 @@ def _parse_day(text: str) -> float:
 
 def _current_phase(challenge: Challenge, now: float) -> Phase:
     """Return the phase that a leaderboard shows first: the open one, or the last that began."""
+    open_phase = challenge.open_phase(now)
+    if open_phase is not None:
+        return open_phase
+
     begun = [phase for phase in challenge.phases if phase.begins is None or phase.begins <= now]
-    return challenge.open_phase(now) or (begun or challenge.phases)[-1]
+    return (begun or challenge.phases)[-1]
 
 
 @dataclass(frozen=True)
@@ -157,7 +174,9 @@ class Leaderboards:
     """
 
     def __init__(self, store: SubmissionStore, queries: Queries) -> None:
-        self._store, self._queries, self._ranks = store, queries, RankCache(store)
+        self._store = store
+        self._queries = queries
+        self._ranks = RankCache(store)
         self.columns = {c.name: make_columns(c) for c in store.challenges.values()}
         self.pages = BoardPages()
         #: By submission; a result stays as it is.
@@ -191,24 +210,31 @@ class Leaderboards:
         status, submissions = await self._queries.leaderboard_submissions(
             challenge, team, is_admin=is_admin, known=self._results
         )
+
         columns = self.columns[challenge.name]
         for submission in submissions:
             if submission.result is not None:
                 self._results[submission.id] = _ShownResult.of(submission.result, columns)
+
         if request.phase != ALL_PHASES:
             submissions = [s for s in submissions if s.phase == request.phase]
+
         # Places and ranks by hidden digits would reveal them: which of two is ahead.
         is_exact = is_admin or challenge.exact
         decimals = None if is_exact else request.column.shown_decimals
         results = {s.id: self._results[s.id] for s in submissions}
-        scores = {n: r.scores if is_exact else r.rounded_scores for n, r in results.items()}
+        scores = {
+            number: result.shown_scores(is_exact=is_exact) for number, result in results.items()
+        }
         human_scores = _read_human_scores(status)
         if not is_exact:
-            human_scores = {n: round_scores(x, columns) for n, x in human_scores.items()}
+            human_scores = {n: round_scores(shown, columns) for n, shown in human_scores.items()}
+
         entries = _make_entries(submissions, scores, human_scores, team)
         standing = select_entries(entries, request.column, request.selection)
         ranks = await asyncio.to_thread(self._ranks.rank, request.column, standing, decimals)
         rows = rank_entries(standing, request.column, ranks, is_reversed=request.is_reversed)
+
         signatures = [result.signatures for result in results.values()]
         board = Board(
             challenge=challenge.name,
@@ -218,11 +244,14 @@ class Leaderboards:
             signatures=signatures[-1] if signatures else {},
             signatures_differ=any(earlier != signatures[-1] for earlier in signatures),
         )
+        # Filters hide teams, and the list to choose from names all of them.
+        teams = {(entry.name, entry.team) for entry in entries if entry.team is not None}
+
         return VisibleBoard(
-            board,
-            sorted({(entry.name, entry.team) for entry in entries if entry.team is not None}),
-            [s for s in submissions if s.standing == "disqualified"],
-            status.is_published,
+            board=board,
+            teams=sorted(teams),
+            disqualified=[s for s in submissions if s.standing == "disqualified"],
+            is_published=status.is_published,
         )
 
 
@@ -238,6 +267,9 @@ class _ShownResult:
     scores: Mapping[str, Score]
     rounded_scores: Mapping[str, Score]
     signatures: Mapping[str, str]
+
+    def shown_scores(self, *, is_exact: bool) -> Mapping[str, Score]:
+        return self.scores if is_exact else self.rounded_scores
 
     @classmethod
     def of(cls, result: Result, columns: Sequence[ScoreColumn]) -> _ShownResult:
@@ -278,14 +310,18 @@ class BoardPages:
         async with self._lock:
             page = self._pages.pop(key, None)
             if page is None or page.read_at < asked_at:
-                read_at, revision = time.monotonic(), await read_revision()
+                # Read before the page is made, so that a change in between makes it anew next time.
+                read_at = time.monotonic()
+                revision = await read_revision()
                 if page is not None and page.revision == revision:
                     page = replace(page, read_at=read_at)
                 else:
                     page = _KeptPage(await render(), revision, read_at)
+
             self._pages[key] = page
             if len(self._pages) > _MAX_PAGES:
                 del self._pages[next(iter(self._pages))]
+
             return page.html
 
 
@@ -296,8 +332,11 @@ def _make_entries(
     team: int | None,
 ) -> list[BoardEntry]:
     """Return the entries of submissions that are not disqualified, and of human captions."""
-    entries = [
-        BoardEntry(
+    entries: list[BoardEntry] = []
+    for submission in submissions:
+        if submission.standing == "disqualified":
+            continue
+        entry = BoardEntry(
             number=submission.id,
             team=submission.team,
             name=submission.team_name,
@@ -308,20 +347,29 @@ def _make_entries(
             is_own=submission.team == team,
             key=submission.key,
         )
-        for submission in submissions
-        if submission.standing != "disqualified"
-    ]
-    entries += [
-        BoardEntry(None, None, "people", system, "", 0.0, shown)
-        for system, shown in human_scores.items()
-    ]
+        entries.append(entry)
+
+    for system, shown in human_scores.items():
+        entry = BoardEntry(
+            number=None,
+            team=None,
+            name="people",
+            system=system,
+            phase="",
+            at=0.0,
+            scores=shown,
+        )
+        entries.append(entry)
+
     return entries
 
 
 def _read_human_scores(status: ChallengeStatus) -> dict[str, dict[str, Score]]:
     """Return the scores of human captions by the name of their row."""
-    # Rows of an older version are all of held-out captions, and have no name.
     rows: dict[str, list[Mapping[str, Any]]] = {}
     for row in status.human_scores:
-        rows.setdefault(row.get("people") or "captions held out", []).append(row)
+        # Rows of an older version are all of held-out captions, and have no name.
+        name = row.get("people") or "captions held out"
+        rows.setdefault(name, []).append(row)
+
     return {name: read_scores(named) for name, named in rows.items()}

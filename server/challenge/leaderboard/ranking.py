@@ -31,21 +31,27 @@ def select_entries(
     entries = list(entries)
     if selection == "all":
         return entries
+
     selected: dict[int | None, BoardEntry] = {}
     for entry in entries:
-        rival = selected.get(entry.team)
         if entry.is_human:
             continue
-        if rival is None or _precedence(entry, column, selection) > _precedence(
-            rival, column, selection
-        ):
+        rival = selected.get(entry.team)
+        if rival is None:
             selected[entry.team] = entry
+            continue
+
+        precedence = _precedence(entry, column, selection)
+        if precedence > _precedence(rival, column, selection):
+            selected[entry.team] = entry
+
     return [entry for entry in entries if entry.is_human or selected[entry.team] is entry]
 
 
 def _precedence(entry: BoardEntry, column: ScoreColumn, selection: Selection) -> tuple[float, ...]:
     if selection == "latest":
         return (entry.at,)
+
     return (_quality(entry, column), -entry.at)
 
 
@@ -54,6 +60,7 @@ def _quality(entry: BoardEntry, column: ScoreColumn) -> float:
     score = entry.scores.get(column.key)
     if score is None or math.isnan(score.value):
         return -math.inf
+
     return score.value if column.higher_is_better else -score.value
 
 
@@ -72,7 +79,9 @@ def rank_entries(
         ranks: by submission number, from `rank_submissions`.
         is_reversed: whether the worst comes first; places stay.
     """
+    # Equal scores share a place, and stand in the order in which they came.
     ordered = sorted(entries, key=lambda e: (-_quality(e, column), e.at, e.number or 0))
+
     place_of_quality: dict[float, int] = {}
     rows: list[BoardRow] = []
     n_placed = 0
@@ -81,9 +90,11 @@ def rank_entries(
         if entry.number is None or quality == -math.inf:
             rows.append(BoardRow(entry))
             continue
+
         n_placed += 1
-        rank = place_of_quality.setdefault(quality, n_placed)
-        rows.append(BoardRow(entry, rank, ranks.get(entry.number)))
+        place = place_of_quality.setdefault(quality, n_placed)
+        rows.append(BoardRow(entry, place, ranks.get(entry.number)))
+
     return rows[::-1] if is_reversed else rows
 
 
@@ -99,18 +110,25 @@ def rank_submissions(
         higher_is_better: whether higher scores are better.
     """
     sign = 1.0 if higher_is_better else -1.0
-    numbers = sorted(n for n, score in scores.items() if not math.isnan(score) and n in replicates)
+    numbers: list[int] = []
+    for number, score in sorted(scores.items()):
+        if not math.isnan(score) and number in replicates:
+            numbers.append(number)
     if not numbers:
         return {}
+
     numbers.sort(key=lambda number: -sign * scores[number])
+
     p_values = pairwise_p_values(np.stack([replicates[number] for number in numbers]))
     corrected = correct_p_values(p_values.ravel(), CORRECTION).reshape(p_values.shape)
+
     ranks = zip(numbers, cluster_ranks(corrected, ALPHA), strict=True)
     return {number: rank for number, rank in ranks if rank is not None}
 
 
 #: The cached leaderboards, and submissions' replicates of one column (8 kB each).
-_MAX_BOARDS, _MAX_REPLICATES = 200, 5_000
+_MAX_BOARDS = 200
+_MAX_REPLICATES = 5_000
 
 
 class RankCache:
@@ -131,22 +149,24 @@ class RankCache:
             entries: the ones that are compared.
             decimals: the decimals that visitors see of the score; None for all.
         """
-        scores = [
-            (entry.number, entry.key, entry.scores[column.key].value)
-            for entry in entries
-            if entry.number is not None and column.key in entry.scores
-        ]
+        scores: list[tuple[int, str, float]] = []
+        for entry in entries:
+            if entry.number is not None and column.key in entry.scores:
+                scores.append((entry.number, entry.key, entry.scores[column.key].value))
+
+        # The cache knows a leaderboard by its scores, whatever the order of its rows.
         return self._rank(column, decimals, tuple(sorted(scores)))
 
     def _compute_ranks(
         self, column: ScoreColumn, decimals: int | None, scores: tuple[tuple[int, str, float], ...]
     ) -> dict[int, int]:
         """Return ranks from each submission's number, key and score."""
-        replicates = {
-            number: values if decimals is None else values.round(decimals)
-            for number, key, _ in scores
-            if (values := self._load_replicates(key, column)) is not None
-        }
+        replicates: dict[int, Floats] = {}
+        for number, key, _ in scores:
+            values = self._load_replicates(key, column)
+            if values is not None:
+                replicates[number] = values if decimals is None else values.round(decimals)
+
         by_number = {number: score for number, _, score in scores}
         return rank_submissions(by_number, replicates, higher_is_better=column.higher_is_better)
 
@@ -156,4 +176,5 @@ class RankCache:
             replicates = read_replicates(self._store.file_of(submission_key, "drawn.parquet"))
         except OSError:  # of a challenge without intervals
             return None
+
         return replicates.get((references, column.metric))

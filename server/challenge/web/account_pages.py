@@ -28,9 +28,9 @@ def limit_sign_in(site: Site, request: Request, name: str) -> None:
     Raises:
         TooManyRequestsError: if there were too many from the client's address or with the name.
     """
-    if not site.sign_in_limiter.take(client_address(request)) or not site.names.take(
-        name_key(collapse_blanks(name))
-    ):
+    is_allowed = site.sign_in_limiter.take(client_address(request))
+    # Whoever has many addresses may guess one account's password no faster.
+    if not is_allowed or not site.names.take(name_key(collapse_blanks(name))):
         raise TooManyRequestsError
 
 
@@ -47,7 +47,10 @@ needs_passwords = [Depends(check_passwords)]
 @router.get("/signup", dependencies=needs_passwords)
 async def show_sign_up(request: Request, site: CurrentSite, visitor: CurrentVisitor) -> Response:
     """Show the form of a new account."""
-    return site.redirect("/submissions") if visitor.member else _render_form(site, request, "up")
+    if visitor.member:
+        return site.redirect("/submissions")
+
+    return _render_form(site, request, "up")
 
 
 @router.post("/signup", openapi_extra=_FORM, dependencies=needs_passwords)
@@ -55,15 +58,21 @@ async def sign_up(request: Request, site: CurrentSite) -> Response:
     """Create an account and show its recovery codes once."""
     fields = await site.read_form(request, site.unsigned_session(request))
     values = {name: field_value(fields, name)[:100] for name in ("name", "team", "code")}
+
     if not site.joins.take(client_address(request)):
         raise TooManyRequestsError
-    passwords = read_password(fields, "password"), read_password(fields, "again")
+
     try:
         member, codes = await site.accounts.sign_up(
-            values["name"], *passwords, values["team"], values["code"]
+            name=values["name"],
+            password=read_password(fields, "password"),
+            repeated=read_password(fields, "again"),
+            team_name=values["team"],
+            invitation=values["code"],
         )
     except RefusedError as error:
         return _render_form(site, request, "up", 400, str(error), **values)
+
     session = Session.new(member.id, epoch=member.epoch)
     visitor = Visitor(session, member)
     page = site.render_for("recovery_codes.html", visitor, codes=codes, is_new_account=True)
@@ -76,48 +85,63 @@ async def show_sign_in(
 ) -> Response:
     """Show the form of name and password; `to` is the page to go on to."""
     page = local_path(to)
-    return site.redirect(page) if visitor.member else _render_form(site, request, "in", to=page)
+    if visitor.member:
+        return site.redirect(page)
+
+    return _render_form(site, request, "in", to=page)
 
 
 @router.post("/signin", openapi_extra=_FORM, dependencies=needs_passwords)
 async def sign_in(request: Request, site: CurrentSite) -> Response:
     """Sign in and go on to the page that the visitor came from."""
     fields = await site.read_form(request, site.unsigned_session(request))
-    name, to = field_value(fields, "name")[:100], local_path(field_value(fields, "to"))
+    name = field_value(fields, "name")[:100]
+    to = local_path(field_value(fields, "to"))
     limit_sign_in(site, request, name)
+
     error_text = "No account has that name and password."
     try:
         password = read_password(fields, "password")
         member = await site.accounts.sign_in(name, password, client_address(request))
     except RefusedError as error:
-        member, error_text = None, str(error)
+        member = None
+        error_text = str(error)
     if member is None:
         return _render_form(site, request, "in", 403, error_text, name=name, to=to)
+
     return site.begin_session(member, site.redirect(to))
 
 
 @router.get("/recover", dependencies=needs_passwords)
 async def show_recovery(request: Request, site: CurrentSite, visitor: CurrentVisitor) -> Response:
     """Show the form of a recovery code."""
-    return (
-        site.redirect("/submissions") if visitor.member else _render_form(site, request, "recover")
-    )
+    if visitor.member:
+        return site.redirect("/submissions")
+
+    return _render_form(site, request, "recover")
 
 
 @router.post("/recover", openapi_extra=_FORM, dependencies=needs_passwords)
 async def recover(request: Request, site: CurrentSite) -> Response:
     """Set a new password by a recovery code."""
     fields = await site.read_form(request, site.unsigned_session(request))
-    name, code = field_value(fields, "name")[:100], field_value(fields, "code")[:100]
+    name = field_value(fields, "name")[:100]
     limit_sign_in(site, request, name)
-    passwords = read_password(fields, "password"), read_password(fields, "again")
+
     try:
-        member = await site.accounts.recover(name, code, *passwords, client_address(request))
+        member = await site.accounts.recover(
+            name=name,
+            code=field_value(fields, "code")[:100],
+            password=read_password(fields, "password"),
+            repeated=read_password(fields, "again"),
+            address=client_address(request),
+        )
     except RefusedError as error:
         return _render_form(site, request, "recover", 400, str(error), name=name)
     if member is None:
         error_text = "That is no recovery code of that account, or it was used."
         return _render_form(site, request, "recover", 403, error_text, name=name)
+
     return site.begin_session(member, site.redirect("/account"))
 
 
@@ -142,6 +166,7 @@ def _render_form(
         values={"name": "", "team": "", "code": "", "to": "/", **values},
         password_length=PASSWORD_LENGTH,
     )
+
     return site.set_session(page, session)
 
 
@@ -159,11 +184,17 @@ async def show_account(site: CurrentSite, visitor: CurrentMember) -> Response:
 async def change_password(request: Request, site: CurrentSite, form: SentForm) -> Response:
     """Set another password; all other sessions end."""
     limit_sign_in(site, request, form.member.name)
-    passwords = [read_password(form.fields, name) for name in ("old", "password", "again")]
+
     try:
-        member = await site.accounts.change_password(form.member, *passwords)
+        member = await site.accounts.change_password(
+            form.member,
+            current=read_password(form.fields, "old"),
+            password=read_password(form.fields, "password"),
+            repeated=read_password(form.fields, "again"),
+        )
     except RefusedError as error:
         return await _render_account(site, form, error)
+
     return site.begin_session(member, site.redirect("/account"))
 
 
@@ -171,11 +202,13 @@ async def change_password(request: Request, site: CurrentSite, form: SentForm) -
 async def renew_recovery_codes(request: Request, site: CurrentSite, form: SentForm) -> Response:
     """Replace the recovery codes and show the new ones once."""
     limit_sign_in(site, request, form.member.name)
+
     try:
         password = read_password(form.fields, "old")
         codes = await site.accounts.renew_recovery_codes(form.member, password)
     except RefusedError as error:
         return await _render_account(site, form, error)
+
     return site.render_for("recovery_codes.html", form, codes=codes, is_new_account=False)
 
 
@@ -220,6 +253,7 @@ async def change_team(
     """Rename the team, join another, or leave for a new one."""
     if not site.joins.take(client_address(request)):  # so that nobody guesses codes
         raise TooManyRequestsError
+
     try:
         if act == "rename":
             await site.teams.rename(form.member, field_value(form.fields, "name"))
@@ -229,6 +263,7 @@ async def change_team(
             await site.teams.leave(form.member, field_value(form.fields, "name"))
     except RefusedError as error:
         return await _render_account(site, form, error)
+
     return site.redirect("/account")
 
 

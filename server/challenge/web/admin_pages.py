@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Request, Response
 from fastapi import Path as PathParameter
@@ -35,16 +35,19 @@ async def show_dashboard(site: CurrentSite, session: AdminSession) -> Response:
     """Show challenges, submissions, teams, accounts and the log."""
     submissions = await site.queries.all_submissions()
     now = site.store.clock()
-    challenges = [
-        {
+    challenges: list[dict[str, Any]] = []
+    for challenge in site.challenges.values():
+        states = [s.state for s in submissions if s.challenge == challenge.name]
+        values = {
             "definition": challenge,
             "open_phase": challenge.open_phase(now),
             "status": await site.queries.challenge_status(challenge),
-            "counts": Counter(s.state for s in submissions if s.challenge == challenge.name),
+            "counts": Counter(states),
         }
-        for challenge in site.challenges.values()
-    ]
+        challenges.append(values)
+
     accounts = await site.accounts.list_all()
+
     return site.render(
         "admin.html",
         session,
@@ -65,6 +68,7 @@ async def show_leaderboard(
 ) -> Response:
     """Show a leaderboard with all submissions, hidden ones included."""
     board_request = site.leaderboards.read_request(challenge, request.query_params)
+
     return site.render(
         "admin_leaderboard.html",
         session,
@@ -87,6 +91,7 @@ async def download_leaderboard(
     """Return the same leaderboard as a file with all digits."""
     board_request = site.leaderboards.read_request(challenge, request.query_params)
     visible = await site.leaderboards.build(challenge, board_request, None, is_admin=True)
+
     return download_board(visible.board, file_format)
 
 
@@ -122,6 +127,7 @@ async def change_submission(
     else:
         standing = "" if act == "reinstate" else act
         await site.moderation.set_standing(key, standing, decision.why)
+
     return site.redirect(f"/admin/submissions/{key}")
 
 

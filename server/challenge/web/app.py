@@ -41,10 +41,11 @@ def make_app(site: Site) -> FastAPI:
 
 def body_limits(site: Site) -> Callable[[str], int]:
     """Return a function from a path to the most bytes of a body: more where files are submitted."""
-    limits = {
-        f"{site.base}/{prefix}/{challenge.name}/submissions": (challenge.limits.megabytes << 20)
-        + MAX_BODY_BYTES
-        for challenge in site.challenges.values()
-        for prefix in ("api/challenges", "challenges")
-    }
+    limits: dict[str, int] = {}
+    for challenge in site.challenges.values():
+        # A form has fields beside the file.
+        limit = (challenge.limits.megabytes << 20) + MAX_BODY_BYTES
+        for prefix in ("api/challenges", "challenges"):
+            limits[f"{site.base}/{prefix}/{challenge.name}/submissions"] = limit
+
     return lambda path: limits.get(path, MAX_BODY_BYTES)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from functools import partial
+from typing import Any
 
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import HTMLResponse
@@ -25,7 +26,9 @@ _TEXT = {"type": "string"}
 _UPLOAD_SCHEMA = {
     "type": "object",
     "properties": {
-        **dict.fromkeys(("token", "system", "note"), _TEXT),
+        "token": _TEXT,
+        "system": _TEXT,
+        "note": _TEXT,
         "file": {**_TEXT, "format": "binary"},
     },
 }
@@ -35,16 +38,19 @@ _UPLOAD_FORM = {"requestBody": {"content": {"multipart/form-data": {"schema": _U
 @router.get("/")
 async def list_challenges(site: CurrentSite, visitor: CurrentVisitor) -> Response:
     """Show all challenges of the site."""
-    now, member = site.store.clock(), visitor.member
-    challenges = [
-        {
+    now = site.store.clock()
+    member = visitor.member
+
+    challenges: list[dict[str, Any]] = []
+    for challenge in site.challenges.values():
+        values = {
             "definition": challenge,
             "open_phase": challenge.open_phase(now),
             "allowance": await site.queries.allowance(challenge, member) if member else None,
             "status": await site.queries.challenge_status(challenge),
         }
-        for challenge in site.challenges.values()
-    ]
+        challenges.append(values)
+
     return site.render_for("challenges.html", visitor, challenges=challenges)
 
 
@@ -87,13 +93,20 @@ async def submit(
         if file is None or not file.filename:
             raise RefusedError("Choose a file.")
         upload = await store_upload(site.store, challenge, file.filename, _read_pieces(file))
-        system, note = field_value(fields, "system"), field_value(fields, "note")
-        await submit_upload(site.store, challenge, visitor.member, upload, system, note)
+        await submit_upload(
+            site.store,
+            challenge,
+            visitor.member,
+            upload,
+            system=field_value(fields, "system"),
+            note=field_value(fields, "note"),
+        )
     except RefusedError as error:
         return await _render_submit_form(site, visitor, challenge, str(error), 400)
     finally:
         if file is not None:
             await file.close()
+
     return site.redirect(f"/submissions/{upload.key}")
 
 
@@ -112,9 +125,15 @@ async def _render_submit_form(
     )
 
 
+#: The bytes of an upload that are held in memory at a time.
+_PIECE_BYTES = 1 << 20
+
+
 async def _read_pieces(file: UploadFile) -> AsyncIterator[bytes]:
-    while piece := await file.read(1 << 20):
+    piece = await file.read(_PIECE_BYTES)
+    while piece:
         yield piece
+        piece = await file.read(_PIECE_BYTES)
 
 
 @router.get("/challenges/{name}/board")
@@ -140,9 +159,12 @@ async def show_leaderboard(
         return bytes(response.body)
 
     # A member's page has their names, and the token of their session.
-    reader = visitor.session and visitor.member and (visitor.session.name, visitor.member)
-    key = challenge.name, board_request, reader
+    reader = None
+    if visitor.session is not None and visitor.member is not None:
+        reader = (visitor.session.name, visitor.member)
+    key = (challenge.name, board_request, reader)
     revision = partial(site.queries.board_revision, challenge)
+
     return HTMLResponse(await boards.pages.get(key, revision, render))
 
 

@@ -90,6 +90,7 @@ async def read_admin_form(request: Request, site: CurrentSite, session: AdminSes
     why = field_value(fields, "why")[:500]
     if not why:
         raise RefusedError("Give a reason; it is recorded.")
+
     return AdminForm(fields, why)
 
 

@@ -37,7 +37,8 @@ class InvalidTokenError(Exception):
     """A request without a valid token."""
 
 
-_BEARER, _RETRY = {"www-authenticate": "Bearer"}, {"retry-after": "5"}
+_BEARER = {"www-authenticate": "Bearer"}
+_RETRY = {"retry-after": "5"}
 #: The status, the message and the headers of each error; `{}` is the error's own text.
 _ERRORS: dict[type[Exception], tuple[int, str, dict[str, str]]] = {
     InvalidTokenError: (401, "a token is needed: Authorization: Bearer TOKEN", _BEARER),
@@ -95,9 +96,11 @@ async def authenticate(request: Request, site: CurrentSite) -> Account:
     scheme, _, token = request.headers.get("authorization", "").partition(" ")
     if scheme.lower() != "bearer" or not token.strip():
         raise InvalidTokenError
+
     account = await site.tokens.find_account(token.strip())
     if account is None:
         raise InvalidTokenError
+
     return account
 
 
@@ -138,7 +141,8 @@ async def submit(
     # Tested before the body is read, which may be long.
     await site.store.check_acceptance(challenge, account)
     upload = await store_upload(site.store, challenge, file, request.stream())
-    await submit_upload(site.store, challenge, account, upload, system, note)
+    await submit_upload(site.store, challenge, account, upload, system=system, note=note)
+
     return describe_submission(await site.store.load_submission(upload.key), site)
 
 
@@ -155,6 +159,7 @@ async def show_submission(site: CurrentSite, account: TokenAccount, key: Submiss
     submission = await site.store.load_submission(key)
     if submission.team != account.team:
         raise NotFoundError
+
     return describe_submission(submission, site)
 
 
@@ -183,8 +188,22 @@ def describe_challenge(challenge: Challenge, now: float) -> dict[str, Any]:
 
 #: The fields of `Submission` that its team sees under the same name.
 _SUBMISSION_FIELDS = (
-    *("challenge", "phase", "system", "note", "file", "sha256", "bytes", "received_at", "state"),
-    *("faults", "n_faults", "summary", "counts", "progress", "step", "reason"),
+    "challenge",
+    "phase",
+    "system",
+    "note",
+    "file",
+    "sha256",
+    "bytes",
+    "received_at",
+    "state",
+    "faults",
+    "n_faults",
+    "summary",
+    "counts",
+    "progress",
+    "step",
+    "reason",
 )
 
 

@@ -46,13 +46,17 @@ async def show_submission(
     submission = await site.store.load_submission(key)
     challenge = site.store.get_challenge(submission.challenge)
     is_own = visitor.member is not None and submission.team == visitor.member.team
+
     if not is_own:
         status = await site.queries.challenge_status(challenge)
         is_scored = submission.state == SubmissionState.SCORED
-        if not (status.is_published and is_scored) or submission.standing:
+        is_visible = status.is_published and is_scored and not submission.standing
+        if not is_visible:
             raise NotFoundError
+
     items = await load_item_scores(site, submission) if is_own else None
     item_rows: list[dict[Any, Any]] = [] if items is None else items.to_dict("records")
+
     return site.render_for(
         "submission.html",
         visitor,
@@ -72,6 +76,7 @@ async def show_progress(
     submission = await site.store.load_submission(key)
     if submission.team != visitor.member.team:
         raise NotFoundError
+
     return JSONResponse(
         {
             "state": submission.state,
@@ -94,9 +99,11 @@ def submission_values(site: Site, submission: Submission) -> dict[str, Any]:
     columns = site.leaderboards.columns[challenge.name]
     result = submission.result
     scores = round_scores(read_scores(result.scores) if result else {}, columns)
+
     scores_by_label: dict[str, list[tuple[ScoreColumn, Score | None]]] = {}
     for column in columns:
         scores_by_label.setdefault(column.label, []).append((column, scores.get(column.key)))
+
     return {
         "challenge": challenge,
         "submission": submission,
@@ -110,20 +117,23 @@ def shown_scores(site: Site, submission: Submission) -> list[dict[str, Any]] | N
     """Return the rows of a submission's result with the digits that are shown; None if there are none."""
     if submission.result is None:
         return None
+
     rows = submission.result.scores
     if site.store.get_challenge(submission.challenge).exact:
         return rows
+
     columns = site.leaderboards.columns[submission.challenge]
     decimals = {column.key: column.shown_decimals for column in columns}
-    return [
-        row
-        | {
-            part: round(row[part], decimals.get(column_key(row), DEFAULT_DECIMALS))
-            for part in ("value", "ci_low", "ci_high")
-            if row[part] is not None
-        }
-        for row in rows
-    ]
+    rounded_rows: list[dict[str, Any]] = []
+    for row in rows:
+        n_decimals = decimals.get(column_key(row), DEFAULT_DECIMALS)
+        rounded = dict(row)
+        for part in ("value", "ci_low", "ci_high"):
+            if row[part] is not None:
+                rounded[part] = round(row[part], n_decimals)
+        rounded_rows.append(rounded)
+
+    return rounded_rows
 
 
 def ranking_score(site: Site, submission: Submission) -> tuple[str, str]:
@@ -131,9 +141,13 @@ def ranking_score(site: Site, submission: Submission) -> tuple[str, str]:
     challenge = site.challenges.get(submission.challenge)
     if submission.result is None or challenge is None:
         return "", ""
+
     column = default_column(challenge, site.leaderboards.columns[challenge.name])
     score = read_scores(submission.result.scores).get(column.key)
-    return ("", "") if score is None else (format_score(score.value, column), column.heading)
+    if score is None:
+        return "", ""
+
+    return format_score(score.value, column), column.heading
 
 
 async def download_item_scores(site: Site, key: str, account: Account) -> Response:
@@ -143,9 +157,12 @@ async def download_item_scores(site: Site, key: str, account: Account) -> Respon
         NotFoundError: if it is another team's, the challenge does not show these scores, or there are none.
     """
     submission = await site.store.load_submission(key)
-    items = await load_item_scores(site, submission) if submission.team == account.team else None
+    if submission.team != account.team:
+        raise NotFoundError
+    items = await load_item_scores(site, submission)
     if items is None:
         raise NotFoundError
+
     return make_download(items.to_csv(index=False, lineterminator="\n"), f"{key}.csv")
 
 
@@ -154,6 +171,7 @@ async def load_item_scores(site: Site, submission: Submission) -> pd.DataFrame |
     is_shown = site.store.get_challenge(submission.challenge).per_item
     if not is_shown or submission.state != SubmissionState.SCORED:
         return None
+
     path = site.store.file_of(submission.key, "items.parquet")
     try:
         return await asyncio.to_thread(pd.read_parquet, path)
