@@ -20,7 +20,7 @@ bench: $(VENV)/.runtime
 test: $(VENV)/.test lint
 	$(BIN)/pytest -n $(WORKERS) -m "$(QUICK)" $(ARGS)
 
-# Everything: what CI runs.
+# Everything. CI runs this after `make test` and `make bench` in clones of their own (.ci/run).
 test-all: types lint
 	$(BIN)/pytest -n $(WORKERS) $(ARGS)
 

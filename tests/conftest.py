@@ -358,6 +358,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 MARKS_OF_FIXTURES = {
     "chromium": pytest.mark.browser,
     "language_model": pytest.mark.neural,
+    "memory_bucket": pytest.mark.cluster,
     "multimodal_model": pytest.mark.neural,
     "no_weights": pytest.mark.neural,
     "object_server": pytest.mark.cluster,

@@ -72,6 +72,7 @@ def test_each_field_enters_the_signature(name, tmp_path):
     assert len(set(signatures)) == len(signatures), signatures
 
 
+@pytest.mark.usefixtures("stand_in_java")
 @pytest.mark.parametrize(
     ("name", "field"),
     [(n, f) for n in metric_names() for f in type(metric(n + REQUIRED.get(n, ""))).file_fields],

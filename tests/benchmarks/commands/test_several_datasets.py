@@ -240,6 +240,7 @@ def test_rank_goes_on_where_a_dataset_names_no_systems(folder: Path, tmp_path: P
     assert run_captau("rank", "dataset=flickr8k_expert", *words, f"output_dir={out}") == 2
 
 
+@pytest.mark.neural
 def test_a_rater_has_an_empty_cell_where_it_cannot_be_tested(tmp_path: Path, folder: Path) -> None:
     """The demo's features are of the demo alone, and its rater was trained on some of its images."""
     rater = tmp_path / "rater"

@@ -203,7 +203,7 @@ def test_two_runs_share_an_object_store(bucket, tmp_path, monkeypatch, capsys):
 
 
 @pytest.fixture
-def memory():
+def memory_bucket():
     """A store of this process's memory, empty before and after."""
     from fsspec.implementations.memory import MemoryFileSystem
 
@@ -212,14 +212,14 @@ def memory():
     MemoryFileSystem.store.clear()
 
 
-def test_a_location_is_tried_before_anything_is_scored(memory, monkeypatch):
+def test_a_location_is_tried_before_anything_is_scored(memory_bucket, monkeypatch):
     assert store_module.PATIENCE == 30
-    location = open_score_location(memory)
-    assert (str(location), location.path, location.seconds) == (memory, "/bucket/scores", 30)
+    location = open_score_location(memory_bucket)
+    assert (str(location), location.path, location.seconds) == (memory_bucket, "/bucket/scores", 30)
     assert (location / "captau-store").read_bytes() == b"captau's scores\n"
     with pytest.raises(FileNotFoundError):
         (location / "nothing").read_bytes()
-    words = f"cache.scores={memory} cannot be written"
+    words = f"cache.scores={memory_bucket} cannot be written"
     for error, reason in (
         (ValueError("two\n  lines"), "two lines"),
         (KeyError(), "KeyError"),
@@ -233,10 +233,10 @@ def test_a_location_is_tried_before_anything_is_scored(memory, monkeypatch):
 
         monkeypatch.setattr(location.system, "pipe_file", fail)
         with says(f"{words} ({reason}); is it right, and reachable?"):
-            open_score_location(memory)
+            open_score_location(memory_bucket)
 
 
-def test_errors_of_a_client_name_the_file(memory):
+def test_errors_of_a_client_name_the_file(memory_bucket):
     with pytest.raises(OSError, match="odd") as odd, store_module._raising_os_errors("s3://x"):
         raise RuntimeError("odd")
     assert (odd.value.errno, odd.value.strerror, odd.value.filename) == (None, "odd", "s3://x")
@@ -246,10 +246,10 @@ def test_errors_of_a_client_name_the_file(memory):
         assert same.value is error
 
 
-def test_scores_and_remarks_in_a_store_and_in_a_folder(memory, tmp_path):
+def test_scores_and_remarks_in_a_store_and_in_a_folder(memory_bucket, tmp_path):
     scores = np.array([np.nan, 0.1 + 0.2, -0.0, np.inf])
     for place, path_of_key in (
-        (open_score_location(memory), f"{memory}/toy/"),
+        (open_score_location(memory_bucket), f"{memory_bucket}/toy/"),
         (tmp_path / "shared", f"{tmp_path}/shared/toy/"),
         (None, f"{tmp_path}/scores/toy/"),
     ):
@@ -293,8 +293,8 @@ def test_a_file_of_another_make_is_computed_anew(tmp_path):
     assert store.get(path, IDS[:2]).scores.tolist() == [1.0, 2.0]
 
 
-def test_a_store_that_fails_is_named_once(memory, tmp_path, caplog, monkeypatch):
-    store = ScoreStore(tmp_path, open_score_location(memory))
+def test_a_store_that_fails_is_named_once(memory_bucket, tmp_path, caplog, monkeypatch):
+    store = ScoreStore(tmp_path, open_score_location(memory_bucket))
     paths = [store.path("toy", "m", key) for key in ("one", "two")]
 
     def fail(*_):
@@ -320,13 +320,13 @@ def test_a_store_that_fails_is_named_once(memory, tmp_path, caplog, monkeypatch)
     assert store.path("toy", "m", "three") is None
 
 
-def test_locations(tmp_path, monkeypatch, memory):
+def test_locations(tmp_path, monkeypatch, memory_bucket):
     assert Locations(use_cache=False, cache_scores="nothing://x").store().root is None
     assert Locations(cache_root=tmp_path).store().root == tmp_path
     assert Locations(cache_root=tmp_path).store().scores is None
     shared = Locations(cache_root=tmp_path, cache_scores=str(tmp_path / "x")).store()
     assert (shared.root, shared.scores) == (tmp_path, tmp_path / "x")
-    assert str(Locations(cache_scores=memory).store().scores) == memory
+    assert str(Locations(cache_scores=memory_bucket).store().scores) == memory_bucket
     asked = []
     monkeypatch.setattr(
         store_module, "load", lambda *words, **options: asked.append((*words, options))

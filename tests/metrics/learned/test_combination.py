@@ -215,6 +215,7 @@ def test_data_and_options_that_cannot_be_trained_on_are_refused(rows):
         Combination(METRICS).fit(alike, alike, start_session(0))
 
 
+@pytest.mark.java
 def test_spices_parser_is_downloaded_only_where_that_was_asked_for(rows, monkeypatch, tmp_path):
     flat = rated(rows, np.ones(len(rows)))
     with_scenes = Combination(("bleu_1", "spice_object"))

@@ -284,8 +284,9 @@ def test_the_statistics_of_rows():
     assert scorer.pool(np.array(expected)).tolist() == [bleu_of_counts(row)[2] for row in expected]
 
 
+@pytest.mark.java
 def test_the_class_that_is_wrapped_scores_alike():
-    """Words that a blank parts need no Java; a row of weight 2 counts twice in the corpus."""
+    """Words that a blank parts start no Java, though one must be there; a row of weight 2 counts twice in the corpus."""
     rows = [
         {"caption": "a dog runs fast", "references": ["a dog runs away", "the dog"], "weight": 2},
         {"caption": "two cats", "references": ["two cats sleep"], "weight": 1},

@@ -397,6 +397,10 @@ def test_options_of_a_provider_go_together():
     ):  # fmt: skip
         with says(message):
             open_provider(options)
+
+
+@pytest.mark.dev
+def test_a_provider_may_be_on_this_machine_without_https():
     for issuer in ("https://p.example", "http://localhost:1", "http://127.0.0.1:1"):
         assert (
             open_provider(OidcOptions(issuer=issuer, client_id="c")).name == issuer.split("//")[1]
