@@ -17,6 +17,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
+from itertools import chain
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
 
 import numpy as np
@@ -65,7 +66,8 @@ class Unavailability:
     def __str__(self) -> str:
         """Return both in one line, which `parse` reads back."""
         problem = self.problem.replace(_BEFORE_REMEDY, ", ")
-        return _BEFORE_REMEDY.join(filter(None, (problem, self.remedy)))
+        parts = [part for part in (problem, self.remedy) if part]
+        return _BEFORE_REMEDY.join(parts)
 
     @classmethod
     def parse(cls, text: str) -> Unavailability:
@@ -188,17 +190,23 @@ class Metric(ABC):
         rows = Rows.from_items(items)
         if not len(rows):
             return np.empty(0)
+
         with self.lock:
             self.check_rows(rows)
-            unique, inverse = (
-                rows.unique if self.depends_only_on_content else (rows, np.arange(len(rows)))
-            )
+            if self.depends_only_on_content:
+                unique, inverse = rows.unique
+            else:
+                unique = rows
+                inverse = np.arange(len(rows))
             unique.remarks.pop(self.spec, None)
             scores = np.asarray(self._compute(unique), dtype=np.float64)
+
         if scores.shape != (len(unique),):
             raise InputError(
                 f"metric {self.spec} returned scores of shape {scores.shape} for {len(unique)} items"
             )
+
+        # Remarks were made on the distinct rows, which the caller does not see.
         for text in unique.remarks.get(self.spec, []):
             rows.add_remark(self.spec, text)
         if not isinstance(items, Rows) and (text := self.unsegmented_remark(rows)):
@@ -219,11 +227,13 @@ class Metric(ABC):
         """Count the texts whose words the tokeniser cannot find, so that a 0 says nothing; empty without any."""
         if rows.is_ascii:
             return ""
-        references = {text for texts in rows.references for text in texts}
+
+        references = set(chain.from_iterable(rows.references))
         n_captions = sum(map(self.cannot_segment, rows.captions))
         n_references = sum(map(self.cannot_segment, references))
         if not n_captions + n_references:
             return ""
+
         return (
             f"the tokeniser cannot find the words of {n_captions:,} of {len(rows):,} captions and "
             f"{n_references:,} of {len(references):,} references, so that their scores say nothing; "
@@ -237,18 +247,20 @@ class Metric(ABC):
             UnavailableError: if references or images are missing.
             InputError: if a cell is of the wrong type.
         """
-        _ = rows.weights
+        _ = rows.weights  # which refuses cells that are no weights
         if set(map(type, rows.captions)) != {str}:
             for i, caption in enumerate(rows.captions):
                 if not isinstance(caption, str):
                     raise InputError(f"{rows.label(i)}: the caption is {caption!r}, not a text")
+
         if "references" in self.needs and not rows.has_references:
             self._check_need(rows, "references", list(map(bool, rows.references)))
             for i, references in enumerate(rows.references):
-                if not all(isinstance(r, str) for r in references):
+                if not all(isinstance(reference, str) for reference in references):
                     raise InputError(
                         f"{rows.label(i)}: the references are {references!r}, not texts"
                     )
+
         if "images" in self.needs:
             self._check_need(rows, "images", [image is not None for image in rows.images])
 
@@ -256,6 +268,7 @@ class Metric(ABC):
         """Check that all rows have what the metric needs."""
         if all(has_it):
             return
+
         problem = f"needs {need}{NONE_HAVE}"
         if len(has_it) == 1 or any(has_it):
             problem = f"needs {need}, and {rows.label(has_it.index(False))} has none"
@@ -380,18 +393,20 @@ class Metric(ABC):
     @property
     def parameters(self) -> dict[str, Any]:
         """All fields, by name."""
-        return {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
+        return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
 
     @property
     def spec(self) -> str:
         """The name with the parameters that differ from their defaults; it parses back."""
-        changed = {
-            f.name: getattr(self, f.name)
-            for f in dataclasses.fields(self)
-            if getattr(self, f.name) != f.default and f.name not in self.name_fields
-        }
-        inside = ",".join(f"{k}={quote_value(v)}" for k, v in changed.items())
-        return f"{self.name}({inside})" if inside else self.name
+        changed: list[str] = []
+        for field in dataclasses.fields(self):
+            value = getattr(self, field.name)
+            if value != field.default and field.name not in self.name_fields:
+                changed.append(f"{field.name}={quote_value(value)}")
+
+        if not changed:
+            return self.name
+        return f"{self.name}({','.join(changed)})"
 
     @property
     def label_spec(self) -> str:
@@ -415,13 +430,15 @@ class Metric(ABC):
         for key, value in self.parameters.items():
             if key in later and value == later[key]:
                 continue
+
             if key in self.file_fields and value is not None:
                 try:
                     value = f"sha256-{sha256(expand_home(str(value)))}"
                 except OSError as error:
                     raise InputError(f"{value}: cannot be read ({error.strerror})") from error
             parts.append(f"{key}:{format_value(value)}")
-        parts += [f"{d}:{version_of(d)}" for d in self.distributions]
+
+        parts += [f"{name}:{version_of(name)}" for name in self.distributions]
         return "|".join([*parts, *self.programs])
 
 
@@ -463,18 +480,23 @@ class WordMetric(Metric):
         rows = Rows.from_items(items)
         if not len(rows):
             return []
+
         with self.lock:
             self.check_rows(rows)
-            distinct, inverse = (
-                rows.unique if self.depends_only_on_content else (rows, np.arange(len(rows)))
-            )
+            if self.depends_only_on_content:
+                distinct, inverse = rows.unique
+            else:
+                distinct = rows
+                inverse = np.arange(len(rows))
             blame = self.compute_blame(distinct)
+
         for index, (caption, values) in enumerate(zip(distinct.captions, blame, strict=True)):
             if np.shape(values) != (len(caption.split()),):
                 raise InputError(
                     f"{distinct.label(index)}: metric {self.spec} returned {np.size(values)} word scores for a caption of "
                     f"{len(caption.split())}; one number for each word is expected"
                 )
+
         return [np.asarray(blame[index], dtype=np.float64) for index in inverse.tolist()]
 
 
@@ -499,7 +521,9 @@ class PooledMetric(Metric):
     def corpus_resampler(self, items: Items, scores: Floats) -> CorpusResampler | None:
         """Return the score of summed statistics as a function of the items' weights."""
         summands = self.corpus_summands(items, scores)
-        return None if summands is None else lambda weights: self.pool(weights.T @ summands)
+        if summands is None:
+            return None
+        return lambda weights: self.pool(weights.T @ summands)
 
     def corpus_score_from_sums(self, sums: Sequence[float] | NDArray[Any]) -> float:
         """Compute the corpus score from the sums of `corpus_summands` over all items."""

@@ -10,12 +10,11 @@ import functools
 import importlib
 import importlib.util
 import inspect
-import itertools
 import math
 import operator
 import sys
 from abc import abstractmethod
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import ModuleType
@@ -103,8 +102,11 @@ def tell_apart(metric: Metric, taken_names: Container[str]) -> Metric:
     """
     if not isinstance(metric, OutsideMetric) or metric.name != metric.default_name:
         raise InputError(f"metrics: two different metrics are called '{metric.spec}'")
-    names = (f"{metric.name}_{number}" for number in itertools.count(2))
-    return replace(metric, **{"name": next(name for name in names if name not in taken_names)})
+
+    number = 2
+    while f"{metric.name}_{number}" in taken_names:
+        number += 1
+    return replace(metric, **{"name": f"{metric.name}_{number}"})
 
 
 def _make_instance(cls: type, label: str) -> Metric:
@@ -214,25 +216,26 @@ class ScoreFile(OutsideMetric):
         """Return the key of each row, and the file's scores by key."""
         table = self._read()
         key_columns = ["item_id"] if "item_id" in table else ["image_id", "caption"]
-        missing = [k for k in (*key_columns, "score") if k not in table]
+        missing = [column for column in (*key_columns, "score") if column not in table]
         if missing:
             raise InputError(
                 f"{self.path}: no column {missing[0]}; a score file has score and either item_id "
                 f"or image_id and caption"
             )
+
         keys = row_keys(rows, key_columns, self.path)
         return keys, index_by_key(self._entries(table, key_columns), "score", operator.eq)
 
     def _entries(self, table: Table, key_columns: list[str]) -> Iterator[tuple[str, Key, float]]:
         """Yield place, key and score of each row of this metric."""
-        keys = zip(*(table.column(k) for k in key_columns), strict=True)
-        of_metric = self._is_of_metric(table)
-        for location, counts, cells, score in zip(
-            table.places, of_metric, keys, table.column("score"), strict=True
-        ):
-            if not counts:
+        keys = zip(*(table.column(column) for column in key_columns), strict=True)
+        columns = (table.places, self._is_of_metric(table), keys, table.column("score"))
+        for location, is_of_metric, cells, score in zip(*columns, strict=True):
+            if not is_of_metric:
                 continue
-            key, number = tuple(map(str, cells)), parse_number(score)
+
+            key = tuple(map(str, cells))
+            number = parse_number(score)
             if not math.isfinite(number):
                 raise InputError(f"{location}: the score of {' '.join(key)} is not a number")
             yield location, key, number
@@ -251,6 +254,7 @@ class ScoreFile(OutsideMetric):
                     f"with metric=…"
                 )
             (metric_name,) = names
+
         return [metric == metric_name for metric in metrics]
 
     def _read(self) -> Table:
@@ -287,7 +291,8 @@ class PythonFunction(OutsideMetric):
 
     def __post_init__(self) -> None:
         module, _, attribute = self.function.rpartition(":")
-        if not module or not attribute or module.startswith(".") > module.endswith(".py"):
+        is_relative = module.startswith(".") and not module.endswith(".py")
+        if not module or not attribute or is_relative:
             raise InputError(f"{self.label}: module:function or FILE.py:function is expected")
         super().__post_init__()
 
@@ -342,14 +347,21 @@ class PythonFunction(OutsideMetric):
         parameters = self._find_parameters(function)
         if not parameters:
             return self._score_together(function, rows)
+
         columns = {
             "caption": rows.captions,
             "references": [list(references) for references in rows.references],
             "image": rows.images,
             "context": rows.contexts,
         }
-        by_place = [columns[c] for p, c in parameters if p.kind is p.POSITIONAL_ONLY]
-        by_name = {p.name: columns[c] for p, c in parameters if p.kind is not p.POSITIONAL_ONLY}
+        by_place: list[Sequence[Any]] = []
+        by_name: dict[str, Sequence[Any]] = {}
+        for parameter, column in parameters:
+            if parameter.kind is parameter.POSITIONAL_ONLY:
+                by_place.append(columns[column])
+            else:
+                by_name[parameter.name] = columns[column]
+
         scores = np.empty(len(rows))
         for index in range(len(rows)):
             placed = [cells[index] for cells in by_place]
@@ -363,6 +375,7 @@ class PythonFunction(OutsideMetric):
                 raise InputError(
                     f"{self.label}: it returned {score!r} for {rows.label(index)}; a number is expected"
                 ) from error
+
         return scores
 
     def _score_together(self, function: Callable[..., Any], rows: Rows) -> Floats:
@@ -379,6 +392,7 @@ class PythonFunction(OutsideMetric):
                     f"{self.label}: a Series came back whose index is not that of the items; "
                     f"return .to_numpy() in the order of the items"
                 )
+
         try:
             numbers = np.asarray(scores, dtype=np.float64)
         except (TypeError, ValueError, OverflowError) as error:
@@ -403,10 +417,17 @@ class PythonFunction(OutsideMetric):
                     f"metrics=FILE.py:{attribute}"
                 )
             module = run_user_code(self.label, lambda: importlib.import_module(module_name))
+
         loaded = getattr(module, attribute, None)
         if not callable(loaded) and not isinstance(loaded, Metric):
-            public = {n: f for n, f in vars(module).items() if callable(f) and n[0] != "_"}
-            own_names = [n for n, f in public.items() if f.__module__ == module.__name__]
+            public = {
+                name: value
+                for name, value in vars(module).items()
+                if callable(value) and not name.startswith("_")
+            }
+            own_names = [
+                name for name, value in public.items() if value.__module__ == module.__name__
+            ]
             raise unknown(f"function of {module_name}", attribute, own_names or public)
         return loaded
 
@@ -416,15 +437,19 @@ class PythonFunction(OutsideMetric):
             signature = inspect.signature(function)
         except ValueError:  # of a function in C
             return []
-        named = [
-            p
-            for p in signature.parameters.values()
-            if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
+
+        named: list[inspect.Parameter] = []
+        for parameter in signature.parameters.values():
+            if parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+                named.append(parameter)
+        required = [parameter for parameter in named if parameter.default is parameter.empty]
+        recognised = [
+            parameter for parameter in named if parameter.name in (*PARAMETERS, "context")
         ]
-        required = [p for p in named if p.default is p.empty]
-        recognised = [p for p in named if p.name in (*PARAMETERS, "context")]
-        if recognised and all(p in recognised for p in required):
-            return [(p, p.name) for p in recognised]
+        if recognised and all(parameter in recognised for parameter in required):
+            return [(parameter, parameter.name) for parameter in recognised]
+
+        # Under other names, their number says what they get.
         if len(required) == 1:
             return []
         if len(required) not in (2, 3):

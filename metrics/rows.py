@@ -77,10 +77,12 @@ class Rows(SharedResults):
         if isinstance(items, str | bytes | Mapping) or not isinstance(items, Iterable):
             kind = type(items).__name__
             raise InputError(f"items are a list of dicts with caption and references, not {kind}")
+
         dicts = list(items)
         for i, row in enumerate(dicts):
             if not isinstance(row, Mapping):
                 raise InputError(f"row {i} is {row!r}, not a dict with caption and references")
+
         try:
             return cls(pd.DataFrame([dict(row) for row in dicts] or {"caption": []}))
         except UnicodeEncodeError as error:
@@ -111,14 +113,15 @@ class Rows(SharedResults):
     def _reference_tuple(self, index: int, cell: Any) -> tuple[str, ...]:
         if isinstance(cell, tuple):  # of a `CaptionSet`
             return cast("tuple[str, ...]", cell)
-        return () if _is_absent(cell) else parse_references(cell, self.label(index))
+        if _is_absent(cell):
+            return ()
+        return parse_references(cell, self.label(index))
 
     @cached_property
     def is_ascii(self) -> bool:
         """Tell whether captions and references contain only ASCII."""
-        return all(map(str.isascii, self.captions)) and all(
-            text.isascii() for texts in self.references for text in texts
-        )
+        texts = chain(self.captions, chain.from_iterable(self.references))
+        return all(map(str.isascii, texts))
 
     @cached_property
     def images(self) -> list[str | None]:
@@ -145,6 +148,8 @@ class Rows(SharedResults):
             values = np.asarray(column, dtype=np.float64)
         except (TypeError, ValueError, OverflowError) as error:
             raise InputError(f"the weights of the items are not numbers ({error})") from error
+
+        # From 2^53 on, not every whole number is a double.
         valid = (values >= 1) & (values < 2**53) & (np.floor(values) == values)
         if not valid.all():
             i = int(np.argmin(valid))
@@ -168,14 +173,16 @@ class Rows(SharedResults):
     def _find_unique(self) -> tuple[Rows, NDArray[np.intp]]:
         numbers: dict[tuple[Any, ...], int] = {}
         inverse = np.empty(len(self), dtype=np.intp)
-        first: list[int] = []
+        first: list[int] = []  # of each distinct row, the first that is equal to it
         columns = (self.captions, self.references, self.images, self.contexts)
         for i, key in enumerate(zip(*columns, strict=True)):
             inverse[i] = numbers.setdefault(key, len(numbers))
             if inverse[i] == len(first):
                 first.append(i)
+
         if len(first) == len(self):
             return self, inverse
+
         weights = np.bincount(inverse, weights=self.weights, minlength=len(first))
         frame = self.frame.iloc[first].assign(weight=weights.astype(np.int64))
         return Rows(frame), inverse
@@ -199,6 +206,7 @@ class Rows(SharedResults):
         self.require_any()
         if (self.weights == 1).all():
             return self
+
         index = np.repeat(np.arange(len(self)), self.weights)
         return Rows(self.frame.iloc[index].assign(weight=1))
 
@@ -227,9 +235,10 @@ def row_keys(rows: Rows, columns: Sequence[str], path: str | Path) -> list[Key]:
     Raises:
         InputError: if the items lack a column.
     """
-    missing = [c for c in columns if c not in rows.frame.columns]
+    missing = [column for column in columns if column not in rows.frame.columns]
     if missing:
         raise InputError(f"{path}: the items to score have no {missing[0]}")
+
     frame = rows.frame[list(columns)]
     return [tuple(map(str, key)) for key in frame.itertuples(index=False, name=None)]
 
@@ -254,6 +263,7 @@ def index_by_key(
         if key in contents and not is_same(contents[key], content):
             raise InputError(f"{location}: two {label}s for {' '.join(key)}; keep one")
         contents.setdefault(key, content)
+
     return contents
 
 
@@ -267,9 +277,12 @@ def look_up_all(
     """
     gaps = [key for key in keys if key not in contents]
     if gaps:
-        first = ", ".join(" ".join(key) for key in list(dict.fromkeys(gaps))[:3])
+        first_gaps = list(dict.fromkeys(gaps))[:3]
+        first = ", ".join(" ".join(key) for key in first_gaps)
+        exception = ", unless protocol.undefined=drop" if label == "score" else ""
         raise InputError(
             f"{path}: no {label} for {first} ({len(gaps)} of {len(keys)} items lack one); every "
-            f"item needs one" + (", unless protocol.undefined=drop" if label == "score" else "")
+            f"item needs one{exception}"
         )
+
     return [contents[key] for key in keys]

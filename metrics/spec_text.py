@@ -8,20 +8,27 @@ from typing import Any
 
 def split_at_commas(text: str) -> list[str] | None:
     """Split a text at the commas that stand in no brackets and no quotes; None where these do not match."""
-    parts, depth, quote = [""], 0, ""
+    parts = [""]
+    depth = 0
+    quote = ""  # the one that the text so far has opened
     for character in text:
         if quote:
-            quote = "" if character == quote else quote
+            if character == quote:
+                quote = ""
         elif character in "'\"":
             quote = character
-        else:
-            depth += (character in "([{") - (character in ")]}")
+        elif character in "([{":
+            depth += 1
+        elif character in ")]}":
+            depth -= 1
         if depth < 0:
             return None
+
         if character == "," and not quote and not depth:
             parts.append("")
         else:
             parts[-1] += character
+
     return None if quote or depth else parts
 
 
@@ -38,7 +45,9 @@ def spell_out(spec: str) -> str:
     """Return `python(mine.py:overlap)` for `mine.py:overlap`, `file(mine.csv)` for `mine.csv`, and other specs as they are."""
     for name, pattern in (("python", _FUNCTION), ("file", _SCORE_FILE)):
         if match := pattern.fullmatch(spec):
-            return f"{name}({','.join(filter(None, match.groups()))})"
+            parameters = [group for group in match.groups() if group]
+            return f"{name}({','.join(parameters)})"
+
     return spec
 
 
@@ -66,5 +75,6 @@ def quote_value(value: Any) -> str:
         r"[,()\[\]{}'\"]|^\s|\s$|^(none|null)?$", text, re.IGNORECASE
     ):
         return text
+
     quote = '"' if "'" in text else "'"
     return f"{quote}{text}{quote}"

@@ -43,13 +43,16 @@ def _source_line(error: BaseException) -> str:
     """Name file and line in the user's code that an exception comes from, for the end of a message."""
     if isinstance(error, SyntaxError):
         return ""  # its text names file and line
+
     frames = [
-        f
-        for f in traceback.extract_tb(error.__traceback__)
-        if f.filename not in _OWN_FILES and not f.filename.startswith("<frozen")
+        frame
+        for frame in traceback.extract_tb(error.__traceback__)
+        if frame.filename not in _OWN_FILES and not frame.filename.startswith("<frozen")
     ]
     if not frames:
         return ""
+
     # The deepest line in the file that came first: the libraries that it calls say less.
-    last = [f for f in frames if f.filename == frames[0].filename][-1]
+    frames_of_file = [frame for frame in frames if frame.filename == frames[0].filename]
+    last = frames_of_file[-1]
     return f" ({last.filename}, line {last.lineno})"

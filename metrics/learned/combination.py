@@ -100,6 +100,7 @@ def learn_weights(
             agreement = _agreement(predictions, validation.examples, session.correlate)
             agreements.append(agreement)
     else:
+        # Where another dataset judges, the validation rows are free to be trained on.
         examples = Examples.join([train.examples, validation.examples])
         joined = ScoredExamples(examples, np.concatenate([train.scores, validation.scores]))
         parts = joined.split_by_dataset()
@@ -107,19 +108,21 @@ def learn_weights(
 
     is_defined = not np.isnan(agreements).all()
     best = int(np.nanargmax(agreements)) if is_defined else len(agreements) - 1
-    session.history += [
-        {
-            "stage": f"strength {strength:g}",
-            "epoch": 1,
-            "steps": 1,
-            "learning_rate": float("nan"),
-            "loss": float("nan"),
-            "validation": agreement,
-            "best": i == best,
-        }
-        for i, (strength, agreement) in enumerate(zip(strengths, agreements, strict=True))
-    ]
-    return fit_weights([part.differences for part in parts], strengths[best]), strengths[best]
+    for i, (strength, agreement) in enumerate(zip(strengths, agreements, strict=True)):
+        session.history.append(
+            {
+                "stage": f"strength {strength:g}",
+                "epoch": 1,
+                "steps": 1,
+                "learning_rate": float("nan"),
+                "loss": float("nan"),
+                "validation": agreement,
+                "best": i == best,
+            }
+        )
+
+    weights = fit_weights([part.differences for part in parts], strengths[best])
+    return weights, strengths[best]
 
 
 def derive_preferences(examples: Examples) -> Ints:
@@ -133,7 +136,8 @@ def derive_preferences(examples: Examples) -> Ints:
     """
     ratings = examples.mean_ratings
     pairs = [examples.preferences.reshape(-1, 2)]
-    for index in pd.Series(np.arange(len(examples))).groupby(examples.image_ids).indices.values():
+    rows_by_image = pd.Series(np.arange(len(examples))).groupby(examples.image_ids).indices
+    for index in rows_by_image.values():
         # An undefined rating is not greater than any.
         winners, losers = np.nonzero(ratings[index][:, None] > ratings[index][None, :])
         pairs.append(np.stack([index[winners], index[losers]], axis=1))
@@ -149,6 +153,7 @@ def _cross_validate(
         differences = [other.differences for other in parts if other is not part]
         weights = fit_weights(differences, strength)
         agreements.append(_agreement(part.scores @ weights, part.examples, correlate))
+
     return float(np.mean(agreements))
 
 
@@ -175,6 +180,7 @@ def fit_weights(differences: list[Floats], strength: float) -> Floats:
     is_used = scales > 0
     if not is_used.any():
         raise InputError("no metric differs between the preferred captions and the others")
+
     x = np.concatenate([d[:, is_used] / scales[is_used] for d in differences])
     shares = np.concatenate([np.full(len(d), 1 / len(d) / len(differences)) for d in differences])
 
@@ -194,6 +200,7 @@ def fit_weights(differences: list[Floats], strength: float) -> Floats:
         bounds=[(0.0, _GREATEST_WEIGHT)] * n,
         options={"ftol": 1e-12, "gtol": 1e-8, "maxiter": 1000},
     )
+
     weights = np.zeros(len(scales))
     weights[is_used] = minimum.x / scales[is_used]
     return weights
@@ -232,6 +239,7 @@ class Combination(Recipe):
             raise InputError(f"rater.roots names {unknown[0]}, which is not among rater.metrics")
         if not self.strengths or not all(0 <= s < np.inf for s in self.strengths):
             raise InputError("rater.strengths: numbers from 0 on are expected")
+
         metrics = [make_metric(spec) for spec in self.metrics]
         for metric in metrics:
             if metric.depends_on_corpus or not metric.depends_only_on_content:
@@ -239,6 +247,7 @@ class Combination(Recipe):
                 raise InputError(
                     f"rater.metrics: the score of {metric.spec} depends on the other rows{hint}"
                 )
+
         return metrics
 
     def compute_scores(self, rows: Rows) -> Floats:
@@ -253,6 +262,7 @@ class Combination(Recipe):
             if (column < 0).any():
                 raise InputError(f"rater.roots: {spec} has negative scores, which have no root")
             np.sqrt(column, out=column)
+
         return scores
 
     def fit(self, train: Examples, validation: Examples, session: TrainingSession) -> RaterModel:

@@ -105,13 +105,15 @@ class Qe(NetworkRecipe):
         texts = check_vectors(text_source.vectors(rows), text_width, text_source)
         if not label_sources or not n_labels:
             return images, texts, np.zeros((len(rows), 0, 0)), np.zeros((len(rows), 0))
-        sequences = [s[:n_labels] for s in label_sources[0].sequences(rows)]
+
+        sequences = [vectors[:n_labels] for vectors in label_sources[0].sequences(rows)]
         label_width = label_width or sequences[0].shape[1]
         labels = np.zeros((len(rows), n_labels, label_width))
         label_mask = np.zeros((len(rows), n_labels))
         for i, sequence in enumerate(sequences):
             labels[i, : len(sequence)] = check_vectors(sequence, label_width, label_sources[0])
             label_mask[i, : len(sequence)] = 1
+
         return images, texts, labels, label_mask
 
     def compute_widths(self, inputs: Sequence[Floats]) -> tuple[int, ...]:
@@ -138,24 +140,29 @@ class Qe(NetworkRecipe):
         need_extra(f"rater {self.name}", ("torch", "safetensors"))
         import torch
 
-        train, validation = train.select_rated(), validation.select_rated(must_vary=False)
+        train = train.select_rated()
+        validation = validation.select_rated(must_vary=False)
         label_counts = self.n_labels if self.labels else (0,)
         pretrained = None
         if self.pretrain:
             captioned = load_captioned_images(self.pretrain, train, validation, session)
             pretrained = self._pretrain(max(label_counts), captioned, train, session)
+
         best: tuple[float, NetworkModel] | None = None
         for n_labels in label_counts:
             inputs = self.load_inputs(train.rows, (None, None, None, n_labels))
             widths = self.compute_widths(inputs)
             validation_inputs = self.load_inputs(validation.rows, widths)
+
             session.reseed("weights", n_labels)
             if pretrained is not None:
                 network = pretrained.keep_labels(n_labels)
             else:
                 network = self.make_network(widths).to(session.device)
+
             # Without epochs, all learning rates leave the same network.
-            for rate in self.learning_rates if self.epochs else self.learning_rates[:1]:
+            rates = self.learning_rates if self.epochs else self.learning_rates[:1]
+            for rate in rates:
                 model = NetworkModel(self, copy.deepcopy(network), widths)
                 score = self.train_network(
                     f"qe-labels-{n_labels}-rate-{rate:g}",
@@ -166,11 +173,14 @@ class Qe(NetworkRecipe):
                     torch.optim.Adam(model.network.parameters(), lr=rate),
                     patience=self.patience,
                 )
-                score = -math.inf if math.isnan(score) else score
+                if math.isnan(score):
+                    score = -math.inf
                 if best is None or score > best[0]:
                     best = score, model
+
         assert best is not None  # neither grid is empty
-        return best[1]
+        _, best_model = best
+        return best_model
 
     def _pretrain(
         self,
@@ -236,7 +246,10 @@ class _Pairs:
     def __init__(
         self, recipe: Qe, captioned: CaptionedImages, widths: tuple[int, ...], device: str
     ) -> None:
-        table = [(image, image, text) for image, texts in captioned.items() for text in texts]
+        # Features by `item_id` are of the image: a caption here has no id of its own.
+        table: list[tuple[str, str, str]] = []
+        for image, texts in captioned.items():
+            table += [(image, image, text) for text in texts]
         columns = pd.Index(["item_id", "image_id", "caption"])
         rows = Rows(pd.DataFrame(table, columns=columns))
         self._tensors = to_tensors(recipe.load_inputs(rows, widths), device)
@@ -249,5 +262,9 @@ class _Pairs:
         starts = np.cumsum(self._n_captions) - self._n_captions
         rows = starts + (rng.random(len(starts)) * self._n_captions).astype(int)
         order = torch.from_numpy(rng.permutation(rows)).to(self._tensors[0].device)
-        # In a batch of one, there is nothing to choose from.
-        return [[t[part] for t in self._tensors] for part in order.split(size) if len(part) > 1]
+
+        batches: list[list[torch.Tensor]] = []
+        for part in order.split(size):
+            if len(part) > 1:  # in a batch of one, there is nothing to choose from
+                batches.append([tensor[part] for tensor in self._tensors])
+        return batches

@@ -65,11 +65,12 @@ class Curve:
     def fit(cls, scores: Floats, ratings: Floats, is_good: Floats, weights: Floats) -> Curve:
         """Fit both regressions; all arguments have shape (n,)."""
         order = np.argsort(scores, kind="stable")
-        groups = [g for g in np.array_split(order, min(_POINTS, len(order))) if len(g)]
-        totals = np.array([weights[g].sum() for g in groups])
+        parts = np.array_split(order, min(_POINTS, len(order)))
+        groups = [part for part in parts if len(part)]
+        totals = np.array([weights[group].sum() for group in groups])
 
         def average(values: Floats) -> Floats:
-            return np.array([values[g] @ weights[g] for g in groups]) / totals
+            return np.array([values[group] @ weights[group] for group in groups]) / totals
 
         def rise(values: Floats) -> tuple[float, ...]:
             return tuple(isotonic_regression(average(values), weights=totals).x.tolist())
@@ -78,7 +79,8 @@ class Curve:
 
     def expect(self, scores: Floats) -> tuple[Floats, Floats]:
         """Return the expected ratings and the probabilities of being good, shape (n,) each."""
-        ratings, good = (np.interp(scores, self.scores, side) for side in (self.ratings, self.good))
+        ratings = np.interp(scores, self.scores, self.ratings)
+        good = np.interp(scores, self.scores, self.good)
         return ratings, good
 
     def threshold(self, precision: float) -> float:
@@ -99,12 +101,21 @@ class Calibration:
         rated, ratings, is_good = _rated_rows(examples)
         names = examples.rows.frame["dataset"].astype(str).to_numpy()[rated]
         sizes = {name: int((names == name).sum()) for name in np.unique(names).tolist()}
+        # Each dataset counts the same, however many captions it has.
         weights = np.array([1 / sizes[name] for name in names])
+
         masks = {name: names == name for name in sizes}
         if sizes:
             masks[ALL] = np.ones(len(rated), dtype=bool)
-        columns = (scores[rated], ratings, is_good, weights)
-        return cls({k: Curve.fit(*(c[mask] for c in columns)) for k, mask in masks.items()})
+        curves: dict[str, Curve] = {}
+        for name, mask in masks.items():
+            curves[name] = Curve.fit(
+                scores=scores[rated][mask],
+                ratings=ratings[mask],
+                is_good=is_good[mask],
+                weights=weights[mask],
+            )
+        return cls(curves)
 
     def curve_of(self, dataset: str) -> Curve | None:
         """Return the curve of a dataset, or of all where it has none of its own; None without any."""
@@ -122,17 +133,24 @@ class Calibration:
             and the actual rating, the expected and the actual share of good captions; and the number of captions.
         """
         rated, ratings, is_good = _rated_rows(examples)
-        if not (len(rated) and (curve := self.curves.get(ALL))):
+        curve = self.curves.get(ALL)
+        if not len(rated) or curve is None:
             return []
-        columns = {"score": scores[rated], "rating": ratings, "good": is_good}
-        columns["expected_rating"], columns["expected_good"] = curve.expect(scores[rated])
-        fifths = np.array_split(np.argsort(scores[rated], kind="stable"), _FIFTHS)
-        return [
-            {name: float(values[part].mean()) for name, values in columns.items()}
-            | {"n_items": len(part)}
-            for part in fifths
-            if len(part)
-        ]
+
+        expected_ratings, expected_good = curve.expect(scores[rated])
+        columns = {
+            "score": scores[rated],
+            "rating": ratings,
+            "good": is_good,
+            "expected_rating": expected_ratings,
+            "expected_good": expected_good,
+        }
+        rows: list[dict[str, float]] = []
+        for part in np.array_split(np.argsort(scores[rated], kind="stable"), _FIFTHS):
+            if len(part):
+                row = {name: float(values[part].mean()) for name, values in columns.items()}
+                rows.append(row | {"n_items": len(part)})
+        return rows
 
     def write(self, folder: Path) -> None:
         """Write the calibration, whole or not at all."""
@@ -150,14 +168,13 @@ class Calibration:
         path = folder / CALIBRATION_FILE
         if not path.is_file():
             return None
+
         try:
             table: Any = json.loads(path.read_text(encoding="utf-8"))
-            return cls(
-                {
-                    name: Curve(**{k: tuple(map(float, curve[k])) for k in curve})
-                    for name, curve in table["curves"].items()
-                }
-            )
+            curves: dict[str, Curve] = {}
+            for name, columns in table["curves"].items():
+                curves[name] = Curve(**{key: tuple(map(float, columns[key])) for key in columns})
+            return cls(curves)
         except (ValueError, LookupError, TypeError, AttributeError) as error:
             raise InputError(f"{path}: damaged ({error}); train the rater again") from error
 
@@ -211,7 +228,7 @@ class RaterCard:
                     f"train it again with captau train, or use the version that trained it"
                 )
             images = table.pop("images")
-            are_ids = isinstance(images, list) and all(isinstance(i, str) for i in images)
+            are_ids = isinstance(images, list) and all(isinstance(image, str) for image in images)
             card = cls(images=tuple(images), **table)
             if not (are_ids and isinstance(card.options, dict) and isinstance(card.about, dict)):
                 raise TypeError("a field is of another type")
@@ -237,7 +254,8 @@ class RaterCard:
             recipe = make_recipe(self.rater, self.options)
         except TypeError as error:  # an option that has no default is missing
             raise InputError(f"rater {self.rater}: its card lacks options ({error})") from error
-        changes = {k: v for k, v in sources.items() if v is not None}
+
+        changes = {key: source for key, source in sources.items() if source is not None}
         for key, source in changes.items():
             if key not in recipe.source_options:
                 names = ", ".join(recipe.source_options) or "none"
@@ -254,7 +272,8 @@ def find_rater_folder(path: str | Path) -> Path:
     raters = list_rater_folders(path)
     if len(raters) == 1:
         return raters[0]
-    names = ", ".join(r.name for r in raters[:5])
+
+    names = ", ".join(rater.name for rater in raters[:5])
     raise InputError(f"{expand_home(path)}: several raters lie in it; name one: {names}")
 
 
@@ -372,6 +391,7 @@ class RaterMetric(Metric):
         n_shared = len(distinct & set(self.card.images))
         if not n_shared:
             return None
+
         remark = f"was trained on, or chosen by, {n_shared:,} of the {len(distinct):,} images"
         if self.seen == "refuse":
             raise UnavailableError(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -49,7 +50,12 @@ class Aloha(TextModelMetric, WordMetric):
     bounds: ClassVar[tuple[float | None, float | None]] = (-1.0, 1.0)
     modules: ClassVar[tuple[str, ...]] = ("textblob", "torch", "transformers")
     distributions: ClassVar[tuple[str, ...]] = (
-        *("captau", "scipy", "textblob", "torch", "transformers", "tokenizers"),
+        "captau",
+        "scipy",
+        "textblob",
+        "torch",
+        "transformers",
+        "tokenizers",
     )
 
     def compute(self, rows: Rows) -> Floats:
@@ -60,14 +66,14 @@ class Aloha(TextModelMetric, WordMetric):
     def compute_blame(self, rows: Rows) -> list[Floats]:
         """Blame each noun by 1 less its cosine with the noun that it is assigned to, from 0 to 1."""
         blame: list[Floats] = []
-        for caption, (positions, support) in zip(
-            rows.captions, self._supported_nouns(rows), strict=True
-        ):
+        supported_nouns = self._supported_nouns(rows)
+        for caption, (positions, support) in zip(rows.captions, supported_nouns, strict=True):
             values = np.zeros(len(caption.split()))
             for noun, cosine in support.items():
                 for position in positions[noun]:
                     values[position] = max(values[position], min(1.0, 1.0 - cosine))
             blame.append(np.maximum(values, 0.0))
+
         return blame
 
     def _supported_nouns(self, rows: Rows) -> list[tuple[NounPositions, dict[str, float]]]:
@@ -77,10 +83,11 @@ class Aloha(TextModelMetric, WordMetric):
         )
 
     def _assign_nouns(self, rows: Rows) -> list[tuple[NounPositions, dict[str, float]]]:
-        texts = dict.fromkeys([*rows.captions, *(r for texts in rows.references for r in texts)])
+        texts = dict.fromkeys(chain(rows.captions, chain.from_iterable(rows.references)))
         nouns_by_text = {text: find_nouns(text) for text in texts}
-        vocabulary = list(dict.fromkeys(noun for nouns in nouns_by_text.values() for noun in nouns))
+        vocabulary = list(dict.fromkeys(chain.from_iterable(nouns_by_text.values())))
         index = {noun: position for position, noun in enumerate(vocabulary)}
+
         model = self.find_model()
         vectors = np.zeros((0, 1))
         if vocabulary:
@@ -88,14 +95,19 @@ class Aloha(TextModelMetric, WordMetric):
                 model, vocabulary, lambda text: rows.add_remark(self.spec, text)
             )
         self.note_random_weights(rows, model)
+
         assigned: list[tuple[NounPositions, dict[str, float]]] = []
         for caption, references in zip(rows.captions, rows.references, strict=True):
             positions = nouns_by_text[caption]
-            present = list(dict.fromkeys(n for text in references for n in nouns_by_text[text]))
-            cosines = (
-                vectors[[index[n] for n in positions]] @ vectors[[index[n] for n in present]].T
-            )
-            assigned.append((positions, assign(list(positions), cosines)))
+            present: dict[str, None] = {}
+            for reference in references:
+                present |= dict.fromkeys(nouns_by_text[reference])
+
+            own_vectors = vectors[[index[noun] for noun in positions]]
+            present_vectors = vectors[[index[noun] for noun in present]]
+            support = assign(list(positions), own_vectors @ present_vectors.T)
+            assigned.append((positions, support))
+
         return assigned
 
 

@@ -65,11 +65,13 @@ class FromFiles(Metric):
     @property
     def programs(self) -> tuple[str, ...]:
         """The content of files that were not given, for the signature."""
-        usual_files = {f: self._usual(f) for f in self.endings if getattr(self, f) is None}
-        return tuple(
-            f"{field}:{f'sha256-{sha256(path)}' if path else 'missing'}"
-            for field, path in usual_files.items()
-        )
+        programs: list[str] = []
+        for field in self.endings:
+            if getattr(self, field) is None:
+                path = self._usual(field)
+                content = f"sha256-{sha256(path)}" if path else "missing"
+                programs.append(f"{field}:{content}")
+        return tuple(programs)
 
 
 @register("vse_cosine")
@@ -102,12 +104,14 @@ class VseCosine(FromFiles):
         Raises:
             InputError: where a file is broken, the dimensions differ, or an item has no embedding.
         """
-        images, texts = (Embeddings.read(self.file(f)) for f in self.endings)
+        images = Embeddings.read(self.file("images"))
+        texts = Embeddings.read(self.file("texts"))
         if images.dimensions != texts.dimensions:
             raise InputError(
                 f"{texts.path}: texts have {texts.dimensions} dimensions, but images "
                 f"{images.dimensions} in {images.path}; use embeddings of one model"
             )
+
         v = images.of_rows(rows, ("item_id",), ("image_id",)).astype(np.float64)
         t = texts.of_rows(rows, ("item_id",), ("image_id", "caption"), ("caption",))
         cosines = np.einsum("ij,ij->i", v, t) / np.linalg.norm(v, axis=1)
@@ -158,21 +162,29 @@ class ViLBERTScore(FromFiles):
             InputError: where the file is broken, or a candidate or reference has no embeddings.
         """
         file = Embeddings.read(self.file("embeddings"), tokens=True)
-        if missing := [c for c in _KEY if c not in file.keys]:
+        if missing := [column for column in _KEY if column not in file.keys]:
             raise InputError(
                 f"{file.path}: no '{missing[0]}'; token embeddings need both {' and '.join(_KEY)}"
             )
+
         entries = file.entries(_KEY)
         keys = row_keys(rows, _KEY, file.path)
-        pair_keys = [(k[0], r) for k, refs in zip(keys, rows.references, strict=True) for r in refs]
-        look_up_all(entries, [*dict.fromkeys([*keys, *pair_keys])], "embedding", file.path)
+        # All that is missing is named before anything is computed.
+        needed = dict.fromkeys(keys)
+        for key, references in zip(keys, rows.references, strict=True):
+            needed |= dict.fromkeys((key[0], reference) for reference in references)
+        look_up_all(entries, list(needed), "embedding", file.path)
+
+        measure = "prf".index(self.measure)
         scores = np.empty(len(rows))
         for i, (key, references) in enumerate(zip(keys, rows.references, strict=True)):
             candidate = file.vectors[entries[key]]
-            matches = [
-                greedy_match(candidate, file.vectors[entries[key[0], r]]) for r in references
-            ]
-            scores[i] = sum(match["prf".index(self.measure)] for match in matches) / len(matches)
+            total = 0.0
+            for reference in references:
+                match = greedy_match(candidate, file.vectors[entries[key[0], reference]])
+                total += match[measure]
+            scores[i] = total / len(references)
+
         return scores
 
 
@@ -211,6 +223,7 @@ class ViLBERTAlignment(FromFiles):
             raise InputError(
                 f"{file.path}: vectors of {file.dimensions} numbers; two logits are expected"
             )
+
         logits = file.of_rows(rows, ("item_id",), _KEY).astype(np.float64)
         difference = logits[:, 0] - logits[:, 1]
         return expit(difference if self.aligned == "first" else -difference)
@@ -224,6 +237,9 @@ def greedy_match(candidate: Vectors, reference: Vectors) -> tuple[float, float, 
     """
     if not len(candidate) or not len(reference):
         return math.nan, math.nan, math.nan
+
     similarity = np.clip(normalise_rows(candidate) @ normalise_rows(reference).T, 0.0, 1.0)
-    p, r = float(similarity.max(axis=1).mean()), float(similarity.max(axis=0).mean())
-    return p, r, 2 * p * r / (p + r) if p + r else 0.0
+    precision = float(similarity.max(axis=1).mean())
+    recall = float(similarity.max(axis=0).mean())
+    f = 2 * precision * recall / (precision + recall) if precision + recall else 0.0
+    return precision, recall, f

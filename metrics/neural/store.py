@@ -85,16 +85,16 @@ class FeatureStore:
         keys_to_find = np.array(list(keys), dtype=f"S{WIDTH}") if keys else np.empty(0, f"S{WIDTH}")
         shards = self._shards()
         where = _locate(keys_to_find, shards)
+
         missing = np.flatnonzero(where[:, 0] < 0)
         if missing.size:
             _, first = np.unique(keys_to_find[missing], return_index=True)
             todo = np.sort(missing[first]).tolist()
             shards += self._write(keys_to_find, encode(todo))
             where = _locate(keys_to_find, shards)
-            if (where[:, 0] < 0).any():
-                raise InputError(
-                    f"features of {int((where[:, 0] < 0).sum())} items were not computed"
-                )
+            if n_lacking := int((where[:, 0] < 0).sum()):
+                raise InputError(f"features of {n_lacking} items were not computed")
+
         return Features(shards, where)
 
     def _shards(self) -> list[_FeatureShard]:
@@ -117,17 +117,23 @@ class FeatureStore:
         try:
             for positions, features in batches:
                 # A fixed-width bytes array drops trailing zeros, which belong to the key.
-                unsaved_keys += [bytes(keys[p]).ljust(WIDTH, b"\0") for p in positions]
-                unsaved_features += [np.asarray(f) for f in features]
-                size += sum(
-                    f.nbytes for f in unsaved_features[len(unsaved_features) - len(positions) :]
-                )
+                unsaved_keys += [
+                    bytes(keys[position]).ljust(WIDTH, b"\0") for position in positions
+                ]
+                for feature in map(np.asarray, features):
+                    unsaved_features.append(feature)
+                    size += feature.nbytes
+
                 if size >= SHARD_BYTES or time.monotonic() - begun >= SHARD_SECONDS:
                     written.append(self._save(unsaved_keys, unsaved_features))
-                    unsaved_keys, unsaved_features, size, begun = [], [], 0, time.monotonic()
+                    unsaved_keys = []
+                    unsaved_features = []
+                    size = 0
+                    begun = time.monotonic()
         finally:  # one bad image must not cost what was computed before it
             if unsaved_features:
                 written.append(self._save(unsaved_keys, unsaved_features))
+
         return written
 
     def _save(self, keys: list[bytes], features: list[Array]) -> _FeatureShard:
@@ -136,9 +142,11 @@ class FeatureStore:
         except OSError as error:
             logger.warning(
                 "features are not kept for the next run: %s cannot be written (%s); set cache.root=DIR",
-                *(self.folder, error.strerror),
+                self.folder,
+                error.strerror,
             )
             self.folder = _temporary_folder() / self.folder.name
+
         try:
             return self._save_in(self.folder, keys, features)
         except OSError as error:
@@ -171,12 +179,15 @@ class _FeatureShard:
         meta = cast("dict[bytes, bytes]", table.schema.metadata or {})
         width = int(meta[b"width"])
         keys = np.frombuffer(_buffer(table.column("key")), dtype=f"S{WIDTH}")[: table.num_rows]
+
         column = table.column("value").chunk(0)
         offsets = column.offsets.to_numpy()
         values = column.values.to_numpy(zero_copy_only=True).reshape(-1, width)
         if len(keys) != len(offsets) - 1 or offsets[-1] != values.size:
             raise ValueError("keys and values do not match")
-        return cls(keys, values, offsets[1:] // width if meta[b"ragged"] == b"1" else None)
+
+        ends = offsets[1:] // width if meta[b"ragged"] == b"1" else None
+        return cls(keys, values, ends)
 
     def find(self, keys_to_find: Keys) -> NDArray[np.int64]:
         """Return the row of each wanted key, -1 where it is not here."""
@@ -193,7 +204,8 @@ class _FeatureShard:
     def read_row(self, row: int) -> Array:
         if self.ends is None:
             return self.values[row]
-        return self.values[self.ends[row - 1] if row else 0 : self.ends[row]]
+        begin = self.ends[row - 1] if row else 0
+        return self.values[begin : self.ends[row]]
 
 
 class Features:
@@ -217,19 +229,23 @@ class Features:
         for number, shard in enumerate(self._shards):
             in_shard = self._where[:, 0] == number
             out[in_shard] = shard.length(self._where[in_shard, 1])
+
         return out
 
     def __getitem__(self, index: slice | Sequence[int] | NDArray[np.integer]) -> Any:
         where = self._where[index]
-        if any(self._shards[s].ends is not None for s in np.unique(where[:, 0])):
-            return [self._shards[s].read_row(r) for s, r in where.tolist()]
+        if any(self._shards[shard].ends is not None for shard in np.unique(where[:, 0])):
+            return [self._shards[shard].read_row(row) for shard, row in where.tolist()]
         if not len(where):
-            return np.empty((0, self._shards[0].values.shape[1] if self._shards else 0))
+            width = self._shards[0].values.shape[1] if self._shards else 0
+            return np.empty((0, width))
+
         first = self._shards[where[0, 0]].values
         out = np.empty((len(where), first.shape[1]), dtype=first.dtype)
         for number in np.unique(where[:, 0]):
             in_shard = where[:, 0] == number
             out[in_shard] = self._shards[number].values[where[in_shard, 1]]
+
         return out
 
 
@@ -240,18 +256,21 @@ def _locate(keys_to_find: Keys, shards: Sequence[_FeatureShard]) -> NDArray[np.i
         gaps = np.flatnonzero(where[:, 0] < 0)
         if not gaps.size:
             break
+
         rows = shard.find(keys_to_find[gaps])
-        where[gaps[rows >= 0]] = np.column_stack(
-            [np.full((rows >= 0).sum(), number), rows[rows >= 0]]
-        )
+        is_here = rows >= 0
+        where[gaps[is_here], 0] = number
+        where[gaps[is_here], 1] = rows[is_here]
+
     return where
 
 
 def _write_arrow(stream: Any, keys: list[bytes], features: list[Array], signature: str) -> None:
     ragged = features[0].ndim == 2
     width = features[0].shape[-1]
-    values = np.concatenate([f.reshape(-1) for f in features])
-    offsets = np.cumsum([0, *(f.size for f in features)], dtype=np.int64)
+    values = np.concatenate([feature.reshape(-1) for feature in features])
+    sizes = [feature.size for feature in features]
+    offsets = np.cumsum([0, *sizes], dtype=np.int64)
     table = pa.table(
         {
             "key": pa.array(keys, type=pa.binary(WIDTH)),

@@ -13,7 +13,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from itertools import pairwise
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -62,7 +62,8 @@ class TextModel:
     @property
     def signature(self) -> str:
         """The signature of its features: weights and tokeniser, device, and libraries."""
-        versions = [f"{d}:{version_of(d)}" for d in ("torch", "transformers", "tokenizers")]
+        libraries = ("torch", "transformers", "tokenizers")
+        versions = [f"{library}:{version_of(library)}" for library in libraries]
         return "|".join([transformers_hash(self.folder), f"fp32:{self.device}", *versions])
 
     @property
@@ -81,10 +82,12 @@ class TextModel:
         length_limit = read_json(path).get("model_max_length") if path.is_file() else None
         if isinstance(length_limit, int | float) and 0 < length_limit < 1e6:
             return int(length_limit)
+
         positions = int(self.config.get("max_position_embeddings") or 512)
         # RoBERTa's kin count positions from the one after the padding's.
-        offset = "roberta" in str(self.config.get("model_type", ""))
-        return positions - 2 * offset
+        if "roberta" in str(self.config.get("model_type", "")):
+            positions -= 2
+        return positions
 
     def features(
         self,
@@ -97,7 +100,7 @@ class TextModel:
 
         Args:
             texts: any; equal ones are encoded once.
-            what: which features of the model, for the signature of the store.
+            feature_name: which features of the model, for the signature of the store.
             encode: a feature for each text of a batch.
             remark: told what belongs below the table.
 
@@ -107,22 +110,24 @@ class TextModel:
 
         def run(todo: list[int]) -> Iterator[tuple[Sequence[int], Sequence[Array]]]:
             order = sorted(todo, key=lambda i: len(texts[i].split(" ")), reverse=True)
+
+            def run_batch(batch: Sequence[int]) -> Sequence[Array]:
+                return encode([texts[i] for i in batch])
+
             with progress_counter(f"{self.metric}: texts", len(order)) as advance:
-                for positions, features in batches(
-                    order, self.batch_size, lambda b: encode([texts[i] for i in b]), remark
-                ):
+                for positions, features in batches(order, self.batch_size, run_batch, remark):
                     for i, feature in zip(positions, features, strict=True):
                         if not np.isfinite(feature).all():
                             raise InputError(
                                 f"metric {self.metric}: the model in {self.folder} gives numbers that are "
                                 f"not finite for '{texts[i][:80]}'"
                             )
+
                     advance(len(positions))
                     yield positions, features
 
-        return FeatureStore.of(f"{feature_name}|{self.signature}").get(
-            [key_of(t) for t in texts], run
-        )
+        store = FeatureStore.of(f"{feature_name}|{self.signature}")
+        return store.get([key_of(text) for text in texts], run)
 
     def of_rows(
         self, rows: Rows, feature_name: str, encode: Callable[[Sequence[str]], Sequence[Array]]
@@ -132,7 +137,8 @@ class TextModel:
         Returns:
             the place of each text among them, and the features.
         """
-        texts = list(dict.fromkeys([*rows.captions, *(r for rs in rows.references for r in rs)]))
+        all_texts = chain(rows.captions, chain.from_iterable(rows.references))
+        texts = list(dict.fromkeys(all_texts))
         features = self.features(
             texts, feature_name, encode, lambda text: rows.add_remark(self.metric, text)
         )
@@ -156,10 +162,8 @@ class TextModelMetric(Metric):
     @property
     def programs(self) -> tuple[str, ...]:
         parameters = self.parameters
-        return (
-            *super().programs,
-            *model_programs(self.spec, parameters["model"], parameters["device"]),
-        )
+        of_model = model_programs(self.spec, parameters["model"], parameters["device"])
+        return (*super().programs, *of_model)
 
     def find_model(self) -> TextModel:
         """Find the model on this machine; see `transformers_folder` for what it raises."""
@@ -193,7 +197,7 @@ class TextEncoder:
     @cached_property
     def _loaded(self) -> Any:
         folder = self.model.folder
-        newest = max(p.stat().st_mtime_ns for p in folder.iterdir())
+        newest = max(path.stat().st_mtime_ns for path in folder.iterdir())
         return _on_device(folder, self.model.device, newest)
 
     def fits(self, text: str) -> bool:
@@ -228,11 +232,14 @@ def load_model(folder: Path) -> Any:
         except Exception as error:  # OSError, ValueError, SafetensorError, … by file and fault
             reason = short_reason(error)
             raise InputError(f"{folder}: the model cannot be loaded ({reason})") from error
+
     # Heads that a task put on top ("cls.", "lm_head.") are rightly left out; parts of it are not.
     inside = {key.split(".")[0] for key in model.state_dict()}
-    unused = [k for k in info["unexpected_keys"] if k.split(".")[0] in inside - {"pooler"}]
-    unused = [k for k in unused if not k.endswith("position_ids")]
-    missing = [k for k in info["missing_keys"] if not k.startswith(_SPARE)]
+    unused: list[str] = []
+    for key in info["unexpected_keys"]:
+        if key.split(".")[0] in inside - {"pooler"} and not key.endswith("position_ids"):
+            unused.append(key)
+    missing = [key for key in info["missing_keys"] if not key.startswith(_SPARE)]
     check_keys(str(folder), [*missing, *map(_name, info["mismatched_keys"])], unused)
     return model.eval()
 
@@ -259,6 +266,7 @@ def load_tokenizer(folder: Path, limit: int) -> Any:
         except Exception as error:  # OSError, ValueError, … by file and fault
             reason = short_reason(error)
             raise InputError(f"{folder}: the tokeniser cannot be loaded ({reason})") from error
+
     tokenizer.model_max_length = limit
     return tokenizer
 
@@ -268,7 +276,8 @@ def quiet() -> Generator[None]:
     """Keep transformers from writing bars and reports to stderr."""
     from transformers.utils import logging
 
-    level, has_bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    level = logging.get_verbosity()
+    has_bars = logging.is_progress_bar_enabled()
     logging.set_verbosity_error()
     logging.disable_progress_bar()
     try:
@@ -288,10 +297,11 @@ _CHUNK = 4096
 
 def find_positions(features: Features, floor: float) -> list[int]:
     """Return the positions of the texts whose last column is at least so large."""
-    steps = range(0, len(features), _CHUNK)
-    return [
-        i + int(p) for i in steps for p in np.flatnonzero(features[i : i + _CHUNK][:, -1] >= floor)
-    ]
+    positions: list[int] = []
+    for start in range(0, len(features), _CHUNK):
+        last_column = features[start : start + _CHUNK][:, -1]
+        positions += (start + np.flatnonzero(last_column >= floor)).tolist()
+    return positions
 
 
 def normalise_features(features: Array) -> Floats:
@@ -312,8 +322,16 @@ def split_text(text: str, fits: Callable[[str], bool]) -> list[str]:
     that does not fit stays whole.
     """
     parts: list[str] = []
-    for sentence in filter(None, (s.strip() for s in _SENTENCE_END.split(text))):
-        parts += [sentence] if fits(sentence) else _pack(sentence.split(), fits)
+    for stretch in _SENTENCE_END.split(text):
+        sentence = stretch.strip()
+        if not sentence:
+            continue
+
+        if fits(sentence):
+            parts.append(sentence)
+        else:
+            parts += _pack(sentence.split(), fits)
+
     return _pack(parts, fits) or [text]
 
 
@@ -325,6 +343,7 @@ def _pack(parts: Sequence[str], fits: Callable[[str], bool]) -> list[str]:
             pieces[-1] += f" {part}"
         else:
             pieces.append(part)
+
     return pieces
 
 
@@ -357,19 +376,23 @@ class TextDirections:
 
     def select(self, groups: Sequence[Sequence[int]]) -> list[TextGroup]:
         """Return the directions of groups of texts, read at once."""
-        positions = [p for group in groups for p in group]
+        positions = list(chain.from_iterable(groups))
         directions = normalise_features(self.features[positions])
         counts = np.ones(len(positions), dtype=np.int64)
         if self.pieces:
-            blocks = [self.pieces.get(p, directions[[i]]) for i, p in enumerate(positions)]
+            blocks: list[Floats] = []
+            for i, position in enumerate(positions):
+                blocks.append(self.pieces.get(position, directions[[i]]))
             counts = np.array([len(block) for block in blocks], dtype=np.int64)
             directions = np.concatenate(blocks)
+
         starts = np.concatenate([[0], counts.cumsum()])
         ends = np.cumsum([0, *map(len, groups)]).tolist()
-        return [
-            TextGroup(directions[starts[a] : starts[b]], starts[a:b] - starts[a])
-            for a, b in pairwise(ends)
-        ]
+        text_groups: list[TextGroup] = []
+        for first, end in pairwise(ends):
+            of_group = directions[starts[first] : starts[end]]
+            text_groups.append(TextGroup(of_group, starts[first:end] - starts[first]))
+        return text_groups
 
 
 def measure_texts(
@@ -394,19 +417,19 @@ def measure_texts(
     if policy == "truncate":
         remark = f"{n_long:,} texts are longer than the model's context and were cut short"
         return TextDirections(features, {}, remark if n_long else "")
-    split_texts = [split_text(texts[p], fits) for p in long_positions]
-    directions = normalise_features(
-        encode([piece for pieces in split_texts for piece in pieces])[:]
-    )
+
+    split_texts = [split_text(texts[position], fits) for position in long_positions]
+    pieces = list(chain.from_iterable(split_texts))
+    directions = normalise_features(encode(pieces)[:])
     bounds = np.cumsum([0, *map(len, split_texts)]).tolist()
     blocks = [directions[start:end] for start, end in pairwise(bounds)]
     if policy == "split_mean":
         means = [block.mean(axis=0, keepdims=True) for block in blocks]
         blocks = [mean / np.linalg.norm(mean) for mean in means]
+
     remark = (
         f"{n_long:,} texts are longer than the model's context and were split into "
         f"{len(directions):,} pieces (long={policy})"
     )
-    return TextDirections(
-        features, dict(zip(long_positions, blocks, strict=True)), remark if n_long else ""
-    )
+    blocks_by_position = dict(zip(long_positions, blocks, strict=True))
+    return TextDirections(features, blocks_by_position, remark if n_long else "")

@@ -8,6 +8,7 @@ import zipfile
 import zlib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO, ClassVar, Literal, cast
 
@@ -81,34 +82,40 @@ class Vifidel(FromFiles):
             InputError: where a file is broken, or an image has no entry in that of the labels.
         """
         words = _analyser()
+
         file = self.file("labels")
         labels = read_labels(file)
         images = row_keys(rows, ["image_id"], file)
-        objects = [
-            words(" ".join(names)) for names in look_up_all(labels, images, "label list", file)
-        ]
-        captions = [words(c) for c in rows.captions]
-        weighing = self.importance == "references"
-        references = [[words(r) for r in rs] if weighing else [] for rs in rows.references]
-        texts = [*objects, *captions, *(r for rs in references for r in rs)]
-        vocabulary = {w for text in texts for w in text}
+        names_by_row = look_up_all(labels, images, "label list", file)
+        objects = [words(" ".join(names)) for names in names_by_row]
+        captions = [words(caption) for caption in rows.captions]
+        references: list[list[list[str]]] = [[] for _ in captions]
+        is_weighed = self.importance == "references"
+        if is_weighed:
+            references = [[words(text) for text in texts] for texts in rows.references]
+
+        vocabulary = set(chain(*objects, *captions))
+        for texts in references:
+            vocabulary.update(*texts)
         vectors = read_vectors(self.file("vectors"), vocabulary)
         if strangers := len(vocabulary) - len(vectors):
             rows.add_remark(
                 self.spec,
                 f"{strangers} of {len(vocabulary)} words have no vector and are left out",
             )
+
+        # Captions of an image often come twice, and the distance is a linear programme.
         cached_distances: dict[Any, float] = {}
         scores: list[float] = []
         with progress_counter(self.spec, len(rows)) as advance:
-            for thing, caption, refs in zip(objects, captions, references, strict=True):
-                key = (tuple(thing), tuple(caption), tuple(map(tuple, refs)))
+            for things, caption, texts in zip(objects, captions, references, strict=True):
+                key = (tuple(things), tuple(caption), tuple(map(tuple, texts)))
                 if key not in cached_distances:
-                    cached_distances[key] = fidelity(
-                        thing, caption, vectors, refs if weighing else None
-                    )
+                    weights = texts if is_weighed else None
+                    cached_distances[key] = fidelity(things, caption, vectors, weights)
                 scores.append(cached_distances[key])
                 advance(1)
+
         return np.array(scores)
 
 
@@ -128,21 +135,25 @@ def fidelity(
     Returns:
         a number in (0, 1]; NaN where no word with a vector is left.
     """
-    bags = [[w for w in bag if w in vectors] for bag in (objects, caption)]
-    if not all(bags):
+    known_objects = [word for word in objects if word in vectors]
+    known_words = [word for word in caption if word in vectors]
+    if not known_objects or not known_words:
         return math.nan
-    vocabulary = sorted({*bags[0], *bags[1]})
-    matrix = np.stack([vectors[w] for w in vocabulary])
+
+    vocabulary = sorted({*known_objects, *known_words})
+    matrix = np.stack([vectors[word] for word in vocabulary])
     if references is not None:
         weights = _importance(matrix, references, vectors)
         if weights is None:
             return math.nan
         matrix = matrix * weights[:, None]
-    index = {w: i for i, w in enumerate(vocabulary)}
+
+    index = {word: place for place, word in enumerate(vocabulary)}
     counts = np.zeros((2, len(vocabulary)))
-    for side, bag in enumerate(bags):
+    for side, bag in enumerate((known_objects, known_words)):
         for word in bag:
             counts[side, index[word]] += 1 / len(bag)
+
     return math.exp(-movers_distance(counts[0], counts[1], matrix))
 
 
@@ -157,22 +168,25 @@ def movers_distance(source: Floats, target: Floats, points: Floats) -> float:
     from scipy.spatial.distance import cdist
 
     # Weight that both have at a point need not move; what is left makes a smaller problem.
-    a, b = np.clip(source - target, 0, None), np.clip(target - source, 0, None)
-    from_, to = np.flatnonzero(a > 1e-12), np.flatnonzero(b > 1e-12)
-    if not from_.size:
+    surplus = np.clip(source - target, 0, None)
+    deficit = np.clip(target - source, 0, None)
+    origins = np.flatnonzero(surplus > 1e-12)
+    targets = np.flatnonzero(deficit > 1e-12)
+    if not origins.size:
         return 0.0
-    cost = cdist(points[from_], points[to])
+
+    cost = cdist(points[origins], points[targets])
     rows, columns = cost.shape
     leaves = np.kron(np.eye(rows), np.ones(columns))
     # The last point's arrival follows from the others', for all that leaves arrives.
     arrives = np.kron(np.ones(rows), np.eye(columns))[:-1]
-    done = linprog(
+    solution = linprog(
         cost.ravel(),
         A_eq=np.concatenate([leaves, arrives]),
-        b_eq=np.concatenate([a[from_], b[to][:-1]]),
+        b_eq=np.concatenate([surplus[origins], deficit[targets][:-1]]),
         method="highs",
     )
-    return float(cast("Any", done).fun)
+    return float(cast("Any", solution).fun)
 
 
 def _importance(
@@ -181,9 +195,11 @@ def _importance(
     """Return a weight for each word (a row of `matrix`); None where no reference has a known word."""
     weights: list[Floats] = []
     for reference in references:
-        if words := [vectors[w] for w in dict.fromkeys(reference) if w in vectors]:
+        words = [vectors[word] for word in dict.fromkeys(reference) if word in vectors]
+        if words:
             nearest = (matrix @ np.stack(words).T).max(axis=1)
             weights.append(np.clip(1 - nearest, 0, None) / 2)
+
     return np.mean(weights, axis=0) if weights else None
 
 
@@ -202,10 +218,11 @@ def read_labels(path: Path) -> dict[Key, tuple[str, ...]]:
     """
     if path.suffix.lower() == ".json" and read_text(path).lstrip().startswith("{"):
         by_image: dict[str, Any] = read_json(path)
-        return {
-            (i,): parse_references(value, f"{path}: '{i}'", "labels")
-            for i, value in by_image.items()
-        }
+        labels: dict[Key, tuple[str, ...]] = {}
+        for image_id, value in by_image.items():
+            labels[(image_id,)] = parse_references(value, f"{path}: '{image_id}'", "labels")
+        return labels
+
     table = read_table(path)
     cells = zip(table.places, table.filled("image_id"), table.column("labels"), strict=True)
     entries = (
@@ -229,6 +246,7 @@ def read_vectors(path: Path, words: Collection[str]) -> dict[str, Floats]:
         raise InputError(
             f"{path}: the name of a file of word vectors ends in {' or '.join(readers)}"
         )
+
     vectors: dict[str, Floats] = {}
     for word, vector in readers[path.suffix.lower()](path, words):
         length = float(np.linalg.norm(vector))
@@ -236,6 +254,7 @@ def read_vectors(path: Path, words: Collection[str]) -> dict[str, Floats]:
             raise InputError(f"{path}: the vector of '{word}' is zeros alone, or holds NaN")
         # Of a word that comes twice, the first counts, as in gensim.
         vectors.setdefault(word, vector / length)
+
     return vectors
 
 
@@ -245,9 +264,10 @@ def _text(path: Path, words: Collection[str]) -> Iterator[tuple[str, Floats]]:
     with path.open("rb") as stream:
         for number, line in enumerate(stream, start=1):
             cells = line.rstrip().split(b" ")
-            if number == 1 and len(cells) == 2 and all(c.isdigit() for c in cells):
+            if number == 1 and len(cells) == 2 and all(cell.isdigit() for cell in cells):
                 size = int(cells[1])
                 continue
+
             size = size or len(cells) - 1
             # A word may hold blanks itself; the numbers are the last cells.
             word = b" ".join(cells[:-size]).decode("utf-8", "replace")
@@ -257,8 +277,9 @@ def _text(path: Path, words: Collection[str]) -> Iterator[tuple[str, Floats]]:
                 )
             if word not in words:
                 continue
+
             try:
-                yield word, np.array([float(c) for c in cells[-size:]])
+                yield word, np.array([float(cell) for cell in cells[-size:]])
             except ValueError as error:
                 raise InputError(
                     f"{path}:{number}: the vector of '{word}' is not numeric"
@@ -299,5 +320,9 @@ def _npz(path: Path, words: Collection[str]) -> Iterable[tuple[str, Floats]]:
         ) from error
     if vectors.ndim != 2 or names.shape != (len(vectors),) or vectors.dtype.kind != "f":
         raise InputError(f"{path}: {names.size} of word, but vector is of shape {vectors.shape}")
-    vocabulary_rows = [(str(w), i) for i, w in enumerate(names.tolist()) if str(w) in words]
-    return [(word, vectors[i].astype(np.float64)) for word, i in vocabulary_rows]
+
+    entries: list[tuple[str, Floats]] = []
+    for row, name in enumerate(names.tolist()):
+        if str(name) in words:
+            entries.append((str(name), vectors[row].astype(np.float64)))
+    return entries

@@ -33,7 +33,8 @@ SPHERICAL_SHARE = 0.7
 #: The least variance between images, as a share of the wording's.
 MIN_VARIANCE = 1e-6
 #: The most images that are kept, 768 bytes each, and how many of them, the nearest, count.
-MAX_IMAGES, N_NEAREST = 10_000, 10
+MAX_IMAGES = 10_000
+N_NEAREST = 10
 #: Two sets of references whose centroids are as near as this are one image's.
 _SAME_COSINE = 0.999
 
@@ -48,9 +49,11 @@ TERMS = {
     "excess": -1.5,
 }
 #: What is added to the sum, and by what it is then divided, so that scores lie in 0 to 1.
-ORIGIN, RANGE = 0.5, 2.75
+ORIGIN = 0.5
+RANGE = 2.75
 #: Words from so many letters on are counted as repeated; so large a share of them may be.
-REPEATED_LETTERS, FREE_REPETITION = 4, 0.1
+REPEATED_LETTERS = 4
+FREE_REPETITION = 0.1
 #: How many times as long as the longest reference a caption may be.
 FREE_LENGTH = 1.75
 #: So many rows at a time are compared with the other images.
@@ -91,18 +94,20 @@ class SameImage:
         images = [texts.references[row] for row in first_rows]
         sentences = texts.sentences[:, -1].astype(np.float64)
         by_image = [sentences[list(references)] for references in images]
+
         mean, axes, variances = analyse_discriminants(by_image, SPHERICAL_SHARE)
         axes = axes * np.sqrt(variances / (1 + variances))
         axes /= np.abs(axes).max()  # float16 has no room above 65,504, and cosines have no scale
-        agreements = [measure_agreement(image) for image in by_image if len(image) > 1]
+
         centroids = np.stack([references.mean(0) for references in by_image[:MAX_IMAGES]])
-        arrays = (
-            mean,
-            axes,
-            normalise((centroids - mean) @ axes),
-            np.array([np.mean(agreements or [0.0])]),
+        agreements = [measure_agreement(image) for image in by_image if len(image) > 1]
+        mean_agreement = np.mean(agreements or [0.0])
+        return cls(
+            mean=_to_halves(mean),
+            axes=_to_halves(axes),
+            images=_to_halves(normalise((centroids - mean) @ axes)),
+            agreement=_to_halves(np.array([mean_agreement])),
         )
-        return cls(*(np.ascontiguousarray(array, dtype=np.float16) for array in arrays))
 
     def project(self, sentences: Array) -> Array:
         """Return embeddings, shape (n, width), along the axes, of length 1 each."""
@@ -122,6 +127,11 @@ class SameImage:
         return np.sort(np.partition(cosines, -n_nearest)[:, -n_nearest:]).mean(1)
 
 
+def _to_halves(array: Floats | Array) -> Halves:
+    """Return an array as float16, contiguous, as the file has it."""
+    return np.ascontiguousarray(array, dtype=np.float16)
+
+
 def measure_agreement(references: Floats | Array) -> float:
     """Return the mean cosine of references, shape (n, width), to the centroid of the others; NaN for one alone."""
     if len(references) < 2:
@@ -132,8 +142,10 @@ def measure_agreement(references: Floats | Array) -> float:
 
 def measure_repetition(caption: str) -> float:
     """Return which share of a caption's longer words were said before, beyond what is usual."""
-    words = [w for w in _WORD.findall(caption.lower()) if len(w) >= REPEATED_LETTERS]
-    return max(0.0, 1 - len(set(words)) / len(words) - FREE_REPETITION) if words else 0.0
+    words = [word for word in _WORD.findall(caption.lower()) if len(word) >= REPEATED_LETTERS]
+    if not words:
+        return 0.0
+    return max(0.0, 1 - len(set(words)) / len(words) - FREE_REPETITION)
 
 
 def measure_excess(caption: str, references: Sequence[str]) -> float:
@@ -162,14 +174,18 @@ def analyse_discriminants(
     mean = vectors.mean(0)
     levels = np.stack([image.mean(0) for image in images])
     gaps = np.concatenate([image - level for image, level in zip(images, levels, strict=True)])
+
     within = gaps.T @ gaps / max(len(vectors) - len(images), 1)
     total = (vectors - mean).T @ (vectors - mean) / len(vectors)
     size = len(mean)
+
     # Without two captions of an image, or two that differ, any direction is as good as another.
     level = float(np.trace(within) or np.trace(total) or 1.0) / size
+
     between = (levels - mean).T @ (levels - mean) / len(images)
     between -= within * len(images) / len(vectors)  # levels differ by noise as well
     within = (1 - spherical_share) * within + spherical_share * level * np.eye(size)
+
     variances, axes = cast("tuple[Floats, Floats]", linalg.eigh(between, within))
     return mean, axes, np.maximum(variances, MIN_VARIANCE)
 
@@ -180,6 +196,7 @@ def compute_terms(texts: TextStates, rows: Rows, same_image: SameImage) -> Float
     sentences = texts.sentences[:, -1]
     candidates = np.array(texts.candidates)
     centroids = np.empty((len(rows), sentences.shape[1]), dtype=np.float32)
+
     # Rows with the same references stand together, so that these are read once.
     order = sorted(range(len(rows)), key=texts.references.__getitem__)
     typical = float(same_image.agreement[0])
@@ -188,20 +205,25 @@ def compute_terms(texts: TextStates, rows: Rows, same_image: SameImage) -> Float
             index = list(group)
             references = sentences[own_references]
             centroids[index] = references.mean(0)
+
             agreement = measure_agreement(references)
             terms[index, 0] = sentences[candidates[index]] @ normalise(centroids[index[0]])
             terms[index, 2] = compute_recalls(texts, candidates[index].tolist(), own_references)
             terms[index, 4] = typical if np.isnan(agreement) else agreement
+
             for row in index:
                 caption = rows.captions[row]
                 terms[row, 5] = measure_repetition(caption)
                 terms[row, 6] = measure_excess(caption, rows.references[row])
             advance(len(index))
-    for chunk in (slice(start, start + _CHUNK) for start in range(0, len(rows), _CHUNK)):
+
+    for start in range(0, len(rows), _CHUNK):
+        chunk = slice(start, start + _CHUNK)
         along = same_image.project(sentences[candidates[chunk]])
         along_centroids = same_image.project(centroids[chunk])
         terms[chunk, 1] = (along * along_centroids).sum(1)
         terms[chunk, 3] = same_image.nearness(along, along_centroids)
+
     return terms
 
 
@@ -215,13 +237,17 @@ def compute_recalls(
     weights = np.concatenate([weigh_tokens(length) for length in lengths])
     weights /= np.repeat(np.add.reduceat(weights, starts), lengths) * len(references)
     tokens = normalise(np.concatenate(states))
-    return [
-        float((tokens @ normalise(state[:, -1]).T).max(1) @ weights)
-        for state in texts.states(candidates)
-    ]
+
+    recalls: list[float] = []
+    for state in texts.states(candidates):
+        cosines = tokens @ normalise(state[:, -1]).T
+        recalls.append(float(cosines.max(1) @ weights))
+    return recalls
 
 
 def apply_formula(terms: Floats, captions: Sequence[str]) -> Floats:
     """Return scores from 0 to 1, shape (n,): Σ w_k t_k over the `TERMS`, shifted and scaled; an empty caption has 0."""
-    scores = np.clip((terms @ np.array([*TERMS.values()]) + ORIGIN) / RANGE, 0.0, 1.0)
-    return np.where([bool(caption.strip()) for caption in captions], scores, 0.0)
+    weights = np.array(list(TERMS.values()))
+    scores = np.clip((terms @ weights + ORIGIN) / RANGE, 0.0, 1.0)
+    has_words = [bool(caption.strip()) for caption in captions]
+    return np.where(has_words, scores, 0.0)

@@ -19,8 +19,15 @@ from ...text.spice import models as spice_models
 from ..common.encoder_recipe import TextStates, normalise_states, weigh_tokens
 
 SPICE_METRICS = (
-    *("spice", "spice_precision", "spice_recall", "spice_object", "spice_relation"),
-    *("spice_attribute", "spice_color", "spice_count", "spice_size"),
+    "spice",
+    "spice_precision",
+    "spice_recall",
+    "spice_object",
+    "spice_relation",
+    "spice_attribute",
+    "spice_color",
+    "spice_count",
+    "spice_size",
 )
 
 
@@ -36,8 +43,15 @@ MIN_SUM = 0.1
 #: The store's name for what `_ReferenceStates` computes; to be changed with it.
 SIMILARITIES_VERSION = "captau similarities 1"
 NGRAM_METRICS = (
-    *("bleu_1", "bleu_2", "bleu_3", "bleu_4"),
-    *("rouge_1", "rouge_2", "rouge_s", "rouge_l", "meteor"),
+    "bleu_1",
+    "bleu_2",
+    "bleu_3",
+    "bleu_4",
+    "rouge_1",
+    "rouge_2",
+    "rouge_s",
+    "rouge_l",
+    "meteor",
 )
 
 
@@ -54,10 +68,9 @@ def compute_similarities(
     Returns:
         names, and values of shape (n_rows, n_names).
     """
-    keys = [
-        key_of("\0".join([c, *sorted(rs)]))
-        for c, rs in zip(rows.captions, rows.references, strict=True)
-    ]
+    keys: list[bytes] = []
+    for caption, references in zip(rows.captions, rows.references, strict=True):
+        keys.append(key_of("\0".join([caption, *sorted(references)])))
 
     def compare_states(missing: list[int]) -> Iterator[tuple[list[int], list[Array]]]:
         # Rows with the same references stand together, so that these are read once.
@@ -73,9 +86,11 @@ def compute_similarities(
     def compute_metrics(missing: list[int]) -> Iterator[tuple[list[int], list[Array]]]:
         yield missing, list(_compute_metrics(Rows(rows.frame.iloc[missing]), metrics))
 
-    metrics = [*NGRAM_METRICS, *(SPICE_METRICS if has_spice else ())]
+    metrics: list[str] = list(NGRAM_METRICS)
+    if has_spice:
+        metrics += SPICE_METRICS
     state_store = FeatureStore.of(f"{SIMILARITIES_VERSION}|{texts.signature}")
-    metric_store = FeatureStore.of("|".join(make_metric(m).signature for m in metrics))
+    metric_store = FeatureStore.of("|".join(make_metric(name).signature for name in metrics))
     by_states = state_store.get(keys, compare_states)
     by_metrics = metric_store.get(keys, compute_metrics)
     index = np.arange(len(keys))
@@ -99,30 +114,38 @@ class _ReferenceStates:
     def __init__(self, states: list[Array]) -> None:
         tokens, sentences = zip(*map(normalise_states, states), strict=True)
         self.tokens = np.concatenate(tokens, axis=1)
-        self.starts = np.cumsum([0, *(t.shape[1] for t in tokens[:-1])])
-        self.weights = np.concatenate([weigh_tokens(t.shape[1]) for t in tokens])
-        self.length = float(np.mean([t.shape[1] for t in tokens]))
+        lengths = [tokens_of_text.shape[1] for tokens_of_text in tokens]
+        self.starts = np.cumsum([0, *lengths[:-1]])
+        self.weights = np.concatenate([weigh_tokens(length) for length in lengths])
+        self.length = float(np.mean(lengths))
+
         self.sentences = np.stack(sentences, axis=1)  # (4, n_references, width)
         centroids = self.sentences.mean(1)
         self.centroids = centroids / np.linalg.norm(centroids, axis=1, keepdims=True)
+
         self.agreements: dict[str, float] = {}
         upper = np.triu_indices(self.sentences.shape[1], 1)
         for layer in range(4):
             cosines = (self.sentences[layer] @ self.sentences[layer].T)[upper]
-            cosines = cosines if cosines.size else np.ones(1)
+            if not cosines.size:  # a single reference agrees with itself
+                cosines = np.ones(1)
             for name, reduce in (("mean", np.mean), ("min", np.min), ("max", np.max)):
                 self.agreements[f"agreement_{layer}_{name}"] = float(reduce(cosines))
 
     def compare(self, states: Array) -> dict[str, float]:
         """Return the similarities of a candidate with the references, by name."""
         tokens, sentence = normalise_states(states)
-        weights = weigh_tokens(tokens.shape[1])
-        result = dict(self.agreements)
         length = tokens.shape[1]
-        result["length"], result["references_length"] = np.log(length), np.log(self.length)
+        weights = weigh_tokens(length)
+
+        result = dict(self.agreements)
+        result["length"] = np.log(length)
+        result["references_length"] = np.log(self.length)
         result["length_ratio"] = np.log(length / self.length)
+
         cosines = np.einsum("ld,lrd->lr", sentence, self.sentences)
         centroid = (sentence * self.centroids).sum(1)
+
         table = tokens @ self.tokens.transpose(0, 2, 1)  # (4, n_tokens, n_tokens of all references)
         best = np.maximum.reduceat(table, self.starts, axis=2)
         precision = np.einsum("lar,a->lr", best, weights) / weights.sum()
@@ -130,6 +153,7 @@ class _ReferenceStates:
         recall = np.add.reduceat(table.max(1) * self.weights, self.starts, axis=1) / totals
         f_score = 2 * precision * recall / np.maximum(precision + recall, MIN_SUM)
         anywhere = table.max(2)
+
         for layer in range(4):
             quantiles = np.quantile(cosines[layer], QUANTILES)
             for share, quantile in zip(QUANTILES, quantiles, strict=True):
@@ -142,6 +166,7 @@ class _ReferenceStates:
             result[f"f_{layer}_min"] = f_score[layer].min()
             result[f"anywhere_{layer}_mean"] = anywhere[layer] @ weights / weights.sum()
             result[f"anywhere_{layer}_min"] = anywhere[layer][weights > 0].min()
+
         return {name: float(value) for name, value in result.items()}
 
 
@@ -156,6 +181,7 @@ def compute_comparison_vectors(texts: TextStates) -> Array:
     for candidate, references in zip(texts.candidates, texts.references, strict=True):
         centroids = sentences[references].mean(0)
         centroids /= np.linalg.norm(centroids, axis=1, keepdims=True)
+
         embedding = sentences[candidate]
         pair = [embedding * centroids, np.abs(embedding - centroids)]
         vectors.append(np.concatenate(pair).ravel())
@@ -174,9 +200,14 @@ def _compute_metrics(rows: Rows, metrics: Sequence[str]) -> Floats:
         columns.append(np.where(is_undefined, 0.0, scores))
         if name in SPICE_METRICS:
             columns.append(is_undefined.astype(np.float64))
+
     return np.stack(columns, 1)
 
 
 def _metric_column_names(metrics: Sequence[str]) -> list[str]:
-    columns = {m: [m, f"{m}_undefined"] if m in SPICE_METRICS else [m] for m in metrics}
-    return [column for names in columns.values() for column in names]
+    columns: list[str] = []
+    for name in metrics:
+        columns.append(name)
+        if name in SPICE_METRICS:
+            columns.append(f"{name}_undefined")
+    return columns

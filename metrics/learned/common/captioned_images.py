@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from ....datasets.errors import InputError
@@ -43,41 +44,66 @@ def load_captioned_images(
         return _from_references(train), _from_references(validation)
     if origin == "demo":
         return _demo_scenes(is_validation=False), _demo_scenes(is_validation=True)
+
     captions, sides_of_images = _read_captions(expand_home(origin))
     for image_id in {*map(str, validation.image_ids), *session.test_image_ids}:
         captions.pop(image_id, None)
     if sides_of_images:
-        captions = {i: c for i, c in captions.items() if sides_of_images[i] != "test"}
+        captions = {
+            image_id: texts
+            for image_id, texts in captions.items()
+            if sides_of_images[image_id] != "test"
+        }
     if len(captions) < 2:
         raise InputError(
             f"{origin}: {len(captions)} captioned images to train on; at least two are needed"
         )
     session.extra_image_ids |= captions.keys()
+
     if sides_of_images:
-        names = ("train", "validation")
-        sides = [[i for i in captions if sides_of_images[i] == side] for side in names]
-        for name, image_ids in zip(names, sides, strict=True):
-            if len(image_ids) < 2:  # negatives are drawn among the images of a side
-                raise InputError(
-                    f"{origin}: the column split leaves {len(image_ids)} images of {name}; at least two are needed"
-                )
+        train_ids = _images_of_side("train", origin, captions, sides_of_images)
+        validation_ids = _images_of_side("validation", origin, captions, sides_of_images)
     else:
         shuffled = [str(i) for i in session.rng("captioned").permutation(sorted(captions))]
         cut = max(1, round(VALIDATION_SHARE * len(shuffled)))
-        sides = [sorted(shuffled[cut:]), sorted(shuffled[:cut])]
-    train_side, validation_side = ({i: tuple(captions[i]) for i in side} for side in sides)
+        train_ids = sorted(shuffled[cut:])
+        validation_ids = sorted(shuffled[:cut])
+
+    train_side = {image_id: tuple(captions[image_id]) for image_id in train_ids}
+    validation_side = {image_id: tuple(captions[image_id]) for image_id in validation_ids}
     return train_side, validation_side
 
 
+def _images_of_side(
+    side: str, origin: str, captions: Mapping[str, list[str]], sides_of_images: Mapping[str, str]
+) -> list[str]:
+    """Return the ids of the images of a side.
+
+    Raises:
+        InputError: if they are fewer than two, among which negatives could be drawn.
+    """
+    image_ids = [image_id for image_id in captions if sides_of_images[image_id] == side]
+    if len(image_ids) < 2:
+        raise InputError(
+            f"{origin}: the column split leaves {len(image_ids)} images of {side}; at least two are needed"
+        )
+    return image_ids
+
+
 def _demo_scenes(*, is_validation: bool) -> CaptionedImages:
-    numbers = [n for n in range(DEMO_SCENES) if (n % 10 == 0) == is_validation]
-    return {scene.image_id: captions for scene, captions in map(demo.further, numbers)}
+    captioned: CaptionedImages = {}
+    for number in range(DEMO_SCENES):
+        if (number % 10 == 0) == is_validation:
+            scene, captions = demo.further(number)
+            captioned[scene.image_id] = captions
+    return captioned
 
 
 def _from_references(examples: Examples) -> CaptionedImages:
     captions: CaptionedImages = {}
     for image_id, references in zip(examples.image_ids, examples.rows.references, strict=True):
         captions.setdefault(str(image_id), references)
+
     captions = {image_id: references for image_id, references in captions.items() if references}
     if not captions:
         raise InputError("no image has references to learn from; name a file of captions")
@@ -86,8 +112,12 @@ def _from_references(examples: Examples) -> CaptionedImages:
 
 #: The words of a column `split`, Karpathy's and other authors', and the sides that they mean.
 _SIDES = {
-    **dict.fromkeys(("train", "training", "restval"), "train"),
-    **dict.fromkeys(("validation", "val", "dev"), "validation"),
+    "train": "train",
+    "training": "train",
+    "restval": "train",
+    "validation": "validation",
+    "val": "validation",
+    "dev": "validation",
     "test": "test",
 }
 
@@ -106,10 +136,12 @@ def _read_captions(path: Path) -> tuple[dict[str, list[str]], dict[str, str]]:
     for column in ("image_id", "caption"):
         if column not in table:
             raise InputError(f"{path}: no column {column}; image_id and caption are needed")
+
     captions: dict[str, list[str]] = {}
     image_ids = [short_image_id(str(image)) for image in table.column("image_id")]
     for image_id, caption in zip(image_ids, table.column("caption"), strict=True):
         captions.setdefault(image_id, []).append(str(caption))
+
     sides: dict[str, str] = {}
     splits = table.texts("split") if "split" in table else []
     for place, image_id, split in zip(table.places, image_ids, splits, strict=False):
@@ -120,6 +152,7 @@ def _read_captions(path: Path) -> tuple[dict[str, list[str]], dict[str, str]]:
             raise InputError(
                 f"{place}: image '{image_id}' is in {side}, and on an earlier row in {sides[image_id]}"
             )
+
     return captions, sides
 
 

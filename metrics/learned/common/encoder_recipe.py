@@ -46,22 +46,28 @@ class TextStates:
     def __init__(self, rows: Rows, model: TextModel, limit: int, layers: tuple[int, ...]) -> None:
         encoder = _StatesEncoder(model, layers, min(limit, model.limit))
         self.n_layers = len(layers)
+
         description = f"states|layers {encoder.layers}|{encoder.limit} tokens|float16"
         index, self._features = model.of_rows(rows, description, encoder)
-        self.candidates = [index[c] for c in rows.captions]
-        self.references = [[index[r] for r in sorted(rs)] for rs in rows.references]
+        self.candidates = [index[caption] for caption in rows.captions]
+        self.references: list[list[int]] = []
+        for references in rows.references:
+            self.references.append([index[reference] for reference in sorted(references)])
         self.lengths = self._features.lengths
         self.signature = f"{description}|{model.signature}"
 
     def states(self, texts: Sequence[int] | NDArray[np.integer]) -> list[Array]:
         """Return the states of each text, shape (n_tokens, n_layers, width), float32."""
         stored = self._features[np.asarray(texts)]
-        return [s.reshape(len(s), self.n_layers, -1).astype(np.float32) for s in stored]
+        return [
+            states.reshape(len(states), self.n_layers, -1).astype(np.float32) for states in stored
+        ]
 
     @cached_property
     def sentences(self) -> Array:
         """Each text's mean state at each layer, of length 1, shape (n_texts, n_layers, width), float32."""
-        return np.stack([normalise_states(s)[1] for s in self.states(range(len(self.lengths)))])
+        all_states = self.states(range(len(self.lengths)))
+        return np.stack([normalise_states(states)[1] for states in all_states])
 
 
 @dataclass(frozen=True)
@@ -113,6 +119,7 @@ class EncoderRecipe(Recipe):
         for index, references in enumerate(rows.references):
             if not references:
                 raise InputError(f"{label} needs references, and {rows.label(index)} has none")
+
         encoder = TextModel(label, self.encoder_folder, device, BATCH_SIZE)
         return TextStates(rows, encoder, TOKEN_LIMIT, self.select_layers(encoder.layers))
 
@@ -146,8 +153,10 @@ class _StatesEncoder(TextEncoder):
         with torch.inference_mode():
             states = self._loaded(**tokens, output_hidden_states=True).hidden_states
             table = torch.cat([states[layer] for layer in self.layers], dim=2).half().cpu().numpy()
+
+        # Without the padding to the longest text of the batch.
         lengths = tokens["attention_mask"].sum(1).tolist()
-        return [table[i, :n] for i, n in enumerate(lengths)]
+        return [table[i, :length] for i, length in enumerate(lengths)]
 
 
 def normalise_states(states: Array) -> tuple[Array, Array]:

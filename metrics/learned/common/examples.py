@@ -37,12 +37,16 @@ class Examples:
     @property
     def mean_ratings(self) -> Floats:
         """Mean ratings, shape (n,); NaN for rows without ratings."""
-        return np.array([r.mean() if len(r) else np.nan for r in self.ratings], dtype=np.float64)
+        means = np.full(len(self.ratings), np.nan)
+        for row, ratings in enumerate(self.ratings):
+            if len(ratings):
+                means[row] = ratings.mean()
+        return means
 
     @property
     def has_rating(self) -> NDArray[np.bool_]:
         """A mask of the rows with ratings, shape (n,)."""
-        return np.array([len(r) > 0 for r in self.ratings], dtype=bool)
+        return np.array([len(ratings) > 0 for ratings in self.ratings], dtype=bool)
 
     @property
     def image_ids(self) -> NDArray[np.str_]:
@@ -54,22 +58,26 @@ class Examples:
         new_row = np.full(len(self), -1, dtype=np.intp)
         new_row[index] = np.arange(len(index))
         pairs = new_row[self.preferences]
-        return Examples(
-            Rows(self.rows.frame.iloc[index].reset_index(drop=True)),
-            tuple(self.ratings[i] for i in index),
-            pairs[(pairs >= 0).all(axis=1)],
-        )
+        has_both = (pairs >= 0).all(axis=1)
+
+        frame = self.rows.frame.iloc[index].reset_index(drop=True)
+        ratings = tuple(self.ratings[row] for row in index)
+        return Examples(Rows(frame), ratings, pairs[has_both])
 
     @classmethod
     def join(cls, parts: Sequence[Examples]) -> Examples:
         """Join several sets of examples into one."""
-        starts = np.cumsum([0, *(len(p) for p in parts)])
-        pairs = [p.preferences + start for p, start in zip(parts, starts, strict=False)]
-        return cls(
-            Rows(pd.concat([p.rows.frame for p in parts], ignore_index=True)),
-            tuple(r for p in parts for r in p.ratings),
-            np.concatenate(pairs).astype(np.intp),
-        )
+        ratings: list[Floats] = []
+        pairs: list[Ints] = []
+        start = 0
+        for part in parts:
+            pairs.append(part.preferences + start)
+            ratings += part.ratings
+            start += len(part)
+
+        frame = pd.concat([part.rows.frame for part in parts], ignore_index=True)
+        preferences = np.concatenate(pairs).astype(np.intp)
+        return cls(Rows(frame), tuple(ratings), preferences)
 
     def select_rated(self, *, must_vary: bool = True) -> Examples:
         """Return the rows with ratings.
@@ -86,7 +94,8 @@ class Examples:
             raise InputError(
                 f"no row with a rating is left to {purpose}; choose other data or rows"
             )
-        if must_vary and len({float(v) for v in rated.mean_ratings}) == 1:
+
+        if must_vary and len(set(rated.mean_ratings.tolist())) == 1:
             raise InputError(
                 f"all {len(rated)} captions to train on have the same rating; there is nothing to learn"
             )

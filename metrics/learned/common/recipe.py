@@ -77,7 +77,7 @@ class Recipe(ABC):
     @property
     def options(self) -> dict[str, Any]:
         """All fields, by name."""
-        return {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
+        return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
 
     def check_range(
         self, *names: str, low: float, high: float = math.inf, is_open: bool = False
@@ -86,7 +86,11 @@ class Recipe(ABC):
         for name in names:
             option = getattr(self, name)
             numbers: tuple[float, ...] = option if isinstance(option, tuple) else (option,)
-            outside = [v for v in numbers if not low <= v < high or (is_open and v == low)]
+            outside: list[float] = []
+            for number in numbers:
+                if not low <= number < high or (is_open and number == low):
+                    outside.append(number)
+
             if outside or not numbers:
                 lower = f"more than {low:g}" if is_open else f"{low:g} or more"
                 upper = f" and less than {high:g}" if high < math.inf else ""
@@ -137,14 +141,16 @@ def make_recipe(name: str, options: Mapping[str, Any]) -> Recipe:
     """
     if name not in recipe_names():
         raise unknown("rater", name, recipe_names())
+
     cls = _RECIPES[name]
     hints = typing.get_type_hints(cls)
-    fields = {f.name for f in dataclasses.fields(cls)}
+    fields = {field.name for field in dataclasses.fields(cls)}
     values: dict[str, Any] = {}
     for key, value in options.items():
         if key not in fields:
             raise unknown(f"option of rater {name}", key, fields)
         values[key] = _convert_option(value, hints[key], f"rater.{key}")
+
     return cls(**values)
 
 
@@ -154,25 +160,29 @@ def _convert_option(value: Any, hint: Any, label: str) -> Any:
     Raises:
         InputError: if it is of another type.
     """
-    origin, inner = typing.get_origin(hint), typing.get_args(hint)
+    origin = typing.get_origin(hint)
+    inner = typing.get_args(hint)
     if origin is tuple:
-        values: Any = value if isinstance(value, list | tuple) else [value]
-        return tuple(_convert_option(v, inner[0], label) for v in values)
+        elements: Any = value if isinstance(value, list | tuple) else [value]
+        return tuple(_convert_option(element, inner[0], label) for element in elements)
     if origin is Literal:
         if value not in inner:
-            raise unknown(f"value of {label}", str(value), [str(i) for i in inner])
+            raise unknown(f"value of {label}", str(value), [str(choice) for choice in inner])
         return value
+
+    # A plain type, or a union of several.
     types = inner or (hint,)
     if value is None and type(None) in types:
         return None
-    if tuples := [t for t in inner if typing.get_origin(t) is tuple]:
+    if tuples := [kind for kind in inner if typing.get_origin(kind) is tuple]:
         return _convert_option(value, tuples[0], label)
-    if isinstance(value, bool):
+    if isinstance(value, bool):  # before int, of which it is a kind
         if bool in types:
             return value
     elif isinstance(value, int | float) and float in types:
         return float(value)
     elif type(value) in types:
         return value
-    expected = " or ".join(getattr(t, "__name__", str(t)) for t in types)
+
+    expected = " or ".join(getattr(kind, "__name__", str(kind)) for kind in types)
     raise InputError(f"{label} is {value!r}, not {expected}")

@@ -163,24 +163,30 @@ class TrainingSession:
         checkpoint = self.folder and self.folder / f"checkpoint-{stage}.pt"
         state.load(checkpoint, self._fingerprint, self.device)
         saved_at = time.monotonic()
+
         with progress_counter(f"{stage}: epochs", epochs) as advance:
             advance(state.epoch)
             while state.epoch < epochs and not state.is_stale(patience):
                 number = state.epoch
                 self.reseed(stage, number)
                 row = state.train_epoch(stage, steps(self.rng(stage, number), number), loss)
+
                 validation = _validate(module, validate)
                 score = validation if higher_is_better else -validation
                 row["validation"] = validation
+                # Where nothing is validated, every epoch is better than the one before.
                 state.end_epoch(row, number if validate is None else score)
+
                 is_last = state.epoch >= epochs or state.is_stale(patience)
                 if is_last or time.monotonic() - saved_at >= CHECKPOINT_SECONDS:
                     state.save(checkpoint, self._fingerprint)
                     saved_at = time.monotonic()
+
                 advance(1)
                 if validate is not None:
                     best = state.history[state.best_epoch - 1]["validation"]
                     advance.add_detail(f"validation {validation:.3f} (best {best:.3f})")
+
         if state.best_weights is not None:
             module.load_state_dict(state.best_weights)
         module.eval()
@@ -206,7 +212,9 @@ class _TrainingState:
     """Everything that an epoch passes on to the next; checkpoints hold it."""
 
     def __init__(self, module: Any, optimizer: Any, scheduler: Any) -> None:
-        self.module, self.optimizer, self.scheduler = module, optimizer, scheduler
+        self.module = module
+        self.optimizer = optimizer
+        self.scheduler = scheduler
         self.epoch = 0
         self.best_epoch = 0
         self.best_score = -math.inf
@@ -221,7 +229,8 @@ class _TrainingState:
     ) -> dict[str, Any]:
         """Run the steps of an epoch; return its row of the history."""
         self.module.train()
-        total, count = 0.0, 0
+        total = 0.0
+        count = 0
         for batch in batches:
             self.optimizer.zero_grad()
             batch_loss = loss(batch)
@@ -233,9 +242,12 @@ class _TrainingState:
                 )
             batch_loss.backward()
             self.optimizer.step()
-            total, count = total + value, count + 1
+            total += value
+            count += 1
+
         if not count:
             raise InputError(f"{stage}: there is no batch to train on")
+
         row = {
             "stage": stage,
             "epoch": self.epoch + 1,
@@ -252,6 +264,7 @@ class _TrainingState:
         self.epoch += 1
         self.history.append(row)
         if self.best_weights is None or score > self.best_score:
+            # Any number is greater than what stands for NaN; after NaN, the first number is the best.
             self.best_score = -math.inf if math.isnan(score) else score
             self.best_epoch = self.epoch
             self.best_weights = copy.deepcopy(self.module.state_dict())
@@ -299,8 +312,10 @@ class _TrainingState:
             if self.scheduler is not None:
                 self.scheduler.load_state_dict(table["scheduler"])
             self.best_weights = table["weights"]
-            self.epoch, self.best_epoch = map(int, table["numbers"][:2])
-            self.best_score = float(table["numbers"][2])
+            epoch, best_epoch, best_score = table["numbers"]
+            self.epoch = int(epoch)
+            self.best_epoch = int(best_epoch)
+            self.best_score = float(best_score)
             self.history = json.loads(table["history"])
         except InputError:
             raise

@@ -20,6 +20,7 @@ def save_tensors(path: Path, tensors: dict[str, Any], card: dict[str, str]) -> N
 
     cpu_tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     path.parent.mkdir(parents=True, exist_ok=True)
+
     # The card is one entry: safetensors writes several in any order, and equal raters must be equal files.
     with replacing(path) as stream:
         stream.write(save(cpu_tensors, {"card": json.dumps(card, sort_keys=True)}))
@@ -48,10 +49,11 @@ def load_tensors(
                     f"{path}: a rater of another version of captau (format {card.get('format', 'unknown')}, here "
                     f"{file_format}); train it again with captau train, or use the version that trained it"
                 )
-            if missing := [k for k in card_keys if k not in card]:
+            if missing := [key for key in card_keys if key not in card]:
                 raise InputError(
                     f"{path}: its metadata lack {missing[0]}; train it again or get a new copy"
                 )
+            # The handle is no dictionary: it cannot be iterated but by `keys`.
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
             return tensors, card
     except (SafetensorError, OSError) as error:
@@ -75,8 +77,9 @@ def make_arrays(cls: type[Arrays], path: Path, tensors: Mapping[str, Any]) -> Ar
     Raises:
         InputError: if it has other arrays.
     """
+    arrays = {name: tensor.numpy() for name, tensor in tensors.items()}
     try:
-        return cls(**{name: tensor.numpy() for name, tensor in tensors.items()})
+        return cls(**arrays)
     except TypeError as error:
         raise InputError(f"{path}: the weights of another architecture ({error})") from error
 
@@ -85,4 +88,6 @@ def arrays_to_tensors(arrays: object | None) -> dict[str, Any]:
     """Return an object's arrays as tensors, by name; none for None."""
     import torch
 
-    return {} if arrays is None else {k: torch.from_numpy(v) for k, v in vars(arrays).items()}
+    if arrays is None:
+        return {}
+    return {name: torch.from_numpy(array) for name, array in vars(arrays).items()}

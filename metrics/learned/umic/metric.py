@@ -77,31 +77,37 @@ def load_uniter(
 
     tensors = _rename_tensors(load_checkpoint(path))
     matrices = (WORDS, POSITIONS, REGIONS, INTERMEDIATE)
-    if missing := [k for k in matrices if k not in tensors or tensors[k].ndim != 2]:
-        samples = ", ".join(f"{k} {tuple(v.shape)}" for k, v in list(tensors.items())[:3])
+    if missing := [name for name in matrices if name not in tensors or tensors[name].ndim != 2]:
+        first_tensors = list(tensors.items())[:3]
+        samples = ", ".join(f"{name} {tuple(tensor.shape)}" for name, tensor in first_tensors)
         raise InputError(
             f"{path}: not a checkpoint of UNITER: no {', no '.join(missing)}; it holds {len(tensors)} "
             f"tensors such as {samples}"
         )
+
     sizes = read_sizes(tensors, heads or _read_n_heads(path))
     if not sizes.heads or sizes.hidden % sizes.heads:
         raise InputError(
             f"{path}: {sizes.hidden} dimensions are not a whole number of attention heads of 64; set heads"
         )
+
     present: list[Head] = [h for h, name in HEADS.items() if f"{name}.weight" in tensors]
-    if head not in (*present, None):
-        raise InputError(
-            f"{path}: no head {HEADS[head]}"
-            + ("; a checkpoint of UNITER? metric umic_c rates with it" if head == "rank" else "")
-        )
+    if head is not None and head not in present:
+        remedy = "; a checkpoint of UNITER? metric umic_c rates with it" if head == "rank" else ""
+        raise InputError(f"{path}: no head {HEADS[head]}{remedy}")
+
     with torch.random.fork_rng(devices=[]):  # the random weights are overwritten
         network = Uniter(sizes, dropout)
     required: list[Head] = [head] if head else present
     parts = ("uniter.", *(HEADS[h] for h in required))
-    expected = {k: v for k, v in network.state_dict().items() if k.startswith(parts)}
+    expected = {
+        name: tensor for name, tensor in network.state_dict().items() if name.startswith(parts)
+    }
     unused_heads = tuple(name for h, name in HEADS.items() if h not in required)
-    used = {k: v for k, v in tensors.items() if not k.startswith(unused_heads)}
+    used = {name: tensor for name, tensor in tensors.items() if not name.startswith(unused_heads)}
     check_shapes(path, expected, used)
+
+    # A head that the file lacks stays at zero.
     for module in (network.rank_output, network.itm_output):
         torch.nn.init.zeros_(module.weight)
         torch.nn.init.zeros_(module.bias)
@@ -116,6 +122,7 @@ def _rename_tensors(table: Mapping[str, Tensor]) -> dict[str, Tensor]:
     word_embeddings = "embeddings.word_embeddings.weight"
     body = next((p for p in _BODY_PREFIXES if f"{p}{word_embeddings}" in table), "uniter.")
     heads = tuple(HEADS.values())
+
     tensors: dict[str, Tensor] = {}
     for key, value in table.items():
         key = re.sub(r"\.gamma$", ".weight", re.sub(r"\.beta$", ".bias", key))
@@ -124,6 +131,7 @@ def _rename_tensors(table: Mapping[str, Tensor]) -> dict[str, Tensor]:
         if not key.startswith(heads) and key.startswith(body):
             key = f"uniter.{key.removeprefix(body)}"
         tensors[key] = value
+
     return tensors
 
 
@@ -188,10 +196,16 @@ class WordPieces:
 
 def truncate(texts: Sequence[list[int]], positions: int) -> tuple[list[list[int]], int]:
     """Return texts cut to a network's positions, keeping the last id, and the number of texts cut."""
-    n_cut = sum(len(ids) > positions for ids in texts)
-    return [
-        ids if len(ids) <= positions else [*ids[: positions - 1], ids[-1]] for ids in texts
-    ], n_cut
+    truncated: list[list[int]] = []
+    n_cut = 0
+    for ids in texts:
+        if len(ids) > positions:
+            truncated.append([*ids[: positions - 1], ids[-1]])
+            n_cut += 1
+        else:
+            truncated.append(ids)
+
+    return truncated, n_cut
 
 
 def collate(
@@ -200,15 +214,19 @@ def collate(
     """Return the arguments of `Uniter` for pairs of a text and an image, padded to the longest."""
     import torch
 
-    text_lengths, region_counts = [len(text) for text in texts], [len(image) for image in images]
+    text_lengths = [len(text) for text in texts]
+    region_counts = [len(image) for image in images]
+    width = images[0].features.shape[1]
+    box_width = images[0].boxes.shape[1]
+
     ids = np.zeros((len(texts), max(text_lengths)), dtype=np.int64)
-    width, box_width = images[0].features.shape[1], images[0].boxes.shape[1]
     features = np.zeros((len(texts), max(region_counts), width), dtype=np.float32)
     boxes = np.zeros((len(texts), max(region_counts), box_width), dtype=np.float32)
     for i, (text, image) in enumerate(zip(texts, images, strict=True)):
         ids[i, : len(text)] = text
         features[i, : len(image)] = image.features
         boxes[i, : len(image)] = image.boxes
+
     arrays = (ids, np.array(text_lengths), features, boxes, np.array(region_counts))
     return tuple(torch.from_numpy(array).to(device) for array in arrays)
 
@@ -252,17 +270,20 @@ def score_pairs(
                 with torch.inference_mode():
                     return compute_logit(network, network(*pairs), head).double().cpu().numpy()
 
+            # Pairs of like lengths share a batch, which is padded to its longest; what does not fit fails first.
             lengths = {j: len(texts[j]) + len(images[image_ids[j]]) for j in rows}
             longest_first = sorted(rows, key=lambda j: -lengths[j])
             for batch, batch_logits in batches(longest_first, batch_size, run, remark):
                 logits[list(batch)] = batch_logits
                 advance(len(batch))
+
     if not np.isfinite(logits).all():
         i = int(np.argmin(np.isfinite(logits)))
         raise InputError(
             f"metric {metric}: the checkpoint gives a number that is not finite for a caption of image "
             f"'{image_ids[i]}'"
         )
+
     # In double precision, as the authors do: good captions would be equal in single.
     return 1 / (1 + np.exp(-logits))
 
@@ -278,7 +299,8 @@ def _read_chunks(
     order = sorted(range(len(image_ids)), key=lambda i: image_ids[i])
     for start in range(0, len(order), CHUNK):
         rows = order[start : start + CHUNK]
-        images = {i: regions[i] for i in dict.fromkeys(image_ids[j] for j in rows)}
+        distinct_ids = dict.fromkeys(image_ids[row] for row in rows)
+        images = {image_id: regions[image_id] for image_id in distinct_ids}
         for image_id, image in images.items():
             if image.features.shape[1] != width:
                 raise InputError(
@@ -286,6 +308,7 @@ def _read_chunks(
                     f"{image.features.shape[1]} numbers, but the checkpoint of metric {metric} reads "
                     f"{width}; features of another detector?"
                 )
+
         yield rows, images
 
 
@@ -342,8 +365,9 @@ class Umic(Metric):
 
     def _checkpoint(self) -> Path:
         names = CHECKPOINTS[self.head] if self.checkpoint is None else (self.checkpoint,)
+        paths = [path for name in names if (path := local(name))]
         return require(
-            next(filter(None, map(local, names)), None),
+            paths[0] if paths else None,
             f"metric {self.spec}",
             f"needs the checkpoint '{names[-1]}', which is not here",
             f"put it at {weights_root() / names[-1]}, or give checkpoint=FILE (its authors offer it at "

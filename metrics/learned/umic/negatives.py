@@ -64,7 +64,9 @@ class PairTable:
         kinds: Sequence[NegativeKind],
         session: TrainingSession,
     ) -> None:
-        self._pairs = [(i, caption) for i, captions in captioned.items() for caption in captions]
+        self._pairs: list[tuple[str, str]] = []
+        for image_id, captions in captioned.items():
+            self._pairs += [(image_id, caption) for caption in captions]
         self._negatives = negatives
         self._regions = regions
         self._tokenise = WordPieces(pieces)
@@ -76,20 +78,22 @@ class PairTable:
     def split_rows(self, size: int) -> list[list[int]]:
         """Return the rows of all pairs in order, `size` at a time."""
         rows = list(range(len(self._pairs)))
-        return [rows[i : i + size] for i in range(0, len(rows), size)]
+        return [rows[begin : begin + size] for begin in range(0, len(rows), size)]
 
     def draw_rows(
         self, stage: str, first_step: int, n_steps: int, size: int
     ) -> Iterator[list[int]]:
         """Yield rows for steps of a stage; every pair comes once before any comes again."""
-        pass_number, order = -1, [0]
+        pass_number = -1
+        order = [0]
         for step in range(first_step, first_step + n_steps):
             rows: list[int] = []
             for index in range(step * size, (step + 1) * size):
                 number, row = divmod(index, len(self._pairs))
                 if number != pass_number:
                     rng = self._session.rng(stage, "order", number)
-                    pass_number, order = number, rng.permutation(len(self._pairs)).tolist()
+                    order = rng.permutation(len(self._pairs)).tolist()
+                    pass_number = number
                 rows.append(order[row])
             yield rows
 
@@ -100,7 +104,8 @@ class PairTable:
         """
         texts: list[str] = []
         image_ids: list[str] = []
-        for image_id, caption in (self._pairs[i] for i in rows):
+        for row in rows:
+            image_id, caption = self._pairs[row]
             words = self._negatives.tagged_words(caption)
             group = [join_words(words)]
             group += [self._negatives.draw(rng, image_id, words, kind) for kind in self._kinds]
@@ -108,6 +113,7 @@ class PairTable:
                 group = [group[int(i)] for i in rng.permutation(len(group))]
             texts += group
             image_ids += [image_id] * len(group)
+
         return self._collate(self._encode(texts), image_ids)
 
     def make_matching(
@@ -121,19 +127,25 @@ class PairTable:
 
         texts: list[str] = []
         matches: list[int] = []
-        for image_id, caption in (self._pairs[i] for i in rows):
+        for row in rows:
+            image_id, caption = self._pairs[row]
             words = self._negatives.tagged_words(caption)
             is_match = rng.random() < 0.5
             negative = None if is_match else self._negatives.draw(rng, image_id, words, "random")
             texts += [caption, negative or join_words(words)]
             matches += [1, int(is_match)]
+
         ids = self._encode(texts)
         device = self._session.device
-        masked_words = (
-            torch.from_numpy(self._mask_words(rng, ids)).to(device) if has_masks else None
-        )
+        masked_words = None
+        if has_masks:
+            masked_words = torch.from_numpy(self._mask_words(rng, ids)).to(device)
+
         order = rng.permutation(len(rows)) if self._session.is_control else range(len(rows))
-        image_ids = [self._pairs[rows[int(i)]][0] for i in order for _ in range(2)]
+        image_ids: list[str] = []
+        for i in order:
+            image_id, _ = self._pairs[rows[int(i)]]
+            image_ids += [image_id, image_id]  # beside its caption, and beside the other one
         target = torch.tensor(matches, device=device)
         return MatchingBatch(self._collate(ids, image_ids), target, masked_words)
 
@@ -143,11 +155,14 @@ class PairTable:
         for i in range(0, len(ids), 2):
             inner = np.arange(1, len(ids[i]) - 1)
             for j in inner[rng.random(len(inner)) < MASKED_SHARE].tolist():
-                masked_words[i, j], ids[i][j] = ids[i][j], self._mask_id
+                masked_words[i, j] = ids[i][j]
+                ids[i][j] = self._mask_id
+
         return masked_words
 
     def _encode(self, texts: Sequence[str]) -> list[list[int]]:
-        return truncate(self._tokenise(texts), self._positions)[0]
+        truncated, _ = truncate(self._tokenise(texts), self._positions)
+        return truncated
 
     def _collate(self, ids: Sequence[Sequence[int]], image_ids: Sequence[str]) -> Any:
         regions = {image_id: self._regions[image_id] for image_id in dict.fromkeys(image_ids)}
@@ -200,23 +215,33 @@ class Negatives:
         self._captions = {image: list(texts) for image, texts in captions.items() if texts}
         if len(self._captions) < 2:
             raise InputError("negative captions need the captions of two images at least")
+
         self._images = list(self._captions)
         self._similar_images = similar_images
         self._substitution: Substitution = substitution
         self._similar_share = similar_share
+
         tag = tag or tag_words
-        self._tagged_words = {c: tuple(tag(c)) for texts in captions.values() for c in texts}
+        self._tagged_words: dict[str, tuple[TaggedWord, ...]] = {}
+        for texts in captions.values():
+            for caption in texts:
+                self._tagged_words[caption] = tuple(tag(caption))
+
         counts_by_tag: dict[str, Counter[str]] = {}
         for texts in self._captions.values():
             for caption in texts:
                 for word, part in self._tagged_words[caption]:
                     if part.startswith(_SUBSTITUTED_TAGS):
                         counts_by_tag.setdefault(part, Counter())[word.lower()] += 1
+
         #: By tag, the words and the upper bounds of their parts of the unit interval.
-        self._vocabulary = {
-            part: (sorted(counts), _cumulative_shares([counts[w] for w in sorted(counts)]))
-            for part, counts in counts_by_tag.items()
-        }
+        self._vocabulary: dict[str, tuple[list[str], NDArray[np.float64]]] = {}
+        for part, counts in counts_by_tag.items():
+            words = sorted(
+                counts
+            )  # so that what is drawn does not depend on the order of the captions
+            shares = _cumulative_shares([counts[word] for word in words])
+            self._vocabulary[part] = words, shares
 
     def tagged_words(self, caption: str) -> tuple[TaggedWord, ...]:
         """Return the words of one of the captions, with their parts of speech."""
@@ -243,17 +268,20 @@ class Negatives:
             return self._draw_caption(rng, image, words, 1.0)
         if kind in ("substitution", "random"):
             return self._draw_caption(rng, image, words, self._similar_share)
+
         texts = [word for word, _ in words] or [""]
-        return " ".join((_repeat if kind == "repetition" else _permute)(rng, texts))
+        changed = _repeat(rng, texts) if kind == "repetition" else _permute(rng, texts)
+        return " ".join(changed)
 
     def _substitute(self, rng: np.random.Generator, words: Sequence[TaggedWord]) -> str | None:
-        indices = [
-            i
-            for i, (word, part) in enumerate(words)
-            if part in self._vocabulary and set(self._vocabulary[part][0]) - {word.lower()}
-        ]
+        indices: list[int] = []
+        for i, (word, part) in enumerate(words):
+            vocabulary, _ = self._vocabulary.get(part, ([], None))
+            if set(vocabulary) - {word.lower()}:  # another word to put in its place
+                indices.append(i)
         if not indices:
             return None
+
         texts = [word for word, _ in words]
         for i in self._draw_keywords(rng, indices, words):
             texts[i] = self._draw_word(rng, *words[i])
@@ -270,6 +298,7 @@ class Negatives:
             while not len(drawn):
                 drawn = np.flatnonzero(rng.random(len(indices)) < CODE_SHARE)
             return [indices[i] for i in drawn.tolist()]
+
         n_words = sum(word[0].isalnum() for word, _ in words)
         n_drawn = min(len(indices), max(1, math.floor(CHANGED_SHARE * n_words + 0.5)))
         return sorted(rng.choice(indices, n_drawn, replace=False).tolist())
@@ -293,9 +322,12 @@ class Negatives:
         n_ways = len(self._similar_images)
         way = int(rng.integers(n_ways)) if n_ways > 1 else 0
         nearest = self._similar_images[way].get(image, [])[:N_NEAREST] if n_ways else []
-        similar = [i for i in nearest if i in self._captions]
+        similar = [other for other in nearest if other in self._captions]
+        # Where there is none, no number is drawn for it.
         is_similar = similar and rng.random() < similar_share
-        text = caption = join_words(words)
+
+        caption = join_words(words)
+        text = caption
         for _ in range(100):  # two images may share a caption
             pool = similar if is_similar else self._images
             partner = pool[int(rng.integers(len(pool)))]
@@ -304,6 +336,7 @@ class Negatives:
             if partner != image and text != caption:
                 break
             is_similar = False
+
         return text
 
 
@@ -320,8 +353,10 @@ def _cumulative_shares(counts: Sequence[int]) -> NDArray[np.float64]:
 def _draw_indices(rng: np.random.Generator, indices: Sequence[int]) -> list[int]:
     """Draw each index with the probability `CHANGED_SHARE`, but at least one."""
     is_drawn = rng.random(len(indices)) < CHANGED_SHARE
-    drawn = [i for i, drawn in zip(indices, is_drawn, strict=True) if drawn]
-    return drawn or [indices[int(rng.integers(len(indices)))]]
+    drawn = [i for i, is_in in zip(indices, is_drawn, strict=True) if is_in]
+    if not drawn:
+        drawn = [indices[int(rng.integers(len(indices)))]]
+    return drawn
 
 
 def _repeat(rng: np.random.Generator, words: Sequence[str]) -> list[str]:
@@ -331,7 +366,11 @@ def _repeat(rng: np.random.Generator, words: Sequence[str]) -> list[str]:
         times = np.ones(len(words), dtype=np.intp)
         for i in _draw_indices(rng, range(len(words))):
             times[i] = 2 if rng.random() < 0.5 else 0
-        changed = [word for word, n in zip(words, times.tolist(), strict=True) for _ in range(n)]
+
+        changed = []
+        for word, count in zip(words, times.tolist(), strict=True):
+            changed += [word] * count
+
     return changed
 
 

@@ -54,7 +54,9 @@ if TYPE_CHECKING:
 
 
 #: The authors' optimiser (ChenRocks/UNITER, config/train-itm-coco-base-16gpu-hn.json).
-BETAS, WEIGHT_DECAY, GRADIENT_NORM = (0.9, 0.98), 0.01, 2.0
+BETAS = (0.9, 0.98)
+WEIGHT_DECAY = 0.01
+GRADIENT_NORM = 2.0
 #: The share of the steps over which the learning rate rises.
 WARMUP_SHARE = 0.1
 
@@ -73,13 +75,19 @@ class Schedule:
     def __init__(self, network: Uniter, rate: float, steps: int, steps_per_epoch: int) -> None:
         import torch
 
-        self.steps, self.steps_per_epoch = steps, steps_per_epoch
+        self.steps = steps
+        self.steps_per_epoch = steps_per_epoch
         self.epochs = math.ceil(steps / steps_per_epoch)
+
         decaying: list[Any] = []
         constant: list[Any] = []
         for name, parameter in network.named_parameters():
             is_constant = name.endswith("bias") or "norm" in name.lower()
-            (constant if is_constant else decaying).append(parameter)
+            if is_constant:
+                constant.append(parameter)
+            else:
+                decaying.append(parameter)
+
         groups = [
             {"params": decaying, "weight_decay": WEIGHT_DECAY},
             {"params": constant, "weight_decay": 0.0},
@@ -168,9 +176,8 @@ class UmicRecipe(Recipe):
             kinds = ",".join(NEGATIVE_KINDS)
             raise InputError(f"rater.negatives is empty; name at least one of {kinds}")
         self.check_range("batch_size", low=1 + len(self.negatives))
-        self.check_range(
-            *("steps", "validate_every", "hidden", "layers", "heads", "intermediate"), low=1
-        )
+        counts = ("steps", "validate_every", "hidden", "layers", "heads", "intermediate")
+        self.check_range(*counts, low=1)
         self.check_range("pretrain_steps", low=0)
         self.check_range("margin", low=0, is_open=True)
         self.check_range("learning_rate", "pretrain_rate", low=0)
@@ -180,8 +187,14 @@ class UmicRecipe(Recipe):
     def signature(self) -> str:
         folder = self._folder()
         names = (self.init, self.vocabulary, *self._similarities)
-        files = [path for name in names if name and (path := local(name))]
-        return f"{hash_regions(folder) if folder else 'demo'}|{hash_of(files)}"
+        files: list[Path] = []
+        for name in names:
+            path = local(name) if name else None
+            if path:  # the names of other origins, such as `cider`, are no files
+                files.append(path)
+
+        regions = hash_regions(folder) if folder else "demo"
+        return f"{regions}|{hash_of(files)}"
 
     @property
     def _similarities(self) -> tuple[str, ...]:
@@ -196,6 +209,7 @@ class UmicRecipe(Recipe):
         """
         if self.regions == "demo":
             return None
+
         return require(
             local(self.regions),
             f"rater {self.name}",
@@ -214,20 +228,24 @@ class UmicRecipe(Recipe):
             InputError: if an option is out of range, or an image has no features.
         """
         need_extra(f"rater {self.name}", ("torch", "tokenizers", "safetensors"))
-        sides = load_captioned_images(self.captions, train, validation, session)
+        train_side, validation_side = load_captioned_images(
+            self.captions, train, validation, session
+        )
         session.reads_examples = self.captions == "references"
-        session.extra_image_ids |= sides[0].keys() | sides[1].keys()
+        session.extra_image_ids |= train_side.keys() | validation_side.keys()
+
         with self.open_regions() as regions:
-            network, pieces = self._start(sides[0], regions, session)
+            network, pieces = self._start(train_side, regions, session)
             network.to(session.device)
             positions = network.sizes.positions
-            train_table, validation_table = (
-                self.make_table(side, regions, pieces, positions, session) for side in sides
-            )
+            train_table = self.make_table(train_side, regions, pieces, positions, session)
+            validation_table = self.make_table(validation_side, regions, pieces, positions, session)
+
             if self.init is None and self.pretrain_steps:
                 self._pretrain(network, train_table, validation_table, session)
             if self.head == "rank":
                 self._contrast(network, train_table, validation_table, session)
+
         return UmicModel(self, network, pieces)
 
     def make_table(
@@ -268,16 +286,22 @@ class UmicRecipe(Recipe):
                     "network of its own",
                 )
             return load_uniter(path, None, dropout=self.dropout), read_vocabulary(vocabulary)
+
         if self.hidden % self.heads:
             raise InputError(f"rater.hidden={self.hidden} is not a multiple of heads={self.heads}")
         from ._uniter_network import Uniter, UniterSizes
 
-        words = {w for texts in captioned.values() for text in texts for w in _WORD.findall(text)}
+        words: set[str] = set()
+        for texts in captioned.values():
+            for text in texts:
+                words.update(_WORD.findall(text))
         pieces = [*_SPECIAL_PIECES, *sorted(words - set(_SPECIAL_PIECES))]
+
         session.reseed("weights")
         width = regions[next(iter(captioned))].features.shape[1]
         body = (self.hidden, self.layers, self.heads, self.intermediate)
-        return Uniter(UniterSizes(*body, len(pieces), _POSITIONS, width), self.dropout), pieces
+        sizes = UniterSizes(*body, len(pieces), _POSITIONS, width)
+        return Uniter(sizes, self.dropout), pieces
 
     def _pretrain(
         self, network: Uniter, train: PairTable, validation: PairTable, session: TrainingSession
@@ -296,6 +320,7 @@ class UmicRecipe(Recipe):
             matching = functional.cross_entropy(logits, batch.matches)
             if batch.masked_words is None:
                 return matching
+
             is_masked = batch.masked_words >= 0
             embeddings = network.uniter.embeddings.word_embeddings.weight
             logits = states[is_masked] @ embeddings.T

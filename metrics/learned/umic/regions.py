@@ -39,7 +39,8 @@ Array = NDArray[np.floating[Any]]
 
 #: Regions count if the detector's confidence is greater than this, but not fewer or more than these.
 MIN_CONFIDENCE = 0.2
-MIN_REGIONS, MAX_REGIONS = 10, 100
+MIN_REGIONS = 10
+MAX_REGIONS = 100
 
 #: First bytes of LZ4 frames and of zip files (npz).
 _LZ4_MAGIC = b"\x04\x22\x4d\x18"
@@ -99,15 +100,21 @@ def decode_regions(data: bytes, count: int | None, label: str) -> ImageRegions:
         msgpack.exceptions.UnpackException,
     ) as error:
         raise InputError(f"{label}: not region features, or damaged ({error})") from error
+
     return check_regions(arrays, count, label)
 
 
 def _decode_array(table: dict[Any, Any]) -> Any:
     """Return the array that msgpack-numpy wrote; refuse objects, which it would unpickle."""
-    fields = {k.decode() if isinstance(k, bytes) else k: v for k, v in table.items()}
+    fields: dict[Any, Any] = {}
+    for key, value in table.items():
+        fields[key.decode() if isinstance(key, bytes) else key] = value
     if fields.get("nd") is not True:
         return table
-    dtype = fields["type"].decode() if isinstance(fields["type"], bytes) else fields["type"]
+
+    dtype = fields["type"]
+    if isinstance(dtype, bytes):
+        dtype = dtype.decode()
     if not isinstance(dtype, str) or not _NUMBER_TYPE.fullmatch(dtype):
         raise ValueError(f"an array of type {dtype}")
     return np.frombuffer(fields["data"], np.dtype(dtype)).reshape(fields["shape"])
@@ -121,24 +128,30 @@ def check_regions(arrays: Any, count: int | None, label: str) -> ImageRegions:
     """
     if not isinstance(arrays, dict):
         raise InputError(f"{label}: not a table of arrays, but {type(arrays).__name__}")
+
     is_captau = "img_feat" in arrays
     names = ("img_feat", "img_pos_feat") if is_captau else ("features", "norm_bb")
-    features, boxes = (_check_matrix(arrays.get(name), name, label) for name in names)
+    features_name, boxes_name = names
+    features = _check_matrix(arrays.get(features_name), features_name, label)
+    boxes = _check_matrix(arrays.get(boxes_name), boxes_name, label)
     if len(boxes) != len(features) or boxes.shape[1] not in (6, 7):
         raise InputError(
-            f"{label}: {names[1]} is of shape {boxes.shape}; ({len(features)}, 6) or "
+            f"{label}: {boxes_name} is of shape {boxes.shape}; ({len(features)}, 6) or "
             f"({len(features)}, 7) is expected"
         )
+
     if not is_captau:
         count = count or check_confidence(arrays.get("conf"), len(features), label)
-        features, boxes = features[:count], boxes[:count]
+        features = features[:count]
+        boxes = boxes[:count]
     if not len(features):
         raise InputError(f"{label}: no region in it; at least one is needed")
     for name, matrix in zip(names, (features, boxes), strict=True):
         if not np.isfinite(matrix).all():
             raise InputError(f"{label}: {name} holds NaN or infinity; compute the features again")
+
     boxes = boxes.astype(np.float32)
-    if boxes.shape[1] == 6:
+    if boxes.shape[1] == 6:  # without the area, width × height
         boxes = np.hstack([boxes, boxes[:, 4:5] * boxes[:, 5:]])
     return ImageRegions(features, boxes)
 
@@ -150,6 +163,7 @@ def _check_matrix(value: Any, name: str, label: str) -> Array:
         actual = f"{value.dtype} of shape {value.shape}"
     else:
         return value
+
     raise InputError(
         f"{label}: {name} is {actual}; floats of shape (regions, numbers) are expected"
     )
@@ -197,7 +211,9 @@ class Regions:
             for path in databases:
                 self._add(_read_keys(path, stack))
             self._add({path.stem: _RegionEntry(str(path), path.read_bytes) for path in files})
+            # All is well: what was opened stays open until `__exit__`.
             self._stack = stack.pop_all()
+
         if not self._entries:
             raise InputError(
                 f"{self.folder}: no region features; an LMDB (data.mdb) or npz files are expected, see "
@@ -285,12 +301,18 @@ class _RegionEntry:
 def _list_files(folder: Path) -> tuple[list[Path], list[Path]]:
     """Return the folders of databases, and the npz files."""
     levels = ("", "*/", "*/*/")
-    databases = sorted(p.parent for level in levels for p in folder.glob(f"{level}data.mdb"))
+    databases: list[Path] = []
+    files: list[Path] = []
+    for level in levels:
+        databases += [path.parent for path in folder.glob(f"{level}data.mdb")]
+        files += folder.glob(f"{level}*.npz")
+
     # `feat_…` is a selection from `all` beside it.
-    selected = {p.parent for p in databases if p.name.startswith("feat_")}
-    databases = [p for p in databases if not (p.name.startswith("all") and p.parent in selected)]
-    files = sorted(p for level in levels for p in folder.glob(f"{level}*.npz"))
-    return databases, files
+    selected = {path.parent for path in databases if path.name.startswith("feat_")}
+    databases = [
+        path for path in databases if not (path.name.startswith("all") and path.parent in selected)
+    ]
+    return sorted(databases), sorted(files)
 
 
 def _find_counts(database: Path) -> Path | None:
@@ -309,6 +331,7 @@ def _read_keys(folder: Path, stack: ExitStack) -> dict[str, _RegionEntry]:
     counts: Any = read_json(counts_path) if counts_path else {}
     if not isinstance(counts, dict):
         raise InputError(f"{counts_path}: an object image → number of regions is expected")
+
     environment = stack.enter_context(lmdb.open(str(folder), readonly=True, lock=False))
     transaction = stack.enter_context(environment.begin())
     entries: dict[str, _RegionEntry] = {}
@@ -316,12 +339,15 @@ def _read_keys(folder: Path, stack: ExitStack) -> dict[str, _RegionEntry]:
         name = bytes(key).decode("utf-8", "replace")
         if name == "__keys__":
             continue
+
         count: Any = counts.get(name)
         if count is not None and (not isinstance(count, int) or count < 1):
             raise InputError(f"{counts_path}: '{name}' is {count!r}, not a number of regions")
+
         label = f"{folder / 'data.mdb'}: key '{name}'"
         read_bytes = partial(transaction.get, bytes(key))
         entries[name.removesuffix(".npz")] = _RegionEntry(label, read_bytes, count)
+
     return entries
 
 
@@ -353,7 +379,9 @@ def write_regions(
     label = f"region features of '{image_id}'"
     if Path(image_id).name != image_id:
         raise InputError(f"{label}: an image id that names a file is expected, without folders")
-    features, corners = np.asarray(features), np.asarray(boxes, dtype=np.float64)
+
+    features = np.asarray(features)
+    corners = np.asarray(boxes, dtype=np.float64)
     if corners.shape != (len(features), 4) or min(size) <= 0:
         raise InputError(
             f"{label}: boxes of shape {corners.shape} in an image of {size[0]} x {size[1]}; "
@@ -363,10 +391,13 @@ def write_regions(
         confidence = np.asarray(confidence)
         count = check_confidence(confidence, len(features), label)
         order = np.argsort(-confidence, kind="stable")[:count]
-        features, corners = features[order], corners[order]
+        features = features[order]
+        corners = corners[order]
+
     shares = corners / np.array([*size, *size])
     shares = np.hstack([shares, shares[:, 2:] - shares[:, :2]]).astype(np.float32)
     regions = check_regions({"img_feat": features, "img_pos_feat": shares}, None, label)
+
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{image_id}.npz"
     with replacing(path) as stream:
@@ -378,11 +409,14 @@ def hash_regions(folder: Path) -> str:
     """Return `sha256-…` of all features in a folder; each file is read once a process."""
     databases, files = _list_files(folder)
     counts = [path for path in map(_find_counts, databases) if path]
-    paths = sorted([*(d / "data.mdb" for d in databases), *counts, *files])
-    stats = [path.stat() for path in paths]
-    return _hash_files(
-        tuple((p, s.st_size, s.st_mtime_ns) for p, s in zip(paths, stats, strict=True))
-    )
+    data_files = [database / "data.mdb" for database in databases]
+
+    # Size and time of change stand in the cache's key, so that a changed file is read again.
+    keys: list[tuple[Path, int, int]] = []
+    for path in sorted([*data_files, *counts, *files]):
+        stat = path.stat()
+        keys.append((path, stat.st_size, stat.st_mtime_ns))
+    return _hash_files(tuple(keys))
 
 
 @lru_cache(maxsize=16)

@@ -73,6 +73,7 @@ def load_similar_images(path: Path, captioned: CaptionedImages) -> SimilarImages
     """
     if not path.is_file():
         raise InputError(f"{path}: no such file of similar images")
+
     ending = path.suffix.lower()
     if ending in _EMBEDDINGS:
         similar = _read_embeddings(path, captioned)
@@ -83,6 +84,7 @@ def load_similar_images(path: Path, captioned: CaptionedImages) -> SimilarImages
     else:
         endings = ", ".join([".json", *_TABLES, *_EMBEDDINGS])
         raise InputError(f"{path}: the name of a file of similar images ends in {endings}")
+
     n_lacking = sum(image not in similar for image in captioned)
     if n_lacking == len(captioned):
         raise InputError(
@@ -96,7 +98,11 @@ def load_similar_images(path: Path, captioned: CaptionedImages) -> SimilarImages
             f"{n_lacking:,}",
             f"{len(captioned):,}",
         )
-    return {image: [i for i in ids if i != image] for image, ids in similar.items()}
+
+    # No image is similar to itself, whatever the file says.
+    for image, ids in similar.items():
+        similar[image] = [other for other in ids if other != image]
+    return similar
 
 
 def _read_embeddings(path: Path, captioned: CaptionedImages) -> SimilarImages:
@@ -110,19 +116,21 @@ def _read_embeddings(path: Path, captioned: CaptionedImages) -> SimilarImages:
 
 def _read_pairs(path: Path) -> SimilarImages:
     table = read_table(path)
-    images, similar_images = (
-        [short_image_id(i) for i in table.filled(column)]
-        for column in ("image_id", "similar_image_id")
-    )
+    images = [short_image_id(image) for image in table.filled("image_id")]
+    similar_images = [short_image_id(image) for image in table.filled("similar_image_id")]
     has_similarity = "similarity" in table
     values = table.floats("similarity", None) if has_similarity else [0.0] * len(images)
+
     pairs: dict[str, list[tuple[float, str]]] = {}
     for image, similar_image, value in zip(images, similar_images, values, strict=True):
         pairs.setdefault(image, []).append((value, similar_image))
-    return {
-        image: [similar_image for _, similar_image in sorted(similar, key=lambda pair: -pair[0])]
-        for image, similar in pairs.items()
-    }
+
+    similar: SimilarImages = {}
+    for image, similarities in pairs.items():
+        # Equal similarities, and rows without any, stay in the file's order.
+        nearest_first = sorted(similarities, key=lambda pair: -pair[0])
+        similar[image] = [similar_image for _, similar_image in nearest_first]
+    return similar
 
 
 def _read_lists(path: Path) -> SimilarImages:
@@ -134,6 +142,7 @@ def _read_lists(path: Path) -> SimilarImages:
         if not isinstance(ids, list) or not all(isinstance(i, str | int) for i in ids):
             raise InputError(f"{path}: image '{image}': {ids!r:.60} is not a list of image ids")
         similar[short_image_id(image)] = [short_image_id(str(i)) for i in ids]
+
     return similar
 
 
@@ -158,29 +167,41 @@ def find_images_by_cider(captioned: CaptionedImages) -> SimilarImages:
     is the product of the images' means of unit vectors, so that one product of sparse matrices has them all.
     """
     images = list(captioned)
-    tokens = [[text.split() for text in tokenize(captioned[image])] for image in images]
+    tokens: list[list[list[str]]] = []
+    for image in images:
+        tokens.append([text.split() for text in tokenize(captioned[image])])
+
     means: list[Any] = []
     for n in range(1, ORDERS + 1):
+        # A row a caption: its image, its share in the image's mean, and its n-grams.
+        rows: list[tuple[int, float, Counter[tuple[str, ...]]]] = []
+        for i, texts in enumerate(tokens):
+            for words in texts:
+                ngrams = zip(*(words[k:] for k in range(n)), strict=False)
+                rows.append((i, 1 / len(texts), Counter(ngrams)))
+
         columns: dict[tuple[str, ...], int] = {}
-        rows = [
-            (i, 1 / len(texts), Counter(zip(*(words[k:] for k in range(n)), strict=False)))
-            for i, texts in enumerate(tokens)
-            for words in texts
-        ]
-        for _, _, counts in rows:
+        image_of_cell: list[int] = []
+        column_of_cell: list[int] = []
+        for i, _, counts in rows:
             for ngram in counts:
-                columns.setdefault(ngram, len(columns))
-        of_image = np.array([i for i, _, counts in rows for _ in counts], dtype=np.int64)
-        of_ngram = np.array([columns[g] for _, _, counts in rows for g in counts], dtype=np.int64)
+                image_of_cell.append(i)
+                column_of_cell.append(columns.setdefault(ngram, len(columns)))
+        of_image = np.array(image_of_cell, dtype=np.int64)
+        of_ngram = np.array(column_of_cell, dtype=np.int64)
+
         distinct = np.unique(np.stack([of_image, of_ngram]), axis=1)
         idf = np.log(len(images) / np.bincount(distinct[1], minlength=len(columns)))
+
         cells: list[NDArray[np.float64]] = []
         for _, share, counts in rows:
-            weights = np.array([c * idf[columns[ngram]] for ngram, c in counts.items()])
+            weights = np.array([count * idf[columns[ngram]] for ngram, count in counts.items()])
             length = np.linalg.norm(weights) if len(weights) else 0.0
             cells.append(weights * share / length if length else weights)
+
         shape = (len(images), len(columns))
         means.append(csr_matrix((np.concatenate(cells), (of_image, of_ngram)), shape=shape))
+
     vectors = hstack(means, format="csr")
     return _take_nearest(lambda block: (vectors[block] @ vectors.T).toarray(), images)
 
@@ -199,10 +220,12 @@ def _take_nearest(
     for start in range(0, len(images), _BLOCK):
         similarities = compare(slice(start, start + _BLOCK))
         n_rows = len(similarities)
+        # An image is not its own neighbour.
         similarities[np.arange(n_rows), np.arange(start, start + n_rows)] = -np.inf
         order = np.argsort(-similarities, axis=1, kind="stable")[:, :count]
         for i, row in enumerate(order):
             nearest[images[start + i]] = [images[int(j)] for j in row]
+
     return nearest
 
 
@@ -222,4 +245,5 @@ def compute_mean_features(captioned: CaptionedImages, regions: Regions) -> NDArr
                 f"'{first}' of {means.shape[1]}; of two detectors?"
             )
         means[i] = features.mean(axis=0)
+
     return means

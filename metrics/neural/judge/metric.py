@@ -71,14 +71,22 @@ def estimate_costs(
 
 def summarise_costs(answers: Sequence[Answer], prices: Prices) -> str:
     """Say what answers took, as the endpoint counted it; empty where it did not."""
-    counts = [count for answer in answers if (count := _count_tokens(answer)) is not None]
-    if not counts:
+    sent = 0
+    answered = 0
+    counted = 0
+    for answer in answers:
+        tokens = _count_tokens(answer)
+        if tokens is not None:
+            sent += tokens[0]
+            answered += tokens[1]
+            counted += 1
+    if not counted:
         return ""
-    sent, answered = (sum(column) for column in zip(*counts, strict=True))
-    unknown = len(answers) - len(counts)
+
+    unknown = len(answers) - counted
     remainder = f"; {unknown:,} answers do not say theirs" if unknown else ""
     return (
-        f"{len(counts):,} answers took {sent:,} tokens sent and {answered:,} answered"
+        f"{counted:,} answers took {sent:,} tokens sent and {answered:,} answered"
         f"{prices.describe_cost(sent, answered)}{remainder}"
     )
 
@@ -87,8 +95,12 @@ def _count_tokens(answer: Answer) -> tuple[int, int] | None:
     usage: Any = answer.get("usage")
     if not isinstance(usage, dict):
         return None
-    sent, answered = usage.get("prompt_tokens"), usage.get("completion_tokens")
-    return (sent, answered) if isinstance(sent, int) and isinstance(answered, int) else None
+
+    sent = usage.get("prompt_tokens")
+    answered = usage.get("completion_tokens")
+    if not isinstance(sent, int) or not isinstance(answered, int):
+        return None
+    return sent, answered
 
 
 logger = logging.getLogger(__name__)
@@ -146,8 +158,8 @@ class MllmJudge(Metric):
         temperature, max_tokens, top_logprobs: as the endpoint understands them; by default the preset's.
             The local model always answers greedily.
         votes: how often each question is asked; the score is the mean of the usable answers.
-        answers: a file of answers (JSON lines) that are not asked for again, and to which new ones are
-            added: with it others repeat the run without the model.
+        answers: a file of answers (JSON lines) that are not asked for again, and that new ones are added to;
+            with it others repeat the run without the model.
         price_sent, price_answered: of a million tokens, for the costs that are said beforehand and after.
         max_requests: how many requests one call may send; with 0, what it would take is said.
         max_total_tokens: after how many tokens, as the endpoint counts them, it stops asking.
@@ -194,6 +206,7 @@ class MllmJudge(Metric):
                 raise InputError(
                     f"metric mllm_judge: {field} is {value}; at least {low} is expected"
                 )
+
         temperature = self.temperature
         if temperature is None:
             temperature = load_preset(self.preset).temperature
@@ -206,8 +219,12 @@ class MllmJudge(Metric):
     @property
     def needs(self) -> frozenset[str]:  # pyright: ignore[reportIncompatibleVariableOverride]
         preset = load_preset(self.preset)
-        columns = {"images": preset.shows_image, "references": preset.shows_references}
-        return frozenset(column for column, is_shown in columns.items() if is_shown)
+        columns: set[str] = set()
+        if preset.shows_image:
+            columns.add("images")
+        if preset.shows_references:
+            columns.add("references")
+        return frozenset(columns)
 
     @property
     def lock(self) -> AbstractContextManager[Any]:  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -225,7 +242,8 @@ class MllmJudge(Metric):
 
     def _without(self, names: Sequence[str]) -> MllmJudge:
         """Return this judge with the defaults of some parameters."""
-        defaults = {f.name: f.default for f in dataclasses.fields(self) if f.name in names}
+        fields = [field for field in dataclasses.fields(self) if field.name in names]
+        defaults = {field.name: field.default for field in fields}
         return dataclasses.replace(self, **defaults)
 
     @property
@@ -234,8 +252,10 @@ class MllmJudge(Metric):
         digest = f"preset-sha256-{load_preset(self.preset).digest[:16]}"
         if self.backend == "openai":
             return (digest,)
-        versions = (f"{d}:{version_of(d)}" for d in ("torch", "transformers"))
-        return (digest, *model_programs(self.name, self.model, self.device), *versions)
+
+        model = model_programs(self.name, self.model, self.device)
+        versions = [f"{library}:{version_of(library)}" for library in ("torch", "transformers")]
+        return (digest, *model, *versions)
 
     def check_rows(self, rows: Rows) -> None:
         super().check_rows(rows)
@@ -251,21 +271,20 @@ class MllmJudge(Metric):
                 cannot be read, or (`unusable=error`) an answer is unusable; it names the item.
         """
         preset = self.effective_preset(load_preset(self.preset))
-        questions = [
-            Question(preset.fill({"caption": caption}, references), image, vote)
-            for caption, references, image in zip(
-                rows.captions,
-                rows.references,
-                rows.images if preset.shows_image else [None] * len(rows),
-                strict=True,
-            )
-            for vote in range(self.votes)
-        ]
+        images = rows.images if preset.shows_image else [None] * len(rows)
+        questions: list[Question] = []
+        for caption, references, image in zip(rows.captions, rows.references, images, strict=True):
+            text = preset.fill({"caption": caption}, references)
+            questions += [Question(text, image, vote) for vote in range(self.votes)]
+
         answers = self.ask(questions, preset, lambda i: rows.label(i // self.votes))
         scores, reasons = self._read(answers, preset)
-        summary = summarise_costs(answers, self._prices)
-        for remark in filter(None, (summary, self._describe_unusable(reasons, len(answers), rows))):
-            rows.add_remark(self.spec, remark)
+        costs = summarise_costs(answers, self._prices)
+        unusable = self._describe_unusable(reasons, len(answers), rows)
+        for remark in (costs, unusable):
+            if remark:
+                rows.add_remark(self.spec, remark)
+
         by_row = np.ma.masked_invalid(scores.reshape(len(rows), self.votes))
         return by_row.mean(axis=1).filled(math.nan)
 
@@ -278,6 +297,7 @@ class MllmJudge(Metric):
                 scores[i] = score_of(answer, preset.reading, preset.smoothing)
             except UnusableError as error:
                 reasons[i] = str(error)
+
         return scores, reasons
 
     def _describe_unusable(self, reasons: dict[int, str], n_answers: int, rows: Rows) -> str:
@@ -288,6 +308,7 @@ class MllmJudge(Metric):
         """
         if not reasons:
             return ""
+
         first, reason = next(iter(reasons.items()))
         count = f"{len(reasons)} of {n_answers} answers are unusable"
         if self.unusable == "error":
