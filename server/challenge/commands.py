@@ -8,8 +8,10 @@ import sys
 
 from ...benchmarks.options.sites import ServeOptions, SubmitOptions
 from ...datasets.errors import InputError
+from ..storage.private_files import private_umask
 
 
+@private_umask()
 def serve(options: ServeOptions) -> int:
     """Serve challenges until the process is stopped."""
     from ..web.listener import listen, public_url

@@ -17,6 +17,7 @@ from ...datasets.paths import expand_home
 from ...datasets.registry import load
 from ...metrics.registry import metric
 from ..storage.database import Database, parse_database_url
+from ..storage.private_files import make_private_folder
 from ..web.errors import RefusedError
 from ..web.oidc import open_provider
 from ..web.passwords import password_from_environment
@@ -32,6 +33,9 @@ from .tables import SCHEMA
 from .worker_pool import WorkerPool
 
 _log = logging.getLogger(__name__)
+
+#: The folder of databases and submissions that no option names.
+_DEFAULT_FOLDER = Path("challenges")
 
 
 def open_site(options: ServeOptions) -> Site:
@@ -54,7 +58,7 @@ def open_site(options: ServeOptions) -> Site:
     password, provider = password_from_environment(), open_provider(options.oidc)
     public_address = parse_public_address(options.url)
     name = "demo" if options.challenge == "demo" else challenges[0].name
-    address = options.database or f"challenges/{name}.sqlite3"
+    address = options.database or str(_DEFAULT_FOLDER / f"{name}.sqlite3")
     folder = _choose_folder(options.files, address, name)
     setup: dict[str, Any] = {
         "challenge": options.challenge,
@@ -65,6 +69,8 @@ def open_site(options: ServeOptions) -> Site:
 
     database = Database(address, SCHEMA, _log.warning)
     try:
+        if options.database is None:  # a former version made it for everybody to read
+            make_private_folder(_DEFAULT_FOLDER)
         store = open_store(database, challenges, folder, rescore=options.rescore)
 
         for evaluator in evaluators:
@@ -95,7 +101,9 @@ def _choose_folder(option: str | None, address: str, name: str) -> Path:
     if option is None:
         url = parse_database_url(address)
         is_file = url.database is not None and "://" not in address
-        option = str(Path(str(url.database)).with_suffix("")) if is_file else f"challenges/{name}"
+        option = str(_DEFAULT_FOLDER / name)
+        if is_file:
+            option = str(Path(str(url.database)).with_suffix(""))
 
     return expand_home(option).resolve()
 

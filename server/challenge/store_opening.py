@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import re
-import secrets
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -18,7 +17,8 @@ from sqlalchemy import Connection, delete, func, insert, select, update
 from ...datasets.cache import sweep
 from ...datasets.errors import InputError
 from ..storage.database import Clock, Database
-from ..storage.site_settings import get_setting, put_setting
+from ..storage.private_files import make_private_folder
+from ..storage.site_settings import FIRST_SECRET, SECRET, get_setting, new_secret, put_setting
 from .definition import Challenge
 from .submissions import SubmissionState, SubmissionStore
 from .tables import audit, results, submissions, tokens
@@ -49,11 +49,10 @@ def open_store(
             is false, or the folder is not this site's.
     """
     digests = {challenge.name: challenge.digest for challenge in challenges}
-    # Other users of the machine have no business with what teams submit.
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    make_private_folder(folder)
 
-    def begin(connection: Connection) -> bytes:
-        secret = _load_secret(connection, database)
+    def begin(connection: Connection) -> tuple[bytes, bytes]:
+        secret, first_secret = _load_secrets(connection)
         previous_digests = _load_digests(connection)
 
         if not rescore:
@@ -68,11 +67,11 @@ def open_store(
         # No worker of this site is alive yet, so that all that was begun was interrupted.
         _release_interrupted(connection)
 
-        return secret
+        return secret, first_secret
 
-    secret = database.run_blocking(begin)
+    secret, first_secret = database.run_blocking(begin)
 
-    _claim_folder(folder, secret)
+    _claim_folder(folder, first_secret)
     _remove_unacknowledged(folder, database)
     return _make_store(database, folder, challenges, digests, secret)
 
@@ -111,15 +110,15 @@ def _make_store(
     )
 
 
-def _load_secret(connection: Connection, database: Database) -> bytes:
-    """Return the site's secret; a new site gets one."""
-    secret = get_setting(connection, "secret")
+def _load_secrets(connection: Connection) -> tuple[bytes, bytes]:
+    """Return the site's secret and the one that it began with; a new site gets one."""
+    secret = get_setting(connection, SECRET)
     if secret is None:
-        secret = secrets.token_hex(32)
-        put_setting(connection, "secret", secret)
-        database.protect_file()
+        secret = new_secret()
+        put_setting(connection, SECRET, secret)
 
-    return bytes.fromhex(secret)
+    first_secret = get_setting(connection, FIRST_SECRET) or secret
+    return bytes.fromhex(secret), bytes.fromhex(first_secret)
 
 
 def _load_digests(connection: Connection) -> dict[str, str]:
@@ -176,14 +175,14 @@ def _release_interrupted(connection: Connection) -> None:
         )
 
 
-def _claim_folder(folder: Path, secret: bytes) -> None:
+def _claim_folder(folder: Path, first_secret: bytes) -> None:
     """Mark the folder as this site's, so that no other site removes its files.
 
     Raises:
         InputError: if it is another site's, or holds other files.
     """
     mark = folder / "site"
-    owner = hashlib.sha256(secret).hexdigest()
+    owner = hashlib.sha256(first_secret).hexdigest()
     if not mark.exists():
         if any(folder.iterdir()):
             raise InputError(

@@ -9,6 +9,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from ...datasets.errors import InputError
+from ..storage.private_files import private_umask
 
 if TYPE_CHECKING:
     from ...benchmarks.options.sites import (
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     )
 
 
+@private_umask()
 def collect(options: CollectOptions) -> int:
     """Serve a study until it is stopped."""
     from ..web.listener import listen, public_url, serve

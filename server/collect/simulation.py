@@ -24,6 +24,7 @@ from ...benchmarks.runs.results import RunClock, describe_environment
 from ...benchmarks.runs.tables import ResultTable
 from ...datasets.caption_texts import normalise_thumb
 from ...datasets.errors import InputError, unknown
+from ..storage.private_files import private_umask
 from ..web.listener import listen, serve
 from .simulated_browser import Page, join_study
 from .study import Study, read_study
@@ -227,6 +228,7 @@ class StudyServer:
         self.process.join()
 
 
+@private_umask()
 def _serve(options: CollectOptions, wait: float, sender: Connection) -> None:
     """Serve a study without limits; send its address and a fault, either of which is empty."""
     try:

@@ -24,6 +24,14 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
 
 from ...datasets.errors import InputError
 from ...datasets.paths import expand_home
+from .private_files import (
+    database_files,
+    make_missing_folders,
+    make_private_file,
+    protect_files,
+    readable_by_others,
+)
+from .site_settings import renew_secret
 
 Result = TypeVar("Result")
 
@@ -142,6 +150,9 @@ class Schema:
 class Database:
     """An open database. `run` and `run_blocking` queue jobs; `close` ends the thread.
 
+    Only the user can open SQLite's file and those beside it. If the server finds one that others could read, it
+    moves the database to new files and makes the site's secret anew.
+
     Args:
         database: a path, for SQLite, or an address.
         schema: its tables.
@@ -168,20 +179,24 @@ class Database:
         self._command_name, self._is_locked = schema.command_name, not (guest or read_only)
         #: The driver's connection that holds PostgreSQL's advisory lock.
         self._locked_driver: Any = None
+        exposed_files: list[Path] = []
         with ExitStack() as cleanup:
             if is_sqlite(self.url) and self._is_locked:
+                exposed_files = readable_by_others(database_files(self._real_path))
                 cleanup.callback(self._lock_file(database).release)
             self._engine = open_engine(self.url, read_only=read_only)
             cleanup.callback(self._engine.dispose)
             with opening_errors(database):
                 self._connection = self._engine.connect()
-                cleanup.callback(self._connection.close)
+                cleanup.callback(lambda: self._connection.close())
                 if not self._lock_postgresql():  # nobody's tables change while they work
                     raise InputError(self._busy_text(self.display_name))
                 if read_only:
                     schema.check(self._engine)
                 elif not guest:
                     schema.create_or_migrate(self._engine, report)
+                if exposed_files:
+                    self._end_exposure(exposed_files, report)
             self._cleanup = cleanup.pop_all()
         self._thread = ThreadPoolExecutor(1, "captau-database")
 
@@ -189,6 +204,11 @@ class Database:
     def display_name(self) -> str:
         """The address as messages show it, without a password."""
         return display_name(self.url)
+
+    @property
+    def _real_path(self) -> Path:
+        """SQLite's file, beside which SQLite puts others; an address may name a link to it."""
+        return sqlite_path(self.url).resolve()
 
     def run_blocking(self, function: Callable[[Connection], Result]) -> Result:
         """Run a job and wait until it is committed; for threads other than the event loop's.
@@ -205,12 +225,6 @@ class Database:
             StoreError: if the database could not store it, such as on a full disk.
         """
         return await asyncio.wrap_future(self._thread.submit(self._transact, function))
-
-    def protect_file(self) -> None:
-        """Let nobody but the owner read SQLite's file, where the file system has permissions."""
-        if is_sqlite(self.url):
-            with suppress(OSError):
-                sqlite_path(self.url).chmod(0o600)
 
     def close(self) -> None:
         """Finish the queued jobs and release the database."""
@@ -245,12 +259,59 @@ class Database:
     def _busy_text(self, database: str) -> str:
         return f"{database}: another {self._command_name} is using it; stop that first"
 
+    def _end_exposure(self, exposed_files: Sequence[Path], report: Callable[[str], None]) -> None:
+        """Move a database that others could read to a private file, and make its secret anew there.
+
+        Whoever has the former files open can read on in them. The new file takes their place only when it has the
+        new secret, so that a start that is interrupted leaves the work to the next.
+
+        Args:
+            exposed_files: those that others could read.
+            report: receives a line if a secret was made anew, or the files cannot be protected.
+        """
+        path = self._real_path
+        copy = path.with_name(f"{path.name}.private")
+        self._connection.close()
+        self._engine.dispose()
+        try:
+            copy.unlink(missing_ok=True)
+            _copy_database(path, copy)
+            is_private = not readable_by_others([copy])
+            is_renewed = is_private and _renew_secret(copy)
+            if is_private:
+                copy.replace(path)
+                for ending in ("-wal", "-shm"):
+                    path.with_name(f"{path.name}{ending}").unlink(missing_ok=True)
+                protect_files(database_files(path))
+            copy.unlink(missing_ok=True)
+        except (OSError, sqlite3.Error) as error:
+            raise InputError(f"{path}: it cannot be copied to a private file ({error})") from error
+        self._connection = self._engine.connect()
+
+        if is_renewed:
+            names = ", ".join(file.name for file in exposed_files)
+            report(
+                f"{self.display_name}: other users of this machine could open {names}; now they cannot, and the "
+                f"site's secret was made anew, so that everybody has to sign in or join again"
+            )
+        elif not is_private:
+            report(
+                f"{self.display_name}: other users of this machine may open it, since its file system keeps no "
+                f"permissions; move it to one that does, and name it with database=FILE"
+            )
+
     def _lock_file(self, database: str) -> FileLock:
-        """Lock a file beside an SQLite database, so that only one server works on it."""
+        """Lock a file beside an SQLite database, so that only one server works on it.
+
+        A new database's file is made as well, so that it is private before SQLite opens it.
+        """
         path = sqlite_path(self.url)
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            lock = FileLock(f"{path}.lock", thread_local=False)  # any thread may close
+            make_missing_folders(path.parent)
+            lock_path = path.with_name(f"{path.name}.lock")
+            make_private_file(lock_path)
+            make_private_file(path)
+            lock = FileLock(lock_path, thread_local=False)  # any thread may close
             lock.acquire(timeout=0)
         except Timeout as error:
             raise InputError(self._busy_text(database)) from error
@@ -415,13 +476,36 @@ def _read_revision(connection: Connection, tables: Sequence[str]) -> str | None:
 def _copy_file(path: Path, revision: str) -> Path:
     """Copy an SQLite database and return the copy."""
     copy = path.with_name(f"{path.name}.{revision}.backup")
-    source, target = sqlite3.connect(path), sqlite3.connect(f"{copy}.tmp")
-    with source, target:
-        source.backup(target)
-    source.close()
-    target.close()
-    Path(f"{copy}.tmp").replace(copy)
+    unfinished_copy = path.with_name(f"{copy.name}.tmp")
+    _copy_database(path, unfinished_copy)
+    unfinished_copy.replace(copy)
     return copy
+
+
+def _renew_secret(path: Path) -> bool:
+    """Make the secret in an SQLite database anew; return False if it has none yet."""
+    engine = open_engine(URL.create("sqlite", database=str(path)), read_only=False)
+    try:
+        with engine.begin() as connection:
+            return renew_secret(connection)
+    finally:
+        engine.dispose()
+
+
+def _copy_database(path: Path, copy: Path) -> None:
+    """Copy an SQLite database to a private file.
+
+    Raises:
+        OSError, sqlite3.Error: if it cannot be copied.
+    """
+    make_private_file(copy)
+    source, target = sqlite3.connect(path), sqlite3.connect(copy)
+    try:
+        with source, target:
+            source.backup(target)
+    finally:
+        source.close()
+        target.close()
 
 
 def _copy_tables(c: Connection, revision: str, tables: Sequence[str]) -> str:

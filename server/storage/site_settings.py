@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import secrets
+
 from sqlalchemy import (
     Column,
     Connection,
@@ -15,6 +17,9 @@ from sqlalchemy import (
     select,
     table,
 )
+
+#: The key of the secret that signs sessions, and of the one that a site began with if that was made anew.
+SECRET, FIRST_SECRET = "secret", "first_secret"
 
 _settings = table("meta", column("key"), column("value"))
 
@@ -49,3 +54,22 @@ def put_setting(c: Connection, key: str, value: str) -> None:
     """Set a setting."""
     delete_setting(c, key)
     c.execute(insert(_settings).values(key=key, value=value))
+
+
+def new_secret() -> str:
+    """Return a new secret of 32 bytes, in hexadecimal digits."""
+    return secrets.token_hex(32)
+
+
+def renew_secret(c: Connection) -> bool:
+    """Make a site's secret anew, which ends all sessions; return False if it has none yet.
+
+    The secret that the site began with is kept: names of raters in exports and the mark of a folder are made of it.
+    """
+    secret = get_setting(c, SECRET)
+    if secret is None:
+        return False
+    if get_setting(c, FIRST_SECRET) is None:
+        put_setting(c, FIRST_SECRET, secret)
+    put_setting(c, SECRET, new_secret())
+    return True

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import secrets
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -15,6 +14,7 @@ from sqlalchemy import Connection, bindparam, func, insert, select, update
 
 from ....datasets.errors import InputError
 from ...storage.database import Clock, Database
+from ...storage.site_settings import FIRST_SECRET, SECRET, new_secret
 from ..forms.course import RaterProgress
 from ..items.units import StudyItem, StudyUnit
 from ..study import Study
@@ -108,7 +108,7 @@ class StudyDatabase:
         units: everything that is shown, by number.
         pool_sizes: the number of units by pool.
         most_answers: the most answers of one person; the study may have all that it needs before.
-        secret: signs sessions and makes codes.
+        secret: signs sessions.
 
     Raises:
         InputError: if the database holds another study, or this one with other items.
@@ -120,7 +120,9 @@ class StudyDatabase:
         self.form = study.form
 
         settings = database.run_blocking(self._begin)
-        self.secret = bytes.fromhex(settings["secret"])
+        self.secret = bytes.fromhex(settings[SECRET])
+        # Codes that raters have seen and exports hold stay where the secret was made anew.
+        self._code_secret = bytes.fromhex(settings.get(FIRST_SECRET, settings[SECRET]))
         # Databases of former versions have none, and keep the codes that raters have seen.
         self._code_prefix = settings.get("completion_prefix", "")
 
@@ -134,7 +136,9 @@ class StudyDatabase:
     def tag(self, *parts: object) -> str:
         """Return a hexadecimal tag that only this study's secret can make."""
         text = "\0".join(map(str, parts))
-        return hmac.new(self.secret, text.encode("utf-8", "replace"), hashlib.sha256).hexdigest()
+        return hmac.new(
+            self._code_secret, text.encode("utf-8", "replace"), hashlib.sha256
+        ).hexdigest()
 
     def rater_code(self, rater_id: int) -> str:
         """Return the code by which exports and the dashboard name a rater."""
@@ -174,22 +178,19 @@ class StudyDatabase:
         study = self.study
         name = self.database.display_name
 
-        if "secret" not in settings and self.database.is_read_only:
+        if SECRET not in settings and self.database.is_read_only:
             raise InputError(f"{name}: it holds no study yet; captau collect creates one")
 
-        if "secret" not in settings:
+        if SECRET not in settings:
             settings = {
                 "study": study.name,
                 "digest": study.digest,
-                "secret": secrets.token_hex(32),
+                SECRET: new_secret(),
                 "completion_prefix": "C",
             }
             rows = [{"key": key, "value": value} for key, value in settings.items()]
             c.execute(insert(site_settings), rows)
             _fill(c, study)
-            # The file holds the secret from now on.
-            self.database.protect_file()
-
         if settings["study"] != study.name:
             raise InputError(
                 f"{name}: it holds the study '{settings['study']}'; name another database"
@@ -205,7 +206,7 @@ class StudyDatabase:
 
 def holds_study(database: Database) -> bool:
     """Tell whether a database has been filled with a study."""
-    query = select(site_settings.c.value).where(site_settings.c.key == "secret")
+    query = select(site_settings.c.value).where(site_settings.c.key == SECRET)
     return database.run_blocking(lambda c: c.execute(query).first() is not None)
 
 

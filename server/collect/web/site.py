@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Annotated
 
 from fastapi import Depends, Request, Response
@@ -15,6 +16,7 @@ from ....benchmarks.options.sites import CollectOptions
 from ....datasets.errors import InputError
 from ....datasets.paths import expand_home
 from ...storage.database import Database, OutdatedTablesError
+from ...storage.private_files import make_private_folder
 from ...web.errors import SignInRequiredError, TooManyRequestsError
 from ...web.oidc import Identity, OidcProvider, open_provider
 from ...web.passwords import AdminAccount, password_from_environment
@@ -100,6 +102,8 @@ class StudySite(WebSite):
         return session, session.member
 
 
+#: The folder of databases that no option names.
+_DEFAULT_FOLDER = Path("collected")
 #: The key of a unit that was shown, or the token of an invitation.
 Key = Annotated[str, PathParameter(pattern=r"^[\w-]{1,64}$")]
 #: The site of a request, for routers.
@@ -126,6 +130,8 @@ def open_site(options: CollectOptions, *, wait: float | None = None) -> StudySit
     public_address = parse_public_address(options.url)
     database = _open_database(_database_address(options, study))
     try:
+        if options.database is None:  # a former version made it for everybody to read
+            make_private_folder(_DEFAULT_FOLDER)
         if not holds_study(database):
             # A database that holds the study has the ratings that units start with.
             study = read_study(options.study, options.data_root)
@@ -173,7 +179,7 @@ def open_snapshot(options: CollectOptions) -> StudyStore:
 
 
 def _database_address(options: CollectOptions, study: Study) -> str:
-    return options.database or f"collected/{study.name}.sqlite3"
+    return options.database or str(_DEFAULT_FOLDER / f"{study.name}.sqlite3")
 
 
 def _open_database(address: str, *, read_only: bool = False) -> Database:

@@ -526,10 +526,6 @@ def test_a_folder_that_cannot_be_made_is_reported_and_a_guest_takes_no_lock(data
     guest.close()
     with says(f"{tmp_path}/x.sqlite3: another captau collect is using it; stop that first"):
         Database(str(tmp_path / "x.sqlite3"), SCHEMA)
-    database.protect_file()
-    assert (tmp_path / "x.sqlite3").stat().st_mode & 0o777 == 0o600
-    (tmp_path / "x.sqlite3").unlink()
-    database.protect_file()  # nothing to protect
 
 
 def test_addresses_of_databases_show_no_password(tmp_path):
