@@ -94,28 +94,34 @@ class BertScore(TextModelMetric):
         baseline = self._baseline(layer) if self.rescale else None
         encoder = TokenEncoder(model, layer)
         position, features = model.of_rows(rows, f"bert-score tokens|layer {layer}", encoder)
+
         if full := int((features.lengths >= model.limit).sum()):
             rows.add_remark(
                 self.spec, f"{full:,} texts reach the model's {model.limit} tokens, where they end"
             )
         self.note_random_weights(rows, model)
-        ends = encoder.special
-        weigh = _Plain(ends)
+
+        weigh = _Plain(encoder.special)
         if self.idf:
             weigh = TokenIdf(rows, position, features, has_candidates=False)
+
         lengths = features.lengths
-        of_rows = lengths[[position[c] for c in rows.captions]]
-        of_references = [lengths[[position[r] for r in rs]] for rs in rows.references]
+        of_rows = lengths[[position[caption] for caption in rows.captions]]
+        of_references: list[NDArray[np.int64]] = []
+        for texts in rows.references:
+            of_references.append(lengths[[position[text] for text in texts]])
         padded = self._padded(of_rows, of_references)
         combine = np.max if self.references == "max" else np.mean
         scores = np.empty((len(rows), 3))
+
         # Rows of the same references stand together, so that these are read and normalised once.
         order = sorted(range(len(rows)), key=rows.references.__getitem__)
         for texts, same_rows in groupby(order, key=rows.references.__getitem__):
-            references = _Side(features[[position[r] for r in texts]], weigh)
+            references = _Side(features[[position[text] for text in texts]], weigh)
             for i in same_rows:
                 candidate = _Side(features[[position[rows.captions[i]]]], weigh)
                 scores[i] = combine(_matched(candidate, references, *padded[i]), axis=1)
+
         if baseline is not None:
             scores = (scores - baseline) / (1 - baseline)
         return scores[:, ("precision", "recall", "f").index(self.measure)]
@@ -129,19 +135,21 @@ class BertScore(TextModelMetric):
             candidates: lengths in tokens, shape (n,).
             references: lengths of each row's references.
         """
-        counts = [len(r) for r in references]
-        candidate_rows, reference_rows = np.repeat(candidates, counts), np.concatenate(references)
+        counts = [len(lengths) for lengths in references]
+        candidate_rows = np.repeat(candidates, counts)
+        reference_rows = np.concatenate(references)
         shorter = np.zeros((2, len(candidate_rows)), dtype=bool)
         if self.padding == "zero":
             for start in range(0, len(candidate_rows), self.batch_size):
                 batch = slice(start, start + self.batch_size)
                 shorter[0, batch] = reference_rows[batch] < reference_rows[batch].max()
                 shorter[1, batch] = candidate_rows[batch] < candidate_rows[batch].max()
-        ends = np.cumsum(counts)
-        return [
-            (shorter[0, e - n : e], shorter[1, e - n : e])
-            for n, e in zip(counts, ends, strict=True)
-        ]
+
+        padded: list[tuple[NDArray[np.bool_], NDArray[np.bool_]]] = []
+        for count, end in zip(counts, np.cumsum(counts), strict=True):
+            pairs = slice(end - count, end)
+            padded.append((shorter[0, pairs], shorter[1, pairs]))
+        return padded
 
     def _layer(self, model: TextModel) -> int:
         from bert_score.utils import model2layers
@@ -258,16 +266,21 @@ class TokenIdf:
         times = Counter[str]()
         texts = zip(rows.captions, rows.references, rows.weights.tolist(), strict=True)
         for candidate, references, weight in texts:
-            for text in (*([candidate] if has_candidates else []), *references):
+            if has_candidates:
+                times[candidate] += weight
+            for text in references:
                 times[text] += weight
+
         self.counts = Counter[int]()
-        for text, n in times.items():
-            for token in set(features[[position[text]]][0][:, -1].astype(np.int64).tolist()):
-                self.counts[token] += n
+        for text, count in times.items():
+            (tokens,) = features[[position[text]]]
+            for token in set(tokens[:, -1].astype(np.int64).tolist()):
+                self.counts[token] += count
         self.total = times.total()
 
     def __call__(self, ids: NDArray[np.int64]) -> Floats:
-        return np.array([math.log((self.total + 1) / (self.counts[i] + 1)) for i in ids.tolist()])
+        weights = [math.log((self.total + 1) / (self.counts[token] + 1)) for token in ids.tolist()]
+        return np.array(weights)
 
 
 class _Side:
@@ -299,9 +312,12 @@ def _matched(
     # Best partner in each reference, shape (tokens, references); in the candidate, (tokens of all,).
     of_candidate = np.maximum.reduceat(cosines, references.starts, axis=1)
     of_references = cosines.max(axis=0)
+
+    # Padding counts as a cosine of 0, which no lesser one undercuts.
     of_candidate = np.where(short_references, np.maximum(of_candidate, 0), of_candidate)
     short = np.repeat(short_candidates, references.lengths)
     of_references = np.where(short, np.maximum(of_references, 0), of_references)
+
     with np.errstate(invalid="ignore", divide="ignore"):
         precision = candidate.weights @ of_candidate / candidate.weights.sum()
         recall = references.sums(references.weights * of_references) / references.sums(
@@ -310,6 +326,7 @@ def _matched(
         empty = references.empty | candidate.empty
         # As bert-score has it: F of what it then sets to 0 is NaN, which becomes 0 as well.
         f = np.nan_to_num(2 * precision * recall / (precision + recall), nan=0.0)
+
     return np.stack([np.where(empty, 0.0, precision), np.where(empty, 0.0, recall), f])
 
 
@@ -438,16 +455,21 @@ def recall(
     """
     # matched[i][j]: which tokens of reference j reference i matches.
     matched = [[_best(i.inner, j.inner) > threshold for j in references] for i in references]
-    is_content_word = np.array([w not in stop_words for w in candidate.words], dtype=bool)
+    is_content_word = np.array([word not in stop_words for word in candidate.words], dtype=bool)
+
     total = 0.0
     for base, reference in enumerate(references):
-        added = [
-            (reference_index, int(k))
-            for reference_index in range(len(references))
-            if reference_index != base
-            for k in np.flatnonzero(~matched[base][reference_index])
-            if not any(matched[i][reference_index][k] for i in range(reference_index) if i != base)
-        ]
+        # Of the other references, the tokens that this one does not match, nor any before the other one.
+        added: list[tuple[int, int]] = []
+        for other in range(len(references)):
+            if other == base:
+                continue
+            is_matched = matched[base][other].copy()
+            for earlier in range(other):
+                if earlier != base:
+                    is_matched |= matched[earlier][other]
+            added += [(other, int(k)) for k in np.flatnonzero(~is_matched)]
+
         words = [*reference.words, *(references[j].words[k] for j, k in added)]
         weights = [*reference.weights, *(references[j].weights[k] for j, k in added)]
         if own_vectors:
@@ -457,15 +479,18 @@ def recall(
             vectors = [reference.vectors[-1], *(references[j].vectors[k] for j, k in added)]
             vectors = vectors[: len(added)]
         completed = np.stack([*reference.inner, *vectors]) if words else reference.inner
+
         best = _best(candidate.inner, completed)
         counted = best > threshold
         weight = np.asarray(weights)[counted]
         weighted = float(best[counted] @ weight / weight.sum()) if weight.sum() else 0.0
+
         of_content = _best(candidate.inner[is_content_word], completed)
-        content = np.array([w not in stop_words for w in words], dtype=bool)
+        content = np.array([word not in stop_words for word in words], dtype=bool)
         counted = content & (of_content > threshold)
         plain = float(of_content[counted].mean()) if counted.any() else 0.0
         total += weighted * plain
+
     return total / len(references)
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -81,7 +82,8 @@ class _ClipMetric(Metric):
         precision = precision_on(self.precision, device, self.half)
         try:
             clip = Clip.of(self.spec, self.model, self.checkpoint, "cpu", precision, 1)
-            weights = f"{clip.weights}|{hash_of([clip.folder / CONFIG] if clip.folder else [])}"
+            configs = [clip.folder / CONFIG] if clip.folder else []
+            weights = f"{clip.weights}|{hash_of(configs)}"
         except InputError:
             weights = "missing"
         return (f"weights:{weights}", f"on:{device}", f"precision:{precision}")
@@ -101,9 +103,10 @@ class _ClipMetric(Metric):
             remark(clip.note)
         texts = list(rows.captions)
         if "references" in self.needs:
-            texts += [r for references in rows.references for r in references]
+            texts += chain.from_iterable(rows.references)
         unique = list(dict.fromkeys(texts))
         position = {text: i for i, text in enumerate(unique)}
+
         features = clip.texts([self.prefix + text for text in unique], remark)
         texts_of = measure_texts(
             unique,
@@ -115,31 +118,36 @@ class _ClipMetric(Metric):
         )
         if texts_of.remark:
             remark(texts_of.remark)
+
         pictures = None
         paths = [image for image in rows.images if image is not None]
         order = {path: i for i, path in enumerate(dict.fromkeys(paths))}
         if "images" in self.needs:
             pictures = clip.images(list(order), remark)
+
         scores = np.empty(len(rows))
         for start in range(0, len(rows), CHUNK):
             chunk = range(start, min(start + CHUNK, len(rows)))
             candidates = texts_of.select([[position[rows.captions[i]]] for i in chunk])
+            # Several pieces a caption where it is split; the best of them counts.
             counts = [len(candidate.directions) for candidate in candidates]
             pieces = np.concatenate([candidate.directions for candidate in candidates])
             row_of = np.repeat(np.arange(len(chunk)), counts)
             starts = np.cumsum([0, *counts[:-1]])
-            by_image = by_text = None
+
+            by_image = None
+            by_text = None
             if pictures is not None:
                 picture_rows = [order[str(rows.images[i])] for i in chunk]
                 cosines = (pieces * normalise_rows(pictures[picture_rows])[row_of]).sum(axis=1)
                 by_image = self.weight * np.maximum(np.maximum.reduceat(cosines, starts), 0)
             if "references" in self.needs:
-                references = texts_of.select(
-                    [[position[r] for r in rows.references[i]] for i in chunk]
-                )
+                groups = [[position[text] for text in rows.references[i]] for i in chunk]
+                references = texts_of.select(groups)
                 closest = _closest(pieces, [references[row].directions for row in row_of])
                 by_text = np.maximum.reduceat(closest, starts)
             scores[start : start + len(chunk)] = _combine(by_image, by_text)
+
         return scores
 
 
@@ -147,7 +155,8 @@ def _closest(candidates: Floats, references: Sequence[Floats]) -> Floats:
     """Return the greatest cosine to a reference, or 0 where all are below; shape (n,)."""
     counts = [len(directions) for directions in references]
     cosines = (np.repeat(candidates, counts, axis=0) * np.concatenate(references)).sum(axis=1)
-    return np.maximum(np.maximum.reduceat(cosines, np.cumsum([0, *counts[:-1]])), 0)
+    begins = np.cumsum([0, *counts[:-1]])
+    return np.maximum(np.maximum.reduceat(cosines, begins), 0)
 
 
 def _combine(by_image: Floats | None, by_text: Floats | None) -> Floats:
@@ -156,6 +165,7 @@ def _combine(by_image: Floats | None, by_text: Floats | None) -> Floats:
         alone = by_text if by_image is None else by_image
         assert alone is not None
         return alone
+
     total = by_image + by_text
     return 2 * by_image * by_text / np.where(total > 0, total, 1)
 

@@ -148,7 +148,7 @@ def fidelity(
             return math.nan
         matrix = matrix * weights[:, None]
 
-    index = {word: place for place, word in enumerate(vocabulary)}
+    index = {word: position for position, word in enumerate(vocabulary)}
     counts = np.zeros((2, len(vocabulary)))
     for side, bag in enumerate((known_objects, known_words)):
         for word in bag:

@@ -344,7 +344,7 @@ def _ignore_remark(_: str) -> None:
 
 def _embed(values: list[str], embed: Callable[[list[str]], Any]) -> Floats:
     """Embed each distinct value once, and return one vector for each value."""
-    index = {value: place for place, value in enumerate(dict.fromkeys(values))}
+    index = {value: position for position, value in enumerate(dict.fromkeys(values))}
     vectors = np.asarray(embed(list(index)), dtype=np.float64)
     return vectors[[index[value] for value in values]]
 

@@ -322,7 +322,7 @@ class Negatives:
         n_ways = len(self._similar_images)
         way = int(rng.integers(n_ways)) if n_ways > 1 else 0
         nearest = self._similar_images[way].get(image, [])[:N_NEAREST] if n_ways else []
-        similar = [other for other in nearest if other in self._captions]
+        similar = [neighbour for neighbour in nearest if neighbour in self._captions]
         # Where there is none, no number is drawn for it.
         is_similar = similar and rng.random() < similar_share
 

@@ -101,7 +101,7 @@ def load_similar_images(path: Path, captioned: CaptionedImages) -> SimilarImages
 
     # No image is similar to itself, whatever the file says.
     for image, ids in similar.items():
-        similar[image] = [other for other in ids if other != image]
+        similar[image] = [neighbour for neighbour in ids if neighbour != image]
     return similar
 
 

@@ -242,7 +242,7 @@ def _find_synsets(words: Sequence[str], lexicon: Lexicon) -> list[list[int]]:
     lemma = find_words(lexicon.lemmas, encoded)
     form = find_words(lexicon.forms, encoded)
     base = _find_bases(words, form, lexicon.lemmas)
-    bases = [base.get(place, -1) for place in range(len(words))]
+    bases = [base.get(i, -1) for i in range(len(words))]
 
     lemma_sets = _lists_at(lexicon.lemma_first, lexicon.lemma_sets, lemma)
     form_sets = _lists_at(lexicon.form_first, lexicon.form_sets, form)

@@ -292,7 +292,7 @@ class Machine:
             steps.append((id(state), position))
 
         # Up to `end` the steps did lead to a match; those behind it led to none.
-        dead_ends.update((state_id, place) for state_id, place in steps if place >= end)
+        dead_ends.update((state_id, position) for state_id, position in steps if position >= end)
 
         return end, rule
 

@@ -167,7 +167,7 @@ class Lexer:
         """Return the latest place at which the token may end and its follower begin."""
         token, follower = self.parts[rule]
         places = token.ends(text, begin, end)
-        return next(place for place in reversed(places) if end in follower.ends(text, place, end))
+        return next(stop for stop in reversed(places) if end in follower.ends(text, stop, end))
 
 
 @cache
