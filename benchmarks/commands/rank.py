@@ -233,8 +233,15 @@ def _means_table(ranking: _DatasetRanking, options: RankOptions) -> ResultTable:
     of_others = [(column_of[d],) for d in reversed(other_dimensions) if d not in penalties]
     statistics = options.statistics
     notes = ["Means over captions."]
-    is_tested = leading in set(ranking.people.tests["dimension"])
-    if is_tested:
+    people = ranking.people
+    tests = system_ranking.find_system_tests(
+        people.tests,
+        leading,
+        statistics,
+        people.n_images,
+        higher_is_better=leading not in card.faults,
+    )
+    if leading in set(people.tests["dimension"]):
         notes.append(
             f"low, high: {100 * statistics.level:g} % intervals by resampling images; systems that share a rank do "
             "not differ significantly (system_tests.csv)."
@@ -263,9 +270,9 @@ def _means_table(ranking: _DatasetRanking, options: RankOptions) -> ResultTable:
         spare=(details, of_penalties, *of_others),
         verdict=system_ranking.system_verdict(
             ranking.people.systems,
+            tests,
             leading,
             f"mean {leading}",
-            is_tested=is_tested,
             is_of_penalties=leading in penalties,
         ),
         details=details,

@@ -16,7 +16,7 @@ from ..runs.tables import ResultTable, count_of, format_coefficient, format_numb
 from ..scoring.catalog import MetricStyle, dataset_names, metric_style, usual_protocol
 from ..scoring.protocol import Protocol
 from ..scoring.score_store import OWN
-from ..statistics.bootstrap import MAX_REPLICATES, expand_tail
+from ..statistics.bootstrap import MAX_REPLICATES, StatisticsOptions, expand_tail
 from ..statistics.coefficients.coefficient import are_of_preferences, find_coefficient
 from ..statistics.intervals import p_value_column
 from ..statistics.rating_table import CEILINGS
@@ -25,6 +25,7 @@ from .correlation_rows import word_dimension
 from .headline import sort_by_headline
 from .judged_pairs import FLOOR_NOTES, FLOORS, ORDER_NOTE
 from .measured_dataset import MeasuredDataset, row_key
+from .pair_tests import Standing
 
 #: Heads of the columns of p-values.
 _TEST_LABELS = {
@@ -131,17 +132,18 @@ def _verdict(
     dimension, coefficient = measured.headline
     defined = records_of(measured.correlations.dropna(subset="value"))
     rows = {row["metric"]: row for row in defined if row_key(row)[1:] == measured.headline}
-    standings: list[wording.Standing] = []
+    standings: list[Standing] = []
     for spec in order:
         if row := rows.get(spec):
             rank = measured.ranks.get((spec, *measured.headline))
             is_own = styles[spec].kind == "given"
-            standing = wording.Standing(
+            standing = Standing(
                 labels[spec],
                 row["value"],
                 rank=rank,
                 low=row["ci_low"],
                 is_own=is_own,
+                name=spec,
                 high=row["ci_high"],
             )
             standings.append(standing)
@@ -149,8 +151,9 @@ def _verdict(
     frame = measured.correlations
     is_named = frame.loc[frame["coefficient"] == coefficient, "dimension"].nunique() > 1
     label = measured.caption_set.card.label(dimension) if is_named else ""
+    tests = measured.find_pair_tests(*measured.headline)
     chance = _chance(measured, dimension, coefficient)
-    return wording.metric_verdict(standings, coefficient, label, person, chance=chance)
+    return wording.metric_verdict(standings, tests, coefficient, label, person, chance=chance)
 
 
 def _chance(measured: MeasuredDataset, dimension: str, coefficient: str) -> float:
@@ -259,6 +262,8 @@ def _statistics_notes(measured: MeasuredDataset, contents: set[str]) -> list[str
     if "rank" in contents:
         ranked = [coefficient for _, _, coefficient in measured.ranks]
         notes.append(f"rank: {wording.rank_words(statistics, ranked)}.")
+        if measured.n_systems is not None:
+            notes.append(wording.system_level_note(measured.n_systems))
         n_metrics = len(measured.scored.metrics)
         n_pairs = n_metrics * (n_metrics - 1) // 2
         smallest_tail = (1 - statistics.level) / (2 * n_pairs) if n_pairs else 1.0
@@ -334,6 +339,8 @@ def difference_tables(
             f"from, to: {100 * statistics.level:g} % interval by resampling images; p is corrected for "
             f"{count_of(len(rows), 'pair')} ({wording.CORRECTION_LABELS[statistics.correction]}); significance.csv has every value."
         ]
+        if note := _disagreement_note(differences, available_tests, statistics, labels):
+            notes.append(note)
         is_detail = (dimension, coefficient) != measured.headline
         table = ResultTable(title, "metrics", columns, rows, notes=notes, is_detail=is_detail)
         tables.append(table)
@@ -351,6 +358,51 @@ def _difference_row(
     cells += [format_p_value(float(by_test.loc[test, p_value])) for test in tests]
     better, worse = (labels[first[side]] for side in ("metric_a", "metric_b")[::sign])
     return f"{better} over {worse}", cells
+
+
+def _disagreement_note(
+    differences: pd.DataFrame,
+    tests: Sequence[str],
+    statistics: StatisticsOptions,
+    labels: Mapping[str, str],
+) -> str:
+    """Say of which pairs tests disagree whether they differ significantly, and why; empty where none do.
+
+    The test on which ranks rest is among them, printed or not.
+
+    Args:
+        differences: columns `SIGNIFICANCE_COLUMNS`, of one dimension and coefficient.
+        tests: those that are printed.
+        statistics: the level and the correction.
+        labels: the metrics' names in tables.
+    """
+    ranking_test = find_coefficient(differences["coefficient"].iloc[0]).tests[0]
+    compared_tests = list(dict.fromkeys((ranking_test, *tests)))
+    p_value = p_value_column(statistics.correction)
+    pairs: list[str] = []
+    disagreeing_tests: set[str] = set()
+    for _, pair in groups_of(differences, "metric_a", "metric_b"):
+        by_test = {row["test"]: row for row in records_of(pair)}
+        p_values = {
+            test: float(by_test[test][p_value])
+            for test in compared_tests
+            if test in by_test and not math.isnan(by_test[test][p_value])
+        }
+        if len({p <= 1 - statistics.level for p in p_values.values()}) < 2:
+            continue
+        row = by_test[compared_tests[0]]
+        names = [labels[row["metric_a"]], labels[row["metric_b"]]]
+        better, worse = names if row["difference"] >= 0 else reversed(names)
+        numbers = ", ".join(f"{test} {format_p_value(p)}" for test, p in p_values.items())
+        pairs.append(f"{better} over {worse} ({numbers})")
+        disagreeing_tests |= set(p_values)
+    if not pairs:
+        return ""
+    reasons = [wording.TEST_WORDS[test] for test in compared_tests if test in disagreeing_tests]
+    return (
+        f"The tests disagree on whether a lead is significant, {wording.list_words(pairs)}: "
+        f"{wording.list_words(reasons, len(reasons))}; ranks go by the p of {ranking_test}."
+    )
 
 
 def disattenuated_tables(measured: MeasuredDataset, labels: Mapping[str, str]) -> list[ResultTable]:

@@ -55,6 +55,7 @@ from .correlation_rows import (
 from .evaluation_set import EvaluationSet
 from .headline import find_headline
 from .judged_pairs import FLOOR_NOTES, floor_scores
+from .pair_tests import PairTests
 from .wording import join_notes
 
 #: Point estimates alone, without intervals or ranks.
@@ -171,6 +172,24 @@ class MeasuredDataset:
         """The dimension and coefficient that stand for the dataset."""
         quoted = self.caption_set.card.headline
         return find_headline(self.columns, self.protocol.coefficients, quoted)
+
+    @property
+    def n_systems(self) -> int | None:
+        """The number of systems, where these are what is correlated; None where captions are."""
+        if self.protocol.level != "system":
+            return None
+        return self.selection.items["system"].nunique()
+
+    def find_pair_tests(self, dimension: str, coefficient: str) -> PairTests:
+        """Return what the tests of every two metrics found on which the ranks in a dimension and coefficient rest."""
+        if self.differences is None:
+            return PairTests()
+        return PairTests.of_significance(
+            self.differences,
+            (dimension, coefficient),
+            self.statistics,
+            self.n_systems,
+        )
 
     @property
     def items(self) -> pd.DataFrame:

@@ -15,7 +15,7 @@ from ...datasets.reading.source_files import identify_image
 from ..runs.finished_run import FinishedRun
 from ..runs.frames import make_frame, records_of
 from ..runs.progress_bar import StepProgress
-from ..runs.results import OVERVIEW_COLUMNS
+from ..runs.results import OVERVIEW_COLUMNS, make_significance
 from ..runs.tables import ResultTable, format_coefficient
 from ..scoring.catalog import MetricStyle
 from ..scoring.unavailable_metrics import find_need
@@ -28,6 +28,7 @@ from . import wording
 from .evaluation_set import EvaluationSet
 from .headline import sort_by_headline
 from .measured_dataset import MeasuredDataset, build_panels
+from .pair_tests import PairTests, Standing
 
 #: The name of the joint rows' dataset, and the head of their column.
 MEAN = "mean"
@@ -112,6 +113,7 @@ class JointMean:
     Attributes:
         datasets: their names.
         values, intervals, ranks: by metric.
+        tests: of every two metrics, where they were kept.
         reason: why there is no mean; empty where there is one.
     """
 
@@ -119,6 +121,7 @@ class JointMean:
     values: Mapping[str, float] = field(default_factory=dict[str, float])
     intervals: Mapping[str, Interval] = field(default_factory=dict[str, Interval])
     ranks: Mapping[str, int] = field(default_factory=dict[str, int])
+    tests: PairTests | None = None
     reason: str = ""
 
 
@@ -154,7 +157,16 @@ def compute_joint_mean(
     uncertainty = measure_uncertainty([panel], common, options, advance=progress.advance)
     ranks = uncertainty.compute_ranks({(m, *JOINT_KEY): value for m, value in means.items()})
     intervals = {metric: interval for (metric, *_), interval in uncertainty.intervals.items()}
-    return JointMean(names, means, intervals, {metric: r for (metric, *_), r in ranks.items()})
+    rows = make_significance(MEAN, MEAN, uncertainty.differences, options.replicates)
+    joined = [m for m in measured if m.caption_set.name in names]
+    n_systems = min((m.n_systems for m in joined if m.n_systems is not None), default=None)
+    return JointMean(
+        datasets=names,
+        values=means,
+        intervals=intervals,
+        ranks={metric: rank for (metric, *_), rank in ranks.items()},
+        tests=PairTests.of_significance(rows, JOINT_KEY, options, n_systems),
+    )
 
 
 def _find_common(
@@ -198,6 +210,8 @@ class DatasetsOverview:
         styles: each metric's, by spec, in the order of the options.
         statistics: the kind of intervals and ranks.
         absent: datasets of a set that are not here.
+        n_images: the images of the mean's datasets, one that stands in two of them counted twice; None where it is not
+            known, or the tests are.
     """
 
     columns: Sequence[OverviewColumn]
@@ -205,6 +219,7 @@ class DatasetsOverview:
     styles: Mapping[str, MetricStyle]
     statistics: StatisticsOptions
     absent: Sequence[str] = ()
+    n_images: int | None = None
 
     @classmethod
     def of_run(cls, run: FinishedRun) -> DatasetsOverview | None:
@@ -230,11 +245,13 @@ class DatasetsOverview:
                 if not math.isnan(row["ci_low"])
             },
             {m: int(row["rank"]) for m, row in means.items() if not math.isnan(row["rank"])},
-            "" if means else records[-1]["note"],
+            reason="" if means else records[-1]["note"],
         )
         config = run.run["config"]
         statistics = StatisticsOptions(**config.get("statistics") or {})
-        return cls(columns, joint, styles, statistics, config.get("absent", ()))
+        counts = [run.run.get("n_images", {}).get(name) for name in joint.datasets]
+        n_images = None if None in counts else sum(counts)
+        return cls(columns, joint, styles, statistics, config.get("absent", ()), n_images)
 
     @property
     def metrics(self) -> list[str]:
@@ -341,22 +358,26 @@ class DatasetsOverview:
         """Say where one's own metrics stand by the mean, or which metric is best."""
         if not self.joint.values:
             return ""
-        standings: list[wording.Standing] = []
+        standings: list[Standing] = []
         for metric in self.metrics:
             if metric in self.joint.values:
                 style, value = self.styles[metric], self.joint.values[metric]
                 rank, is_own = self.joint.ranks.get(metric), style.kind == "given"
                 interval = self.joint.intervals.get(metric, Interval())
-                standing = wording.Standing(
+                standing = Standing(
                     style.label,
                     value,
                     rank=rank,
                     low=interval.low,
                     is_own=is_own,
+                    name=metric,
                     high=interval.high,
                 )
                 standings.append(standing)
-        return wording.metric_verdict(standings, _LIKE, head=MEAN)
+        tests = self.joint.tests
+        if tests is None:
+            tests = PairTests.of_ranks(standings, self.statistics, self.n_images)
+        return wording.metric_verdict(standings, tests, _LIKE, head=MEAN)
 
     def _notes(self) -> list[str]:
         notes = ["Coefficients ×100.", self.mean_note()]

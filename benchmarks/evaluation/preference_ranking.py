@@ -23,6 +23,7 @@ from ..statistics.bootstrap import (
     jackknife,
     resample,
     resampling_interval,
+    smallest_share_p_value,
     two_sided_p_value,
 )
 from ..statistics.bradley_terry import (
@@ -173,6 +174,7 @@ def rank_by_preferences(
     return PreferenceRanking(
         systems=_join([rows for rows, _ in compared]).astype({"rank": "Int64"}),
         tests=_join([tests for _, tests in compared]),
+        n_images=battles.n_images,
         battles=battles,
         fits=dict(zip(dimensions, fits, strict=True)),
         wins=_join([b.win_rows(dataset) for b in battles.by_dimension]),
@@ -367,8 +369,7 @@ def _strength_table(
         f"and from the least to the greatest, of {elo[0]['n_orders']} random orders.",
         _floor_note(battles, order_is_source=ranking.battles.order_is_source),
     ]
-    is_tested = battles.dimension in set(ranking.tests["dimension"])
-    if is_tested:
+    if battles.dimension in set(ranking.tests["dimension"]):
         notes.insert(
             1,
             f"low, high: {100 * statistics.level:g} % intervals by resampling images. Systems of equal rank do not differ "
@@ -378,9 +379,14 @@ def _strength_table(
         notes.append(f"Comparisons left out, of two captions of one system: {n_same:,}.")
     notes += distinct_notes(systems)
     title = f"{title}: strengths of {len(rows)} systems"
-    verdict = system_ranking.system_verdict(
-        systems, battles.dimension, "strength", is_tested=is_tested
+    tests = system_ranking.find_system_tests(
+        ranking.tests,
+        battles.dimension,
+        statistics,
+        ranking.n_images,
+        smallest=smallest_share_p_value,
     )
+    verdict = system_ranking.system_verdict(systems, tests, battles.dimension, "strength")
     spare = ((6,), (5,), (4,))
     return ResultTable(title, "system", columns, rows, notes=notes, spare=spare, verdict=verdict)
 

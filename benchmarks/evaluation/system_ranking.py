@@ -17,12 +17,18 @@ from ...datasets.schema import Card, cluster_of
 from ..runs.frames import make_frame, records_of
 from ..runs.tables import format_number
 from ..scoring.corpus_scores import SystemPanel, compare_on_images
-from ..statistics.bootstrap import Interval, StatisticsOptions, number_images
+from ..statistics.bootstrap import (
+    Interval,
+    StatisticsOptions,
+    number_images,
+    smallest_p_value,
+)
 from ..statistics.intervals import correct_p_values, rank_clusters
 from ..statistics.significance import MetricDifference
 from ..statistics.weighted_pairs import Floats, Statistic
 from .evaluation_set import EvaluationSet
-from .wording import Standing, join_notes, lead_words, list_words
+from .pair_tests import PairTests, SmallestPValue, Standing
+from .wording import join_notes, lead_words, list_words
 
 SYSTEM_COLUMNS = (
     *("dataset", "dimension", "system", "value", "ci_low", "ci_high", "rank", "n_items"),
@@ -52,10 +58,12 @@ class SystemRanking:
         systems: columns `SYSTEM_COLUMNS`; within a dimension the best system first. Values are as ratings are
             stored: on a dimension of faults the least is best.
         tests: columns `SYSTEM_TEST_COLUMNS`, of every two systems; empty without resampling.
+        n_images: the number of images that tests draw.
     """
 
     systems: pd.DataFrame
     tests: pd.DataFrame
+    n_images: int
 
 
 def weigh_dimensions(selection: EvaluationSet, weights: Mapping[str, float]) -> pd.DataFrame:
@@ -139,7 +147,7 @@ def rank_systems(
     table = make_frame(rows, SYSTEM_COLUMNS)
     _restore_signs(table, selection, "value")
     _restore_signs(tests, selection, "difference")
-    return SystemRanking(table.astype({"rank": "Int64"}), tests)
+    return SystemRanking(table.astype({"rank": "Int64"}), tests, n_images)
 
 
 def _restore_signs(table: pd.DataFrame, selection: EvaluationSet, column: str) -> None:
@@ -255,6 +263,33 @@ def make_tests(
     return make_frame(rows, SYSTEM_TEST_COLUMNS)
 
 
+def find_system_tests(
+    tests: pd.DataFrame,
+    dimension: str,
+    statistics: StatisticsOptions,
+    n_images: int,
+    *,
+    higher_is_better: bool = True,
+    smallest: SmallestPValue = smallest_p_value,
+) -> PairTests:
+    """Return what the tests of every two systems found in a dimension.
+
+    Args:
+        tests: columns `SYSTEM_TEST_COLUMNS`.
+        dimension: the dimension.
+        statistics, n_images, higher_is_better, smallest: as in `PairTests.of_rows`.
+    """
+    return PairTests.of_rows(
+        tests[tests["dimension"] == dimension],
+        statistics,
+        n_images,
+        names=("system_a", "system_b"),
+        p_value="p_corrected",
+        higher_is_better=higher_is_better,
+        smallest=smallest,
+    )
+
+
 def rank_values(
     values: Mapping[str, float], tests: pd.DataFrame, statistics: StatisticsOptions
 ) -> dict[str, int]:
@@ -316,25 +351,25 @@ def same_order_note(dimension: str, n_dimensions: int) -> str:
 
 def system_verdict(
     systems: pd.DataFrame,
+    tests: PairTests,
     dimension: str,
     head: str,
     *,
-    is_tested: bool,
     is_of_penalties: bool = False,
 ) -> str:
     """Say which system people rank first in a dimension, or which share the first place, and whether a lead is significant.
 
     Args:
         systems: columns `SYSTEM_COLUMNS`, the best first.
+        tests: of every two systems in the dimension.
         dimension: the dimension.
         head: the name of the values.
-        is_tested: whether ranks are of tests, and not of the values alone.
         is_of_penalties: whether tables print the values with the other sign.
     """
     rows = systems[(systems["dimension"] == dimension) & systems["value"].notna()]
     standings = [
-        Standing(str(system), float(value), int(rank) if is_tested and not pd.isna(rank) else None)
-        for system, value, rank in zip(rows["system"], rows["value"], rows["rank"], strict=True)
+        Standing(str(system), float(value))
+        for system, value in zip(rows["system"], rows["value"], strict=True)
     ]
     if len(standings) < 2:
         return "People's judgements put the systems in no order."
@@ -343,4 +378,4 @@ def system_verdict(
     leaders = [standing.label for standing in standings if standing.value == best.value]
     if len(leaders) > 1:
         return f"{list_words(leaders)} share the first place ({reached})."
-    return f"People put {best.label} first ({reached}){lead_words(standings, 'system')}."
+    return f"People put {best.label} first ({reached}){lead_words(standings, tests)}."

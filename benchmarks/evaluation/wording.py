@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
@@ -16,6 +15,7 @@ from ..scoring.protocol import Protocol
 from ..statistics.bootstrap import StatisticsOptions
 from ..statistics.coefficients.coefficient import find_coefficient
 from ..statistics.preferences import MEAN_DIMENSION
+from .pair_tests import Finding, PairTests, Standing
 
 if TYPE_CHECKING:
     from .evaluation_set import EvaluationSet
@@ -24,6 +24,14 @@ if TYPE_CHECKING:
 INTERVAL_LABELS = {"expanded": "expanded percentile", "percentile": "percentile", "bca": "BCa"}
 #: Names of the corrections of p-values for the number of comparisons.
 CORRECTION_LABELS = {"holm": "Holm", "bh": "Benjamini-Hochberg", "none": "no correction"}
+#: What each test of the difference of two metrics does, and asks.
+TEST_WORDS = {
+    "bootstrap": "the bootstrap draws the images anew and asks whether the lead would hold on other images",
+    "permutation": "the permutation test swaps the two metrics' scores at random and asks whether equally good metrics would "
+    "differ as much",
+    "williams": "Williams' test takes the data points as independent",
+    "mcnemar": "McNemar's test takes the pairs of captions as independent",
+}
 #: Names of the measures of `captau agree`, as tables and reports print them.
 MEASURE_LABELS = {
     "tau_X-YZ": "virtual rater X against Y and Z, τ_c",
@@ -183,6 +191,11 @@ def rank_words(statistics: StatisticsOptions, coefficients: Iterable[str] = ()) 
     )
 
 
+def system_level_note(n_systems: int) -> str:
+    """Say that tests of systems' scores draw images, and keep the systems."""
+    return f"The tests draw or swap images of these {n_systems} systems; ranks and intervals say nothing of other systems."
+
+
 def mean_words(titles: Sequence[str], coefficients: Iterable[str]) -> str:
     """Describe a mean over datasets.
 
@@ -269,33 +282,9 @@ def _judgements_of_copies(selection: EvaluationSet) -> Iterator[str]:
         yield f"preferred in {n_preferred:,} of {len(decided):,} pairs with a caption that repeats none"
 
 
-@dataclass(frozen=True)
-class Standing:
-    """The place of a metric or a system in a table that is sorted from the best to the worst.
-
-    Attributes:
-        label: its name in the table.
-        value: what it is sorted by; more is better.
-        rank: equal ranks are of those that do not differ significantly; None where no test ran.
-        low: the lower end of the value's interval; NaN without one.
-        is_own: whether it is the user's own.
-        high: the upper end of the value's interval; NaN without one.
-    """
-
-    label: str
-    value: float
-    rank: int | None = None
-    low: float = math.nan
-    is_own: bool = False
-    high: float = math.nan
-
-    def is_beyond(self, chance: float) -> bool:
-        """Say whether the value and its interval lie above what chance reaches; yes where that is not known."""
-        return not (self.value <= chance or self.low <= chance)
-
-
 def metric_verdict(
     standings: Sequence[Standing],
+    tests: PairTests,
     coefficient: str,
     dimension: str = "",
     person: float = math.nan,
@@ -307,6 +296,7 @@ def metric_verdict(
 
     Args:
         standings: of the metrics with a value, the best first.
+        tests: of every two of them, by this coefficient.
         coefficient: the name of the coefficient that they are sorted by.
         dimension: what tables call its dimension; empty where that goes without saying.
         person: what one person reaches against another; NaN where it is unknown.
@@ -323,13 +313,14 @@ def metric_verdict(
     if own_standings and len(standings) > 1:
         sentences: list[str] = []
         for standing in own_standings:
-            sentences.append(_own_verdict(standing, standings, coefficient))
+            sentences.append(_own_verdict(standing, standings, tests, coefficient))
             if not standing.is_beyond(chance):
                 numbers = _chance_words(standing, coefficient, head, chance)
                 sentences.append(
                     f"{standing.label} does not agree with people beyond chance ({numbers})."
                 )
         return " ".join(sentences)
+
     best = standings[0]
     number = f"{head} {format_coefficient(best.value, coefficient)}"
     if not best.is_beyond(chance):
@@ -338,7 +329,7 @@ def metric_verdict(
     sentence = f"{best.label} reaches {number}"
     if len(standings) > 1:
         sentence = f"{best.label} agrees best with people ({number})"
-        sentence += lead_words(standings, "metric")
+        sentence += lead_words(standings, tests)
     if not math.isnan(person):
         sentence += (
             f"; one person reaches {format_coefficient(person, coefficient)} against another"
@@ -357,7 +348,9 @@ def _chance_words(standing: Standing, coefficient: str, head: str, chance: float
     return words
 
 
-def _own_verdict(standing: Standing, standings: Sequence[Standing], coefficient: str) -> str:
+def _own_verdict(
+    standing: Standing, standings: Sequence[Standing], tests: PairTests, coefficient: str
+) -> str:
     best, second = standings[:2]
     parts = [
         f"{standing.label} is {ordinal(standings.index(standing) + 1)} of {number_word(len(standings))}"
@@ -365,31 +358,69 @@ def _own_verdict(standing: Standing, standings: Sequence[Standing], coefficient:
     if standing is best:
         ahead = format_coefficient(standing.value - second.value, coefficient)
         parts.append(f"{ahead} above {second.label}")
-        return f"{', '.join(parts)}{lead_words(standings, 'metric')}."
-    level = [
-        s.label for s in standings if s is not standing and s.rank == standing.rank is not None
-    ]
-    parts += [f"level with {list_words(level)}"] if level else []
-    above = "the best" if best.label in level else best.label
+        return f"{', '.join(parts)}{lead_words(standings, tests)}."
+    others = [other for other in standings if other is not standing]
+    level = [s.label for s in others if tests.find(standing.key, s.key) is Finding.LEVEL]
+    if level:
+        parts.append(f"level with {list_words(level)}")
+    finding = tests.find(best.key, standing.key)
+    above = "the best" if finding is Finding.LEVEL else best.label
     parts.append(f"{format_coefficient(best.value - standing.value, coefficient)} below {above}")
-    is_tested = standing.rank is not None and best.rank is not None
-    return ", ".join(parts) + ("." if is_tested else "; this difference was not tested.")
+    sentence = ", ".join(parts)
+    if finding is Finding.UNTESTED:
+        return f"{sentence}; this difference was not tested."
+    if finding is Finding.TOO_FEW:
+        return f"{sentence}; {tests.too_few} to tell whether this difference is more than chance."
+    return f"{sentence}."
 
 
-def lead_words(standings: Sequence[Standing], kind: str) -> str:
-    """Say whether the lead of the first is significant, as the end of a sentence about it.
+def lead_words(standings: Sequence[Standing], tests: PairTests) -> str:
+    """Say of whom the first is significantly ahead, and of whom not, as the end of a sentence about it.
 
     Args:
         standings: two or more, the best first.
-        kind: what they are of, `metric` or `system`.
+        tests: of every two of them.
     """
     best, *followers = standings
-    if best.rank is None or any(follower.rank is None for follower in followers):
+    ahead_of: list[str] = []
+    not_ahead_of: list[str] = []
+    unclear: list[str] = []
+    untested: list[str] = []
+    for follower in followers:
+        finding = tests.find(best.key, follower.key)
+        if finding is Finding.AHEAD:
+            ahead_of.append(follower.label)
+        elif finding in (Finding.LEVEL, Finding.BEHIND):
+            not_ahead_of.append(follower.label)
+        elif finding is Finding.TOO_FEW:
+            unclear.append(follower.label)
+        elif finding is Finding.UNTESTED:
+            untested.append(follower.label)
+    if len(untested) == len(followers):
         return "; its lead was not tested for significance"
-    level = [follower.label for follower in followers if follower.rank == best.rank]
-    if level:
-        return f", but its lead over {list_words(level)} is not significant"
-    return f", significantly ahead of every other {kind}"
+    words = _ahead_words(ahead_of, not_ahead_of, len(followers))
+    if unclear:
+        words += f"; {tests.too_few} to tell whether its lead is more than chance"
+    if untested:
+        words += f"; it was not tested against {list_words(untested)}"
+    return words
+
+
+def _ahead_words(ahead_of: Sequence[str], not_ahead_of: Sequence[str], n_others: int) -> str:
+    """Name those of whom one is significantly ahead, or count them where they are many, and those of whom it is not."""
+    if not ahead_of and not not_ahead_of:
+        return ""
+    if not ahead_of:
+        return f", but its lead over {list_words(not_ahead_of)} is not significant"
+    names = list_words(ahead_of)
+    if len(ahead_of) > _MOST_NAMED:
+        names = f"{number_word(len(ahead_of))} of the {number_word(n_others)} others"
+    if len(ahead_of) == n_others > _MOST_NAMED:
+        names = f"all {number_word(n_others)} others"
+    words = f", significantly ahead of {names}"
+    if not_ahead_of:
+        words += f", but not of {list_words(not_ahead_of)}"
+    return words
 
 
 def agreement_verdict(alphas: Mapping[str, float]) -> str:
@@ -439,6 +470,10 @@ def order_verdict(shares: Mapping[str, float]) -> str:
     if highest_share <= 0.5:
         return f"No metric puts more than half of the pairs of systems in people's order; {names} {verb} closest, with {share}."
     return f"{names} {verb} closest to people's order, with {share} of the pairs of systems in the same order."
+
+
+#: The most names that `list_words` writes out.
+_MOST_NAMED = 4
 
 
 def list_words(words: Sequence[str], n_shown: int = 3) -> str:

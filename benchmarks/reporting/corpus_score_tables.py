@@ -12,7 +12,8 @@ import pandas as pd
 from ...datasets.caption_texts import find_own_references
 from ...metrics.base import Metric
 from ..evaluation.caption_scores import CaptionScores, reliability_notes
-from ..evaluation.wording import CORRECTION_LABELS, Standing, interval_words, lead_words
+from ..evaluation.pair_tests import PairTests, Standing
+from ..evaluation.wording import CORRECTION_LABELS, interval_words, lead_words
 from ..runs.frames import groups_of, records_of
 from ..runs.tables import MISSING, ResultTable, count_of, format_coefficient, format_number
 from ..scoring.catalog import MetricStyle, metric_style
@@ -72,13 +73,21 @@ def make_score_tables(
     for scored in scores.systems:
         for spec, texts in scored.remarks.items():
             remarks[spec] = list(dict.fromkeys([*remarks.get(spec, []), *texts]))
-    corpus = scores.corpus_rows
     verdicts: list[str] = []
-    for name, rows in groups_of(corpus, "references") if metrics else ():
-        standings = {
-            spec: _standings(rows, spec, style, scores, choices) for spec, style in by_order
-        }
-        verdict = score_verdict(rows, standings, dict(by_order))
+    for name, rows in groups_of(scores.corpus_rows, "references") if metrics else ():
+        standings: dict[str, list[Standing]] = {}
+        tests: dict[str, PairTests] = {}
+        for spec, style in by_order:
+            is_high = style.higher_is_better
+            corpus_rows = rows[rows["metric"] == spec]
+            differences = _differences_of(scores.differences, name, spec)
+            standings[spec] = rank_by_score(
+                corpus_rows, differences, choices.statistics, higher_is_better=is_high
+            )
+            tests[spec] = find_score_tests(
+                differences, choices.statistics, higher_is_better=is_high
+            )
+        verdict = score_verdict(rows, standings, tests, dict(by_order))
         verdicts.append(f"{name}: {verdict}" if scores.has_several_references else verdict)
     table = replace(table, verdict=" ".join(verdicts))
     tables = [add_unavailable_rows(table, metrics, remarks, missing)]
@@ -89,21 +98,14 @@ def make_score_tables(
     return tables
 
 
-def _standings(
-    corpus: pd.DataFrame,
-    spec: str,
-    style: MetricStyle,
-    scores: CaptionScores,
-    choices: ScoreChoices,
-) -> list[Standing]:
-    """Return where the systems stand by a metric, of the rows of one set of references."""
-    differences = scores.differences
-    if differences is not None:
-        is_own = differences["references"].isin(corpus["references"])
-        differences = differences[is_own & (differences["metric"] == spec)]
-    corpus, statistics = corpus[corpus["metric"] == spec], choices.statistics
-    is_high = style.higher_is_better
-    return rank_by_score(corpus, differences, statistics, higher_is_better=is_high)
+def _differences_of(
+    differences: pd.DataFrame | None, references: str, metric: str
+) -> pd.DataFrame | None:
+    """Return the rows of a metric with one set of references; None without tests."""
+    if differences is None:
+        return None
+    is_own = differences["references"] == references
+    return differences[is_own & (differences["metric"] == metric)]
 
 
 def _score_table(
@@ -261,6 +263,21 @@ def rank_by_score(
     return [Standing(system, values[system], ranks.get(system)) for system in order]
 
 
+def find_score_tests(
+    differences: pd.DataFrame | None, statistics: StatisticsOptions, *, higher_is_better: bool
+) -> PairTests:
+    """Return what the tests of every two systems found by one metric, as `rank_by_score` takes them."""
+    if differences is None or not len(differences):
+        return PairTests()
+    return PairTests.of_rows(
+        differences,
+        statistics,
+        int(differences["n_images"].max()),
+        names=("system_a", "system_b"),
+        higher_is_better=higher_is_better,
+    )
+
+
 def describe_agreement(row: Mapping[str, Any]) -> str:
     """Return a metric's agreement with people in a row of corpus.csv in words; empty if it is unknown."""
     coefficient = row["agreement_coefficient"]
@@ -270,43 +287,59 @@ def describe_agreement(row: Mapping[str, Any]) -> str:
     return f"{symbol} {format_coefficient(row['agreement'], coefficient)} on {row['agreement_on']}"
 
 
-def find_leading_metric(agreement: Mapping[str, float]) -> str:
-    """Return the metric that agrees best with people, or the first where none is known to.
+def find_leading_metric(corpus: pd.DataFrame, metrics: Sequence[str]) -> str:
+    """Return the metric by which a sentence orders systems.
+
+    Of the metrics whose agreement with people is known by one coefficient on the same judgements, it is that of the
+    greatest; of several such groups the largest counts, as values of unlike coefficients or judgements do not
+    compare. Where no agreement is known, it is the first metric.
 
     Args:
-        agreement: by metric, in the order of tables; NaN where it is not known.
+        corpus: rows of corpus.csv with one set of references.
+        metrics: in the order of tables.
     """
-    rated = {metric: value for metric, value in agreement.items() if not math.isnan(value)}
-    return max(rated, key=rated.__getitem__) if rated else next(iter(agreement))
+    rows = {row["metric"]: row for row in records_of(corpus.drop_duplicates("metric"))}
+    groups: dict[tuple[str, str], list[str]] = {}
+    for metric in metrics:
+        row = rows[metric]
+        if not math.isnan(row["agreement"]):
+            key = row["agreement_coefficient"], row["agreement_on"]
+            groups.setdefault(key, []).append(metric)
+    if not groups:
+        return metrics[0]
+    largest = max(groups.values(), key=len)
+    return max(largest, key=lambda metric: float(rows[metric]["agreement"]))
 
 
 def score_verdict(
     corpus: pd.DataFrame,
     standings: Mapping[str, Sequence[Standing]],
+    tests: Mapping[str, PairTests],
     styles: Mapping[str, MetricStyle],
 ) -> str:
-    """Say which system is best by the metric that agrees best with people, and how many metrics put it first.
+    """Say which system is best by the leading metric, whether its lead is significant, and how many metrics put it first.
+
+    Nothing is said of which metric agrees best with people: no test compares the numbers that `trust` finds.
 
     Args:
         corpus: rows of corpus.csv with one set of references.
         standings: of the systems, by metric in the order of tables.
+        tests: of every two systems, by metric.
         styles: by metric.
     """
-    row_by_metric = {row["metric"]: row for row in records_of(corpus.drop_duplicates("metric"))}
-    metric = find_leading_metric({m: float(row_by_metric[m]["agreement"]) for m in standings})
+    metric = find_leading_metric(corpus, list(standings))
     places, style = standings[metric], styles[metric]
     if not places:
         return f"{style.label} has no score of these captions."
-    agreement = describe_agreement(row_by_metric[metric])
-    trusted = f", which agrees best with people ({agreement})" if agreement else ""
+    row = records_of(corpus[corpus["metric"] == metric])[0]
+    agreement = describe_agreement(row)
+    by = f"{style.label} (agreement with people: {agreement})" if agreement else style.label
     best = places[0].label
     value = places[0].value if style.higher_is_better else -places[0].value
     score = format_number(value, style.scale, style.decimals)
     if len(places) == 1:
-        return (
-            f"{best or 'The captions'} reach{'es' * bool(best)} {score} by {style.label}{trusted}."
-        )
-    sentence = f"By {style.label}{trusted}, {best} is best ({score}){lead_words(places, 'system')}"
+        return f"{best or 'The captions'} reach{'es' * bool(best)} {score} by {by}."
+    sentence = f"By {by}, {best} is best ({score}){lead_words(places, tests[metric])}"
     if len(standings) > 1:
         n_first = sum(bool(places) and places[0].label == best for places in standings.values())
         sentence += f"; {n_first} of {len(standings)} metrics put it first"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -12,7 +13,13 @@ import pandas as pd
 
 from ..evaluation.headline import find_headline, sort_by_headline
 from ..evaluation.measured_dataset import row_key
-from ..evaluation.wording import CORRECTION_LABELS, Standing, interval_words, metric_verdict
+from ..evaluation.pair_tests import PairTests, Standing
+from ..evaluation.wording import (
+    CORRECTION_LABELS,
+    interval_words,
+    metric_verdict,
+    system_level_note,
+)
 from ..runs.frames import records_of
 from ..runs.tables import MISSING, ResultTable, count_of, format_coefficient
 from ..scoring.catalog import MetricStyle
@@ -121,15 +128,16 @@ class Overview:
                     rank=self.ranks.get((m, *column)),
                     low=float(row["ci_low"]),
                     is_own=self.part.metric_kind(m) == "given",
+                    name=m,
                     high=float(row["ci_high"]),
                 )
                 standings.append(standing)
-        person = self.value("ceiling_one_vs_one", column)
         return metric_verdict(
             standings,
+            self._find_tests(standings),
             coefficient,
             dimension if is_named else "",
-            person,
+            self.value("ceiling_one_vs_one", column),
             chance=self._chance(dimension, coefficient),
         )
 
@@ -147,6 +155,19 @@ class Overview:
                 values = of_dimension.groupby("item_id")["value"].mean()
             ratings = values.to_numpy(dtype=np.float64)
         return coefficient_object.chance_on(ratings, protocol.get("ties", "half"))
+
+    def _find_tests(self, standings: Sequence[Standing]) -> PairTests:
+        """Return what the tests of every two metrics found, or what the ranks say of it where the run kept no tests."""
+        part = self.part
+        statistics = StatisticsOptions(**part.run.run.get("config", {}).get("statistics") or {})
+        if part.run.has_file("significance.csv"):
+            rows = part.run.significance
+            rows = rows[rows["dataset"] == part.dataset]
+            tests = PairTests.of_significance(rows, self.leading_column, statistics, part.n_systems)
+            if tests.findings:
+                return tests
+        n_images = part.run.run.get("n_images", {}).get(part.dataset)
+        return PairTests.of_ranks(standings, statistics, n_images, part.n_systems)
 
     def _interval(self, metric: str, column: tuple[str, str]) -> str:
         row = self.row_by_key.get((metric, *column))
@@ -204,6 +225,8 @@ def _notes(part: RunDataset, heads: set[str]) -> list[str]:
         notes.append(f"Intervals: {interval_words(StatisticsOptions(**options))}.")
     if "rank" in heads:
         notes.append("Ranks: metrics that share a rank do not differ significantly.")
+        if part.n_systems is not None:
+            notes.append(system_level_note(part.n_systems))
     return [note for note in dict.fromkeys(notes) if note]
 
 
@@ -228,9 +251,9 @@ class ScoreOverview:
         return f"{lead}."
 
     def verdict(self) -> str:
-        """Say in one sentence which system is best by the metric that agrees best with people."""
+        """Say in one sentence which system is best by the leading metric."""
         styles = {spec: MetricStyle(**style) for spec, style in self.part.styles.items()}
-        return score_verdict(self.part.corpus, self.part.standings, styles)
+        return score_verdict(self.part.corpus, self.part.standings, self.part.tests, styles)
 
     def table(self) -> tuple[ResultTable, set[tuple[int, int]]]:
         """Return metrics as rows and systems as columns; and which cells are the best or tied with it."""

@@ -16,8 +16,8 @@ from ...datasets.errors import InputError
 from ...datasets.preferences import PREFERENCE_COLUMNS
 from ...datasets.schema import RATING_COLUMNS, Scale
 from ..evaluation.judged_pairs import FLOORS
+from ..evaluation.pair_tests import PairTests, Standing
 from ..evaluation.threshold_curves import Conjunction
-from ..evaluation.wording import Standing
 from ..runs.finished_run import FinishedRun
 from ..runs.frames import records_of
 from ..runs.results import BLAME_COLUMNS
@@ -25,7 +25,12 @@ from ..runs.tables import format_number
 from ..statistics.bootstrap import StatisticsOptions
 from ..statistics.intervals import p_value_column
 from ..statistics.rating_table import CEILINGS
-from .corpus_score_tables import describe_agreement, find_leading_metric, rank_by_score
+from .corpus_score_tables import (
+    describe_agreement,
+    find_leading_metric,
+    find_score_tests,
+    rank_by_score,
+)
 
 #: The kinds of charts of datasets, with their titles.
 CHART_TITLES = {
@@ -234,6 +239,14 @@ class RunDataset(RunPart):
         scales = self.run.run["data"][self.dataset].get("scales", {})
         return {str(d): Scale(**scales[d]) for d in chosen_dimensions if d in rated}
 
+    @cached_property
+    def n_systems(self) -> int | None:
+        """The number of systems, where these are what is correlated; None where captions are, or it is not known."""
+        options = self.run.find_protocol(self.dataset, self.protocol) or {}
+        if options.get("level") != "system" or not self.run.has_file("items.parquet"):
+            return None
+        return self.items["system"].nunique()
+
     @property
     def faults(self) -> tuple[str, ...]:
         """The dimensions on which more is worse."""
@@ -316,8 +329,7 @@ class ScoredCaptions(RunPart):
 
     @property
     def leading_position(self) -> int:
-        agreement = {m: float(self.rows[self.systems[0], m]["agreement"]) for m in self.metrics}
-        return self.metrics.index(find_leading_metric(agreement))
+        return self.metrics.index(find_leading_metric(self.corpus, self.metrics))
 
     @property
     def file_words(self) -> tuple[str, ...]:
@@ -364,6 +376,16 @@ class ScoredCaptions(RunPart):
                 corpus, differences, self.statistics, higher_is_better=is_high
             )
         return standings
+
+    @cached_property
+    def tests(self) -> dict[str, PairTests]:
+        """What the tests of every two systems found, by metric."""
+        tests: dict[str, PairTests] = {}
+        for metric in self.metrics:
+            differences = self.differences[self.differences["metric"] == metric]
+            is_high = self.styles[metric]["higher_is_better"]
+            tests[metric] = find_score_tests(differences, self.statistics, higher_is_better=is_high)
+        return tests
 
     def format_score(self, value: float, metric: str) -> str:
         """Return a score as tables print it."""

@@ -359,6 +359,27 @@ def student_p_value(
     return min(1.0, max(floor, 2 * float(scipy.special.stdtr(n_units - 1, -abs(value) / error))))
 
 
+def smallest_p_value(n_units: int | None, options: StatisticsOptions) -> float:
+    """Return the least p-value that a difference can have by `student_p_value`, whatever it is.
+
+    Args:
+        n_units: the number of images that each replicate draws; None for any number.
+        options: the kind of interval and the number of replicates.
+    """
+    of_replicates = 2 / (options.replicates + 1)
+    if options.interval != "expanded" or n_units is None:
+        return min(1.0, of_replicates)
+    return min(1.0, max(of_replicates, 2.0 ** (1 - n_units)))
+
+
+def smallest_share_p_value(n_units: int | None, options: StatisticsOptions) -> float:
+    """Return the least p-value that a difference can have by `two_sided_p_value`, as `smallest_p_value` does."""
+    share = 1 / (options.replicates + 1)
+    if options.interval == "expanded" and n_units is not None:
+        share = float(narrow_tail(share, n_units))
+    return min(1.0, 2 * share)
+
+
 def _bca_tails(value: float, replicates: Floats, tails: Floats, left_out: Floats) -> Floats:
     """Return the places of BCa's quantiles; NaN where the bias is without bounds."""
     below = ((replicates < value).mean() + (replicates <= value).mean()) / 2

@@ -17,8 +17,10 @@ from captau.benchmarks.evaluation.system_ranking import (
     SYSTEM_COLUMNS,
     SYSTEM_TEST_COLUMNS,
 )
+from captau.benchmarks.evaluation.wording import number_word
 from captau.benchmarks.reporting.figure_files import can_draw
 from captau.benchmarks.reporting.run_results import Results
+from captau.benchmarks.statistics.bootstrap import StatisticsOptions
 from captau.benchmarks.statistics.bradley_terry import fit_strengths
 from captau.datasets.schema import Scale
 from tests.conftest import run_captau, says
@@ -56,7 +58,15 @@ def test_the_files_have_the_columns_of_the_contract(tmp_path, capsys):
     assert files <= {path.name for path in tmp_path.iterdir()}
     printed = capsys.readouterr().out
     assert "how people and metrics order the systems" in printed
-    assert "People put exact first (mean overall 4.700), significantly ahead of every" in printed
+    of_exact = tests[(tests["system_a"] == "exact") | (tests["system_b"] == "exact")]
+    assert (of_exact["p_corrected"] <= 0.05).all()
+    first, *others = systems["system"]
+    assert first == "exact"
+    names = f"{', '.join(others[:-1])} and {others[-1]}"
+    if len(others) > 4:
+        names = f"all {number_word(len(others))} others"
+    sentence = f"People put exact first (mean overall 4.700), significantly ahead of {names}."
+    assert sentence in " ".join(printed.split())
     best_worst = "| exact | 59 | 0 |"
     assert best_worst not in printed
     assert best_worst in (tmp_path / "table.md").read_text(encoding="utf-8")
@@ -370,7 +380,9 @@ def test_of_a_table_of_means_other_dimensions_go_first_and_penalties_together(mo
         study=SimpleNamespace(selection=selection, name="d"),
         leading_dimension="total",
         people=SimpleNamespace(
-            systems=pd.DataFrame(rows), tests=pd.DataFrame({"dimension": ["a"]})
+            systems=pd.DataFrame(rows),
+            tests=pd.DataFrame([{"dimension": "a"}], columns=SYSTEM_TEST_COLUMNS),
+            n_images=100,
         ),
         systems=["s"],
     )
@@ -383,7 +395,7 @@ def test_of_a_table_of_means_other_dimensions_go_first_and_penalties_together(mo
     monkeypatch.setattr(rank_module.system_ranking, "system_verdict", lambda *a, **k: "")
     monkeypatch.setattr(rank_module, "distinct_notes", lambda rows: [])
     monkeypatch.setattr(rank_module, "dataset_notes", lambda caption_set, protocol: [])
-    statistics = SimpleNamespace(level=0.95)
+    statistics = StatisticsOptions()
     weights = {"p": 2, "a": 0.5, "q": -1}
     options = SimpleNamespace(statistics=statistics, weights=weights)
     rank_module._means_table(ranking, options)

@@ -17,6 +17,7 @@ from captau.benchmarks.evaluation.correlation_tables import (
     significance_frames,
 )
 from captau.benchmarks.evaluation.evaluation_set import EvaluationSet
+from captau.benchmarks.evaluation.pair_tests import PairTests
 from captau.benchmarks.scoring.protocol import Protocol
 from captau.benchmarks.statistics.bootstrap import StatisticsOptions
 from captau.datasets.preferences import make_preferences
@@ -48,6 +49,7 @@ DIFFERENCE_NAMES = [
     "value_b",
 ]
 DIFFERENCE_NAMES += ["difference", "ci_low", "ci_high", "p_value", "p_bh", "p_holm", "note"]
+DIFFERENCE_NAMES += ["n_images"]
 
 
 def select(
@@ -88,6 +90,12 @@ def made(
     of_pairs = None
     if differences is not None:
         of_pairs = pd.DataFrame(differences, columns=pd.Index(DIFFERENCE_NAMES))
+
+    def find_pair_tests(*column: str) -> PairTests:
+        if of_pairs is None:
+            return PairTests()
+        return PairTests.of_significance(of_pairs, column, statistics, changes.get("n_systems"))
+
     return SimpleNamespace(
         correlations=frame,
         printed_correlations=frame[is_printed],
@@ -100,6 +108,8 @@ def made(
         statistics=statistics,
         differences=of_pairs,
         ceiling_remark=changes.get("ceiling_remark", ""),
+        find_pair_tests=find_pair_tests,
+        n_systems=changes.get("n_systems"),
         scored=SimpleNamespace(metrics=range(metrics)),
     )
 
@@ -122,7 +132,9 @@ def test_a_table_has_the_best_metric_on_top_and_floors_and_ceilings_below() -> N
     selection = select(coefficients=["tau_c", "pearson"], dimension=["x"])
     ranks = {("rouge_l", "x", "tau_c"): 1, ("bleu_1", "x", "tau_c"): 2}
     statistics = StatisticsOptions(replicates=300)
-    table = correlation_table(made(selection, ROWS, ranks=ranks, statistics=statistics), METRICS)
+    differences = [difference("rouge_l", "bleu_1", 0.25, p_bh=0.05)]
+    measured = made(selection, ROWS, ranks=ranks, statistics=statistics, differences=differences)
+    table = correlation_table(measured, METRICS)
     assert table.title == "Made: agreement with people"
     assert table.corner == "metric"
     assert table.columns == ["τ_c", "±", "rank", "r"]
@@ -140,7 +152,7 @@ def test_a_table_has_the_best_metric_on_top_and_floors_and_ceilings_below() -> N
     assert table.details == ()
     assert table.own_labels == frozenset()
     assert table.verdict == (
-        "ROUGE-L agrees best with people (τ_c 50.0), significantly ahead of every other metric; one person reaches "
+        "ROUGE-L agrees best with people (τ_c 50.0), significantly ahead of BLEU-1; one person reaches "
         "62.5 against another."
     )
     describe = selection.protocol.describe()
@@ -307,6 +319,7 @@ def difference(a: str, b: str, value: float, **fields: Any) -> tuple[Any, ...]:
             "p_bh": 0.25,
             "p_holm": 0.5,
             "p_value": 0.1,
+            "n_images": 100,
             **fields,
         }.values()
     )
@@ -343,6 +356,56 @@ def test_metrics_without_a_rank_are_named_with_the_reason() -> None:
         ranks={(m, "x", "tau_c"): 1 for m in ("bleu_1", "cider")},
     )
     assert not [n for n in correlation_table(ranked, METRICS).notes if n.startswith("No rank")]
+
+
+@pytest.mark.parametrize(
+    ("by_test", "printed", "said"),
+    [
+        ({"bootstrap": 0.003, "permutation": 0.756}, ["bootstrap", "permutation"], True),
+        ({"bootstrap": 0.003, "permutation": 0.756}, ["permutation"], True),
+        ({"bootstrap": 0.003, "permutation": 0.05}, ["bootstrap", "permutation"], False),
+        ({"bootstrap": 0.06, "permutation": 0.756}, ["bootstrap", "permutation"], False),
+        ({"bootstrap": 0.003, "permutation": NAN}, ["bootstrap", "permutation"], False),
+        ({"bootstrap": 0.003}, ["bootstrap"], False),
+    ],
+)
+def test_where_two_tests_disagree_a_note_says_which_asks_what(
+    by_test: dict[str, float], printed: list[str], said: bool
+) -> None:
+    selection = select(coefficients=["tau_c"], dimension=["x"])
+    rows = [difference("cider", "bleu_1", -0.25, test=t, p_bh=p) for t, p in by_test.items()]
+    measured = made(selection, ROWS, differences=rows, statistics=StatisticsOptions())
+    (table,) = difference_tables(measured, printed, LABELS)
+    notes = [note for note in table.notes if "disagree" in note]
+    assert bool(notes) == said
+    if said:
+        assert notes == [
+            "The tests disagree on whether a lead is significant, BLEU-1 over CIDEr (bootstrap 0.003, permutation 0.756): "
+            "the bootstrap draws the images anew and asks whether the lead would hold on other images and the "
+            "permutation test swaps the two metrics' scores at random and asks whether equally good metrics would differ "
+            "as much; ranks go by the p of bootstrap."
+        ]
+
+
+def test_coefficients_of_few_systems_have_no_significant_lead() -> None:
+    selection = select(coefficients=["tau_c"], dimension=["x"])
+    differences = [difference("rouge_l", "bleu_1", 0.25, p_bh=0.001)]
+    ranks = {("rouge_l", "x", "tau_c"): 1, ("bleu_1", "x", "tau_c"): 2}
+    for n_systems, lead in ((5, "; too few systems (5) to tell"), (6, ", significantly ahead of")):
+        measured = made(
+            selection,
+            ROWS,
+            ranks=ranks,
+            differences=differences,
+            statistics=StatisticsOptions(),
+            n_systems=n_systems,
+        )
+        table = correlation_table(measured, METRICS)
+        assert f"(τ_c 50.0){lead}" in table.verdict
+        assert (
+            f"The tests draw or swap images of these {n_systems} systems; ranks and intervals say nothing of other systems."
+            in table.notes
+        )
 
 
 def test_differences_have_the_better_metric_first() -> None:

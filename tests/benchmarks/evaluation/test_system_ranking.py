@@ -17,6 +17,7 @@ from captau.benchmarks.evaluation.system_ranking import (
     SYSTEM_COLUMNS,
     SYSTEM_TEST_COLUMNS,
     count_best_worst,
+    find_system_tests,
     leading_dimension,
     make_tests,
     places_of,
@@ -225,31 +226,46 @@ def test_an_unknown_dimension_of_a_total_is_named_with_near_ones():
         weigh_dimensions(make_selection({"recall": RECALL}), {"recal": 1.0})
 
 
-def verdict_of(*rows, **options):
-    columns = ["dimension", "system", "value", "rank"]
-    options = {"is_tested": True, **options}
-    return system_verdict(pd.DataFrame(rows, columns=columns), "x", "mean", **options)
+def verdict_of(*rows, p_values=None, n_images=100, **options):
+    """Return the verdict on x; of `p_values` by pairs such as `A B`, the first of which is the better."""
+    columns = ["dimension", "system", "value"]
+    tests = [("x", *pair.split(), 0.5, p) for pair, p in (p_values or {}).items()]
+    tests.append(("y", "A", "B", -0.5, 0.001))
+    test_columns = ["dimension", "system_a", "system_b", "difference", "p_corrected"]
+    found = find_system_tests(
+        pd.DataFrame(tests, columns=test_columns), "x", StatisticsOptions(), n_images
+    )
+    return system_verdict(pd.DataFrame(rows, columns=columns), found, "x", "mean", **options)
 
 
 def test_the_verdict_names_the_first_system_of_a_dimension_with_its_value():
-    other = ("y", "Z", 9.0, 1)
-    rows = [other, ("x", "A", 4.5, 1), ("x", "B", 4.0, 2), ("x", "C", np.nan, None)]
-    ahead = ", significantly ahead of every other system."
-    assert verdict_of(*rows) == f"People put A first (mean 4.500){ahead}"
-    assert verdict_of(*rows, is_of_penalties=True) == f"People put A first (mean -4.500){ahead}"
-    level = [("x", "A", 4.5, 1), ("x", "B", 4.0, 1)]
-    assert verdict_of(*level).endswith(", but its lead over B is not significant.")
-    untested = [("x", "A", 4.5, None), ("x", "B", 4.0, None)]
-    assert verdict_of(*untested).endswith("; its lead was not tested for significance.")
-    assert verdict_of(*rows, is_tested=False).endswith(
-        "; its lead was not tested for significance."
-    )
-    equal = [("x", "A", 4.5, 1), ("x", "B", 4.5, 1), ("x", "C", 4.0, 3)]
-    for is_tested in (True, False):
-        shared = "A and B share the first place (mean 4.500)."
-        assert verdict_of(*equal, is_tested=is_tested) == shared
+    other = ("y", "Z", 9.0)
+    rows = [other, ("x", "A", 4.5), ("x", "B", 4.0), ("x", "C", np.nan)]
+    found = {"A B": 0.05}
+    ahead = ", significantly ahead of B."
+    assert verdict_of(*rows, p_values=found) == f"People put A first (mean 4.500){ahead}"
+    penalties = verdict_of(*rows, p_values=found, is_of_penalties=True)
+    assert penalties == f"People put A first (mean -4.500){ahead}"
+    level = verdict_of(*rows, p_values={"A B": 0.06})
+    assert level.endswith(", but its lead over B is not significant.")
+    assert verdict_of(*rows).endswith("; its lead was not tested for significance.")
+    few = verdict_of(*rows, p_values={"A B": 0.0625}, n_images=5)
+    assert few.endswith("; too few images (5) to tell whether its lead is more than chance.")
+    equal = [("x", "A", 4.5), ("x", "B", 4.5), ("x", "C", 4.0)]
+    shared = "A and B share the first place (mean 4.500)."
+    assert verdict_of(*equal, p_values={"A B": 1.0, "A C": 0.01, "B C": 0.01}) == shared
+    assert verdict_of(*equal) == shared
     assert verdict_of(*rows[:2]) == "People's judgements put the systems in no order."
     assert verdict_of(other) == "People's judgements put the systems in no order."
+
+
+def test_a_system_of_a_lower_rank_is_not_behind_every_other():
+    """A chain: the first is ahead of the second, the third has their ranks' gap without a test that finds it."""
+    rows = [("x", "A", 4.5), ("x", "B", 4.2), ("x", "C", 4.1)]
+    found = {"A B": 0.01, "A C": 0.34, "B C": 0.9}
+    assert verdict_of(*rows, p_values=found) == (
+        "People put A first (mean 4.500), significantly ahead of B, but not of C."
+    )
 
 
 def test_places_by_means_are_shared_by_equal_ones():

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import math
+import re
+from dataclasses import replace
+from itertools import combinations
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.stats
+from hypothesis import given
+from hypothesis import strategies as st
 
 from captau.benchmarks.evaluation.evaluation_set import EvaluationSet
+from captau.benchmarks.evaluation.pair_tests import PairTests, Standing, find_shortage
 from captau.benchmarks.evaluation.wording import (
-    Standing,
     agreement_verdict,
     copies_note,
     dataset_notes,
@@ -31,8 +37,9 @@ from captau.benchmarks.evaluation.wording import (
     synthetic_note,
 )
 from captau.benchmarks.scoring.protocol import Protocol
-from captau.benchmarks.statistics.bootstrap import StatisticsOptions
+from captau.benchmarks.statistics.bootstrap import StatisticsOptions, smallest_share_p_value
 from captau.benchmarks.statistics.coefficients.coefficient import find_coefficient
+from captau.benchmarks.statistics.intervals import p_value_column
 from captau.datasets.preferences import make_preferences
 from captau.datasets.schema import CaptionSet, Card, Scale, SourceFile, make_items
 
@@ -47,42 +54,242 @@ def own(value: float, rank: int | None) -> Standing:
     return Standing("Overlap", value, rank, is_own=True)
 
 
+def findings_of(p_values: dict[str, float], n_images: int = 100, **options: Any) -> PairTests:
+    """Return the findings of pairs such as `A B`, of which the first is the better, by their corrected p-values."""
+    rows = [(*names.split(), 0.1, p) for names, p in p_values.items()]
+    columns = ["metric_a", "metric_b", "difference", "p_bh"]
+    return PairTests.of_rows(
+        pd.DataFrame(rows, columns=columns), StatisticsOptions(**options), n_images
+    )
+
+
 def test_the_verdict_places_an_own_metric_among_the_others() -> None:
-    """41.8 − 33.9 = 7.9; the third rank is shared with BLEU-2."""
-    verdict = metric_verdict([METEOR, CIDER, BLEU, own(0.339, 3)], "tau_c")
+    """41.8 − 33.9 = 7.9; no test finds a difference to BLEU-2."""
+    tests = findings_of({"METEOR Overlap": 0.01, "CIDEr Overlap": 0.01, "BLEU-2 Overlap": 0.9})
+    verdict = metric_verdict([METEOR, CIDER, BLEU, own(0.339, 3)], tests, "tau_c")
     assert verdict == "Overlap is fourth of four, level with BLEU-2, 7.9 below METEOR."
-    verdict = metric_verdict([own(0.439, 1), METEOR], "tau_c")
+    level = findings_of({"Overlap METEOR": 0.2, "METEOR BLEU-2": 0.01, "Overlap BLEU-2": 0.01})
+    verdict = metric_verdict([own(0.439, 1), METEOR], level, "tau_c")
     assert (
         verdict
         == "Overlap is first of two, 2.1 above METEOR, but its lead over METEOR is not significant."
     )
-    verdict = metric_verdict([METEOR, own(0.409, 1), BLEU], "tau_c")
+    verdict = metric_verdict([METEOR, own(0.409, 1), BLEU], level, "tau_c")
     assert verdict == "Overlap is second of three, level with METEOR, 0.9 below the best."
     untested = [own(0.439, None), Standing("METEOR", 0.418)]
-    assert metric_verdict(untested, "tau_c").endswith("; its lead was not tested for significance.")
-    assert "level" not in metric_verdict(untested[::-1], "tau_c")
+    verdict = metric_verdict(untested, PairTests(), "tau_c")
+    assert verdict.endswith("; its lead was not tested for significance.")
+    assert "level" not in metric_verdict(untested[::-1], PairTests(), "tau_c")
 
 
-def test_the_verdict_names_the_best_metric_and_those_level_with_it() -> None:
-    assert metric_verdict([METEOR, CIDER], "tau_c") == (
-        "METEOR agrees best with people (τ_c 41.8), significantly ahead of every other metric."
+def test_the_verdict_names_the_best_metric_and_those_it_is_ahead_of() -> None:
+    ahead = findings_of({"METEOR CIDEr": 0.01})
+    assert metric_verdict([METEOR, CIDER], ahead, "tau_c") == (
+        "METEOR agrees best with people (τ_c 41.8), significantly ahead of CIDEr."
     )
-    tied = [METEOR, Standing("CIDEr", 0.401, 1), Standing("BLEU-2", 0.340, 1), BLEU]
-    assert "its lead over CIDEr and BLEU-2 is not significant" in metric_verdict(tied, "tau_c")
-    assert metric_verdict([METEOR], "tau_c", "total", 0.4) == (
+    level = findings_of({"METEOR CIDEr": 0.2, "METEOR BLEU-2": 0.06})
+    tied = [METEOR, CIDER, BLEU]
+    assert "its lead over CIDEr and BLEU-2 is not significant" in metric_verdict(
+        tied, level, "tau_c"
+    )
+    none = PairTests()
+    assert metric_verdict([METEOR], none, "tau_c", "total", 0.4) == (
         "METEOR reaches total τ_c 41.8; one person reaches 40.0 against another."
     )
     at_chance = Standing("METEOR", 0.01, 1, -0.02)
-    assert metric_verdict([at_chance], "tau_c").startswith("No metric agrees with people beyond")
-    assert metric_verdict([at_chance], "accuracy") == (
+    verdict = metric_verdict([at_chance], none, "tau_c")
+    assert verdict.startswith("No metric agrees with people beyond")
+    assert metric_verdict([at_chance], none, "accuracy") == (
         "No metric agrees with people beyond chance; the best is METEOR (acc. 1.0; chance reaches 50.0)."
     )
-    assert metric_verdict([], "tau_c") == "No metric has a coefficient."
+    assert metric_verdict([], none, "tau_c") == "No metric has a coefficient."
 
 
 def test_what_was_not_tested_is_not_called_equal() -> None:
-    assert "not tested" in lead_words([METEOR, Standing("CIDEr", 0.4)], "metric")
-    assert "not tested" in lead_words([Standing("a", 1.0), Standing("b", math.inf)], "system")
+    assert "not tested" in lead_words([METEOR, Standing("CIDEr", 0.4)], PairTests())
+    endless = [Standing("a", 1.0), Standing("b", math.inf)]
+    assert "not tested" in lead_words(endless, PairTests())
+
+
+def test_a_rank_is_no_test_of_every_pair() -> None:
+    """BLEU-3, ROUGE-2 and CIDEr on HAT: the last has rank 2 by the second, and p .118 against the first."""
+    standings = [
+        Standing("BLEU-3", 0.548, 1),
+        Standing("ROUGE-2", 0.495, 2),
+        Standing("CIDEr", 0.483, 2),
+    ]
+    tests = findings_of({"BLEU-3 ROUGE-2": 0.006, "BLEU-3 CIDEr": 0.118, "ROUGE-2 CIDEr": 0.77})
+    assert lead_words(standings, tests) == ", significantly ahead of ROUGE-2, but not of CIDEr"
+
+
+@pytest.mark.parametrize(
+    ("p_values", "words"),
+    [
+        ("0.01 0.01 0.01 0.01", ", significantly ahead of b, c, d and e"),
+        ("0.01 0.01 0.01 0.01 0.01", ", significantly ahead of all five others"),
+        ("0.2 0.01 0.01 0.01 0.01 0.01", ", significantly ahead of five of the six others, but not of b"),
+        ("0.2 0.2 0.2 0.2 0.2 0.01", ", significantly ahead of g, but not of b, c, d and 2 others"),
+        ("0.01 nan", ", significantly ahead of b; it was not tested against c"),
+        ("0.2 nan nan", ", but its lead over b is not significant; it was not tested against c and d"),
+        ("nan nan", "; its lead was not tested for significance"),
+    ],
+)  # fmt: skip
+def test_many_names_are_counted_and_those_without_a_lead_named(p_values: str, words: str) -> None:
+    numbers = [float(number) for number in p_values.split()]
+    standings = [Standing(label, -n) for n, label in enumerate("abcdefg"[: len(numbers) + 1])]
+    pairs = {f"a {s.label}": p for s, p in zip(standings[1:], numbers, strict=True)}
+    assert lead_words(standings, findings_of(pairs)) == words
+
+
+@pytest.mark.parametrize(
+    ("n_images", "options", "shortage"),
+    [
+        (5, {}, "too few images (5)"),
+        (6, {}, ""),
+        (7, {"level": 0.99}, "too few images (7)"),
+        (5, {"interval": "percentile"}, ""),
+        (100, {"replicates": 38}, "too few replicates (38)"),
+        (100, {"replicates": 39}, ""),
+    ],
+)
+def test_where_no_outcome_could_be_significant_that_is_said(
+    n_images: int, options: dict[str, Any], shortage: str
+) -> None:
+    """By hand: no p is below 2 / 2⁵ = .0625 of five images, .031 of six, .016 of seven; nor below
+    2 / 39 = .051 of 38 replicates, 2 / 40 = .05 of 39."""
+    standings = [METEOR, own(0.4, 1)]
+    tests = findings_of({"METEOR Overlap": 0.0625}, n_images, **options)
+    assert tests.too_few == shortage
+    verdict = metric_verdict(standings, tests, "tau_c")
+    if shortage:
+        assert verdict == (
+            f"Overlap is second of two, 1.8 below METEOR; {shortage} to tell whether this difference is more than chance."
+        )
+        assert lead_words(standings, tests) == (
+            f"; {shortage} to tell whether its lead is more than chance"
+        )
+    else:
+        assert verdict == "Overlap is second of two, level with METEOR, 1.8 below the best."
+
+
+def test_holm_needs_more_images_the_more_pairs_there_are() -> None:
+    """By hand: of seven images no p is below 1/64; three times that is .047, four times .063."""
+    holm = {"correction": "holm"}
+    rows = pd.DataFrame(
+        [("a", b, 0.1, 1.0) for b in "bcde"],
+        columns=["metric_a", "metric_b", "difference", "p_holm"],
+    )
+    three = PairTests.of_rows(rows[:3], StatisticsOptions(**holm), 7)
+    assert three.too_few == ""
+    four = PairTests.of_rows(rows, StatisticsOptions(**holm), 7)
+    assert four.too_few == "too few images (7)"
+
+
+def test_by_shares_of_replicates_more_of_them_are_what_lacks() -> None:
+    """The least p of 10 images and 39 replicates is 2·t₉(Φ⁻¹(1/40) / √(10/9)) = .096; of 1,000 replicates .017."""
+    assert find_shortage(StatisticsOptions(replicates=39), 10, 1, smallest_share_p_value) == (
+        "too few replicates (39)"
+    )
+    assert smallest_share_p_value(10, StatisticsOptions(replicates=39)) == pytest.approx(
+        2 * scipy.stats.t.cdf(scipy.stats.norm.ppf(1 / 40) / math.sqrt(10 / 9), 9)
+    )
+    assert find_shortage(StatisticsOptions(), 10, 1, smallest_share_p_value) == ""
+    assert smallest_share_p_value(10, StatisticsOptions(interval="percentile")) == 2 / 1001
+
+
+def test_a_metric_that_is_better_on_the_items_of_both_is_not_behind() -> None:
+    """Values are of all items of each, tests of those that both have scored."""
+    rows = pd.DataFrame(
+        [("METEOR", "CIDEr", -0.1, 0.01)],
+        columns=["metric_a", "metric_b", "difference", "p_bh"],
+    )
+    tests = PairTests.of_rows(rows, StatisticsOptions(), 100)
+    assert lead_words([METEOR, CIDER], tests) == ", but its lead over CIDEr is not significant"
+    lower = PairTests.of_rows(rows, StatisticsOptions(), 100, higher_is_better=False)
+    assert lead_words([METEOR, CIDER], lower) == ", significantly ahead of CIDEr"
+
+
+@pytest.mark.parametrize(("n_systems", "is_told"), [(5, False), (6, True), (None, True)])
+def test_few_systems_tell_nothing_of_others(n_systems: int | None, is_told: bool) -> None:
+    """By hand: five coins fall alike in 2 of 32 throws, .0625; six in 2 of 64, .031."""
+    tests = findings_of({"METEOR CIDEr": 0.001}).on_few_systems(n_systems, StatisticsOptions())
+    words = lead_words([METEOR, CIDER], tests)
+    if is_told:
+        assert words == ", significantly ahead of CIDEr"
+    else:
+        assert words == "; too few systems (5) to tell whether its lead is more than chance"
+
+
+def test_ranks_alone_say_less() -> None:
+    """Of the third no rank says whether it is worse than the first; where the first shares its rank, of nobody."""
+    options = StatisticsOptions()
+    ranked = [METEOR, CIDER, BLEU]
+    assert lead_words(ranked, PairTests.of_ranks(ranked, options, 100)) == (
+        ", significantly ahead of CIDEr"
+    )
+    shared = [METEOR, Standing("CIDEr", 0.4, 1), Standing("BLEU-2", 0.3, 2), Standing("x", 0.2)]
+    assert lead_words(shared, PairTests.of_ranks(shared, options, None)) == (
+        ", but its lead over CIDEr is not significant; it was not tested against x"
+    )
+    equal = shared[:2]
+    assert lead_words(equal, PairTests.of_ranks(equal, options, 5)) == (
+        "; too few images (5) to tell whether its lead is more than chance"
+    )
+    unranked = [Standing("a", 1.0), Standing("b", 0.5)]
+    assert "not tested" in lead_words(unranked, PairTests.of_ranks(unranked, options, 100))
+
+
+P_VALUES = st.one_of(st.just(math.nan), st.sampled_from([0.0, 0.05, 0.0501, 1.0]), st.floats(0, 1))
+
+
+@given(st.data(), st.integers(2, 8), st.integers(2, 12), st.sampled_from(["bh", "holm", "none"]))
+def test_the_sentence_says_what_the_table_of_tests_says(data, n, n_images, correction) -> None:
+    """Whom it is ahead of, whom not, and whom it was not tested against: each name stands where its p-value puts it."""
+    labels = [f"M{i}" for i in range(n)]
+    standings = [Standing(label, 1 - i / 10) for i, label in enumerate(labels)]
+    options = StatisticsOptions(correction=correction)
+    alpha = 1 - options.level
+    p_value = p_value_column(correction)
+    rows = pd.DataFrame(
+        [
+            {"metric_a": a, "metric_b": b, "difference": 0.1, p_value: data.draw(P_VALUES)}
+            for a, b in combinations(labels, 2)
+        ]
+    )
+    tests = PairTests.of_rows(rows, options, n_images)
+    words = lead_words(standings, tests)
+    p_of = {row["metric_b"]: row[p_value] for _, row in rows[: n - 1].iterrows()}
+    significant = [label for label, p in p_of.items() if p <= alpha]
+    not_significant = [label for label, p in p_of.items() if p > alpha]
+    untested = [label for label, p in p_of.items() if math.isnan(p)]
+
+    assert ("significantly ahead" in words) == bool(significant)
+    ahead = words.partition("significantly ahead of ")[2].partition(", but")[0].partition(";")[0]
+    if "others" not in ahead:
+        assert re.findall(r"M\d", ahead) == significant
+    elif ahead.startswith("all"):
+        assert len(significant) == n - 1
+    else:
+        assert ahead == f"{number_word(len(significant))} of the {number_word(n - 1)} others"
+    denied = re.search("but (?:not of|its lead over) ([^;]*)", words)
+    if tests.too_few:
+        assert denied is None
+        assert (tests.too_few in words) == bool(not_significant)
+    else:
+        named = re.findall(r"M\d", denied[1]) if denied else []
+        assert named == not_significant[: len(named)]
+        assert bool(named) == bool(not_significant)
+    assert ("not tested" in words) == bool(untested)
+
+    own_metric = replace(standings[-1], is_own=True)
+    sentence = metric_verdict([*standings[:-1], own_metric], tests, "tau_c")
+    level = re.search(r"level with (.*), [\d.]+ below", sentence)
+    of_own = rows[rows["metric_b"] == labels[-1]]
+    allowed = of_own.loc[of_own[p_value] > alpha, "metric_a"].tolist() if not tests.too_few else []
+    assert (level is not None) == bool(allowed)
+    if level:
+        named = re.findall(r"M\d", level[1])
+        assert named == allowed[: len(named)]
 
 
 def test_the_agreement_of_raters_is_graded_by_the_limits_of_krippendorff() -> None:
@@ -176,6 +383,18 @@ def test_the_whole_verdict_on_orders(shares: dict[str, float], verdict: str) -> 
     assert order_verdict(shares) == verdict
 
 
+ALL_PAIRS = findings_of(
+    {
+        "METEOR BLEU-2": 0.01,
+        "METEOR Overlap": 0.01,
+        "CIDEr Overlap": 0.2,
+        "Overlap Mine": 0.01,
+        "Overlap BLEU-2": 0.01,
+        "Mine BLEU-2": 0.01,
+    }
+)
+
+
 @pytest.mark.parametrize(
     ("standings", "options", "verdict"),
     [
@@ -195,7 +414,7 @@ def test_the_whole_verdict_on_orders(shares: dict[str, float], verdict: str) -> 
         (
             [METEOR, BLEU],
             {"dimension": "x"},
-            "METEOR agrees best with people (x τ_c 41.8), significantly ahead of every other metric.",
+            "METEOR agrees best with people (x τ_c 41.8), significantly ahead of BLEU-2.",
         ),
         (
             [METEOR, Standing("B", 0.4)],
@@ -206,17 +425,17 @@ def test_the_whole_verdict_on_orders(shares: dict[str, float], verdict: str) -> 
         (
             [own(0.5, 1), Standing("Mine", 0.4, 2, is_own=True), BLEU],
             {},
-            "Overlap is first of three, 10.0 above Mine, significantly ahead of every other metric. Mine is second of "
+            "Overlap is first of three, 10.0 above Mine, significantly ahead of Mine and BLEU-2. Mine is second of "
             "three, 10.0 below Overlap.",
         ),
         (
             [METEOR, Standing("Overlap", 0.01, 2, low=-0.02, is_own=True, high=0.04)],
-            {},
+            {"METEOR Overlap": 0.001},
             "Overlap is second of two, 40.8 below METEOR. Overlap does not agree with people beyond chance (τ_c 1.0, "
             "interval -2.0 to 4.0).",
         ),
         (
-            [METEOR, own(0.4, None)],
+            [replace(METEOR, name="other"), own(0.4, None)],
             {},
             "Overlap is second of two, 1.8 below METEOR; this difference was not tested.",
         ),
@@ -235,42 +454,37 @@ def test_the_whole_verdict_on_orders(shares: dict[str, float], verdict: str) -> 
 def test_the_whole_verdict_on_metrics(
     standings: list[Standing], options: dict[str, Any], verdict: str
 ) -> None:
-    assert metric_verdict(standings, "tau_c", **options) == verdict
+    assert metric_verdict(standings, ALL_PAIRS, "tau_c", **options) == verdict
 
 
 def test_chance_is_one_half_of_accuracy_and_the_share_to_be_found_of_average_precision() -> None:
     """Of four captions one is to be found: scores that say nothing have an AP of 1/4 on average."""
+    none = PairTests()
     below = [Standing("A", 0.55, 1, low=0.48, high=0.62)]
-    assert metric_verdict(below, "accuracy") == (
+    assert metric_verdict(below, none, "accuracy") == (
         "No metric agrees with people beyond chance; the best is A (acc. 55.0, interval 48.0 to 62.0; chance reaches 50.0)."
     )
     above = [Standing("A", 0.55, 1, low=0.51, high=0.59)]
-    assert metric_verdict(above, "accuracy") == "A reaches acc. 55.0."
+    assert metric_verdict(above, none, "accuracy") == "A reaches acc. 55.0."
     precision = find_coefficient("average_precision")
     ratings = np.array([0.0, -1.0, 0.0, 0.0])
     assert precision.chance_on(ratings) == 0.25
     few = [Standing("A", 0.3, 1, low=0.2, high=0.4), own(0.28, 1)]
-    verdict = metric_verdict(few, "average_precision", chance=precision.chance_on(ratings))
+    verdict = metric_verdict(
+        few,
+        findings_of({"A Overlap": 0.2}),
+        "average_precision",
+        chance=precision.chance_on(ratings),
+    )
     assert verdict == "Overlap is second of two, level with A, 2.0 below the best."
     few = [Standing("A", 0.3, 1, low=0.2, high=0.4)]
-    assert metric_verdict(few, "average_precision", chance=0.25) == (
+    assert metric_verdict(few, none, "average_precision", chance=0.25) == (
         "No metric agrees with people beyond chance; the best is A (AP 30.0, interval 20.0 to 40.0; chance reaches 25.0)."
     )
     # Where nothing says what chance reaches, nothing is said of it.
     assert math.isnan(precision.chance_on(np.empty(0)))
     assert math.isnan(find_coefficient("accuracy").chance_on(np.empty(0), "calibrated"))
-    assert metric_verdict(few, "average_precision") == "A reaches AP 30.0."
-
-
-def test_a_lead_is_significant_where_no_other_shares_its_rank() -> None:
-    first, second = Standing("a", 3, 1), Standing("b", 2, 1)
-    third = Standing("c", 1, 2)
-    assert lead_words([first, third], "system") == ", significantly ahead of every other system"
-    assert lead_words([first, second, third], "x") == ", but its lead over b is not significant"
-    assert (
-        lead_words([Standing("a", 3), third], "x") == "; its lead was not tested for significance"
-    )
-    assert lead_words([first, third, Standing("d", 0)], "x").startswith("; its lead was not tested")
+    assert metric_verdict(few, none, "average_precision") == "A reaches AP 30.0."
 
 
 def test_notes_are_joined_and_stand_once() -> None:

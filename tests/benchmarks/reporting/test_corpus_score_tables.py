@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 from captau.benchmarks.evaluation.caption_scores import MetricReliability, Reliability
-from captau.benchmarks.evaluation.wording import Standing
+from captau.benchmarks.evaluation.pair_tests import PairTests, Standing
 from captau.benchmarks.reporting.corpus_score_tables import (
     ScoreChoices,
     _difference_table,
@@ -21,6 +21,7 @@ from captau.benchmarks.reporting.corpus_score_tables import (
     _score_table,
     describe_agreement,
     find_leading_metric,
+    find_score_tests,
     rank_by_score,
     scale_note,
     score_verdict,
@@ -56,12 +57,23 @@ def test_agreement_in_words():
     assert [describe_agreement(row) for row in rows] == ["τ_c 43.9 on Flickr8k-Expert", ""]
 
 
-def test_the_metric_that_agrees_best_leads_and_else_the_first():
-    assert find_leading_metric({"a": 0.1, "b": NAN, "c": 0.3, "d": 0.3}) == "c"
-    assert find_leading_metric({"a": NAN, "b": NAN}) == "a"
+def test_metrics_lead_by_values_of_one_coefficient_on_one_set_alone():
+    """sacreBLEU's r of 45 on another set compares with nothing; of the two τ_c on one set the greater leads."""
+    table = corpus(
+        ("sacrebleu", 0.45, "pearson", "thumb"),
+        ("bleu_4", 0.308, "tau_c", "flickr8k_expert"),
+        ("cider", 0.439, "tau_c", "flickr8k_expert"),
+        ("spice", NAN, "", ""),
+    )
+    metrics = table["metric"].tolist()
+    assert find_leading_metric(table, metrics) == "cider"
+    assert find_leading_metric(table, ["sacrebleu", "bleu_4"]) == "sacrebleu"
+    assert find_leading_metric(table, ["bleu_4", "sacrebleu"]) == "bleu_4"
+    assert find_leading_metric(table, ["spice"]) == "spice"
+    assert find_leading_metric(UNKNOWN, ["cider", "chair"]) == "cider"
 
 
-TRUSTED = "CIDEr, which agrees best with people (τ_c 43.9 on Flickr8k-Expert)"
+TRUSTED = "CIDEr (agreement with people: τ_c 43.9 on Flickr8k-Expert)"
 
 
 @pytest.mark.parametrize(
@@ -92,7 +104,31 @@ TRUSTED = "CIDEr, which agrees best with people (τ_c 43.9 on Flickr8k-Expert)"
     ],
 )
 def test_the_verdict_on_systems(table, standings, sentence):
-    assert score_verdict(table, standings, STYLES) == sentence
+    tests = dict.fromkeys(standings, PairTests())
+    assert score_verdict(table, standings, tests, STYLES) == sentence
+
+
+def test_the_verdict_says_whom_the_best_system_is_ahead_of():
+    """Of three systems the last has rank 2 by the second alone: p .22 is no significant lead."""
+    rows = pd.DataFrame(
+        [("A", "B", 0.1, 0.01), ("A", "C", 0.2, 0.22), ("B", "C", 0.1, 0.5)],
+        columns=["system_a", "system_b", "difference", "p_bh"],
+    )
+    places = [Standing("A", 0.5, 1), Standing("B", 0.4, 2), Standing("C", 0.3, 2)]
+
+    def verdict(n_images):
+        found = find_score_tests(
+            rows.assign(n_images=n_images), StatisticsOptions(), higher_is_better=True
+        )
+        return score_verdict(UNKNOWN, {"cider": places}, {"cider": found}, STYLES)
+
+    assert verdict(100) == ("By CIDEr, A is best (50.0), significantly ahead of B, but not of C.")
+    few = verdict(5)
+    assert "of C" not in few
+    assert few.endswith("; too few images (5) to tell whether its lead is more than chance.")
+    none = find_score_tests(None, StatisticsOptions(), higher_is_better=True)
+    assert none == find_score_tests(rows[:0], StatisticsOptions(), higher_is_better=True)
+    assert none == PairTests()
 
 
 def test_the_note_on_scales():

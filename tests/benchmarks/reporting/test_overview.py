@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from captau.benchmarks.evaluation.wording import Standing
+from captau.benchmarks.evaluation.pair_tests import Standing
 from captau.benchmarks.reporting.overview import Overview, ScoreOverview, _notes
 from captau.benchmarks.runs.tables import MISSING
 from captau.benchmarks.scoring.catalog import usual_protocol
@@ -49,10 +49,19 @@ def part_of(rows: list[Any], names: str = "amu", **record: Any) -> Any:
     frame = pd.DataFrame(rows, columns=columns).assign(n_items=1234, n_ratings=5678, note="note")
     ranks = {("d", "p", "tau_c", "m"): 1, ("d", "p", "tau_c", "a"): 2, ("e", "p", "tau_b", "a"): 3}
     run = SimpleNamespace(
-        run=record, rank_by_key=ranks, find_protocol=lambda *_: record.get("protocol")
+        run=record,
+        rank_by_key=ranks,
+        find_protocol=lambda *_: record.get("protocol"),
+        has_file=lambda _: False,
     )
     return Part(
-        correlations=frame, run=run, dataset="d", protocol="usual", metrics=list(names), title="T"
+        correlations=frame,
+        run=run,
+        dataset="d",
+        protocol="usual",
+        metrics=list(names),
+        title="T",
+        n_systems=record.get("n_systems"),
     )
 
 
@@ -104,13 +113,20 @@ def test_the_leading_column_is_the_headline() -> None:
 
 def test_the_verdict_names_the_dimension_where_it_has_to() -> None:
     own = Overview(part_of(ROWS)).verdict()
-    assert own == "M is first of two, 20.0 above A, significantly ahead of every other metric."
+    assert own == "M is first of two, 20.0 above A, significantly ahead of A."
     rows = [row for row in ROWS if row[2] != "m"]
     # The oracle is no person.
     assert Overview(part_of(rows)).verdict() == "A reaches τ_c 20.0."
     person = ("p", "tau_c", "ceiling_one_vs_one", 0.45, 0.4, 0.5)
     one = Overview(part_of([*rows, person])).verdict()
     assert one == "A reaches τ_c 20.0; one person reaches 45.0 against another."
+    few = Overview(part_of(ROWS, n_systems=5))
+    assert few.verdict() == (
+        "M is first of two, 20.0 above A; too few systems (5) to tell whether its lead is more than chance."
+    )
+    assert few.table()[0].notes[-1] == (
+        "The tests draw or swap images of these 5 systems; ranks and intervals say nothing of other systems."
+    )
     two = Overview(part_of([*rows, ("q", "tau_c", "a", 0.5, NAN, NAN)])).verdict()
     assert two.startswith("A reaches p τ_c 20.0.")
     pairs = Overview(part_of(ROWS[7:8])).verdict()

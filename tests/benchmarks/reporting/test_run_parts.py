@@ -9,7 +9,7 @@ from typing import Any, cast
 import pandas as pd
 import pytest
 
-from captau.benchmarks.evaluation.wording import Standing
+from captau.benchmarks.evaluation.pair_tests import Standing
 from captau.benchmarks.reporting.run_parts import (
     CHART_TITLES,
     RunDataset,
@@ -33,7 +33,7 @@ def scored(n_systems: int, references: tuple[str, ...] = ("refs",)) -> ScoredCap
             for metric, agreement in (("m", 0.1), ("n", 0.3), ("o", 0.2))
         ],
         columns=pd.Index(["references", "system", "metric", "agreement"]),
-    )
+    ).assign(agreement_coefficient="tau_c", agreement_on="d")
     run = SimpleNamespace(corpus=corpus, run={"metrics": {m: {"order": 0} for m in "mno"}})
     return ScoredCaptions(cast(Any, run), references[0])
 

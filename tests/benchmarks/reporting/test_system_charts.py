@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from captau.benchmarks.evaluation.wording import Standing
+from captau.benchmarks.evaluation.pair_tests import Standing
 from captau.benchmarks.reporting import figure_files
 from captau.benchmarks.reporting.figure_files import UnavailableChart
 from captau.benchmarks.reporting.system_charts import (
