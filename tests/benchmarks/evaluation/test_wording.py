@@ -430,7 +430,7 @@ ALL_PAIRS = findings_of(
         ),
         (
             [METEOR, Standing("Overlap", 0.01, 2, low=-0.02, is_own=True, high=0.04)],
-            {"METEOR Overlap": 0.001},
+            {},
             "Overlap is second of two, 40.8 below METEOR. Overlap does not agree with people beyond chance (τ_c 1.0, "
             "interval -2.0 to 4.0).",
         ),
