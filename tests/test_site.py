@@ -15,7 +15,7 @@ import pytest
 
 from captau.benchmarks.cli.registry import COMMANDS
 from captau.benchmarks.commands.reproduce import summarise
-from captau.benchmarks.evaluation.published_numbers import Training, read_numbers
+from captau.benchmarks.evaluation.papers.published_numbers import Training, read_numbers
 from captau.conf import group
 from captau.datasets import registry as datasets
 from captau.metrics import registry as metrics

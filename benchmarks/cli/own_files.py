@@ -21,7 +21,7 @@ from ...datasets.errors import InputError, unknown
 from ...datasets.paths import expand_home
 from ...datasets.reading.rating_scales import scales_path
 from ...datasets.reading.yaml_fields import YamlFields, read_yaml_fields
-from ..evaluation.published_numbers import PaperTable
+from ..evaluation.papers.published_numbers import PaperTable
 from ..options.declaration import Option
 from ..options.reproduce import PaperSchema
 from ..options.shared import FILE, STORED

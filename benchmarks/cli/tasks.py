@@ -89,7 +89,7 @@ def run_in_folder(
         folder.write(result.files())
     _show_result(result, folder.path, has_details=getattr(options, "details", True))
     if has_figures:
-        from ..reporting.figure_files import NO_FIGURES, can_draw
+        from ..reporting.charts.figure_files import NO_FIGURES, can_draw
 
         if not can_draw():
             show_text(NO_FIGURES)
@@ -212,10 +212,10 @@ def check_baseline(_: Command, options: Any) -> int:
 def print_table(_: Command, options: Any) -> int:
     """Run `captau table`; the status is 1 where a job of a sweep is not done."""
     from ..options.finished_runs import SweepTableOptions
-    from ..reporting.drawn_table import draw_table
-    from ..reporting.joined_table import join, written_table
-    from ..reporting.table_layouts import LAYOUTS, appendix
-    from ..reporting.table_rows import TableChoices
+    from ..reporting.tables.drawn_table import draw_table
+    from ..reporting.tables.joined_table import join, written_table
+    from ..reporting.tables.table_layouts import LAYOUTS, appendix
+    from ..reporting.tables.table_rows import TableChoices
     from ..runs.finished_run import read_runs
     from ..sweeps.gather import run
 
@@ -272,7 +272,7 @@ def write_report(_: Command, options: Any) -> None:
 
 def draw_figures(_: Command, options: Any) -> None:
     """Run `captau plot`: draw a finished run's charts, and write them into a folder without a run."""
-    from ..reporting.charts import draw_charts
+    from ..reporting.charts.run_charts import draw_charts
     from ..runs.output_folder import PLOTS_FOLDER, RUN_FILE, write_file
 
     curves = options.options

@@ -15,22 +15,22 @@ from ...datasets.errors import InputError
 from ...datasets.reading.source_files import sha256
 from ...metrics.base import Metric
 from ..evaluation.evaluation_set import EvaluationSet
-from ..evaluation.held_out_captions import ImageCaptions, score_held_out_captions
 from ..evaluation.judged_pairs import PairAnswers
-from ..evaluation.rating_distributions import (
+from ..evaluation.people.held_out_captions import ImageCaptions, score_held_out_captions
+from ..evaluation.people.rating_distributions import (
     DISTRIBUTION_COLUMNS,
     RatingDistribution,
     group_items,
     rating_distributions,
 )
-from ..evaluation.study import provenance
-from ..evaluation.word_measures import (
+from ..evaluation.people.word_measures import (
     WordMeasures,
     measure_words,
     summary_rows,
     summary_table,
     word_table,
 )
+from ..evaluation.study import provenance
 from ..evaluation.wording import (
     MEASURE_LABELS,
     NO_AGREEMENT,
@@ -40,9 +40,9 @@ from ..evaluation.wording import (
 )
 from ..options.python_function import make_function
 from ..options.studies import AgreeOptions
-from ..reporting.rating_charts import difference_figure, distribution_figure
+from ..reporting.charts.rating_charts import difference_figure, distribution_figure
+from ..reporting.charts.word_charts import word_figure
 from ..reporting.run_results import Results
-from ..reporting.word_charts import word_figure
 from ..runs.frames import make_frame
 from ..runs.progress_bar import StepProgress
 from ..runs.results import AGREEMENT_COLUMNS, RunClock

@@ -18,8 +18,8 @@ from ..evaluation.probes.pairs import items_of_references, make_probe_pairs
 from ..evaluation.study import provenance
 from ..options.python_function import make_function
 from ..options.studies import ProbeOptions
+from ..reporting.charts.score_charts import probe_figure
 from ..reporting.run_results import Results
-from ..reporting.score_charts import probe_figure
 from ..runs.frames import make_frame
 from ..runs.progress_bar import StepProgress
 from ..runs.results import RunClock, missing_note, tables_as_csv

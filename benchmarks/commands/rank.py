@@ -8,15 +8,15 @@ from dataclasses import dataclass, replace
 import pandas as pd
 
 from ...datasets.errors import InputError
-from ..evaluation import system_ranking
 from ..evaluation.measured_dataset import correlate_dataset, score_dataset
-from ..evaluation.preference_ranking import preference_tables, rank_by_preferences
 from ..evaluation.study import StudiedDataset, Studies, load_studies
+from ..evaluation.systems import system_ranking
+from ..evaluation.systems.preference_ranking import preference_tables, rank_by_preferences
 from ..evaluation.wording import dataset_notes, distinct_notes, list_words, order_verdict
 from ..options.python_function import make_function
 from ..options.rank import RankOptions
+from ..reporting.charts.system_charts import system_figure, win_figures
 from ..reporting.run_results import Results
-from ..reporting.system_charts import system_figure, win_figures
 from ..runs.frames import groups_of, make_frame
 from ..runs.progress_bar import StepProgress
 from ..runs.results import RunClock

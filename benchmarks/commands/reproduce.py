@@ -11,9 +11,14 @@ import pandas as pd
 
 from ...datasets.errors import InputError
 from ..evaluation.measured_dataset import join_correlations, join_scores
-from ..evaluation.published_numbers import PaperTable, mark_printed, paper_files, read_published
-from ..evaluation.published_sources import Cells
-from ..evaluation.published_tables import TableRebuilder
+from ..evaluation.papers.published_numbers import (
+    PaperTable,
+    mark_printed,
+    paper_files,
+    read_published,
+)
+from ..evaluation.papers.published_sources import Cells
+from ..evaluation.papers.published_tables import TableRebuilder
 from ..evaluation.study import provenance
 from ..evaluation.wording import copies_note, join_notes
 from ..options.python_function import make_function

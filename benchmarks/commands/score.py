@@ -28,8 +28,8 @@ from ..evaluation.caption_scores import (
 )
 from ..options.python_function import make_function
 from ..options.score import DocumentFrequencyOptions, NamedFile, ScoreOptions
-from ..reporting.corpus_score_tables import ScoreChoices, make_score_tables
 from ..reporting.run_results import Results
+from ..reporting.tables.corpus_score_tables import ScoreChoices, make_score_tables
 from ..runs.progress_bar import StepProgress
 from ..runs.results import FORMAT, RunClock, describe_environment, to_json
 from ..runs.tables import ResultTable

@@ -21,7 +21,7 @@ from ..evaluation.study import LeftOutDatasets, load_studies
 from ..evaluation.wording import copies_note, distinct_notes
 from ..options.python_function import make_function
 from ..options.studies import SensitivityOptions
-from ..reporting.coefficient_charts import sensitivity_figure
+from ..reporting.charts.coefficient_charts import sensitivity_figure
 from ..reporting.run_results import Results
 from ..runs.frames import groups_of, make_frame
 from ..runs.progress_bar import StepProgress

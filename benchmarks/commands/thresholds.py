@@ -20,8 +20,8 @@ from ..evaluation.threshold_curves import (
 from ..evaluation.wording import copies_note, join_notes
 from ..options.python_function import make_function
 from ..options.studies import ThresholdsOptions
+from ..reporting.charts.score_charts import threshold_figure
 from ..reporting.run_results import Results
-from ..reporting.score_charts import threshold_figure
 from ..runs.frames import make_frame, records_of
 from ..runs.progress_bar import StepProgress
 from ..runs.results import RunClock

@@ -15,7 +15,6 @@ from ...datasets.errors import InputError
 from ...metrics.base import Floats, Metric
 from ...metrics.learned.common.training import HISTORY_COLUMNS
 from ...metrics.learned.rater import CARD_FILE, RaterCard
-from ..evaluation import rater_training
 from ..evaluation.correlation_tables import correlation_table
 from ..evaluation.measured_dataset import (
     MeasuredDataset,
@@ -26,7 +25,13 @@ from ..evaluation.measured_dataset import (
     join_scores,
 )
 from ..evaluation.study import provenance
-from ..evaluation.training_designs import TrainingCorpus, TrainingJob, TrainingPlan, plan_jobs
+from ..evaluation.training import rater_training
+from ..evaluation.training.training_designs import (
+    TrainingCorpus,
+    TrainingJob,
+    TrainingPlan,
+    plan_jobs,
+)
 from ..options.train import TrainOptions
 from ..reporting.run_results import Results
 from ..runs.frames import groups_of

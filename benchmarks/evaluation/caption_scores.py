@@ -26,7 +26,7 @@ from ..scoring.corpus_scores import SystemScores
 from ..statistics.bootstrap import Interval
 from ..statistics.coefficients.coefficient import coefficient_names, find_coefficient
 from .caption_ranges import CaptionRange, find_mismatch, published_range
-from .published_numbers import read_numbers
+from .papers.published_numbers import read_numbers
 from .wording import join_notes
 
 #: The value of the option `trust` that stands for the papers' numbers.

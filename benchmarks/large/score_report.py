@@ -15,7 +15,7 @@ from ...metrics.base import Metric, Unavailability
 from ..evaluation.caption_ranges import CaptionRange
 from ..evaluation.caption_scores import Evidence, MetricReliability, reliability_notes
 from ..options.large import LargeOptions
-from ..reporting.corpus_score_tables import scale_note
+from ..reporting.tables.corpus_score_tables import scale_note
 from ..runs.frames import make_frame
 from ..runs.tables import ResultTable, count_of, format_number
 from ..scoring.catalog import metric_style

@@ -12,7 +12,7 @@ from ...datasets.errors import InputError
 from ...metrics.base import Metric
 from ...metrics.learned.rater import list_rater_folders
 from ...metrics.registry import metric, metric_names
-from ..evaluation.published_numbers import PaperTable
+from ..evaluation.papers.published_numbers import PaperTable
 from . import shared
 from .declaration import NEEDED, Composed, Option, PythonValue, option, part
 

@@ -13,7 +13,7 @@ from ...datasets.paths import expand_home
 from ...metrics.base import Metric
 from ...metrics.learned.common.recipe import Recipe, make_recipe
 from ...metrics.neural.models import Device, resolve
-from ..evaluation.training_designs import DESIGNS
+from ..evaluation.training.training_designs import DESIGNS
 from ..scoring.catalog import resolve_metrics
 from ..scoring.protocol import Protocol
 from ..statistics.bootstrap import StatisticsOptions

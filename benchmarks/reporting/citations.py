@@ -23,9 +23,9 @@ from ..scoring.catalog import MetricStyle, read_config
 from ..scoring.protocol import CHOICES, Judged, Protocol
 from ..statistics.bootstrap import StatisticsOptions
 from ..statistics.coefficients.coefficient import are_of_preferences, find_coefficient
-from . import named_run
-from .latex_table import breaking
 from .run_parts import scored_parts
+from .tables import named_run
+from .tables.latex_table import breaking
 
 #: The distributions that compute coefficients and intervals; metrics name theirs in signatures.
 COMPUTING = ("numpy", "scipy", "numba")

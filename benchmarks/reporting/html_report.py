@@ -22,10 +22,10 @@ from ..evaluation.threshold_curves import Conjunction
 from ..runs.finished_run import FinishedRun, read_run
 from ..runs.progress_bar import StepProgress
 from ..runs.tables import MISSING, ResultTable, format_p_value
-from . import figure_files as figures
 from .caption_browser import Embedded, embed
-from .charts import make_charts
-from .figure_files import format_short
+from .charts import figure_files as figures
+from .charts.figure_files import format_short
+from .charts.run_charts import make_charts
 from .overview import Overview, ScoreOverview
 from .run_parts import RunDataset, ScoredCaptions, run_parts
 

@@ -26,8 +26,8 @@ from ..scoring.catalog import MetricStyle
 from ..scoring.protocol import Protocol
 from ..statistics.bootstrap import StatisticsOptions
 from ..statistics.coefficients.coefficient import are_of_preferences, find_coefficient
-from .corpus_score_tables import score_verdict
 from .run_parts import RunDataset, ScoredCaptions
+from .tables.corpus_score_tables import score_verdict
 
 #: Metric, dimension and coefficient.
 ColumnKey = tuple[str, str, str]

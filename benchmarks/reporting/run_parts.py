@@ -25,7 +25,7 @@ from ..runs.tables import format_number
 from ..statistics.bootstrap import StatisticsOptions
 from ..statistics.intervals import p_value_column
 from ..statistics.rating_table import CEILINGS
-from .corpus_score_tables import (
+from .tables.corpus_score_tables import (
     describe_agreement,
     find_leading_metric,
     find_score_tests,

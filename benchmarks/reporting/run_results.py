@@ -12,7 +12,7 @@ import pandas as pd
 
 from ..runs.results import add_run_file, table_files, to_csv, to_parquet
 from ..runs.tables import ResultTable, frame_of, html_of, latex_of, markdown_of
-from .figure_files import Figures
+from .charts.figure_files import Figures
 
 
 @dataclass(frozen=True)
@@ -148,7 +148,7 @@ class Results:
         Raises:
             InputError: where matplotlib is missing, or there is nothing to draw.
         """
-        from .charts import draw_charts
+        from .charts.run_charts import draw_charts
 
         kinds = () if kind is None else _words_of(kind)
         with TemporaryDirectory() as folder:

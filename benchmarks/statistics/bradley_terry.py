@@ -1,6 +1,6 @@
 """Strengths of systems from comparisons of two: Bradley–Terry models with ties, Elo ratings, and agreement of orders.
 
-`evaluation.preference_ranking` fits a whole block of bootstrap replicates at once with `fit_strengths`.
+`evaluation.systems.preference_ranking` fits a whole block of bootstrap replicates at once with `fit_strengths`.
 
 With strengths λ and d = λ_i - λ_j, `davidson` (Davidson 1970) makes i win with a probability in proportion to
 exp(d / 2), j to exp(-d / 2), and a tie to ν; `rao_kupper` (Rao and Kupper 1967) makes i win with probability

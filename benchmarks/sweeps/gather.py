@@ -20,11 +20,11 @@ import pandas as pd
 from ...datasets.errors import InputError
 from ..evaluation.wording import interval_words
 from ..options.finished_runs import SweepTableOptions
-from ..reporting.drawn_table import draw_table
-from ..reporting.joined_table import join
-from ..reporting.named_run import NamedRun, describe_statistics
-from ..reporting.printed_table import JoinedTable
-from ..reporting.table_layouts import LAYOUTS
+from ..reporting.tables.drawn_table import draw_table
+from ..reporting.tables.joined_table import join
+from ..reporting.tables.named_run import NamedRun, describe_statistics
+from ..reporting.tables.printed_table import JoinedTable
+from ..reporting.tables.table_layouts import LAYOUTS
 from ..runs.finished_run import FinishedRun, read_run
 from ..runs.output_folder import RUN_FILE
 from ..runs.results import to_csv, to_json

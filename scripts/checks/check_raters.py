@@ -18,8 +18,11 @@ import yaml
 from scipy.stats import spearmanr
 
 import captau
-from captau.benchmarks.evaluation.rater_training import correlate_for_training, shuffle_labels
-from captau.benchmarks.evaluation.training_designs import TrainingCorpus
+from captau.benchmarks.evaluation.training.rater_training import (
+    correlate_for_training,
+    shuffle_labels,
+)
+from captau.benchmarks.evaluation.training.training_designs import TrainingCorpus
 from captau.benchmarks.scoring.catalog import usual_protocol
 from captau.benchmarks.scoring.protocol import Protocol
 from captau.datasets.sources import demo

@@ -9,8 +9,14 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from captau.benchmarks.reporting.charts import draw_charts
-from captau.benchmarks.reporting.figure_files import GRID, INK, MUTED, PAPER, SERIES
+from captau.benchmarks.reporting.charts.figure_files import (
+    GRID,
+    INK,
+    MUTED,
+    PAPER,
+    SERIES,
+)
+from captau.benchmarks.reporting.charts.run_charts import draw_charts
 
 FOLDER = Path(__file__).parents[2] / "docs" / "images"
 #: The colours of a dark page, as in the report page's style sheet.

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from captau.benchmarks.evaluation.published_numbers import mark_printed
+from captau.benchmarks.evaluation.papers.published_numbers import mark_printed
 from captau.benchmarks.scoring.catalog import read_config
 
 DOCS = Path(__file__).parents[2] / "docs"

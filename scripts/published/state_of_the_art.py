@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from captau.benchmarks.evaluation.published_numbers import (
+from captau.benchmarks.evaluation.papers.published_numbers import (
     COMPARED_CHOICES,
     PLAIN_PROTOCOL,
     PublishedNumber,

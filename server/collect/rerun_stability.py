@@ -13,7 +13,7 @@ from typing import Any
 
 import pandas as pd
 
-from ...benchmarks.reporting.rating_charts import difference_figure
+from ...benchmarks.reporting.charts.rating_charts import difference_figure
 from ...benchmarks.reporting.run_results import Results
 from ...benchmarks.runs.results import RunClock, describe_environment
 from ...benchmarks.runs.tables import ResultTable, format_number

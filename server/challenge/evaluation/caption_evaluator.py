@@ -13,7 +13,10 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from ....benchmarks.commands.validate import check_captions
-from ....benchmarks.evaluation.held_out_captions import ImageCaptions, score_held_out_captions
+from ....benchmarks.evaluation.people.held_out_captions import (
+    ImageCaptions,
+    score_held_out_captions,
+)
 from ....benchmarks.runs.results import describe_environment
 from ....benchmarks.scoring.caption_files import (
     CandidateFile,

@@ -87,7 +87,7 @@ def test_missing_figures_are_told(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    from captau.benchmarks.reporting import figure_files
+    from captau.benchmarks.reporting.charts import figure_files
 
     monkeypatch.setattr(figure_files, "can_draw", lambda: False)
     task(COMMAND, options_in("a"), work=lambda _: made_result())
@@ -280,7 +280,9 @@ def test_figures_lie_in_the_run_or_in_a_folder_without_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     charts = SimpleNamespace(files={"a.svg": b"a", "b.png": b"b"}, undrawn=["c: no data"])
-    monkeypatch.setattr("captau.benchmarks.reporting.charts.draw_charts", lambda *_: charts)
+    monkeypatch.setattr(
+        "captau.benchmarks.reporting.charts.run_charts.draw_charts", lambda *_: charts
+    )
     curves = SimpleNamespace(good=0.5, precision=0.8)
     run = tmp_path / "run"
     run.mkdir()

@@ -11,14 +11,14 @@ import pytest
 
 import captau
 from captau.benchmarks.commands import rank as rank_module
-from captau.benchmarks.evaluation.system_ranking import (
+from captau.benchmarks.evaluation.systems.system_ranking import (
     BEST_WORST_COLUMNS,
     ORDER_COLUMNS,
     SYSTEM_COLUMNS,
     SYSTEM_TEST_COLUMNS,
 )
 from captau.benchmarks.evaluation.wording import number_word
-from captau.benchmarks.reporting.figure_files import can_draw
+from captau.benchmarks.reporting.charts.figure_files import can_draw
 from captau.benchmarks.reporting.run_results import Results
 from captau.benchmarks.statistics.bootstrap import StatisticsOptions
 from captau.benchmarks.statistics.bradley_terry import fit_strengths

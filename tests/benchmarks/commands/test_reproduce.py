@@ -18,16 +18,16 @@ from captau.benchmarks.commands.reproduce import (
     matches,
     summarise,
 )
-from captau.benchmarks.evaluation.published_cells import TABLE_KINDS, _bound_or_value
-from captau.benchmarks.evaluation.published_numbers import (
+from captau.benchmarks.evaluation.papers.published_cells import TABLE_KINDS, _bound_or_value
+from captau.benchmarks.evaluation.papers.published_numbers import (
     CORRELATIONS,
     PaperTable,
     Training,
     read_numbers,
     read_published,
 )
-from captau.benchmarks.evaluation.published_sources import TableCell
-from captau.benchmarks.evaluation.published_tables import TableRebuilder
+from captau.benchmarks.evaluation.papers.published_sources import TableCell
+from captau.benchmarks.evaluation.papers.published_tables import TableRebuilder
 from captau.benchmarks.runs.progress_bar import StepProgress
 from captau.benchmarks.runs.results import parse_missing_note
 from captau.benchmarks.scoring.catalog import read_config

@@ -18,10 +18,10 @@ from scipy.stats import kendalltau
 import captau
 from captau.benchmarks.evaluation.evaluation_set import EvaluationSet
 from captau.benchmarks.evaluation.overview import DatasetsOverview
-from captau.benchmarks.reporting.coefficient_charts import make_overview_chart
-from captau.benchmarks.reporting.figure_files import style as figure_style
-from captau.benchmarks.reporting.joined_table import join
-from captau.benchmarks.reporting.table_layouts import LAYOUTS
+from captau.benchmarks.reporting.charts.coefficient_charts import make_overview_chart
+from captau.benchmarks.reporting.charts.figure_files import style as figure_style
+from captau.benchmarks.reporting.tables.joined_table import join
+from captau.benchmarks.reporting.tables.table_layouts import LAYOUTS
 from captau.benchmarks.runs.finished_run import read_run
 from captau.benchmarks.runs.tables import markdown_of
 from captau.benchmarks.scoring.catalog import DATASET_SETS, usual_protocol

@@ -21,9 +21,12 @@ import captau
 from captau.benchmarks.commands.train import design_notes, make_plan
 from captau.benchmarks.commands.train import run as train
 from captau.benchmarks.evaluation.evaluation_set import EvaluationSet
-from captau.benchmarks.evaluation.rater_rows import compute_rating_error, read_best_validation
-from captau.benchmarks.evaluation.rater_training import shuffle_labels
-from captau.benchmarks.evaluation.training_designs import TrainingCorpus, plan_jobs
+from captau.benchmarks.evaluation.papers.rater_rows import (
+    compute_rating_error,
+    read_best_validation,
+)
+from captau.benchmarks.evaluation.training.rater_training import shuffle_labels
+from captau.benchmarks.evaluation.training.training_designs import TrainingCorpus, plan_jobs
 from captau.benchmarks.options.train import TrainOptions
 from captau.benchmarks.scoring.catalog import usual_protocol
 from captau.benchmarks.scoring.protocol import Protocol

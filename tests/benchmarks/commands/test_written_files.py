@@ -21,7 +21,7 @@ from rich.console import Console
 
 import captau
 from captau.benchmarks.cli import tasks
-from captau.benchmarks.reporting import figure_files
+from captau.benchmarks.reporting.charts import figure_files
 from captau.benchmarks.reporting.run_results import Results
 from captau.benchmarks.runs.progress_bar import StepProgress
 from captau.benchmarks.runs.terminal_table import rich_of

@@ -6,7 +6,7 @@ from contextlib import chdir
 
 import pytest
 
-from captau.benchmarks.reporting import figure_files
+from captau.benchmarks.reporting.charts import figure_files
 from tests.benchmarks.commands.test_written_files import CASES, FAST, FILE, PAIRS, write_files
 from tests.conftest import run_captau
 

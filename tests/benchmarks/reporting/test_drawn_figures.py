@@ -15,10 +15,11 @@ from typing import Any
 import pytest
 
 from captau.benchmarks.evaluation.overview import DatasetsOverview
-from captau.benchmarks.reporting import charts, figure_files
-from captau.benchmarks.reporting.charts import draw_charts, make_charts
-from captau.benchmarks.reporting.coefficient_charts import make_overview_chart
-from captau.benchmarks.reporting.figure_files import Chart, UnavailableChart
+from captau.benchmarks.reporting.charts import figure_files
+from captau.benchmarks.reporting.charts import run_charts as charts
+from captau.benchmarks.reporting.charts.coefficient_charts import make_overview_chart
+from captau.benchmarks.reporting.charts.figure_files import Chart, UnavailableChart
+from captau.benchmarks.reporting.charts.run_charts import draw_charts, make_charts
 from captau.benchmarks.reporting.run_parts import CHART_TITLES, run_parts
 from captau.benchmarks.runs.finished_run import read_run
 from captau.benchmarks.runs.tables import ResultTable, markdown_of

@@ -21,8 +21,8 @@ from hypothesis import strategies as st
 from PIL import Image
 
 import captau
-from captau.benchmarks.reporting import figure_files as figures
 from captau.benchmarks.reporting.caption_browser import STEPS, UNDEFINED, percentiles, script_json
+from captau.benchmarks.reporting.charts import figure_files as figures
 from captau.benchmarks.reporting.html_report import _page_of, build
 from captau.benchmarks.reporting.overview import Overview
 from captau.benchmarks.reporting.run_parts import run_datasets

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from captau.benchmarks.evaluation.published_numbers import COMPARED_CHOICES
+from captau.benchmarks.evaluation.papers.published_numbers import COMPARED_CHOICES
 from captau.benchmarks.reporting.citations import _listed, _second_sentence
-from captau.benchmarks.reporting.joined_table import (
+from captau.benchmarks.reporting.tables.joined_table import (
     _average_runs,
     _describe_dataset,
     _finish_cells,
@@ -19,22 +19,27 @@ from captau.benchmarks.reporting.joined_table import (
     _title,
     _without_clusters,
 )
-from captau.benchmarks.reporting.latex_table import _choose_size, _stack_head, _turn_head, breaking
-from captau.benchmarks.reporting.named_run import (
+from captau.benchmarks.reporting.tables.latex_table import (
+    _choose_size,
+    _stack_head,
+    _turn_head,
+    breaking,
+)
+from captau.benchmarks.reporting.tables.named_run import (
     NamedRun,
     describe_statistics,
     name_runs,
     shorten_hashes,
     style_of,
 )
-from captau.benchmarks.reporting.printed_table import (
+from captau.benchmarks.reporting.tables.printed_table import (
     CoefficientColumn,
     JoinedTable,
     PrintedNumber,
     RowGroup,
     TableRow,
 )
-from captau.benchmarks.reporting.table_rows import RowDraft
+from captau.benchmarks.reporting.tables.table_rows import RowDraft
 from captau.benchmarks.runs.tables import MISSING
 from captau.benchmarks.scoring.catalog import usual_protocol
 from captau.benchmarks.scoring.protocol import Protocol
@@ -216,7 +221,9 @@ def test_statistics_have_the_names_of_runs_where_they_differ() -> None:
 
 
 def test_runs_are_named_by_their_folders(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("captau.benchmarks.reporting.named_run.check_same_data", lambda _: None)
+    monkeypatch.setattr(
+        "captau.benchmarks.reporting.tables.named_run.check_same_data", lambda _: None
+    )
     a, b = run_of("x/a"), run_of("x/b")
     assert [named.name for named in name_runs([a, b])] == ["a", "b"]
     again = [named.name for named in name_runs([a, run_of("y/a")])]

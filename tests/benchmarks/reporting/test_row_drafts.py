@@ -8,9 +8,9 @@ from typing import Any, cast
 
 import pytest
 
-from captau.benchmarks.evaluation.published_numbers import PublishedNumber
-from captau.benchmarks.reporting.printed_table import CoefficientColumn, PrintedNumber
-from captau.benchmarks.reporting.table_rows import (
+from captau.benchmarks.evaluation.papers.published_numbers import PublishedNumber
+from captau.benchmarks.reporting.tables.printed_table import CoefficientColumn, PrintedNumber
+from captau.benchmarks.reporting.tables.table_rows import (
     OWN_MARK,
     PublishedRows,
     RowDraft,

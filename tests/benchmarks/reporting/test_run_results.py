@@ -14,7 +14,7 @@ import pytest
 
 import captau
 from captau.benchmarks.commands.score import ScoreResults
-from captau.benchmarks.reporting import charts
+from captau.benchmarks.reporting.charts import run_charts as charts
 from captau.benchmarks.reporting.run_results import Results
 from captau.benchmarks.runs.results import (
     BLAME_COLUMNS,

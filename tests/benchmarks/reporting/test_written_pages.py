@@ -23,8 +23,8 @@ import pytest
 
 from captau.benchmarks.reporting import caption_browser, html_report
 from captau.benchmarks.reporting.caption_browser import Embedded
-from captau.benchmarks.reporting.charts import draw_charts
-from captau.benchmarks.reporting.figure_files import Chart
+from captau.benchmarks.reporting.charts.figure_files import Chart
+from captau.benchmarks.reporting.charts.run_charts import draw_charts
 from captau.benchmarks.reporting.html_report import (
     PAGE,
     Report,

@@ -16,17 +16,17 @@ from typing import Any
 import pytest
 
 from captau.benchmarks.reporting.citations import cite
-from captau.benchmarks.reporting.drawn_table import draw_table
-from captau.benchmarks.reporting.joined_table import join, written_table
-from captau.benchmarks.reporting.printed_table import (
+from captau.benchmarks.reporting.tables.drawn_table import draw_table
+from captau.benchmarks.reporting.tables.joined_table import join, written_table
+from captau.benchmarks.reporting.tables.printed_table import (
     CoefficientColumn,
     JoinedTable,
     PrintedNumber,
     RowGroup,
     TableRow,
 )
-from captau.benchmarks.reporting.table_layouts import LAYOUTS, appendix
-from captau.benchmarks.reporting.table_rows import TableChoices
+from captau.benchmarks.reporting.tables.table_layouts import LAYOUTS, appendix
+from captau.benchmarks.reporting.tables.table_rows import TableChoices
 from captau.benchmarks.runs.finished_run import read_run, read_runs
 from captau.benchmarks.runs.tables import MISSING
 from tests.benchmarks.reporting.made_runs import ROWS, made_run

@@ -9,7 +9,7 @@ import pandas as pd
 from scipy import stats
 
 import captau
-from captau.benchmarks.evaluation.rater_training import correlate_for_training
+from captau.benchmarks.evaluation.training.rater_training import correlate_for_training
 from captau.datasets.sources import demo
 from captau.metrics.base import Floats
 from captau.metrics.learned.common.examples import Examples

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from captau.benchmarks.evaluation.rater_training import correlate_for_training
+from captau.benchmarks.evaluation.training.rater_training import correlate_for_training
 from captau.datasets.errors import InputError
 from captau.datasets.registry import load
 from captau.metrics.learned import combination

@@ -13,7 +13,7 @@ import pytest
 import torch
 
 import captau
-from captau.benchmarks.evaluation.rater_training import correlate_for_training
+from captau.benchmarks.evaluation.training.rater_training import correlate_for_training
 from captau.metrics.learned import qe
 from captau.metrics.learned._qe_network import Bilinear, QeNetwork
 from captau.metrics.learned.common import captioned_images

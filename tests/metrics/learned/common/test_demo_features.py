@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from captau.benchmarks.evaluation.rater_training import correlate_for_training
+from captau.benchmarks.evaluation.training.rater_training import correlate_for_training
 from captau.datasets.sources import demo
 from captau.metrics.base import UnavailableError
 from captau.metrics.learned.common import features

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from captau.benchmarks.evaluation.rater_training import correlate_for_training
+from captau.benchmarks.evaluation.training.rater_training import correlate_for_training
 from captau.datasets.errors import InputError
 from captau.metrics.learned.common.agreement import correlate_with_ratings
 from captau.metrics.learned.common.captioned_images import load_captioned_images

@@ -1,0 +1,1 @@
+"""The numbers that papers print, and their tables rebuilt cell by cell."""

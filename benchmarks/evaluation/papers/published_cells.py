@@ -1,0 +1,314 @@
+"""The kinds of published tables: how the cells of each are computed (`published_tables` says what each kind is)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ....datasets.errors import InputError
+from ....datasets.reading.json_files import read_text
+from ....metrics.registry import metric
+from ...runs.frames import records_of
+from ...scoring.caption_files import read_candidates, read_references
+from ...statistics.bootstrap import StatisticsOptions
+from ...statistics.rater_agreement import compute_measures
+from ...statistics.rating_table import RatingTable
+from ..correlation_rows import metric_rows
+from ..evaluation_set import EvaluationSet
+from ..judged_pairs import PAIR_FLOORS
+from ..measured_dataset import NO_INTERVALS, row_key
+from ..people.held_out_captions import score_trials
+from ..systems.system_ranking import count_best_worst, rank_systems
+from .published_numbers import PaperTable
+from .published_sources import Cells, TableCell, TableSources
+from .rater_rows import compute_rating_error, read_best_validation
+
+#: The intervals of a column with a `bound`: Kasai et al. 2022 print those of 90 %.
+BOUNDS = StatisticsOptions(interval="percentile", level=0.9)
+
+
+def _error_cells(sources: TableSources, table: PaperTable, label: str) -> Cells:
+    """Return mean squared errors of raters' predictions against mean ratings on the same scale."""
+    cells: Cells = {}
+    for column, options in table.columns.items():
+        changes = {**(options.get("protocol") or {}), "ratings": "mean"}
+        protocol = sources.resolve_protocol(table, f"{label} {column}", changes)
+        selection = EvaluationSet.select(sources.load(table.dataset), protocol)
+        for row, spec in table.rows.items():
+            rater = metric(spec)
+            note = rater.training_overlap_note(selection.items["image_id"].tolist())
+            error = compute_rating_error(rater, selection)
+            cells[row, column] = TableCell(error * table.scale, note or "")
+    return cells
+
+
+def _history_cells(sources: TableSources, table: PaperTable, label: str) -> Cells:
+    return {
+        (row, column): TableCell(read_best_validation(metric(spec), options["stage"]))
+        for row, spec in table.rows.items()
+        for column, options in table.columns.items()
+    }
+
+
+def _correlation_cells(sources: TableSources, table: PaperTable, label: str) -> Cells:
+    if errors := {c: o for c, o in table.columns.items() if "error" in o}:
+        others = {c: o for c, o in table.columns.items() if c not in errors}
+        cells = _error_cells(sources, replace(table, columns=errors), label)
+        if others:
+            cells.update(_correlation_cells(sources, replace(table, columns=others), label))
+        return cells
+    reasons = {row: sources.unavailable_reason(table, spec) for row, spec in table.rows.items()}
+    specs = {row: spec for row, spec in table.rows.items() if not reasons[row]}
+    cells: Cells = {
+        (row, column): TableCell.missing(reason)
+        for row, reason in reasons.items()
+        if reason
+        for column in table.columns
+    }
+    if not specs:
+        return cells
+    # Columns that differ in nothing but coefficient and dimension come from one measurement.
+    groups: dict[str, list[str]] = {}
+    for column, options in table.columns.items():
+        groups.setdefault(repr(options.get("protocol") or {}), []).append(column)
+    rows_by_protocol: dict[str, list[str]] = {}
+    for row in specs:
+        rows_by_protocol.setdefault(repr(table.row_protocols.get(row) or {}), []).append(row)
+    for columns, rows in product(groups.values(), rows_by_protocol.values()):
+        row_changes = table.row_protocols.get(rows[0]) or {}
+        changes = {**(table.columns[columns[0]].get("protocol") or {}), **row_changes}
+        coefficients = [table.columns[c]["coefficient"] for c in columns]
+        changes["coefficients"] = list(dict.fromkeys(coefficients))
+        name = " ".join([label, *columns[: len(groups) > 1], *(rows[:1] if row_changes else ())])
+        protocol = sources.resolve_protocol(table, name, changes)
+        has_bounds = any("bound" in table.columns[c] for c in columns)
+        statistics = BOUNDS if has_bounds else NO_INTERVALS
+        measured = sources.measure(table, protocol, [specs[row] for row in rows], statistics)
+        by_key = {row_key(row): row for row in records_of(measured.correlations)}
+        for column in columns:
+            options = table.columns[column]
+            dimension = options.get("dimension") or measured.selection.protocol.dimension[0]
+            for row in rows:
+                name = specs[row] if specs[row] in PAIR_FLOORS else metric(specs[row]).spec
+                correlation = by_key[name, dimension, options["coefficient"]]
+                ends = correlation["ci_low"], correlation["ci_high"]
+                value = _bound_or_value(options, correlation["value"], *ends)
+                cells[row, column] = TableCell(value * table.scale, str(correlation["note"]))
+    return cells
+
+
+def _bound_or_value(options: Mapping[str, Any], value: float, low: float, high: float) -> float:
+    """Return what a column shows: a value, or how far its interval reaches above or below it."""
+    return {"high": high - value, "low": value - low}.get(options.get("bound", ""), float(value))
+
+
+def _author_score_cells(sources: TableSources, table: PaperTable, label: str) -> Cells:
+    cells: Cells = {}
+    authors = sources.load("fleur")
+    scored = authors.items.merge(authors.ratings, on="item_id")
+    coefficients = list(dict.fromkeys(o["coefficient"] for o in table.columns.values()))
+    protocol = sources.resolve_protocol(table, label, {"coefficients": coefficients})
+    for row, score in table.rows.items():
+        for column, options in table.columns.items():
+            has_own_labels = options.get("labels") == "authors"
+            people = authors if has_own_labels else sources.load(table.dataset)
+            selection = EvaluationSet.select(people, protocol)
+            # A caption that stands in two of the authors' files may have two scores.
+            is_of_column = (scored["system"] == options["part"]) & (scored["dimension"] == score)
+            keys = ["image_id", "caption"]
+            values = selection.items[keys].merge(scored[is_of_column], "left", on=keys)["value"]
+            scores = pd.Series(values.to_numpy(), index=selection.items["item_id"])
+            n_unscored = 0 if selection.uses_preferences else int(values.isna().sum())
+            if n_unscored:
+                raise InputError(
+                    f"dataset fleur: the file of {options['part']} has no score of {n_unscored:,} of "
+                    f"{len(values):,} captions of {table.dataset}; captau data verify dataset=fleur says whether it "
+                    "is the authors'"
+                )
+            dimension = options.get("dimension") or selection.protocol.dimension[0]
+            for correlation in metric_rows(selection, row, scores, ""):
+                key = correlation["dimension"], correlation["coefficient"]
+                if key == (dimension, options["coefficient"]):
+                    value = correlation["value"] * table.scale
+                    cells[row, column] = TableCell(value, correlation["note"])
+    return cells
+
+
+def _system_mean_cells(sources: TableSources, table: PaperTable, label: str) -> Cells:
+    specs = {
+        column: options["metric"]
+        for column, options in table.columns.items()
+        if options.get("metric") and not sources.unavailable_reason(table, options["metric"])
+    }
+    protocol = sources.resolve_protocol(table, label, {"coefficients": ["pearson"]})
+    measured = sources.measure(table, protocol, list(specs.values()))
+    items, cells = measured.items, Cells()
+    bounded = [options["dimension"] for options in table.columns.values() if "bound" in options]
+    intervals = _mean_intervals(measured.selection, list(dict.fromkeys(bounded)))
+    for column, options in table.columns.items():
+        scale = options.get("scale", table.scale)
+        if "dimension" in options:
+            points = measured.selection.points(options["dimension"])
+            values = points.set_index("item_id")["value"].reindex(items["item_id"])
+        elif column in specs:
+            values = measured.by_metric[metric(specs[column]).spec]
+        else:
+            reason = sources.unavailable_reason(table, options["metric"])
+            cells.update({(row, column): TableCell.missing(reason) for row in table.rows})
+            continue
+        by_system = pd.Series(values.to_numpy(dtype=float)).groupby(items["system"])
+        for row, system in table.rows.items():
+            ends = intervals.get((options.get("dimension", ""), system), (np.nan, np.nan))
+            mean = float(by_system.get_group(system).to_numpy().mean())
+            value = _bound_or_value(options, mean, *ends)
+            cells[row, column] = TableCell(value * scale + 0.0)
+    return cells
+
+
+def _mean_intervals(
+    selection: EvaluationSet, dimensions: Sequence[str]
+) -> dict[tuple[str, str], tuple[float, float]]:
+    """Return the interval of each system's mean rating, by dimension and system.
+
+    It is that of `BOUNDS`, of so many replicates that the printed digit does not depend on the draws.
+    """
+    if not dimensions:
+        return {}
+    points = {dimension: selection.points(dimension) for dimension in dimensions}
+    options = replace(BOUNDS, replicates=20 * BOUNDS.replicates)
+    rows = rank_systems(selection, points, options).systems.to_dict("records")
+    return {(r["dimension"], r["system"]): (r["ci_low"], r["ci_high"]) for r in rows}
+
+
+def _best_worst_cells(sources: TableSources, table: PaperTable, label: str) -> Cells:
+    protocol = sources.resolve_protocol(table, label, {})
+    selection = EvaluationSet.select(sources.load(table.dataset), protocol)
+    counts = count_best_worst(selection, selection.protocol.dimension).set_index("system")
+    return {
+        (row, column): TableCell(float(counts[rank][options["system"]]))
+        for row, rank in table.rows.items()
+        for column, options in table.columns.items()
+    }
+
+
+def _agreement_cells(sources: TableSources, table: PaperTable, label: str) -> Cells:
+    protocol = sources.resolve_protocol(table, label, {"ratings": "per_rating"})
+    selection = EvaluationSet.select(sources.load(table.dataset), protocol)
+    caption_set, dimension = selection.caption_set, selection.protocol.dimension[0]
+    ratings = RatingTable.from_ratings(caption_set.ratings, selection.items["item_id"], dimension)
+    measures, _ = compute_measures(ratings, caption_set.card.scales[dimension])
+    cells = Cells()
+    for row, name in table.rows.items():
+        if name in measures:
+            measure = measures[name]
+            cell = TableCell(measure.value * table.scale, measure.note)
+        else:
+            # Only a scale of five levels has the measure `fleiss_kappa_4=5`.
+            reason = f"the scale of {table.dataset}'s ratings has no measure {name}"
+            cell = TableCell.missing(reason)
+        cells.update({(row, column): cell for column in table.columns})
+    return cells
+
+
+def _human_cells(sources: TableSources, table: PaperTable, label: str) -> Cells:
+    cells = Cells()
+    for column, options in table.columns.items():
+        names = options["references"], options["held_out"]
+        files = [sources.data_file(name) for name in names]
+        absent = [name for name, path in zip(names, files, strict=True) if not path.is_file()]
+        for row, spec in table.rows.items():
+            name = spec.partition("(")[0]
+            if absent:
+                reason = f"no file {absent[0]} under data.root; {options['why']}"
+                cells[row, column] = TableCell.missing(reason)
+            elif name in sources.leave_out:
+                cells[row, column] = TableCell.missing(f"leave_out={name}")
+            else:
+                sources.metrics[spec] = metric(spec)
+        specs = {row: s for row, s in table.rows.items() if (row, column) not in cells}
+        if not specs:
+            continue
+        references, held_out = read_references(files[0]).texts, read_candidates(files[1]).captions
+        if missing := [image for image in references if image not in held_out]:
+            raise InputError(f"{files[1]}: no caption of image '{missing[0]}' of {files[0]}")
+        trial = label, {image: held_out[image] for image in references}, references
+        metrics = [metric(spec) for spec in specs.values()]
+        scores, _ = score_trials([trial], metrics, sources.store, sources.progress, seed=0)
+        for row, spec in specs.items():
+            value = float(scores[metric(spec).spec].values[0])
+            cells[row, column] = TableCell(value * table.scale)
+    return cells
+
+
+def _count_cells(sources: TableSources, table: PaperTable, label: str) -> Cells:
+    cells = Cells()
+    for row, file in table.rows.items():
+        path = sources.data_file(str(file))
+        if not path.is_file():
+            reason = f"no file {file} under data.root; {table.note}"
+            cells.update({(row, column): TableCell.missing(reason) for column in table.columns})
+            continue
+        references = read_references(path).texts
+        counts = {"images": len(references), "captions": sum(map(len, references.values()))}
+        for column, options in table.columns.items():
+            cells[row, column] = TableCell(float(counts[options["of"]]))
+    return cells
+
+
+def _fold_count_cells(sources: TableSources, table: PaperTable, label: str) -> Cells:
+    caption_set = sources.load(table.dataset)
+    items = caption_set.items
+    cells: Cells = {}
+    for row, split in table.rows.items():
+        fold = items[(items["split"] == split) | (split == "all")]
+        if fold.empty:
+            reason = f"the data are not here: fold {split} of {table.dataset}"
+            cells.update({(row, column): TableCell.missing(reason) for column in table.columns})
+            continue
+        counts: dict[str, float] = {
+            "samples": len(fold),
+            "images": fold["image_id"].nunique(),
+            "captions": fold["caption"].nunique(),
+            "systems": fold["system"].nunique(),
+            "ratings": len(ratings := _of_items(caption_set.ratings, "item_id", fold)),
+            "raters": ratings["rater"].nunique(),
+            "pairs": _of_items(caption_set.preferences, "item_a", fold)["pair_id"].nunique(),
+        }
+        for column, options in table.columns.items():
+            if "file" not in options:
+                cells[row, column] = TableCell(float(counts[options["of"]]))
+            elif (path := sources.data_file(options["file"])).is_file():
+                cells[row, column] = TableCell(float(len(read_text(path).splitlines())))
+            else:
+                reason = f"no file {options['file']} under data.root"
+                cells[row, column] = TableCell.missing(reason)
+    return cells
+
+
+def _of_items(judgements: pd.DataFrame, column: str, items: pd.DataFrame) -> pd.DataFrame:
+    """Return the judgements of items."""
+    return judgements[judgements[column].isin(items["item_id"])]
+
+
+TABLE_KINDS: dict[str, Callable[[TableSources, PaperTable, str], Cells]] = {
+    "correlation": _correlation_cells,
+    "bounds": _correlation_cells,
+    "histories": _history_cells,
+    "author_scores": _author_score_cells,
+    "system_means": _system_mean_cells,
+    "best_worst": _best_worst_cells,
+    "agreement": _agreement_cells,
+    "human": _human_cells,
+    "counts": _count_cells,
+    "fold_counts": _fold_count_cells,
+}
+#: The kinds of tables whose cells rest on a registered dataset.
+KINDS_OF_DATASETS = (
+    *("correlation", "bounds", "author_scores", "fold_counts", "system_means", "best_worst"),
+    "agreement",
+)

@@ -1,0 +1,316 @@
+"""The numbers that papers print: `results/published/`, described by `conf/paper/`."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from enum import StrEnum
+from functools import cache
+from importlib import resources
+from itertools import chain
+from math import log10
+from typing import Any
+
+import pandas as pd
+
+from ....conf import group, own_files
+from ....datasets.errors import InputError
+from ...runs.results import parse_missing_note
+from ...scoring.catalog import dataset_names, read_config, usual_protocol
+from ...scoring.protocol import CHOICES, Protocol
+from ...statistics.coefficients.coefficient import find_coefficient
+from ..judged_pairs import FLOORS
+from ..wording import join_notes
+
+#: The choices of a protocol that decide whether two numbers can be compared.
+COMPARED_CHOICES = tuple(name for name, declared in CHOICES.items() if declared.is_compared)
+#: What differs from the usual protocol of `CHOICES` for a dataset that captau does not read.
+PLAIN_PROTOCOL: dict[str, Any] = {"dimension": "overall", "coefficients": ["tau_c", "tau_b"]}
+
+#: The columns of a CSV of printed numbers.
+PUBLISHED_COLUMNS = (
+    *("table", "dataset", "row", "column"),
+    *("published", "trained", "source", "note"),
+)
+
+#: The kinds of tables whose cells are correlations of metrics with people.
+CORRELATIONS = ("correlation", "author_scores")
+
+
+@dataclass
+class PaperTable:
+    """One table of a paper, as its file in `conf/paper/` describes it.
+
+    Attributes:
+        table: its name, as "Table 1".
+        kind: one of `published_cells.TABLE_KINDS`.
+        dataset, title: what it is of, and what it is called.
+        revision: the dataset's revision that the numbers are of; empty where there is one alone.
+        scale: the factor of printed numbers.
+        protocol: options of a protocol.
+        rows, columns: by printed name, what is computed.
+        row_protocols: options of a protocol by row, where one differs from the table's.
+        row_raters: the learned raters of one's own that fill rows, by row: the recipe `rater`, the datasets that it was
+            `trained_on`, and `options` that are on or off.
+        is_printed: whether the paper prints the numbers; False for those made by running its authors' files.
+        note: the reason why cells may differ.
+    """
+
+    table: str
+    kind: str
+    dataset: str
+    title: str = ""
+    revision: str = ""
+    scale: float = 1.0
+    protocol: Any = field(default_factory=dict[str, Any])
+    rows: dict[str, Any] = field(default_factory=dict[str, Any])
+    columns: dict[str, Any] = field(default_factory=dict[str, Any])
+    row_protocols: dict[str, Any] = field(default_factory=dict[str, Any])
+    row_raters: dict[str, Any] = field(default_factory=dict[str, Any])
+    is_printed: bool = True
+    note: str = ""
+
+
+class Training(StrEnum):
+    """Tell whether a metric learned from the judgements that a number is about."""
+
+    YES = "yes"
+    NO = "no"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True)
+class PublishedNumber:
+    """One number of a paper, in the unit of tables with the digits that were printed.
+
+    Attributes:
+        paper, row: the paper's name in `conf/paper/`, and its name for the row.
+        spec: the metric in captau; None where there is none.
+        dataset, dimension, coefficient: the column that it belongs to.
+        text: the number.
+        protocol: that of the paper's table.
+        revision: that of the dataset; empty where all papers use one.
+        training: whether the metric learned from this dataset's judgements.
+        table, column: where it stands.
+        source, remark: the paper that the number comes from, and a remark on it.
+        caveat: the way in which the whole table is unlike captau's beside its protocol.
+    """
+
+    paper: str
+    row: str
+    spec: str | None
+    dataset: str
+    dimension: str
+    coefficient: str
+    text: str
+    protocol: Protocol
+    revision: str
+    training: Training
+    table: str
+    column: str
+    source: str
+    remark: str
+    caveat: str
+
+    @property
+    def note(self) -> str:
+        """The source where it is not the paper itself, and the remark."""
+        is_own = self.source == f"{short_citation(self.paper)}, {self.table}"
+        return join_notes("" if is_own else self.source, self.remark)
+
+
+def short_citation(paper: str) -> str:
+    """Return authors and year of a paper, `Hessel et al. 2021`."""
+    return read_config("paper", paper)["title"].partition(",")[0]
+
+
+def paper_files(paper: str) -> tuple[str, str]:
+    """Return the names of a paper's YAML file and of the CSV with its numbers, for messages."""
+    if own_file := own_files("paper").get(paper):
+        return str(own_file), str(own_file.with_suffix(".csv"))
+    return f"conf/paper/{paper}.yaml", f"results/published/{paper}.csv"
+
+
+def read_published(paper: str) -> pd.DataFrame:
+    """Read a paper's numbers as printed.
+
+    Returns:
+        columns `PUBLISHED_COLUMNS`, all str. `trained` is
+        one of `Training` where the number is a metric's correlation, and empty elsewhere.
+
+    Raises:
+        InputError: as `_read_cells` does.
+    """
+    return pd.DataFrame(_read_cells(paper))
+
+
+def mark_printed(comparison: pd.DataFrame) -> pd.Series:
+    """Mark the cells that papers print; others were made with their authors' files (`PaperTable.is_printed`).
+
+    Args:
+        comparison: columns `paper` and `table`.
+    """
+    made = {
+        (paper, table["table"])
+        for paper in {*comparison["paper"]} & {*group("paper"), *own_files("paper")}
+        for table in read_config("paper", paper)["tables"]
+        if not table.get("is_printed", True)
+    }
+    places = zip(comparison["paper"], comparison["table"], strict=True)
+    return pd.Series([place not in made for place in places], index=comparison.index, dtype=bool)
+
+
+def _read_cells(paper: str) -> list[dict[str, str]]:
+    """Read the rows of a paper's CSV.
+
+    Raises:
+        InputError: where a column is missing, or a number names no source.
+    """
+    own_file = own_files("paper").get(paper)
+    file = (
+        own_file.with_suffix(".csv")
+        if own_file
+        else resources.files("captau.results") / "published" / f"{paper}.csv"
+    )
+    reader = csv.DictReader(io.StringIO(file.read_text(encoding="utf-8-sig")))
+    cells = list(reader)
+    if missing_columns := [c for c in PUBLISHED_COLUMNS if c not in (reader.fieldnames or ())]:
+        raise InputError(f"{file}:1: no column {', '.join(missing_columns)}; add it")
+    for line, cell in enumerate(cells, start=2):
+        if not cell["source"]:
+            raise InputError(
+                f"{file}:{line}: a published number without a source; name the paper and the table that it was "
+                "read from in the column source"
+            )
+    return cells
+
+
+def read_numbers(paper: str) -> Iterator[PublishedNumber]:
+    """Yield all correlations that a paper prints, in its order.
+
+    Args:
+        paper: its name in `conf/paper/`.
+    """
+    cells = _read_cells(paper)
+    by_cell = {(c["table"], c["dataset"], c["row"], c["column"]): c for c in cells}
+    datasets = dataset_names()
+    for table in read_config("paper", paper)["tables"]:
+        if table["kind"] not in CORRELATIONS or not table.get("is_printed", True):
+            continue
+        dataset, is_captaus = table["dataset"], table["kind"] == "correlation"
+        for column, options in table["columns"].items():
+            if "coefficient" not in options or "bound" in options:
+                continue
+            shared = {**(table.get("protocol") or {}), **(options.get("protocol") or {})}
+            usual = usual_protocol(dataset) if dataset in datasets else PLAIN_PROTOCOL
+            factor = find_coefficient(options["coefficient"]).scale / table.get("scale", 1)
+            for row, spec in table["rows"].items():
+                cell = by_cell.get((table["table"], dataset, row, column))
+                if cell is None:
+                    continue
+                changes = (table.get("row_protocols") or {}).get(row) or {}
+                protocol = Protocol.resolve(dataset, usual, {**shared, **changes})
+                is_metric = is_captaus and spec and spec not in FLOORS
+                yield PublishedNumber(
+                    paper,
+                    row,
+                    spec if is_metric and not parse_missing_note(spec) else None,
+                    dataset,
+                    options.get("dimension") or next(iter(protocol.dimension), ""),
+                    options["coefficient"],
+                    # Shifted, not multiplied: 0.300 is 30.0, not 30.
+                    text=f"{Decimal(cell['published']).scaleb(round(log10(factor))):f}",
+                    protocol=protocol,
+                    revision=table.get("revision", ""),
+                    training=Training(cell["trained"]),
+                    table=table["table"],
+                    column=column,
+                    source=cell["source"],
+                    remark=cell["note"],
+                    caveat=" ".join(table.get("note", "").split()),
+                )
+
+
+def select_numbers(
+    paper: str, dataset: str, columns: Sequence[tuple[str, str]], protocol: Protocol
+) -> list[PublishedNumber]:
+    """Select a paper's numbers for columns of a dataset, of any revision of it.
+
+    Where several columns of the paper fit one, those of the nearest protocol are taken.
+
+    Args:
+        paper: its name in `conf/paper/`.
+        dataset: of the columns.
+        columns: their dimensions and coefficients.
+        protocol: theirs.
+    """
+    fitting: dict[tuple[str, str], dict[tuple[str, str], list[PublishedNumber]]] = {}
+    for number in read_numbers(paper):
+        key = number.dimension, number.coefficient
+        if number.dataset == dataset and key in columns:
+            by_place = fitting.setdefault(key, {})
+            by_place.setdefault((number.table, number.column), []).append(number)
+
+    def distance(numbers: list[PublishedNumber]) -> int:
+        return len(protocol_differences(numbers[0].protocol, protocol))
+
+    closest = (min(by_place.values(), key=distance) for by_place in fitting.values())
+    return list(chain.from_iterable(closest))
+
+
+def rank_number(number: PublishedNumber, own_protocol: Protocol) -> tuple[bool, bool, int, str]:
+    """Return the place of a number among those of one metric and column, the least first.
+
+    One that is printed under the table's own protocol comes first, then one under the dataset's usual protocol, then the
+    nearest; of equal ones the earliest paper's.
+    """
+    is_known = number.dataset in dataset_names()
+    usual = usual_protocol(number.dataset) if is_known else PLAIN_PROTOCOL
+    from_usual = differences(number, Protocol.resolve(number.dataset, usual, {}))
+    from_own = differences(number, own_protocol)
+    year = short_citation(number.paper).rpartition(" ")[2]
+    return bool(from_own), bool(from_usual), len(from_own), year
+
+
+def differences(number: PublishedNumber, own_protocol: Protocol) -> list[str]:
+    """Describe in what a number's protocol, and its whole table, are unlike captau's."""
+    caveats = [number.caveat] if number.caveat else []
+    return [*protocol_differences(number.protocol, own_protocol), *caveats]
+
+
+@cache
+def read_metric_names() -> dict[str, str]:
+    """Return one name for each name by which papers print a metric, from `results/published/metrics.csv`."""
+    file = resources.files("captau.results") / "published" / "metrics.csv"
+    rows = csv.DictReader(io.StringIO(file.read_text(encoding="utf-8")))
+    return {name: row["metric"] for row in rows for name in (row["printed_as"] or "").split("|")}
+
+
+def is_comparable(printed_revision: str, revision: str) -> bool:
+    """Return whether a number may stand beside scores of a dataset's revision."""
+    return printed_revision in ("", revision)
+
+
+def describe_revisions(dataset: str, printed_revision: str, revision: str) -> str:
+    """Say why numbers of two revisions of a dataset are not compared."""
+    return (
+        f"printed on revision {printed_revision} of {dataset}, whose scores are not those of revision "
+        f"{revision} here; the two are never compared"
+    )
+
+
+def protocol_differences(paper: Protocol, own_protocol: Protocol) -> list[str]:
+    """Describe each difference of two protocols: `references mean_over_single (here all)`."""
+    return [
+        f"{name} {describe_choice(getattr(paper, name))} (here {describe_choice(getattr(own_protocol, name))})"
+        for name in COMPARED_CHOICES
+        if getattr(paper, name) != getattr(own_protocol, name)
+    ]
+
+
+def describe_choice(value: Any) -> str:
+    """Describe a protocol's choice."""
+    return "all" if value is None else ", ".join(value) if isinstance(value, tuple) else str(value)

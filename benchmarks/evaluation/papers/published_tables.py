@@ -1,0 +1,146 @@
+"""Published tables rebuilt from their protocols, for `captau reproduce`.
+
+A paper is a file in `conf/paper/` (the dataset, protocol and metric that each cell comes from) and a
+CSV in `results/published/` (the numbers as printed). Kinds of tables:
+
+- `correlation`: a cell is a coefficient of a metric (row) for a dimension or category (column);
+- `system_means`: a cell is the mean rating or score (column) of a system (row);
+- `best_worst`: how often a system (column) is best or worst in all dimensions at once (row);
+- `author_scores`: the same of scores that the metric's authors publish (row: `raw` or `smoothed` of dataset `fleur`);
+- `agreement`: a measure of `captau agree` (row);
+- `human`: a metric's score (row) of one human caption an image against references (column), from files in the
+  data folder;
+- `fold_counts`: how many samples, images, captions, systems, ratings, raters or pairs (column) a fold of a dataset
+  has, or `all` of it (row); a column's `file` is one of the data folder, whose lines are counted;
+- `bounds`: as `correlation`; the paper prints numbers such as `<0.1`, below which the coefficients are;
+- `histories`: the best validation score of a stage (column) of the training of a rater of one's own (row);
+- `counts`: how many images or captions (column) a file of references has (row).
+
+A row `floor_length` of a `correlation` table is captau's "longer caption", which prefers the one with more words.
+`row_protocols` changes the protocol of single rows. A column's `bound: high` or `low` asks how far the 90 % interval reaches above or below the value. A row's or a
+column's `missing: REASON` says why its cells cannot be computed. A row of `row_raters` is computed where a rater that fits it is given; a
+column's `error: mse` is then the mean squared error against mean ratings.
+
+To add a kind, write a function like `_system_mean_cells` and name it in `TABLE_KINDS` (`published_cells`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ....conf import own_files
+from ....datasets import registry
+from ....datasets.errors import MissingFileError
+from ....metrics.learned.rater import RaterCard, RaterMetric
+from ...runs.results import parse_missing_note
+from ...runs.tables import count_of
+from ...scoring.catalog import usual_protocol
+from ...scoring.protocol import Protocol
+from ..evaluation_set import EvaluationSet
+from .published_cells import KINDS_OF_DATASETS, TABLE_KINDS
+from .published_numbers import PaperTable, describe_revisions, is_comparable
+from .published_sources import Cells, TableCell, TableSources
+from .rater_rows import find_training_images, fits_row
+
+
+@dataclass(frozen=True)
+class TableRebuilder(TableSources):
+    """The rebuilding of the tables of a run.
+
+    Attributes:
+        rater_folders: of learned raters of one's own, which fill rows (`PaperTable.row_raters`).
+        absent_files: the errors about datasets that are not in the data folder.
+    """
+
+    rater_folders: tuple[Path, ...] = ()
+    absent_files: list[MissingFileError] = field(default_factory=list[MissingFileError])
+
+    def rebuild(self, paper: str, table: PaperTable) -> Cells:
+        """Recompute the cells of a table; where its dataset is not here, each cell says so.
+
+        Raises:
+            InputError: on malformed data.
+        """
+        row_reasons = {r: str(s) for r, s in table.rows.items() if parse_missing_note(str(s))}
+        column_reasons = {c: str(o["missing"]) for c, o in table.columns.items() if "missing" in o}
+        rows = {r: spec for r, spec in table.rows.items() if r not in row_reasons}
+        columns = {c: o for c, o in table.columns.items() if c not in column_reasons}
+        computable = replace(table, rows=rows, columns=columns)
+        cells = self._rebuild_computable(paper, computable) if rows and columns else {}
+        for column, reason in column_reasons.items():
+            cells.update({(row, column): TableCell.missing(reason) for row in table.rows})
+        for row, note in row_reasons.items():
+            reason = str(parse_missing_note(note))
+            cells.update({(row, column): TableCell.missing(reason) for column in table.columns})
+        for row, wanted in table.row_raters.items():
+            cells.update(self._compute_rater_row(paper, table, row, wanted))
+        return cells
+
+    def _compute_rater_row(
+        self, paper: str, table: PaperTable, row: str, wanted: Mapping[str, Any]
+    ) -> Cells:
+        """Compute a row by the raters that fit it, the mean over several seeds; empty without any."""
+        folders = [f for f in self.rater_folders if fits_row(RaterCard.read(f), wanted)]
+        # On images that chose a rater, as the development fold did, the cell says so.
+        specs = {str(f): RaterMetric(str(f), seen="mark").spec for f in folders}
+        columns = {c: o for c, o in table.columns.items() if "missing" not in o or "error" in o}
+        if not specs or not columns:
+            return {}
+        found = self._rebuild_computable(paper, replace(table, rows=specs, columns=columns))
+        cells: Cells = {}
+        for column, options in columns.items():
+            if reason := self._refuse_trained(table, options, folders):
+                cells[row, column] = TableCell.missing(reason)
+                continue
+            of_seeds = [found[name, column] for name in specs]
+            note = f"{count_of(len(specs), 'rater')} of your own, not the paper's"
+            notes = [note, *dict.fromkeys(cell.note for cell in of_seeds if cell.note)]
+            mean = float(np.mean([cell.value for cell in of_seeds]))
+            cells[row, column] = TableCell(mean, "; ".join(notes[1:] if np.isnan(mean) else notes))
+        return cells
+
+    def _refuse_trained(
+        self, table: PaperTable, options: Mapping[str, Any], folders: Sequence[Path]
+    ) -> str:
+        """Return why raters do not fill a column: one was trained on images that it is tested on; empty if none was."""
+        if table.kind != "correlation" or table.dataset not in self.caption_sets:
+            return ""
+        changes = {**table.protocol, **(options.get("protocol") or {})}
+        protocol = Protocol.resolve(table.dataset, usual_protocol(table.dataset), changes)
+        images = set(EvaluationSet.select(self.load(table.dataset), protocol).items["image_id"])
+        for folder in folders:
+            if n_shared := len(find_training_images(RaterCard.read(folder), images)):
+                return f"{folder} was trained on {n_shared:,} of the {len(images):,} images that it would be tested on"
+        return ""
+
+    def _rebuild_computable(self, paper: str, table: PaperTable) -> Cells:
+        reason = self._dataset_reason(table)
+        if not reason:
+            try:
+                label = f"{paper} {table.table} {table.dataset}"
+                return TABLE_KINDS[table.kind](self, table, label)
+            except MissingFileError as error:
+                self.absent_files.append(error)
+                reason = f"the data are not here: {error}"
+        cells: Cells = {}
+        for row, spec in table.rows.items():
+            is_of_metric = table.kind in ("correlation", "bounds")
+            cell = TableCell.missing((is_of_metric and self.metric_reason(spec)) or reason)
+            cells.update({(row, column): cell for column in table.columns})
+        return cells
+
+    def _dataset_reason(self, table: PaperTable) -> str:
+        """Return the reason why a table's dataset cannot be read at all; empty where it can."""
+        if table.kind not in KINDS_OF_DATASETS or table.dataset in own_files("dataset"):
+            return ""
+        if table.dataset not in registry.names():
+            return "the dataset is not in this version of captau"
+        revision = registry.card(table.dataset).revision
+        if not is_comparable(table.revision, revision):
+            return describe_revisions(table.dataset, table.revision, revision)
+        return ""

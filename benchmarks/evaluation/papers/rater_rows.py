@@ -1,0 +1,62 @@
+"""Rows of published tables that a learned rater of one's own fills: which rater fits, and what only raters have."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import pandas as pd
+
+from ....datasets.reading.table import read_table
+from ....metrics.base import Metric
+from ....metrics.learned.rater import RaterCard, RaterMetric, find_rater_folder
+from ..evaluation_set import EvaluationSet
+from ..training.rater_training import HISTORY_FILE
+
+
+def fits_row(card: RaterCard, wanted: Mapping[str, Any]) -> bool:
+    """Tell whether a rater is of the kind that `PaperTable.row_raters` describes."""
+    options = wanted.get("options") or {}
+    return (
+        card.rater == wanted["rater"]
+        and set(card.about.get("data", ())) == set(wanted["trained_on"])
+        and all(bool(card.options.get(name)) == is_on for name, is_on in options.items())
+    )
+
+
+def find_training_images(card: RaterCard, image_ids: Iterable[str]) -> set[str]:
+    """Return those of some images that a rater was trained on; images that only chose it are no part of them."""
+    trained = set(card.images) - set(card.about.get("validation_images", ()))
+    return trained & set(image_ids)
+
+
+def compute_rating_error(rater: Metric, selection: EvaluationSet) -> float:
+    """Return the mean squared error of predictions against mean ratings, both from 0 to 1; NaN where it predicts none."""
+    if not isinstance(rater, RaterMetric) or rater.rating_scale is None:
+        return math.nan
+    dimension = selection.protocol.dimension[0]
+    points = selection.points(dimension).set_index("item_id")["value"]
+    shares = selection.caption_set.card.scales[dimension].share(points)
+    low, high = rater.rating_scale
+    predictions = pd.Series(rater.score(selection.items), selection.items["item_id"])
+    errors = (predictions[points.index] - low) / (high - low) - shares
+    return float((errors**2).mean())
+
+
+def read_best_validation(rater: Metric, stage: str) -> float:
+    """Return the validation score of the chosen epoch of a training's stage; NaN without such a stage.
+
+    Args:
+        stage: how its name begins, such as `pretraining`.
+    """
+    if not isinstance(rater, RaterMetric):
+        return math.nan
+    history = read_table(find_rater_folder(rater.path) / HISTORY_FILE)
+    epochs = zip(*(history.column(c) for c in ("stage", "best", "validation")), strict=True)
+    values = [
+        float(validation)
+        for name, is_best, validation in epochs
+        if str(name).startswith(stage) and str(is_best).lower() == "true"
+    ]
+    return values[0] if values else math.nan

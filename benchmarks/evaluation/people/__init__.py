@@ -1,0 +1,1 @@
+"""People beside people: captions held out, words in common, and distributions of ratings."""

@@ -1,0 +1,422 @@
+"""People's captions by image, and one person's caption scored against the others', as a system's would be.
+
+Chen et al. 2015, section 4.1 and Table I: the scores that metrics give to people, to compare systems with.
+`captau agree kind=captions`, `captau reproduce` and challenge sites call this.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from ....datasets.errors import InputError
+from ....datasets.schema import CaptionSet, make_items
+from ....metrics.base import Floats, Metric
+from ....metrics.rows import Rows
+from ...runs.frames import groups_of, make_frame
+from ...runs.progress_bar import StepProgress
+from ...runs.results import AGREEMENT_COLUMNS
+from ...runs.tables import MISSING, ResultTable, count_of, format_number
+from ...scoring.caption_files import read_references
+from ...scoring.catalog import MetricStyle, metric_style
+from ...scoring.corpus_scores import make_scorer
+from ...scoring.score_store import ScoreStore
+from ...scoring.scorer import score_all
+from ...scoring.unavailable_metrics import (
+    UnavailableMetrics,
+    add_unavailable_rows,
+    find_unavailable,
+)
+from ..wording import join_notes, synthetic_note
+
+
+@dataclass(frozen=True)
+class ImageCaptions:
+    """Images and the captions that people wrote of them.
+
+    Attributes:
+        name: of the file or dataset.
+        captions: by image id.
+        n_left_out: the number of images left out because they have too few captions.
+        file: the file; None where it is a dataset.
+        caption_set: the dataset; None where it is a file.
+        image_files: by image id, where a dataset has them.
+    """
+
+    name: str
+    captions: Mapping[str, tuple[str, ...]]
+    n_left_out: int = 0
+    file: Path | None = None
+    caption_set: CaptionSet | None = None
+    image_files: Mapping[str, str | None] = field(default_factory=dict[str, str | None])
+
+    @classmethod
+    def from_file(cls, path: Path) -> ImageCaptions:
+        """Read a file of references.
+
+        Raises:
+            InputError: where it cannot be read.
+        """
+        return cls(path.stem, read_references(path).texts, file=path)
+
+    @classmethod
+    def from_dataset(cls, caption_set: CaptionSet) -> ImageCaptions:
+        """Take the references of a dataset.
+
+        Raises:
+            InputError: where they differ within an image.
+        """
+        captions: dict[str, tuple[str, ...]] = {}
+        items = caption_set.items
+        for image_id, references in zip(items["image_id"], items["references"], strict=True):
+            if captions.setdefault(image_id, references) != references:
+                raise InputError(
+                    f"dataset {caption_set.name}: rows of image '{image_id}' have different references; "
+                    f"give the image's in a file, references=FILE"
+                )
+        image_files = dict(zip(items["image_id"], items["image"], strict=True))
+        return cls(caption_set.name, captions, caption_set=caption_set, image_files=image_files)
+
+    @property
+    def is_synthetic(self) -> bool:
+        """Tell whether the captions are made up by a rule."""
+        return self.caption_set is not None and self.caption_set.card.synthetic
+
+    @property
+    def left_out_note(self) -> str:
+        """A note on the images left out; empty where there is none."""
+        if not self.n_left_out:
+            return ""
+        return f"{count_of(self.n_left_out, 'image')} with fewer captions left out"
+
+    def keep_first(self, k: int | None) -> ImageCaptions:
+        """Keep the first k + 1 captions of each image that has so many; None keeps all, where there are two.
+
+        Raises:
+            InputError: where no image has enough.
+        """
+        min_captions = 2 if k is None else k + 1
+        captions = {
+            image_id: texts if k is None else texts[:min_captions]
+            for image_id, texts in self.captions.items()
+            if len(texts) >= min_captions
+        }
+        if not captions:
+            largest = max(map(len, self.captions.values()), default=0)
+            raise InputError(
+                f"{self.file or self.name}: no image has {min_captions} captions, of which one is held out; "
+                f"the most is {largest}"
+            )
+        n_left_out = self.n_left_out + len(self.captions) - len(captions)
+        return replace(self, captions=captions, n_left_out=n_left_out)
+
+
+#: `choice` is the place of the held-out caption, the number of a draw, or `mean` of them all.
+HUMAN_COLUMNS = (
+    *("dataset", "metric", "choice", "value", "ci_low", "ci_high", "n_items", "n_references"),
+    "note",
+)
+#: The number of random groups of images, for the interval, and its level.
+N_GROUPS = 20
+LEVEL = 0.95
+
+_HELD_OUT_NOTES = {
+    "each": "Each of an image's captions in turn is held out and scored against the others",
+    "last": "The last caption of each image is held out and scored against the others",
+    "draw": "One random caption of each image is held out and scored against the others",
+}
+
+#: The name of a choice; by image the held-out caption, and the others.
+Trial = tuple[str, dict[str, str], dict[str, tuple[str, ...]]]
+
+
+@dataclass(frozen=True)
+class HeldOutScores:
+    """People's scores.
+
+    Attributes:
+        metrics: those that were computed for some of them.
+        missing: by source, the metrics that could not be.
+        choices: one row a metric and choice, and one for their mean, columns `HUMAN_COLUMNS`.
+        agreement: one row a metric, columns `AGREEMENT_COLUMNS`: mean and standard deviation over
+            the choices of the held-out caption.
+        tables: the tables that are printed.
+    """
+
+    metrics: list[Metric]
+    missing: dict[str, UnavailableMetrics]
+    choices: pd.DataFrame
+    agreement: pd.DataFrame
+    tables: list[ResultTable]
+
+
+def score_held_out_captions(
+    sources: Sequence[ImageCaptions],
+    metrics: Sequence[Metric],
+    store: ScoreStore,
+    *,
+    held_out: str = "each",
+    k: int | None = None,
+    draws: int = 20,
+    seed: int = 0,
+) -> HeldOutScores:
+    """Score people's captions.
+
+    Args:
+        sources: the captions of files or datasets.
+        metrics: those that score them.
+        store: where scores are kept.
+        held_out: which caption of an image is held out; see `hold_out`.
+        k: the number of other captions; None for all.
+        draws, seed: of random choices, and of the groups of images.
+
+    Raises:
+        InputError: where no image has enough captions.
+    """
+    rows: list[dict[str, Any]] = []
+    tables: list[ResultTable] = []
+    missing: dict[str, UnavailableMetrics] = {}
+    with StepProgress(None) as progress:
+        for source in sources:
+            people = source.keep_first(k)
+            trials = list(hold_out(people.captions, held_out, draws, seed))
+            items = _items(*trials[0][1:], people.image_files)
+            unavailable = find_unavailable(metrics, items)
+            computed = [m for m in metrics if m not in unavailable]
+            scores, remarks = score_trials(
+                trials, computed, store, progress, seed, image_files=people.image_files
+            )
+            of_source = _choice_rows(people, scores)
+            rows += of_source
+            table = _table(people, held_out, of_source, computed)
+            tables.append(add_unavailable_rows(table, computed, remarks, unavailable))
+            missing[source.name] = unavailable
+    choices = make_frame(rows, HUMAN_COLUMNS)
+    scored = [m for m in metrics if any(m not in lack for lack in missing.values())]
+    return HeldOutScores(scored, missing, choices, _agreement(choices), tables)
+
+
+def hold_out(
+    captions: Mapping[str, tuple[str, ...]], method: str, draws: int, seed: int
+) -> Iterator[Trial]:
+    """Yield ways to hold out one caption of each image.
+
+    Args:
+        captions: two or more of each image.
+        method: `last`, as in the paper, whose held-out captions were collected after the others;
+            `each` place in turn, as many as every image has; `draw`, a random one of each image.
+        draws, seed: the number of draws, and their seed.
+    """
+    if method == "last":
+        choices = [("last", dict.fromkeys(captions, -1))]
+    elif method == "each":
+        fewest = min(map(len, captions.values()))
+        choices = [(str(index + 1), dict.fromkeys(captions, index)) for index in range(fewest)]
+    else:
+        rng = np.random.default_rng(seed)
+        sizes = np.array([len(texts) for texts in captions.values()])
+        choices = [
+            (f"draw {draw + 1}", dict(zip(captions, rng.integers(sizes).tolist(), strict=True)))
+            for draw in range(draws)
+        ]
+    for name, index_by_image in choices:
+        yield (
+            name,
+            {image: captions[image][index] for image, index in index_by_image.items()},
+            {image: _without(captions[image], index) for image, index in index_by_image.items()},
+        )
+
+
+def _without(texts: tuple[str, ...], index: int) -> tuple[str, ...]:
+    index %= len(texts)
+    return texts[:index] + texts[index + 1 :]
+
+
+def _items(
+    held_out: Mapping[str, str],
+    references: Mapping[str, tuple[str, ...]],
+    image_files: Mapping[str, str | None],
+) -> pd.DataFrame:
+    others = [references[image_id] for image_id in held_out]
+    files = [image_files.get(image_id) for image_id in held_out]
+    return make_items(list(held_out), list(held_out.values()), others, images=files)
+
+
+@dataclass(frozen=True)
+class ChoiceScores:
+    """A metric's corpus score for each choice of the held-out captions.
+
+    Attributes:
+        names: of the choices.
+        values: shape (n_choices,).
+        by_group: the same in each group of images, shape (n_choices, n_groups).
+    """
+
+    names: list[str]
+    values: Floats
+    by_group: Floats
+
+
+def score_trials(
+    trials: Iterable[Trial],
+    metrics: Sequence[Metric],
+    store: ScoreStore,
+    progress: StepProgress,
+    seed: int,
+    *,
+    image_files: Mapping[str, str | None] | None = None,
+) -> tuple[dict[str, ChoiceScores], dict[str, list[str]]]:
+    """Compute the metrics' corpus scores, as the COCO server does.
+
+    Args:
+        trials: the held-out captions and the others.
+        metrics: the metrics.
+        store, progress: where scores are kept and steps are counted.
+        seed: of the random groups of images.
+        image_files: by image id, for metrics that look at images.
+
+    Returns:
+        scores and remarks, by spec.
+    """
+    names: list[str] = []
+    values: dict[str, list[float]] = {m.spec: [] for m in metrics}
+    by_group: dict[str, list[list[float]]] = {m.spec: [] for m in metrics}
+    remarks: dict[str, list[str]] = {}
+    for name, held_out, references in trials:
+        names.append(name)
+        items = _items(held_out, references, image_files or {})
+        scorer = make_scorer(items)
+        progress.add_steps(len(metrics), name)
+        columns = score_all(scorer, metrics, store, progress)
+        groups = _random_groups(len(items), seed)
+        parts = [Rows(items.iloc[g]) for g in groups]  # shared, as the metrics share their counts
+        for metric in metrics:
+            column = columns[metric.spec]
+            values[metric.spec].append(metric.corpus_score(scorer.rows, column))
+            by_group[metric.spec].append(
+                [metric.corpus_score(p, column[g]) for p, g in zip(parts, groups, strict=True)]
+            )
+        for spec, texts in scorer.remarks.items():
+            remarks[spec] = list(dict.fromkeys([*remarks.get(spec, []), *texts]))
+    scores = {
+        spec: ChoiceScores(names, np.array(values[spec]), np.array(by_group[spec]))
+        for spec in values
+    }
+    return scores, remarks
+
+
+def _random_groups(n_images: int, seed: int) -> list[Any]:
+    """Draw groups of nearly equal size, two images each at least; none where there are too few."""
+    n_groups = min(N_GROUPS, n_images // 2)
+    if n_groups < 2:
+        return []
+    return np.array_split(np.random.default_rng(seed).permutation(n_images), n_groups)
+
+
+def random_group_interval(value: float, by_group: Floats) -> tuple[float, float]:
+    """Return an interval by the method of random groups: t of the groups' standard error.
+
+    Wolter 2007, chapter 2. It takes one pass over the images whatever a corpus score does with them,
+    and no resampling of BLEU's or METEOR's counts.
+
+    Args:
+        value: of all images.
+        by_group: the same statistic in each group, shape (n_groups,); NaN without two groups.
+    """
+    if len(by_group) < 2:
+        return float("nan"), float("nan")
+    error = by_group.std(ddof=1) / np.sqrt(len(by_group))
+    half_width = float(stats.t.ppf((1 + LEVEL) / 2, len(by_group) - 1) * error)
+    return value - half_width, value + half_width
+
+
+def _choice_rows(people: ImageCaptions, scores: Mapping[str, ChoiceScores]) -> list[dict[str, Any]]:
+    sizes = [len(texts) - 1 for texts in people.captions.values()]
+    min_size, max_size = min(sizes), max(sizes)
+    counts = {
+        "n_items": len(sizes),
+        "n_references": str(min_size) if min_size == max_size else f"{min_size}-{max_size}",
+    }
+    rows: list[dict[str, Any]] = []
+    for metric, of_metric in scores.items():
+        choices = [*zip(of_metric.names, of_metric.values, of_metric.by_group, strict=True)]
+        if len(choices) > 1:
+            choices.append(("mean", of_metric.values.mean(), of_metric.by_group.mean(axis=0)))
+        for choice, value, by_group in choices:
+            low, high = random_group_interval(float(value), by_group)
+            undefined = "" if np.isfinite(value) else "undefined: not every caption has a score"
+            row = {
+                "dataset": people.name,
+                "metric": metric,
+                "choice": choice,
+                "value": float(value),
+                "ci_low": low,
+                "ci_high": high,
+                **counts,
+                "note": join_notes(undefined, people.left_out_note),
+            }
+            rows.append(row)
+    return rows
+
+
+def _spread(part: pd.DataFrame) -> tuple[int, float]:
+    """Return the number of a metric's choices, and their standard deviation, NaN of a single one."""
+    values = part.loc[part["choice"] != "mean", "value"]
+    return len(values), float(values.std(ddof=1)) if len(values) > 1 else float("nan")
+
+
+def _agreement(choices: pd.DataFrame) -> pd.DataFrame:
+    rows: list[dict[str, Any]] = []
+    for (dataset, metric), part in groups_of(choices, "dataset", "metric"):
+        last = part.iloc[-1]  # the mean, or the only one
+        n_choices, std = _spread(part)
+        method = "the last caption of each image held out"
+        if n_choices > 1:
+            method = f"mean over {n_choices} choices of the held-out caption"
+        row = {
+            "dataset": dataset,
+            "measure": metric,
+            "value": last["value"],
+            "std": std,
+            "n_items": last["n_items"],
+            "note": join_notes(f"{method}, against {last['n_references']} others", last["note"]),
+        }
+        rows.append(row)
+    return make_frame(rows, AGREEMENT_COLUMNS)
+
+
+def _table(
+    people: ImageCaptions,
+    held_out: str,
+    rows: Sequence[Mapping[str, Any]],
+    metrics: Sequence[Metric],
+) -> ResultTable:
+    parts = dict(groups_of(make_frame(rows, HUMAN_COLUMNS), "metric"))
+    styles = sorted(((metric_style(m), m.spec) for m in metrics), key=lambda pair: pair[0].order)
+    first = rows[0]
+    notes = [synthetic_note("people")] if people.is_synthetic else []
+    notes += [
+        f"{_HELD_OUT_NOTES[held_out]} ({first['n_references']} references); "
+        f"{count_of(first['n_items'], 'image')}. Corpus scores, as the COCO server computes them; those of a "
+        f"scale of 100 are ×100.",
+        "±: standard deviation over the choices. 95 %: over images, by random groups.",
+    ]
+    notes += [f"{people.left_out_note}."] if people.left_out_note else []
+    notes += [note for note in dict.fromkeys(style.note for style, _ in styles) if note]
+    cells = [(style.label, _cells(parts[spec], style)) for style, spec in styles]
+    title = f"{people.name}: one person's caption against the others"
+    return ResultTable(title, "metric", ["score", "±", "95 %"], cells, notes=notes)
+
+
+def _cells(part: pd.DataFrame, style: MetricStyle) -> list[str]:
+    """Format a metric's score, its deviation over choices and its interval."""
+    last = part.iloc[-1]
+    numbers = [last["value"], _spread(part)[1], last["ci_low"], last["ci_high"]]
+    value, std, *ends = [format_number(float(n), style.scale, style.decimals) for n in numbers]
+    return [value, std, " to ".join(ends) if MISSING not in ends else MISSING]

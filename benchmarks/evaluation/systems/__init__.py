@@ -1,0 +1,1 @@
+"""Captioning systems ranked by people's ratings and preferences."""

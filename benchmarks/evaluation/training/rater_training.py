@@ -1,0 +1,488 @@
+"""Training of one learned rater in a folder, its card, its errors, and its lead over other metrics.
+
+`captau train` calls these for each job. `rater.json` is read by programs (`metrics/learned/rater.py`); `README.md`
+says the same to people. `rating_errors.csv` has the columns of Levinboim et al. 2021, Table 3.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import json
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+import pandas as pd
+from filelock import FileLock, Timeout
+
+from ....datasets.cache import replacing
+from ....datasets.errors import InputError
+from ....metrics.base import Floats, Metric
+from ....metrics.learned.common.agreement import Coefficient
+from ....metrics.learned.common.examples import Examples
+from ....metrics.learned.common.recipe import RaterModel, Recipe
+from ....metrics.learned.common.training import HISTORY_COLUMNS, TrainingSession
+from ....metrics.learned.rater import CARD_FILE, PAGE_FILE, Calibration, RaterCard
+from ....metrics.rows import Rows
+from ...runs.frames import groups_of, make_frame
+from ...runs.results import describe_environment, to_csv
+from ...runs.tables import ResultTable, format_number
+from ...scoring.catalog import metric_style
+from ...statistics.coefficients.coefficient import (
+    RatedPoints,
+    RatingCoefficient,
+    correlate,
+    find_coefficient,
+    undefined_reason,
+)
+from ..measured_dataset import MeasuredDataset
+from .training_designs import TrainingCorpus, TrainingJob, TrainingPlan
+
+#: Shares of the captions that are no longer than the lengths on the card.
+_QUANTILES = (0.0, 0.05, 0.5, 0.95, 1.0)
+
+
+def make_card(
+    plan: TrainingPlan,
+    job: TrainingJob,
+    corpora: Mapping[str, TrainingCorpus],
+    session: TrainingSession,
+    fingerprint: str,
+) -> RaterCard:
+    """Describe a rater that was just trained, without figures."""
+    caption_sets = {name: corpus.selection.caption_set for name, corpus in corpora.items()}
+    train_images, validation_images = (
+        {*map(str, examples.image_ids)} for examples in (job.train, job.validation)
+    )
+    example_images = train_images | validation_images if session.reads_examples else set[str]()
+    return RaterCard(
+        rater=plan.recipe.name,
+        options=plan.recipe.options,
+        seed=job.seed,
+        images=tuple(sorted(example_images | session.extra_image_ids)),
+        fingerprint=fingerprint,
+        about={
+            "design": plan.design,
+            "shuffled": plan.shuffled,
+            "data": {
+                name: {
+                    "title": c.card.title,
+                    "revision": c.card.revision,
+                    "digest": c.digest,
+                    "licence": c.card.licence,
+                    "ranges": _describe_ranges(job, name),
+                }
+                for name, c in caption_sets.items()
+                if name in {*job.train.rows.frame["dataset"], *job.validation.rows.frame["dataset"]}
+            },
+            "train": _count_examples(job.train),
+            "validation": _count_examples(job.validation),
+            "dropped": job.n_dropped,
+            "validation_images": sorted(validation_images),
+            "test_images": sorted(job.test_image_ids),
+            "features": plan.recipe.signature,
+            **describe_environment(),
+        },
+    )
+
+
+def _count_examples(examples: Examples) -> dict[str, dict[str, int]]:
+    grouped = examples.rows.frame.groupby("dataset", sort=False)["image_id"]
+    return {
+        str(name): {"captions": len(images), "images": int(images.nunique())}
+        for name, images in grouped
+    }
+
+
+def _describe_ranges(job: TrainingJob, name: str) -> dict[str, list[int]]:
+    """Return quantiles of words a caption, and the least and greatest number of references, of a dataset."""
+    parts = [part.rows.frame for part in (job.train, job.validation)]
+    captions = [c for frame in parts for c in frame.loc[frame["dataset"] == name, "caption"]]
+    references = [r for frame in parts for r in frame.loc[frame["dataset"] == name, "references"]]
+    words = [len(caption.split()) for caption in captions]
+    counts = [len(texts) for texts in references]
+    return {
+        "caption_words": np.quantile(words, _QUANTILES, method="nearest").astype(int).tolist(),
+        "references": [min(counts), max(counts)],
+    }
+
+
+def write_card(card: RaterCard, folder: Path) -> None:
+    """Write the page for people and then the card, whose presence says that the rater is complete."""
+    with replacing(folder / PAGE_FILE) as stream:
+        stream.write(_describe_rater(card).encode())
+    card.write(folder)
+
+
+def _describe_rater(card: RaterCard) -> str:
+    """Return the card as a page in Markdown."""
+    about = card.about
+    lines = [
+        f"# A rater of captau: {card.rater}",
+        "",
+        f"Trained with design={about['design']}, seed {card.seed}. As a metric: `rater(path=FOLDER)`.",
+    ]
+    if about["shuffled"]:
+        lines.append("CONTROL: it was trained on shuffled ratings.")
+    if about["design"] == "all":
+        lines.append(
+            "It was trained on every caption of the datasets below, so none of their images can test it; "
+            "`captau train design=leave_one_out` measures raters that were made alike."
+        )
+    lines += ["", "| learned from | captions | images | words a caption | references | licence |"]
+    lines.append("|:--|--:|--:|:--|:--|:--|")
+    for name, data in about["data"].items():
+        counts = [about[side].get(name, {}) for side in ("train", "validation")]
+        captions, images = (sum(c.get(k, 0) for c in counts) for k in ("captions", "images"))
+        low, _, middle, _, high = data["ranges"]["caption_words"]
+        low_count, high_count = data["ranges"]["references"]
+        cells = [f"{data['title']} ({data['revision']})", f"{captions:,}", f"{images:,}"]
+        cells += [f"{low} to {high}, median {middle}", f"{low_count} to {high_count}"]
+        cells.append(data["licence"])
+        lines.append(f"| {' | '.join(cells)} |")
+    lines += [
+        "",
+        "The ratings and captions remain under the licences above, which bind the use of this rater.",
+    ]
+    lines += ["", *_describe_figures(about), ""]
+    return "\n".join(lines)
+
+
+def _describe_figures(about: Mapping[str, Any]) -> list[str]:
+    """Return a table of how the rater agrees with people on the rows that it was tested on."""
+    if not about.get("test"):
+        return [
+            "No figures: nothing was left to test it on, or its figures are of several raters together."
+        ]
+    lines = ["| tested on | dimension | coefficient ×100 | captions |", "|:--|:--|--:|--:|"]
+    for row in about["test"]:
+        symbol, value = find_coefficient(row["coefficient"]).symbol, row["value"]
+        lines.append(
+            f"| {row['dataset']} | {row['dimension']} | {symbol} {format_number(value, 100, 1)} | {row['n_items']:,} |"
+        )
+    for name, rows in about.get("reliability", {}).items():
+        lines += ["", f"Reliability on {name}: what the calibration expects, and what people said,"]
+        lines += ["by fifths of its captions; ratings as a share of their scale.", ""]
+        lines.append("| score | expected rating | rating | expected to be good | good | captions |")
+        lines.append("|--:|--:|--:|--:|--:|--:|")
+        keys = ("score", "expected_rating", "rating", "expected_good", "good")
+        for row in rows:
+            cells = [format_number(row[key], 1, 2) for key in keys]
+            lines.append(f"| {' | '.join([*cells, str(row['n_items'])])} |")
+    return lines
+
+
+def measure_reliability(
+    model: RaterModel,
+    job: TrainingJob,
+    test_predictions: Mapping[str, Floats],
+    corpora: Mapping[str, TrainingCorpus],
+) -> dict[str, list[dict[str, float]]]:
+    """Compare a calibrated rater's expectations with the ratings of its test rows, by dataset.
+
+    Args:
+        test_predictions: by dataset, for the rows of `job.test`.
+    """
+    calibration: Calibration | None = getattr(model, "calibration", None)
+    if calibration is None:
+        return {}
+    tables: dict[str, list[dict[str, float]]] = {}
+    for name, rows in job.test.items():
+        examples = corpora[name].examples.take(rows)
+        if table := calibration.measure_reliability(examples, test_predictions[name]):
+            tables[name] = table
+    return tables
+
+
+#: The file in a rater's folder with a row an epoch.
+HISTORY_FILE = "training.csv"
+#: Distributions whose version may move any rater's weights; features name their makers themselves.
+WEIGHT_DISTRIBUTIONS = ("captau", "numpy", "scipy", "torch", "transformers")
+
+
+@dataclass(frozen=True)
+class TrainedRater(Metric):
+    """A rater that was just trained, as a metric: the protocol's references are its references, too.
+
+    Attributes:
+        label: of its predictions.
+        model: the trained model; None where the predictions are there already.
+        inputs: the parts of the rows that it reads.
+    """
+
+    label: str
+    model: RaterModel | None = None
+    inputs: frozenset[str] = frozenset()
+    backend: Literal["captau"] = "captau"
+
+    is_cacheable: ClassVar[bool] = False
+    depends_only_on_content: ClassVar[bool] = False
+
+    @property
+    def needs(self) -> frozenset[str]:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return self.inputs
+
+    @property
+    def name(self) -> str:
+        return self.label
+
+    @property
+    def spec(self) -> str:
+        return self.label
+
+    def compute(self, rows: Rows) -> Floats:
+        if self.model is None:
+            raise ValueError(f"{self.label} has predictions and no model")
+        return self.model.predict(rows)
+
+
+@contextmanager
+def lock_folder(folder: Path) -> Generator[None]:
+    """Hold the folder's lock meanwhile, and leave none behind in a folder that stays empty.
+
+    Raises:
+        InputError: where another run trains there.
+    """
+    lock = FileLock(folder / ".lock")
+    try:
+        lock.acquire(timeout=0)
+    except Timeout as error:
+        raise InputError(f"{folder}: another run trains there; set another output_dir") from error
+    try:
+        yield
+    finally:
+        lock.release()
+        if [p.name for p in folder.iterdir()] == [".lock"]:
+            (folder / ".lock").unlink(missing_ok=True)
+
+
+def train_rater(
+    plan: TrainingPlan,
+    job: TrainingJob,
+    corpora: Mapping[str, TrainingCorpus],
+    folder: Path,
+) -> tuple[RaterModel, RaterCard]:
+    """Train the rater of a job, continue its training, or read it where it is complete.
+
+    Raises:
+        InputError: where the folder holds a rater of another training.
+    """
+    recipe = plan.recipe
+    fingerprint = _fingerprint(plan, job)
+    if (folder / CARD_FILE).is_file():
+        card = RaterCard.read(folder)
+        if card.fingerprint != fingerprint:
+            raise InputError(
+                f"{folder}: a rater of another training lies there (other options, data or versions); "
+                f"remove it, or set another output_dir"
+            )
+        return recipe.load(folder), card
+    train, validation = job.train, job.validation
+    if plan.shuffled:
+        train, validation = (shuffle_labels(e, job.seed) for e in (train, validation))
+    session = TrainingSession(
+        job.seed,
+        folder,
+        fingerprint,
+        plan.device,
+        is_control=plan.shuffled,
+        test_image_ids=job.test_image_ids,
+        correlate=correlate_for_training,
+    )
+    with _restore_torch(plan.threads):
+        model = recipe.fit(train, validation, session)
+    folder.mkdir(parents=True, exist_ok=True)
+    model.save(folder)
+    history = make_frame(session.history, HISTORY_COLUMNS)
+    (folder / HISTORY_FILE).write_bytes(to_csv(history))
+    card = make_card(plan, job, corpora, session, fingerprint)
+    write_card(card, folder)
+    session.remove_checkpoints()
+    return model, card
+
+
+def correlate_for_training(scores: Floats, ratings: Floats, coefficient: Coefficient) -> float:
+    """Compute the coefficient by which a training chooses among epochs or weights; NaN where it is undefined.
+
+    Args:
+        scores, ratings: shape (n_points,), paired.
+        coefficient: the name of a coefficient of ratings.
+    """
+    coefficient_object = find_coefficient(coefficient)
+    if not isinstance(coefficient_object, RatingCoefficient):
+        raise ValueError(f"coefficient {coefficient} is not of scores and ratings")
+    if undefined_reason(scores, ratings) is not None:
+        return float("nan")
+
+    # As of a weighted sample, which sums ranks exactly: of two epochs with the same coefficient neither is better by
+    # a last bit, so that the first of them is taken.
+    points = RatedPoints.unweighted(scores, ratings)
+    values = coefficient_object.prepare(points)(points.sample)
+    return float(values[0])
+
+
+@contextmanager
+def _restore_torch(threads: int | None) -> Generator[None]:
+    """Restore torch's generator and number of threads afterwards."""
+    if importlib.util.find_spec("torch") is None:
+        yield
+        return
+    import torch
+
+    before = torch.get_num_threads()
+    with torch.random.fork_rng():
+        try:
+            torch.set_num_threads(threads or before)
+            yield
+        finally:
+            torch.set_num_threads(before)
+
+
+def _fingerprint(plan: TrainingPlan, job: TrainingJob) -> str:
+    """Return a digest of everything that the trained weights depend on."""
+    digest = hashlib.sha256()
+    versions = describe_environment()["versions"]
+    table = [
+        plan.recipe.name,
+        plan.recipe.options,
+        plan.recipe.signature,
+        job.seed,
+        plan.shuffled,
+        plan.device,
+        sorted(job.test_image_ids),
+        {k: v for k, v in versions.items() if k in WEIGHT_DISTRIBUTIONS},
+    ]
+    digest.update(json.dumps(table, default=str).encode())
+    for examples in (job.train, job.validation):
+        frame = examples.rows.frame[["dataset", "item_id", "image_id", "caption", "references"]]
+        rows = frame.itertuples(index=False, name=None)
+        for row in zip(rows, map(tuple, examples.ratings), strict=True):
+            digest.update(repr(row).encode("utf-8", "surrogatepass"))
+        digest.update(examples.preferences.tobytes())
+    return digest.hexdigest()
+
+
+def shuffle_labels(examples: Examples, seed: int) -> Examples:
+    """Give rows each other's ratings, and draw winners at random, so that nothing can be learned."""
+    rng = np.random.default_rng([seed, 1])
+    order = rng.permutation(len(examples))
+    is_turned = rng.random(len(examples.preferences)) < 0.5
+    pairs = np.where(is_turned[:, None], examples.preferences[:, ::-1], examples.preferences)
+    return Examples(examples.rows, tuple(examples.ratings[i] for i in order), pairs)
+
+
+#: `mse` is in squared units of the predictions; `n_items` counts captions with a rating.
+ERROR_COLUMNS = ("dataset", "rater", "split", "spearman", "mse", "n_items")
+
+
+@dataclass(frozen=True)
+class RatingEstimates:
+    """A rater's predictions beside mean ratings on the same scale, both of shape (n_items,)."""
+
+    dataset: str
+    rater: str
+    split: str
+    predictions: Floats
+    mean_ratings: Floats
+
+
+def estimate_ratings(
+    recipe: Recipe,
+    job: TrainingJob,
+    model: RaterModel,
+    test_predictions: Mapping[str, Floats],
+    corpora: Mapping[str, TrainingCorpus],
+) -> Iterator[RatingEstimates]:
+    """Yield a job's estimates of each dataset's validation and test rows; none of a recipe that only orders.
+
+    Args:
+        test_predictions: by dataset, for the rows of `job.test`.
+    """
+    if recipe.rating_scale is None:
+        return
+    low, high = recipe.rating_scale
+
+    def pair(dataset: str, split: str, predictions: Floats, examples: Examples) -> RatingEstimates:
+        has_rating = examples.has_rating
+        means = low + (high - low) * examples.mean_ratings[has_rating]
+        return RatingEstimates(dataset, job.label, split, predictions[has_rating], means)
+
+    datasets = job.validation.rows.frame["dataset"]
+    for dataset in datasets.unique():
+        examples = job.validation.take(np.flatnonzero(datasets == dataset))
+        yield pair(str(dataset), "validation", model.predict(examples.rows), examples)
+    for dataset, rows in job.test.items():
+        examples = corpora[dataset].examples.take(rows)
+        yield pair(dataset, "test", test_predictions[dataset], examples)
+
+
+def error_rows(estimates: Sequence[RatingEstimates]) -> pd.DataFrame:
+    """Return columns `ERROR_COLUMNS`; the folds of one rater are pooled, rows without ratings left out."""
+    grouped: dict[tuple[str, str, str], list[RatingEstimates]] = {}
+    for part in estimates:
+        if len(part.predictions):
+            grouped.setdefault((part.dataset, part.rater, part.split), []).append(part)
+    rows: list[tuple[str | float, ...]] = []
+    for key, parts in grouped.items():
+        predictions = np.concatenate([part.predictions for part in parts])
+        means = np.concatenate([part.mean_ratings for part in parts])
+        spearman = correlate(predictions, means, "spearman").value
+        mse = float(np.mean((predictions - means) ** 2))
+        rows.append((*key, spearman, mse, len(means)))
+    return make_frame(rows, ERROR_COLUMNS)
+
+
+def error_table(errors: pd.DataFrame) -> ResultTable:
+    """Return the rows as a table."""
+    rows: list[tuple[str, list[str]]] = []
+    for dataset, rater, split, spearman, mse, n_items in errors.to_numpy().tolist():
+        numbers = [format_number(float(value), 1, 3) for value in (spearman, mse)]
+        rows.append((f"{rater}: {dataset}, {split}", [*numbers, f"{n_items:,}"]))
+    title = "Predictions and mean ratings"
+    return ResultTable(title, "rater: dataset, rows", ["Spearman", "MSE", "captions"], rows)
+
+
+LEAD_COLUMNS = ("coefficient", "rater", "best other", "its value", "lead", "interval")
+
+
+def lead_table(measured: Sequence[MeasuredDataset], metrics: Sequence[Metric]) -> ResultTable:
+    """Return the table of leads: the rater's coefficient less the greatest of the metrics' coefficients.
+
+    Each dataset's first coefficient counts, and of preferences the mean accuracy of the dimensions.
+
+    Args:
+        measured: with differences, of raters and `metrics`.
+        metrics: the others.
+    """
+    labels = {metric.spec: metric_style(metric).label for metric in metrics}
+    rows: list[tuple[str, list[str]]] = []
+    for dataset in measured:
+        differences = dataset.differences
+        if differences is None:
+            continue
+        are_metrics = differences[["metric_a", "metric_b"]].isin(list(labels))
+        leads = differences[~are_metrics["metric_a"] & are_metrics["metric_b"]]
+        first = dataset.protocol.coefficients[0]
+        groups = groups_of(leads, "dimension", "coefficient", "metric_a")
+        for (dimension, coefficient, rater), group in groups:
+            if coefficient == first and find_coefficient(first).is_summary(dimension):
+                label = f"{rater}: {dataset.selection.name}, {dimension}"
+                rows.append((label, _lead_cells(group, coefficient, labels)))
+    title, corner = "Lead over the best of the other metrics", "rater: dataset, dimension"
+    note = (
+        "×100. The interval is the paired bootstrap's over images; significance.csv has every two."
+    )
+    return ResultTable(title, corner, list(LEAD_COLUMNS), rows, notes=[note])
+
+
+def _lead_cells(group: pd.DataFrame, coefficient: str, labels: dict[str, str]) -> list[str]:
+    best = group.sort_values("value_b", kind="stable").iloc[-1]
+    numbers = [format_number(float(best[c]), 100, 2) for c in ("value_a", "value_b", "difference")]
+    ends = [format_number(float(best[c]), 100, 2) for c in ("ci_low", "ci_high")]
+    value, other_value, lead = numbers
+    symbol = find_coefficient(coefficient).symbol
+    return [symbol, value, labels[best["metric_b"]], other_value, lead, " to ".join(ends)]

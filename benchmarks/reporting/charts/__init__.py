@@ -1,0 +1,1 @@
+"""The charts of finished runs and of commands, with their numbers."""

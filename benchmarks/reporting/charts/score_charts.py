@@ -1,0 +1,329 @@
+"""Charts of scores: by rating, metric against metric, and precision over recall, also of `captau thresholds`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ....datasets.errors import InputError
+from ....metrics.base import Floats
+from ...evaluation.probes.faults import CONTROLS
+from ...evaluation.probes.noticed import format_probe_cell, is_weak
+from ...evaluation.threshold_curves import (
+    curve_names,
+    describe_good,
+    mark_good_captions,
+    metric_curve,
+)
+from ...runs.frames import make_frame, records_of
+from ...runs.tables import MISSING, ResultTable, format_number
+from ...statistics.rating_table import (
+    nearest_level,
+    scale_levels,
+)
+from ..run_parts import RunDataset, RunPart
+from . import figure_files as figures
+from .figure_files import SERIES, Chart, Square, UnavailableChart
+from .rating_charts import coarsen_scale, rated_scales
+
+#: How many points of a curve are drawn.
+POINTS = 150
+
+
+def violin_charts(part: RunDataset) -> Iterator[Chart]:
+    for dimension, scale in rated_scales(part).items():
+        cut = coarsen_scale(scale)
+        points = _points(part, dimension)
+        places = nearest_level(points["value"].to_numpy(dtype=float), cut)
+        for metric in part.metrics:
+            if metric in part.scores:
+                scores = part.scores[metric].loc[points["item_id"]].to_numpy(dtype=float)
+                label = part.label(metric)
+                finite = np.isfinite(scores)
+                levels = enumerate(scale_levels(cut))
+                yield make_violin_chart(
+                    {f"{level:g}": scores[finite & (places == k)] for k, level in levels},
+                    name=figures.slug("scores", *part.file_words, dimension, metric),
+                    title=f"{part.title}, {dimension}: {label} by rating",
+                    label=label,
+                    corner="rating",
+                    n_lost=int((~finite).sum()),
+                )
+
+
+def _points(part: RunDataset, dimension: str) -> pd.DataFrame:
+    """Columns `item_id, value`: single ratings or, where the protocol takes means, those."""
+    if part.run.run["protocols"][part.dataset]["ratings"] == "per_rating":
+        return part.ratings[part.ratings["dimension"] == dimension][["item_id", "value"]]
+    return part.people(dimension).dropna().rename("value").reset_index()
+
+
+def make_violin_chart(
+    scores_by_group: Mapping[str, Floats],
+    *,
+    name: str,
+    title: str,
+    label: str,
+    corner: str,
+    n_lost: int,
+) -> Chart:
+    """Make violins of scores, with a line through their means where groups are levels of a rating.
+
+    Args:
+        scores_by_group: finite scores by rating or system.
+        name, title: of the chart.
+        label: of the metric.
+        corner: what groups are: `rating` or `system`.
+        n_lost: how many scores are not finite.
+    """
+    rows: list[tuple[str, list[str]]] = []
+    for group_name, group in scores_by_group.items():
+        quarters = np.quantile(group, [0.25, 0.5, 0.75]) if len(group) else [np.nan] * 3
+        mean = float(group.mean()) if len(group) else np.nan
+        numbers = [figures.format_short(float(number)) for number in (*quarters, mean)]
+        rows.append((group_name, [f"{len(group):,}", *numbers]))
+    total = sum(map(len, scores_by_group.values())) + n_lost
+    notes = [f"{n_lost:,} of {total:,} scores are not finite and left out."] if n_lost else []
+    medians = ", ".join(f"{cells[2]} at {group}" for group, cells in rows if cells[2] != MISSING)
+    description = f"Violins of the scores of each {corner}, with their means. Medians: {medians}."
+    columns = ["n", "25 %", "median", "75 %", "mean"]
+    table = ResultTable(title, corner, columns, rows, notes=notes)
+    draw = partial(_draw_violins, scores_by_group, label, corner)
+    return Chart("scores", name, title, description, table, draw)
+
+
+def _draw_violins(scores_by_group: Mapping[str, Floats], label: str, corner: str) -> Any:
+    groups = list(scores_by_group.values())
+    are_levels = corner == "rating"
+    figure, axis = figures.make_figure(2.9, 2.2 if are_levels else 2.6)
+    filled = [k for k, group in enumerate(groups) if len(group)]
+    if filled:
+        drawn = axis.violinplot(
+            [groups[k] for k in filled], filled, widths=0.9, showextrema=False, points=30
+        )
+        for body in drawn["bodies"]:
+            body.set(facecolor=SERIES[0], edgecolor="none", alpha=0.35)
+        axis.plot(
+            filled,
+            [float(groups[k].mean()) for k in filled],
+            marker="o",
+            color=figures.INK,
+            markersize=2.5,
+            linewidth=0.9,
+            linestyle="-" if are_levels else "none",
+        )
+    tilt = {} if are_levels else {"rotation": 30, "ha": "right", "rotation_mode": "anchor"}
+    axis.set_xticks(range(len(groups)), list(scores_by_group), **tilt)
+    axis.set_xlim(-0.6, len(groups) - 0.4)
+    axis.grid(False, axis="x")
+    axis.set_xlabel(corner)
+    axis.set_title(label)
+    return figure
+
+
+def metric_correlation_charts(part: RunPart) -> Iterator[Chart]:
+    metrics = [m for m in part.metrics if m in part.oriented]
+    columns = {part.label(m): part.oriented[m] for m in metrics}
+    columns |= {f"people: {d}": part.people(d) for d in part.scales}
+    frame = pd.DataFrame(columns, index=part.items.index)
+    if len(frame.columns) < 2:
+        raise UnavailableChart("one metric alone has nothing to be compared with")
+    matrix = frame.rank().corr().to_numpy()
+    labels = [str(c) for c in frame.columns]
+    rows = [
+        (label, [figures.format_percent(float(v)) for v in row])
+        for label, row in zip(labels, matrix, strict=True)
+    ]
+    title = f"{part.title}: Spearman's ρ of every two metrics"
+    pairs = [
+        (matrix[i, j], labels[i], labels[j])
+        for i in range(len(metrics))
+        for j in range(i)
+        if np.isfinite(matrix[i, j])
+    ]
+    extremes = ""
+    if pairs:
+        least_alike, most_alike = min(pairs), max(pairs)
+        extremes = (
+            f" Most alike: {most_alike[2]} and {most_alike[1]}, {figures.format_percent(most_alike[0])}; least: {least_alike[2]} and "
+            f"{least_alike[1]}, {figures.format_percent(least_alike[0])}."
+        )
+
+    def draw() -> Any:
+        figure, axis = figures.make_square_figure(len(labels))
+        squares = [
+            [figures.shade_square(v, format_number(v, 100, 0)) for v in map(float, row)]
+            for row in matrix
+        ]
+        figures.draw_squares(axis, squares)
+        figures.label_squares(axis, labels, labels)
+        axis.set_title(f"{part.title}: ρ ×100")
+        return figure
+
+    name = figures.slug("correlations", *part.file_words)
+    description = f"Spearman's rank correlation over {len(frame):,} items, in shades from red (−1) to blue (1).{extremes}"
+    table = ResultTable(f"{title} ×100", "", labels, rows)
+    yield Chart("correlations", name, title, description, table, draw)
+
+
+def precision_recall_charts(part: RunDataset) -> Iterator[Chart]:
+    reasons: list[str] = []
+    scales, definition = rated_scales(part), part.good
+    for dimension in curve_names(definition, scales):
+        try:
+            good = mark_good_captions(
+                *(part.ratings, dimension, scales, definition, part.dataset), part.faults
+            )
+        except InputError as error:
+            reasons.append(str(error))
+            continue
+        rows: list[dict[str, Any]] = []
+        cells: list[tuple[str, list[str]]] = []
+        areas: dict[str, float] = {}
+        for metric in (m for m in part.metrics if m in part.oriented):
+            scores = part.oriented[metric].loc[good.index].to_numpy(dtype=np.float64)
+            curve, summary = metric_curve(scores, good, part.precision)
+            indices = np.unique(np.linspace(0, len(curve) - 1, POINTS).round().astype(int))
+            rows += [{"metric": metric, **curve[k]} for k in indices if curve]
+            areas[metric] = summary["auc"]
+            # Downwards, as in captau thresholds.
+            threshold = np.floor(summary["threshold"] * 1e4) / 1e4
+            texts = [figures.format_percent(summary[name]) for name in ("auc", "recall")]
+            texts += [format_number(threshold, 1, 4), summary["note"]]
+            cells.append((part.label(metric), texts))
+        frame = make_frame(rows, ["metric", "recall", "precision"])
+        title = f"{part.title}, {dimension}: filtering captions"
+        recall_label = f"recall at precision {part.precision:g}"
+        ranked = sorted(cells, key=lambda row: -_sortable(row[1][0]))
+        area_texts = ", ".join(f"{label} {texts[0]}" for label, texts in ranked)
+        is_fault = dimension in part.faults
+        share = describe_good(definition, int(good.sum()), len(good), is_fault=is_fault)
+        columns = ["AUC", recall_label, "threshold", "remark"]
+        yield Chart(
+            "precision_recall",
+            figures.slug("precision_recall", part.dataset, part.protocol, dimension),
+            title,
+            f"Precision over recall when captions are kept whose score is above a threshold. {share} "
+            f"Area under the curve: {area_texts}.",
+            ResultTable(f"{title} ×100", "metric", columns, cells, notes=[share]),
+            _curves(part, dimension, frame, areas, float(good.mean())),
+        )
+    if reasons and len(reasons) == len(curve_names(definition, scales)):
+        raise UnavailableChart("; ".join(reasons))
+
+
+def _sortable(text: str) -> float:
+    return float(text) if text != MISSING else -np.inf
+
+
+def _curves(
+    part: RunDataset, dimension: str, rows: pd.DataFrame, areas: dict[str, float], base: float
+) -> Callable[[], Any]:
+    def draw() -> Any:
+        figure, axis = figures.make_figure(3.9, 3.2)
+        draw_curves(axis, rows, areas, {m: part.label(m) for m in part.metrics})
+        axis.axhline(base, color=figures.MUTED, linewidth=0.8, linestyle=":")
+        axis.set_title(f"{part.title}, {dimension}")
+        return figure
+
+    return draw
+
+
+def threshold_figure(
+    rows: pd.DataFrame, recalls: pd.DataFrame, labels: Mapping[str, str]
+) -> dict[str, bytes]:
+    """Draw precision over recall, a panel a dataset and dimension.
+
+    Args:
+        rows: those of `thresholds.csv`.
+        recalls: those of `recall.csv`, which have the areas under the curves.
+        labels: the metrics' names.
+
+    Returns:
+        the figure as files by name; none without matplotlib.
+    """
+    panels: Sequence[Any] = list(rows.groupby(["dataset", "dimension"], sort=False))
+    if not panels or not figures.can_draw():
+        return {}
+    areas_of: dict[Any, dict[str, float]] = {
+        names: dict(zip(of_panel["metric"], of_panel["auc"], strict=True))
+        for names, of_panel in recalls.groupby(["dataset", "dimension"], sort=False)
+    }
+    with figures.style():
+        figure, axes = figures.make_panels(len(panels), 1, 6, 4)
+        for axis, (names, curves) in zip(axes, panels, strict=True):
+            draw_curves(axis, curves, areas_of[names], labels)
+            axis.set_title(", ".join(map(str, names)))
+        return figures.files_of(figure, "precision_recall")
+
+
+def draw_curves(
+    axis: Any, rows: pd.DataFrame, areas: Mapping[str, float], labels: Mapping[str, str]
+) -> None:
+    """Draw precision over recall on matplotlib's axis; the best curves in colour, by area.
+
+    Args:
+        axis: to draw on.
+        rows: columns `metric, recall, precision`, in the curves' order; they may be a part of a curve's points.
+        areas: under each metric's whole curve.
+        labels: the metrics' names.
+    """
+    curves = {str(metric): curve for metric, curve in rows.groupby("metric", sort=False)}
+    best = sorted(curves, key=lambda metric: -areas[metric])[: len(SERIES)]
+    lines: dict[str, Any] = {}
+    for metric in [m for m in curves if m not in best] + best[::-1]:
+        options: dict[str, Any] = {"color": figures.MUTED, "linewidth": 0.5}
+        if metric in best:
+            options = {"color": SERIES[best.index(metric)], "linewidth": 1.4}
+        recall, precision = (curves[metric][column] for column in ("recall", "precision"))
+        (lines[metric],) = axis.step(recall, precision, where="pre", linestyle="-", **options)
+    handles = [lines[m] for m in best]
+    names = [f"{labels[m]} (AUC {format_number(areas[m], 100, 1)})" for m in best]
+    if muted := [lines[m] for m in curves if m not in best]:
+        handles, names = [*handles, muted[0]], [*names, f"{len(muted)} more"]
+    axis.set_xlabel("recall")
+    axis.set_ylabel("precision")
+    axis.set_ylim(0, 1.02)
+    n_columns = 2 if max(map(len, names)) < 35 else 1  # two columns of long names leave no axes
+    below = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.16), "ncols": n_columns}
+    figures.legend(axis, handles, names, **below)
+
+
+def probe_figure(rows: pd.DataFrame, labels: Mapping[str, str], title: str) -> dict[str, bytes]:
+    """Draw how often each metric notices each fault; weak cells have an exclamation mark.
+
+    Args:
+        rows: those of `probes.csv`.
+        labels: the metrics' names.
+        title: of the figure.
+
+    Returns:
+        the figure as files by name; none where there is no value, or no matplotlib.
+    """
+    measured = rows.dropna(subset=["value"])
+    if measured.empty or not figures.can_draw():
+        return {}
+    faults = list(dict.fromkeys(measured["fault"]))
+    cells = {(row["metric"], row["fault"]): row for row in records_of(measured)}
+
+    def make_square(metric: str, fault: str) -> Square | None:
+        row = cells.get((metric, fault))
+        if row is None:
+            return None
+        # A control has no share that is good or bad in itself.
+        shade = (
+            2 * row["value"] - 1 if fault not in CONTROLS else -1.0 if is_weak(row) else math.nan
+        )
+        return figures.shade_square(shade, format_probe_cell(row))
+
+    with figures.style():
+        figure, axis = figures.make_figure(1.8 + 0.4 * len(faults), 1.5 + 0.28 * len(labels))
+        figures.draw_squares(axis, [[make_square(m, fault) for fault in faults] for m in labels])
+        figures.label_squares(axis, list(labels.values()), faults)
+        axis.set_title(f"{title}: faults noticed, in % of pairs")
+        return figures.files_of(figure, "probes")

@@ -1,0 +1,157 @@
+"""Charts of systems: a user's own captions by corpus scores, differences and captions' scores; the figures of `captau rank`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ...evaluation.systems.system_battles import BattleSet
+from ...runs.tables import ResultTable
+from ..run_parts import ScoredCaptions
+from . import figure_files as figures
+from .coefficient_charts import make_difference_chart
+from .figure_files import SERIES, Chart, UnavailableChart
+from .score_charts import make_violin_chart
+
+
+def corpus_charts(part: ScoredCaptions) -> Iterator[Chart]:
+    """Make for each metric a chart of the systems' corpus scores, the best system first."""
+    for metric in part.metrics:
+        order = [s.label for s in part.standings[metric]]
+        if order:
+            yield _corpus_chart(part, metric, order)
+
+
+def _corpus_chart(part: ScoredCaptions, metric: str, order: list[str]) -> Chart:
+    label = part.label(metric)
+    rows = [part.rows[system, metric] for system in order]
+    columns = ("score", "ci_low", "ci_high")
+    texts = [[part.format_score(float(row[c]), metric) for c in columns] for row in rows]
+    title = f"{part.title}: {label}"
+
+    def draw() -> Any:
+        figure, axis = figures.make_row_figure(order)
+        factor = part.styles[metric]["scale"]
+        for y, row in enumerate(rows):
+            score, low, high = (factor * float(row[c]) for c in columns)
+            if np.isfinite(low):
+                axis.plot([low, high], [y, y], color=SERIES[0], linestyle="-", linewidth=1.2)
+            axis.plot(score, y, "o", color=SERIES[0], markersize=4.5, linestyle="none")
+        axis.set_xlabel(label if factor == 1 else f"{label} ×{factor:g}")
+        axis.set_title(title)
+        return figure
+
+    table_rows = list(zip(order, texts, strict=True))
+    ranking = ", ".join(f"{system} {cells[0]}" for system, cells in table_rows)
+    description = f"Points with intervals. From the best to the worst: {ranking}."
+    table = ResultTable(title, "system", ["score", "from", "to"], table_rows)
+    name = figures.slug("forest", *part.file_words, metric)
+    return Chart("forest", name, title, description, table, draw)
+
+
+def difference_charts(part: ScoredCaptions) -> Iterator[Chart]:
+    """Make for each tested metric a square of the differences of every two systems.
+
+    Raises:
+        UnavailableChart: where there is one system, or nothing was tested.
+    """
+    if part.differences.empty:
+        raise UnavailableChart("the run compares no two systems")
+    for metric in part.metrics:
+        rows = part.differences[part.differences["metric"] == metric]
+        if len(rows):
+            style = part.styles[metric]
+            label = part.label(metric)
+            scale, decimals = style["scale"], style["decimals"]
+            yield make_difference_chart(
+                rows.rename(columns={"system_a": "a", "system_b": "b"}),
+                {s.label: s.label for s in part.standings[metric]},
+                (scale, decimals),
+                1 - part.statistics.level,
+                name=figures.slug("significance", *part.file_words, metric),
+                title=f"{part.title}: differences of {label}",
+                subject=label if scale == 1 else f"{label} ×{scale:g}",
+                corner="systems",
+                test=f"bootstrap, {part.statistics.correction}",
+            )
+
+
+def system_violin_charts(part: ScoredCaptions) -> Iterator[Chart]:
+    """Make for each metric violins of the captions' scores by system."""
+    for metric in part.metrics:
+        scores = part.scores[metric]
+        finite = scores[np.isfinite(scores)]
+        systems = part.items["system"].loc[finite.index]
+        label = part.label(metric)
+        yield make_violin_chart(
+            {s: finite[systems == s].to_numpy(dtype=float) for s in part.systems},
+            name=figures.slug("scores", *part.file_words, metric),
+            title=f"{part.title}: captions' {label}",
+            label=label,
+            corner="system",
+            n_lost=len(scores) - len(finite),
+        )
+
+
+#: The most systems whose names a figure has room for.
+MAX_DRAWN_SYSTEMS = 200
+
+
+def system_figure(systems: pd.DataFrame) -> dict[str, bytes]:
+    """Draw mean ratings, or strengths, with intervals, a panel a dataset and dimension, the best system on top.
+
+    Args:
+        systems: the rows of `systems.csv`.
+
+    Returns:
+        the figure as files by name; none without matplotlib, or of more than `MAX_DRAWN_SYSTEMS`.
+    """
+    panels = list(systems.groupby(["dataset", "dimension"], sort=False))
+    tallest = max(len(panel) for _, panel in panels)
+    if not figures.can_draw() or tallest > MAX_DRAWN_SYSTEMS:
+        return {}
+    with figures.style():
+        figure, axes = figures.make_panels(len(panels), 2, 5, 0.35 * tallest + 1)
+        for axis, (names, panel) in zip(axes, panels, strict=True):
+            heights = range(len(panel))
+            low, high, value = (
+                panel[c].where(np.isfinite(panel[c])) for c in ("ci_low", "ci_high", "value")
+            )
+            axis.hlines(heights, low, high)
+            axis.plot(value, heights, "o")
+            axis.set_yticks(heights, panel["system"])
+            axis.invert_yaxis()
+            axis.locator_params(axis="x", nbins=5)
+            axis.set_title(", ".join(map(str, names)))
+            axis.set_xlabel("mean rating or log strength")
+        return figures.files_of(figure, "systems")
+
+
+def win_figures(battles: BattleSet, dataset: str) -> dict[str, bytes]:
+    """Draw how often the system of a row beats that of a column, ties counting half, a panel a dimension.
+
+    Returns:
+        the figure as files by name; none without matplotlib, or of more than `MAX_DRAWN_SYSTEMS`.
+    """
+    if not figures.can_draw() or len(battles.systems) > MAX_DRAWN_SYSTEMS:
+        return {}
+    panels = battles.by_dimension
+    size = 0.35 * len(battles.systems) + 1.5
+    with figures.style():
+        figure, axes = figures.make_panels(len(panels), len(panels), 1.3 * size, size)
+        for axis, part in zip(axes, panels, strict=True):
+            wins, ties = part.totals
+            order = np.argsort(-part.win_shares, kind="stable")
+            with np.errstate(invalid="ignore"):
+                shares = ((wins + ties / 2) / (wins + wins.T + ties))[np.ix_(order, order)]
+            axis.imshow(shares, vmin=0, vmax=1, cmap="RdBu_r")
+            names = [battles.systems[i] for i in order]
+            axis.set_xticks(range(len(names)), names, rotation=90)
+            axis.set_yticks(range(len(names)), names)
+            axis.set_title(f"{dataset}, {part.dimension}")
+            axis.grid(visible=False)
+        figure.colorbar(figure.axes[0].images[0], ax=figure.axes, label="row beats column")
+        return figures.files_of(figure, f"wins-{dataset}")

@@ -1,0 +1,1 @@
+"""The tables of finished runs, in each format."""

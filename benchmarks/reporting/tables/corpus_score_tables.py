@@ -1,0 +1,346 @@
+"""The tables of `captau score`: corpus scores beside each metric's reliability, and systems' differences."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pandas as pd
+
+from ....datasets.caption_texts import find_own_references
+from ....metrics.base import Metric
+from ...evaluation.caption_scores import CaptionScores, reliability_notes
+from ...evaluation.pair_tests import PairTests, Standing
+from ...evaluation.wording import CORRECTION_LABELS, interval_words, lead_words
+from ...runs.frames import groups_of, records_of
+from ...runs.tables import MISSING, ResultTable, count_of, format_coefficient, format_number
+from ...scoring.catalog import MetricStyle, metric_style
+from ...scoring.corpus_scores import SystemScores
+from ...scoring.unavailable_metrics import UnavailableMetrics, add_unavailable_rows
+from ...statistics.bootstrap import StatisticsOptions
+from ...statistics.coefficients.coefficient import find_coefficient
+from ...statistics.intervals import p_value_column, rank_clusters
+
+#: The mark of a significant difference.
+STAR = "*"
+
+#: Metrics with their names in tables, in the field's order.
+StyledMetrics = Sequence[tuple[str, MetricStyle]]
+
+#: The images of COCO's Karpathy test split, over which captioning papers count CIDEr's IDF: half of them already raise
+#: CIDEr by 1.4 % (scripts/checks/measure_cider_idf.py, which the numbers in the note are from as well).
+IMAGES_OF_PUBLISHED_CIDER = 5000
+
+
+@dataclass(frozen=True)
+class ScoreChoices:
+    """The choices of a run of `captau score` that its tables show.
+
+    Attributes:
+        statistics: of intervals and tests.
+        normalise: the rule for texts.
+        trust: the source of each metric's agreement with people; None leaves the agreement out.
+        keep: the metric and the threshold from which on captions are kept; None keeps none.
+    """
+
+    statistics: StatisticsOptions
+    normalise: str
+    trust: str | None
+    keep: tuple[str, float] | None
+
+
+def make_score_tables(
+    choices: ScoreChoices,
+    metrics: Sequence[Metric],
+    missing: UnavailableMetrics,
+    scores: CaptionScores,
+    n_images: Mapping[str, int],
+) -> list[ResultTable]:
+    """Make all tables of a run.
+
+    Args:
+        choices: those of the run.
+        metrics: those that were computed.
+        missing: those that could not be.
+        scores: of the captions.
+        n_images: the number of images of each set of references.
+    """
+    by_order = sorted(((m.spec, metric_style(m)) for m in metrics), key=lambda m: m[1].order)
+    table = _score_table(choices, by_order, scores, n_images)
+    remarks: dict[str, list[str]] = {}
+    for scored in scores.systems:
+        for spec, texts in scored.remarks.items():
+            remarks[spec] = list(dict.fromkeys([*remarks.get(spec, []), *texts]))
+    verdicts: list[str] = []
+    for name, rows in groups_of(scores.corpus_rows, "references") if metrics else ():
+        standings: dict[str, list[Standing]] = {}
+        tests: dict[str, PairTests] = {}
+        for spec, style in by_order:
+            is_high = style.higher_is_better
+            corpus_rows = rows[rows["metric"] == spec]
+            differences = _differences_of(scores.differences, name, spec)
+            standings[spec] = rank_by_score(
+                corpus_rows, differences, choices.statistics, higher_is_better=is_high
+            )
+            tests[spec] = find_score_tests(
+                differences, choices.statistics, higher_is_better=is_high
+            )
+        verdict = score_verdict(rows, standings, tests, dict(by_order))
+        verdicts.append(f"{name}: {verdict}" if scores.has_several_references else verdict)
+    table = replace(table, verdict=" ".join(verdicts))
+    tables = [add_unavailable_rows(table, metrics, remarks, missing)]
+    if scores.differences is not None:
+        for name, rows in groups_of(scores.differences, "references"):
+            title = "Differences" + (f", references {name}" if len(n_images) > 1 else "")
+            tables.append(_difference_table(title, by_order, rows, choices))
+    return tables
+
+
+def _differences_of(
+    differences: pd.DataFrame | None, references: str, metric: str
+) -> pd.DataFrame | None:
+    """Return the rows of a metric with one set of references; None without tests."""
+    if differences is None:
+        return None
+    is_own = differences["references"] == references
+    return differences[is_own & (differences["metric"] == metric)]
+
+
+def _score_table(
+    choices: ScoreChoices,
+    metrics: StyledMetrics,
+    scores: CaptionScores,
+    n_images: Mapping[str, int],
+) -> ResultTable:
+    has_intervals = choices.statistics.uses_resampling
+    columns: list[str] = []
+    for scored in scores.systems:
+        columns += [_head(scored, scores) or "score"]
+        columns += ["±"] if has_intervals else []
+    if choices.trust is not None:
+        columns.append("agreement with people")
+    rows: list[tuple[str, list[str]]] = []
+    for spec, style in metrics:
+        cells: list[str] = []
+        for scored in scores.systems:
+            cells.append(format_number(scored.corpus[spec], style.scale, style.decimals))
+            cells += [_half_width(scored, spec, style)] if has_intervals else []
+        if choices.trust is not None:
+            cells.append(scores.reliability.cell(spec))
+        rows.append((style.label, cells))
+    notes = list(_notes(choices, metrics, scores, n_images))
+    spare = (tuple(index for index, column in enumerate(columns) if column == "±"),)
+    return ResultTable("Corpus scores", "metric", columns, rows, notes=notes, spare=spare)
+
+
+def _head(scored: SystemScores, scores: CaptionScores) -> str:
+    """Return what tells a column of scores from the others; empty where there is one."""
+    parts = [scored.system] if scores.has_several_systems else []
+    parts += [scored.references] if scores.has_several_references else []
+    return ", ".join(parts)
+
+
+def _half_width(scored: SystemScores, spec: str, style: MetricStyle) -> str:
+    interval = scored.intervals.get(spec)
+    if interval is None:
+        return MISSING
+    return format_number((interval.high - interval.low) / 2, style.scale, style.decimals)
+
+
+def scale_note(styles: Sequence[MetricStyle]) -> str:
+    """Say by what a table's scores are multiplied."""
+    unscaled = [s.label for s in styles if s.scale != 100]
+    if len(unscaled) == len(styles):
+        return "Scores as computed"
+    return "Scores ×100" + (f", but for {', '.join(unscaled)}: as computed" if unscaled else "")
+
+
+def _notes(
+    choices: ScoreChoices,
+    metrics: StyledMetrics,
+    scores: CaptionScores,
+    n_images: Mapping[str, int],
+) -> Iterator[str]:
+    counts = {s.references: len(s.items) for s in scores.systems}
+    fewest = min(counts.values())
+    per_system = " of each system" if scores.has_several_systems else ""
+    captions = f"{count_of(fewest, 'caption')}{per_system}"
+    if len(set(counts.values())) > 1:
+        captions = "Captions: " + ", ".join(f"{n:,} with {name}" for name, n in counts.items())
+    yield f"{captions}. {scale_note([style for _, style in metrics])}."
+    if choices.normalise != "none":
+        yield f"Captions and references are normalised by the rule {choices.normalise}."
+    for name, total in n_images.items():
+        if counts[name] < total:
+            yield f"partial: {counts[name]:,} of the {total:,} images of {name}."
+    copies = {_head(scored, scores): find_own_references(scored.items) for scored in scores.systems}
+    counts_of_copies = [
+        f"{head}{': ' * bool(head)}{own.count()}" for head, own in copies.items() if own.n_copies
+    ]
+    if counts_of_copies:
+        yield (
+            f"{'; '.join(counts_of_copies)}. These captions are scored against themselves, and too high: remove them from "
+            "the references."
+        )
+    has_own_idf = any(spec.startswith("cider") and "df=" not in spec for spec, _ in metrics)
+    if has_own_idf and fewest < IMAGES_OF_PUBLISHED_CIDER:
+        yield (
+            f"CIDEr's IDF is counted over the references of {count_of(fewest, 'image')} alone, and the fewer they are, "
+            "the higher is CIDEr (by 15 % on 50 of COCO's 5,000 test images, by 7 % on 400): compare it with CIDEr of the "
+            "same images alone. cider(df=FILE) counts it over another set's references (docs/own_captions.md)."
+        )
+    yield from dict.fromkeys(style.note for _, style in metrics if style.note)
+    for scored in scores.systems:
+        head = _head(scored, scores)
+        for spec, style in metrics:
+            if reason := scored.undefined_note(spec):
+                yield f"{style.label}{f' ({head})' if head else ''}: {reason}."
+    if any(scored.intervals for scored in scores.systems):
+        yield f"±: half the width of the {interval_words(choices.statistics)}; both ends in corpus.csv."
+    intervals = [i for scored in scores.systems for i in scored.intervals.values()]
+    yield from dict.fromkeys(f"{interval.note}." for interval in intervals if interval.note)
+    if choices.trust is not None:
+        labels = {spec: style.label for spec, style in metrics}
+        yield from reliability_notes(choices.trust, scores.reliability, labels)
+    if scores.kept_captions is not None and choices.keep is not None:
+        metric, threshold = choices.keep
+        yield f"Kept {len(scores.kept_captions):,} of {fewest:,}: {metric} of {threshold!r} or more."
+
+
+def _difference_table(
+    title: str, metrics: StyledMetrics, rows: pd.DataFrame, choices: ScoreChoices
+) -> ResultTable:
+    statistics, styles = choices.statistics, dict(metrics)
+    p_value = p_value_column(statistics.correction)
+    cells: dict[tuple[str, str], dict[str, str]] = {}
+    for row in rows.to_dict("records"):
+        style = styles[row["metric"]]
+        text = format_number(row["difference"], style.scale, style.decimals)
+        if text != MISSING and float(text) > 0:
+            text = f"+{text}"
+        star = STAR if row[p_value] <= 1 - statistics.level else ""
+        cells.setdefault((row["system_a"], row["system_b"]), {})[row["metric"]] = text + star
+    table_rows = [
+        (f"{a} − {b}", [by_metric.get(spec, MISSING) for spec in styles])
+        for (a, b), by_metric in cells.items()
+    ]
+    note = (
+        f"{STAR}: significant at level {100 * (1 - statistics.level):g} % (paired bootstrap over images, "
+        f"{statistics.replicates:,} replicates, {CORRECTION_LABELS[statistics.correction]}); intervals in "
+        "differences.csv."
+    )
+    columns = [style.label for style in styles.values()]
+    return ResultTable(title, "systems", columns, table_rows, notes=[note])
+
+
+def rank_by_score(
+    corpus: pd.DataFrame,
+    differences: pd.DataFrame | None,
+    statistics: StatisticsOptions,
+    *,
+    higher_is_better: bool,
+) -> list[Standing]:
+    """Return where systems stand by one metric against one set of references, the best first.
+
+    Args:
+        corpus: a row a system, columns `CORPUS_COLUMNS`; a system without a score has no place.
+        differences: of every two systems, columns `DIFFERENCE_COLUMNS`; None or empty without tests.
+        statistics: the correction of p-values and the level.
+        higher_is_better: whether the metric's greater scores are better.
+    """
+    sign = 1 if higher_is_better else -1
+    scores = corpus.set_index("system")["score"].dropna() * sign
+    values = {str(system): float(score) for system, score in scores.items()}
+    ranks: Mapping[str, int] = {}
+    if differences is not None and len(differences):
+        p_values = differences[p_value_column(statistics.correction)]
+        pairs = zip(differences["system_a"], differences["system_b"], p_values, strict=True)
+        by_pair = {frozenset((a, b)): float(p) for a, b, p in pairs}
+        ranks = rank_clusters(values, by_pair, 1 - statistics.level)
+    order = sorted(values, key=lambda system: -values[system])
+    return [Standing(system, values[system], ranks.get(system)) for system in order]
+
+
+def find_score_tests(
+    differences: pd.DataFrame | None, statistics: StatisticsOptions, *, higher_is_better: bool
+) -> PairTests:
+    """Return what the tests of every two systems found by one metric, as `rank_by_score` takes them."""
+    if differences is None or not len(differences):
+        return PairTests()
+    return PairTests.of_rows(
+        differences,
+        statistics,
+        int(differences["n_images"].max()),
+        names=("system_a", "system_b"),
+        higher_is_better=higher_is_better,
+    )
+
+
+def describe_agreement(row: Mapping[str, Any]) -> str:
+    """Return a metric's agreement with people in a row of corpus.csv in words; empty if it is unknown."""
+    coefficient = row["agreement_coefficient"]
+    if not coefficient:
+        return ""
+    symbol = find_coefficient(coefficient).symbol
+    return f"{symbol} {format_coefficient(row['agreement'], coefficient)} on {row['agreement_on']}"
+
+
+def find_leading_metric(corpus: pd.DataFrame, metrics: Sequence[str]) -> str:
+    """Return the metric by which a sentence orders systems.
+
+    Of the metrics whose agreement with people is known by one coefficient on the same judgements, it is that of the
+    greatest; of several such groups the largest counts, as values of unlike coefficients or judgements do not
+    compare. Where no agreement is known, it is the first metric.
+
+    Args:
+        corpus: rows of corpus.csv with one set of references.
+        metrics: in the order of tables.
+    """
+    rows = {row["metric"]: row for row in records_of(corpus.drop_duplicates("metric"))}
+    groups: dict[tuple[str, str], list[str]] = {}
+    for metric in metrics:
+        row = rows[metric]
+        if not math.isnan(row["agreement"]):
+            key = row["agreement_coefficient"], row["agreement_on"]
+            groups.setdefault(key, []).append(metric)
+    if not groups:
+        return metrics[0]
+    largest = max(groups.values(), key=len)
+    return max(largest, key=lambda metric: float(rows[metric]["agreement"]))
+
+
+def score_verdict(
+    corpus: pd.DataFrame,
+    standings: Mapping[str, Sequence[Standing]],
+    tests: Mapping[str, PairTests],
+    styles: Mapping[str, MetricStyle],
+) -> str:
+    """Say which system is best by the leading metric, whether its lead is significant, and how many metrics put it first.
+
+    Nothing is said of which metric agrees best with people: no test compares the numbers that `trust` finds.
+
+    Args:
+        corpus: rows of corpus.csv with one set of references.
+        standings: of the systems, by metric in the order of tables.
+        tests: of every two systems, by metric.
+        styles: by metric.
+    """
+    metric = find_leading_metric(corpus, list(standings))
+    places, style = standings[metric], styles[metric]
+    if not places:
+        return f"{style.label} has no score of these captions."
+    row = records_of(corpus[corpus["metric"] == metric])[0]
+    agreement = describe_agreement(row)
+    by = f"{style.label} (agreement with people: {agreement})" if agreement else style.label
+    best = places[0].label
+    value = places[0].value if style.higher_is_better else -places[0].value
+    score = format_number(value, style.scale, style.decimals)
+    if len(places) == 1:
+        return f"{best or 'The captions'} reach{'es' * bool(best)} {score} by {by}."
+    sentence = f"By {by}, {best} is best ({score}){lead_words(places, tests[metric])}"
+    if len(standings) > 1:
+        n_first = sum(bool(places) and places[0].label == best for places in standings.values())
+        sentence += f"; {n_first} of {len(standings)} metrics put it first"
+    return f"{sentence}."

@@ -1,0 +1,476 @@
+"""`captau table`: finished runs and published numbers as one table, for a paper.
+
+A pure function of files: nothing is scored, and no dataset is read. `join` makes a `JoinedTable`,
+which `printed_table` writes in each format; `written_table` is that of a run without correlations.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from statistics import fmean
+from string import ascii_lowercase
+from typing import Any
+
+import pandas as pd
+
+from ....datasets.errors import InputError, unknown
+from ....datasets.reading.json_files import read_text
+from ...evaluation.headline import ALL, HEADLINE, find_headline
+from ...evaluation.judged_pairs import FLOOR_NOTES
+from ...evaluation.overview import MEAN
+from ...evaluation.papers.published_numbers import COMPARED_CHOICES, describe_choice
+from ...evaluation.wording import (
+    interval_words,
+    level_notes,
+    mean_words,
+    number_word,
+    rank_words,
+    revision_words,
+    synthetic_note,
+)
+from ...runs.finished_run import FinishedRun
+from ...runs.tables import MISSING, format_coefficient
+from ...scoring.catalog import METRIC_KINDS
+from ...scoring.corpus_scores import PLAIN_PROTOCOL
+from ...scoring.protocol import Protocol
+from ...statistics.coefficients.coefficient import are_of_preferences, find_coefficient
+from ...statistics.joint_mean import JOINT_KEY, find_common_metrics, rescale
+from .named_run import ColumnKey, NamedRun, describe_statistics, name_runs, shorten_hashes
+from .printed_table import (
+    CoefficientColumn,
+    JoinedTable,
+    PrintedNumber,
+    RowGroup,
+    TableRow,
+)
+from .systems_table import join_systems
+from .table_rows import (
+    USUAL_CHOICES,
+    RowDraft,
+    TableChoices,
+    add_published_rows,
+    choose_rows,
+    computed_rows,
+    emphasise,
+    name_rows,
+    sort_rows,
+)
+
+#: The name of a protocol in which nothing is changed.
+_USUAL_PROTOCOL = Protocol.__dataclass_fields__["name"].default
+MEAN_COLUMN = CoefficientColumn(MEAN, "", MEAN, PLAIN_PROTOCOL, "", "", MEAN, MEAN)
+
+
+def written_table(
+    runs: Sequence[FinishedRun], choices: TableChoices, style: str, *, has_appendix: bool
+) -> str:
+    """Return the table that a run without correlations and corpus scores wrote itself.
+
+    Raises:
+        InputError: where choices ask for another table, there are several runs, or the table is not as the run
+            wrote it.
+    """
+    (run, *other_runs) = runs
+    name = {"markdown": "table.md", "latex": "table.tex"}.get(style, "")
+    if not name or other_runs or has_appendix or choices != USUAL_CHOICES:
+        raise InputError(
+            f"{run.folder} is a run of captau {run.command}, which has a table of its own: name one such run, "
+            "with style=markdown or style=latex, and output= if you like"
+        )
+    return read_text(run.path_of(name))
+
+
+def join(runs: Sequence[FinishedRun], choices: TableChoices = USUAL_CHOICES) -> JoinedTable:
+    """Finished runs and published numbers as one table.
+
+    Of a metric with one signature that two runs have, the first run counts.
+
+    Raises:
+        InputError: on runs over different data, a coefficient or dimension that no run has, or runs
+            without any number.
+    """
+    if runs[0].has_corpus_scores:
+        return join_systems(runs, choices)
+    sources = name_runs(runs)
+    # The tables of a paper have the columns that it prints, and its order.
+    is_paper = runs[0].command == "reproduce"
+    coefficients = choices.coefficients or (ALL if is_paper else HEADLINE,)
+    choices = replace(choices, coefficients=coefficients)
+    columns = _columns(sources, choices)
+    is_survey = choices.coefficients == (HEADLINE,) and len({k[0] for k in columns} - {MEAN}) > 1
+    # Beside several datasets, numbers alone fill the text's width.
+    intervals = choices.intervals or ("none" if is_survey else "subscript")
+    choices = replace(choices, intervals=intervals)
+    has_details = choices.notes == "full"
+    computed = computed_rows(sources, columns, intervals)
+    published = add_published_rows(columns, computed, choices.published, has_remarks=has_details)
+    drafts = choose_rows([*computed, *published.rows], choices.rows)
+    if is_survey and not choices.rows:
+        drafts = [draft for draft in drafts if draft.kind not in ("floors", "ceilings")]
+    mean_note = _average_runs(columns, drafts) if is_survey and len(sources) > 1 else ""
+    has_dropped_clusters = _without_clusters(columns, drafts)
+    _finish_cells(columns, drafts)
+    if choices.sort or not (choices.rows or is_paper):
+        drafts = sort_rows(drafts, columns, choices.sort)
+    name_rows(drafts, choices.names, choices.own)
+    notes = _notes(sources, columns, drafts, choices, mean_note, is_survey=is_survey)
+    notes += published.notes(drafts, has_details=has_details)
+    if has_dropped_clusters:
+        notes.append("No clusters where the metrics of several runs meet: each run ranked its own.")
+    if has_details:
+        versions = dict.fromkeys(source.run.run["versions"]["captau"] for source in sources)
+        notes.append(f"Computed by captau {', '.join(versions)}.")
+    if choices.notes == "none":
+        notes = []
+        for draft in drafts:
+            draft.texts.clear()
+    letters: dict[str, str] = {}
+    groups = _group_rows(columns, drafts, letters)
+    signed = [draft for draft in drafts if draft.signature and has_details]
+    signatures = [(draft.label, shorten_hashes(draft.signature)) for draft in signed]
+    return JoinedTable(
+        choices.title or _title(columns),
+        choices.label or "",
+        tuple(columns.values()),
+        groups,
+        tuple((letter, text) for text, letter in letters.items()),
+        tuple(notes),
+        tuple(signatures),
+        intervals,
+        has_legend=choices.notes != "none",
+    )
+
+
+def _group_rows(
+    columns: Iterable[ColumnKey], drafts: Sequence[RowDraft], letters: dict[str, str]
+) -> tuple[RowGroup, ...]:
+    """Return the rows by kind; `letters` takes the footnotes."""
+    kinds = dict.fromkeys(draft.kind for draft in drafts)
+    return tuple(
+        RowGroup(kind, tuple(_row(d, columns, letters) for d in drafts if d.kind == kind))
+        for kind in kinds
+    )
+
+
+def _title(columns: Mapping[ColumnKey, CoefficientColumn]) -> str:
+    titles = list(dict.fromkeys(column.over for column in columns.values() if column.over))
+    many = f" on {number_word(len(titles))} datasets"
+    data = many if len(titles) > 3 else f": {', '.join(titles)}"
+    return f"Agreement of metrics with people{data}"
+
+
+def _average_runs(columns: dict[ColumnKey, CoefficientColumn], drafts: Sequence[RowDraft]) -> str:
+    """Add the mean over the datasets that all metrics of several runs have; it has no interval and no rank.
+
+    Returns:
+        its note; empty where there is no such mean, or the runs have one.
+    """
+    datasets = [key[0] for key in columns]
+    if MEAN in datasets or len(set(datasets)) < len(datasets):
+        return ""
+    own = {str(i): d for i, d in enumerate(drafts) if d.kind in METRIC_KINDS and not d.source}
+    keys = {key[0]: key for key in columns if find_coefficient(key[3]).chance is not None}
+    nothing = PrintedNumber(MISSING, math.nan)
+    values = {
+        dataset: {name: draft.cells.get(key, nothing).value for name, draft in own.items()}
+        for dataset, key in keys.items()
+    }
+    common, metrics = find_common_metrics(values)
+    if len(common) < 2:
+        return ""
+    mean_key = (MEAN, tuple(common), "", MEAN)
+    words = mean_words([columns[keys[d]].over for d in common], [keys[d][3] for d in common])
+    columns[mean_key] = MEAN_COLUMN
+    for name in metrics:
+        mean = fmean(rescale(values[dataset][name], keys[dataset][3]) for dataset in common)
+        own[name].cells[mean_key] = PrintedNumber(format_coefficient(mean, JOINT_KEY[1]), mean)
+    return f"mean: {words}. Of several runs it has no interval and no rank."
+
+
+def _finish_cells(
+    columns: Mapping[ColumnKey, CoefficientColumn], drafts: Sequence[RowDraft]
+) -> None:
+    """Mark the best numbers, and say of each dataset on which a metric was not computed that it was not."""
+    for key, column in columns.items():
+        emphasise(key, drafts)
+        for draft in drafts:
+            is_gap = key not in draft.cells and key[0] != MEAN
+            if draft.kind in METRIC_KINDS and not draft.source and is_gap:
+                draft.cells[key] = PrintedNumber(MISSING, math.nan)
+                draft.texts[key] = [f"not computed on {column.over}"]
+
+
+def _row(draft: RowDraft, columns: Iterable[ColumnKey], letters: dict[str, str]) -> TableRow:
+    """A row with its footnotes' letters, which are given out in the order of reading."""
+    cells: list[PrintedNumber | None] = []
+    for key in columns:
+        cell = draft.cells.get(key)
+        if cell is not None:
+            texts = draft.texts.get(key, [])
+            marks = [letters.setdefault(text, _letter(len(letters))) for text in texts]
+            cell = replace(cell, marks=tuple(marks))
+        cells.append(cell)
+    return TableRow(draft.label, draft.source, draft.spec, draft.signature, tuple(cells))
+
+
+def _letter(index: int) -> str:
+    """Footnotes' letters: a … z, aa, ab, …"""
+    more, rest = divmod(index, len(ascii_lowercase))
+    return (_letter(more - 1) if more else "") + ascii_lowercase[rest]
+
+
+def _columns(
+    sources: Sequence[NamedRun], choices: TableChoices
+) -> dict[ColumnKey, CoefficientColumn]:
+    """The columns in the runs' order, those of a dataset under one protocol side by side, and the mean last.
+
+    Raises:
+        InputError: where there are none, or one that was asked for is not there.
+    """
+    sources_by_key: dict[ColumnKey, tuple[NamedRun, Protocol]] = {}
+    for source in sources:
+        for key, row in source.rows:
+            if key not in sources_by_key:
+                sources_by_key[key] = source, source.protocol(row)
+    if not sources_by_key:
+        folder = sources[0].run.folder
+        raise InputError(f"{folder} has no correlations; captau bench makes a run that has")
+    blocks = list(dict.fromkeys(key[:2] for key in sources_by_key))
+    keys = _choose_keys(sources_by_key, choices, sources[0].run)
+    keys.sort(key=lambda key: blocks.index(key[:2]))
+    columns = {key: _column(key, keys, blocks, *sources_by_key[key]) for key in keys}
+    means = dict.fromkeys(key for source in sources for key, _ in source.mean_rows)
+    has_mean = choices.coefficients == (HEADLINE,) and not choices.dimensions
+    if has_mean and len(means) == 1:
+        columns |= dict.fromkeys(means, MEAN_COLUMN)
+    return columns
+
+
+def _choose_keys(
+    sources_by_key: Mapping[ColumnKey, tuple[NamedRun, Protocol]],
+    choices: TableChoices,
+    run: FinishedRun,
+) -> list[ColumnKey]:
+    """Return the columns that are asked for.
+
+    Raises:
+        InputError: where there are none, or one that was asked for is not there.
+    """
+    keys = list(sources_by_key)
+    coefficients = choices.coefficients
+    if coefficients == (HEADLINE,):
+        keys, coefficients = _headlines(sources_by_key, choices.dimensions), ()
+    elif coefficients == (ALL,):
+        coefficients = ()
+        keys = [key for key in keys if key[3] in sources_by_key[key][1].coefficients]
+    for index, option, chosen_names in (
+        (2, "dimension", choices.dimensions),
+        (3, "coefficient", coefficients),
+    ):
+        known_names = list(dict.fromkeys(str(key[index]) for key in sources_by_key))
+        for name in chosen_names:
+            if name not in known_names:
+                raise unknown(f"{option} of run={run.folder}", name, known_names)
+        if chosen_names:
+            matching_keys = [key for key in keys if key[index] in chosen_names]
+            keys = sorted(matching_keys, key=lambda key: chosen_names.index(str(key[index])))
+    if not keys:
+        raise InputError("no column has both these dimensions= and these coefficients=")
+    return keys
+
+
+def _column(
+    key: ColumnKey,
+    keys: Sequence[ColumnKey],
+    blocks: Sequence[tuple[str, tuple[Any, ...]]],
+    source: NamedRun,
+    protocol: Protocol,
+) -> CoefficientColumn:
+    """Return a column; its head names the dimension among several, of pairs, and where it is the card's headline.
+
+    Args:
+        key: its key.
+        keys: those of all columns that are shown.
+        blocks: dataset and protocol of all that the runs have.
+        source, protocol: the first run that has it.
+    """
+    dataset, _, dimension, coefficient = key
+    data = source.run.run["data"][dataset]
+    protocols = [block[1] for block in blocks if block[0] == dataset]
+    style = find_coefficient(coefficient)
+    same = [k for k in keys if k[:2] == key[:2]]
+    rated = {k[2] for k in same if not find_coefficient(k[3]).is_of_preferences}
+    is_quoted = dimension == data.get("headline")
+    is_named = len(rated) > 1 or style.is_of_preferences or is_quoted
+    prefix = f"{dimension.replace('_', ' ')} " if is_named else ""
+    over = _describe_dataset(data, protocol, protocols)
+    return CoefficientColumn(
+        dataset=dataset,
+        dimension=dimension,
+        coefficient=coefficient,
+        protocol=protocol,
+        revision=data["revision"],
+        over=over,
+        head=prefix + style.symbol,
+        latex=prefix + style.latex,
+    )
+
+
+def _describe_dataset(
+    data: Mapping[str, Any], protocol: Protocol, protocols: Sequence[Sequence[Any]]
+) -> str:
+    """Return a dataset's title, with the choices of its protocol in which the dataset's protocols differ."""
+    different_choices = [
+        f", {name} {describe_choice(getattr(protocol, name))}"
+        for name, *values in zip(COMPARED_CHOICES, *protocols, strict=True)
+        if len(set(values)) > 1
+    ]
+    return data["title"] + " (synthetic)" * bool(data["synthetic"]) + "".join(different_choices)
+
+
+def _headlines(
+    sources_by_key: Mapping[ColumnKey, tuple[NamedRun, Protocol]], dimensions: Sequence[str]
+) -> list[ColumnKey]:
+    """Return the column of each dataset's headline; its coefficient on the dimensions, where these are named."""
+    keys: list[ColumnKey] = []
+    for block in dict.fromkeys(key[:2] for key in sources_by_key):
+        of_block = [key for key in sources_by_key if key[:2] == block]
+        source, protocol = sources_by_key[of_block[0]]
+        quoted = source.run.run["data"][block[0]].get("headline", "")
+        columns = ((key[2], key[3]) for key in of_block)
+        dimension, coefficient = find_headline(columns, protocol.coefficients, quoted)
+        on = dimensions or (dimension,)
+        keys += [key for key in of_block if key[2] in on and key[3] == coefficient]
+    return keys
+
+
+def _without_clusters(columns: Iterable[ColumnKey], drafts: Sequence[RowDraft]) -> bool:
+    """Take the rank clusters out of columns that several runs fill: each run ranked its own metrics.
+
+    Returns:
+        whether there were such columns.
+    """
+    has_clusters = False
+    for key in columns:
+        ranked = [d for d in drafts if key in d.runs and d.kind in METRIC_KINDS]
+        clusters = [d for d in ranked if d.cells[key].rank is not None]
+        if clusters and len({d.runs[key] for d in ranked}) > 1:
+            has_clusters = True
+            for draft in clusters:
+                draft.cells[key] = replace(draft.cells[key], rank=None)
+    return has_clusters
+
+
+def _notes(
+    sources: Sequence[NamedRun],
+    columns: Mapping[ColumnKey, CoefficientColumn],
+    drafts: Sequence[RowDraft],
+    choices: TableChoices,
+    mean_note: str,
+    *,
+    is_survey: bool,
+) -> list[str]:
+    """List the notes below the table, except footnotes, signatures and the meaning of bold.
+
+    Brief ones say how to read the numbers; full ones also what metrics and rows are, and where numbers are from.
+
+    Args:
+        sources, columns, drafts, choices: what the table is made of.
+        mean_note: of a mean of several runs; empty for none.
+        is_survey: whether it has a headline of several datasets.
+    """
+    has_details, specs = choices.notes == "full", {draft.spec for draft in drafts}
+    cells = [c for d in drafts for c in d.cells.values()]
+    notes = ["Coefficients ×100."]
+    datasets = {column.dataset for column in columns.values()}
+    if any(s.run.run["data"].get(name, {}).get("synthetic") for s in sources for name in datasets):
+        notes.insert(0, synthetic_note("metrics"))
+    if any(c.low for c in cells):
+        meanings = {
+            "subscript": "Pairs of numbers: the ends of the",
+            "plusminus": "±: half the width of the",
+        }
+        phrases = describe_statistics(sources, interval_words)
+        notes += [f"{meanings[choices.intervals]} {words}." for words in phrases]
+    if any(c.rank is not None for c in cells):
+        ranked = [JOINT_KEY[1] if key[0] == MEAN else key[3] for key in columns]
+        phrases = describe_statistics(sources, lambda options: rank_words(options, ranked))
+        notes += [f"Superscript numbers, ranks: {words}." for words in phrases]
+    rows_by_source = [
+        [(k, row) for k, row in source.rows if k in columns and row["metric"] in specs]
+        for source in sources
+    ]
+    is_short = is_survey and not has_details
+    notes += [*_data_notes(sources, rows_by_source, columns, is_short=is_short), mean_note]
+    for source, rows in zip(sources, rows_by_source, strict=True):
+        has_mean = not mean_note and any(key[0] == MEAN for key in columns)
+        if source.overview is not None and has_mean:
+            notes.append(source.overview.mean_note())
+        if not has_details:
+            continue
+        notes += [source.styles[row["metric"]].note for _, row in rows]
+        below = {**source.below["floors"], **source.below["ceilings"]}
+        notes += [
+            f"{below[row['metric']]}: {FLOOR_NOTES.get(row['metric']) or row['note']}."
+            for _, row in rows
+            if row["metric"] in below and not math.isnan(row["value"])
+        ]
+    return [note for note in dict.fromkeys(notes) if note]
+
+
+def _data_notes(
+    sources: Sequence[NamedRun],
+    rows_by_source: Sequence[Sequence[tuple[ColumnKey, dict[str, Any]]]],
+    columns: Mapping[ColumnKey, CoefficientColumn],
+    *,
+    is_short: bool,
+) -> list[str]:
+    """Describe the datasets of all runs; where it shall be short, usual protocols stand in one line for all."""
+    n_items: dict[str, int] = {}
+    notes: list[str] = []
+    for source, rows in zip(sources, rows_by_source, strict=True):
+        notes += _on_data(source, rows, columns, n_items if is_short else None)
+    if not n_items:
+        return notes
+    sizes = ", ".join(f"{title} {n:,}" for title, n in n_items.items())
+    return [f"Items, each dataset under its usual protocol: {sizes}.", *notes]
+
+
+def _on_data(
+    source: NamedRun,
+    rows: Sequence[tuple[ColumnKey, dict[str, Any]]],
+    columns: Mapping[ColumnKey, CoefficientColumn],
+    n_items_by_title: dict[str, int] | None,
+) -> list[str]:
+    """Describe each dataset under each protocol: its revision, its sizes, and every choice.
+
+    Args:
+        source: the run.
+        rows: its rows that the table has.
+        columns: those of the table.
+        n_items_by_title: takes the number of items of datasets under their usual protocols, which then have no note.
+    """
+    notes: list[str] = []
+    labels = {spec: style.label for spec, style in source.styles.items()}
+    for block in dict.fromkeys(key[:2] for key, _ in rows):
+        same = pd.DataFrame([row for key, row in rows if key[:2] == block])
+        column = next(column for key, column in columns.items() if key[:2] == block)
+        protocol, data = column.protocol, source.run.run["data"][column.dataset]
+        is_of_pairs = are_of_preferences(same["coefficient"]).all()
+        unit = "preference pairs" if is_of_pairs else "data points"
+        n_images = source.run.run.get("n_images", {}).get(column.dataset)
+        images = f" of {n_images:,} images" if n_images else ""
+        n_items = int(same["n_items"].max())
+        if n_items_by_title is not None and protocol.name == _USUAL_PROTOCOL:
+            if n_items:
+                n_items_by_title[column.over] = max(n_items, n_items_by_title.get(column.over, 0))
+        else:
+            notes.append(
+                f"{column.over}, {revision_words(data, protocol.split)}: {n_items:,} items{images}, "
+                f"{same['n_ratings'].max():,} {unit}; protocol {protocol.name}: {protocol.describe()}."
+            )
+        ours = same[~same["metric"].isin([*source.below["floors"], *source.below["ceilings"]])]
+        notes += level_notes(ours, labels, protocol)
+    return notes

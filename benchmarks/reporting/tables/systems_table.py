@@ -1,0 +1,230 @@
+"""`captau table` of runs of `captau score`: systems as rows, metrics as columns, as captioning papers print them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from decimal import Decimal
+
+from ....datasets.errors import InputError, unknown
+from ...evaluation.wording import interval_words, rank_words
+from ...runs.finished_run import FinishedRun
+from ...runs.tables import MISSING, latex_escape
+from ...scoring.catalog import MetricStyle
+from ...scoring.corpus_scores import PLAIN_PROTOCOL
+from ..run_parts import ScoredCaptions, scored_parts
+from .corpus_score_tables import scale_note
+from .named_run import shorten_hashes
+from .printed_table import (
+    GROUPS,
+    CoefficientColumn,
+    JoinedTable,
+    PrintedNumber,
+    RowGroup,
+    TableRow,
+)
+from .table_rows import OWN_MARK, TableChoices, check_labels
+
+#: The digest of images and references, the metric and its signature.
+ColumnKey = tuple[str, str, str]
+
+
+def join_systems(runs: Sequence[FinishedRun], choices: TableChoices) -> JoinedTable:
+    """Join the systems of runs of `captau score` in one table.
+
+    Systems that were scored against the same references by the same metrics share columns.
+
+    Raises:
+        InputError: on an unknown metric, an option for judgements, or as `scored_parts` does.
+    """
+    for name in ("published", "dimensions"):
+        if getattr(choices, name):
+            raise InputError(
+                f"{name}= works on runs that measure agreement with people; captau score does not"
+            )
+    intervals = choices.intervals or "subscript"
+    parts = [part for run in runs for part in scored_parts(run)]
+    part_by_key = _select_columns(parts, choices)
+    rows = _name_rows(parts)
+    for name in choices.rows:
+        if name not in rows:
+            raise unknown(f"system of run={runs[0].folder}", name, list(rows))
+    metrics = [metric for part in parts for metric in part.metrics]
+    for option, names in (("names", choices.names), ("own", choices.own)):
+        for name in names:
+            if name not in (*rows, *metrics, *GROUPS):
+                raise unknown(f"system or metric of {option}", name, [*rows, *metrics])
+    has_ranks = len(runs) == 1
+    cells = {
+        name: [_cell(rows[name], key, intervals, has_ranks=has_ranks) for key in part_by_key]
+        for name in choices.rows or rows
+    }
+    for index, ((_, metric, _), part) in enumerate(part_by_key.items()):
+        _mark_column(cells, index, higher_is_better=part.styles[metric]["higher_is_better"])
+    check_labels(choices.names, ((name, choices.names.get(name, name)) for name in cells))
+    has_details = choices.notes == "full"
+    has_several_references = len({digest for digest, _, _ in part_by_key}) > 1
+    table_rows = [
+        TableRow(
+            choices.names.get(name, name + (OWN_MARK if name in choices.own else "")),
+            *("", "", ""),
+            tuple(row),
+        )
+        for name, row in _sort(cells, part_by_key, choices.sort).items()
+    ]
+    return JoinedTable(
+        choices.title or "Scores of captioning systems",
+        choices.label or "",
+        tuple(
+            _column(part, metric, has_several_references, choices.names)
+            for (_, metric, _), part in part_by_key.items()
+        ),
+        (RowGroup("systems", tuple(table_rows)),),
+        (),
+        tuple(_notes(parts, cells, has_details)) if choices.notes != "none" else (),
+        _signatures(part_by_key) if has_details else (),
+        intervals,
+        has_legend=choices.notes != "none",
+        corner="system",
+    )
+
+
+def _select_columns(
+    parts: Sequence[ScoredCaptions], choices: TableChoices
+) -> dict[ColumnKey, ScoredCaptions]:
+    """Return the first part of each column, in the order of columns: by references, then by metric.
+
+    Raises:
+        InputError: on an unknown metric.
+    """
+    part_by_key = {
+        (part.digest, metric, part.run.run["signatures"].get(metric, "")): part
+        for part in reversed(parts)
+        for metric in part.metrics
+    }
+    part_by_key = dict(reversed(part_by_key.items()))
+    metrics = dict.fromkeys(metric for _, metric, _ in part_by_key)
+    for name in choices.coefficients:
+        if name not in metrics:
+            raise unknown(f"metric of run={parts[0].run.folder}", name, metrics)
+    order = choices.coefficients or tuple(parts[0].sort_metrics(metrics))
+    keys = [key for key in part_by_key if key[1] in order]
+    digests = list(dict.fromkeys(key[0] for key in keys))
+    keys.sort(key=lambda key: (digests.index(key[0]), order.index(key[1])))
+    return {key: part_by_key[key] for key in keys}
+
+
+def _signatures(part_by_key: Mapping[ColumnKey, ScoredCaptions]) -> tuple[tuple[str, str], ...]:
+    """Return the labels of the metrics that have a signature, each with its signature."""
+    signatures = {
+        part.label(metric): shorten_hashes(signature)
+        for (_, metric, signature), part in part_by_key.items()
+        if signature
+    }
+    return tuple(signatures.items())
+
+
+def _sort(
+    cells: dict[str, list[PrintedNumber]],
+    part_by_key: Mapping[ColumnKey, ScoredCaptions],
+    sort: Sequence[str],
+) -> dict[str, list[PrintedNumber]]:
+    """Return the rows from the best to the worst in the column of a metric.
+
+    Raises:
+        InputError: where no column has the metric.
+    """
+    if not sort:
+        return cells
+    metrics = [metric for _, metric, _ in part_by_key]
+    if len(sort) > 1 or sort[0] not in metrics:
+        raise unknown("metric to sort by", ", ".join(sort), metrics)
+    index = metrics.index(sort[0])
+    part = list(part_by_key.values())[index]
+    sign = 1 if part.styles[sort[0]]["higher_is_better"] else -1
+    values = {name: sign * row[index].value for name, row in cells.items()}
+    order = sorted(cells, key=lambda name: math.inf if math.isnan(values[name]) else -values[name])
+    return {name: cells[name] for name in order}
+
+
+def _name_rows(parts: Sequence[ScoredCaptions]) -> dict[str, list[tuple[ScoredCaptions, str]]]:
+    """Return the parts in which a row's system was scored; equal names of two runs get the run's."""
+    runs = dict.fromkeys(part.run.folder for part in parts)
+    runs_by_system = {
+        system: {part.run.folder for part in parts if system in part.systems}
+        for part in parts
+        for system in part.systems
+    }
+    rows: dict[str, list[tuple[ScoredCaptions, str]]] = {}
+    for folder in runs:
+        for part in (part for part in parts if part.run.folder == folder):
+            for system in part.systems:
+                name = f"{system} ({folder.name})" if len(runs_by_system[system]) > 1 else system
+                rows.setdefault(name, []).append((part, system))
+    return rows
+
+
+def _cell(
+    row: Sequence[tuple[ScoredCaptions, str]], key: ColumnKey, intervals: str, *, has_ranks: bool
+) -> PrintedNumber:
+    """Return a system's score in a column; `MISSING` where it was not scored so."""
+    digest, metric, signature = key
+    for part, system in row:
+        if part.digest != digest or part.run.run["signatures"].get(metric, "") != signature:
+            continue
+        score = part.rows[system, metric]
+        value, low, high = (float(score[name]) for name in ("score", "ci_low", "ci_high"))
+        ranks = {standing.label: standing.rank for standing in part.standings[metric]}
+        rank = ranks.get(system) if has_ranks else None
+        cell = PrintedNumber(part.format_score(value, metric), value, rank=rank)
+        if intervals == "none" or math.isnan(low):
+            return cell
+        ends = [part.format_score(end, metric) for end in (low, high, (high - low) / 2)]
+        return replace(cell, low=ends[0], high=ends[1], reach=ends[2])
+    return PrintedNumber(MISSING, math.nan)
+
+
+def _mark_column(
+    cells: dict[str, list[PrintedNumber]], index: int, *, higher_is_better: bool
+) -> None:
+    """Mark the best and the second best number of a column as printed, unless one stands alone."""
+    texts = [row[index].text for row in cells.values() if row[index].text != MISSING]
+    values = sorted({Decimal(text) for text in texts}, reverse=higher_is_better)[:2]
+    for row in cells.values():
+        text = row[index].text
+        if len(texts) > 1 and text != MISSING and Decimal(text) in values:
+            emphasis = ("best", "second")[values.index(Decimal(text))]
+            row[index] = replace(row[index], emphasis=emphasis)
+
+
+def _column(
+    part: ScoredCaptions, metric: str, has_several_references: bool, names: Mapping[str, str]
+) -> CoefficientColumn:
+    label = names.get(metric, part.label(metric))
+    over = f"references {part.dataset}" if has_several_references else ""
+    return CoefficientColumn(
+        *(part.dataset, "", metric, PLAIN_PROTOCOL, part.digest, over, label, latex_escape(label))
+    )
+
+
+def _notes(
+    parts: Sequence[ScoredCaptions],
+    cells: Mapping[str, Sequence[PrintedNumber]],
+    has_details: bool,
+) -> Iterator[str]:
+    """Yield the notes below the table."""
+    styles = [MetricStyle(**style) for part in parts for style in part.styles.values()]
+    counts = sorted({int(row["n_images"]) for part in parts for row in part.rows.values()})
+    yield f"Images: {', '.join(f'{count:,}' for count in counts)}. {scale_note(styles)}."
+    numbers = [number for row in cells.values() for number in row]
+    if any(number.low for number in numbers):
+        words = dict.fromkeys(interval_words(part.statistics) for part in parts)
+        yield f"Intervals: {'; '.join(words)}."
+    if any(number.rank is not None for number in numbers):
+        words = dict.fromkeys(rank_words(part.statistics) for part in parts)
+        yield f"Superscript numbers, ranks: {'; '.join(words)}.".replace("metrics", "systems")
+    if has_details:
+        yield from dict.fromkeys(style.note for style in styles if style.note)
+        versions = dict.fromkeys(part.run.run["versions"]["captau"] for part in parts)
+        yield f"Computed by captau {', '.join(versions)}."

@@ -1,0 +1,416 @@
+"""Rows of the joined table on their way: what is asked of it, the rows of runs and of papers, their choice, order and names."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from typing import Any
+
+from ....datasets.errors import InputError, unknown
+from ...evaluation.overview import MEAN
+from ...evaluation.papers.published_numbers import (
+    PublishedNumber,
+    describe_revisions,
+    differences,
+    is_comparable,
+    rank_number,
+    read_metric_names,
+    select_numbers,
+    short_citation,
+)
+from ...runs.results import parse_missing_note
+from ...runs.tables import MISSING, format_coefficient, format_number
+from ...scoring.catalog import METRIC_KINDS
+from ...statistics.coefficients.coefficient import find_coefficient
+from .named_run import ColumnKey, NamedRun, style_of
+from .printed_table import GROUPS, CoefficientColumn, PrintedNumber
+
+
+@dataclass(frozen=True)
+class TableChoices:
+    """Choices of what a joined table shows of finished runs, and how.
+
+    Attributes:
+        intervals: `subscript` (both ends), `plusminus` (half the width) or `none`; empty for the usual one.
+        published: papers in `conf/paper/` whose numbers stand beside the runs'.
+        coefficients: only these columns, in this order, or `headline` or `all`; of runs of `score`, these metrics. Empty for
+            the headlines, but of a reproduced paper all.
+        dimensions: only these dimensions, in this order.
+        rows: only these metrics, labels, groups or systems, in this order.
+        sort: the words that name the column by which rows are sorted.
+        names: labels by metric, label or system.
+        own: one's own metrics, labels, groups or systems, which are marked.
+        notes: `brief`, `full` or `none`.
+        title: the line above the table; None for the usual one.
+        label: LaTeX's; None for none.
+    """
+
+    intervals: str = ""
+    published: tuple[str, ...] = ()
+    coefficients: tuple[str, ...] = ()
+    dimensions: tuple[str, ...] = ()
+    rows: tuple[str, ...] = ()
+    sort: tuple[str, ...] = ()
+    names: Mapping[str, str] = field(default_factory=dict[str, str])
+    own: tuple[str, ...] = ("given",)
+    notes: str = "brief"
+    title: str | None = None
+    label: str | None = None
+
+
+#: What a table shows where nobody says.
+USUAL_CHOICES = TableChoices()
+
+
+@dataclass
+class RowDraft:
+    """A row on its way; `texts` are what its cells' footnotes shall say."""
+
+    kind: str
+    order: tuple[float, int, str]
+    label: str
+    spec: str = ""
+    signature: str = ""
+    source: str = ""
+    cells: dict[ColumnKey, PrintedNumber] = field(default_factory=dict[ColumnKey, PrintedNumber])
+    texts: dict[ColumnKey, list[str]] = field(default_factory=dict[ColumnKey, list[str]])
+    #: The run that a cell came from; nothing of a published one.
+    runs: dict[ColumnKey, int] = field(default_factory=dict[ColumnKey, int])
+    #: Columns in which a paper's protocol is another.
+    apart: set[ColumnKey] = field(default_factory=set[ColumnKey])
+
+
+def computed_rows(
+    sources: Sequence[NamedRun], columns: Mapping[ColumnKey, CoefficientColumn], intervals: str
+) -> list[RowDraft]:
+    """The rows of the runs."""
+    drafts: dict[tuple[str, str, str], RowDraft] = {}
+    for index, source in enumerate(sources):
+        for key, row in [*source.rows, *source.mean_rows]:
+            if key not in columns:
+                continue
+            spec = row["metric"]
+            style = source.styles[spec]
+            kind = next((k for k, names in source.below.items() if spec in names), style.kind)
+            signature = source.run.run["signatures"].get(spec, "")
+            if (kind, spec, signature) not in drafts:
+                label = source.below.get(kind, {}).get(spec, style.label)
+                if any(k[:2] == (kind, spec) for k in drafts):  # another metric of that name
+                    label += f" ({source.name})"
+                order = (style.order if kind in METRIC_KINDS else 0, 0, "")
+                drafts[kind, spec, signature] = RowDraft(kind, order, label, spec, signature)
+            draft = drafts[kind, spec, signature]
+            if key not in draft.cells:
+                rank = source.ranks.get((key[0], key[2], key[3], spec))
+                draft.cells[key] = _cell(row, rank, intervals)
+                draft.runs[key] = index
+                if math.isnan(row["value"]):
+                    draft.texts[key] = [_describe_gap(row["note"])]
+    return list(drafts.values())
+
+
+def _cell(row: Mapping[str, Any], rank: int | None, intervals: str) -> PrintedNumber:
+    value, low, high = (float(row[name]) for name in ("value", "ci_low", "ci_high"))
+    coefficient = row["coefficient"]
+    cell = PrintedNumber(format_coefficient(value, coefficient), value, rank=rank)
+    if intervals == "none" or math.isnan(low) or math.isnan(high):
+        return cell
+    ends = [format_coefficient(v, coefficient) for v in (low, high, (high - low) / 2)]
+    return replace(cell, low=ends[0], high=ends[1], reach=ends[2])
+
+
+def _describe_gap(note: str) -> str:
+    """Say why a row has no value; without the remedy, which a table's reader has no use for."""
+    missing = parse_missing_note(note)
+    return missing.problem if missing else note or "undefined"
+
+
+@dataclass(frozen=True)
+class PublishedRows:
+    """The metrics that papers print and runs lack, a row each, and the numbers that have no room there.
+
+    Attributes:
+        rows: the rows.
+        equal, left_out: rows whose numbers further papers print too, or print otherwise, by paper.
+        refused: how many numbers of a paper are of another revision of a dataset, and why they are not compared.
+        is_asked: whether published numbers were asked for.
+    """
+
+    rows: Sequence[RowDraft]
+    equal: Mapping[str, Sequence[RowDraft]]
+    left_out: Mapping[str, Sequence[RowDraft]]
+    refused: Mapping[tuple[str, str], int]
+    is_asked: bool
+
+    def notes(self, drafts: Sequence[RowDraft], *, has_details: bool) -> list[str]:
+        """Say where the numbers of the rows that are shown are from, and which are left out."""
+        if not self.is_asked:
+            return []
+        notes = [f"Left out: {n} of {paper}, {why}." for (paper, why), n in self.refused.items()]
+        if not (self.rows or self.equal or self.left_out or self.refused):
+            notes.append("No published number is of these datasets and coefficients.")
+        elif has_details:
+            notes.append("Published numbers stand as they are printed.")
+        for head, rows_by_source in (
+            ("The same numbers are printed by", self.equal),
+            ("Left out, since a metric has one number in a column, are numbers of", self.left_out),
+        ):
+            shown = {id(draft) for draft in drafts}
+            labels = {
+                source: dict.fromkeys(row.label for row in rows if id(row) in shown)
+                for source, rows in rows_by_source.items()
+            }
+            texts = [f"{source} ({', '.join(names)})" for source, names in labels.items() if names]
+            notes += [f"{head} {'; '.join(texts)}."] if texts else []
+        return notes
+
+
+def add_published_rows(
+    columns: Mapping[ColumnKey, CoefficientColumn],
+    computed: Sequence[RowDraft],
+    papers: Sequence[str],
+    *,
+    has_remarks: bool,
+) -> PublishedRows:
+    """Make a row for each metric that papers print, with the numbers that no run has.
+
+    Of several numbers in a column the first by `rank_number` counts. The row belongs to the paper that prints most of its
+    numbers, and footnotes name the others.
+
+    Args:
+        columns: the table's columns.
+        computed: the rows of runs.
+        papers: names in `conf/paper/`.
+        has_remarks: whether footnotes say more of a number than that its protocol is another.
+    """
+    names = read_metric_names()
+    places: dict[tuple[str, ColumnKey], list[PublishedNumber]] = {}
+    refused = Counter[tuple[str, str]]()
+    for key, number in _fitting_numbers(columns, papers):
+        column = columns[key]
+        if is_comparable(number.revision, column.revision):
+            places.setdefault((names.get(number.row, number.row), key), []).append(number)
+        else:
+            why = describe_revisions(column.over, number.revision, column.revision)
+            refused[short_citation(number.paper), why] += 1
+    specs: dict[str, set[str | None]] = {}
+    for (name, _), numbers in places.items():
+        specs.setdefault(name, set()).update(number.spec for number in numbers)
+    chosen: dict[str, dict[ColumnKey, PublishedNumber]] = {}
+    rows: dict[str, RowDraft] = {}
+    others: list[tuple[RowDraft, ColumnKey, PublishedNumber]] = []
+    for (name, key), numbers in places.items():
+        protocol = columns[key].protocol
+        first, *rest = sorted(numbers, key=lambda number: rank_number(number, protocol))
+        own_row = _find_own(computed, specs[name], key)
+        if own_row is None:
+            chosen.setdefault(name, {})[key] = first
+            row = rows.setdefault(name, RowDraft("published", (0, 0, ""), first.row))
+        else:
+            row, rest = own_row, [first, *rest]
+        others += [(row, key, number) for number in rest]
+    kinds = {draft.spec: draft.kind for draft in computed}
+    for name, numbers in chosen.items():
+        _fill_row(rows[name], numbers, columns, kinds, has_remarks=has_remarks)
+    equal: dict[str, list[RowDraft]] = {}
+    left_out: dict[str, list[RowDraft]] = {}
+    for row, key, number in others:
+        is_equal = not (key in row.apart or differences(number, columns[key].protocol))
+        by_source = equal if is_equal and _is_printed(row, key, number) else left_out
+        by_source.setdefault(short_citation(number.paper), []).append(row)
+    return PublishedRows(list(rows.values()), equal, left_out, refused, bool(papers))
+
+
+def _find_own(
+    computed: Sequence[RowDraft], specs: Collection[str | None], key: ColumnKey
+) -> RowDraft | None:
+    """Return the row of a run that has a number of one of these metrics in a column."""
+    for draft in computed:
+        if draft.spec in specs and key in draft.cells and not math.isnan(draft.cells[key].value):
+            return draft
+    return None
+
+
+def _is_printed(row: RowDraft, key: ColumnKey, number: PublishedNumber) -> bool:
+    """Tell whether a row's number is a published one, at the paper's digits."""
+    scale, decimals = find_coefficient(key[3]).scale, len(number.text.partition(".")[2])
+    return format_number(row.cells[key].value, scale, decimals) == number.text
+
+
+def _fill_row(
+    row: RowDraft,
+    numbers: Mapping[ColumnKey, PublishedNumber],
+    columns: Mapping[ColumnKey, CoefficientColumn],
+    kinds: Mapping[str, str],
+    *,
+    has_remarks: bool,
+) -> None:
+    """Fill a published metric's row: what it is called by the paper that prints most of it, and its numbers."""
+    paper = Counter(number.paper for number in numbers.values()).most_common(1)[0][0]
+    row.source = short_citation(paper)
+    row.label = next(number.row for number in numbers.values() if number.paper == paper)
+    if spec := next((number.spec for number in numbers.values() if number.spec), None):
+        style = style_of(spec, "published")
+        row.kind, row.spec = kinds.get(spec, style.kind), spec
+        row.order = style.order, 1, row.source
+    for key, number in numbers.items():
+        value = float(number.text) / find_coefficient(number.coefficient).scale
+        row.cells[key] = PrintedNumber(number.text, value)
+        row.texts[key] = [number.note] if has_remarks and number.note else []
+        source = short_citation(number.paper)
+        if differ := differences(number, columns[key].protocol):
+            row.apart.add(key)
+            row.texts[key].append(f"{source}: {', '.join(differ)}")
+        elif source != row.source:
+            row.texts[key].append(f"printed by {source}")
+
+
+def _fitting_numbers(
+    columns: Mapping[ColumnKey, CoefficientColumn], papers: Sequence[str]
+) -> Iterator[tuple[ColumnKey, PublishedNumber]]:
+    """Yield the papers' numbers that belong to the columns, of any revision of their dataset."""
+    blocks: dict[tuple[Any, ...], list[ColumnKey]] = {}
+    for key in columns:
+        blocks.setdefault(key[:2], []).append(key)
+    for paper in papers:
+        for keys in blocks.values():
+            column = columns[keys[0]]
+            key_by_coefficient = {(key[2], key[3]): key for key in keys}
+            names = list(key_by_coefficient)
+            for number in select_numbers(paper, column.dataset, names, column.protocol):
+                yield key_by_coefficient[number.dimension, number.coefficient], number
+
+
+#: What marks a row of one's own.
+OWN_MARK = " (ours)"
+
+
+def choose_rows(drafts: Sequence[RowDraft], names: Sequence[str]) -> list[RowDraft]:
+    """Return the named rows in the names' order, in the field's order where there are no names.
+
+    A name is a metric, a label, or a group such as `ceilings`. Groups stand in the order of their first rows.
+
+    Raises:
+        InputError: where a name fits no row.
+    """
+    ordered = sorted(drafts, key=lambda d: (GROUPS.index(d.kind), d.order))
+    if not names:
+        return ordered
+    rows = [draft for name in names for draft in find_rows(ordered, name, "rows")]
+    return list({id(draft): draft for draft in rows}.values())
+
+
+def find_rows(drafts: Sequence[RowDraft], name: str, option: str) -> list[RowDraft]:
+    """Return the rows of a metric, label or group, whether in capitals or not.
+
+    Raises:
+        InputError: where there is none.
+    """
+    folded = name.casefold()
+    rows = [d for d in drafts if folded in (d.spec.casefold(), d.label.casefold(), d.kind)]
+    if not rows and folded not in GROUPS:
+        raise unknown(f"row of {option}", name, dict.fromkeys(d.spec or d.label for d in drafts))
+    return rows
+
+
+def emphasise(key: ColumnKey, drafts: Sequence[RowDraft]) -> None:
+    """Mark the best and the second best number of a column, as printed: ties share it.
+
+    More is better: of a metric where less is, the runs hold the negative's coefficients. Floors and
+    ceilings do not compete, nor does a paper's number under another protocol, or beside our own.
+    """
+    filled = [d for d in drafts if key in d.cells and d.cells[key].text != MISSING]
+    computed_specs = {d.spec for d in filled if not d.source}
+    competing = [
+        d
+        for d in filled
+        if d.kind in (*METRIC_KINDS, "published")
+        and not (d.source and (d.spec in computed_specs or key in d.apart))
+    ]
+    if len(competing) < 2:
+        return
+    values = sorted({Decimal(d.cells[key].text) for d in competing}, reverse=True)
+    for draft in competing:
+        rank_index = values.index(Decimal(draft.cells[key].text))
+        if rank_index < 2:
+            emphasis = ("best", "second")[rank_index]
+            draft.cells[key] = replace(draft.cells[key], emphasis=emphasis)
+
+
+def sort_rows(
+    drafts: Sequence[RowDraft], columns: Iterable[ColumnKey], words: Sequence[str]
+) -> list[RowDraft]:
+    """Return each group's rows with the best of a column first; floors and ceilings stay as they are unless a column is named.
+
+    Args:
+        drafts: the rows, whose groups stay in their order.
+        columns: the table's columns.
+        words: what the column's dataset, dimension and coefficient are called; the first that has all counts. Without
+            words it is the mean, or else the first column, and where a row has no number there the next one.
+
+    Raises:
+        InputError: where no column has all of them.
+    """
+    keys = sorted(columns, key=lambda key: key[0] != MEAN)
+    if words:
+        chosen_keys = [k for k in keys if set(words) <= {k[0], k[2], k[3]}][:1]
+        if not chosen_keys:
+            names = " ".join(dict.fromkeys(str(part) for k in keys for part in (k[0], k[2], k[3])))
+            raise InputError(
+                f"sort={','.join(words)}: no column has these names; there are {names}"
+            )
+        keys = chosen_keys
+    best: dict[tuple[str, ColumnKey], float] = {}
+    for draft in drafts:
+        # A metric's own row decides, a paper's where there is none.
+        for key, cell in draft.cells.items():
+            if not math.isnan(cell.value):
+                best.setdefault((draft.spec or draft.label, key), cell.value)
+    kinds = list(dict.fromkeys(draft.kind for draft in drafts))
+
+    def place(draft: RowDraft) -> tuple[int, list[float]]:
+        is_sorted = bool(words) or draft.kind in (*METRIC_KINDS, "published")
+        name = draft.spec or draft.label
+        values = [-best.get((name, key), -math.inf) for key in keys]
+        return kinds.index(draft.kind), values if is_sorted else []
+
+    return sorted(drafts, key=place)
+
+
+def name_rows(drafts: Sequence[RowDraft], names: Mapping[str, str], own: Sequence[str]) -> None:
+    """Give rows the labels that were chosen, and mark one's own; a chosen label is not marked.
+
+    Raises:
+        InputError: where a name fits no row, or two metrics would have one label.
+    """
+    original_names = [draft.spec or draft.label for draft in drafts]
+    chosen = [(d, label) for name, label in names.items() for d in find_rows(drafts, name, "names")]
+    own_rows = {id(draft) for name in own for draft in find_rows(drafts, name, "own")}
+    for draft in drafts:
+        if id(draft) in own_rows and not draft.source:
+            draft.label += OWN_MARK
+    for draft, label in chosen:
+        draft.label = label
+    pairs = zip(original_names, drafts, strict=True)
+    check_labels(names, ((name, draft.label) for name, draft in pairs if not draft.source))
+
+
+def check_labels(names: Mapping[str, str], labels: Iterable[tuple[str, str]]) -> None:
+    """Check that `names=` gives no two rows or columns one label.
+
+    Args:
+        names: the option.
+        labels: the original name of each row or column, and its label.
+
+    Raises:
+        InputError: with the first two that it does.
+    """
+    first_names: dict[str, str] = {}
+    for name, label in labels:
+        if label in names.values() and (first := first_names.setdefault(label, name)) != name:
+            raise InputError(
+                f"names: the rows {first} and {name} would both be called '{label}'; give them different labels"
+            )
