@@ -80,6 +80,7 @@ class SystemCheckOptions(Options):
     )
     junit: Path | None = part(lambda composed: path_of(composed["junit"]), default=None)
     update: bool = part(lambda composed: bool(composed["update"]), default=False)
+    tolerance: float | None = part(lambda composed: composed["tolerance"], default=None)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -111,7 +112,8 @@ input. docs/ci_gate.md shows how other projects use it.
 
 With candidates= and against=, the captions of two systems, or of one before and after a change, are scored, and exit
 status 1 says that the new ones are significantly worse by a metric (paired bootstrap over images), or that a score that
-a baseline holds moved. A baseline of a system holds its captions and their scores.
+a baseline holds moved. A baseline of a system holds its captions and their scores. Where there are too few images for any
+fall to be significant, exit status 2 says so; tolerance=NUMBER then decides in the test's place.
 """
     variants: ClassVar[tuple[type[Options], ...]] = (SystemCheckOptions,)
     environment: ClassVar[tuple[Option, ...]] = shared.ENVIRONMENT
@@ -157,7 +159,7 @@ a baseline holds moved. A baseline of a system holds its captions and their scor
     tolerance: float | None = option(
         None,
         "how far a score may move (default: 1e-9); a correlation may move by half of the last "
-        "printed digit",
+        "printed digit. With candidates=, how far a metric's score of all captions may fall, in place of the test",
     )
     versions: str | None = option(
         None,
@@ -193,7 +195,7 @@ a baseline holds moved. A baseline of a system holds its captions and their scor
                 )
             return super().read(composed)
         own_keys = {option_.key for option_ in SystemCheckOptions.declared()}
-        shared_keys = {"metrics", "junit", "update", "protocol.normalise"}
+        shared_keys = {"metrics", "junit", "update", "tolerance", "protocol.normalise"}
         for key in sorted(composed.typed - own_keys - shared_keys):
             raise InputError(f"{key}= does not go with candidates=; leave one of them out")
         return SystemCheckOptions.read(composed)

@@ -14,13 +14,15 @@ from ...datasets.errors import InputError
 from ...datasets.reading.table import USUAL_COLUMNS, Columns
 from ...datasets.reading.yaml_fields import MAX_CHARACTERS, MAX_NODES
 from ...metrics.base import Metric
+from ..evaluation.pair_tests import find_shortage
 from ..runs.finished_run import read_run
 from ..runs.output_folder import check_writable, write_file
 from ..runs.progress_bar import StepProgress
 from ..runs.tables import MISSING, ResultTable, count_of, format_number, format_p_value
 from ..scoring.caption_files import CandidateFile, ReferenceFile, read_references, read_systems
-from ..scoring.catalog import metric_style, resolve_metrics
+from ..scoring.catalog import MetricStyle, metric_style, resolve_metrics
 from ..scoring.corpus_scores import (
+    SystemScores,
     compare_systems,
     make_caption_items,
     score_system,
@@ -28,7 +30,7 @@ from ..scoring.corpus_scores import (
 )
 from ..scoring.score_store import ScoreStore
 from ..scoring.unavailable_metrics import find_unavailable, warn_unavailable
-from ..statistics.bootstrap import StatisticsOptions, count_steps
+from ..statistics.bootstrap import Interval, StatisticsOptions, count_steps
 from ..statistics.intervals import correct_p_values
 from ..statistics.significance import MetricDifference
 from .check import Checked, count_metrics
@@ -56,11 +58,41 @@ class CheckedSystem(Checked):
 
 
 @dataclass(frozen=True)
+class _Change:
+    """The change of a metric's score of all captions.
+
+    Attributes:
+        spec, style: the metric, and how tables show it.
+        old, new: the scores; NaN where there is none.
+        interval: of the new one less the old one.
+        p_value: of their difference, corrected; NaN without a test.
+    """
+
+    spec: str
+    style: MetricStyle
+    old: float
+    new: float
+    interval: Interval
+    p_value: float
+
+    @property
+    def value(self) -> float:
+        """The new score less the old one."""
+        return self.new - self.old
+
+    @property
+    def is_worse(self) -> bool:
+        """Tell whether the new score is the worse one."""
+        return self.value < 0 if self.style.higher_is_better else self.value > 0
+
+
+@dataclass(frozen=True)
 class SystemCheck:
     """The check whether a system fell: two systems' captions of the same images, with a test for each metric.
 
     The test is the paired bootstrap over images of `captau score`. Its p-values are corrected for the number of metrics,
-    and a fall counts at level 1 - `statistics.level`.
+    and a fall counts at level 1 - `statistics.level`. Where no outcome of it could be significant, there is no check,
+    unless a tolerance decides in the test's place.
 
     Attributes:
         candidates: the file of the new captions.
@@ -76,6 +108,7 @@ class SystemCheck:
         normalise: the text rule for captions and references.
         junit: where the JUnit report goes; None for none.
         update: whether to write the new captions and their scores as the baseline instead.
+        tolerance: how far a metric's score of all captions may fall, as computed; None for the test.
     """
 
     candidates: Path
@@ -89,13 +122,26 @@ class SystemCheck:
     normalise: str = "none"
     junit: Path | None = None
     update: bool = False
+    tolerance: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.tolerance is None:
+            return
+        if not (0 <= self.tolerance < math.inf):
+            raise InputError(
+                f"tolerance is {self.tolerance:g}; with candidates=, a number from 0 on is expected"
+            )
+        if self.update:
+            raise InputError(
+                "tolerance= does not go with update=true of a system's baseline, which holds none; give it when you check"
+            )
 
     def run(self) -> CheckedSystem:
         """Score both systems' captions, and test them; or write the baseline.
 
         Raises:
             InputError: where a file cannot be read or written, images lack captions or references, or no metric can be
-                tested.
+                tested, or none could have a significant outcome.
         """
         baseline, metrics = self._read_baseline(), self.metrics
         if metrics is None:
@@ -136,14 +182,60 @@ class SystemCheck:
         )
         if self.update:
             return self._write_baseline(now)
-        tested = [d for d in differences if not math.isnan(d.result.p_value)]
-        if not tested:
-            raise InputError(
-                f"{self.candidates}: no metric has a test of {len(image_ids)} image(s); name other metrics, or more images"
-            )
         is_all = baseline is not None and len(image_ids) == len(baseline.captions.captions)
         moved = baseline.compare(now, metrics) if baseline is not None and is_all else []
-        return self._outcome(tested, metrics, len(image_ids), moved)
+        changes = self._changes(scored, differences, metrics)
+        if self.tolerance is None:
+            self._check_testable(changes, len(image_ids))
+        elif not any(self._is_compared(change) for change in changes):
+            raise InputError(
+                f"{self.candidates}: no metric has a score of both; name other metrics"
+            )
+        return self._outcome(changes, len(image_ids), moved)
+
+    def _changes(
+        self,
+        scored: Sequence[SystemScores],
+        differences: Sequence[MetricDifference],
+        metrics: Sequence[Metric],
+    ) -> list[_Change]:
+        """Return the change of each metric's score, with the p-value that is corrected for the number of tests."""
+        new, old = (next(s.corpus for s in scored if s.system == system) for system in (NEW, OLD))
+        tests = {d.coefficient: d.result for d in differences}
+        p_values = [tests[m.spec].p_value if m.spec in tests else math.nan for m in metrics]
+        corrected = correct_p_values(p_values, self.statistics.correction)
+        changes: list[_Change] = []
+        for metric, p_value in zip(metrics, corrected, strict=True):
+            interval = tests[metric.spec].interval if metric.spec in tests else Interval()
+            change = _Change(
+                spec=metric.spec,
+                style=metric_style(metric),
+                old=old[metric.spec],
+                new=new[metric.spec],
+                interval=interval,
+                p_value=float(p_value),
+            )
+            changes.append(change)
+        return changes
+
+    def _check_testable(self, changes: Sequence[_Change], n_images: int) -> None:
+        """Check that some outcome of the tests could have been significant.
+
+        Raises:
+            InputError: where none could, so that the check would pass whatever fell.
+        """
+        n_tested = sum(not math.isnan(change.p_value) for change in changes)
+        images = count_of(n_images, "image")
+        if not n_tested:
+            raise InputError(
+                f"{self.candidates}: no metric has a test of {images}; name other metrics, or more images, or how far "
+                "a score may fall, tolerance=NUMBER"
+            )
+        if shortage := find_shortage(self.statistics, n_images, n_tested):
+            raise InputError(
+                f"{self.candidates}: {shortage} for any fall to be significant; say how far a score may fall, "
+                "tolerance=NUMBER, which needs no test"
+            )
 
     def _make_items(
         self, systems: Mapping[str, CandidateFile], references: ReferenceFile | None
@@ -210,78 +302,100 @@ class SystemCheck:
             tables_made=(),
         )
 
+    def _is_compared(self, change: _Change) -> bool:
+        """Tell whether a metric takes part: it has a test, or, where a tolerance decides, both scores."""
+        number = change.p_value if self.tolerance is None else change.value
+        return not math.isnan(number)
+
+    def _counts(self, change: _Change) -> bool:
+        """Tell whether a change is significant, or greater than the tolerance."""
+        if self.tolerance is None:
+            return change.p_value < 1 - self.statistics.level
+        # The last bits of a score are rounding.
+        return abs(change.value) > self.tolerance + 1e-12
+
     def _judge(
-        self, tested: Sequence[MetricDifference], metrics: Sequence[Metric]
+        self, changes: Sequence[_Change]
     ) -> tuple[list[tuple[str, list[str]]], list[Difference]]:
-        """Return a row of the table for each metric, and a line for each significant change."""
-        corrected = correct_p_values([d.result.p_value for d in tested], self.statistics.correction)
-        styles = {m.spec: metric_style(m) for m in metrics}
-        by_metric = dict(
-            zip([d.coefficient for d in tested], zip(tested, corrected, strict=True), strict=True)
-        )
+        """Return a row of the table for each metric, and a line for each change that counts."""
         rows: list[tuple[str, list[str]]] = []
         lines: list[Difference] = []
-        for spec, style in styles.items():
-            if spec not in by_metric:
-                rows.append((style.label, [MISSING] * 6 + ["not tested"]))
+        for change in changes:
+            style = change.style
+            if not self._is_compared(change):
+                reason = "not tested" if self.tolerance is None else "not compared"
+                rows.append((style.label, [MISSING] * 6 + [reason]))
                 continue
-            difference, p_value = by_metric[spec]
-            interval = difference.result.interval
-            change = difference.value_a - difference.value_b
-            is_worse = change < 0 if style.higher_is_better else change > 0
-            is_significant = p_value < 1 - self.statistics.level
-            verdict = (
-                ("fell" if is_worse else "rose") if is_significant else "no significant change"
-            )
-            values = [difference.value_b, difference.value_a, change, interval.low, interval.high]
+            counts = self._counts(change)
+            verdict = "fell" if change.is_worse else "rose"
+            if not counts:
+                is_tested = self.tolerance is None
+                verdict = "no significant change" if is_tested else "within the tolerance"
+            interval = change.interval
+            values = [change.old, change.new, change.value, interval.low, interval.high]
             old, new, *others = [format_number(v, style.scale, style.decimals) for v in values]
-            rows.append((style.label, [old, new, *others, format_p_value(p_value), verdict]))
-            if is_significant:
-                change_text = format_change(
-                    difference.value_b * style.scale, difference.value_a * style.scale
+            p_value = MISSING if math.isnan(change.p_value) else format_p_value(change.p_value)
+            rows.append((style.label, [old, new, *others, p_value, verdict]))
+            if counts:
+                cause = f"p {p_value}"
+                if self.tolerance is not None:
+                    cause = f"more than tolerance={self.tolerance:g}"
+                line = Difference(
+                    part="scores",
+                    metrics=(change.spec,),
+                    subject=style.label,
+                    before=old,
+                    now=new,
+                    change=format_change(change.old * style.scale, change.new * style.scale),
+                    cause=cause,
+                    fails=change.is_worse,
                 )
-                cause = f"p {format_p_value(p_value)}"
-                lines.append(
-                    Difference(
-                        "scores", (spec,), style.label, old, new, change_text, cause, fails=is_worse
-                    )
-                )
+                lines.append(line)
         return rows, lines
 
     def _outcome(
-        self,
-        tested: Sequence[MetricDifference],
-        metrics: Sequence[Metric],
-        n_images: int,
-        moved: Sequence[Difference],
+        self, changes: Sequence[_Change], n_images: int, moved: Sequence[Difference]
     ) -> CheckedSystem:
         candidates, against, statistics = self.candidates, self.against, self.statistics
-        rows, lines = self._judge(tested, metrics)
+        rows, lines = self._judge(changes)
         fallen = [line for line in lines if line.fails]
-        n_metrics = count_metrics(tested)
+        is_tested = self.tolerance is None
+        names = tuple(change.spec for change in changes if self._is_compared(change))
+        tested = [change for change in changes if not math.isnan(change.p_value)]
+        number = count_metrics(tested)
         correction = {
-            "bh": f"corrected for {n_metrics} (Benjamini-Hochberg)",
-            "holm": f"corrected for {n_metrics} (Holm)",
+            "bh": f"corrected for {number} (Benjamini-Hochberg)",
+            "holm": f"corrected for {number} (Holm)",
             "none": "not corrected",
         }
+        note = f"{count_of(n_images, 'image')}."
+        if tested:
+            note += (
+                f" from, to: the {100 * statistics.level:g} % interval of the change (paired bootstrap over "
+                f"images, {statistics.replicates:,} replicates); p is "
+                f"{correction[statistics.correction]}."
+            )
+        notes = [note]
+        if not is_tested:
+            notes.append(
+                f"A metric fails where its score, as computed (this table prints most ×100), falls by more than "
+                f"tolerance={self.tolerance:g}, whatever its p is."
+            )
         table = ResultTable(
             f"{candidates} against {against}",
             "metric",
             ["old", "new", "change", "from", "to", "p", "verdict"],
             rows,
             file="",
-            notes=[
-                f"{count_of(n_images, 'image')}. from, to: the {100 * statistics.level:g} % interval of the change (paired bootstrap over "
-                f"images, {statistics.replicates:,} replicates); p is "
-                f"{correction[statistics.correction]}."
-            ],
+            notes=notes,
         )
-        names = tuple(d.coefficient for d in tested)
-        changes = ", ".join(f"{line.subject} ({line.change})" for line in fallen)
+        change_words = ", ".join(f"{line.subject} ({line.change})" for line in fallen)
+        how = "significantly" if is_tested else f"by more than {self.tolerance:g}"
+        done = "tested" if is_tested else "compared"
         summary = (
-            f"{candidates} fell significantly below {against} by {changes} (tested: {n_metrics})"
+            f"{candidates} fell {how} below {against} by {change_words} ({done}: {count_metrics(names)})"
             if fallen
-            else f"{candidates} did not fall significantly below {against} (tested: {n_metrics})"
+            else f"{candidates} did not fall {how} below {against} ({done}: {count_metrics(names)})"
         )
         tables = [table]
         if moved:

@@ -13,8 +13,7 @@ import pytest
 from captau.benchmarks.cli.main import main
 from captau.benchmarks.regression import system_check
 from captau.benchmarks.scoring.catalog import resolve_metrics
-from captau.benchmarks.statistics.bootstrap import Interval, StatisticsOptions
-from captau.benchmarks.statistics.significance import MetricDifference, PairedTest
+from captau.benchmarks.statistics.bootstrap import StatisticsOptions
 from captau.datasets.errors import InputError
 from tests.conftest import says
 
@@ -39,7 +38,12 @@ def files(tmp_path: Path) -> Path:
 
 
 def check(
-    folder: Path, new: str, old: str, names: Any = "rouge_l", **statistics: Any
+    folder: Path,
+    new: str,
+    old: str,
+    names: Any = "rouge_l",
+    tolerance: float | None = None,
+    **statistics: Any,
 ) -> system_check.CheckedSystem:
     return system_check.SystemCheck(
         folder / f"{new}.json",
@@ -47,6 +51,7 @@ def check(
         folder / "refs.json",
         resolve_metrics(names),
         StatisticsOptions(**statistics),
+        tolerance=tolerance,
     ).run()
 
 
@@ -311,19 +316,93 @@ def test_the_note_says_what_p_values_are_corrected_for(files, correction, n_metr
     assert not result.differences
 
 
-def test_a_metric_without_a_test_has_a_row_that_says_so(files):
-    paths = (files / f"{name}.json" for name in ("worse", "whole", "refs"))
-    metrics = resolve_metrics(["rouge_l", "bleu_1"])
-    check_system = system_check.SystemCheck(*paths, metrics, StatisticsOptions())
-    result = PairedTest(p_value=0.01, interval=Interval(-0.4, -0.2))
-    difference = MetricDifference(
-        *("", "rouge_l", "candidates", "against", "bootstrap", 0.7, 1.0), result, 20, 20
+def test_a_metric_without_a_test_has_a_row_that_says_so(files, tmp_path):
+    """A tolerance compares it all the same. The captions have 9 letters and 21: (9 + 21) / 2 = 15."""
+    (tmp_path / "length.py").write_text(
+        "import captau\nfrom dataclasses import dataclass\n"
+        "@dataclass(frozen=True)\nclass Length(captau.Metric):\n"
+        "    def compute(self, rows): return [float(len(c)) for c in rows.captions]\n"
+        "    def corpus_resampler(self, rows, scores): return None\n"
     )
-    rows, lines = check_system._judge([difference], metrics)
-    assert rows == [
-        ("ROUGE-L", ["100.0", "70.0", "-30.0", "-40.0", "-20.0", "0.010", "fell"]),
-        ("BLEU-1", ["–", "–", "–", "–", "–", "–", "not tested"]),
-    ]
-    assert [(line.subject, line.cause, line.fails) for line in lines] == [
-        ("ROUGE-L", "p 0.010", True)
-    ]
+    names = ["rouge_l", f"{tmp_path / 'length.py'}:Length"]
+    result = check(files, "worse", "whole.json", names)
+    assert [cells[-1] for _, cells in rows_of(result)] == ["fell", "not tested"]
+    assert rows_of(result)[1][1][:6] == ["–"] * 6
+    assert [line.subject for line in result.differences] == ["ROUGE-L"]
+    assert result.summary.endswith("(tested: one metric)")
+    compared = check(files, "worse", "whole.json", names, tolerance=7.0)
+    assert [cells[-1] for _, cells in rows_of(compared)] == ["within the tolerance"] * 2
+    assert compared.summary.endswith("(compared: 2 metrics)")
+
+
+@pytest.fixture
+def five(tmp_path: Path) -> Path:
+    """Captions of five images that repeat their references, and that share no word with them."""
+    for name, text in (("whole", REFERENCE), ("gone", "xyz")):
+        rows = [{"image_id": i, "caption": text} for i in range(5)]
+        (tmp_path / f"{name}.json").write_text(json.dumps(rows))
+    references = {str(i): [REFERENCE] for i in range(5)}
+    (tmp_path / "refs.json").write_text(json.dumps(references))
+    return tmp_path
+
+
+def test_where_no_fall_could_be_significant_the_check_says_so(five, capsys, monkeypatch):
+    """Of five images no p is below 2 / 2⁵ = .0625: ROUGE-L may fall from 100 to 0."""
+    monkeypatch.chdir(five)
+    options = ["check", "candidates=gone.json", "against=whole.json", "references=refs.json"]
+    options.append("metrics=rouge_l")
+    with pytest.raises(SystemExit) as stopped:
+        main(options)
+    assert stopped.value.code == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err == (
+        "captau: gone.json: too few images (5) for any fall to be significant; say how far a score may fall, "
+        "tolerance=NUMBER, which needs no test\n"
+    )
+    with pytest.raises(SystemExit) as stopped:
+        main([*options, "tolerance=0.02"])
+    assert stopped.value.code == 1
+    assert "gone.json fell by more than 0.02 below whole.json by ROUGE-L (-100)" in (
+        capsys.readouterr().out
+    )
+
+
+@pytest.mark.parametrize(
+    ("statistics", "shortage"),
+    [({"replicates": 38}, "too few replicates (38)"), ({"level": 0.999}, "too few replicates")],
+)
+def test_too_few_replicates_are_named_as_well(files, statistics, shortage):
+    """By hand: no p is below 2 / 39 = .051 of 38 replicates, nor below 2 / 1,001 = .002 of 1,000."""
+    with says(shortage, "tolerance=NUMBER"):
+        check(files, "worse", "whole.json", **statistics)
+    assert check(files, "worse", "whole.json", replicates=39).status == 1
+
+
+def test_a_tolerance_decides_in_place_of_the_test(files):
+    """By hand, as above: ROUGE-L falls by .2608, significantly; one caption with another word by .2 / 20 = .01."""
+    result = check(files, "worse", "whole.json", tolerance=0.27)
+    assert result.status == 0
+    assert rows_of(result)[0][1][-1] == "within the tolerance"
+    assert result.summary == (
+        f"{files / 'worse.json'} did not fall by more than 0.27 below {files / 'whole.json'} (compared: one metric)"
+    )
+    assert check(files, "worse", "whole.json", tolerance=0.26).status == 1
+    assert check(files, "alike", "whole.json", tolerance=0.01).status == 0
+    assert check(files, "alike", "whole.json", tolerance=0.0099).status == 1
+    rose = check(files, "whole", "worse.json", tolerance=0.1)
+    assert (rose.status, rows_of(rose)[0][1][-1]) == (0, "rose")
+
+
+@pytest.mark.parametrize("tolerance", [-0.1, float("inf"), float("nan")])
+def test_a_tolerance_is_a_number_from_0_on(files, tolerance):
+    with says("tolerance is ", "a number from 0 on is expected"):
+        check(files, "worse", "whole.json", tolerance=tolerance)
+
+
+def test_a_baseline_of_a_system_holds_no_tolerance(files):
+    paths = files / "whole.json", files / "b.yaml", files / "refs.json"
+    with says("tolerance= does not go with update=true"):
+        system_check.SystemCheck(
+            *paths, resolve_metrics("rouge_l"), StatisticsOptions(), update=True, tolerance=0.1
+        )
