@@ -341,15 +341,20 @@ def write_capeval1k(root: Path, rows: list[tuple[str, str, float]]) -> None:
     (folder / "lock.mdb").unlink()
 
 
-#: What a person's own files hold, by the option that names one.
-IDS = (391895, 1, 2)
-CAPTIONS = [
-    {"image_id": i, "caption": c}
-    for i, c in zip(IDS, ["a dog runs", "a cat sleeps", "two men talk"], strict=True)
+#: What a person's own files hold, by the option that names one: six images, of which a test can find a difference.
+IDS = (391895, 1, 2, 3, 4, 5)
+TEXTS = [
+    ("a dog runs", "a dog runs"),
+    ("a cat sleeps", "a cat sleeps on a bed"),
+    ("two men talk", "two people talk"),
+    ("a boat sails", "a boat sails on the sea"),
+    ("a child plays", "a child plays in the sand"),
+    ("a bus waits", "a red bus waits"),
 ]
+CAPTIONS = [{"image_id": i, "caption": caption} for i, (caption, _) in zip(IDS, TEXTS, strict=True)]
 REFERENCES = [
-    {"image_id": i, "references": [f"{c} here", f"there {c}"]}
-    for i, c in zip(IDS, ["a dog runs", "a cat sleeps on a bed", "two people talk"], strict=True)
+    {"image_id": i, "references": [f"{text} here", f"there {text}"]}
+    for i, (_, text) in zip(IDS, TEXTS, strict=True)
 ]
 #: As lmms-eval writes them.
 SAMPLES = [
