@@ -130,6 +130,8 @@ class Metric(ABC):
     higher_is_better: ClassVar[bool] = True
     #: Whether scores depend on the other rows (CIDEr's document frequencies).
     depends_on_corpus: ClassVar[bool] = False
+    #: Whether a score against several references is the best of those against each.
+    is_best_of_references: ClassVar[bool] = False
     #: Whether equal rows have equal scores, so that each distinct row is scored once.
     depends_only_on_content: ClassVar[bool] = True
     #: Whether scores may be stored for later runs; those of other packages only if these name `distributions`.

@@ -33,6 +33,8 @@ COMPARISON_COLUMNS = (
     *("paper", "table", "dataset", "row", "column", "published", "reproduced", "delta"),
     *("decimals", "match", "note"),
 )
+#: The match of a printed number that lies within the spread of random draws of references: neither one nor a difference.
+WITHIN_DRAW = "within_draw"
 
 
 def run(options: ReproduceOptions) -> Results:
@@ -119,8 +121,14 @@ def compare(paper: str, table: PaperTable, cells: Cells, published: pd.DataFrame
         is_bound = text.startswith("<")
         value = float(text.removeprefix("<"))
         is_computed = not np.isnan(cell.value)
-        is_match = cell.value < value if is_bound else matches(cell.value, value, decimals)
-        table_note = table.note if is_computed and not is_match else ""
+        match = ""
+        if is_computed and cell.spread is not None:
+            is_within = abs(cell.value - value) <= cell.spread + 0.5 * 10.0**-decimals
+            match = WITHIN_DRAW if is_within else "false"
+        elif is_computed:
+            is_match = cell.value < value if is_bound else matches(cell.value, value, decimals)
+            match = str(is_match).lower()
+        table_note = table.note if match == "false" else ""
         row = {
             "paper": paper,
             "table": table.table,
@@ -131,7 +139,7 @@ def compare(paper: str, table: PaperTable, cells: Cells, published: pd.DataFrame
             "reproduced": f"{cell.value:.{decimals + 3}f}" if is_computed else "",
             "delta": f"{cell.value - value:+.{decimals + 3}f}" if is_computed else "",
             "decimals": decimals,
-            "match": str(is_match).lower() if is_computed else "",
+            "match": match,
             "note": join_notes(cell.note, printed["note"], table_note),
         }
         rows.append(row)
@@ -144,7 +152,7 @@ def matches(value: float, published: float, decimals: int) -> bool:
 
 
 def summarise(comparison: pd.DataFrame) -> str:
-    """Count the cells that match, those that differ by paper and dataset, and those not recomputed.
+    """Count the cells that match, those within a draw, those that differ by paper and dataset, and those not recomputed.
 
     Numbers that no paper prints, but that were made with its authors' files, are counted apart.
     """
@@ -152,8 +160,13 @@ def summarise(comparison: pd.DataFrame) -> str:
     measured, comparison = comparison[~is_printed], comparison[is_printed]
     computed = comparison[comparison["match"] != ""]
     different = computed[computed["match"] == "false"]
-    n_matches, n_missing = len(computed) - len(different), len(comparison) - len(computed)
+    n_matches = int((computed["match"] == "true").sum())
+    n_within = int((computed["match"] == WITHIN_DRAW).sum())
+    n_missing = len(comparison) - len(computed)
     line = f"{n_matches} of {len(computed)} recomputed cells match the printed digit"
+    if n_within:
+        verb = "lies" if n_within == 1 else "lie"
+        line += f"; {n_within} {verb} within the spread of random draws of references"
     if len(different):
         counts = Counter(zip(different["paper"], different["dataset"], strict=True)).most_common()
         places = ", ".join(f"{n} of {paper} on {dataset}" for (paper, dataset), n in counts)
@@ -195,6 +208,8 @@ def _comparison_table(
             text = format_number(float(cell["reproduced"]), 1, cell["decimals"])
             if cell["match"] == "false":
                 text = f"{text} (printed {cell['published']})"
+            elif cell["match"] == WITHIN_DRAW:
+                text = f"{text} (printed {cell['published']}, within the draw)"
         texts[cell["row"], cell["column"]] = text
     columns = list(table.columns)
     rows = [

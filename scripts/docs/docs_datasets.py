@@ -7,6 +7,7 @@ import sys
 import pandas as pd
 from docs_text import DOCS, ROOT, code, docstring, escaped, guides, plain, table
 
+from captau.benchmarks.commands.reproduce import WITHIN_DRAW
 from captau.benchmarks.scoring.catalog import read_config, usual_protocol
 from captau.benchmarks.scoring.protocol import CHOICES
 from captau.datasets import registry as datasets
@@ -152,7 +153,7 @@ def published_on(name: str) -> str:
         )
         for (paper, table_), one in cells.groupby(["paper", "table"], sort=False)
     ]
-    head = ("paper", "table", "match", "differ", "not computed", "command")
+    head = ("paper", "table", "match", "within the draw", "differ", "not computed", "command")
     return (
         "## Published numbers\n\n"
         + table(head, rows)
@@ -165,10 +166,11 @@ def read_cells() -> pd.DataFrame:
     return pd.read_csv(DOCS / "reproduction.csv", dtype=str, keep_default_na=False)
 
 
-def counts_of(cells: pd.DataFrame) -> tuple[int, int, int]:
-    """How many cells match, differ, and are not computed."""
-    match = cells["match"]
-    return int((match == "true").sum()), int((match == "false").sum()), int((match == "").sum())
+def counts_of(cells: pd.DataFrame) -> tuple[int, ...]:
+    """How many cells match, lie within the spread of draws, differ, and are not computed."""
+    return tuple(
+        int((cells["match"] == value).sum()) for value in ("true", WITHIN_DRAW, "false", "")
+    )
 
 
 def cells_page() -> str:
@@ -179,8 +181,13 @@ def cells_page() -> str:
         "cells differ.",
     ]
     for (paper, name, dataset), one in cells.groupby(["paper", "table", "dataset"], sort=False):
-        good, bad, absent = counts_of(one)
-        said = {"true": "yes", "false": "**no**", "": "not computed"}
+        good, within, bad, absent = counts_of(one)
+        said = {
+            "true": "yes",
+            WITHIN_DRAW: "within the draw",
+            "false": "**no**",
+            "": "not computed",
+        }
         rows = [
             (c.row, c.column, c.published, c.reproduced, said[c.match], escaped(c.note))
             for c in one.itertuples()
@@ -188,7 +195,7 @@ def cells_page() -> str:
         head = ("row", "column", "printed", "recomputed", "match", "note")
         title = read_config("paper", str(paper))["title"]
         parts.append(
-            f"## {paper}, {name}: {dataset}\n\n{title}. {good} match, {bad} differ, {absent} not "
-            f"computed.\n\n{table(head, rows)}"
+            f"## {paper}, {name}: {dataset}\n\n{title}. {good} match, {within} lie within the draw of references, "
+            f"{bad} differ, {absent} not computed.\n\n{table(head, rows)}"
         )
     return "\n\n".join(parts)

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from captau.benchmarks.commands.reproduce import WITHIN_DRAW
 from captau.benchmarks.evaluation.papers.published_numbers import (
     COMPARED_CHOICES,
     PLAIN_PROTOCOL,
@@ -182,13 +183,18 @@ def printers_of(entry: Entry) -> str:
 def read_cells() -> dict[tuple[str, ...], str]:
     """Read what captau reproduces, by paper, table, dataset, row and column."""
     cells = pd.read_csv(CELLS, dtype=str, keep_default_na=False)
-    states = {"true": "yes", "": "printed only"}
-    return {
-        (c["paper"], c["table"], c["dataset"], c["row"], c["column"]): states.get(
-            c["match"], f"no: {float(c['reproduced'] or 'nan'):.{c['decimals']}f}"
-        )
-        for c in cells.to_dict("records")
-    }
+    states: dict[tuple[str, ...], str] = {}
+    for cell in cells.to_dict("records"):
+        place = tuple(cell[name] for name in ("paper", "table", "dataset", "row", "column"))
+        value = f"{float(cell['reproduced'] or 'nan'):.{cell['decimals']}f}"
+        words = {
+            "true": "yes",
+            WITHIN_DRAW: f"within the draw: {value}",
+            "false": f"no: {value}",
+            "": "printed only",
+        }
+        states[place] = words[cell["match"]]
+    return states
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ....datasets.errors import InputError
+from ....datasets.errors import InputError, MissingFileError
 from ....datasets.reading.json_files import read_text
 from ....metrics.registry import metric
 from ...runs.frames import records_of
@@ -27,6 +27,7 @@ from ..systems.system_ranking import count_best_worst, rank_systems
 from .published_numbers import PaperTable
 from .published_sources import Cells, TableCell, TableSources
 from .rater_rows import compute_rating_error, read_best_validation
+from .reference_draws import DrawOptions, measure_draws
 
 #: The intervals of a column with a `bound`: Kasai et al. 2022 print those of 90 %.
 BOUNDS = StatisticsOptions(interval="percentile", level=0.9)
@@ -55,7 +56,64 @@ def _history_cells(sources: TableSources, table: PaperTable, label: str) -> Cell
     }
 
 
+def _drawn_cells(sources: TableSources, table: PaperTable, label: str) -> Cells:
+    """Return accuracies on preferences, the mean over draws of references, of the rows that `draws` names.
+
+    Raises:
+        MissingFileError: where the dataset that has all references is not here.
+    """
+    options = DrawOptions(**table.draws)
+    specs: dict[str, str] = {}
+    for row in options.rows:
+        if row in table.rows and not sources.unavailable_reason(table, table.rows[row]):
+            specs[row] = table.rows[row]
+    if not specs:
+        return {}
+    policy = table.protocol["references"]
+    if policy not in ("mean_over_single", "max_over_single"):
+        policy = "all"
+    of_pairs = {k: v for k, v in table.protocol.items() if k not in ("references", "k")}
+    protocol = sources.resolve_protocol(replace(table, protocol=of_pairs), label, {})
+    selection = EvaluationSet.select(sources.load(table.dataset), protocol)
+    draws = sources.draw_references(selection, options.pool, options.references)
+    cells: Cells = {}
+    metrics = [metric(spec) for spec in specs.values()]
+    for depends_on_corpus in (False, True):
+        chosen = [m for m in metrics if m.depends_on_corpus == depends_on_corpus]
+        n_draws = options.number_of_corpus if depends_on_corpus else options.number
+        if not chosen:
+            continue
+        sources.progress.add_steps(n_draws, f"{table.table}: draws of references")
+        differences = draws.differences(chosen, policy, n_draws, sources.progress.advance)
+        for row, spec in specs.items():
+            if metric(spec).spec not in differences:
+                continue
+            accuracies = measure_draws(selection, draws, differences[metric(spec).spec])
+            for column, choice in table.columns.items():
+                drawn = accuracies[choice["dimension"]]
+                cells[row, column] = TableCell(
+                    drawn.mean * table.scale,
+                    f"the mean of {drawn.n_draws} draws of {options.references} references, whose standard deviation is "
+                    f"{drawn.deviation * table.scale:.2f}",
+                    drawn.spread(options.averaged) * table.scale,
+                )
+    sources.metrics.update({m.spec: m for m in metrics})
+    return cells
+
+
 def _correlation_cells(sources: TableSources, table: PaperTable, label: str) -> Cells:
+    if table.draws:
+        without_draws = replace(table, draws={})
+        try:
+            drawn = _drawn_cells(sources, table, f"{label} draws")
+        except MissingFileError:
+            # Without all references the cells are those of the references that the dataset has.
+            return _correlation_cells(sources, without_draws, label)
+        rows = {
+            r: spec for r, spec in table.rows.items() if (r, next(iter(table.columns))) not in drawn
+        }
+        others = replace(without_draws, rows=rows)
+        return {**drawn, **(_correlation_cells(sources, others, label) if rows else {})}
     if errors := {c: o for c, o in table.columns.items() if "error" in o}:
         others = {c: o for c, o in table.columns.items() if c not in errors}
         cells = _error_cells(sources, replace(table, columns=errors), label)

@@ -55,6 +55,8 @@ class PaperTable:
         row_protocols: options of a protocol by row, where one differs from the table's.
         row_raters: the learned raters of one's own that fill rows, by row: the recipe `rater`, the datasets that it was
             `trained_on`, and `options` that are on or off.
+        draws: what is said of draws of references, as `reference_draws.DrawOptions`, where the paper draws them at random;
+            empty where it does not.
         is_printed: whether the paper prints the numbers; False for those made by running its authors' files.
         note: the reason why cells may differ.
     """
@@ -70,6 +72,7 @@ class PaperTable:
     columns: dict[str, Any] = field(default_factory=dict[str, Any])
     row_protocols: dict[str, Any] = field(default_factory=dict[str, Any])
     row_raters: dict[str, Any] = field(default_factory=dict[str, Any])
+    draws: dict[str, Any] = field(default_factory=dict[str, Any])
     is_printed: bool = True
     note: str = ""
 

@@ -26,14 +26,22 @@ from ..measured_dataset import (
     score_dataset,
 )
 from .published_numbers import PaperTable
+from .reference_draws import Pair, ReferenceDraws, judged_pairs_of
 
 
 @dataclass(frozen=True)
 class TableCell:
-    """A recomputed cell in the table's unit, or NaN and the reason."""
+    """A recomputed cell in the table's unit, or NaN and the reason.
+
+    Attributes:
+        value: the number.
+        note: a remark on it, or the reason.
+        spread: how far a printed number may be from it by the draw of references alone; None where nothing was drawn.
+    """
 
     value: float
     note: str = ""
+    spread: float | None = None
 
     @classmethod
     def missing(cls, reason: str) -> TableCell:
@@ -56,6 +64,7 @@ class TableSources:
         caption_sets: the datasets that were read, by name.
         measured: the measurements of `correlation` and `system_means` tables.
         metrics: those that were computed, by spec.
+        draws: of references, by the pairs that they are for.
         protocols: by table, as `run.json` has them.
     """
 
@@ -66,6 +75,9 @@ class TableSources:
     caption_sets: dict[str, CaptionSet] = field(default_factory=dict[str, CaptionSet])
     measured: list[MeasuredDataset] = field(default_factory=list[MeasuredDataset])
     metrics: dict[str, Metric] = field(default_factory=dict[str, Metric])
+    draws: dict[tuple[Pair, ...], ReferenceDraws] = field(
+        default_factory=dict[tuple[Pair, ...], ReferenceDraws]
+    )
     protocols: dict[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
     _reasons: dict[tuple[str, str], str] = field(default_factory=dict[tuple[str, str], str])
 
@@ -129,6 +141,25 @@ class TableSources:
         )
         self.measured.append(measured)
         return measured
+
+    def draw_references(self, selection: EvaluationSet, pool: str, size: int) -> ReferenceDraws:
+        """Return the draws of references of a set's pairs; sets of the same pairs have the same ones.
+
+        Args:
+            selection: the set.
+            pool: the dataset that has all references of each image.
+            size: the number of references of a draw.
+
+        Raises:
+            MissingFileError: where that dataset is not here.
+        """
+        references: dict[str, dict[str, None]] = {}
+        items = self.load(pool).items
+        for image, texts in zip(items["image_id"], items["references"], strict=True):
+            references.setdefault(image, {}).update(dict.fromkeys(texts))
+        by_image = {image: tuple(texts) for image, texts in references.items()}
+        draws = ReferenceDraws.of_pairs(judged_pairs_of(selection), by_image, size)
+        return self.draws.setdefault(draws.pairs, draws)
 
     def data_file(self, name: str) -> Path:
         """Return the path of a file in the data folder."""

@@ -16,6 +16,9 @@ CSV in `results/published/` (the numbers as printed). Kinds of tables:
 - `histories`: the best validation score of a stage (column) of the training of a rater of one's own (row);
 - `counts`: how many images or captions (column) a file of references has (row).
 
+A table's `draws` says which rows are the mean over random draws of references (`reference_draws`); a printed number within their
+spread is neither a match nor a difference. Without the dataset that has all references these rows are computed of the table's own.
+
 A row `floor_length` of a `correlation` table is captau's "longer caption", which prefers the one with more words.
 `row_protocols` changes the protocol of single rows. A column's `bound: high` or `low` asks how far the 90 % interval reaches above or below the value. A row's or a
 column's `missing: REASON` says why its cells cannot be computed. A row of `row_raters` is computed where a rater that fits it is given; a

@@ -58,6 +58,7 @@ class Meteor(PooledMetric, SegmentedMetric):
     file_fields: ClassVar[tuple[str, ...]] = ("paraphrases",)
     later_fields: ClassVar[tuple[str, ...]] = ("tokenize", "language", "paraphrases")
     takes_longest: ClassVar[bool] = True
+    is_best_of_references: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if self.tokenize == "ptb" and self.language not in ("auto", "en"):

@@ -112,6 +112,22 @@ def test_compare_says_match_difference_and_missing():
     assert summarise(frame[:1]) == "1 of 1 recomputed cells match the printed digit"
 
 
+def test_a_number_within_the_spread_of_draws_is_neither_a_match_nor_a_difference():
+    """Worked: 43.9 may be 43.85 to 43.95; a spread of 0.3 about 44.2 begins at 43.9, and one of 0.2 about 44.3 at 44.1."""
+    cells = {
+        ("A", "tau_c"): TableCell(44.2, "the mean of 200 draws", 0.3),
+        ("B", "tau_c"): TableCell(30.8, "", 0.2),
+        ("C", "tau_c"): TableCell(1.3, "", 0.2),
+    }
+    frame = compare("p", table(), cells, PUBLISHED)
+    assert list(frame["match"]) == ["within_draw", "within_draw", "false"]
+    assert list(frame["note"]) == ["the mean of 200 draws", "", "marked *; drawn by lot"]
+    assert summarise(frame) == (
+        "0 of 3 recomputed cells match the printed digit; 2 lie within the spread of random draws of references; "
+        "1 differ: 1 of p on demo (comparison.csv says why of each)"
+    )
+
+
 def test_a_printed_row_without_a_rule_is_an_error():
     with pytest.raises(InputError, match="no row 'B'"):
         compare("p", table(), {("A", "tau_c"): TableCell(1.0)}, PUBLISHED)

@@ -75,7 +75,8 @@ def test_a_number_says_what_it_is() -> None:
     assert number.protocol == protocol("flickr8k_expert")
     assert numbers["Table 1", "LEIC", "tau_b"].spec is None
     assert numbers["Table 4", "length", "Mean"].spec is None  # a floor is no metric
-    assert numbers["Table 7", "RefCLIP-S", "Mean"].revision == "11 judgements a pair"
+    assert numbers["Table 4", "RefCLIP-S", "Mean"].dataset == "pascal50s"
+    assert numbers["Table 7", "RefCLIP-S", "Mean"].dataset == "pascal50s_votes"
     (kit,) = (
         n
         for n in read_numbers("pac_s_plus_2025")
