@@ -36,6 +36,7 @@ from ...datasets.shards.shard_rows import (
     batch_rows,
     check_size,
     count_text_bytes,
+    has_column,
     read_rows,
 )
 from ...metrics.base import Floats
@@ -171,11 +172,13 @@ def read_shard(plan: RunPlan, task: Mapping[str, Any]) -> dict[str, Any]:
             written += _write_rows(piece_file(plan, part_name(number, len(sizes))), table)
             sizes.append(len(table))
             bytes_by_piece.append(table.nbytes)
+        names_systems = has_column(path, shard, "system")
     return {
         "sha256": digest,
         "parts": sizes,
         "bytes": bytes_by_piece,
         "rows": sum(sizes),
+        "names_systems": names_systems,
         "read": shard.size,
         "written": written,
     }

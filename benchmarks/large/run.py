@@ -14,6 +14,10 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pandas as pd
+import pyarrow.parquet as pq
+
 from ...datasets.errors import InputError
 from ...datasets.shards.shard_files import Shard, check_unchanged, find_shards, is_url
 from ...datasets.shards.shard_rows import CorruptError, column_types
@@ -279,6 +283,16 @@ def _score_file(plan: RunPlan, part: str) -> Path:
     return Path(plan.scores) / f"{part}.parquet"
 
 
+def _count_images(plan: RunPlan, parts: Parts) -> int:
+    """Return how many images the captions are of, by 64-bit hashes of the image ids, 8 bytes an image in memory."""
+    hashes = np.empty(0, np.uint64)
+    for part in parts.rows:
+        image_ids = pq.read_table(_score_file(plan, part), columns=["image_id"])["image_id"]
+        of_part = pd.util.hash_array(image_ids.to_numpy(zero_copy_only=False).astype(object))
+        hashes = np.union1d(hashes, of_part)
+    return len(hashes)
+
+
 def _make_record(
     runner: StageRunner,
     metrics: Sequence[Metric],
@@ -287,6 +301,10 @@ def _make_record(
     scores: PartScores,
 ) -> dict[str, Any]:
     """Return all that the run reports of the scores, but for its costs, as `distributions.json` has it."""
+    images = None
+    if parts.n_referenced_images is not None:
+        n_captioned = _count_images(runner.plan, parts)
+        images = {"captioned": n_captioned, "referenced": parts.n_referenced_images}
     totals = scores.totals
     corpus = {metric.spec: totals[metric.spec].corpus_score(metric) for metric in metrics}
     # The first part stands for all: reading the others again would take as long as scoring them.
@@ -305,6 +323,8 @@ def _make_record(
         "captions": measure_range(first_rows).record(),
         "missing": describe_reasons(missing),
         "rows": parts.n_rows,
+        "images": images,
+        "has_systems": parts.has_systems,
         "repeated": scores.repeated,
         "distributions": compute_distributions(runner, metrics, totals, parts.n_rows),
     }

@@ -215,6 +215,17 @@ def make_table(
             if count
         ),
     ]
+    images = record.get("images")
+    if images is not None and images["captioned"] < images["referenced"]:
+        notes.append(
+            f"Captions of {images['captioned']:,} of {count_of(images['referenced'], 'image')} with references; images "
+            f"without a caption enter no score."
+        )
+    if record.get("has_systems"):
+        notes.append(
+            "The column 'system' is ignored: all captions are scored as one set. Score each system by itself to compare "
+            "them."
+        )
     if repeated := record.get("repeated"):
         notes.append(
             f"{repeated:,} rows repeat the image and the caption of an earlier row. They are scored and counted again."

@@ -205,12 +205,14 @@ class Parts:
         pieces: the names of each part's pieces, of which the first names the part.
         sources: the results of the stage `read`, a shard each.
         tasks: a task for each part.
+        n_referenced_images: how many images have references in files of their own; None where the rows bring them.
     """
 
     rows: dict[str, int]
     pieces: tuple[tuple[str, ...], ...]
     sources: list[Result]
     tasks: list[Task]
+    n_referenced_images: int | None = None
 
     @property
     def n_rows(self) -> int:
@@ -221,6 +223,11 @@ class Parts:
     def skipped(self) -> list[str]:
         """Messages on the shards that are corrupt and left out."""
         return [source["skipped"] for source in self.sources if "skipped" in source]
+
+    @property
+    def has_systems(self) -> bool:
+        """Whether a shard has a column `system`, which is not read."""
+        return any(source.get("names_systems", False) for source in self.sources)
 
     def names_by_shard(self) -> list[list[str]]:
         """Return the names of the parts that hold rows of each shard, in order."""
@@ -243,9 +250,15 @@ def read_parts(config: LargeOptions, runner: StageRunner) -> tuple[RunPlan, Part
         InputError: where there are no captions.
     """
     shards = runner.plan.shards
+    n_referenced_images: int | None = None
     if runner.plan.has_reference_lookup:
-        paths, columns = list(config.references), asdict(config.columns)
-        runner.finish("pool", [{"id": "references", "paths": paths, "columns": columns}])
+        pool_task = {
+            "id": "references",
+            "paths": list(config.references),
+            "columns": asdict(config.columns),
+        }
+        for _, pool in runner.run("pool", [pool_task]):
+            n_referenced_images = pool["images"]
     tasks = [{"id": f"{i:06d}", "source": shard.path} for i, shard in enumerate(shards)]
     results = {task["id"]: result for task, result in runner.run("read", tasks)}
     sources = [results[task["id"]] for task in tasks]
@@ -264,7 +277,7 @@ def read_parts(config: LargeOptions, runner: StageRunner) -> tuple[RunPlan, Part
         {"id": names[0], "source": shards[shard_number(names[0])].path} for names in pieces
     ]
     rows = {names[0]: sum(map(rows_by_piece.__getitem__, names)) for names in pieces}
-    parts = Parts(rows, pieces, sources, part_tasks)
+    parts = Parts(rows, pieces, sources, part_tasks, n_referenced_images)
     if not pieces:
         names = ", ".join(config.candidates)
         if skipped := parts.skipped:

@@ -61,20 +61,15 @@ def check_engine(engine: str, workers: int | None, address: str | None) -> None:
 
 
 def is_large(composed: Composed) -> bool:
-    """Say whether an engine is named, or a file, folder, glob or URL of shards."""
+    """Say whether an engine is named, or a folder, a glob, a tar or a URL of shards."""
     if "candidates" in composed.objects:  # captions from Python, which are no shards
         return False
     return composed["engine"] is not None or any(map(is_large_path, _paths(composed["candidates"])))
 
 
 def is_large_path(path: str) -> bool:
-    """Say whether a path names shards: a folder, a glob, a URL, Parquet or tar."""
-    if is_url(path) or (kind := kind_of(path)) in ("parquet", "tar"):
-        return True
-    is_plain = kind == "json" or path.lower().endswith(
-        (".jsonl", ".ndjson", ".jsonl.gz", ".ndjson.gz")
-    )
-    if kind == "lines" and not is_plain:
+    """Say whether a path names shards: a folder, a glob, a URL, or a tar; any other file is one of candidates."""
+    if is_url(path) or kind_of(path) == "tar":
         return True
     folder = expand_home(path)
     return folder.is_dir() or (any(sign in path for sign in "*?") and not folder.exists())

@@ -14,6 +14,7 @@ from ...datasets.caption_texts import NORMALISATIONS
 from ...datasets.errors import InputError, unknown
 from ...datasets.paths import expand_home
 from ...datasets.reading.json_files import STDIN
+from ...datasets.reading.packed_files import without_packing
 from ...datasets.reading.table import Columns
 from ...metrics.base import Metric
 from ...metrics.text.tokens.ptb import Tokenize
@@ -79,7 +80,7 @@ def files_of(value: Any, key: str) -> tuple[NamedFile, ...]:
 def _stem(path: Path) -> str:
     if path == STDIN:
         return "stdin"
-    return path.with_suffix("").stem if path.suffix == ".gz" else path.stem
+    return Path(without_packing(path.name)).stem
 
 
 #: Captions of one system, and a set of references: a file, or what its JSON would hold, or a DataFrame.
@@ -129,8 +130,7 @@ def captions_from_python(value: Any, key: str) -> tuple[NamedFile, ...]:
     else:
         files = (_in_memory(value, key),)
     for file in files:
-        is_table = key == "references" and file.path.suffix.lower() == ".parquet"
-        if file.content is None and not is_table and large.is_large_path(str(file.path)):
+        if file.content is None and large.is_large_path(str(file.path)):
             raise InputError(
                 f"{key}: {file.path} is a large set, in shards; the command captau score takes it (docs/large_sets.md)"
             )
@@ -289,8 +289,8 @@ captau score keep.run=scored keep.metric=rouge_l keep.thresholds=curves keep.pre
     notes: ClassVar[str] = """
 Large sets (docs/large_sets.md): candidates=PATH|A,B are then shards of one set: Parquet, JSON lines (also .gz, .zst),
 WebDataset's tar, here or behind a URL (s3://…). Rows bring their references, or references=PATH|A,B has them by
-image_id, in shards or a file as below. A folder, a glob, a URL, a Parquet or a tar file is a large set, and so is a
-plain file with engine=.
+image_id, in shards or a file as below. A folder, a glob, a URL or a tar file is a large set, and so is whatever goes
+with engine=.
 """
     writes: ClassVar[str] = """
 Writes corpus.json (a metric's score of the whole set; null where it is undefined, for the reason that run.json has),
@@ -311,9 +311,9 @@ examples.csv, table.md, table.tex and run.json.
     candidates: tuple[NamedFile, ...] = option(
         None,
         'your captions; COCO results ([{"image_id", "caption"}]), an object image id -> caption, '
-        "JSON lines, or CSV with columns image_id and caption. Several files are compared, and so "
-        "are the names in a CSV column system; NAME=FILE names one. - is standard input; .gz is "
-        "unpacked",
+        "JSON lines, or CSV or Parquet with columns image_id and caption. Several files are compared, and "
+        "so are the names in a column system; NAME=FILE names one. - is standard input; .gz, .bz2, .xz, "
+        ".zst and .lz4 are unpacked",
         read=files_of,
         takes="FILE|A,B",
         is_literal=True,

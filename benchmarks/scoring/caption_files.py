@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
@@ -13,6 +13,7 @@ from ...datasets.caption_texts import replace_surrogates
 from ...datasets.errors import InputError
 from ...datasets.reading.cells import parse_references
 from ...datasets.reading.json_files import JsonSource, field
+from ...datasets.reading.packed_files import without_packing
 from ...datasets.reading.table import USUAL_COLUMNS, Columns, read_table
 
 
@@ -33,6 +34,8 @@ ANNOTATIONS = CaptionFileForm(
     "or a table",
 )
 
+#: The endings of tables; files of other endings are JSON.
+_TABLE_ENDINGS = (".csv", ".tsv", ".parquet", ".pq", ".xlsx")
 #: What VLMEvalKit calls image, caption and references in its tables.
 _VLMEVALKIT = ("index", "prediction", "answer")
 #: Among so many members of an object stand `image_id` and `caption`, where it is a line of JSON lines.
@@ -87,27 +90,50 @@ def read_systems(
         columns: the names of the columns, or the keys of objects.
 
     Returns:
-        The captions by system. Only a table can have a column `system`; without it, the one key is empty.
+        The captions by system, of the column `system` of a table or that key of JSON's rows; without it, the one key
+        is empty.
 
     Raises:
-        InputError: where it is none of them, or a system has two captions of one image.
+        InputError: where it is none of them, some rows name a system and others do not, or a system has two captions
+            of one image.
     """
     source = JsonSource(path, content)
+    unit = "row" if path.suffix.lower() in (".parquet", ".pq") else "line"
     systems: dict[str, CandidateFile] = {}
     for kind, where, line, row in _rows(source, "caption", RESULTS, columns):
         image_id = image_key(row, where)
         caption = replace_surrogates(field(row, "caption", str, where))
-        system = row.get("system", "") if kind == "cells" else ""
+        system = "" if kind == "member" else _find_system(row, where)
         candidates = systems.setdefault(system, CandidateFile(source, {}, {}))
         if image_id in candidates.captions:
             raise InputError(
-                f"{where}: a second caption for image '{image_id}', whose first is on line "
+                f"{where}: a second caption for image '{image_id}', whose first is on {unit} "
                 f"{candidates.lines[image_id]}; keep one per image"
             )
         candidates.captions[image_id], candidates.lines[image_id] = caption, line
     if not systems:
         raise InputError(f"{source.name}: it contains no captions")
+    if "" in systems and len(systems) > 1:
+        nameless = systems[""]
+        raise InputError(
+            f"{nameless.locate(next(iter(nameless.captions)))} names no system, and others do; name it in 'system', "
+            f"or leave 'system' out of all"
+        )
     return systems
+
+
+def _find_system(row: Mapping[str, Any], where: str) -> str:
+    """Return the system that a row names; an empty text where it names none.
+
+    Raises:
+        InputError: where the name is no text, or blank.
+    """
+    if row.get("system") is None:
+        return ""
+    system = replace_surrogates(str(field(row, "system", (str, int), where)))
+    if not system.strip():
+        raise InputError(f"{where}: system is empty")
+    return system
 
 
 def read_references(
@@ -163,8 +189,9 @@ def _rows(
     Raises:
         InputError: where the file is of another form.
     """
-    if source.is_file and source.path.suffix.lower() in (".csv", ".tsv", ".parquet", ".xlsx"):
-        yield from _table_rows(source.path, content_field, columns)
+    ending = Path(without_packing(source.path.name.lower())).suffix
+    if source.is_file and ending in _TABLE_ENDINGS:
+        yield from _table_rows(source.path, ending, content_field, columns)
         return
     pieces = source.read()
     head = list(islice(pieces, _ROW))
@@ -201,14 +228,14 @@ def _rows(
 
 
 def _table_rows(
-    path: Path, content_field: str, columns: Columns
+    path: Path, ending: str, content_field: str, columns: Columns
 ) -> Iterator[tuple[str, str, int, Any]]:
     """Yield the rows of a CSV, TSV or Parquet file as `_rows` does, of the kind `cells`.
 
     Raises:
         InputError: where it is malformed, or has no column of images or texts.
     """
-    table = read_table(path)
+    table = read_table(path, ending)
     hint = (
         f"; image_id and {content_field} are expected, or others that columns.image_id= and "
         f"columns.{content_field}= name"
@@ -244,10 +271,11 @@ def _unpack(
         InputError: where the object has neither a key that the user names nor the usual one.
     """
     if columns != USUAL_COLUMNS:
-        return {
+        values = {
             name: _look_up(row, getattr(columns, name), name, where)
             for name in ("image_id", content_field)
         }
+        return values | ({"system": row["system"]} if "system" in row else {})
     row = _find_sample(row)
     for name in ("image_id", content_field):
         if name not in row:

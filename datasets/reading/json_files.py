@@ -1,20 +1,18 @@
 """Readers of text and JSON files whose errors name the file and the line, and checks of their fields.
 
-`JsonSource` reads JSON of any size piece by piece, gzipped or not, or standard input: one entry is in memory at a time.
+`JsonSource` reads JSON of any size piece by piece, packed or not, or standard input: one entry is in memory at a time.
 ijson would tell neither the line of a fault nor a key that stands twice.
 """
 
 from __future__ import annotations
 
 import codecs
-import gzip
 import hashlib
 import io
 import json
 import re
 import shutil
 import sys
-import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from functools import cached_property
@@ -24,6 +22,7 @@ from typing import IO, Any
 
 from ..errors import InputError
 from ..schema import Scale, format_rating, on_scale
+from .packed_files import unpack, unpacked, without_packing
 from .source_files import refuse_device, sha256
 
 #: Of JSON's escapes, in no group what UTF-8 cannot hold: half of a surrogate pair.
@@ -35,6 +34,8 @@ _ESCAPES = re.compile(
 #: The longest line of JSON lines, and the longest entry of a JSON file, in bytes. No caption comes near; a small
 #: packed file may hold gigabytes.
 MAX_ENTRY_BYTES = 1 << 27
+#: The most bytes of a packed file that is read whole.
+_MAX_UNPACKED_BYTES = 1 << 29
 #: The most blank lines between two of JSON lines.
 _MAX_BLANK_LINES = 1_000_000
 #: The most lists and objects of an entry, or of a file that is read whole: each takes two bytes of a file and 64 in
@@ -62,14 +63,14 @@ def too_many_containers(where: str) -> InputError:
 
 
 def read_text(path: Path) -> str:
-    """Read a UTF-8 file whole.
+    """Read a UTF-8 file whole; a packed one is unpacked.
 
     Raises:
-        InputError: where it cannot be opened or is not UTF-8 (with the line).
+        InputError: where it cannot be opened or unpacked, or is not UTF-8 (with the line).
     """
     refuse_device(path)
     try:
-        data = path.read_bytes()
+        data = unpack(path.read_bytes(), str(path), _MAX_UNPACKED_BYTES)
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror})") from error
 
@@ -294,7 +295,7 @@ _NEAR = 16
 
 
 class JsonSource:
-    """A file, standard input or content in memory, which may be read more than once; gzip is unpacked.
+    """A file, standard input or content in memory, which may be read more than once; a packed one is unpacked.
 
     Attributes:
         path: where it is; `STDIN` for standard input; of content the name that messages use.
@@ -350,28 +351,21 @@ class JsonSource:
         """
         try:
             yield from self._read()
-        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-            raise InputError(
-                f"{self.name}: not a complete gzip file ({error}); get a new copy"
-            ) from error
         except OSError as error:
             raise InputError(f"{self.name}: cannot be read ({error.strerror})") from error
 
     def _read(self) -> Iterator[tuple[str, int, Any]]:
         packed = self.path.open("rb") if self.is_file else self._spool
         try:
-            packed.seek(0)
-            is_packed = packed.read(2) == b"\x1f\x8b"
-            packed.seek(0)
-            stream: Any = gzip.GzipFile(fileobj=packed, mode="rb") if is_packed else packed
+            with unpacked(packed, self.name) as stream:
+                is_lines = self._is_lines(stream)
 
-            is_lines = self._is_lines(stream)
-            stream.seek(0)
-            if is_lines:
-                for number, row in json_lines(stream, self.name):
-                    yield "line", number, row
-            else:
-                yield from _JsonText(stream, self.name).pieces()
+            with unpacked(packed, self.name) as stream:
+                if is_lines:
+                    for number, row in json_lines(stream, self.name):
+                        yield "line", number, row
+                else:
+                    yield from _JsonText(stream, self.name).pieces()
         finally:
             # Standard input is read once, and kept for the next time.
             if packed is not self.__dict__.get("_spool"):
@@ -379,7 +373,7 @@ class JsonSource:
 
     def _is_lines(self, stream: IO[bytes]) -> bool:
         """Tell whether each line is an object of its own: by the ending .jsonl, else by the text."""
-        name = self.path.name.lower().removesuffix(".gz")
+        name = without_packing(self.path.name.lower())
         if name.endswith((".jsonl", ".ndjson")):
             return True
 

@@ -91,7 +91,7 @@ class Columns:
 USUAL_COLUMNS = Columns()
 
 #: The endings that `read_table` knows.
-ENDINGS = (".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".parquet", ".xlsx")
+ENDINGS = (".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".parquet", ".pq", ".xlsx")
 
 
 class Table:
@@ -209,7 +209,7 @@ def read_table(path: Path, ending: str = "") -> Table:
     if ending not in ENDINGS:
         raise InputError(f"{path}: its ending is not one of {', '.join(ENDINGS)}")
 
-    if ending == ".parquet":
+    if ending in (".parquet", ".pq"):
         return _parquet(path)
     if ending in (".csv", ".tsv", ".xlsx"):
         readers = {".csv": _csv, ".tsv": _tsv, ".xlsx": _xlsx}

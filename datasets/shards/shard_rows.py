@@ -173,6 +173,23 @@ def column_types(path: Path, shard: Shard, columns: Columns) -> dict[str, str]:
     return {own_name: str(schema.field(name).type) for own_name, name in column_pairs}
 
 
+def has_column(path: Path, shard: Shard, column: str) -> bool:
+    """Say whether a Parquet shard, or the first row of JSON lines, has a column; of other shards this is not known.
+
+    Args:
+        path: the shard's file on this machine, which has been read.
+        shard: which it is.
+        column: the name of the column in the file.
+    """
+    if shard.kind == "parquet":
+        return column in pq.read_schema(path).names
+    if shard.kind != "lines":
+        return False
+    with open_unpacked(path, shard.path) as stream:
+        _, first_row = next(json_lines(stream, shard.path), (0, {}))
+    return column in first_row
+
+
 def _columns_to_read(
     schema: pa.Schema, name: str, columns: Columns, required: Sequence[str]
 ) -> list[tuple[str, str]]:

@@ -196,6 +196,53 @@ def test_engine_local_gives_the_scores_of_a_small_file(rows, tmp_path, capsys):
     assert not (tmp_path / "large" / "scores.csv").exists()
 
 
+def notes_of(output):
+    """Return the notes below the table of a large set."""
+    text = (output / "table.md").read_text(encoding="utf-8")
+    return [line for line in text.splitlines() if line and line[0] not in "|*"]
+
+
+@pytest.mark.parametrize(
+    "names", [["a.parquet"], ["a.jsonl", "b.jsonl.gz"], ["a.tar", "b.parquet"]]
+)
+def test_images_without_a_caption_and_ignored_systems_are_told(names, rows, tmp_path):
+    """Of 6 images 4 have captions, one of them in both shards; the 4 captions, or 8, are of two systems."""
+    references = tmp_path / "refs.json"
+    references.write_text(json.dumps({r["image_id"]: r["references"] for r in rows[:6]}))
+    captions = [
+        {"image_id": row["image_id"], "caption": row["caption"], "system": f"s{number % 2}"}
+        for number, row in enumerate(rows[:4])
+    ]
+    paths = [write(tmp_path / name, captions) for name in names]
+    options = {"references": (str(references),), "rows": 3}
+    score(paths, tmp_path / "out", ["rouge_l"], **options)
+    notes = notes_of(tmp_path / "out")
+    assert (
+        "Captions of 4 of 6 images with references; images without a caption enter no score."
+        in notes
+    )
+    assert [note for note in notes if "'system'" in note] == [
+        "The column 'system' is ignored: all captions are scored as one set. Score each system by itself to "
+        "compare them."
+    ]
+    record = json.loads((tmp_path / "out" / "distributions.json").read_text())
+    assert record["images"] == {"captioned": 4, "referenced": 6}
+    again = score(paths, tmp_path / "out", ["rouge_l"], **options)
+    assert "was done before" in again.summary
+    assert set(notes) == set(again.tables[0].notes)
+
+
+def test_a_whole_set_without_systems_has_neither_note(rows, tmp_path, one_part_run):
+    references = tmp_path / "refs.json"
+    references.write_text(json.dumps({r["image_id"]: r["references"] for r in rows}))
+    write(tmp_path / "a.parquet", [{k: r[k] for k in ("image_id", "caption")} for r in rows])
+    score(tmp_path / "a.parquet", tmp_path / "out", references=(str(references),))
+    for folder in (tmp_path / "out", one_part_run):
+        assert not [n for n in notes_of(folder) if "with references" in n or "system" in n]
+    record = json.loads((one_part_run / "distributions.json").read_text())
+    assert (record["images"], record["has_systems"]) == (None, False)
+
+
 def test_the_table_has_the_corpus_score_and_percentiles_of_each_metric(one_part_run):
     """Percentiles by NumPy of the scores; corpus scores as corpus.json has them. All are ×100."""
     corpus = json.loads((one_part_run / "corpus.json").read_text())
@@ -607,7 +654,8 @@ def test_a_missing_column_is_named_with_the_remedy(rows, tmp_path):
         score(tmp_path / "a.jsonl", tmp_path / "out")
     renamed = [{"id": r["image_id"], "text": r["caption"], "refs": r["references"]} for r in rows]
     write(tmp_path / "b.parquet", renamed)
-    words = ["score", f"candidates={tmp_path / 'b.parquet'}", "metrics=bleu_1", "workers=0"]
+    words = ["score", f"candidates={tmp_path / 'b.parquet'}", "metrics=bleu_1", "engine=local"]
+    words += ["workers=0"]
     words += ["columns.image_id=id", "columns.caption=text", "columns.references=refs"]
     assert command(*words, f"output_dir={tmp_path / 'out b'}") == 0
 
@@ -665,13 +713,17 @@ def test_missing_and_unknown_shards_are_named(tmp_path, rows):
 
 
 def test_options_of_small_and_of_large_sets_do_not_mix(rows, tmp_path, capsys):
-    small, large = tmp_path / "c.jsonl", tmp_path / "c.parquet"
+    small, large = tmp_path / "c.parquet", tmp_path / "c.tar"
     for path in (small, large):
         write(path, rows)
     for words, message in (
         (
             [f"candidates={small}", "workers=2"],
             "workers= works on large sets only; add engine=local",
+        ),
+        (
+            [f"candidates={small}", "engine=local", "partial=true"],
+            "partial= does not work on large sets",
         ),
         ([f"candidates={large}", "partial=true"], "partial= does not work on large sets"),
         ([f"candidates={large}", "stdout=corpus.json"], "stdout= does not work on large sets"),

@@ -374,6 +374,8 @@ def test_names_of_datasets(value: Any, expected: Any) -> None:
     (NamedFile("x/a.json", Path("x/a.json")), "x/a.json"),
     (NamedFile("b", Path("x/a.json")), "b=x/a.json"),
     (NamedFile("a", Path("a.json.gz")), "a.json.gz"),
+    (NamedFile("a", Path("a.jsonl.BZ2")), "a.jsonl.BZ2"),
+    (NamedFile("a.b", Path("x/a.b.csv.xz")), "x/a.b.csv.xz"),
     (NamedFile("a.json", Path("a.json.gz")), "a.json=a.json.gz"),
     (NamedFile("a.b", Path("a.b.json")), "a.b.json"),
     (NamedFile("stdin", Path("-")), "-"),
@@ -384,8 +386,9 @@ def test_a_file_is_spelt_with_its_name(file: NamedFile, spelling: str) -> None:
 
 @pytest.mark.parametrize(("path", "is_large"), [
     ("a.json", False), ("a.jsonl", False), ("a.ndjson.gz", False), ("a.JSONL", False), ("a.csv", False), ("a.txt", False),
-    ("a.parquet", True), ("a.tar", True), ("s3://b/a.json", True), ("a", True), ("a?.json", True),
-    ("a.jsonl.zst", True), ("a.pq", True), ("b*/", True), ("nothing", False), ("*.json", True),
+    ("a.parquet", False), ("a.tar", True), ("s3://b/a.json", True), ("a", True), ("a?.json", True),
+    ("a.jsonl.zst", False), ("a.pq", False), ("b*/", True), ("nothing", False), ("*.json", True),
+    ("a.jsonl.bz2", False), ("a.jsonl.xz", False), ("a.tar.gz", True), ("s3://b/a.parquet", True),
 ])  # fmt: skip
 def test_which_paths_are_shards(path: str, is_large: bool) -> None:
     """The folders a and b are there."""
@@ -426,8 +429,7 @@ IMAGE = {"image_id": 1, "caption": "a dog"}
     ({1: {2}}, "references", "references: a set is in it; image ids and texts are expected"),
     ({1: np.array(["a"])}, "references", (NamedFile("references", Path("references"), b'{"1": ["a"]}'),)),
     ("a.tar", "candidates", "candidates: a.tar is a large set, in shards; the command captau score takes it (docs/large_sets.md)"),
-    ("a.parquet", "candidates",
-     "candidates: a.parquet is a large set, in shards; the command captau score takes it (docs/large_sets.md)"),
+    ("a.parquet", "candidates", (NamedFile("a", Path("a.parquet")),)),
     ("a.parquet", "references", (NamedFile("a", Path("a.parquet")),)),
 ])  # fmt: skip
 def test_captions_of_python(value: Any, key: str, expected: Any) -> None:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import bz2
 import csv
+import gzip
 import io
 import json
+import lzma
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
+import pandas as pd
+import pyarrow as pa
 import pytest
 
 from captau.benchmarks.commands.score import ScoreResults, run
@@ -341,6 +346,124 @@ REFERENCE_FAULTS = {
     "truncated": ("r.json", '{"annotations": [\n{"image_id": 1, ', [":2: not valid JSON"]),
     "empty": ("r.json", "", [":1: not valid JSON"]),
 }
+
+
+def pack(content: bytes, ending: str) -> bytes:
+    """Return content as files of an ending hold it."""
+    if ending in (".zst", ".lz4"):
+        codec = {".zst": "zstd", ".lz4": "lz4"}[ending]
+        return pa.compress(content, codec=codec, asbytes=True)
+    packers = {".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress}
+    return packers.get(ending, bytes)(content)
+
+
+PACKED = [
+    *(f"c.jsonl{packing}" for packing in (".gz", ".bz2", ".xz", ".zst", ".lz4")),
+    *(
+        f"c.{kind}{packing}"
+        for kind in ("json", "csv", "tsv")
+        for packing in ("", ".gz", ".bz2", ".zst")
+    ),
+]
+#: A file of each kind that holds rows.
+ENDINGS = ["c.jsonl", *PACKED, "c.parquet", "c.pq", "c.xlsx"]
+
+
+def write_rows(folder: Path, name: str, rows: list[dict[str, Any]]) -> Path:
+    """Write rows as a file of the kind that its name says."""
+    path = folder / name
+    kind, *packing = name.removeprefix("c.").split(".")
+    if kind in ("parquet", "pq"):
+        pd.DataFrame(rows).to_parquet(path)
+    elif kind == "xlsx":
+        pd.DataFrame(rows).to_excel(path, index=False)
+    else:
+        text = {
+            "json": json.dumps(rows),
+            "jsonl": lines(rows),
+            "csv": cells(rows),
+            "tsv": cells(rows, "\t"),
+        }[kind]
+        path.write_bytes(pack(text.encode(), f".{packing[0]}" if packing else ""))
+    return path
+
+
+@pytest.mark.parametrize("name", ENDINGS)
+def test_the_same_rows_are_checked_alike_in_a_file_of_every_ending(
+    name: str, tmp_path: Path, captau: Any
+) -> None:
+    """The scores are those of an object image id → caption; the checks of each file are the same."""
+    references = {i: refs for i, refs in REFERENCES.items() if i in CAPTIONS}
+    write(tmp_path, ("r.json", json.dumps(references)))
+    plain = write(tmp_path, ("plain.json", json.dumps(CAPTIONS)))
+    captions = [{"image_id": i, "caption": c} for i, c in CAPTIONS.items()]
+    words = (
+        "score",
+        "references=r.json",
+        "metrics=cider,bleu_1",
+        "trust=null",
+        "stdout=corpus.json",
+    )
+
+    def scores(candidates: str) -> dict[str, Any]:
+        status, printed, fault = captau(*words, f"candidates={candidates}")
+        assert status == 0, fault
+        return json.loads(printed)
+
+    of_plain = scores("plain.json")
+    write_rows(tmp_path, name, captions)
+    assert scores(name) == of_plain
+    assert scores(f"plain.json,{name}") == {"plain": of_plain, "c": of_plain}
+
+    systems = [{**row, "system": s} for s in ("a", "b") for row in captions]
+    write_rows(tmp_path, name, systems)
+    assert scores(name) == {"a": of_plain, "b": of_plain}
+
+    write_rows(tmp_path, name, captions[:2])
+    status, _, fault = captau(*words, f"candidates={name}")
+    assert status == 2
+    assert f"{name}: 1 of the 3 images of r.json have no caption, such as '1000'" in fault
+
+    write_rows(tmp_path, name, [*captions, {"image_id": "7", "caption": "another"}])
+    status, _, fault = captau(*words, f"candidates={name}")
+    assert status == 2
+    assert "a second caption for image '7', whose first is on" in fault
+    assert plain.is_file()
+
+
+def test_a_second_caption_in_parquet_is_told_by_its_row(tmp_path: Path) -> None:
+    rows = [{"image_id": str(i), "caption": "a dog"} for i in (1, 2, 1)]
+    path = write_rows(tmp_path, "c.parquet", rows)
+    with says(f"{path}: row 3: a second caption for image '1', whose first is on row 1; keep one"):
+        read_candidates(path)
+
+
+@pytest.mark.parametrize("name", [name for name in PACKED if name.count(".") == 2])
+def test_a_packed_file_that_is_cut_short_is_named(name: str, tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    rows = [{"image_id": i, "caption": str(rng.integers(1 << 60))} for i in range(2000)]
+    path = write_rows(tmp_path, name, rows)
+    path.write_bytes(path.read_bytes()[:-900])
+    with says(f"{path}: not a complete ", " file (", "; get a new copy"):
+        read_candidates(path)
+
+
+@pytest.mark.parametrize(
+    ("system", "message"),
+    [
+        (None, ":1: image '1' names no system, and others do; name it in 'system', or leave"),
+        (" ", ":1: system is empty"),
+        (1.5, ":1: 'system'"),
+    ],
+)
+def test_every_row_names_its_system_or_none_does(system: Any, message: str, tmp_path: Path) -> None:
+    rows = [
+        {"image_id": 1, "caption": "a", "system": system},
+        {"image_id": 2, "caption": "b", "system": "x"},
+    ]
+    path = write(tmp_path, ("c.jsonl", lines(rows)))
+    with says(f"{path}{message}"):
+        read_candidates(path)
 
 
 def test_the_systems_of_a_csv_file_are_compared(tmp_path: Path) -> None:

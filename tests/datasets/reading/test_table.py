@@ -370,7 +370,7 @@ def test_a_list_at_the_top_is_json_alone(tmp_path: Path) -> None:
             read_table(tmp_path / name)
     (tmp_path / "t").write_text("a\n1\n")
     assert read_table(tmp_path / "t", ".csv").texts("a") == ["1"]
-    endings = ".csv, .tsv, .json, .jsonl, .ndjson, .parquet, .xlsx"
+    endings = ".csv, .tsv, .json, .jsonl, .ndjson, .parquet, .pq, .xlsx"
     with says(f"{tmp_path}/t: its ending is not one of {endings}"):
         read_table(tmp_path / "t")
     (tmp_path / "t.json").write_text("[]")
