@@ -198,9 +198,9 @@ def check_baseline(_: Command, options: Any) -> int:
     if isinstance(options, SystemCheckOptions):
         result = system_check.SystemCheck(**vars(options)).run()
     else:
-        names = check.CheckChoices.__dataclass_fields__
-        choices = check.CheckChoices(**{name: getattr(options, name) for name in names})
-        result = check.run(options.baseline, choices, update=options.update, junit=options.junit)
+        result = check.run(
+            options.baseline, options.choices, update=options.update, junit=options.junit
+        )
     if result.tables:
         show_tables(result.tables)
         print()
@@ -215,7 +215,6 @@ def print_table(_: Command, options: Any) -> int:
     from ..reporting.drawn_table import draw_table
     from ..reporting.joined_table import join, written_table
     from ..reporting.table_layouts import LAYOUTS, appendix
-    from ..reporting.table_rows import TableChoices
     from ..runs.finished_run import read_runs
     from ..sweeps.gather import run
 
@@ -230,23 +229,18 @@ def print_table(_: Command, options: Any) -> int:
         _print_faults([*gathered.unfinished, *gathered.remedy])
         return 1 if gathered.unfinished else 0
     runs = read_runs(options.runs)
-    choices = TableChoices(
-        *(options.intervals or "", options.published, options.coefficients, options.dimensions),
-        *(options.rows, options.sort, options.names, options.own, options.notes_below),
-        *(options.title, options.label),
-    )
     if not (runs[0].has_correlations or runs[0].has_corpus_scores):
         has_appendix = options.appendix is not None
-        text = written_table(runs, choices, style, has_appendix=has_appendix)
+        text = written_table(runs, options.choices, style, has_appendix=has_appendix)
         _print_or_write(text, options.output)
         return 0
-    table = join(runs, choices)
+    table = join(runs, options.choices)
     if is_drawn:
         show_tables([draw_table(table)])
     else:
         _print_or_write(LAYOUTS[style](table), options.output)
     if options.appendix is not None:
-        table = join(runs, replace(choices, notes="full"))
+        table = join(runs, replace(options.choices, notes="full"))
         is_latex = options.appendix.suffix == ".tex"
         _print_or_write(appendix(table, is_latex=is_latex), options.appendix)
     return 0

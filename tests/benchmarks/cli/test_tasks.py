@@ -13,10 +13,11 @@ import pytest
 from captau.benchmarks.cli import tasks, terminal
 from captau.benchmarks.cli.command import Command
 from captau.benchmarks.options.bench import RunComparisonOptions
-from captau.benchmarks.options.check import SystemCheckOptions
+from captau.benchmarks.options.check import CheckOptions, SystemCheckOptions
 from captau.benchmarks.options.finished_runs import SweepTableOptions, TableOptions
 from captau.benchmarks.options.large import FilterOptions, LargeOptions
 from captau.benchmarks.options.score import DocumentFrequencyOptions
+from captau.benchmarks.regression.choices import CheckChoices
 from captau.benchmarks.runs.tables import ResultTable
 from captau.datasets.errors import InputError
 from tests.conftest import says
@@ -233,9 +234,12 @@ def test_a_check_shows_what_moved_and_reports_it(
         return result
 
     monkeypatch.setattr("captau.benchmarks.regression.check.run", run)
-    from captau.benchmarks.options.check import CheckOptions
-
-    options = CheckOptions(baseline=Path("a.yaml"), sample=3, update=True, junit=Path("j.xml"))
+    options = CheckOptions(
+        baseline=Path("a.yaml"),
+        choices=CheckChoices(sample=3),
+        update=True,
+        junit=Path("j.xml"),
+    )
     assert tasks.check_baseline(COMMAND, options) == status
     assert seen == [(Path("a.yaml"), 3, {"update": True, "junit": Path("j.xml")})]
     shown = capsys.readouterr().out

@@ -28,8 +28,8 @@ from captau.benchmarks.evaluation.published_numbers import protocol_differences,
 from captau.benchmarks.options.finished_runs import STYLES
 from captau.benchmarks.reporting.joined_table import join
 from captau.benchmarks.reporting.printed_table import JoinedTable
+from captau.benchmarks.reporting.table_choices import TableChoices
 from captau.benchmarks.reporting.table_layouts import LAYOUTS
-from captau.benchmarks.reporting.table_rows import TableChoices
 from captau.benchmarks.runs.finished_run import read_runs
 from captau.benchmarks.runs.tables import MISSING
 from captau.benchmarks.scoring.catalog import usual_protocol
