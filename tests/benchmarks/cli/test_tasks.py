@@ -268,8 +268,15 @@ def test_citations_are_printed_or_written(
 def test_a_report_is_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def build(*values: Any) -> SimpleNamespace:
-        assert values == ("run", "out", "images", 5, 0.5, 0.8)
+    def build(run: str, **values: Any) -> SimpleNamespace:
+        assert run == "run"
+        assert values == {
+            "output": "out",
+            "images": "images",
+            "megabytes": 5,
+            "good": 0.5,
+            "precision": 0.8,
+        }
         return SimpleNamespace(path=tmp_path / "r.html", content=b"<p>", summary="Written.")
 
     monkeypatch.setattr("captau.benchmarks.reporting.html_report.build", build)
@@ -284,7 +291,7 @@ def test_figures_lie_in_the_run_or_in_a_folder_without_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     charts = SimpleNamespace(files={"a.svg": b"a", "b.png": b"b"}, undrawn=["c: no data"])
-    monkeypatch.setattr("captau.benchmarks.reporting.charts.draw_charts", lambda *_: charts)
+    monkeypatch.setattr("captau.benchmarks.reporting.charts.draw_charts", lambda *_, **__: charts)
     curves = SimpleNamespace(good=0.5, precision=0.8)
     run = tmp_path / "run"
     run.mkdir()
