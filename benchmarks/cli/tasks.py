@@ -83,10 +83,14 @@ def run_in_folder(
         has_figures: whether to say, where matplotlib is missing, that figures are.
     """
     work = work or command.load_work()
+
     with _open_folder(options.locations.output_dir, command) as folder:
-        writers = [lambda done: folder.write(done.files())] if by_dataset else []
-        result = work(options, *writers)
+        if by_dataset:
+            result = work(options, lambda results_so_far: folder.write(results_so_far.files()))
+        else:
+            result = work(options)
         folder.write(result.files())
+
     _show_result(result, folder.path, has_details=getattr(options, "details", True))
     if has_figures:
         from ..reporting.charts.figure_files import NO_FIGURES, can_draw
@@ -114,6 +118,7 @@ def compare_metrics(command: Command, options: Any) -> None:
             print()
         show_text(comparison.summary)
         return
+
     run_by_dataset(command, options, work=run)
 
 
@@ -129,6 +134,8 @@ def train_rater(command: Command, options: Any) -> None:
     with _open_folder(options.locations.output_dir, command) as folder:
         training = run(options, folder.path)
         folder.write(training.files())
+
+    # Weights that no result needs go when the results are safe.
     for spare in training.spare:
         shutil.rmtree(spare, ignore_errors=True)
     _show_result(training, folder.path)
@@ -143,25 +150,32 @@ def score_captions(command: Command, options: Any) -> None:
     if isinstance(options, LargeOptions):
         _score_large_set(command, options)
         return
+
     if isinstance(options, FilterOptions):
         from ..large.filtering import run as run_filter
 
         filtered = run_filter(options)
         _show_result(filtered, filtered.folder)
         return
+
     if isinstance(options, DocumentFrequencyOptions):
         n_images = save_document_frequencies(options)
         show_text(f"{options.output}: document frequencies of {n_images:,} images")
         return
+
     if options.stdout == "table":
         run_in_folder(command, options)
         return
-    if options.locations.output_dir is None:  # a pipe needs no folder
+
+    # A pipe needs no folder.
+    if options.locations.output_dir is None:
         scores = run(options)
     else:
         with _open_folder(options.locations.output_dir, command) as folder:
             scores = run(options)
             folder.write(scores.files())
+
+    # What was printed as text must stand before the bytes.
     sys.stdout.flush()
     sys.stdout.buffer.write(scores.stream(options.stdout))
     sys.stdout.buffer.flush()
@@ -176,6 +190,7 @@ def _score_large_set(command: Command, options: Any) -> None:
     else:
         with _open_folder(options.output or None, command) as folder:
             result = run(replace(options, output=str(folder.path)))
+
     show_tables(result.tables)
     show_text(f"\n{result.summary}")
 
@@ -198,9 +213,10 @@ def check_baseline(_: Command, options: Any) -> int:
     if isinstance(options, SystemCheckOptions):
         result = system_check.SystemCheck(**vars(options)).run()
     else:
-        names = check.CheckChoices.__dataclass_fields__
-        choices = check.CheckChoices(**{name: getattr(options, name) for name in names})
-        result = check.run(options.baseline, choices, update=options.update, junit=options.junit)
+        result = check.run(
+            options.baseline, options.choices, update=options.update, junit=options.junit
+        )
+
     if result.tables:
         show_tables(result.tables)
         print()
@@ -215,41 +231,46 @@ def print_table(_: Command, options: Any) -> int:
     from ..reporting.tables.drawn_table import draw_table
     from ..reporting.tables.joined_table import join, written_table
     from ..reporting.tables.table_layouts import LAYOUTS, appendix
-    from ..reporting.tables.table_rows import TableChoices
     from ..runs.finished_run import read_runs
-    from ..sweeps.gather import run
 
-    style = options.style or "markdown"
+    # On a terminal a table is drawn; whoever names a style or a file wants its text.
     is_drawn = options.style is None and options.output is None and sys.stdout.isatty()
+    style = options.style or "markdown"
     if isinstance(options, SweepTableOptions):
-        gathered = run(options)
-        if is_drawn:
-            show_tables([gathered.drawn])
-        else:
-            _print_or_write(gathered.render(style), options.output)
-        _print_faults([*gathered.unfinished, *gathered.remedy])
-        return 1 if gathered.unfinished else 0
+        return _print_sweep(options, style, is_drawn=is_drawn)
+
     runs = read_runs(options.runs)
-    choices = TableChoices(
-        *(options.intervals or "", options.published, options.coefficients, options.dimensions),
-        *(options.rows, options.sort, options.names, options.own, options.notes_below),
-        *(options.title, options.label),
-    )
     if not (runs[0].has_correlations or runs[0].has_corpus_scores):
         has_appendix = options.appendix is not None
-        text = written_table(runs, choices, style, has_appendix=has_appendix)
+        text = written_table(runs, options.choices, style, has_appendix=has_appendix)
         _print_or_write(text, options.output)
         return 0
-    table = join(runs, choices)
+
+    table = join(runs, options.choices)
     if is_drawn:
         show_tables([draw_table(table)])
     else:
         _print_or_write(LAYOUTS[style](table), options.output)
+
     if options.appendix is not None:
-        table = join(runs, replace(choices, notes="full"))
+        full_table = join(runs, replace(options.choices, notes="full"))
         is_latex = options.appendix.suffix == ".tex"
-        _print_or_write(appendix(table, is_latex=is_latex), options.appendix)
+        _print_or_write(appendix(full_table, is_latex=is_latex), options.appendix)
     return 0
+
+
+def _print_sweep(options: Any, style: str, *, is_drawn: bool) -> int:
+    """Print the table of a sweep, and its unfinished jobs; return the exit status."""
+    from ..sweeps.gather import run
+
+    gathered = run(options)
+    if is_drawn:
+        show_tables([gathered.drawn])
+    else:
+        _print_or_write(gathered.render(style), options.output)
+
+    _print_faults([*gathered.unfinished, *gathered.remedy])
+    return 1 if gathered.unfinished else 0
 
 
 def print_citations(_: Command, options: Any) -> None:
@@ -264,8 +285,15 @@ def write_report(_: Command, options: Any) -> None:
     from ..reporting.html_report import build
     from ..runs.output_folder import write_file
 
-    curves, places = options.options, (options.run, options.output, options.images)
-    report = build(*places, options.megabytes, curves.good, curves.precision)
+    curves = options.options
+    report = build(
+        options.run,
+        output=options.output,
+        images=options.images,
+        megabytes=options.megabytes,
+        good=curves.good,
+        precision=curves.precision,
+    )
     write_file(report.path, report.content)
     show_text(report.summary)
 
@@ -276,10 +304,19 @@ def draw_figures(_: Command, options: Any) -> None:
     from ..runs.output_folder import PLOTS_FOLDER, RUN_FILE, write_file
 
     curves = options.options
-    charts = draw_charts(options.run, options.kinds, options.formats, curves.good, curves.precision)
+    charts = draw_charts(
+        options.run,
+        kinds=options.kinds,
+        formats=options.formats,
+        good=curves.good,
+        precision=curves.precision,
+    )
+
     folder = options.output_dir or options.run / PLOTS_FOLDER
+    # Figures beside a run.json would pass for those of that run.
     if (folder / RUN_FILE).is_file():
         raise InputError(f"{folder} holds a run; set output_dir= to another folder")
+
     for name, content in charts.files.items():
         write_file(folder / name, content)
     for line in charts.undrawn:
@@ -292,8 +329,10 @@ def list_datasets(_: Command, options: Any) -> None:
     """Run `captau data list`."""
     from ..commands.data import details, overview
 
-    is_all = not options.names
-    show_tables([overview(options.root)] if is_all else details(options.names, options.root))
+    if options.names:
+        show_tables(details(options.names, options.root))
+    else:
+        show_tables([overview(options.root)])
 
 
 def fetch_datasets(_: Command, options: Any) -> int:
@@ -301,7 +340,8 @@ def fetch_datasets(_: Command, options: Any) -> int:
     from ..commands.data import fetch, fetch_models
 
     faults = fetch(options.names, options.root, options.offline, print)
-    faults += fetch_models(options.offline, print) if options.models else []
+    if options.models:
+        faults += fetch_models(options.offline, print)
     _print_faults(faults)
     return 2 if faults else 0
 
@@ -319,8 +359,13 @@ def verify_datasets(_: Command, options: Any) -> int:
     """Run `captau data verify`; the status is 1 where a dataset is not as its card says."""
     from ..commands.data import verify
 
-    names, root, models = options.names, options.root, bool(options.models)
-    table, is_good = verify(names, root, options.images, named=options.named, models=models)
+    table, is_good = verify(
+        options.names,
+        options.root,
+        options.images,
+        named=options.named,
+        models=bool(options.models),
+    )
     show_tables([table])
     return 0 if is_good else 1
 
@@ -334,13 +379,15 @@ def compare_datasets(_: Command, options: Any) -> None:
 
 def run_web_command(command: Command, options: Any) -> int | None:
     """Run a command of the web side, which an entry point names: nothing here imports it."""
-    gc.set_threshold(50_000, 20, 100)  # a server runs long, unlike other commands
     from importlib.metadata import entry_points
 
+    # Other commands turn collection off, as they end soon; a server runs long.
+    gc.set_threshold(50_000, 20, 100)
     (entry,) = entry_points(group="captau.commands", name=command.slug)
     try:
         return entry.load()(options)
     except ModuleNotFoundError as error:
+        # A module of captau's own that is missing is a bug, and no package to install.
         if (error.name or "captau").startswith("captau"):
-            raise  # a bug of captau's
+            raise
         raise InputError(f"{error.name} is not installed: pip install 'captau[server]'") from error

@@ -65,7 +65,7 @@ TOO_FEW_ITEMS = f"Fewer than {MIN_ITEMS} items with two ratings do not say how w
 MEASURES = "how well people agree with each other"
 
 
-def run(config: AgreeOptions) -> Results:
+def run(options: AgreeOptions) -> Results:
     """Measure how far people agree.
 
     Returns:
@@ -77,49 +77,49 @@ def run(config: AgreeOptions) -> Results:
             references of which no image has two.
     """
     kinds = {"ratings": _measure_raters, "captions": _score_captions, "words": _measure_words}
-    return kinds[config.kind](config)
+    return kinds[options.kind](options)
 
 
-def _load_captions(config: AgreeOptions) -> list[ImageCaptions]:
+def _load_captions(options: AgreeOptions) -> list[ImageCaptions]:
     """Load the references of a file, or those of datasets."""
-    if config.references is not None:
-        return [ImageCaptions.from_file(config.references)]
-    return [ImageCaptions.from_dataset(config.locations.load(name)) for name in config.datasets]
+    if options.references is not None:
+        return [ImageCaptions.from_file(options.references)]
+    return [ImageCaptions.from_dataset(options.locations.load(name)) for name in options.datasets]
 
 
 def _people_record(
-    config: AgreeOptions, sources: Sequence[ImageCaptions], metrics: Sequence[Metric]
+    options: AgreeOptions, sources: Sequence[ImageCaptions], metrics: Sequence[Metric]
 ) -> dict[str, Any]:
     """Return what `run.json` says of people's captions and what they were compared by."""
     caption_sets = [s.caption_set for s in sources if s.caption_set is not None]
     return {
         "command": "agree",
-        "config": dict(config.configuration),
-        "kind": config.kind,
-        "seed": config.seed,
-        **provenance(metrics, caption_sets, config.locations),
+        "config": dict(options.configuration),
+        "kind": options.kind,
+        "seed": options.seed,
+        **provenance(metrics, caption_sets, options.locations),
         "references": {str(s.file): sha256(s.file) for s in sources if s.file is not None},
     }
 
 
-def _score_captions(config: AgreeOptions) -> Results:
+def _score_captions(options: AgreeOptions) -> Results:
     clock = RunClock()
-    sources = _load_captions(config)
+    sources = _load_captions(options)
     scores = score_held_out_captions(
         sources,
-        config.metrics,
-        config.locations.store(),
-        held_out=config.held_out,
-        k=config.k,
-        draws=config.draws,
-        seed=config.seed,
+        options.metrics,
+        options.locations.store(),
+        held_out=options.held_out,
+        k=options.k,
+        draws=options.draws,
+        seed=options.seed,
     )
     warn_unavailable(list(scores.missing.values()))
     missing = {name: describe_reasons(unavailable) for name, unavailable in scores.missing.items()}
     return Results(
         {"agreement.csv": scores.agreement, "human.csv": scores.choices},
         {
-            **_people_record(config, sources, scores.metrics),
+            **_people_record(options, sources, scores.metrics),
             "missing": missing,
             **clock.record(),
             "measures": MEASURES,
@@ -128,9 +128,9 @@ def _score_captions(config: AgreeOptions) -> Results:
     )
 
 
-def _measure_words(config: AgreeOptions) -> Results:
+def _measure_words(options: AgreeOptions) -> Results:
     clock = RunClock()
-    sources = _load_captions(config)
+    sources = _load_captions(options)
     measures: list[WordMeasures] = []
     n_replicates = StatisticsOptions().replicates
     with StepProgress(len(sources) * count_blocks(n_replicates)) as progress:
@@ -138,13 +138,13 @@ def _measure_words(config: AgreeOptions) -> Results:
             measure_words(
                 source,
                 progress,
-                n_words=config.n_words,
-                named_words=config.label,
-                system_scores=config.scores,
-                held_out=config.held_out,
-                k=config.k,
-                has_parts=config.has_parts,
-                seed=config.seed,
+                n_words=options.n_words,
+                named_words=options.label,
+                system_scores=options.scores,
+                held_out=options.held_out,
+                k=options.k,
+                has_parts=options.has_parts,
+                seed=options.seed,
             )
             for source in sources
         ]
@@ -156,8 +156,8 @@ def _measure_words(config: AgreeOptions) -> Results:
             "words.csv": pd.concat([m.frame for m in measures], ignore_index=True),
         },
         {
-            **_people_record(config, sources, []),
-            "scores": {str(config.scores): sha256(config.scores)} if config.scores else {},
+            **_people_record(options, sources, []),
+            "scores": {str(options.scores): sha256(options.scores)} if options.scores else {},
             "replicates": n_replicates,
             **clock.record(),
             "measures": MEASURES,
@@ -165,9 +165,9 @@ def _measure_words(config: AgreeOptions) -> Results:
         [
             table
             for m, of_source in zip(measures, rows, strict=True)
-            for table in (word_table(m, config.label), summary_table(m, of_source))
+            for table in (word_table(m, options.label), summary_table(m, of_source))
         ],
-        word_figure(measures, config.label),
+        word_figure(measures, options.label),
     )
 
 
@@ -192,14 +192,14 @@ class RaterAgreement:
     notes: list[str]
 
 
-def _measure_raters(config: AgreeOptions) -> Results:
+def _measure_raters(options: AgreeOptions) -> Results:
     clock = RunClock()
     measured: list[RaterAgreement] = []
-    with StepProgress(len(config.datasets)) as progress:
-        for name, protocol in config.datasets.items():
+    with StepProgress(len(options.datasets)) as progress:
+        for name, protocol in options.datasets.items():
             with progress.step(name):
-                selection = EvaluationSet.select(config.locations.load(name), protocol).in_order()
-                measured.append(_measure_dataset(selection, config))
+                selection = EvaluationSet.select(options.locations.load(name), protocol).in_order()
+                measured.append(_measure_dataset(selection, options))
     rows = [row for of_dataset in measured for row in of_dataset.rows]
     caption_sets = [of_dataset.selection.caption_set for of_dataset in measured]
     histograms = {k: v for of_dataset in measured for k, v in of_dataset.histograms.items()}
@@ -214,13 +214,13 @@ def _measure_raters(config: AgreeOptions) -> Results:
         },
         {
             "command": "agree",
-            "config": dict(config.configuration),
-            "protocols": {n: vars(p) for n, p in config.datasets.items()},
-            "seed": config.seed,
-            "draws": config.draws,
+            "config": dict(options.configuration),
+            "protocols": {n: vars(p) for n, p in options.datasets.items()},
+            "seed": options.seed,
+            "draws": options.draws,
             "rating_distribution": {name: d.counts for name, d in distributions.items()},
             "stability_histogram": histograms,
-            **provenance([], caption_sets, config.locations),
+            **provenance([], caption_sets, options.locations),
             **clock.record(),
             "measures": MEASURES,
         },
@@ -234,7 +234,7 @@ def _measure_raters(config: AgreeOptions) -> Results:
     )
 
 
-def _measure_dataset(selection: EvaluationSet, config: AgreeOptions) -> RaterAgreement:
+def _measure_dataset(selection: EvaluationSet, options: AgreeOptions) -> RaterAgreement:
     card = selection.caption_set.card
     ratings, item_ids = selection.ratings, list(selection.items["item_id"])
     dimensions, scales = selection.protocol.dimension, card.scales
@@ -244,13 +244,13 @@ def _measure_dataset(selection: EvaluationSet, config: AgreeOptions) -> RaterAgr
         ratings, item_ids, scales = answers.ratings, answers.item_ids, answers.scales
         dimensions = tuple(scales)
         groups = pd.Series("", index=item_ids)
-        if config.by != "dataset":
+        if options.by != "dataset":
             raise InputError(
-                f"dataset {selection.name}: by={config.by} groups ratings, and the dataset has preferences between pairs"
+                f"dataset {selection.name}: by={options.by} groups ratings, and the dataset has preferences between pairs"
             )
     else:
         selection.require_ratings("it has neither ratings nor preferences to agree on")
-        groups = group_items(selection, config.by)
+        groups = group_items(selection, options.by)
     sources = {d: card.summaries.get(d, d) for d in dimensions}
     sources = {d: s if s in selection.caption_set.dimensions else d for d, s in sources.items()}
     rows: list[dict[str, Any]] = []
@@ -265,7 +265,9 @@ def _measure_dataset(selection: EvaluationSet, config: AgreeOptions) -> RaterAgr
         table = RatingTable.from_ratings(ratings, item_ids, dimension, is_anonymous=is_anonymous)
         if not table.n_items:
             unrepeated.add(subject(dimension))
-        measures, histogram = compute_measures(table, scales[dimension], config.seed, config.draws)
+        measures, histogram = compute_measures(
+            table, scales[dimension], options.seed, options.draws
+        )
         prefix = f"{dimension}:" if len(dimensions) > 1 else ""
         rows += [
             {

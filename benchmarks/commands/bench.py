@@ -64,48 +64,48 @@ class _BenchedDataset:
         return pd.concat([m.correlations, rows])
 
 
-def run(config: BenchOptions, write: Callable[[Results], None] | None = None) -> Results:
+def run(options: BenchOptions, write: Callable[[Results], None] | None = None) -> Results:
     """Run `captau bench`, or `captau compare` where there are tests.
 
     Args:
-        config: the options.
+        options: the options.
         write: takes the results of the datasets that are done, after each but the last one.
 
     Raises:
         InputError: on missing or malformed data, or metrics that cannot be computed on any dataset.
     """
     clock = RunClock()
-    store = config.locations.store()
+    store = options.locations.store()
     benched: list[_BenchedDataset] = []
     left_out = LeftOutDatasets()
-    with StepProgress(len(config.datasets) * len(config.metrics)) as progress:
-        for number, name in enumerate(config.datasets, start=1):
+    with StepProgress(len(options.datasets) * len(options.metrics)) as progress:
+        for number, name in enumerate(options.datasets, start=1):
             with left_out.leave_out(name):
-                benched.append(_bench_dataset(config, name, store, progress))
-            for _ in config.metrics if name in left_out else benched[-1].missing:
+                benched.append(_bench_dataset(options, name, store, progress))
+            for _ in options.metrics if name in left_out else benched[-1].missing:
                 progress.advance()
-            if write is not None and benched and number < len(config.datasets):
-                write(_join(config, benched, left_out, store, clock))
-        has_overview = len(config.datasets) > 1 and not config.tests
-        left_out.check(len(config.datasets), is_logged=not has_overview)
+            if write is not None and benched and number < len(options.datasets):
+                write(_join(options, benched, left_out, store, clock))
+        has_overview = len(options.datasets) > 1 and not options.tests
+        left_out.check(len(options.datasets), is_logged=not has_overview)
         if all(part.measured.correlations["metric"].isin(CEILINGS).all() for part in benched):
             find_unavailable(  # raises, since no dataset has a metric
-                config.metrics, benched[0].measured.items, is_one_of_several=True
+                options.metrics, benched[0].measured.items, is_one_of_several=True
             )
-        overview = _survey(config, benched, left_out, progress) if has_overview else None
+        overview = _survey(options, benched, left_out, progress) if has_overview else None
     if not has_overview:  # whose notes have the reasons
         warn_unavailable([part.missing for part in benched])
-    return _join(config, benched, left_out, store, clock, overview)
+    return _join(options, benched, left_out, store, clock, overview)
 
 
 def _survey(
-    config: BenchOptions,
+    options: BenchOptions,
     benched: Sequence[_BenchedDataset],
     left_out: LeftOutDatasets,
     progress: StepProgress,
 ) -> DatasetsOverview:
     """Return the overview of all datasets, those among them that lack what was asked."""
-    specs = [metric.spec for metric in config.metrics]
+    specs = [metric.spec for metric in options.metrics]
     measured = [part.measured for part in benched]
     columns: dict[str, OverviewColumn] = {}
     for part in benched:
@@ -113,51 +113,51 @@ def _survey(
         columns[column.dataset] = column
     for name, error in left_out.items():
         title = registry.card(name).title if name in registry.names() else name
-        coefficient = config.datasets[name].coefficients[0]
+        coefficient = options.datasets[name].coefficients[0]
         reasons = dict.fromkeys(specs, str(error))
         columns[name] = OverviewColumn(name, title, "", coefficient, reasons=reasons)
-    ordered = [columns[name] for name in config.datasets]
+    ordered = [columns[name] for name in options.datasets]
     measured_columns = [columns[m.caption_set.name] for m in measured]
-    joint = compute_joint_mean(measured, measured_columns, specs, config.statistics, progress)
-    styles = {metric.spec: metric_style(metric) for metric in config.metrics}
-    absent = config.configuration.get("absent", ())
-    return DatasetsOverview(ordered, joint, styles, config.statistics, absent)
+    joint = compute_joint_mean(measured, measured_columns, specs, options.statistics, progress)
+    styles = {metric.spec: metric_style(metric) for metric in options.metrics}
+    absent = options.configuration.get("absent", ())
+    return DatasetsOverview(ordered, joint, styles, options.statistics, absent)
 
 
 def _bench_dataset(
-    config: BenchOptions, name: str, store: ScoreStore, progress: StepProgress
+    options: BenchOptions, name: str, store: ScoreStore, progress: StepProgress
 ) -> _BenchedDataset:
     """Score one dataset and correlate.
 
     Raises:
         LackingError: where it lacks what is asked of it.
     """
-    selection = EvaluationSet.select(config.locations.load(name), config.datasets[name])
+    selection = EvaluationSet.select(options.locations.load(name), options.datasets[name])
     selection.require_coefficients()
     # Of preferences alone the floors stand without any metric, but there is nothing to compare.
     has_floors = not selection.protocol.dimension and len(selection.preferences) > 0
-    is_several = len(config.datasets) > 1
-    needs_one = bool(config.tests) or not (has_floors or is_several)
+    is_several = len(options.datasets) > 1
+    needs_one = bool(options.tests) or not (has_floors or is_several)
     missing = find_unavailable(
-        config.metrics, selection.items, needs_one=needs_one, is_one_of_several=is_several
+        options.metrics, selection.items, needs_one=needs_one, is_one_of_several=is_several
     )
-    metrics = [m for m in config.metrics if m not in missing]
-    if config.tests and len(metrics) < 2:
+    metrics = [m for m in options.metrics if m not in missing]
+    if options.tests and len(metrics) < 2:
         warn_unavailable([missing])  # the error below names the one that is left
     measured = correlate_dataset(
         score_dataset(selection, metrics, store, progress),
         progress,
-        ceilings=config.ceilings,
-        floors=config.floors,
+        ceilings=options.ceilings,
+        floors=options.floors,
         pair_floors=True,
-        statistics=config.statistics,
-        tests=config.tests,
+        statistics=options.statistics,
+        tests=options.tests,
     )
     return _BenchedDataset(measured, missing)
 
 
 def _join(
-    config: BenchOptions,
+    options: BenchOptions,
     benched: Sequence[_BenchedDataset],
     left_out: LeftOutDatasets,
     store: ScoreStore,
@@ -165,9 +165,9 @@ def _join(
     overview: DatasetsOverview | None = None,
 ) -> Results:
     """Return the results of the datasets that are done; run.json names the others as unfinished."""
-    specs = [m.spec for m in config.metrics]
+    specs = [m.spec for m in options.metrics]
     measured = [part.measured for part in benched]
-    unfinished = list(config.datasets)[len(measured) + len(left_out) :]
+    unfinished = list(options.datasets)[len(measured) + len(left_out) :]
     ranks = [
         (m.caption_set.name, dimension, coefficient, metric, rank)
         for m in measured
@@ -179,40 +179,40 @@ def _join(
         **_judgements(measured),
         "ranks.csv": make_frame(ranks, RANK_COLUMNS),
     }
-    if config.tests:
-        significance, matrix = significance_frames(measured, specs, config.tests)
+    if options.tests:
+        significance, matrix = significance_frames(measured, specs, options.tests)
         frames |= {"significance.csv": significance, "matrix.csv": matrix}
-    if config.statistics.disattenuate:
+    if options.statistics.disattenuate:
         disattenuated = pd.concat([m.disattenuated for m in measured], ignore_index=True)
         frames["disattenuated.csv"] = disattenuated
     if (words := _words(measured)) is not None:
         frames["words.parquet"] = words
-    tables = [table for part in benched for table in _tables(part, config)]
+    tables = [table for part in benched for table in _tables(part, options)]
     if overview is not None:
         frames["overview.csv"] = overview.frame()
         tables = [overview.table(), *(replace(table, is_detail=True) for table in tables)]
-    record = _record(config, benched, left_out, store) | clock.record()
+    record = _record(options, benched, left_out, store) | clock.record()
     record |= {"unfinished": unfinished} if unfinished else {}
     return Results(frames, record, tables, other_files={"table.csv": tables_as_csv(tables)})
 
 
 def _record(
-    config: BenchOptions,
+    options: BenchOptions,
     benched: Sequence[_BenchedDataset],
     left_out: LeftOutDatasets,
     store: ScoreStore,
 ) -> dict[str, Any]:
     """Return what `run.json` says of the run, but for its time."""
-    computed = [m for m in config.metrics if any(m not in part.missing for part in benched)]
+    computed = [m for m in options.metrics if any(m not in part.missing for part in benched)]
     measured = [part.measured for part in benched]
     caption_sets, protocols = [m.caption_set for m in measured], [m.protocol for m in measured]
     return {
-        "command": "compare" if config.tests else "bench",
-        "config": dict(config.configuration),
+        "command": "compare" if options.tests else "bench",
+        "config": dict(options.configuration),
         "protocols": {m.caption_set.name: vars(m.protocol) for m in measured},
         "n_images": {m.caption_set.name: m.selection.n_images for m in measured},
-        **provenance(computed, caption_sets, config.locations, protocols),
-        "metrics": {m.spec: vars(metric_style(m)) for m in config.metrics},
+        **provenance(computed, caption_sets, options.locations, protocols),
+        "metrics": {m.spec: vars(metric_style(m)) for m in options.metrics},
         "floors": FLOORS,
         "ceilings": CEILINGS,
         "missing": {p.measured.caption_set.name: describe_reasons(p.missing) for p in benched},
@@ -222,17 +222,17 @@ def _record(
     }
 
 
-def _tables(part: _BenchedDataset, config: BenchOptions) -> list[ResultTable]:
+def _tables(part: _BenchedDataset, options: BenchOptions) -> list[ResultTable]:
     """Return the correlations, with a row for each missing metric, and the tables that were asked for."""
     measured = part.measured
     if measured.correlations.empty:  # the overview has the reasons
         return []
     metrics = measured.scored.metrics
-    labels = {m.spec: metric_style(m).label for m in config.metrics}
+    labels = {m.spec: metric_style(m).label for m in options.metrics}
     correlations = correlation_table(measured, metrics)
     return [
         add_unavailable_rows(correlations, metrics, measured.scored.remarks, part.missing),
-        *difference_tables(measured, config.tests, labels),
+        *difference_tables(measured, options.tests, labels),
         *disattenuated_tables(measured, labels),
     ]
 

@@ -51,7 +51,7 @@ LENGTH = "length"
 Row = dict[str, Any]
 
 
-def run(config: ComplementOptions) -> Results:
+def run(options: ComplementOptions) -> Results:
     """Compare metrics with one another.
 
     Returns:
@@ -62,30 +62,30 @@ def run(config: ComplementOptions) -> Results:
             without ratings.
     """
     clock = RunClock()
-    if len(config.metrics) < 2:
+    if len(options.metrics) < 2:
         raise InputError("captau complement compares metrics; name two at least")
     rows: list[Row] = []
     tables: list[ResultTable] = []
-    labels = {LENGTH: "words", **{m.spec: metric_style(m).label for m in config.metrics}}
+    labels = {LENGTH: "words", **{m.spec: metric_style(m).label for m in options.metrics}}
     with StepProgress(None) as progress:
-        studies = load_studies(config.datasets, config.metrics, config.locations, progress)
+        studies = load_studies(options.datasets, options.metrics, options.locations, progress)
         for study in studies:
             scores = study.scores()
             for dimension in study.selection.protocol.dimension:
                 names = study.selection.row_names(dimension)
                 of_dimension = [
-                    names | row for row in _dimension_rows(study, scores, dimension, config)
+                    names | row for row in _dimension_rows(study, scores, dimension, options)
                 ]
                 rows += of_dimension
                 title = f"{study.name}, {dimension}"
                 tables += _tables(
-                    make_frame(of_dimension, COMPLEMENT_COLUMNS), title, labels, config.draws
+                    make_frame(of_dimension, COMPLEMENT_COLUMNS), title, labels, options.draws
                 )
                 tables[-1] = tables[-1].with_note(copies_note(study.selection))
     warn_unavailable([s.missing for s in studies])
     measures = "which metrics say the same, and which add something"
     record = studies.record(
-        "complement", config.configuration, measures, clock, seed=config.seed, draws=config.draws
+        "complement", options.configuration, measures, clock, seed=options.seed, draws=options.draws
     )
     frames = {"complementarity.csv": make_frame(rows, COMPLEMENT_COLUMNS)}
     return Results(frames, record, tables)
@@ -95,7 +95,7 @@ def _dimension_rows(
     study: StudiedDataset,
     scores: Mapping[str, pd.Series],
     dimension: str,
-    config: ComplementOptions,
+    options: ComplementOptions,
 ) -> Iterator[Row]:
     points = study.selection.points(dimension)
     words = study.selection.items.set_index("item_id")["caption"].str.split().map(len)
@@ -110,7 +110,7 @@ def _dimension_rows(
         yield from _partial_correlations(metric, column, lengths, points, reason)
         if not reason:
             usable[metric] = column
-    yield from _selection_rows(study, points, usable, config)
+    yield from _selection_rows(study, points, usable, options)
 
 
 def _metric_correlations(scores: Mapping[str, pd.Series], item_ids: Any) -> Iterator[Row]:
@@ -175,7 +175,7 @@ def _selection_rows(
     study: StudiedDataset,
     points: pd.DataFrame,
     usable: Mapping[str, Floats],
-    config: ComplementOptions,
+    options: ComplementOptions,
 ) -> Iterator[Row]:
     """Select metrics on the points on which all usable ones are defined."""
     is_defined = np.ones(len(points), dtype=bool)
@@ -204,11 +204,11 @@ def _selection_rows(
         f"{n_dropped} data points dropped: undefined score" if n_dropped else "",
     )
     columns = [column[is_defined] for column in usable.values()]
-    validation = CrossValidation.prepare(columns, ratings, image, config.seed)
+    validation = CrossValidation.prepare(columns, ratings, image, options.seed)
     for criterion in CRITERIA:
         for row in (
             *_path_rows(validation, criterion, list(usable)),
-            *_inclusion_rows(study, validation, criterion, list(usable), config),
+            *_inclusion_rows(study, validation, criterion, list(usable), options),
         ):
             yield {**common, "criterion": criterion, **row, "note": note}
 
@@ -230,21 +230,21 @@ def _inclusion_rows(
     validation: CrossValidation,
     criterion: str,
     metrics: list[str],
-    config: ComplementOptions,
+    options: ComplementOptions,
 ) -> Iterator[Row]:
     """Yield the share of resampled datasets that select a metric within so many steps."""
     n_images = len(validation.fold)
     counts = np.zeros((len(metrics), len(metrics)))
-    rng = np.random.default_rng(config.seed)
-    for draw in range(1, config.draws + 1):
-        label = f"{study.name}: selection by {criterion}, draw {draw} of {config.draws}"
+    rng = np.random.default_rng(options.seed)
+    for draw in range(1, options.draws + 1):
+        label = f"{study.name}: selection by {criterion}, draw {draw} of {options.draws}"
         with study.progress.step(label):
             weights = rng.multinomial(n_images, np.ones(n_images) / n_images).astype(np.float64)
             for step, (metric, _) in enumerate(validation.select(criterion, weights)):
                 counts[metric, step:] += 1
     for metric, row in zip(metrics, counts, strict=True):
         for step, count in enumerate(row, start=1):
-            share = count / config.draws
+            share = count / options.draws
             yield {"kind": "inclusion", "step": step, "metric": metric, "value": share}
 
 

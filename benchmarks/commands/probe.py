@@ -41,33 +41,33 @@ PROBE_PROTOCOL = Protocol(
 )
 
 
-def run(config: ProbeOptions) -> Results:
+def run(options: ProbeOptions) -> Results:
     """Make captions with faults, score them beside the original ones, and count which the metrics notice.
 
     Raises:
         InputError: on missing or malformed data, or captions of which no fault can be made.
     """
     clock = RunClock()
-    items, caption_sets, source = _load_captions(config)
-    probes = make_probe_pairs(items, config.chosen_faults, config.pairs, config.seed)
+    items, caption_sets, source = _load_captions(options)
+    probes = make_probe_pairs(items, options.chosen_faults, options.pairs, options.seed)
     scorer = Scorer("probe", probes.items, PROBE_PROTOCOL)
-    missing = find_unavailable(config.metrics, probes.items)
+    missing = find_unavailable(options.metrics, probes.items)
     warn_unavailable([missing])
-    metrics = [metric for metric in config.metrics if metric not in missing]
+    metrics = [metric for metric in options.metrics if metric not in missing]
     with StepProgress(len(metrics)) as progress:
-        columns = score_all(scorer, metrics, config.locations.store(), progress)
+        columns = score_all(scorer, metrics, options.locations.store(), progress)
     item_ids = probes.items["item_id"]
     scores = {m.spec: pd.Series(columns[m.spec], index=item_ids) for m in metrics}
     noticed = find_noticed(probes.pairs, scores, metrics)
-    measured = measure_probes(probes.pairs, noticed, probes.notes, config.statistics)
+    measured = measure_probes(probes.pairs, noticed, probes.notes, options.statistics)
     rows = make_frame(measured, PROBE_COLUMNS)
-    tables = probe_tables(rows, metrics, source, config.statistics.level)
+    tables = probe_tables(rows, metrics, source, options.statistics.level)
     tables[-1] = add_unavailable_rows(tables[-1], metrics, scorer.remarks, missing)
     tables.append(example_table(probes.pairs, noticed, metrics))
     unavailable = [
         {"metric": m.spec, "fault": fault, "n_pairs": 0, "note": missing_note(reason)}
         for m, reason in missing.items()
-        for fault in config.chosen_faults
+        for fault in options.chosen_faults
     ]
     return Results(
         {
@@ -78,10 +78,10 @@ def run(config: ProbeOptions) -> Results:
         },
         {
             "command": "probe",
-            "config": dict(config.configuration),
-            "seed": config.seed,
+            "config": dict(options.configuration),
+            "seed": options.seed,
             "source": source,
-            **provenance(metrics, caption_sets, config.locations, [PROBE_PROTOCOL]),
+            **provenance(metrics, caption_sets, options.locations, [PROBE_PROTOCOL]),
             "metrics": {m.spec: vars(metric_style(m)) for m in metrics},
             "missing": describe_reasons(missing),
             "measures": "which faults in captions metrics notice",
@@ -103,26 +103,30 @@ def _add_scores(pairs: pd.DataFrame, scores: Mapping[str, pd.Series]) -> pd.Data
     return pairs.assign(**columns)
 
 
-def _load_captions(config: ProbeOptions) -> tuple[pd.DataFrame, list[CaptionSet], str]:
+def _load_captions(options: ProbeOptions) -> tuple[pd.DataFrame, list[CaptionSet], str]:
     """Return the original captions with their references, the dataset that they are of, and its name.
 
     Raises:
         InputError: where a file or a dataset cannot be read.
     """
-    if config.references is None:
-        caption_set = config.locations.load(str(config.dataset))
+    if options.references is None:
+        caption_set = options.locations.load(str(options.dataset))
         items = caption_set.items
-        if config.captions == "references":
+        if options.captions == "references":
             references_by_image = zip(items["image_id"], items["references"], strict=True)
             items = items_of_references(dict(references_by_image))
         return items, [caption_set], caption_set.card.title
-    references = read_references(config.references.path, config.references.content, config.columns)
-    if config.candidates is None:
-        return items_of_references(references.texts), [], config.references.name
-    candidates = read_candidates(config.candidates.path, config.candidates.content, config.columns)
+    references = read_references(
+        options.references.path, options.references.content, options.columns
+    )
+    if options.candidates is None:
+        return items_of_references(references.texts), [], options.references.name
+    candidates = read_candidates(
+        options.candidates.path, options.candidates.content, options.columns
+    )
     images = select_images({"": candidates}, {"": references}, partial=True)[""]
     items = make_caption_items(candidates, references, images, None)
-    return items, [], config.candidates.name
+    return items, [], options.candidates.name
 
 
 probe = make_function(

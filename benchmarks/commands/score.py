@@ -113,7 +113,7 @@ class ScoreResults(Results):
         return "".join(lines).encode()
 
 
-def run(config: ScoreOptions) -> ScoreResults:
+def run(options: ScoreOptions) -> ScoreResults:
     """Score captions.
 
     Raises:
@@ -121,46 +121,46 @@ def run(config: ScoreOptions) -> ScoreResults:
             without references, or an image without a caption.
     """
     clock = RunClock()
-    evidence = load_evidence([m.spec for m in config.metrics], config.trust)
-    systems = _read_all_systems(config)
+    evidence = load_evidence([m.spec for m in options.metrics], options.trust)
+    systems = _read_all_systems(options)
     references = {
-        file.name: read_references(file.path, file.content, config.columns)
-        for file in config.references
+        file.name: read_references(file.path, file.content, options.columns)
+        for file in options.references
     }
-    if not references and all("references" in m.needs for m in config.metrics):
-        raise InputError(f"metric {config.metrics[0].spec} needs references; give references=FILE")
-    items = _make_items(systems, references, config)
-    missing = find_unavailable(config.metrics, next(iter(items.values())))
+    if not references and all("references" in m.needs for m in options.metrics):
+        raise InputError(f"metric {options.metrics[0].spec} needs references; give references=FILE")
+    items = _make_items(systems, references, options)
+    missing = find_unavailable(options.metrics, next(iter(items.values())))
     warn_unavailable([missing])
-    metrics = [m for m in config.metrics if m not in missing]
-    store = config.locations.store()
+    metrics = [m for m in options.metrics if m not in missing]
+    store = options.locations.store()
     ranges: dict[tuple[str, str], CaptionRange] = {}
 
     def measure(names: tuple[str, str]) -> None:
         ranges[names] = measure_range(items[names])
 
     beside = None if evidence is None else measure
-    scored, differences = _score_systems(items, metrics, store, config, beside)
+    scored, differences = _score_systems(items, metrics, store, options, beside)
     kept_captions = None
-    if config.keep is not None:
+    if options.keep is not None:
         (system,) = systems.values()
-        kept_captions = keep_captions(scored[0], system.captions, *config.keep)
+        kept_captions = keep_captions(scored[0], system.captions, *options.keep)
     scores = CaptionScores(
         scored,
         _find_reliability(evidence, ranges, metrics),
-        make_difference_table(differences, config.statistics) if differences else None,
+        make_difference_table(differences, options.statistics) if differences else None,
         kept_captions,
     )
-    if config.stdout != "table":
+    if options.stdout != "table":
         _log_remarks(scored)
     n_images = {name: sum(map(bool, file.texts.values())) for name, file in references.items()}
-    choices = ScoreChoices(config.statistics, config.normalise, config.trust, config.keep)
+    choices = ScoreChoices(options.statistics, options.normalise, options.trust, options.keep)
     tables = make_score_tables(choices, metrics, missing, scores, n_images)
-    protocol = Protocol(normalise=config.normalise)
+    protocol = Protocol(normalise=options.normalise)
     return ScoreResults.make(
         scores,
         {
-            **_record(config, scores, [*systems.values(), *references.values()]),
+            **_record(options, scores, [*systems.values(), *references.values()]),
             "signatures": {m.spec: sign(m, [protocol]) for m in metrics},
             "metrics": {m.spec: vars(metric_style(m)) for m in metrics},
             "notes": tables[0].notes,
@@ -174,21 +174,21 @@ def run(config: ScoreOptions) -> ScoreResults:
     )
 
 
-def _read_all_systems(config: ScoreOptions) -> dict[str, CandidateFile]:
+def _read_all_systems(options: ScoreOptions) -> dict[str, CandidateFile]:
     """Return the captions of each system: that of a file, or those of its column `system`.
 
     Raises:
         InputError: where a file cannot be read, two systems have one name, or one is expected.
     """
     systems: dict[str, CandidateFile] = {}
-    for file in config.candidates:
-        by_name = read_systems(file.path, file.content, config.columns)
+    for file in options.candidates:
+        by_name = read_systems(file.path, file.content, options.columns)
         for column_name, candidates in by_name.items():
             system = column_name or file.name
             if system in systems:
                 raise InputError(f"{file.path}: a second system is called '{system}'; rename one")
             systems[system] = candidates
-    if config.keep is not None and len(systems) > 1:
+    if options.keep is not None and len(systems) > 1:
         raise InputError(
             f"keep.metric= keeps captions of one system; there are {', '.join(systems)}"
         )
@@ -198,7 +198,7 @@ def _read_all_systems(config: ScoreOptions) -> dict[str, CandidateFile]:
 def _make_items(
     systems: Mapping[str, CandidateFile],
     references: Mapping[str, ReferenceFile],
-    config: ScoreOptions,
+    options: ScoreOptions,
 ) -> dict[tuple[str, str], pd.DataFrame]:
     """Return the captions of each system with each set of references, normalised.
 
@@ -206,13 +206,13 @@ def _make_items(
         InputError: on a caption of an image without references, or an image without a caption.
     """
     items: dict[tuple[str, str], pd.DataFrame] = {}
-    for name, image_ids in select_images(systems, references, config.partial).items():
+    for name, image_ids in select_images(systems, references, options.partial).items():
         for system, candidates in systems.items():
             label = system if len(systems) > 1 else None
             of_system = make_caption_items(
-                candidates, references.get(name), image_ids, config.images, label
+                candidates, references.get(name), image_ids, options.images, label
             )
-            items[name, system] = normalise_items(of_system, config.normalise)
+            items[name, system] = normalise_items(of_system, options.normalise)
     return items
 
 
@@ -266,21 +266,21 @@ def _score_systems(
     items: Mapping[tuple[str, str], pd.DataFrame],
     metrics: list[Metric],
     store: ScoreStore,
-    config: ScoreOptions,
+    options: ScoreOptions,
     measure: Callable[[tuple[str, str]], None] | None,
 ) -> tuple[list[SystemScores], dict[str, list[MetricDifference]]]:
     """Score each system against each set of references.
 
     Args:
         items: by set of references and system.
-        metrics, store, config: how they are scored.
+        metrics, store, options: how they are scored.
         measure: what else to measure of each system beside its metrics, by its names; None for nothing.
 
     Returns:
         the scores, and by set the differences of every two systems; empty where there is one
         system, or no images are drawn.
     """
-    statistics = config.statistics
+    statistics = options.statistics
     by_references: dict[str, dict[str, pd.DataFrame]] = {}
     for (name, system), frame in items.items():
         by_references.setdefault(name, {})[system] = frame
@@ -304,15 +304,15 @@ def _score_systems(
 
 
 def _record(
-    config: ScoreOptions, scores: CaptionScores, files: list[CandidateFile | ReferenceFile]
+    options: ScoreOptions, scores: CaptionScores, files: list[CandidateFile | ReferenceFile]
 ) -> dict[str, Any]:
     """Return what `run.json` says of the options, the files and the results."""
     return {
         "command": "score",
         "format": FORMAT,
-        "config": dict(config.configuration),
-        "candidates": _paths(config.candidates),
-        "references": _paths(config.references) if config.references else None,
+        "config": dict(options.configuration),
+        "candidates": _paths(options.candidates),
+        "references": _paths(options.references) if options.references else None,
         "undefined": scores.undefined,
         "trust": {spec: r.record() for spec, r in scores.reliability.by_spec.items()},
         "outside_evidence": dict(scores.reliability.outside),

@@ -38,7 +38,7 @@ _DRAWN_FROM = {
 }
 
 
-def run(config: SensitivityOptions) -> Results:
+def run(options: SensitivityOptions) -> Results:
     """Vary the images, raters, references, protocol or caption length behind correlations.
 
     Returns:
@@ -50,23 +50,23 @@ def run(config: SensitivityOptions) -> Results:
     clock = RunClock()
     rows: list[dict[str, Any]] = []
     tables: list[ResultTable] = []
-    labels = FLOORS | {m.spec: metric_style(m).label for m in config.metrics}
+    labels = FLOORS | {m.spec: metric_style(m).label for m in options.metrics}
     with StepProgress(None) as progress:
         studies = load_studies(
-            config.datasets,
-            config.metrics,
-            config.locations,
+            options.datasets,
+            options.metrics,
+            options.locations,
             progress,
-            needs_ratings=set(config.kinds) != {"length"},
+            needs_ratings=set(options.kinds) != {"length"},
         )
         left_out_parts = LeftOutDatasets()
-        parts = list(product(studies, config.kinds))
+        parts = list(product(studies, options.kinds))
         for study, kind in parts:
             with (
                 left_out_parts.leave_out(f"{study.name}, {kind}"),
                 progress.step(f"{study.name}: {kind}"),
             ):
-                of_kind = SensitivityAnalysis(study, config.seed, config.draws).rows(kind)
+                of_kind = SensitivityAnalysis(study, options.seed, options.draws).rows(kind)
                 rows += of_kind
                 frame = make_frame(of_kind, SENSITIVITY_COLUMNS)
                 tables += _tables(frame, kind, study.name, labels)
@@ -77,11 +77,16 @@ def run(config: SensitivityOptions) -> Results:
     warn_unavailable([s.missing for s in studies])
     measures = "how far the agreement of metrics with people moves with images, raters and choices"
     record = studies.record(
-        "sensitivity", config.configuration, measures, clock, seed=config.seed, draws=config.draws
+        "sensitivity",
+        options.configuration,
+        measures,
+        clock,
+        seed=options.seed,
+        draws=options.draws,
     )
     return Results(
         {"sensitivity.csv": frame},
-        {**record, "kinds": list(config.kinds)},
+        {**record, "kinds": list(options.kinds)},
         tables,
         sensitivity_figure(frame, labels),
     )

@@ -40,7 +40,7 @@ RECALL_COLUMNS = (
 )
 
 
-def run(config: ThresholdsOptions) -> Results:
+def run(options: ThresholdsOptions) -> Results:
     """Compute each metric's precision and recall by threshold.
 
     Returns:
@@ -54,20 +54,20 @@ def run(config: ThresholdsOptions) -> Results:
     curve_rows: list[dict[str, Any]] = []
     recall_rows: list[dict[str, Any]] = []
     with StepProgress(None) as progress:
-        studies = load_studies(config.datasets, config.metrics, config.locations, progress)
+        studies = load_studies(options.datasets, options.metrics, options.locations, progress)
         for study in studies:
             scores = study.scores()
-            for name in curve_names(config.good, study.selection.protocol.dimension):
-                curves, recalls = _curves(study, scores, name, config)
+            for name in curve_names(options.good, study.selection.protocol.dimension):
+                curves, recalls = _curves(study, scores, name, options)
                 curve_rows += curves
                 recall_rows += recalls
-    labels = {m.spec: metric_style(m).label for m in config.metrics}
+    labels = {m.spec: metric_style(m).label for m in options.metrics}
     curves = make_frame(curve_rows, THRESHOLD_COLUMNS)
     recalls = make_frame(recall_rows, RECALL_COLUMNS)
     warn_unavailable([s.missing for s in studies])
     measures = "how well metrics filter captions"
-    record = studies.record("thresholds", config.configuration, measures, clock)
-    tables = _tables(recalls, labels, config, studies)
+    record = studies.record("thresholds", options.configuration, measures, clock)
+    tables = _tables(recalls, labels, options, studies)
     figure = threshold_figure(curves, recalls, labels)
     return Results({"thresholds.csv": curves, "recall.csv": recalls}, record, tables, figure)
 
@@ -76,31 +76,31 @@ def _curves(
     study: StudiedDataset,
     scores: Mapping[str, pd.Series],
     name: str,
-    config: ThresholdsOptions,
+    options: ThresholdsOptions,
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """Return the rows of `thresholds.csv` and of `recall.csv` under one of `curve_names`."""
     selection = study.selection
     card = selection.caption_set.card
     ratings, scales, faults = selection.ratings, card.scales, card.faults
-    is_good = mark_good_captions(ratings, name, scales, config.good, study.name, faults)
-    calibrations = {m.spec: m.calibration for m in config.metrics if isinstance(m, RaterMetric)}
+    is_good = mark_good_captions(ratings, name, scales, options.good, study.name, faults)
+    calibrations = {m.spec: m.calibration for m in options.metrics if isinstance(m, RaterMetric)}
     curves: list[dict[str, Any]] = []
     recalls: list[dict[str, Any]] = []
     for metric, by_item in scores.items():
         names = selection.row_names(name) | {"metric": metric}
         column = by_item.loc[is_good.index].to_numpy(dtype=np.float64)
-        rows, recall = metric_curve(column, is_good, config.precision)
+        rows, recall = metric_curve(column, is_good, options.precision)
         curves += [{**names, **row} for row in rows]
         calibration, curve, gap = calibrations.get(metric), None, ""
-        if metric in calibrations and config.good != GOOD_SHARE:
+        if metric in calibrations and options.good != GOOD_SHARE:
             gap = f"its calibration is left out, since it is made for good={GOOD_SHARE:g}"
         elif calibration is not None:
             curve = calibration.curve_of(study.name)
         elif metric in calibrations:
             gap = "it has no calibration, which would name a threshold"
-        threshold = float("nan") if curve is None else curve.threshold(config.precision)
+        threshold = float("nan") if curve is None else curve.threshold(options.precision)
         if curve is not None and np.isnan(threshold):
-            gap = f"by its calibration no score reaches the precision {config.precision:g}"
+            gap = f"by its calibration no score reaches the precision {options.precision:g}"
         note = join_notes(recall["note"], study.caveats.get(metric, ""), gap)
         expected = calibrated_filter(column, is_good, threshold)
         recalls.append({**names, **recall, "note": note, **expected})
@@ -110,13 +110,13 @@ def _curves(
 def _tables(
     recalls: pd.DataFrame,
     labels: Mapping[str, str],
-    config: ThresholdsOptions,
+    options: ThresholdsOptions,
     studies: Sequence[StudiedDataset],
 ) -> list[ResultTable]:
     """Return a table a dataset and dimension."""
     selections = {study.name: study.selection for study in studies}
     tables: list[ResultTable] = []
-    columns = ["AUC", f"recall at precision {config.precision:g}", "threshold"]
+    columns = ["AUC", f"recall at precision {options.precision:g}", "threshold"]
     for (dataset, dimension), part in recalls.groupby(["dataset", "dimension"], sort=False):
         rows: list[tuple[str, list[str]]] = []
         for row in part.to_dict("records"):
@@ -126,13 +126,13 @@ def _tables(
             rows.append((labels[row["metric"]], [*cells, format_number(float(threshold), 1, 4)]))
         first, selection = part.iloc[0], selections[str(dataset)]
         definition = describe_good(
-            *(config.good, first["n_good"], first["n_items"]),
+            *(options.good, first["n_good"], first["n_items"]),
             is_fault=dimension in selection.caption_set.card.faults,
         )
         notes = [
             f"AUC and recall ×100. {definition} Captions with a score of at least the threshold are kept."
         ]
-        notes += _calibration_notes(part, labels, config.precision)
+        notes += _calibration_notes(part, labels, options.precision)
         notes += [f"{labels[r['metric']]}: {r['note']}." for r in records_of(part) if r["note"]]
         notes += [note] if (note := copies_note(selection)) else []
         title = f"{dataset}, {dimension}: filtering captions"

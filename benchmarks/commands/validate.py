@@ -56,7 +56,7 @@ class Verdict:
         return cls(faults.lines, faults.count, summary)
 
 
-def validate(config: ValidateOptions) -> Verdict:
+def validate(options: ValidateOptions) -> Verdict:
     """Check a submission.
 
     Raises:
@@ -64,7 +64,7 @@ def validate(config: ValidateOptions) -> Verdict:
             cannot be read, or the options do not fit it. Faults of the submission itself are in the
             verdict.
     """
-    path = config.file
+    path = options.file
     try:
         is_file = path.is_file()
         size = path.stat().st_size if is_file else 0
@@ -72,42 +72,42 @@ def validate(config: ValidateOptions) -> Verdict:
         raise InputError(f"{path}: cannot be read ({error})") from error
     if not is_file:
         raise InputError(f"{path}: no such file")
-    faults = Faults(config.limit)
+    faults = Faults(options.limit)
     if size > MOST_BYTES:
         faults.add(f"{path}: {size:,} bytes; {MOST_BYTES:,} at most are read")
         content = "nothing read"
-    elif config.of_scores:
-        content = _check_score_file(config, faults)
+    elif options.of_scores:
+        content = _check_score_file(options, faults)
     else:
-        content = _check_caption_file(config, faults)
+        content = _check_caption_file(options, faults)
     return Verdict.of_faults(path, faults, content)
 
 
-def _check_caption_file(config: ValidateOptions, faults: Faults) -> str:
+def _check_caption_file(options: ValidateOptions, faults: Faults) -> str:
     """Check captions, and return words on how many there are."""
     image_ids = None
-    if config.references is not None:
-        image_ids = list(read_references(config.references).texts)
+    if options.references is not None:
+        image_ids = list(read_references(options.references).texts)
     try:
-        data = config.file.read_bytes()
+        data = options.file.read_bytes()
     except OSError as error:
-        raise InputError(f"{config.file}: cannot be read ({error.strerror})") from error
-    texts = results_in(config.file, data, faults)
-    if config.member is not None:
-        if not is_zip(config.file, data):
+        raise InputError(f"{options.file}: cannot be read ({error.strerror})") from error
+    texts = results_in(options.file, data, faults)
+    if options.member is not None:
+        if not is_zip(options.file, data):
             raise InputError(
-                f"member={config.member} names a file in a zip archive, which {config.file} is not"
+                f"member={options.member} names a file in a zip archive, which {options.file} is not"
             )
-        texts = {name: texts[name] for name in texts if name == config.member}
+        texts = {name: texts[name] for name in texts if name == options.member}
         if not texts and not faults.count:
-            raise InputError(f"{config.file}: member={config.member} is not in it")
+            raise InputError(f"{options.file}: member={options.member} is not in it")
     covering = None
     if image_ids is not None and len(texts) > 1:
-        covering = _find_covering_member(config.file, texts, image_ids)
+        covering = _find_covering_member(options.file, texts, image_ids)
     counts: list[int] = []
     for name, content in texts.items():
         expected = image_ids if covering in (None, name) else None
-        counts.append(check_captions(content, config.file, name, expected, faults))
+        counts.append(check_captions(content, options.file, name, expected, faults))
     words = [count_of(n, "caption") if n else "no captions" for n in counts] or ["no captions"]
     verdict = " and ".join(words)
     return f"{verdict}; {covering} is of the references' images" if covering else verdict
@@ -324,10 +324,10 @@ def _has_token(caption: str) -> bool:
     return any(map(str.isalnum, caption)) or bool(next(iter(tokenize([caption]))))
 
 
-def _check_score_file(config: ValidateOptions, faults: Faults) -> str:
+def _check_score_file(options: ValidateOptions, faults: Faults) -> str:
     """Check a metric's scores, and return words on how many there are."""
-    items = None if config.dataset is None else load(config.dataset, config.data_root).items
-    _, n_scores = check_scores(config.file, items, faults)
+    items = None if options.dataset is None else load(options.dataset, options.data_root).items
+    _, n_scores = check_scores(options.file, items, faults)
     return count_of(n_scores, "score") if n_scores else "no scores"
 
 

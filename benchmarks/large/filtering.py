@@ -88,12 +88,12 @@ class Threshold:
 
 
 def choose_threshold(
-    config: FilterOptions, signature: str, lowest_score: float | None
+    options: FilterOptions, signature: str, lowest_score: float | None
 ) -> Threshold:
     """Choose the threshold: a score, or the lowest that reaches a precision.
 
     Args:
-        config: the options.
+        options: the options.
         signature: the metric's, as the set was scored.
         lowest_score: the lowest score that is kept; None for the precision of the options.
 
@@ -101,22 +101,22 @@ def choose_threshold(
         InputError: where the curve of `captau thresholds` cannot be read or does not suit the metric, or no
             threshold reaches the precision.
     """
-    if config.thresholds is None:
+    if options.thresholds is None:
         assert lowest_score is not None
         return Threshold(lowest_score)
-    metric = resolve_metrics(config.metric)[0]
+    metric = resolve_metrics(options.metric)[0]
     if metric.depends_on_corpus and metric.parameters.get("df") is None:
         raise InputError(
-            f"metric {config.metric} weighs words by the set that it scores, so a threshold found on another "
+            f"metric {options.metric} weighs words by the set that it scores, so a threshold found on another "
             f"set says nothing here; take a metric that scores each caption by itself, or cider(df=FILE)"
         )
-    path = config.thresholds / "thresholds.csv"
-    curve = _read_curve(config, path, signature)
-    if config.precision is not None:
-        sufficient = curve[curve["precision"] >= config.precision]
+    path = options.thresholds / "thresholds.csv"
+    curve = _read_curve(options, path, signature)
+    if options.precision is not None:
+        sufficient = curve[curve["precision"] >= options.precision]
         if sufficient.empty:
             raise InputError(
-                f"{path}: no threshold of {config.metric} reaches precision {config.precision:g}; the most is "
+                f"{path}: no threshold of {options.metric} reaches precision {options.precision:g}; the most is "
                 f"{curve['precision'].max():.3f}"
             )
         point = sufficient.sort_values("n_kept").iloc[-1]  # the most captions
@@ -134,7 +134,7 @@ def choose_threshold(
     return Threshold(value, precision, low, high, n_above, int(point["n_items"]), judgements)
 
 
-def _read_curve(config: FilterOptions, path: Path, signature: str) -> pd.DataFrame:
+def _read_curve(options: FilterOptions, path: Path, signature: str) -> pd.DataFrame:
     """Read the one curve of a run of `captau thresholds` that the options name.
 
     Raises:
@@ -145,9 +145,13 @@ def _read_curve(config: FilterOptions, path: Path, signature: str) -> pd.DataFra
         record = json.loads((path.parent / "run.json").read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise InputError(
-            f"keep.thresholds={config.thresholds}: no finished run of captau thresholds ({path} cannot be read)"
+            f"keep.thresholds={options.thresholds}: no finished run of captau thresholds ({path} cannot be read)"
         ) from error
-    requested = {"dataset": config.dataset, "dimension": config.dimension, "metric": config.metric}
+    requested = {
+        "dataset": options.dataset,
+        "dimension": options.dimension,
+        "metric": options.metric,
+    }
     for column, name in requested.items():
         if name is not None:
             if name not in set(points[column]):
@@ -158,11 +162,11 @@ def _read_curve(config: FilterOptions, path: Path, signature: str) -> pd.DataFra
         choices = ", ".join(
             f"keep.dataset={d} keep.dimension={m}" for d, m in curves.itertuples(index=False)
         )
-        raise InputError(f"{path}: several curves of {config.metric}; choose one: {choices}")
-    curve_signature = (record.get("signatures") or {}).get(config.metric)
+        raise InputError(f"{path}: several curves of {options.metric}; choose one: {choices}")
+    curve_signature = (record.get("signatures") or {}).get(options.metric)
     if curve_signature is not None and curve_signature != signature:
         raise InputError(
-            f"metric {config.metric} was another one when {path} was made ({curve_signature}) than when the "
+            f"metric {options.metric} was another one when {path} was made ({curve_signature}) than when the "
             f"captions were scored ({signature}); run captau thresholds anew"
         )
     return points
@@ -197,7 +201,7 @@ class FilteredCaptions:
     folder: Path
 
 
-def run(config: FilterOptions) -> FilteredCaptions:
+def run(options: FilterOptions) -> FilteredCaptions:
     """Write the captions of a scored set that reach a threshold.
 
     Raises:
@@ -205,43 +209,43 @@ def run(config: FilterOptions) -> FilteredCaptions:
             a shard is not what was scored.
     """
     try:
-        return _filter(config)
+        return _filter(options)
     except OSError as error:
-        raise InputError(describe_file_error(error, str(config.output_dir))) from error
+        raise InputError(describe_file_error(error, str(options.output_dir))) from error
 
 
-def _filter(config: FilterOptions) -> FilteredCaptions:
+def _filter(options: FilterOptions) -> FilteredCaptions:
     clock = RunClock()
-    source = ResultFolder(config.run)
+    source = ResultFolder(options.run)
     manifest = _read_manifest(source)
-    if config.metric not in manifest["signatures"]:
-        raise unknown("metric of this run", config.metric, manifest["signatures"])
-    signature = manifest["signatures"][config.metric]
-    stored = ScoreReader.of_run(source, manifest, config.metric)
-    n_best, lowest_score = None, config.above
-    if config.share is not None:
-        n_best, lowest_score = stored.find_best(config.share)
-    threshold = choose_threshold(config, signature, lowest_score)
-    if source.local and config.output_dir and _is_same(source.local, config.output_dir):
+    if options.metric not in manifest["signatures"]:
+        raise unknown("metric of this run", options.metric, manifest["signatures"])
+    signature = manifest["signatures"][options.metric]
+    stored = ScoreReader.of_run(source, manifest, options.metric)
+    n_best, lowest_score = None, options.above
+    if options.share is not None:
+        n_best, lowest_score = stored.find_best(options.share)
+    threshold = choose_threshold(options, signature, lowest_score)
+    if source.local and options.output_dir and _is_same(source.local, options.output_dir):
         raise InputError(
-            f"output_dir={config.output_dir} is the scored run itself; name another folder"
+            f"output_dir={options.output_dir} is the scored run itself; name another folder"
         )
     _check_shards(manifest)
     scan = scan_scores(stored, threshold.value)
     with ExitStack() as stack:
-        folder = stack.enter_context(OutputFolder(config.output_dir, "filter"))
+        folder = stack.enter_context(OutputFolder(options.output_dir, "filter"))
         kept_folder, work = folder.path / KEPT_FOLDER, folder.path / WORK
         stack.enter_context(lock_folder(work, str(folder.path)))
         stack.callback(shutil.rmtree, work, ignore_errors=True)
         for stage_folder in ("filter", KEPT_FOLDER):
             (work / stage_folder).mkdir(parents=True, exist_ok=True)
         plan = _make_plan(source, manifest, work)
-        engine = stack.enter_context(open_engine(config.engine, config.workers, config.address))
+        engine = stack.enter_context(open_engine(options.engine, options.workers, options.address))
         progress = stack.enter_context(RowProgress())
         tasks = _make_tasks(manifest, threshold.value, stored, scan, work / KEPT_FOLDER)
         results = _filter_shards(plan, tasks, engine, progress)
         examples = _example_rows(scan, results)
-        tables = _make_tables(config.metric, threshold, scan, examples, n_best)
+        tables = _make_tables(options.metric, threshold, scan, examples, n_best)
         _replace_kept_shards(kept_folder, work / KEPT_FOLDER)
         files = {
             "shards.csv": to_csv(_shard_rows(plan, results)),
@@ -252,9 +256,9 @@ def _filter(config: FilterOptions) -> FilteredCaptions:
         record = {
             "command": "filter",
             "measures": "which captions reach a threshold",
-            "config": dict(config.configuration),
-            "scores": config.run,
-            "metric": config.metric,
+            "config": dict(options.configuration),
+            "scores": options.run,
+            "metric": options.metric,
             "signature": signature,
             "known": threshold.as_record(),
             "rows": scan.n_rows,

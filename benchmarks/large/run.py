@@ -60,35 +60,35 @@ from .stage_runner import Parts, StageRunner, choose_piece_rows, read_parts
 from .stages import STAGES, check_parts_suffice, describe_file_error
 
 
-def run(config: LargeOptions) -> LargeScores:
+def run(options: LargeOptions) -> LargeScores:
     """Score a large set; what an earlier run of the same settings did is not repeated.
 
     Raises:
         InputError: on shards, options or stores that are wrong; what is done is kept.
     """
     try:
-        return _score_large_set(config)
+        return _score_large_set(options)
     except OSError as error:
-        raise InputError(describe_file_error(error, config.output)) from error
+        raise InputError(describe_file_error(error, options.output)) from error
 
 
-def _score_large_set(config: LargeOptions) -> LargeScores:
+def _score_large_set(options: LargeOptions) -> LargeScores:
     clock = RunClock()
-    evidence = load_evidence([m.spec for m in config.metrics], config.trust)
-    shards = find_shards(config.candidates)
-    _check_schemas(config, shards)
-    folder = RunFolder(config, shards)
+    evidence = load_evidence([m.spec for m in options.metrics], options.trust)
+    shards = find_shards(options.candidates)
+    _check_schemas(options, shards)
+    folder = RunFolder(options, shards)
     with ExitStack() as stack:
         folder.claim(stack)
         if (record := folder.read_finished_record()) is not None:
             folder.remove_work()
-            return report_scores(config, record, evidence, is_new=False)
+            return report_scores(options, record, evidence, is_new=False)
         earlier_rows = folder.read_earlier_rows()
-        engine = stack.enter_context(open_engine(config.engine, config.workers, config.address))
+        engine = stack.enter_context(open_engine(options.engine, options.workers, options.address))
         progress = stack.enter_context(RowProgress())
-        plan = _make_plan(config, shards, folder)
-        runner = StageRunner(plan, engine, progress, config.skip_corrupt)
-        plan, parts = read_parts(config, runner)
+        plan = _make_plan(options, shards, folder)
+        runner = StageRunner(plan, engine, progress, options.skip_corrupt)
+        plan, parts = read_parts(options, runner)
         runner = replace(runner, plan=plan)
         for shard, source in zip(shards, parts.sources, strict=True):
             if "skipped" not in source:
@@ -96,9 +96,9 @@ def _score_large_set(config: LargeOptions) -> LargeScores:
                     shard.path, source["rows"], earlier_rows.get(shard.path, 0)
                 )
         first_row = read_first_row(plan, next(iter(parts.rows)))
-        missing = find_unavailable(config.metrics, first_row)
+        missing = find_unavailable(options.metrics, first_row)
         warn_unavailable([missing])
-        metrics = [metric for metric in config.metrics if metric not in missing]
+        metrics = [metric for metric in options.metrics if metric not in missing]
         runner = replace(runner, plan=_choose_metrics(plan, metrics))
         if runner.plan.model_specs:
             runner.finish("model", parts.tasks, parts.n_rows)
@@ -108,10 +108,10 @@ def _score_large_set(config: LargeOptions) -> LargeScores:
         record = _make_record(runner, metrics, missing, parts, scores)
         for shard in shards:
             check_unchanged(shard)
-        manifest = _make_manifest(config, folder, plan, metrics, parts, scores, record)
-        tables = [make_table(config, record, evidence)]
+        manifest = _make_manifest(options, folder, plan, metrics, parts, scores, record)
+        tables = [make_table(options, record, evidence)]
         run_record = {
-            **_describe_run(config, manifest),
+            **_describe_run(options, manifest),
             "engine": engine.name,
             "workers": engine.workers,
             "costs": runner.describe_costs(),
@@ -131,13 +131,13 @@ def _score_large_set(config: LargeOptions) -> LargeScores:
         files[MANIFEST] = files.pop(MANIFEST)  # it comes last: with it the run is finished
         folder.write_results([_score_file(plan, part) for part in parts.rows], files)
     folder.remove_work()
-    return report_scores(config, record, evidence, is_new=True)
+    return report_scores(options, record, evidence, is_new=True)
 
 
 # The plan.
 
 
-def _check_schemas(config: LargeOptions, shards: Iterable[Shard]) -> None:
+def _check_schemas(options: LargeOptions, shards: Iterable[Shard]) -> None:
     """Check that the Parquet shards have one schema, before anything is computed.
 
     Raises:
@@ -148,9 +148,9 @@ def _check_schemas(config: LargeOptions, shards: Iterable[Shard]) -> None:
         if shard.kind != "parquet" or is_url(shard.path):
             continue
         try:
-            types = column_types(Path(shard.path), shard, config.columns)
+            types = column_types(Path(shard.path), shard, options.columns)
         except CorruptError:
-            if config.skip_corrupt:
+            if options.skip_corrupt:
                 continue
             raise
         if first is None:
@@ -164,29 +164,29 @@ def _check_schemas(config: LargeOptions, shards: Iterable[Shard]) -> None:
                 )
 
 
-def _make_plan(config: LargeOptions, shards: Sequence[Shard], folder: RunFolder) -> RunPlan:
+def _make_plan(options: LargeOptions, shards: Sequence[Shard], folder: RunFolder) -> RunPlan:
     """Write the plan of what is known before the shards are read."""
     plan = RunPlan(
         work=str(folder.work.resolve()),
         scores=str(folder.prepare(STAGES).resolve()),
         shards=tuple(shards),
-        columns=config.columns,
-        part_rows=choose_piece_rows(config.rows or ROWS),
-        needs_references=_needs_references(config),
-        has_reference_lookup=bool(config.references),
-        metrics=tuple(map(describe_metric, config.metrics)),
-        needs_images=any("images" in m.needs for m in config.metrics),
-        image_folder=None if config.images is None else str(config.images.resolve()),
+        columns=options.columns,
+        part_rows=choose_piece_rows(options.rows or ROWS),
+        needs_references=_needs_references(options),
+        has_reference_lookup=bool(options.references),
+        metrics=tuple(map(describe_metric, options.metrics)),
+        needs_images=any("images" in m.needs for m in options.metrics),
+        image_folder=None if options.images is None else str(options.images.resolve()),
     )
     plan.save()
     folder.mark_begun()
     return plan
 
 
-def _needs_references(config: LargeOptions) -> bool:
+def _needs_references(options: LargeOptions) -> bool:
     """Say whether every metric needs references, or one does and a file of references is named."""
-    needing = [metric for metric in config.metrics if "references" in metric.needs]
-    return bool(needing) and (bool(config.references) or len(needing) == len(config.metrics))
+    needing = [metric for metric in options.metrics if "references" in metric.needs]
+    return bool(needing) and (bool(options.references) or len(needing) == len(options.metrics))
 
 
 def _choose_metrics(plan: RunPlan, metrics: Sequence[Metric]) -> RunPlan:
@@ -331,7 +331,7 @@ def _make_record(
 
 
 def _make_manifest(
-    config: LargeOptions,
+    options: LargeOptions,
     folder: RunFolder,
     plan: RunPlan,
     metrics: Sequence[Metric],
@@ -348,7 +348,7 @@ def _make_manifest(
         **folder.candidates,
         "signatures": {metric.spec: metric.signature for metric in metrics},
         "missing": record["missing"],
-        "columns": asdict(config.columns),
+        "columns": asdict(options.columns),
         "shards": [
             {
                 **asdict(shard),
@@ -370,14 +370,14 @@ def _make_manifest(
     }
 
 
-def _describe_run(config: LargeOptions, manifest: Mapping[str, Any]) -> dict[str, Any]:
+def _describe_run(options: LargeOptions, manifest: Mapping[str, Any]) -> dict[str, Any]:
     """Return what run.json says of the run's settings."""
     return {
         "command": "score",
         "measures": "captions with metrics",
-        "config": dict(config.configuration),
-        "candidates": list(config.candidates),
-        "references": list(config.references) or None,
+        "config": dict(options.configuration),
+        "candidates": list(options.candidates),
+        "references": list(options.references) or None,
         "signatures": manifest["signatures"],
         "missing": manifest["missing"],
         **describe_environment(),

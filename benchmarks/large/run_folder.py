@@ -138,7 +138,7 @@ class RunFolder:
     """The output folder and the work folder of a run.
 
     Args:
-        config: the options of the run.
+        options: the options of the run.
         shards: the shards that they name.
 
     Attributes:
@@ -148,17 +148,17 @@ class RunFolder:
         candidates: the option `candidates` and the folder where relative paths start, as the manifest has them.
     """
 
-    def __init__(self, config: LargeOptions, shards: Sequence[Shard]) -> None:
-        self.output = ResultFolder(config.output)
-        self.key = _settings_key(config, shards)
-        self.candidates = {"candidates": list(config.candidates), "directory": str(Path.cwd())}
+    def __init__(self, options: LargeOptions, shards: Sequence[Shard]) -> None:
+        self.output = ResultFolder(options.output)
+        self.key = _settings_key(options, shards)
+        self.candidates = {"candidates": list(options.candidates), "directory": str(Path.cwd())}
         self._shards = shards
-        self._name = config.output
+        self._name = options.output
         local = self.output.local
-        digest = hashlib.sha256((str(local.resolve()) if local else config.output).encode())
+        digest = hashlib.sha256((str(local.resolve()) if local else options.output).encode())
         name = digest.hexdigest()[:16]
-        if config.work:
-            self.work = config.work / f"captau-{name}"
+        if options.work:
+            self.work = options.work / f"captau-{name}"
         else:
             self.work = local / WORK if local else cache_folder("large", name)
 
@@ -279,21 +279,21 @@ class RunFolder:
         shutil.rmtree(self.work, ignore_errors=True)
 
 
-def _settings_key(config: LargeOptions, shards: Sequence[Shard]) -> str:
+def _settings_key(options: LargeOptions, shards: Sequence[Shard]) -> str:
     """Return a digest of all that the scores depend on."""
     references = [
         asdict(shard)
-        for path in config.references
+        for path in options.references
         for shard in ([_stat_file(path)] if kind_of(path) is None else find_shards([path]))
     ]
     settings = {
         "format": FORMAT,
         "shards": [asdict(shard) for shard in shards],
         "references": references,
-        "metrics": [m.signature for m in config.metrics],
-        "columns": asdict(config.columns),
-        "rows": config.rows,
-        "skip_corrupt": config.skip_corrupt,
+        "metrics": [m.signature for m in options.metrics],
+        "columns": asdict(options.columns),
+        "rows": options.rows,
+        "skip_corrupt": options.skip_corrupt,
     }
     return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()
 

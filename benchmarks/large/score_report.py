@@ -150,7 +150,7 @@ class LargeScores:
 
 
 def report_scores(
-    config: LargeOptions,
+    options: LargeOptions,
     record: Mapping[str, Any],
     evidence: Evidence | None,
     *,
@@ -158,12 +158,12 @@ def report_scores(
 ) -> LargeScores:
     """Make the report of a record, be it of this run or of the one that it would repeat."""
     corpus = {spec: math.nan if v is None else v for spec, v in record["corpus"].items()}
-    summary = f"{count_of(record['rows'], 'caption')} in {config.output}"
+    summary = f"{count_of(record['rows'], 'caption')} in {options.output}"
     if not is_new:
         summary = f"was done before: nothing to do; {summary}"
     if n_skipped := len(record["skipped"]):
         summary += f"; {n_skipped} of {record['shards']} shards were corrupt and left out"
-    table = make_table(config, {**record, "corpus": corpus}, evidence)
+    table = make_table(options, {**record, "corpus": corpus}, evidence)
     return LargeScores(corpus, [table], summary)
 
 
@@ -179,16 +179,16 @@ def _find_reliability(
 
 
 def make_table(
-    config: LargeOptions, record: Mapping[str, Any], evidence: Evidence | None
+    options: LargeOptions, record: Mapping[str, Any], evidence: Evidence | None
 ) -> ResultTable:
     """Make the table of corpus scores.
 
     Args:
-        config: the options of the run.
+        options: the options of the run.
         record: of the run, as `distributions.json` has it.
         evidence: of the metrics' agreement with people; None leaves the column out.
     """
-    metrics = config.metrics
+    metrics = options.metrics
     corpus, unavailable = record["corpus"], record["missing"]
     computed = {metric.spec: metric for metric in metrics if metric.spec in corpus}
     styles = {spec: metric_style(metric) for spec, metric in computed.items()}
@@ -233,10 +233,10 @@ def make_table(
     if skipped := record["skipped"]:
         notes.append(f"{len(skipped):,} corrupt shards are left out; the first: {skipped[0]}.")
     columns = ["score", *(f"P{share}" for share in _TABLE_SHARES)]
-    if evidence is not None and config.trust is not None:
+    if evidence is not None and options.trust is not None:
         columns.append("agreement with people")
         labels = {spec: style.label for spec, style in styles.items()}
-        notes += reliability_notes(config.trust, reliability, labels)
+        notes += reliability_notes(options.trust, reliability, labels)
     table = ResultTable("Corpus scores", "metric", columns, rows, notes=notes)
     missing = {
         metric: Unavailability.parse(unavailable[metric.spec])

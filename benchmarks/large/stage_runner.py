@@ -243,7 +243,7 @@ def shard_number(piece: str) -> int:
     return int(piece.partition("-")[0])
 
 
-def read_parts(config: LargeOptions, runner: StageRunner) -> tuple[RunPlan, Parts]:
+def read_parts(options: LargeOptions, runner: StageRunner) -> tuple[RunPlan, Parts]:
     """Read the shards, with references by image id where the rows do not bring them, and write the parts in the plan.
 
     Raises:
@@ -254,8 +254,8 @@ def read_parts(config: LargeOptions, runner: StageRunner) -> tuple[RunPlan, Part
     if runner.plan.has_reference_lookup:
         pool_task = {
             "id": "references",
-            "paths": list(config.references),
-            "columns": asdict(config.columns),
+            "paths": list(options.references),
+            "columns": asdict(options.columns),
         }
         for _, pool in runner.run("pool", [pool_task]):
             n_referenced_images = pool["images"]
@@ -270,7 +270,7 @@ def read_parts(config: LargeOptions, runner: StageRunner) -> tuple[RunPlan, Part
         }
         for key in ("parts", "bytes")
     )
-    part_rows = config.rows or choose_part_rows(sum(rows_by_piece.values()))
+    part_rows = options.rows or choose_part_rows(sum(rows_by_piece.values()))
     kinds = [shard.kind for shard in shards]
     pieces = join_pieces(rows_by_piece, bytes_by_piece, kinds, part_rows)
     part_tasks: list[Task] = [
@@ -279,7 +279,7 @@ def read_parts(config: LargeOptions, runner: StageRunner) -> tuple[RunPlan, Part
     rows = {names[0]: sum(map(rows_by_piece.__getitem__, names)) for names in pieces}
     parts = Parts(rows, pieces, sources, part_tasks, n_referenced_images)
     if not pieces:
-        names = ", ".join(config.candidates)
+        names = ", ".join(options.candidates)
         if skipped := parts.skipped:
             raise InputError(
                 f"{names}: {len(skipped):,} of {len(shards):,} shards were corrupt and no captions "

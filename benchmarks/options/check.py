@@ -1,4 +1,4 @@
-"""Options of `captau check`; `regression.check.CheckChoices` checks their values."""
+"""Options of `captau check`; `regression.choices.CheckChoices` checks their values."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import Any, ClassVar
 from ...datasets.errors import InputError
 from ...datasets.reading.table import Columns
 from ...metrics.base import Metric
+from ..regression.choices import CheckChoices
 from ..scoring.catalog import optional_specs, resolve_metrics
-from ..scoring.score_store import Locations
 from ..statistics.bootstrap import StatisticsOptions
 from . import shared
-from .declaration import Composed, Option, Options, option, part, path_of
+from .declaration import Composed, Option, Options, dataclass_part, option, part, path_of
 from .large import columns_part
 
 _CACHE_ROOT = replace(
@@ -118,7 +118,7 @@ fall to be significant, exit status 2 says so; tolerance=NUMBER then decides in 
     variants: ClassVar[tuple[type[Options], ...]] = (SystemCheckOptions,)
     environment: ClassVar[tuple[Option, ...]] = shared.ENVIRONMENT
     headings: ClassVar[Mapping[str, str]] = {
-        "dataset": "Options that the baseline stores, typed when it is made or with update=true"
+        "choices": "Options that the baseline stores, typed when it is made or with update=true"
     }
 
     baseline: Path = option(
@@ -135,50 +135,49 @@ fall to be significant, exit status 2 says so; tolerance=NUMBER then decides in 
         "file",
         takes="FILE",
     )
-    dataset: str | None = part(
-        _dataset_of, *shared.dataset_options("demo", "which dataset", takes="NAME"), default=None
-    )
-    protocol: Mapping[str, Any] | None = part(
-        _protocol_of, shared.NAMED_PROTOCOL, *shared.PROTOCOL, default=None
-    )
-    metrics: tuple[Metric, ...] | None = part(
-        _metrics_of,
-        shared.metrics_option(
-            None,
-            "suites and metrics (default: text); metrics of a suite that cannot be computed here "
-            "are left out. Without update=true, only these metrics of the file are checked",
+    choices: CheckChoices = dataclass_part(
+        CheckChoices,
+        dataset=part(_dataset_of, *shared.dataset_options("demo", "which dataset", takes="NAME")),
+        protocol=part(_protocol_of, shared.NAMED_PROTOCOL, *shared.PROTOCOL),
+        metrics=part(
+            _metrics_of,
+            shared.metrics_option(
+                None,
+                "suites and metrics (default: text); metrics of a suite that cannot be computed here "
+                "are left out. Without update=true, only these metrics of the file are checked",
+            ),
         ),
-        default=None,
-    )
-    optional: frozenset[str] = part(_optional_of, default=frozenset())
-    sample: int | None = option(
-        None,
-        "the number of items whose scores the file shows (default: 25); means are over all items",
-    )
-    seed: int | None = option(None, "the seed that draws these items (default: 0)")
-    tolerance: float | None = option(
-        None,
-        "how far a score may move (default: 1e-9); a correlation may move by half of the last "
-        "printed digit. With candidates=, how far a metric's score of all captions may fall, in place of the test",
-    )
-    versions: str | None = option(
-        None,
-        "which changed versions are failures; all fails for every recorded one, signatures (the "
-        "default) for those in a checked metric's signature, none for no version. Other changes "
-        "are listed, and suspected where a score moved",
-    )
-    packages: tuple[str, ...] = option(
-        [], "more Python packages whose versions are recorded", takes="A,B", read=shared.words_of
-    )
-    allow: tuple[str, ...] = option(
-        [],
-        "functions that the baseline may run, as MODULE:FUNCTION, and mllm_judge if it may ask a "
-        "judge; a baseline that names another is refused. What you name in metrics= may run too",
-        takes="A,B",
-        read=shared.words_of,
-    )
-    locations: Locations = part(
-        shared.locations_of, *shared.FILE, shared.DATA_ROOT, _CACHE_ROOT, default_factory=Locations
+        optional=part(_optional_of),
+        sample=option(
+            None,
+            "the number of items whose scores the file shows (default: 25); means are over all items",
+        ),
+        seed=option(None, "the seed that draws these items (default: 0)"),
+        tolerance=option(
+            None,
+            "how far a score may move (default: 1e-9); a correlation may move by half of the last "
+            "printed digit. With candidates=, how far a metric's score of all captions may fall, in place of the test",
+        ),
+        versions=option(
+            None,
+            "which changed versions are failures; all fails for every recorded one, signatures (the "
+            "default) for those in a checked metric's signature, none for no version. Other changes "
+            "are listed, and suspected where a score moved",
+        ),
+        packages=option(
+            [],
+            "more Python packages whose versions are recorded",
+            takes="A,B",
+            read=shared.words_of,
+        ),
+        allow=option(
+            [],
+            "functions that the baseline may run, as MODULE:FUNCTION, and mllm_judge if it may ask a "
+            "judge; a baseline that names another is refused. What you name in metrics= may run too",
+            takes="A,B",
+            read=shared.words_of,
+        ),
+        locations=part(shared.locations_of, *shared.FILE, shared.DATA_ROOT, _CACHE_ROOT),
     )
 
     @classmethod

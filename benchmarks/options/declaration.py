@@ -1,8 +1,8 @@
 """Declarations of options: an option's key, type, default and help stand once, on the field that holds it.
 
 The options of a command are a frozen dataclass below `Options`. Its fields are made by `option`, which
-reads one key, or by `part`, which builds a value from several. `benchmarks.cli` makes of them the schema
-and defaults that Hydra composes, the help text and the completion, `python_function` the command's function from
+reads one key, by `part`, which builds a value from several, or by `dataclass_part`, which builds a dataclass of the
+domain, such as the choices of a table, whose fields are options. `benchmarks.cli` makes of them the schema and defaults that Hydra composes, the help text and the completion, `python_function` the command's function from
 Python, and `scripts/docs/docs_commands.py` the page; `Options.read` makes the object that a command takes.
 """
 
@@ -139,12 +139,28 @@ class Declaration:
         read: makes its value; None takes it as it is.
         check: raises InputError on a value that makes no sense, and the key.
         has_one_key: whether `read` takes one option's value and key, and not the whole configuration.
+        held_fields: of a field that holds a dataclass, how the fields of that are read, by name.
     """
 
     options: tuple[Option, ...]
     read: Callable[..., Any] | None
     check: Callable[[Any, str], None] | None = None
     has_one_key: bool = False
+    held_fields: Mapping[str, Declaration] = field(default_factory=dict[str, "Declaration"])
+
+    def check_value(self, value: Any) -> None:
+        """Check a value of the field; of a tuple each element, None not at all.
+
+        Raises:
+            InputError: where it makes no sense.
+        """
+        for name, declaration in self.held_fields.items():
+            declaration.check_value(getattr(value, name))
+
+        if self.check is None or value is None:
+            return
+        for element in value if isinstance(value, tuple) else (value,):
+            self.check(element, self.options[0].key)
 
 
 def option(
@@ -188,6 +204,29 @@ def part(read: Callable[[Composed], Any], *options: Option, **default: Any) -> A
     return field(metadata={_METADATA: Declaration(options, read)}, **default)
 
 
+def dataclass_part(kind: type[Any], **declared: Any) -> Any:
+    """Declare a field that holds a dataclass of the domain, whose fields are options.
+
+    The dataclass gives the options' names and types, so that nothing copies them from one object to the other.
+
+    Args:
+        kind: the dataclass; its own defaults are those of the field.
+        declared: what `option` or `part` declares, by the name of the dataclass's field.
+    """
+    held_fields: dict[str, Declaration] = {}
+    types = {dataclass_field.name: str(dataclass_field.type) for dataclass_field in fields(kind)}
+    for name, declared_field in declared.items():
+        declaration = declared_field.metadata[_METADATA]
+        held_fields[name] = _complete(declaration, name, types[name])
+
+    def read(composed: Composed) -> Any:
+        return kind(**_read_fields(held_fields, composed))
+
+    options = tuple(o for declaration in held_fields.values() for o in declaration.options)
+    declaration = Declaration(options, read, held_fields=held_fields)
+    return field(metadata={_METADATA: declaration}, default_factory=kind)
+
+
 class Options:
     """Base of the options of a command, and of groups of options.
 
@@ -221,10 +260,7 @@ class Options:
 
     def __post_init__(self) -> None:
         for name, declaration in declarations(type(self)).items():
-            value = getattr(self, name)
-            if declaration.check is not None and value is not None:
-                for element in value if isinstance(value, tuple) else (value,):
-                    declaration.check(element, declaration.options[0].key)
+            declaration.check_value(getattr(self, name))
 
     def needed_metrics(self) -> Iterable[Metric]:
         """Return the metrics that the command computes, as far as its options name them."""
@@ -238,15 +274,7 @@ class Options:
             InputError: where a value makes no sense, or values do not go together.
         """
         _check_finite(composed.plain)
-        values: dict[str, Any] = {}
-        for attribute, declaration in declarations(cls).items():
-            if declaration.has_one_key:
-                key = declaration.options[0].key
-                value = composed[key]
-                values[attribute] = declaration.read(value, key) if declaration.read else value
-            elif declaration.read:
-                values[attribute] = declaration.read(composed)
-        return cls(**values)
+        return cls(**_read_fields(declarations(cls), composed))
 
     @classmethod
     def declared(cls) -> list[Option]:
@@ -283,33 +311,56 @@ def _check_finite(value: Any, key: str = "") -> None:
             _check_finite(child, key)
 
 
+def _read_fields(by_field: Mapping[str, Declaration], composed: Composed) -> dict[str, Any]:
+    """Read the values of a dataclass's fields from a composed configuration."""
+    values: dict[str, Any] = {}
+    for name, declaration in by_field.items():
+        if declaration.has_one_key:
+            key = declaration.options[0].key
+            value = composed[key]
+            values[name] = declaration.read(value, key) if declaration.read else value
+        elif declaration.read:
+            values[name] = declaration.read(composed)
+    return values
+
+
 def declarations(cls: type[Any]) -> dict[str, Declaration]:
     """Return the declarations of a dataclass by field; keys, types and headings follow from its fields."""
     headings: Mapping[str, str] = getattr(cls, "headings", {})
     heading = ""
     by_field: dict[str, Declaration] = {}
     for dataclass_field in fields(cls):
-        name, annotation = dataclass_field.name, str(dataclass_field.type)
+        name = dataclass_field.name
         heading = headings.get(name, heading)
         declaration = dataclass_field.metadata.get(_METADATA)
         if declaration is None:
             continue
-        options = declaration.options
-        if declaration.has_one_key:
-            (typed,) = options
-            is_path = annotation.startswith("Path")
-            if typed.type is None:
-                kind = _TYPES.get(annotation.removesuffix(" | None"), Any)
-                is_optional = typed.default is None and kind is not Any
-                typed = replace(typed, type=kind | None if is_optional else kind)
-            if is_path and declaration.read is None:
-                read = _read_needed_path if annotation == "Path" else _read_path
-                declaration = replace(declaration, read=read)
-            is_literal = typed.is_literal or is_path
-            options = (replace(typed, key=typed.key or name, is_literal=is_literal),)
-        options = tuple(replace(o, heading=o.heading or heading) for o in options)
+
+        declaration = _complete(declaration, name, str(dataclass_field.type))
+        options = tuple(replace(o, heading=o.heading or heading) for o in declaration.options)
         by_field[name] = replace(declaration, options=options)
     return by_field
+
+
+def _complete(declaration: Declaration, name: str, annotation: str) -> Declaration:
+    """Add to the declaration of one key what follows from its field's name and annotation."""
+    if not declaration.has_one_key:
+        return declaration
+
+    (typed,) = declaration.options
+    is_path = annotation.startswith("Path")
+    if typed.type is None:
+        kind = _TYPES.get(annotation.removesuffix(" | None"), Any)
+        is_optional = typed.default is None and kind is not Any
+        typed = replace(typed, type=kind | None if is_optional else kind)
+    if is_path and declaration.read is None:
+        # A path that cannot be None has to be typed.
+        read = _read_needed_path if annotation == "Path" else _read_path
+        declaration = replace(declaration, read=read)
+
+    is_literal = typed.is_literal or is_path
+    typed = replace(typed, key=typed.key or name, is_literal=is_literal)
+    return replace(declaration, options=(typed,))
 
 
 def _read_path(text: str | None, _key: str) -> Path | None:

@@ -10,9 +10,10 @@ from typing import Any, ClassVar
 
 from ...conf import group
 from ...datasets.errors import InputError, unknown
+from ..reporting.table_choices import TableChoices
 from ..runs.output_folder import find_run
 from . import shared
-from .declaration import Composed, Options, option, part, path_of
+from .declaration import Composed, Options, dataclass_part, option, part, path_of
 from .studies import CurveOptions
 
 #: The formats of `captau table`, and how it prints intervals.
@@ -84,81 +85,83 @@ captau table sweep=sweep rerun=true                    run a sweep's failed jobs
         "markdown, latex, html, csv, json (default: a drawn table on a terminal, Markdown elsewhere)",
         check=shared.one_of(STYLES),
     )
-    intervals: str | None = option(
-        None,
-        "subscript (both ends), plusminus (half the width), none (default: subscript, but none beside several datasets)",
-        check=shared.one_of(INTERVALS, "value of intervals"),
-    )
-    published: tuple[str, ...] = option(
-        None,
-        "papers whose numbers stand beside yours; only those of the same datasets and coefficients, one a metric and column",
-        read=_papers_of,
-        takes="all|A,B",
-    )
-    coefficients: tuple[str, ...] = option(
-        None,
-        "only these columns, in this order, or headline (the default: one a dataset, and the mean) or all (those of the "
-        "protocols; the default of reproduce); of runs of score, these metrics",
-        takes="A,B",
-        read=shared.words_of,
-    )
-    dimensions: tuple[str, ...] = option(
-        None,
-        "only these dimensions or categories, in this order",
-        takes="A,B",
-        read=shared.words_of,
-    )
-    rows: tuple[str, ...] = option(
-        None,
-        "only these metrics, in this order; also labels and groups (bleu_4, CIDEr, ceilings), and systems of score",
-        takes="A,B",
-        read=shared.words_of,
-    )
-    sort: tuple[str, ...] = option(
-        None,
-        "the column that sorts rows within groups, best first; a coefficient, dataset or "
-        "dimension, or several that together name one column (default: the mean, or else the first column)",
-        takes="NAME|A,B",
-        read=shared.words_of,
-    )
-    names: dict[str, str] = option(
-        None,
-        "labels of your own by metric or label: {cider: CIDEr-D}",
-        takes="{..}",
-        read=_names_of,
-    )
-    own: tuple[str, ...] = option(
-        ["given"],
-        "your own rows, marked (ours); metrics, labels or groups",
-        takes="A,B",
-        read=shared.words_of,
-    )
-    notes_below: str = option(
-        "brief",
-        "brief, full or none; brief says how to read the numbers, full adds sources and signatures",
-        key="notes",
-        type=str | None,
-        read=lambda value, _: str(value or "none"),
-        check=shared.one_of(NOTES),
+    choices: TableChoices = dataclass_part(
+        TableChoices,
+        intervals=option(
+            None,
+            "subscript (both ends), plusminus (half the width), none (default: subscript, but none beside several datasets)",
+            check=shared.one_of(INTERVALS, "value of intervals"),
+        ),
+        published=option(
+            None,
+            "papers whose numbers stand beside yours; only those of the same datasets and coefficients, one a metric and column",
+            read=_papers_of,
+            takes="all|A,B",
+        ),
+        coefficients=option(
+            None,
+            "only these columns, in this order, or headline (the default: one a dataset, and the mean) or all (those of the "
+            "protocols; the default of reproduce); of runs of score, these metrics",
+            takes="A,B",
+            read=shared.words_of,
+        ),
+        dimensions=option(
+            None,
+            "only these dimensions or categories, in this order",
+            takes="A,B",
+            read=shared.words_of,
+        ),
+        rows=option(
+            None,
+            "only these metrics, in this order; also labels and groups (bleu_4, CIDEr, ceilings), and systems of score",
+            takes="A,B",
+            read=shared.words_of,
+        ),
+        sort=option(
+            None,
+            "the column that sorts rows within groups, best first; a coefficient, dataset or "
+            "dimension, or several that together name one column (default: the mean, or else the first column)",
+            takes="NAME|A,B",
+            read=shared.words_of,
+        ),
+        names=option(
+            None,
+            "labels of your own by metric or label: {cider: CIDEr-D}",
+            takes="{..}",
+            read=_names_of,
+        ),
+        own=option(
+            ["given"],
+            "your own rows, marked (ours); metrics, labels or groups",
+            takes="A,B",
+            read=shared.words_of,
+        ),
+        notes=option(
+            "brief",
+            "brief, full or none; brief says how to read the numbers, full adds sources and signatures",
+            type=str | None,
+            read=lambda value, _: str(value or "none"),
+            check=shared.one_of(NOTES),
+        ),
+        title=option(None, "the line above the table", takes="TEXT", is_literal=True),
+        label=option(None, "LaTeX's \\label", takes="NAME", is_literal=True),
     )
     appendix: Path | None = option(
         None,
         "the file of full notes and signatures; LaTeX if it ends in .tex, else Markdown",
         takes="FILE",
     )
-    title: str | None = option(None, "the line above the table", takes="TEXT", is_literal=True)
-    label: str | None = option(None, "LaTeX's \\label", takes="NAME", is_literal=True)
     output: Path | None = option(None, _OUTPUT, takes="FILE")
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.label and re.search(r"[{}%\\#\s]", self.label):
+        if self.choices.label and re.search(r"[{}%\\#\s]", self.choices.label):
             raise InputError(
-                f"label={self.label}: LaTeX takes no blank and none of {{ }} % \\ # in a label"
+                f"label={self.choices.label}: LaTeX takes no blank and none of {{ }} % \\ # in a label"
             )
         if self.appendix is not None and self.appendix == self.output:
             raise InputError(f"appendix={self.appendix}: this is the file of output=; name another")
-        for paper in self.published:
+        for paper in self.choices.published:
             if paper not in group("paper"):
                 raise unknown("paper", paper, [*group("paper"), "all"])
 

@@ -26,7 +26,8 @@ from ..runs.tables import markdown_of
 from ..scoring.catalog import changes_of, optional_specs, resolve_metrics
 from ..scoring.score_store import Locations
 from .baseline_file import read
-from .check import CheckChoices, run
+from .check import run
+from .choices import CheckChoices
 
 __all__ = ["assert_scores"]
 
@@ -60,7 +61,7 @@ def assert_scores(
         dataset, protocol, sample, seed, tolerance, packages: what goes into a new baseline, as in
             `captau check`; None for the default, which is the demo. With a baseline that is there they
             are to be what it has, or left out.
-        versions: which changed versions fail by themselves; see `baseline.POLICIES`.
+        versions: which changed versions fail by themselves; see `choices.POLICIES`.
         data_root: where the data lies; by default `CAPTAU_DATA`, else the user's cache folder.
 
     Raises:

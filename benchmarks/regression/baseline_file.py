@@ -23,19 +23,13 @@ from ...metrics.base import Floats, later_options
 from ..scoring.catalog import dataset_names
 from ..scoring.protocol import CHOICES, Protocol
 from ..statistics.coefficients.coefficient import coefficient_names, find_coefficient
+from .choices import POLICIES, TOLERANCES, tolerance_fault
 from .yaml_tree import YamlTree, describe_value, parse_scalar
 
 FORMAT = 1
 
-#: Which changed versions fail a check by themselves: of any recorded package, of those in a checked
-#: metric's signature, or none.
-POLICIES = ("all", "signatures", "none")
-
 #: Over how many parts the scores of all items are averaged; see `parts_of`.
 PARTS = 16
-
-#: Below the first, scores differ between machines; above the second, everything is alike.
-TOLERANCES = (1e-12, 1.0)
 
 #: The keys that every file has.
 _KEYS = (
@@ -366,11 +360,6 @@ def _read_sample(tree: YamlTree, metrics: Sequence[str]) -> dict[str, dict[str, 
         }
         for item in tree.keys("sample")
     }
-
-
-def tolerance_fault(tolerance: float) -> str:
-    """Describe the fault of a tolerance out of range."""
-    return f"tolerance is {tolerance:g}; a number from {TOLERANCES[0]:g} to {TOLERANCES[1]:g} is expected"
 
 
 def _read_metric(tree: YamlTree, name: str) -> MetricBaseline:

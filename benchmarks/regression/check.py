@@ -9,7 +9,7 @@ import os
 import platform
 import re
 from collections.abc import Mapping, Sequence, Sized
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -31,8 +31,6 @@ from ..scoring.protocol import Protocol, sign
 from ..scoring.score_store import Locations, ScoreStore
 from ..scoring.unavailable_metrics import UnavailableMetrics, split_available
 from .baseline_file import (
-    POLICIES,
-    TOLERANCES,
     Baseline,
     MetricBaseline,
     draw_sample,
@@ -41,58 +39,13 @@ from .baseline_file import (
     read,
     std,
     steady,
-    tolerance_fault,
     written,
 )
+from .choices import CheckChoices
 from .differences import ASPECTS, Difference, compare_baselines, make_difference_table
 
 #: What a new baseline has where nobody says.
 SAMPLE, SEED, TOLERANCE, VERSIONS = 25, 0, 1e-9, "signatures"
-
-
-@dataclass(frozen=True)
-class CheckChoices:
-    """Choices of a caller for a check; None where the baseline, or its default, decides.
-
-    Attributes:
-        dataset: its name.
-        protocol: the differences from its usual protocol.
-        metrics: those that are checked.
-        optional: specs of those that are left out where they cannot be computed.
-        sample: the number of items whose scores the file shows.
-        seed: of their draw.
-        tolerance: how far a score may move.
-        versions: one of `POLICIES`.
-        packages: more packages whose versions are recorded.
-        allow: functions that the baseline may run, and `mllm_judge` if it may ask a judge.
-        locations: where data lie.
-
-    Raises:
-        InputError: where a value makes no sense.
-    """
-
-    dataset: str | None = None
-    protocol: Mapping[str, Any] | None = None
-    metrics: tuple[Metric, ...] | None = None
-    optional: frozenset[str] = frozenset()
-    sample: int | None = None
-    seed: int | None = None
-    tolerance: float | None = None
-    versions: str | None = None
-    packages: tuple[str, ...] = ()
-    allow: tuple[str, ...] = ()
-    locations: Locations = field(default_factory=Locations)
-
-    def __post_init__(self) -> None:
-        for name, value, smallest in (("sample", self.sample, 1), ("seed", self.seed, 0)):
-            if value is not None and value < smallest:
-                raise InputError(
-                    f"{name} is {value}; a whole number from {smallest} on is expected"
-                )
-        if self.tolerance is not None and not TOLERANCES[0] <= self.tolerance <= TOLERANCES[1]:
-            raise InputError(tolerance_fault(self.tolerance))
-        if self.versions is not None and self.versions not in POLICIES:
-            raise unknown("value of versions", self.versions, POLICIES)
 
 
 @dataclass(frozen=True)

@@ -191,14 +191,14 @@ class GatheredRuns:
         }
 
 
-def run(config: SweepTableOptions) -> GatheredRuns:
+def run(options: SweepTableOptions) -> GatheredRuns:
     """Gather the results of a sweep's jobs; `rerun` runs the unfinished jobs first.
 
     Raises:
         InputError: where there is no sweep.
     """
-    gathered = gather(config.sweep)
-    if config.rerun and gathered.unfinished:
+    gathered = gather(options.sweep)
+    if options.rerun and gathered.unfinished:
         for number in gathered.damaged:
             (gathered.sweep.job_folder(number) / JOB_FILE).unlink(missing_ok=True)
         # Hydra is at work in this process, so that the sweep needs one of its own.
@@ -211,7 +211,7 @@ def run(config: SweepTableOptions) -> GatheredRuns:
             raise InputError(
                 f"{gathered.sweep.directory}, where the sweep was begun: {error.strerror}"
             ) from error
-        gathered = gather(config.sweep)
+        gathered = gather(options.sweep)
     return gathered
 
 

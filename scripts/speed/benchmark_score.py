@@ -97,7 +97,7 @@ def score(_: str, folder: Path) -> dict[str, Any]:
     from captau.benchmarks.scoring.catalog import resolve_metrics
     from captau.benchmarks.scoring.score_store import Locations
 
-    config = ScoreOptions(
+    options = ScoreOptions(
         candidates=files_of(str(folder / "results.json"), "candidates"),
         references=files_of(str(folder / "annotations.json"), "references"),
         metrics=resolve_metrics(list(names().values())),
@@ -105,7 +105,7 @@ def score(_: str, folder: Path) -> dict[str, Any]:
         trust="published",
     )
     began = time.perf_counter()
-    run(config).files()
+    run(options).files()
     return {"seconds": time.perf_counter() - began}
 
 

@@ -46,10 +46,9 @@ from .printed_table import (
     TableRow,
 )
 from .systems_table import join_systems
+from .table_choices import USUAL_CHOICES, TableChoices
 from .table_rows import (
-    USUAL_CHOICES,
     RowDraft,
-    TableChoices,
     add_published_rows,
     choose_rows,
     computed_rows,

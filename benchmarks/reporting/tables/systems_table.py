@@ -24,7 +24,8 @@ from .printed_table import (
     RowGroup,
     TableRow,
 )
-from .table_rows import OWN_MARK, TableChoices, check_labels
+from .table_choices import TableChoices
+from .table_rows import OWN_MARK, check_labels
 
 #: The digest of images and references, the metric and its signature.
 ColumnKey = tuple[str, str, str]

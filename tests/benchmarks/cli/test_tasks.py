@@ -13,10 +13,11 @@ import pytest
 from captau.benchmarks.cli import tasks, terminal
 from captau.benchmarks.cli.command import Command
 from captau.benchmarks.options.bench import RunComparisonOptions
-from captau.benchmarks.options.check import SystemCheckOptions
+from captau.benchmarks.options.check import CheckOptions, SystemCheckOptions
 from captau.benchmarks.options.finished_runs import SweepTableOptions, TableOptions
 from captau.benchmarks.options.large import FilterOptions, LargeOptions
 from captau.benchmarks.options.score import DocumentFrequencyOptions
+from captau.benchmarks.regression.choices import CheckChoices
 from captau.benchmarks.runs.tables import ResultTable
 from captau.datasets.errors import InputError
 from tests.conftest import says
@@ -233,9 +234,12 @@ def test_a_check_shows_what_moved_and_reports_it(
         return result
 
     monkeypatch.setattr("captau.benchmarks.regression.check.run", run)
-    from captau.benchmarks.options.check import CheckOptions
-
-    options = CheckOptions(baseline=Path("a.yaml"), sample=3, update=True, junit=Path("j.xml"))
+    options = CheckOptions(
+        baseline=Path("a.yaml"),
+        choices=CheckChoices(sample=3),
+        update=True,
+        junit=Path("j.xml"),
+    )
     assert tasks.check_baseline(COMMAND, options) == status
     assert seen == [(Path("a.yaml"), 3, {"update": True, "junit": Path("j.xml")})]
     shown = capsys.readouterr().out
@@ -264,8 +268,15 @@ def test_citations_are_printed_or_written(
 def test_a_report_is_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def build(*values: Any) -> SimpleNamespace:
-        assert values == ("run", "out", "images", 5, 0.5, 0.8)
+    def build(run: str, **values: Any) -> SimpleNamespace:
+        assert run == "run"
+        assert values == {
+            "output": "out",
+            "images": "images",
+            "megabytes": 5,
+            "good": 0.5,
+            "precision": 0.8,
+        }
         return SimpleNamespace(path=tmp_path / "r.html", content=b"<p>", summary="Written.")
 
     monkeypatch.setattr("captau.benchmarks.reporting.html_report.build", build)
@@ -281,7 +292,7 @@ def test_figures_lie_in_the_run_or_in_a_folder_without_one(
 ) -> None:
     charts = SimpleNamespace(files={"a.svg": b"a", "b.png": b"b"}, undrawn=["c: no data"])
     monkeypatch.setattr(
-        "captau.benchmarks.reporting.charts.run_charts.draw_charts", lambda *_: charts
+        "captau.benchmarks.reporting.charts.run_charts.draw_charts", lambda *_, **__: charts
     )
     curves = SimpleNamespace(good=0.5, precision=0.8)
     run = tmp_path / "run"

@@ -5,9 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
-from captau.benchmarks.options.declaration import NEEDED, Composed, Options, option
+from captau.benchmarks.options.declaration import (
+    NEEDED,
+    Composed,
+    Options,
+    dataclass_part,
+    option,
+    part,
+)
 from captau.benchmarks.options.shared import at_least, check_share, one_of, words_of
 from tests.conftest import says
 
@@ -24,6 +31,32 @@ class ExampleOptions(Options):
     good: float = option(0.5, "a share", key="curve.good", check=check_share)
     kinds: tuple[str, ...] = option(
         "images", "which", key="kind", read=words_of, check=one_of(("images", "raters"))
+    )
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A dataclass of a domain, which knows no options."""
+
+    size: int | None = None
+    folder: Path | None = None
+    colours: tuple[str, ...] = ()
+    name: str = "none"
+
+
+@dataclass(frozen=True, kw_only=True)
+class DrawingOptions(Options):
+    """Options that hold a dataclass of a domain."""
+
+    headings: ClassVar[Mapping[str, str]] = {"drawing": "Options of drawing"}
+
+    is_new: bool = option(False, "whether it is new", key="new")
+    drawing: Drawing = dataclass_part(
+        Drawing,
+        size=option(None, "how large", key="draw.size", check=at_least(2)),
+        folder=option(None, "where to write"),
+        colours=option(None, "which", read=words_of, check=one_of(("red", "blue"), "colour")),
+        name=part(lambda composed: f"{composed['new']} {composed['colours']}"),
     )
 
 
@@ -68,3 +101,29 @@ def test_a_bad_value_is_named_by_its_key_whoever_makes_the_options():
         ExampleOptions.read(Composed(PLAIN | {"curve": {"good": 0.0}}))
     with says("unknown kind 'rater'", "did you mean raters"):
         ExampleOptions.read(Composed(PLAIN | {"kind": ["images", "rater"]}))
+
+
+def test_a_dataclass_of_the_domain_gives_its_options_their_keys_and_types():
+    declared = DrawingOptions.declared()
+    assert [(o.key, o.type, o.heading) for o in declared] == [
+        ("new", bool, ""),
+        ("draw.size", int | None, "Options of drawing"),
+        ("folder", str | None, "Options of drawing"),
+        ("colours", Any, "Options of drawing"),
+    ]
+    assert [o.key for o in declared if o.is_literal] == ["folder"]
+
+
+def test_a_dataclass_of_the_domain_is_read_from_its_options():
+    plain = {"new": True, "draw": {"size": 3}, "folder": "a", "colours": "red"}
+    options = DrawingOptions.read(Composed(plain))
+    assert options.is_new
+    assert options.drawing == Drawing(3, Path("a"), ("red",), "True red")
+    assert DrawingOptions().drawing == Drawing()
+
+
+def test_values_of_a_dataclass_of_the_domain_are_checked_by_their_keys():
+    with says("draw.size is 1; a whole number from 2 on is expected"):
+        DrawingOptions(drawing=Drawing(size=1))
+    with says("unknown colour 'reds'", "did you mean red"):
+        DrawingOptions(drawing=Drawing(colours=("blue", "reds")))

@@ -23,8 +23,19 @@ from captau.benchmarks.cli.arguments import split_flags
 from captau.benchmarks.cli.hydra_runner import _compose, composed_of, register
 from captau.benchmarks.cli.registry import COMMANDS
 from captau.benchmarks.options.bench import _tests_of
-from captau.benchmarks.options.declaration import Option, Options, declarations
-from captau.benchmarks.options.finished_runs import _kinds_of, _names_of, _papers_of
+from captau.benchmarks.options.check import CheckOptions
+from captau.benchmarks.options.declaration import (
+    Declaration,
+    Option,
+    Options,
+    declarations,
+)
+from captau.benchmarks.options.finished_runs import (
+    TableOptions,
+    _kinds_of,
+    _names_of,
+    _papers_of,
+)
 from captau.benchmarks.options.large import is_large_path
 from captau.benchmarks.options.rank import _weights_of
 from captau.benchmarks.options.score import (
@@ -37,7 +48,10 @@ from captau.benchmarks.options.shared import MeasuringOptions, names_of, words_o
 from captau.benchmarks.options.sites import OidcOptions
 from captau.benchmarks.options.studies import _good_of, _one_file
 from captau.benchmarks.options.train import _whole_numbers
+from captau.benchmarks.regression.choices import CheckChoices
+from captau.benchmarks.reporting.table_choices import TableChoices
 from captau.benchmarks.scoring.catalog import resolve_metrics
+from captau.benchmarks.scoring.score_store import Locations
 from captau.conf import group
 from captau.datasets.errors import InputError
 from captau.metrics.base import Metric
@@ -114,7 +128,10 @@ def describe_in_full(option: Option) -> Iterator[str]:
 
 
 def checks_of(cls: type[Options]) -> Iterator[str]:
+    fields_and_held: list[Declaration] = []
     for declaration in declarations(cls).values():
+        fields_and_held += [declaration, *declaration.held_fields.values()]
+    for declaration in fields_and_held:
         if declaration.check is None:
             continue
         for value in PROBES:
@@ -181,6 +198,17 @@ def is_as_in(file: Path, lines: list[str]) -> None:
         file.parent.mkdir(exist_ok=True)
         file.write_text(text, encoding="utf-8")
     assert text == file.read_text(encoding="utf-8")
+
+
+def test_choices_that_nobody_makes_are_the_defaults_of_the_domain() -> None:
+    """YAML has None and lists where the dataclasses have empty values and tuples."""
+    table = read("table", "run=a")
+    assert isinstance(table, TableOptions)
+    assert table.choices == TableChoices()
+    check = read("check", "baseline=golden.yaml")
+    assert isinstance(check, CheckOptions)
+    # A check neither stores scores nor reads them back.
+    assert check.choices == CheckChoices(locations=Locations(use_cache=False))
 
 
 def test_commands_share_these_options() -> None:

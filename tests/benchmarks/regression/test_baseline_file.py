@@ -29,7 +29,8 @@ from captau.benchmarks.regression.baseline_file import (
     unit_of,
     written,
 )
-from captau.benchmarks.regression.check import CheckChoices, run
+from captau.benchmarks.regression.check import run
+from captau.benchmarks.regression.choices import CheckChoices
 from captau.benchmarks.scoring.catalog import usual_protocol
 from captau.benchmarks.scoring.protocol import Protocol
 from captau.datasets.errors import InputError

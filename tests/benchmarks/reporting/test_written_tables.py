@@ -25,8 +25,8 @@ from captau.benchmarks.reporting.tables.printed_table import (
     RowGroup,
     TableRow,
 )
+from captau.benchmarks.reporting.tables.table_choices import TableChoices
 from captau.benchmarks.reporting.tables.table_layouts import LAYOUTS, appendix
-from captau.benchmarks.reporting.tables.table_rows import TableChoices
 from captau.benchmarks.runs.finished_run import read_run, read_runs
 from captau.benchmarks.runs.tables import MISSING
 from tests.benchmarks.reporting.made_runs import ROWS, made_run

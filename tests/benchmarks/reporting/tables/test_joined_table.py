@@ -31,8 +31,8 @@ from captau.benchmarks.evaluation.papers.published_numbers import (
 from captau.benchmarks.options.finished_runs import STYLES
 from captau.benchmarks.reporting.tables.joined_table import join
 from captau.benchmarks.reporting.tables.printed_table import JoinedTable
+from captau.benchmarks.reporting.tables.table_choices import TableChoices
 from captau.benchmarks.reporting.tables.table_layouts import LAYOUTS
-from captau.benchmarks.reporting.tables.table_rows import TableChoices
 from captau.benchmarks.runs.finished_run import read_runs
 from captau.benchmarks.runs.tables import MISSING
 from captau.benchmarks.scoring.catalog import usual_protocol

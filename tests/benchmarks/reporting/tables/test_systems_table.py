@@ -24,9 +24,7 @@ from captau.benchmarks.reporting.tables.systems_table import (
     _signatures,
     _sort,
 )
-from captau.benchmarks.reporting.tables.table_rows import (
-    TableChoices,
-)
+from captau.benchmarks.reporting.tables.table_choices import TableChoices
 from captau.benchmarks.runs.tables import MISSING
 from tests.benchmarks.reporting.report_pages import data_of, texts
 from tests.conftest import run_captau, says
