@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 from ...conf import group
 from ...datasets.errors import InputError, unknown
-from ..reporting.table_choices import TableChoices
+from ..reporting.tables.table_choices import TableChoices
 from ..runs.output_folder import find_run
 from . import shared
 from .declaration import Composed, Options, dataclass_part, option, part, path_of

@@ -391,8 +391,9 @@ def _notes(
             "subscript": "Pairs of numbers: the ends of the",
             "plusminus": "±: half the width of the",
         }
+        meaning = meanings[choices.intervals or "subscript"]
         phrases = describe_statistics(sources, interval_words)
-        notes += [f"{meanings[choices.intervals]} {words}." for words in phrases]
+        notes += [f"{meaning} {words}." for words in phrases]
     if any(c.rank is not None for c in cells):
         ranked = [JOINT_KEY[1] if key[0] == MEAN else key[3] for key in columns]
         phrases = describe_statistics(sources, lambda options: rank_words(options, ranked))

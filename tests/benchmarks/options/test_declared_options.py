@@ -49,7 +49,7 @@ from captau.benchmarks.options.sites import OidcOptions
 from captau.benchmarks.options.studies import _good_of, _one_file
 from captau.benchmarks.options.train import _whole_numbers
 from captau.benchmarks.regression.choices import CheckChoices
-from captau.benchmarks.reporting.table_choices import TableChoices
+from captau.benchmarks.reporting.tables.table_choices import TableChoices
 from captau.benchmarks.scoring.catalog import resolve_metrics
 from captau.benchmarks.scoring.score_store import Locations
 from captau.conf import group
