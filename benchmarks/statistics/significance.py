@@ -29,6 +29,7 @@ from .bootstrap import (
     run_blocks,
     statistic_intervals,
     student_p_value,
+    two_sided_p_value,
 )
 from .coefficients.pearson import Moments
 from .panels import Panel, PreferencePanel, RatingPanel
@@ -248,18 +249,29 @@ def bootstrap_test(
     else:
         values_a, values_b = resample([first, second], n_images, options.replicates, options.seed)
     differences = values_a - values_b
+
     intervals = statistic_intervals(
         lambda weights: first(weights) - second(weights),
-        *(pair.difference, differences, n_images, options, pair.panel.min_images),
+        pair.difference,
+        replicates=differences,
+        n_units=n_images,
+        options=options,
+        min_units=pair.panel.min_images,
     )
-    return [
-        PairedTest(
-            float("nan") if np.isnan(value) else student_p_value(value, row, n_images, options),
-            interval,
-            remarks=interval.remarks,
-        )
-        for row, value, interval in zip(differences, pair.difference, intervals, strict=True)
-    ]
+
+    is_smooth = pair.panel.has_smooth_values
+    results: list[PairedTest] = []
+    for index, interval in enumerate(intervals):
+        value = float(pair.difference[index])
+        if np.isnan(value):
+            p_value = float("nan")
+        elif is_smooth[index]:
+            p_value = student_p_value(value, differences[index], n_images, options)
+        else:
+            # Student's t would contradict the interval of a coefficient that jumps between few values.
+            p_value = two_sided_p_value(differences[index], n_images, options)
+        results.append(PairedTest(p_value, interval, remarks=interval.remarks))
+    return results
 
 
 def pairwise_p_values(replicates: Floats) -> Floats:
