@@ -31,6 +31,37 @@ class SomersD(KendallCoefficient):
     def compute(self, pairs):
         return pairs.surplus / (pairs.total - pairs.tied_y)
 '''
+JUMPING = '''
+"""Blomqvist's beta: the mean product of the signs of deviations from the medians (Blomqvist 1950)."""
+
+import numpy as np
+
+from captau.benchmarks.statistics.coefficients.coefficient import RatingCoefficient, register
+
+
+@register
+class Blomqvist(RatingCoefficient):
+    """It jumps from value to value, and does not say that it is smooth."""
+
+    name = "blomqvist"
+    symbol = "β"
+    latex = r"$\\beta$"
+    words = r"Blomqvist's $\\beta$"
+    source = "Blomqvist 1950"
+
+    def prepare(self, points):
+        def measure(sample):
+            values = np.full(sample.weights.shape[1], np.nan)
+            for replicate, weights in enumerate(sample.weights.T.astype(int)):
+                scores = np.repeat(points.scores, weights[points.unit])
+                ratings = np.repeat(points.ratings, weights[points.unit])
+                if len(scores):
+                    signs = np.sign(scores - np.median(scores)) * np.sign(ratings - np.median(ratings))
+                    values[replicate] = signs.mean()
+            return values
+
+        return measure
+'''
 DEMO = ["dataset=demo", "metrics=bleu_1,rouge_l", "protocol.coefficients=somers_d,tau_b"]
 
 
@@ -42,7 +73,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     info = folder / "somers-1.0.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: somers\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text("[captau.coefficients]\nsomers_d = somers\n")
+    (folder / "blomqvist.py").write_text(JUMPING, encoding="utf-8")
+    (info / "entry_points.txt").write_text(
+        "[captau.coefficients]\nsomers_d = somers\nblomqvist = blomqvist\n"
+    )
     run_beside(folder, "bench", *DEMO, "statistics.replicates=50", "output_dir=bench")
     return folder
 
@@ -81,6 +115,19 @@ def test_compare_tests_it(folder: Path) -> None:
     assert set(tests.index) == {"bootstrap", "permutation"}
     assert tests.between(0, 1).all()
     assert "differences of D" in out
+
+
+def test_p_of_a_coefficient_that_jumps_agrees_with_its_interval(folder: Path) -> None:
+    """Law: p counts the replicates whose quantiles are the ends of the interval, which leaves 0 out where p is .05 or less."""
+    words = ["dataset=demo", "metrics=bleu_1,bleu_4,rouge_l,cider", "tests=bootstrap"]
+    words += ["protocol.coefficients=blomqvist", "statistics.replicates=999"]
+    run_beside(folder, "compare", *words, "output_dir=jumping")
+    rows = pd.read_csv(folder / "jumping" / "significance.csv")
+    rows = rows[rows["coefficient"] == "blomqvist"]
+    leaves_zero_out = (rows["ci_low"] > 0) | (rows["ci_high"] < 0)
+    assert len(rows) == 6
+    assert set(leaves_zero_out) == {True, False}
+    assert ((rows["p_value"] <= 0.05) == leaves_zero_out).all()
 
 
 def test_rank_takes_a_protocol_that_names_it(folder: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -34,15 +34,31 @@ logger = logging.getLogger(__name__)
 
 #: Columns of the CSV files that are texts even where they are empty, or say "NA".
 _TEXTS = (
-    *("dataset", "protocol", "dimension", "metric", "metric_a", "metric_b"),
-    *("coefficient", "test", "note", "references", "system", "system_a", "system_b"),
-    *("item_id", "image_id", "agreement_coefficient", "agreement_on"),
+    "dataset",
+    "protocol",
+    "dimension",
+    "metric",
+    "metric_a",
+    "metric_b",
+    "coefficient",
+    "test",
+    "note",
+    "references",
+    "system",
+    "system_a",
+    "system_b",
+    "item_id",
+    "image_id",
+    "agreement_coefficient",
+    "agreement_on",
 )
 #: Endings of the files whose digests are checked when a run is opened; tables and figures for people, when they are read.
 _NUMBERS = (".csv", ".parquet", ".json")
 
 
-_TEXT, _NUMBER, _NONE = (str,), (int, float), (type(None),)
+_TEXT = (str,)
+_NUMBER = (int, float)
+_NONE = type(None)
 #: Types of the fields of run.json that readers use, by path; `*` stands for any name or position. A path that ends in `!` must be there.
 _FIELD_TYPES: Mapping[str, tuple[type, ...]] = {
     path: types
@@ -50,22 +66,22 @@ _FIELD_TYPES: Mapping[str, tuple[type, ...]] = {
         ((dict,), "config! protocols protocols.* n_images signatures data data.* data.*.files"),
         ((dict,), "data.*.scales data.*.scales.* versions! metrics metrics.* floors ceilings"),
         ((dict,), "missing missing.* left_out left_out.* files"),
-        ((dict, *_NONE), "config.statistics"),
+        ((dict, _NONE), "config.statistics"),
         ((list,), "protocols.*.dimension protocols.*.coefficients! data.*.faults unfinished"),
         ((list,), "data.*.sources"),
         ((dict,), "data.*.sources.* data.*.single_values"),
         (_TEXT, "data.*.sources.*.path! data.*.sources.*.split! data.*.sources.*.revision!"),
         (_TEXT, "data.*.sources.*.sha256! data.*.single_values.*"),
-        ((list, *_NONE), "protocols.*.systems"),
+        ((list, _NONE), "protocols.*.systems"),
         (_TEXT, "protocols.*.name! protocols.*.dimension.* protocols.*.ratings!"),
         (_TEXT, "protocols.*.coefficients.* protocols.*.systems.* signatures.* data.*.digest!"),
         (_TEXT, "data.*.revision! data.*.title! data.*.headline data.*.files.* data.*.licence"),
         (_TEXT, "data.*.citation! data.*.faults.* versions.captau! versions.* metrics.*.label!"),
         (_TEXT, "metrics.*.note! metrics.*.kind! metrics.*.citation! floors.* ceilings.*"),
         (_TEXT, "missing.*.* left_out.*.message! measures unfinished.* files.*"),
-        ((*_TEXT, *_NONE), "protocols.*.split"),
+        ((str, _NONE), "protocols.*.split"),
         (_NUMBER, "data.*.scales.*.low! data.*.scales.*.high! metrics.*.order! metrics.*.scale!"),
-        ((*_NUMBER, *_NONE), "data.*.scales.*.step"),
+        ((int, float, _NONE), "data.*.scales.*.step"),
         ((int,), "n_images.* metrics.*.decimals!"),
         ((bool,), "data.*.synthetic! metrics.*.higher_is_better!"),
     )
@@ -132,21 +148,24 @@ class FinishedRun:
     def find_protocol(self, dataset: str, name: str) -> Mapping[str, Any] | None:
         """Return the options of a protocol, which run.json has by dataset, or by a paper's table; None for an unknown one."""
         protocols: dict[str, Any] = self.run.get("protocols", {})
-        return protocols.get(dataset) or next(
-            (options for options in protocols.values() if options["name"] == name), None
-        )
+        if protocols.get(dataset):
+            return protocols[dataset]
+
+        for options in protocols.values():
+            if options["name"] == name:
+                return options
+        return None
 
     @cached_property
     def printed_correlations(self) -> pd.DataFrame:
         """The correlations of the coefficients that the protocols name; others stand in the file alone."""
         frame = self.correlations
-        is_printed = [
-            (options := self.find_protocol(dataset, protocol)) is None
-            or coefficient in options["coefficients"]
-            for dataset, protocol, coefficient in zip(
-                frame["dataset"], frame["protocol"], frame["coefficient"], strict=True
-            )
-        ]
+        columns = (frame["dataset"], frame["protocol"], frame["coefficient"])
+        is_printed: list[bool] = []
+        for dataset, protocol, coefficient in zip(*columns, strict=True):
+            options = self.find_protocol(dataset, protocol)
+            is_printed.append(options is None or coefficient in options["coefficients"])
+
         return frame[is_printed].reset_index(drop=True)
 
     @cached_property
@@ -203,10 +222,12 @@ class FinishedRun:
     def corpus(self) -> pd.DataFrame:
         """Corpus scores, one row a system, set of references and metric; of `captau score` alone."""
         frame = self._table("corpus.csv", CORPUS_COLUMNS)
-        if missing := [m for m in frame["metric"].unique() if m not in self.run["metrics"]]:
-            raise InputError(
-                f"{self.folder / RUN_FILE}: metrics.{missing[0]} is missing; {self._remedy}"
-            )
+        for metric in frame["metric"].unique():
+            if metric not in self.run["metrics"]:
+                raise InputError(
+                    f"{self.folder / RUN_FILE}: metrics.{metric} is missing; {self._remedy}"
+                )
+
         return frame
 
     @cached_property
@@ -266,8 +287,11 @@ class FinishedRun:
             raise InputError(f"{path} is missing; {self._remedy}") from error
         except (OSError, ValueError) as error:
             raise self._unreadable(name, error) from error
-        if missing_columns := [c for c in columns if c not in frame.columns]:
+
+        missing_columns = [column for column in columns if column not in frame.columns]
+        if missing_columns:
             raise InputError(f"{path} has no column {', '.join(missing_columns)}; {self._remedy}")
+
         return frame
 
     def _unreadable(self, name: str, error: Exception) -> InputError:
@@ -302,6 +326,7 @@ def read_run(folder: str | Path, needs: str = "", *, checks_numbers: bool = True
     """
     folder = expand_home(folder)
     record = folder / RUN_FILE
+
     if not folder.is_dir():
         raise InputError(f"run={folder} is not a folder; captau bench says where it wrote to")
     if not record.is_file():
@@ -312,6 +337,7 @@ def read_run(folder: str | Path, needs: str = "", *, checks_numbers: bool = True
         run = json.loads(record.read_text(encoding="utf-8"), parse_constant=_refuse_constant)
     except (OSError, ValueError, RecursionError) as error:
         raise InputError(f"{record} cannot be read ({error}); run it again") from error
+
     command = run.get("command") if isinstance(run, dict) else None
     if not isinstance(command, str):
         raise InputError(f"{record} names no command; it is not captau's")
@@ -321,12 +347,14 @@ def read_run(folder: str | Path, needs: str = "", *, checks_numbers: bool = True
             f"file.path={folder / 'ratings.csv'} output_dir=agreement, then captau report run=agreement"
         )
     if run.get("format") != FORMAT:
+        # Its fields are not checked yet.
         versions = run.get("versions")
         version = versions.get("captau") if isinstance(versions, dict) else "another version"
         raise InputError(
             f"{folder} was written in another form, by captau {version}; run captau {command} "
             f"output_dir={folder} again"
         )
+
     finished = FinishedRun(folder, run)
     _check_record(finished, record)
     if needs and needs not in finished.files:
@@ -336,10 +364,13 @@ def read_run(folder: str | Path, needs: str = "", *, checks_numbers: bool = True
         )
     if checks_numbers:
         finished.check_numbers()
-    if unfinished := run.get("unfinished"):
+
+    unfinished = run.get("unfinished")
+    if unfinished:
+        names = ", ".join(unfinished)
         logger.warning(
-            "%s is unfinished: %s is missing; captau %s run=%s output_dir=%s completes it",
-            *(folder, ", ".join(unfinished), command, folder, folder),
+            f"{folder} is unfinished: {names} is missing; "
+            f"captau {command} run={folder} output_dir={folder} completes it"
         )
     return finished
 
@@ -355,8 +386,8 @@ def read_runs(folders: Sequence[Path]) -> list[FinishedRun]:
         InputError: as `read_run` does, or where a run is not of the first one's kind.
     """
     first, *other_runs = (read_run(folder) for folder in folders)
+    kinds = (first.has_correlations, first.has_corpus_scores)
     for run in other_runs:
-        kinds = (first.has_correlations, first.has_corpus_scores)
         if (run.has_correlations, run.has_corpus_scores) != kinds:
             raise InputError(
                 f"{run.folder} is a run of captau {run.command}, which has other results than {first.folder}, one of "
@@ -400,24 +431,30 @@ def _check_record(run: FinishedRun, path: Path) -> None:
         raise InputError(
             f"{path}: files is {names!r:.60}, not dict; the file was edited; run it again"
         )
+
     required = set[str]()
     if run.has_corpus_scores:
         required = {"signatures", "metrics", "config.statistics"}
     if run.has_correlations:
         required = {"protocols", "data", "signatures"}
+
     has_own_captions = record["command"] == "score"
     for marked_path, types in _FIELD_TYPES.items():
         field_path = marked_path.removesuffix("!")
+        # `score` records its files under `data`, and no datasets.
         if field_path.startswith("data.") and has_own_captions:
             continue
         if field_path == "config.statistics" and run.has_corpus_scores:
             types = (dict,)
+
         is_required = marked_path.endswith("!") or field_path in required
         for name, value in _find_values(record, field_path.split("."), is_required):
+            # To Python a bool is an int.
             if not isinstance(value, types) or (isinstance(value, bool) and bool not in types):
                 expected = " or ".join("null" if t is type(None) else t.__name__ for t in types)
                 problem = "is missing" if value is _MISSING else f"is {value!r:.60}, not {expected}"
                 raise InputError(f"{path}: {name} {problem}; the file was edited; run it again")
+
     try:
         StatisticsOptions(**record["config"].get("statistics") or {})
     except TypeError as error:
@@ -434,15 +471,14 @@ def _find_values(
     if not keys:
         yield prefix.removeprefix("."), value
         return
+
     key, *rest = keys
     if key == "*":
-        children = (
-            value.items()
-            if isinstance(value, dict)
-            else enumerate(value)
-            if isinstance(value, list)
-            else ()
-        )
+        children: Iterable[tuple[Any, Any]] = ()
+        if isinstance(value, dict):
+            children = value.items()
+        elif isinstance(value, list):
+            children = enumerate(value)
         for name, child in children:
             yield from _find_values(child, rest, is_required, f"{prefix}.{name}")
     elif isinstance(value, dict) and key in value:

@@ -22,20 +22,43 @@ logger = logging.getLogger(__name__)
 DEFAULT_FOLDER = Path("results") / "runs"
 #: The files of runs whose run.json does not name them, those that sweeps gather first; captau 0.1 wrote such.
 UNNAMED_FILES = (
-    *("correlations.csv", "agreement.csv", "corpus.csv", "systems.csv", "sensitivity.csv"),
-    *("complementarity.csv", "thresholds.csv", "recall.csv", "distributions.csv", "human.csv"),
-    *("words.csv", "best_worst.csv", "system_tests.csv", "metric_orders.csv", "wins.csv"),
+    "correlations.csv",
+    "agreement.csv",
+    "corpus.csv",
+    "systems.csv",
+    "sensitivity.csv",
+    "complementarity.csv",
+    "thresholds.csv",
+    "recall.csv",
+    "distributions.csv",
+    "human.csv",
+    "words.csv",
+    "best_worst.csv",
+    "system_tests.csv",
+    "metric_orders.csv",
+    "wins.csv",
     "elo.csv",
-    *("shards.csv", "percentiles.csv", "examples.csv", "histograms.csv", "distributions.json"),
-    *("corpus.json", "manifest.json", "table.md", "table.tex"),
-    *(
-        f"{figure}.{ending}"
-        for figure in (
-            *("rating_distribution", "stability", "systems", "sensitivity", "precision_recall"),
-            "word_agreement",
-        )
-        for ending in ("svg", "png")
-    ),
+    "shards.csv",
+    "percentiles.csv",
+    "examples.csv",
+    "histograms.csv",
+    "distributions.json",
+    "corpus.json",
+    "manifest.json",
+    "table.md",
+    "table.tex",
+    "rating_distribution.svg",
+    "rating_distribution.png",
+    "stability.svg",
+    "stability.png",
+    "systems.svg",
+    "systems.png",
+    "sensitivity.svg",
+    "sensitivity.png",
+    "precision_recall.svg",
+    "precision_recall.png",
+    "word_agreement.svg",
+    "word_agreement.png",
 )
 #: The folder of `captau plot`, whose figures are removed as well.
 PLOTS_FOLDER = "plots"
@@ -51,8 +74,10 @@ def check_writable(path: Path) -> None:
         InputError: where it cannot.
     """
     path = path.resolve()
-    folder = next(p for p in path.parents if p.exists())
+    # Folders that are not there yet are made when the file is written.
+    folder = next(parent for parent in path.parents if parent.exists())
     probe = folder / f".probe.{os.getpid()}.tmp"
+
     try:
         if path.is_dir():
             raise IsADirectoryError(errno.EISDIR, "it is a folder")
@@ -77,11 +102,13 @@ def write_file(path: Path, content: bytes) -> None:
     """
     path = path.resolve()  # of a link, what it points to
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+
     try:
         if _is_special(path):
             with path.open("wb") as stream:
                 stream.write(content)
             return
+
         path.parent.mkdir(parents=True, exist_ok=True)
         _sweep(path.parent, re.escape(path.name))
         write([content], temporary)
@@ -89,6 +116,7 @@ def write_file(path: Path, content: bytes) -> None:
     except BaseException as error:
         with contextlib.suppress(OSError):
             temporary.unlink()
+        # What is no fault of the folder, such as Ctrl-C, goes on as it is.
         if not isinstance(error, OSError):
             raise
         raise unwritable(path, error, "name another file") from error
@@ -112,16 +140,21 @@ def find_run(text: str) -> Path:
         raise InputError("the option run=… is needed; see --help")
     if text != "last":
         return expand_home(text)
-    if not (folders := list_runs()):
+
+    folders = list_runs()
+    if not folders:
         raise InputError(f"there is no finished run in {DEFAULT_FOLDER}; name one with run=DIR")
+
+    # Said aloud: `last` names another folder after the next run.
     logger.info("run=%s", folders[0])
     return folders[0]
 
 
 def list_runs() -> list[Path]:
     """List the folders of finished runs below the default folder, the newest first."""
-    files = DEFAULT_FOLDER.glob(f"*/{RUN_FILE}")
-    return [f.parent for f in sorted(files, key=lambda f: (f.stat().st_mtime_ns, f), reverse=True)]
+    files = list(DEFAULT_FOLDER.glob(f"*/{RUN_FILE}"))
+    files.sort(key=lambda file: (file.stat().st_mtime_ns, file), reverse=True)
+    return [file.parent for file in files]
 
 
 class OutputFolder:
@@ -159,15 +192,21 @@ class OutputFolder:
     def _make_new(self, command: str) -> Path:
         stamp = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
         for number in range(1, 1000):
-            path = DEFAULT_FOLDER / (f"{stamp}-{command}" + (f"-{number}" if number > 1 else ""))
-            if not path.exists():
-                missing = [p for p in path.parents if not p.exists()]
-                try:
-                    path.mkdir(parents=True)
-                except FileExistsError:  # another run was quicker
-                    continue
-                self._new_folders = [path, *missing]
-                return path
+            name = f"{stamp}-{command}"
+            if number > 1:
+                name += f"-{number}"
+            path = DEFAULT_FOLDER / name
+            if path.exists():
+                continue
+
+            missing = [p for p in path.parents if not p.exists()]
+            try:
+                path.mkdir(parents=True)
+            except FileExistsError:  # another run was quicker
+                continue
+            self._new_folders = [path, *missing]
+            return path
+
         raise FileExistsError(None, "a thousand runs in a second", str(DEFAULT_FOLDER))
 
     def __enter__(self) -> OutputFolder:
@@ -182,6 +221,7 @@ class OutputFolder:
             try:
                 path.rmdir()
             except OSError:
+                # It is not empty, and so neither are those that hold it.
                 return
 
     def write(self, files: dict[str, bytes]) -> None:
@@ -195,14 +235,19 @@ class OutputFolder:
         """
         temporaries = {name: self.path / f".{name}.{os.getpid()}.tmp" for name in files}
         _sweep(self.path)
+
         try:
             for name, content in files.items():
                 write([content], temporaries[name])
+
+            # Found out before an earlier run's files go.
             for name in files:
                 if (self.path / name).is_dir():
                     raise IsADirectoryError(errno.EISDIR, f"{name} is a folder")
+
             for name in self._earlier_files():
                 (self.path / name).unlink(missing_ok=True)
+
             for name in files:
                 temporaries[name].replace(self.path / name)
         except BaseException as error:
@@ -213,6 +258,7 @@ class OutputFolder:
             raise InputError(
                 f"{self.path}: cannot be written ({error.strerror}); make room or set output_dir=DIR"
             ) from error
+
         self._is_written = True
 
     def _earlier_files(self) -> list[str]:
@@ -221,9 +267,15 @@ class OutputFolder:
             names = files_of_record((self.path / RUN_FILE).read_bytes())
         except OSError:
             return []
-        plots = (self.path / PLOTS_FOLDER).glob("*")
-        figures = [p.name for p in plots if p.suffix in (".svg", ".png", ".pdf")]
-        return [*names, *(f"{PLOTS_FOLDER}/{name}" for name in figures)] if names else []
+        if not names:
+            return []
+
+        figures: list[str] = []
+        for path in (self.path / PLOTS_FOLDER).glob("*"):
+            if path.suffix in (".svg", ".png", ".pdf"):
+                figures.append(f"{PLOTS_FOLDER}/{path.name}")
+
+        return names + figures
 
 
 def files_of_record(content: bytes) -> list[str]:
@@ -237,7 +289,10 @@ def files_of_record(content: bytes) -> list[str]:
         is_ours = isinstance(record["command"], str) and all(map(_is_file_name, names))
     except (ValueError, LookupError, TypeError):
         return []
-    return [RUN_FILE, *names, REPORT_FILE] if is_ours else []
+
+    if not is_ours:
+        return []
+    return [RUN_FILE, *names, REPORT_FILE]
 
 
 def _is_file_name(name: str) -> bool:
@@ -279,5 +334,6 @@ def is_process_alive(pid: int) -> bool:
     except ProcessLookupError:
         return False
     except OSError:
+        # It is another user's, whom one may send no signal.
         return True
     return True

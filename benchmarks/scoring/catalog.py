@@ -35,12 +35,19 @@ _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 def bibliography() -> dict[str, str]:
     """Return the entries of `conf/citations.bib` by key; blank lines part them."""
     text = (resources.files(_CONF) / "citations.bib").read_text(encoding="utf-8")
-    return {entry.partition("{")[2].partition(",")[0]: entry for entry in text.split("\n\n")}
+    entries: dict[str, str] = {}
+    for entry in text.split("\n\n"):
+        key = entry.partition("{")[2].partition(",")[0]
+        entries[key] = entry
+
+    return entries
 
 
 def read_config(group_name: str, name: str) -> dict[str, Any]:
     """Read a file of a config group as plain data, captau's or one's own."""
-    if path := own_files(group_name).get(name):
+    path = own_files(group_name).get(name)
+    if path:
+        # Those of one's own may begin with a byte-order mark, as some editors write it.
         return yaml.safe_load(path.read_text(encoding="utf-8-sig"))
     return _read_shipped(group_name, name)
 
@@ -63,6 +70,7 @@ def changes_of(protocol: Any) -> dict[str, Any]:
         protocol = read_config("protocol", protocol)
     if not isinstance(protocol, Mapping | None):
         raise InputError(f"protocol is {protocol!r}; a name or a dict of options is expected")
+
     changes = dict(protocol or {})
     for key in changes:
         if str(key) not in Protocol.__dataclass_fields__:
@@ -105,19 +113,30 @@ def metric_style(instance: Metric) -> MetricStyle:
     """Return the style of a metric, from its file in `conf/metric/`."""
     name = registered_name(instance)  # not its own name, which another class may bear
     if name is None or name not in shipped_names("metric"):
-        return MetricStyle(instance.spec, 1000, 1, 3, "", "given", instance.higher_is_better, "")
+        return MetricStyle(
+            label=instance.spec,
+            order=1000,  # below captau's own
+            scale=1,
+            decimals=3,
+            note="",
+            kind="given",
+            higher_is_better=instance.higher_is_better,
+            citation="",
+        )
+
     table = read_config("metric", name)
     preset = instance.parameters.get("preset")
     cites = table.get("cites_by_preset", {}).get(preset, table.get("cites", ()))
     brackets = instance.label_spec.removeprefix(instance.name)
+    usual_kind = "reference-based" if "references" in instance.needs else "reference-free"
+
     return MetricStyle(
         label=f"{table.get('label', instance.name)}{brackets}",
         order=table["order"],
         scale=table["scale"],
         decimals=table["decimals"],
         note=table.get("note", ""),
-        kind=table.get("kind")
-        or ("reference-based" if "references" in instance.needs else "reference-free"),
+        kind=table.get("kind") or usual_kind,
         higher_is_better=instance.higher_is_better,
         citation="\n".join(bibliography()[key] for key in cites),
     )
@@ -139,9 +158,12 @@ def resolve_metrics(selection: Any, *, loads_code: bool = True) -> tuple[Metric,
         for instance in _metrics_of(entry, loads_code=loads_code):
             if instance in instances:
                 continue
+
             instances.append(instance)
+            # Two files or functions of one name are told apart by their folders.
             named = tell_apart(instance, by_spec) if instance.spec in by_spec else instance
             by_spec[named.spec] = named
+
     if not by_spec:
         raise InputError("metrics is empty; name a suite or metrics, such as metrics=cider")
     return tuple(by_spec.values())
@@ -165,24 +187,41 @@ def _metrics_of(entry: Any, *, loads_code: bool) -> list[Metric]:
                 f"metrics: '{entry}' is not a metric; quote what has brackets: 'metrics=cider(df=FILE)'"
             )
         return [make_metric(entry)]
+
     suites = group("suite")
     specs = [entry]
     if entry.strip() in suites:
         specs = read_config("suite", entry.strip())["metrics"]
-    elif find_metric_name(name := spell_out(entry).partition("(")[0].strip()) is None:
-        if name.endswith(".py"):
-            raise InputError(f"metrics={name}: name a function or class in it, as {name}:FUNCTION")
-        raise unknown("metric or suite", name, [*metric_names(), *suites])
+    else:
+        name = spell_out(entry).partition("(")[0].strip()
+        if find_metric_name(name) is None:
+            if name.endswith(".py"):
+                raise InputError(
+                    f"metrics={name}: name a function or class in it, as {name}:FUNCTION"
+                )
+            raise unknown("metric or suite", name, [*metric_names(), *suites])
+
     metrics = [parse_metric(spec) for spec in specs]
-    return [load_metric(metric) for metric in metrics] if loads_code else metrics
+    if not loads_code:
+        return metrics
+    return [load_metric(metric) for metric in metrics]
 
 
 def optional_specs(selection: Any) -> frozenset[str]:
     """Return the specs of metrics that only suites name, of the entries that `resolve_metrics` takes."""
     suites = group("suite")
-    named = [e for e in _entries_of(selection) if not isinstance(e, str) or e.strip() not in suites]
-    by_name = {m.spec for m in resolve_metrics(named)} if named else set[str]()
-    return frozenset({m.spec for m in resolve_metrics(selection)} - by_name)
+    named: list[Any] = []
+    for entry in _entries_of(selection):
+        if not isinstance(entry, str) or entry.strip() not in suites:
+            named.append(entry)
+
+    # Whatever is named as well is not optional, whichever suite it is in.
+    named_specs = set[str]()
+    if named:
+        named_specs = {metric.spec for metric in resolve_metrics(named)}
+
+    all_specs = {metric.spec for metric in resolve_metrics(selection)}
+    return frozenset(all_specs - named_specs)
 
 
 def dataset_names() -> list[str]:
@@ -193,12 +232,22 @@ def dataset_names() -> list[str]:
 #: Datasets that `dataset=` takes together: the mission's seven, and those of which papers on metrics print numbers.
 DATASET_SETS: dict[str, tuple[str, ...]] = {
     "core": (
-        *("flickr8k_expert", "cocog", "flickrg", "iicr16k"),
-        *("caption_quality", "capeval1k", "thumb"),
+        "flickr8k_expert",
+        "cocog",
+        "flickrg",
+        "iicr16k",
+        "caption_quality",
+        "capeval1k",
+        "thumb",
     ),
     "classic": (
-        *("flickr8k_expert", "flickr8k_cf", "composite", "pascal50s"),
-        *("thumb", "capeval1k", "nebula"),
+        "flickr8k_expert",
+        "flickr8k_cf",
+        "composite",
+        "pascal50s",
+        "thumb",
+        "capeval1k",
+        "nebula",
     ),
 }
 #: The name that stands for all datasets that are in the data folder.
@@ -213,15 +262,26 @@ _NOT_JUDGED = ("fleur",)
 def expand_sets(names: Iterable[str]) -> tuple[list[str], list[str]]:
     """Return datasets' names with those of sets spelt out, each once, and those that a set names alone; `here` is one of these."""
     names = list(names)
-    with_files = (
-        n for n in dataset_names() if n not in own_files("dataset") and n not in _NOT_JUDGED
-    )
-    sets = DATASET_SETS
+    sets = dict(DATASET_SETS)
     if HERE in names:
-        sets = sets | {HERE: tuple(n for n in with_files if registry.card(n).sources)}
-    expanded = dict.fromkeys(n for name in names for n in sets.get(name, (name,)))
+        sets[HERE] = _list_downloaded()
+
+    expanded: list[str] = []
+    for name in names:
+        for dataset in sets.get(name, (name,)):
+            if dataset not in expanded:
+                expanded.append(dataset)
+
     optional = [name for name in expanded if name not in names]
-    return list(expanded), [*optional, *(name for name in names if name == HERE)]
+    optional += [name for name in names if name == HERE]
+    return expanded, optional
+
+
+def _list_downloaded() -> tuple[str, ...]:
+    """List the judged datasets of the registry that are read from files, wherever these are."""
+    own_names = own_files("dataset")
+    candidates = [n for n in dataset_names() if n not in own_names and n not in _NOT_JUDGED]
+    return tuple(name for name in candidates if registry.card(name).sources)
 
 
 def leave_out_absent(
@@ -241,18 +301,26 @@ def leave_out_absent(
     own_names = own_files("dataset")
     absent = [n for n in names if n not in own_names and not is_here(folder, registry.card(n))]
     named_absent = [name for name in absent if name not in optional]
+
     if len(named_absent) == 1:
         registry.load(named_absent[0], root)  # raises the error that names the file
     if named_absent or (absent and len(absent) == len(names)):
         raise MissingFileError(
             f"not in the data folder {folder}: {_describe_absent(named_absent or absent)}"
         )
+
     present = [name for name in names if name not in absent]
-    parts = {part for dataset in present for part in _PARTS.get(dataset, ())} & set(optional)
+    parts = set[str]()
+    for dataset in present:
+        parts.update(_PARTS.get(dataset, ()))
+    # A part that the user named stays beside the whole.
+    counted = [name for name in present if name not in parts or name not in optional]
+
+    # `here` asks for what is here, so that nothing is missed.
     reported = [] if HERE in optional else absent
     if reported:
         logger.warning("left out, not here: %s", _describe_absent(reported))
-    return [name for name in present if name not in parts], reported
+    return counted, reported
 
 
 def _describe_absent(absent: Sequence[str]) -> str:

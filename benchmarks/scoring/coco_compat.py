@@ -71,6 +71,7 @@ class COCOEvalCap:
             InputError: on an image without just one result, or without annotations.
         """
         ids = list(self.params["image_id"])
+
         rows = Rows(
             pd.DataFrame(
                 {
@@ -80,6 +81,7 @@ class COCOEvalCap:
                 }
             )
         )
+
         metrics = {name: metric(method) for name, method in _METHODS.items()}
         for instance in metrics.values():
             instance.start()
@@ -87,13 +89,15 @@ class COCOEvalCap:
 
         def score_metric(instance: Metric) -> None:
             scores = instance.score(rows)
-            results[instance] = instance.corpus_score(rows, scores), scores
+            results[instance] = (instance.corpus_score(rows, scores), scores)
 
         # METEOR takes longest, and so goes first.
         run_side_by_side(score_metric, sorted(metrics.values(), key=lambda m: m.name != "meteor"))
-        self.imgToEval = {i: {"image_id": i} for i in ids}
+
+        self.imgToEval = {image_id: {"image_id": image_id} for image_id in ids}
         for name, chosen in metrics.items():
-            self._set(name, ids, results[chosen][0], results[chosen][1].tolist())
+            corpus, scores = results[chosen]
+            self._set(name, ids, corpus, scores.tolist())
         if self.spice:
             self._spice(ids, rows)
         self.evalImgs = list(self.imgToEval.values())
@@ -114,21 +118,20 @@ class COCOEvalCap:
         return tuple(annotation["caption"] for annotation in annotations)
 
     def _spice(self, ids: list[Any], rows: Rows) -> None:
+        """Set SPICE's figures of each image, and the mean of their F1 as the score of all."""
         unknown = float("nan")
-        by_row = {
-            i: {
-                kind: {key: unknown if v is None else float(v) for key, v in values.items()}
-                for kind, values in by_kind.items()
-            }
-            for i, by_kind in compute_figures(rows)
-        }
-        by_image: list[Any] = [by_row.get(i, {"All": {"f": unknown}}) for i in range(len(ids))]
-        self._set(
-            _SPICE,
-            ids,
-            float(np.mean([figures_of_image["All"]["f"] for figures_of_image in by_image])),
-            by_image,
-        )
+        # One whose texts could not be parsed keeps this.
+        by_image: list[dict[str, dict[str, float]]] = [{"All": {"f": unknown}} for _ in ids]
+        for index, by_kind in compute_figures(rows):
+            figures: dict[str, dict[str, float]] = {}
+            for kind, values in by_kind.items():
+                figures[kind] = {
+                    key: unknown if value is None else float(value) for key, value in values.items()
+                }
+            by_image[index] = figures
+
+        corpus = float(np.mean([figures["All"]["f"] for figures in by_image]))
+        self._set(_SPICE, ids, corpus, by_image)
 
     def _set(self, name: str, ids: list[Any], corpus: float, scores: list[Any]) -> None:
         self.eval[name] = corpus
@@ -153,13 +156,19 @@ class _Accumulated:
         self._rows.clear()
 
     def _add(self, captions: Sequence[str], references: Iterable[str | Sequence[str]]) -> None:
-        sets = [(r,) if isinstance(r, str) else tuple(r) for r in references]
+        sets: list[tuple[str, ...]] = []
+        for texts in references:
+            sets.append((texts,) if isinstance(texts, str) else tuple(texts))
+
+        # A str would pass for a list of captions of one letter.
         if isinstance(captions, str) or len(captions) != len(sets):
             raise InputError(
                 f"metric {self.metric.spec}: {len(captions)} captions and {len(sets)} sets of references; "
                 f"lists of one length are expected"
             )
-        self._rows += [{"caption": c, "references": r} for c, r in zip(captions, sets, strict=True)]
+
+        for caption, texts in zip(captions, sets, strict=True):
+            self._rows.append({"caption": caption, "references": texts})
 
     def _scored(self, rows: list[dict[str, Any]]) -> tuple[float, Floats]:
         """The score of all, and of each."""

@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -49,10 +50,10 @@ class SystemScores:
         items: one row a caption.
         scores: a column a metric, and its companions, by spec.
         corpus: each metric's score of all captions.
-        pooled: the same by how often each caption counts, of the metrics that have it.
-        intervals: of the corpus scores, where images were drawn.
-        drawn: the corpus scores of drawn images, shape (replicates,), by spec.
+        resamplers: the same by how often each caption counts, of the metrics that have it.
         remarks: what metrics remarked, by spec.
+        intervals: of the corpus scores, where images were drawn.
+        replicates: the corpus scores of drawn images, shape (replicates,), by spec.
     """
 
     system: str
@@ -75,9 +76,8 @@ class SystemScores:
 
 def make_scorer(items: pd.DataFrame) -> Scorer:
     """Make a scorer of unrated captions: each counts once, and all are the corpus."""
-    return Scorer(
-        "captions", items.assign(weight=np.ones(len(items), dtype=np.int64)), PLAIN_PROTOCOL
-    )
+    weighted = items.assign(weight=np.ones(len(items), dtype=np.int64))
+    return Scorer("captions", weighted, PLAIN_PROTOCOL)
 
 
 def score_system(
@@ -96,14 +96,28 @@ def score_system(
     """
     scorer = make_scorer(items)
     scores = score_all(scorer, metrics, store, progress, measure_beside)
-    corpus = {m.spec: m.corpus_score(scorer.rows, scores[m.spec]) for m in metrics}
-    pooled = {
-        m.spec: resampler
-        for m in metrics
-        if math.isfinite(corpus[m.spec])
-        and (resampler := m.corpus_resampler(scorer.rows, scores[m.spec])) is not None
-    }
-    return SystemScores(system, references, items, scores, corpus, pooled, scorer.remarks)
+
+    corpus: dict[str, float] = {}
+    resamplers: dict[str, CorpusResampler] = {}
+    for metric in metrics:
+        of_captions = scores[metric.spec]
+        corpus[metric.spec] = metric.corpus_score(scorer.rows, of_captions)
+        if not math.isfinite(corpus[metric.spec]):
+            continue
+        # A metric whose program would have to run for every draw has none.
+        resampler = metric.corpus_resampler(scorer.rows, of_captions)
+        if resampler is not None:
+            resamplers[metric.spec] = resampler
+
+    return SystemScores(
+        system=system,
+        references=references,
+        items=items,
+        scores=scores,
+        corpus=corpus,
+        resamplers=resamplers,
+        remarks=scorer.remarks,
+    )
 
 
 def select_images(
@@ -119,33 +133,70 @@ def select_images(
     Raises:
         InputError: on a caption of an image that no set has, or one that is lacking.
     """
-    for candidates in systems.values():
-        reference_sets = [s.texts for s in sets.values()]
-        for image_id in candidates.captions if sets else ():
-            if not any(texts.get(image_id) for texts in reference_sets):
-                where = " or ".join(s.source.name for s in sets.values())
-                raise InputError(f"{candidates.locate(image_id)} has no references in {where}")
-    everywhere = list(systems.values())
+    all_candidates = list(systems.values())
+    if not sets:
+        first = all_candidates[0]
+        images = _select_common(all_candidates, first.captions, first.source.name, partial=partial)
+        return {"": images}
+
+    for candidates in all_candidates:
+        _check_references(candidates, sets)
+
     images_by_set: dict[str, list[str]] = {}
-    for name, texts in {n: s.texts for n, s in sets.items()}.items() or [("", None)]:
-        first = everywhere[0].captions if texts is None else [i for i, t in texts.items() if t]
-        if not partial:
-            file_name = everywhere[0].source.name if texts is None else sets[name].source.name
-            for candidates in everywhere:
-                _check_complete(candidates, first, file_name, has_references=texts is not None)
-        # In the order of the first system's file.
-        expected_images = set(first)
-        images_by_set[name] = [
-            image_id
-            for image_id in everywhere[0].captions
-            if image_id in expected_images and all(image_id in c.captions for c in everywhere)
-        ]
-        if not images_by_set[name]:
-            raise InputError(
-                f"no image has a caption by {', '.join(c.source.name for c in everywhere)}"
-                + (f" and references in {sets[name].source.name}" if name else "")
-            )
+    for name, references in sets.items():
+        images_by_set[name] = _select_common(
+            all_candidates,
+            [image_id for image_id, texts in references.texts.items() if texts],
+            references.source.name,
+            partial=partial,
+            has_references=True,
+        )
+
     return images_by_set
+
+
+def _check_references(candidates: CandidateFile, sets: Mapping[str, ReferenceFile]) -> None:
+    """Check that each image with a caption has references in one of the sets.
+
+    Raises:
+        InputError: where one has none.
+    """
+    for image_id in candidates.captions:
+        if not any(references.texts.get(image_id) for references in sets.values()):
+            where = " or ".join(references.source.name for references in sets.values())
+            raise InputError(f"{candidates.locate(image_id)} has no references in {where}")
+
+
+def _select_common(
+    all_candidates: Sequence[CandidateFile],
+    images: Iterable[str],
+    file_name: str,
+    *,
+    partial: bool,
+    has_references: bool = False,
+) -> list[str]:
+    """Return those of a file's images that every system has a caption of, in the order of the first system's.
+
+    Raises:
+        InputError: where there are none, or where one is lacking or too many, unless `partial`.
+    """
+    expected_images = list(images)
+    if not partial:
+        for candidates in all_candidates:
+            _check_complete(candidates, expected_images, file_name, has_references=has_references)
+
+    expected = set(expected_images)
+    common: list[str] = []
+    for image_id in all_candidates[0].captions:
+        is_captioned = all(image_id in candidates.captions for candidates in all_candidates)
+        if image_id in expected and is_captioned:
+            common.append(image_id)
+
+    if not common:
+        names = ", ".join(candidates.source.name for candidates in all_candidates)
+        where = f" and references in {file_name}" if has_references else ""
+        raise InputError(f"no image has a caption by {names}{where}")
+    return common
 
 
 def _check_complete(
@@ -209,8 +260,21 @@ def _files(candidates: CandidateFile, image_ids: Sequence[str], folder: Path) ->
 
 
 DIFFERENCE_COLUMNS = (
-    *("references", "metric", "system_a", "system_b", "score_a", "score_b", "difference"),
-    *("ci_low", "ci_high", "p_value", "p_holm", "p_bh", "n_images", "replicates", "note"),
+    "references",
+    "metric",
+    "system_a",
+    "system_b",
+    "score_a",
+    "score_b",
+    "difference",
+    "ci_low",
+    "ci_high",
+    "p_value",
+    "p_holm",
+    "p_bh",
+    "n_images",
+    "replicates",
+    "note",
 )
 
 
@@ -234,7 +298,10 @@ class SystemPanel(Panel):
         n_images: int,
     ) -> SystemPanel:
         """Make a panel of each system's corpus resamplers by metric."""
-        corpus = {s: _stack([by_metric[m] for m in specs]) for s, by_metric in resamplers.items()}
+        corpus: dict[str, Statistic] = {}
+        for system, by_metric in resamplers.items():
+            corpus[system] = _stack([by_metric[spec] for spec in specs])
+
         return cls.from_statistics(corpus, specs, n_images)
 
     @classmethod
@@ -295,22 +362,29 @@ def compare_systems(
         options: the kind of intervals; they must resample.
         advance: called at each of `count_steps(replicates, n_systems)` steps, if there is anything to resample.
     """
-    specs = [spec for spec in systems[0].corpus if all(spec in s.resamplers for s in systems)]
+    specs: list[str] = []
+    for spec in systems[0].corpus:
+        if all(spec in system.resamplers for system in systems):
+            specs.append(spec)
+
     n_images = len(systems[0].items)
     if n_images < 2 or not specs:
         none = Interval(remarks=(remark(Note.TOO_FEW_IMAGES, n_images=n_images),))
         return [replace(system, intervals=dict.fromkeys(specs, none)) for system in systems], []
+
     resamplers = {system.system: system.resamplers for system in systems}
     panel = SystemPanel.from_resamplers(resamplers, tuple(specs), n_images)
     comparison = compare_on_images(panel, options, advance)
-    measured = [
-        replace(
+
+    measured: list[SystemScores] = []
+    for system in systems:
+        with_intervals = replace(
             system,
             intervals=comparison.intervals[system.system],
             replicates=comparison.replicates[system.system],
         )
-        for system in systems
-    ]
+        measured.append(with_intervals)
+
     return measured, comparison.differences
 
 
@@ -341,25 +415,42 @@ def compare_on_images(
         options: the kind of intervals; they must resample.
         advance: called at each of `count_steps(replicates, n_systems)` steps.
     """
-    names, n_images = panel.specs, panel.n_images
+    n_images = panel.n_images
     all_points = np.ones(n_images, dtype=bool)
     prepared = {name: PreparedMetric.prepare(panel, name, all_points) for name in panel.metrics}
+
+    # All systems at once, so that they meet the same draws.
     samples = resample(
         [metric.statistic for metric in prepared.values()],
-        *(n_images, options.replicates, options.seed),
+        n_units=n_images,
+        replicates=options.replicates,
+        seed=options.seed,
         advance=advance,
     )
     replicates: dict[str, Floats] = dict(zip(prepared, samples, strict=True))
+
     intervals: dict[str, dict[str, Interval]] = {}
+    replicates_by_spec: dict[str, dict[str, Floats]] = {}
     for system, metric in prepared.items():
-        values = metric.values, replicates[system]
-        of_system = statistic_intervals(metric.statistic, *values, n_images, options)
-        intervals[system] = dict(zip(names, of_system, strict=True))
-    return SystemComparison(
-        intervals,
-        {s: dict(zip(names, values, strict=True)) for s, values in replicates.items()},
-        compare_metrics(panel, panel.metrics, prepared, replicates, options, advance=advance),
+        of_system = statistic_intervals(
+            metric.statistic,
+            metric.values,
+            replicates=replicates[system],
+            n_units=n_images,
+            options=options,
+        )
+        intervals[system] = dict(zip(panel.specs, of_system, strict=True))
+        replicates_by_spec[system] = dict(zip(panel.specs, replicates[system], strict=True))
+
+    differences = compare_metrics(
+        panel,
+        panel.metrics,
+        prepared=prepared,
+        replicates=replicates,
+        options=options,
+        advance=advance,
     )
+    return SystemComparison(intervals, replicates_by_spec, differences)
 
 
 def make_difference_table(
@@ -369,24 +460,27 @@ def make_difference_table(
 
     p-values are corrected within a set and a metric.
     """
-    rows = [
-        {
-            "references": references,
-            "metric": difference.coefficient,
-            "system_a": difference.metric_a,
-            "system_b": difference.metric_b,
-            "score_a": difference.value_a,
-            "score_b": difference.value_b,
-            "difference": difference.value_a - difference.value_b,
-            "ci_low": difference.result.interval.low,
-            "ci_high": difference.result.interval.high,
-            "p_value": difference.result.p_value,
-            "n_images": difference.n_images,
-            "replicates": options.replicates,
-            "note": difference.result.note,
-        }
-        for references, pairs in differences.items()
-        for difference in pairs
-    ]
+    rows: list[dict[str, Any]] = []
+    for references, of_pairs in differences.items():
+        for difference in of_pairs:
+            result = difference.result
+            # In a panel of systems these stand in the metrics' place, and the metric in the coefficient's.
+            row = {
+                "references": references,
+                "metric": difference.coefficient,
+                "system_a": difference.metric_a,
+                "system_b": difference.metric_b,
+                "score_a": difference.value_a,
+                "score_b": difference.value_b,
+                "difference": difference.value_a - difference.value_b,
+                "ci_low": result.interval.low,
+                "ci_high": result.interval.high,
+                "p_value": result.p_value,
+                "n_images": difference.n_images,
+                "replicates": options.replicates,
+                "note": result.note,
+            }
+            rows.append(row)
+
     table = make_frame(rows, DIFFERENCE_COLUMNS)
     return fill_corrected_p_values(table, ("references", "metric"))

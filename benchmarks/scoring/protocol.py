@@ -95,8 +95,10 @@ def _as_tuple(value: Any, key: str) -> tuple[str, ...] | None:
         return None
     if isinstance(value, Mapping):
         raise InputError(f"protocol.{key} is {value!r}; a name or a list of names is expected")
+
     is_list = isinstance(value, Iterable) and not isinstance(value, str)
-    return tuple(dict.fromkeys(str(v) for v in (value if is_list else [value])))
+    names = value if is_list else [value]
+    return tuple(dict.fromkeys(str(name) for name in names))
 
 
 def choice(usual: Any, help_text: str, **attributes: Any) -> Any:
@@ -344,24 +346,27 @@ class Protocol:
 
     def __post_init__(self) -> None:
         for name, declared in CHOICES.items():
-            value, allowed = getattr(self, name), declared.allowed()
-            for element in value if isinstance(value, tuple) else (value,):
+            value = getattr(self, name)
+            allowed = declared.allowed()
+            elements = value if isinstance(value, tuple) else (value,)
+            for element in elements:
                 if allowed and element not in allowed:
                     raise unknown(f"value of protocol.{name}", str(element), allowed)
+
         if not self.coefficients:
             raise InputError("protocol.coefficients is empty; name at least one")
         for coefficient in self.coefficients:
-            if (
-                isinstance(find_coefficient(coefficient), SystemCoefficient)
-                and self.level != "system"
-            ):
+            compares_systems = isinstance(find_coefficient(coefficient), SystemCoefficient)
+            if compares_systems and self.level != "system":
                 raise InputError(
                     f"protocol.coefficients={coefficient} compares systems; set protocol.level=system"
                 )
+
         if self.rater_scale == "z" and self.ratings == "rounded_mean":
             raise InputError(
                 "protocol.ratings=rounded_mean rounds to grades, which z-scores are not; set protocol.ratings=mean"
             )
+
         if self.references == "first_k" and self.k is None:
             raise InputError("protocol.references=first_k needs protocol.k=N")
         if self.k is not None:
@@ -387,17 +392,19 @@ class Protocol:
         Raises:
             InputError: where a value is not known.
         """
-        usual = {
-            name: declared.usual if value is None and declared.values else value
-            for name, declared in CHOICES.items()
-            for value in (usual.get(name, declared.usual),)
-        }
-        values = {
-            name: value if changes.get(name) is None else changes[name]
-            for name, value in usual.items()
-        }
+        usual_values: dict[str, Any] = {}
+        for name, declared in CHOICES.items():
+            value = usual.get(name, declared.usual)
+            # Where values are listed, None is none of them.
+            is_unset = value is None and bool(declared.values)
+            usual_values[name] = declared.usual if is_unset else value
+
+        values: dict[str, Any] = {}
+        for name, value in usual_values.items():
+            values[name] = value if changes.get(name) is None else changes[name]
         if changes.get("k") is None and values["references"] not in K_POLICIES:
             values["k"] = None  # the usual policy's, which was changed for one without it
+
         for key, declared in CHOICES.items():
             if declared.type is Any:
                 values[key] = _as_tuple(values[key], key)
@@ -405,15 +412,14 @@ class Protocol:
         values["dimension"] = values["dimension"] or ()
         values["coefficients"] = values["coefficients"] or ()
         protocol = cls(**values)
-        differs = [
-            f"{name}={_show(getattr(protocol, name))}"
-            for name, value in usual.items()
-            if name != "name" and _normal(getattr(protocol, name)) != _normal(value)
-        ]
+
         # Results name the protocol by what differs from the usual one of the dataset.
-        return dataclasses.replace(
-            protocol, name=" ".join([str(changes.get("name") or "usual"), *differs])
-        )
+        words = [str(changes.get("name") or "usual")]
+        for name, usual_value in usual_values.items():
+            value = getattr(protocol, name)
+            if name != "name" and _normal(value) != _normal(usual_value):
+                words.append(f"{name}={_show(value)}")
+        return dataclasses.replace(protocol, name=" ".join(words))
 
     def for_dataset(self, caption_set: CaptionSet) -> Protocol:
         """Return this protocol for one dataset.
@@ -425,12 +431,15 @@ class Protocol:
         if of_pairs:
             rated = tuple(d for d in self.dimension if d not in of_pairs)
             return dataclasses.replace(self, dimension=rated).for_dataset(caption_set)
+
         coefficients = tuple(
             c for c in self.coefficients if not find_coefficient(c).is_of_preferences
         )
         is_superfluous = 0 < len(coefficients) < len(self.coefficients)
         if is_superfluous and caption_set.preferences.empty and caption_set.dimensions:
             return dataclasses.replace(self, coefficients=coefficients).for_dataset(caption_set)
+
+        # A dataset may have a dimension of that name.
         if self.dimension != (ALL_DIMENSIONS,) or ALL_DIMENSIONS in caption_set.dimensions:
             return self
         return dataclasses.replace(self, dimension=caption_set.dimensions)
@@ -449,12 +458,13 @@ class Protocol:
         Raises:
             TypeError: where there is an unknown option, or one is missing.
         """
-        if missing := CHOICES.keys() - record.keys() - {"level", *cls.later_fields}:
+        missing = CHOICES.keys() - record.keys() - {"level", *cls.later_fields}
+        if missing:
             raise TypeError(f"the protocol lacks {', '.join(sorted(missing))}")
-        values: dict[str, Any] = {
-            name: tuple(value) if isinstance(value, list) else value
-            for name, value in record.items()
-        }
+
+        values: dict[str, Any] = {}
+        for name, value in record.items():
+            values[name] = tuple(value) if isinstance(value, list) else value  # JSON has no tuples
         return cls(**values)
 
     def describe(self) -> str:
@@ -465,8 +475,10 @@ class Protocol:
             is_changed = value not in (declared.usual, None)
             if declared.noted == "never" or not (is_changed or declared.noted == "always"):
                 continue
+            # Where people compared captions alone, nothing is said of ratings.
             if declared.said_of == "ratings" and declared.noted == "always" and not self.dimension:
                 continue
+
             text = ", ".join(value) if isinstance(value, tuple) else value
             of_k = f" k={self.k}" if name == "references" and self.k else ""
             parts.append(f"{name.replace('_', ' ')} {text}{of_k}")
@@ -484,7 +496,8 @@ class Protocol:
         of_k = f", of the first {self.k}" if self.k else ""
         for name, declared in CHOICES.items():
             value = getattr(self, name)
-            if declared.said_of in said_of and (words := declared.clause(value)):
+            words = declared.clause(value)
+            if declared.said_of in said_of and words:
                 text = escape(", ".join(value) if isinstance(value, tuple) else str(value))
                 yield name, words.format(value=text, k=self.k, of_k=of_k)
 
@@ -499,6 +512,7 @@ class Protocol:
         where = f"dataset {caption_set.name}"
         if self.own_references != "keep":
             items = self._without_own_references(items, where)
+
         if level_column(self.level) == "system" and items["system"].isna().any():
             raise LackingError(
                 Lack.SYSTEM,
@@ -513,6 +527,7 @@ class Protocol:
                 ]
                 error = unknown(f"dimension of {where}", dimension, dict.fromkeys(dimensions))
                 raise LackingError(Lack.DIMENSION, str(error))
+
         weights = self._weights(caption_set, items, self.dimension[:1])
         items = normalise_items(items, self.normalise)
         return items.assign(weight=weights).reset_index(drop=True)
@@ -525,6 +540,7 @@ class Protocol:
         """
         items = caption_set.items
         where = f"dataset {caption_set.name}"
+
         if self.systems is not None:
             available = sorted({s for s in items["system"] if isinstance(s, str)})
             for system in self.systems:
@@ -532,6 +548,7 @@ class Protocol:
                     error = unknown(f"system of {where}", system, available)
                     raise LackingError(Lack.SYSTEM, str(error))
             items = items[items["system"].isin(self.systems)]
+
         if self.split is not None:
             available = sorted({s for s in caption_set.items["split"] if isinstance(s, str)})
             if self.split in caption_set.missing_splits:
@@ -542,6 +559,7 @@ class Protocol:
                 error = unknown(f"split of {where}", self.split, available)
                 raise LackingError(Lack.SPLIT, str(error))
             items = items[items["split"] == self.split]
+
         if items.empty:
             raise InputError(
                 f"{where}: no item is left; change protocol.systems={_show(self.systems)} or "
@@ -564,6 +582,7 @@ class Protocol:
             )
         if self.own_references == "drop":
             return items[~excluded]
+
         if excluded.any() and self.undefined != "drop":
             first = items["item_id"].iloc[int(np.argmax(excluded))]
             raise InputError(
@@ -571,6 +590,7 @@ class Protocol:
                 f"references, first '{first}'; protocol.undefined=drop leaves them out, "
                 f"protocol.own_references=drop all copies"
             )
+
         references = pd.Series(copies.other_references, index=items.index, dtype=object)
         return items.assign(references=references)[~excluded]
 
@@ -603,8 +623,10 @@ class Protocol:
         else:
             preferences = caption_set.preferences.drop_duplicates("pair_id")
             points = pd.concat([preferences["item_a"], preferences["item_b"]])
+            # Where ratings count, but not one by one, every item counts once.
             if self.dimension:
                 points = points.iloc[:0]
+
         counts = points.value_counts()
         return np.maximum(counts.reindex(items["item_id"]).fillna(1).to_numpy(dtype=int), 1)
 
@@ -625,6 +647,7 @@ class Protocol:
             is_left_out = ~before.index.isin(ratings.index)
             if is_left_out.any():
                 left_out.append(LeftOutRatings(name, before[is_left_out], before))
+
         return ChangedRatings(ratings, tuple(left_out))
 
     def data_points_of(
@@ -636,6 +659,7 @@ class Protocol:
         counted = ratings[is_counted].iloc[np.argsort(index[is_counted], kind="stable")]
         if self.ratings == "per_rating":
             return counted[["item_id", "value"]].reset_index(drop=True)
+
         grouped = counted.groupby("item_id", sort=False)["value"]
         values = grouped.median() if self.ratings == "median" else grouped.mean()
         if self.ratings == "rounded_mean":
@@ -643,6 +667,7 @@ class Protocol:
             values = np.floor(values + 0.5)
         if self.rater_scale == "z":
             values[:] = merge_near(values.to_numpy(dtype=np.float64))
+
         return values.rename("value").reset_index()
 
 
@@ -670,22 +695,28 @@ Protocol.later_fields = tuple(name for name, declared in CHOICES.items() if decl
 
 def sign(metric: Metric, protocols: Iterable[Protocol]) -> str:
     """Return a metric's signature, with the unusual choices of protocols that change the texts it scores."""
-    changes = {
-        f"{name}:{value}"
-        for protocol in protocols
-        for name, declared in CHOICES.items()
-        if declared.is_signed and (value := getattr(protocol, name)) != declared.usual
-    }
+    changes = set[str]()
+    for protocol in protocols:
+        for name, declared in CHOICES.items():
+            value = getattr(protocol, name)
+            if declared.is_signed and value != declared.usual:
+                changes.add(f"{name}:{value}")
+
     return "|".join([metric.signature, *sorted(changes)])
 
 
 def _normal(value: Any) -> Any:
+    """Return a value as it compares with others: one name as a tuple, and no names as None."""
     if value is None or value == ():
         return None
-    return (
-        (value,) if isinstance(value, str) else (tuple(value) if isinstance(value, list) else value)
-    )
+    if isinstance(value, str):
+        return (value,)
+    if isinstance(value, list):
+        return tuple(value)
+    return value
 
 
 def _show(value: Any) -> str:
-    return "[" + ",".join(value) + "]" if isinstance(value, tuple) else str(value)
+    if isinstance(value, tuple):
+        return f"[{','.join(value)}]"
+    return str(value)

@@ -130,12 +130,14 @@ class ScoreStore:
             try:
                 if table.column("item_id").to_pylist() == list(item_ids):
                     scores = table.column("score").to_numpy().astype(np.float64)
-                    remarks = json.loads((table.schema.metadata or {}).get(b"remarks", b"[]"))
+                    metadata = table.schema.metadata or {}
+                    remarks = json.loads(metadata.get(b"remarks", b"[]"))
                     with self._lock:
                         self.hits += 1
                     return StoredScores(scores, [str(text) for text in remarks])
             except (KeyError, ValueError):
                 pass  # of another make: computed anew and replaced
+
         with self._lock:
             self.misses += 1
         return None
@@ -144,13 +146,14 @@ class ScoreStore:
         """Read a file's table; None where there is none, or it is cut short or damaged."""
         if path is None:
             return None
+
         try:
-            return pq.ParquetFile(
-                io.BytesIO(path.read_bytes()), page_checksum_verification=True
-            ).read()
+            content = io.BytesIO(path.read_bytes())
+            return pq.ParquetFile(content, page_checksum_verification=True).read()
         except FileNotFoundError:
             return None
         except OSError as error:
+            # One without a file's name is pyarrow's, of a damaged file.
             if isinstance(path, RemotePath) and error.filename is not None:
                 self._do_without(path, error)
             return None
@@ -170,12 +173,14 @@ class ScoreStore:
         table = pa.table({"item_id": list(item_ids), "score": scores})
         if remarks:
             table = table.replace_schema_metadata({"remarks": json.dumps(list(remarks))})
+
         try:
             if isinstance(path, RemotePath):
                 buffer = io.BytesIO()
                 pq.write_table(table, buffer, write_page_checksum=True)
                 path.write_bytes(buffer.getvalue())
                 return
+
             path.parent.mkdir(parents=True, exist_ok=True)
             sweep(path.parent)
             with replacing(path) as stream:
@@ -189,22 +194,29 @@ class ScoreStore:
     def _do_without(self, path: ScoreLocation, error: OSError) -> None:
         """Warn once that the store fails; from then on nothing more is stored there."""
         with self._lock:
+            # Metrics score side by side, and several may fail at once: the first one warns.
             if isinstance(path, RemotePath):
-                first, self.scores = isinstance(self.scores, RemotePath), None
+                is_first = isinstance(self.scores, RemotePath)
+                self.scores = None
             else:
-                first, self.root = self.root is not None, None
-        if not first:
+                is_first = self.root is not None
+                self.root = None
+        if not is_first:
             return
+
         reason = error.strerror
         if isinstance(path, RemotePath):
             logger.warning(
                 "%s cannot be reached (%s); what is there is kept, and this run's scores lie in %s",
-                *(path, reason, self.root),
+                path,
+                reason,
+                self.root,
             )
         else:
             logger.warning(
                 "scores are not kept for the next run: %s cannot be written (%s); set cache.root=DIR",
-                *(path.parent, reason),
+                path.parent,
+                reason,
             )
 
 
@@ -238,11 +250,16 @@ class Locations:
         """Load a dataset from these places."""
         if dataset in self.loaded:
             return self.loaded[dataset]
-        if own_file := own_files("dataset").get(dataset):
+
+        own_file = own_files("dataset").get(dataset)
+        if own_file:
             options = dict(read_config("dataset", dataset)["file"])
             path = own_file.parent / expand_home(options.pop("path"))
             return load(OWN, self.data_root, path=path, name=dataset, **options)
-        return load(dataset, self.data_root, **(self.file_options if dataset == OWN else {}))
+
+        if dataset == OWN:
+            return load(dataset, self.data_root, **self.file_options)
+        return load(dataset, self.data_root)
 
     def store(self) -> ScoreStore:
         """Open the score store."""

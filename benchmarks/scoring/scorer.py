@@ -69,10 +69,14 @@ class Scorer:
         if stored is None:
             stored = StoredScores(self._compute(metric), self._remarks(metric))
             store.put(path, self.items["item_id"], stored.scores, stored.remarks)
+
         scores, remarks = stored
         # Of the texts as they are, and so not among what is stored.
         unsegmented = metric.unsegmented_remark(self.rows)
-        self.remarks[metric.spec] = [*remarks, *([unsegmented] if unsegmented else [])]
+        self.remarks[metric.spec] = list(remarks)
+        if unsegmented:
+            self.remarks[metric.spec].append(unsegmented)
+
         gaps = np.flatnonzero(np.isnan(scores))
         if gaps.size and self.protocol.undefined == "error" and not companion:
             raise InputError(
@@ -91,6 +95,7 @@ class Scorer:
     def _compute(self, metric: Metric) -> Floats:
         if not _may_read_references(metric):
             return metric.score(self.rows)
+
         columns: list[Floats] = []
         for parts in self._reference_passes():
             column = np.full(len(self.items), np.nan)
@@ -99,6 +104,7 @@ class Scorer:
             columns.append(column)
         if len(columns) == 1:
             return columns[0]
+
         # An item with fewer references than another is not in the later passes.
         table = np.stack(columns)
         scored = self._scored_in_pass()
@@ -108,16 +114,21 @@ class Scorer:
 
     def _remarks(self, metric: Metric) -> list[str]:
         """Return a metric's remarks in all passes, each once."""
-        parts = [part.rows for parts in self._passes or [] for part in parts]
-        return list(
-            dict.fromkeys(t for r in [self.rows, *parts] for t in r.remarks.get(metric.spec, []))
-        )
+        all_rows = [self.rows]
+        for parts in self._passes or []:
+            all_rows += [part.rows for part in parts]
+
+        remarks: list[str] = []
+        for rows in all_rows:
+            remarks += rows.remarks.get(metric.spec, [])
+        return list(dict.fromkeys(remarks))
 
     def _references(self) -> list[tuple[str, ...]]:
-        return [refs[: self.protocol.k] for refs in self.items["references"]]
+        return [texts[: self.protocol.k] for texts in self.items["references"]]
 
     def _scored_in_pass(self) -> np.ndarray:
-        counts = np.array([len(r) for r in self._references()])
+        """Say which items have a reference of each pass, shape (n_passes, n_items)."""
+        counts = np.array([len(texts) for texts in self._references()])
         return np.arange(counts.max())[:, None] < counts[None, :]
 
     def _reference_passes(self) -> list[list[_Part]]:
@@ -129,18 +140,24 @@ class Scorer:
 
     def _cut(self) -> list[list[_Part]]:
         references = self._references()
-        plain = (self.protocol.references, self.protocol.corpus) == ("all", "dataset")
-        if plain or any(not r for r in references):
+        is_plain = self.protocol.references == "all" and self.protocol.corpus == "dataset"
+        # Rows without references are for the metric to refuse, with its own message.
+        if is_plain or not all(references):
             return [[_Part(np.arange(len(self.items)), self.rows)]]
+
         if self.protocol.references in ("all", "first_k"):
             return [self._parts(references, np.ones(len(self.items), dtype=bool))]
-        return [
-            self._parts([r[j : j + 1] for r in references], is_scored)
-            for j, is_scored in enumerate(self._scored_in_pass())
-        ]
+
+        passes: list[list[_Part]] = []
+        for number, is_scored in enumerate(self._scored_in_pass()):
+            single_references = [texts[number : number + 1] for texts in references]
+            passes.append(self._parts(single_references, is_scored))
+        return passes
 
     def _parts(self, references: list[tuple[str, ...]], is_scored: np.ndarray) -> list[_Part]:
+        """Return the rows that are scored with these references, a part for each corpus."""
         frame = self.items.assign(references=pd.Series(references, dtype=object))
+
         if self.protocol.corpus == "dataset":
             groups = [np.flatnonzero(is_scored)]
         else:
@@ -150,11 +167,12 @@ class Scorer:
                     f"dataset {self.dataset}: protocol.corpus=per_system needs the system of every "
                     f"item, and it is not known"
                 )
-            groups = [
-                np.flatnonzero(is_scored & (systems == s).to_numpy())
-                for s in dict.fromkeys(systems)
-            ]
-        return [_Part(g, Rows(frame.iloc[g])) for g in groups if g.size]
+            groups: list[np.ndarray] = []
+            for system in dict.fromkeys(systems):
+                is_own = (systems == system).to_numpy()
+                groups.append(np.flatnonzero(is_scored & is_own))
+
+        return [_Part(group, Rows(frame.iloc[group])) for group in groups if group.size]
 
     def _key(self, metric: Metric) -> str:
         """Return everything that the scores depend on, as a text."""
@@ -164,19 +182,21 @@ class Scorer:
             columns = (*columns, "image")  # a path, which on another machine may be another one
         if not metric.depends_only_on_content:
             columns = (*columns, "image_id")
+
         if metric.depends_on_corpus:
             parts.append(self.protocol.corpus)
             columns = (*columns, "weight", "system")
         if "images" in metric.needs:
             parts.append(self._image_files())
+
         return "\n".join([*parts, self._digest(columns)])
 
     def _image_files(self) -> str:
         """Digest sizes and times of the image files, so that an image that was replaced is scored anew."""
         digest = hashlib.sha256()
         for image in dict.fromkeys(self.items["image"]):
-            if image is not None and (path := Path(image)).is_file():
-                stat = path.stat()
+            if image is not None and Path(image).is_file():
+                stat = Path(image).stat()
                 digest.update(f"{image}:{stat.st_size}:{stat.st_mtime_ns}\n".encode())
         return digest.hexdigest()
 
@@ -199,6 +219,7 @@ def _may_read_references(metric: Metric) -> bool:
 
 def _is_stored(metric: Metric) -> bool:
     """Tell whether scores are stored, for which the signature has to change with the code that computes them."""
+    # captau's own metrics name the distributions that they use; those of others have to.
     outside = [c for c in type(metric).__mro__ if not c.__module__.startswith("captau.")]
     is_signed = type(metric) not in outside or any("distributions" in vars(c) for c in outside)
     return metric.is_cacheable and is_signed
@@ -234,6 +255,7 @@ def score_all(
     for metric, path in paths.items():
         if path is None or not path.is_file():
             metric.start()  # a Java takes a while
+
     scores: dict[str, Floats] = {}
     companion_scores: dict[str, Floats] = {}
 
@@ -243,15 +265,20 @@ def score_all(
             for spec in metric.companions:
                 companion_scores[spec] = scorer.score(metric_of(spec), store, companion=True)
 
-    longest = [m for m in metrics if m.takes_longest]
-    other_metrics = [m for m in metrics if not m.takes_longest]
-    jobs = [partial(one, metric) for metric in [*other_metrics[:1], *longest, *other_metrics[1:]]]
-    run_side_by_side(lambda job: job(), [*jobs, measure_beside] if measure_beside else jobs)
-    requested = {m.spec: scores[m.spec] for m in metrics}
-    companions = {spec: companion_scores[spec] for m in metrics for spec in m.companions}
-    return requested | {
-        spec: column for spec, column in companions.items() if spec not in requested
-    }
+    longest = [metric for metric in metrics if metric.takes_longest]
+    other_metrics = [metric for metric in metrics if not metric.takes_longest]
+    ordered = [*other_metrics[:1], *longest, *other_metrics[1:]]
+    jobs: list[Callable[[], None]] = [partial(one, metric) for metric in ordered]
+    if measure_beside:
+        jobs.append(measure_beside)
+    run_side_by_side(lambda job: job(), jobs)
+
+    # In the order in which metrics were asked for, whichever thread was quicker.
+    scores_by_spec = {metric.spec: scores[metric.spec] for metric in metrics}
+    for metric in metrics:
+        for spec in metric.companions:
+            scores_by_spec.setdefault(spec, companion_scores[spec])
+    return scores_by_spec
 
 
 def run_side_by_side(do: Callable[[Item], None], items: Sequence[Item]) -> None:
@@ -278,12 +305,12 @@ def run_side_by_side(do: Callable[[Item], None], items: Sequence[Item]) -> None:
             except BaseException as error:  # raised again below, in the caller's thread
                 failed[index] = error
 
-    workers = [
-        threading.Thread(target=work, daemon=True) for _ in range(min(count_cores(), len(items)))
-    ]
+    n_workers = min(count_cores(), len(items))
+    workers = [threading.Thread(target=work, daemon=True) for _ in range(n_workers)]
     for worker in workers:
         worker.start()
     for worker in workers:
         worker.join()
+
     if failed:
         raise failed[min(failed)]

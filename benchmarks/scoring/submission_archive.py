@@ -85,6 +85,7 @@ def _read_members(path: Path, data: bytes, faults: Faults) -> Iterator[tuple[str
                         f"{path}: {info.filename}: more than {MOST_BYTES:,} bytes when unpacked"
                     )
                     return
+
                 bytes_left -= len(content)
                 if content.startswith(_ARCHIVE_STARTS):
                     faults.add(f"{path}: {info.filename}: an archive within the archive")
@@ -109,6 +110,7 @@ def _select_results(
     if len(infos) > MOST_MEMBERS:
         faults.add(f"{path}: {len(infos):,} files in it; results on one set or two are expected")
         return []
+
     results: dict[str, zipfile.ZipInfo] = {}
     before = faults.count
     for info in infos:
@@ -132,12 +134,17 @@ def _select_results(
             faults.add(f"{where}: packed by a rare method; pack it with the usual one")
         else:
             results[name] = info
+
     if not results and faults.count == before:
         faults.add(f"{path}: it contains no results; add captions_test2014_ALG_results.json")
+
+    # Split and system of each, as its name says.
     parts = [match.groups() for match in map(CONVENTION.fullmatch, results) if match]
-    if len(results) > 2 or len({split for split, _ in parts}) < len(parts):
+    splits = {split for split, _ in parts}
+    if len(results) > 2 or len(splits) < len(parts):
         faults.add(f"{path}: {len(results)} results; send one for each set, and two sets at most")
     elif len({system for _, system in parts}) > 1:
         systems = " and of ".join(system for _, system in parts)
         faults.add(f"{path}: results of {systems}; one at a time")
+
     return list(results.values())[:2]

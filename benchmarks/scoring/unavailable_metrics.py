@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -43,21 +44,25 @@ def find_unavailable(
         LackingError: where that leaves none, and one is needed.
     """
     rows = Rows.from_items(items)
-    reasons = {
-        metric: reason
-        for metric in metrics
-        if (reason := metric.find_unavailability(rows, is_one_of_several=is_one_of_several))
-        is not None
-    }
-    if needs_one and metrics and len(reasons) == len(metrics):
-        specs_by_reason = _group_by_reason(reasons)
-        if len(reasons) == 1:
-            message = f"metric {metrics[0].spec} {reasons[metrics[0]]}"
-            raise LackingError(Lack.METRICS, message)
-        texts = [f"{','.join(specs)}: {reason}" for reason, specs in specs_by_reason.items()]
-        message = f"none of the metrics can be computed: {'. '.join(texts)}"
+    reasons: dict[Metric, Unavailability] = {}
+    for metric in metrics:
+        reason = metric.find_unavailability(rows, is_one_of_several=is_one_of_several)
+        if reason is not None:
+            reasons[metric] = reason
+
+    leaves_one = len(reasons) < len(metrics)
+    if leaves_one or not metrics or not needs_one:
+        return reasons
+
+    if len(reasons) == 1:
+        message = f"metric {metrics[0].spec} {reasons[metrics[0]]}"
         raise LackingError(Lack.METRICS, message)
-    return reasons
+
+    texts: list[str] = []
+    for reason, specs in _group_by_reason(reasons).items():
+        texts.append(f"{','.join(specs)}: {reason}")
+    message = f"none of the metrics can be computed: {'. '.join(texts)}"
+    raise LackingError(Lack.METRICS, message)
 
 
 def split_available(
@@ -73,10 +78,15 @@ def split_available(
     """
     if not optional:
         return list(metrics), {}
+
     items = protocol.for_dataset(caption_set).select_items(caption_set)
-    of_suites = [m for m in metrics if m.spec in optional]
-    missing = find_unavailable(of_suites, items, needs_one=len(of_suites) == len(metrics))
-    return [m for m in metrics if m not in missing], missing
+    of_suites = [metric for metric in metrics if metric.spec in optional]
+    # Whoever names a metric wants its error, which comes where it is computed.
+    is_none_named = len(of_suites) == len(metrics)
+    missing = find_unavailable(of_suites, items, needs_one=is_none_named)
+
+    available = [metric for metric in metrics if metric not in missing]
+    return available, missing
 
 
 def describe_reasons(missing: UnavailableMetrics) -> dict[str, str]:
@@ -88,7 +98,9 @@ def find_need(reason: str) -> str:
     """Return what metrics need and no caption has, by the reason why they cannot be computed; else nothing."""
     problem = Unavailability.parse(reason).problem
     is_need = problem.startswith("needs ") and problem.endswith(NONE_HAVE)
-    return problem.removeprefix("needs ").removesuffix(NONE_HAVE) if is_need else ""
+    if not is_need:
+        return ""
+    return problem.removeprefix("needs ").removesuffix(NONE_HAVE)
 
 
 def make_unavailable_rows(
@@ -98,22 +110,24 @@ def make_unavailable_rows(
     missing: UnavailableMetrics,
 ) -> pd.DataFrame:
     """Make a row for each missing metric and each dimension and coefficient: NaN, with the reason."""
-    return make_correlations(
-        {
-            "dataset": dataset,
-            "protocol": protocol,
-            "dimension": dimension,
-            "coefficient": coefficient,
-            "metric": metric.spec,
-            "value": np.nan,
-            "n_items": 0,
-            "n_ratings": 0,
-            "p_value": np.nan,
-            "note": missing_note(reason),
-        }
-        for metric, reason in missing.items()
-        for dimension, coefficient in columns
-    )
+    rows: list[dict[str, Any]] = []
+    for metric, reason in missing.items():
+        for dimension, coefficient in columns:
+            row = {
+                "dataset": dataset,
+                "protocol": protocol,
+                "dimension": dimension,
+                "coefficient": coefficient,
+                "metric": metric.spec,
+                "value": np.nan,
+                "n_items": 0,
+                "n_ratings": 0,
+                "p_value": np.nan,
+                "note": missing_note(reason),
+            }
+            rows.append(row)
+
+    return make_correlations(rows)
 
 
 def add_unavailable_rows(
@@ -130,14 +144,19 @@ def add_unavailable_rows(
     """
     labels_by_note: dict[str, list[str]] = {}
     for metric in metrics:
+        label = metric_style(metric).label
         for text in remarks.get(metric.spec, ()):
-            labels_by_note.setdefault(text.removesuffix("."), []).append(metric_style(metric).label)
+            labels_by_note.setdefault(text.removesuffix("."), []).append(label)
+
+    missing_rows: list[tuple[str, list[str]]] = []
     for metric, reason in missing.items():
-        labels_by_note.setdefault(missing_note(reason), []).append(metric_style(metric).label)
-    rows = list(table.rows)
-    rows[len(metrics) : len(metrics)] = [
-        (metric_style(m).label, [MISSING] * len(table.columns)) for m in missing
-    ]
+        label = metric_style(metric).label
+        labels_by_note.setdefault(missing_note(reason), []).append(label)
+        missing_rows.append((label, [MISSING] * len(table.columns)))
+
+    # Behind the metrics', and before rows of other kinds, such as what people reach.
+    n_metrics = len(metrics)
+    rows = [*table.rows[:n_metrics], *missing_rows, *table.rows[n_metrics:]]
     notes = [f"{', '.join(labels)}: {text}." for text, labels in labels_by_note.items()]
     return replace(table, rows=rows, notes=[*table.notes, *notes])
 

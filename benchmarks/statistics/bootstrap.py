@@ -339,7 +339,8 @@ def student_p_value(
     """Return the p-value of the difference of two metrics, by Student's t with n - 1 degrees of freedom.
 
     Its standard error is the standard deviation of the replicates. Neither so many replicates nor so few images allow a p
-    below 2 / (replicates + 1) or 2 / 2^n. Percentile and BCa intervals keep `two_sided_p_value`.
+    below 2 / (replicates + 1) or 2 / 2^n. Percentile and BCa intervals keep `two_sided_p_value`, and so does a coefficient
+    that is not `is_smooth`.
 
     Args:
         value: of the sample itself.

@@ -74,19 +74,25 @@ def fit_strengths(
     """
     if model not in TIE_MODELS:
         raise ValueError(f"no model '{model}'")
-    wins, ties = (np.moveaxis(counts, 2, 0) for counts in (wins, ties))
+
+    wins = np.moveaxis(wins, 2, 0)
+    ties = np.moveaxis(ties, 2, 0)
     reaches = _close(wins + ties > 0)
     is_mutual = reaches & reaches.transpose(0, 2, 1)
-    likelihood = (_Davidson if model == "davidson" else _RaoKupper)(
+
+    model_class = _Davidson if model == "davidson" else _RaoKupper
+    likelihood = model_class(
         np.where(is_mutual, wins, 0.0), np.where(is_mutual, ties, 0.0), is_mutual
     )
     values, tie = likelihood.maximise(start)
     # Newton's method leaves noise, which would make two equal systems differ by 1e-13.
     differences = np.round(values[:, :, None] - values[:, None, :], DECIMALS) + 0.0
     differences = np.where(is_mutual, differences, np.nan)
-    if (is_endless := np.isnan(tie)).any():
+    is_endless = np.isnan(tie)
+    if is_endless.any():
         order = _order_of_ties(wins[is_endless], ties[is_endless])
         differences[is_endless] = np.where(is_mutual[is_endless], order, np.nan)
+
     index = np.arange(wins.shape[1])
     differences[:, index, index] = 0.0
     differences[reaches & ~is_mutual] = np.inf
@@ -156,7 +162,9 @@ class _Model:
     tie_start: float
 
     def __init__(self, wins: Floats, ties: Floats, is_mutual: NDArray[np.bool_]) -> None:
-        self.wins, self.ties, self.is_mutual = wins, ties, is_mutual
+        self.wins = wins
+        self.ties = ties
+        self.is_mutual = is_mutual
         self.n = (wins + wins.transpose(0, 2, 1) + ties).sum(axis=(1, 2)) / 2
         self.has_ties = ties.any(axis=(1, 2))
 
@@ -190,14 +198,17 @@ class _Model:
             strengths += start.values[:, 0]
             strengths -= (self.is_mutual @ strengths[:, :, None])[:, :, 0] / group_sizes
             # 0 is Davidson's ν, and 1 Rao and Kupper's θ, of a sample without ties.
-            if (start_tie := float(start.tie[0])) not in (0.0, 1.0):
+            start_tie = float(start.tie[0])
+            if start_tie not in (0.0, 1.0):
                 tie = np.where(self.has_ties, np.log(start_tie), self.no_ties)
+
         for _ in range(MAX_STEPS):
             gradient, curvature = self._newton(strengths, tie)
             # A finished sample stays, since one without a maximum would go on until its curvature is 0.
             is_moving = np.abs(gradient).max(axis=1) > TOLERANCE * self.n
             if not is_moving.any():
                 break
+
             step = np.zeros_like(gradient)
             step[is_moving] = np.linalg.solve(
                 curvature[is_moving], gradient[is_moving][:, :, None]
@@ -205,6 +216,7 @@ class _Model:
             step *= (MAX_STEP / np.maximum(np.abs(step).max(axis=1), MAX_STEP))[:, None]
             strengths = strengths + step[:, :-1]
             tie = self.move_tie(tie, step[:, -1])
+
         gradient, curvature = self._newton(strengths, tie)
         is_maximum = np.abs(gradient).max(axis=1) <= TOLERANCE * self.n
         is_maximum &= np.linalg.eigvalsh(curvature)[:, 0] > MIN_INFORMATION
@@ -234,18 +246,17 @@ class _Davidson(_Model):
         nu = np.exp(tie)[:, None, None]
         total = np.exp(half) + np.exp(-half) + nu
         met = self.wins + self.wins.transpose(0, 2, 1) + self.ties
-        win, draw = np.exp(half) / total, nu / total
+        win = np.exp(half) / total
+        draw = nu / total
+
         # A win is worth 1/2 for the winner and -1/2 for the loser, a tie 0.
         expected = (win - win.transpose(0, 2, 1)) / 2
         variance = (1 - draw) / 4 - expected**2
         observed = (self.wins - self.wins.transpose(0, 2, 1)).sum(axis=2) / 2
-        gradient = np.concatenate(
-            [
-                observed - (met * expected).sum(axis=2),
-                ((self.ties - met * draw).sum(axis=(1, 2)) / 2)[:, None],
-            ],
-            axis=1,
-        )
+        of_strengths = observed - (met * expected).sum(axis=2)
+        of_tie = (self.ties - met * draw).sum(axis=(1, 2)) / 2
+        gradient = np.concatenate([of_strengths, of_tie[:, None]], axis=1)
+
         cross = -(met * expected * draw).sum(axis=2)
         corner = (met * draw * (1 - draw)).sum(axis=(1, 2)) / 2
         return gradient, _curvature(met * variance, cross, corner)
@@ -260,18 +271,17 @@ class _RaoKupper(_Model):
         difference = strengths[:, :, None] - strengths[:, None, :]
         points = self.wins + self.ties
         miss = 1 / (1 + np.exp(difference - tie[:, None, None]))
-        lost, spread = points * miss, points * miss * (1 - miss)
+        lost = points * miss
+        spread = points * miss * (1 - miss)
+
         n_ties = self.ties.sum(axis=(1, 2)) / 2
         with np.errstate(divide="ignore", invalid="ignore"):
             growth = 1 / -np.expm1(-2 * tie)
         growth = np.where(self.has_ties, growth, 1.0)
-        gradient = np.concatenate(
-            [
-                (lost - lost.transpose(0, 2, 1)).sum(axis=2),
-                (2 * n_ties * growth - lost.sum(axis=(1, 2)))[:, None],
-            ],
-            axis=1,
-        )
+        of_strengths = (lost - lost.transpose(0, 2, 1)).sum(axis=2)
+        of_tie = 2 * n_ties * growth - lost.sum(axis=(1, 2))
+        gradient = np.concatenate([of_strengths, of_tie[:, None]], axis=1)
+
         cross = -(spread - spread.transpose(0, 2, 1)).sum(axis=2)
         corner = spread.sum(axis=(1, 2)) + 4 * n_ties * growth * (growth - 1)
         return gradient, _curvature(spread + spread.transpose(0, 2, 1), cross, corner)
@@ -286,10 +296,14 @@ def _curvature(between: Floats, cross: Floats, corner: Floats) -> Floats:
     n_samples, n_systems, _ = between.shape
     matrix = np.empty((n_samples, n_systems + 1, n_systems + 1))
     matrix[:, :-1, :-1] = -between
+
+    # A system does not meet itself, whatever `between` has there.
     index = np.arange(n_systems)
     off_diagonal = between.sum(axis=2) - between[:, index, index]
     matrix[:, index, index] = off_diagonal
-    matrix[:, :-1, -1] = matrix[:, -1, :-1] = cross
+
+    matrix[:, :-1, -1] = cross
+    matrix[:, -1, :-1] = cross
     matrix[:, -1, -1] = corner
     return matrix
 
@@ -308,12 +322,15 @@ def elo_ratings(first: Ints, second: Ints, outcomes: Floats, orders: Ints) -> Fl
     n_systems = int(max(first.max(initial=-1), second.max(initial=-1))) + 1
     ratings = np.full((n_systems, len(orders)), ELO_START)
     column = np.arange(len(orders))
+    # Game by game, as each rests on the ratings before it, in all orders at once.
     for games in orders.T:
-        i, j = first[games], second[games]
+        i = first[games]
+        j = second[games]
         expected = 1 / (1 + 10 ** ((ratings[j, column] - ratings[i, column]) / 400))
         change = ELO_K * (outcomes[games] - expected)
         ratings[i, column] += change
         ratings[j, column] -= change
+
     return ratings
 
 
@@ -340,19 +357,26 @@ def compare_orders(x: Floats, y: Floats, weights: Floats) -> dict[str, Floats]:
     Returns:
         By measure, shape (n_samples,); NaN where either side is constant or has an undefined value.
     """
-    x, y = (np.where(weights > 0, side, 0.0) for side in (x, y))
+    # Whatever is undefined of a system that is not drawn does not matter.
+    x = np.where(weights > 0, x, 0.0)
+    y = np.where(weights > 0, y, 0.0)
+
     i, j = np.triu_indices(len(x), 1)
     pairs = weights[i] * weights[j]
     with np.errstate(all="ignore"):
-        sign_x, sign_y = np.sign(x[i] - x[j]), np.sign(y[i] - y[j])
+        sign_x = np.sign(x[i] - x[j])
+        sign_y = np.sign(y[i] - y[j])
         tau = (pairs * sign_x * sign_y).sum(axis=0) / np.sqrt(
             (pairs * sign_x**2).sum(axis=0) * (pairs * sign_y**2).sum(axis=0)
         )
         alike = (pairs * (sign_x == sign_y)).sum(axis=0) / pairs.sum(axis=0)
         rho = _pearson(_mid_ranks(x, weights), _mid_ranks(y, weights), weights)
+
     is_undefined = ~np.isfinite(tau)  # NaN goes through every sum
-    values = zip(ORDER_MEASURES, (rho, tau, alike), strict=True)
-    return {name: np.where(is_undefined, np.nan, column) for name, column in values}
+    by_measure: dict[str, Floats] = {}
+    for name, column in zip(ORDER_MEASURES, (rho, tau, alike), strict=True):
+        by_measure[name] = np.where(is_undefined, np.nan, column)
+    return by_measure
 
 
 def _mid_ranks(values: Floats, weights: Floats) -> Floats:
@@ -364,6 +388,7 @@ def _mid_ranks(values: Floats, weights: Floats) -> Floats:
 
 def _pearson(x: Floats, y: Floats, weights: Floats) -> Floats:
     total = weights.sum(axis=0)
-    x, y = (side - (weights * side).sum(axis=0) / total for side in (x, y))
+    x = x - (weights * x).sum(axis=0) / total
+    y = y - (weights * y).sum(axis=0) / total
     spread = (weights * x**2).sum(axis=0) * (weights * y**2).sum(axis=0)
     return np.clip((weights * x * y).sum(axis=0) / np.sqrt(spread), -1, 1)

@@ -31,18 +31,21 @@ def correct_p_values(p_values: ArrayLike, correction: str) -> Floats:
 
     Args:
         p_values: shape (n,).
-        correction: `holm` (Holm 1979: the chance of any false finding), `bh` (Benjamini and Hochberg
-            1995: the share of false ones among the findings), or `none`.
+        correction: `holm`, of the chance of any false finding (Holm 1979); `bh`, of the share of false ones among the
+            findings (Benjamini and Hochberg 1995); or `none`.
     """
     corrected = np.array(p_values, dtype=np.float64)
     defined = np.flatnonzero(~np.isnan(corrected))
     order = defined[np.argsort(corrected[defined], kind="stable")]
+
+    # A corrected p is never below that of a smaller p (Holm) or above that of a larger one (Benjamini and Hochberg).
     if correction == "bh":
         stepped = corrected[order] * (len(order) / np.arange(1, len(order) + 1))
         corrected[order] = np.minimum(1, np.minimum.accumulate(stepped[::-1])[::-1])
     elif correction == "holm":
         stepped = corrected[order] * np.arange(len(order), 0, -1)
         corrected[order] = np.minimum(1, np.maximum.accumulate(stepped))
+
     return corrected
 
 
@@ -80,9 +83,11 @@ def rank_clusters(
     """
     defined = {metric: value for metric, value in values.items() if not np.isnan(value)}
     ordered = sorted(defined, key=lambda metric: -defined[metric])
+
     matrix = np.full((len(ordered), len(ordered)), np.nan)
     for (i, a), (j, b) in combinations(enumerate(ordered), 2):
         matrix[i, j] = p_values[frozenset((a, b))]
+
     ranks = zip(ordered, cluster_ranks(matrix, alpha), strict=True)
     return {metric: rank for metric, rank in ranks if rank is not None}
 
@@ -100,20 +105,27 @@ def cluster_ranks(p_values: Floats, alpha: float) -> list[int | None]:
     is_untested = np.triu(np.isnan(p_values), 1)
     is_untested |= is_untested.T
     n_untested = is_untested.sum(axis=1)
+
     is_tested = np.ones(len(p_values), dtype=bool)
     while n_untested.any():
+        # Of several the worst, which stands last: the order is from the best down.
         left_out = len(p_values) - 1 - int(np.argmax(n_untested[::-1]))
         is_tested[left_out] = False
         n_untested = np.where(is_tested, n_untested - is_untested[left_out], 0)
+
     ranks: list[int | None] = [None] * len(p_values)
     if is_tested.sum() == 1 < len(p_values):
         return ranks
-    rank, first = 0, 0
+
+    rank = 0
+    first_of_rank = 0
     for i in np.flatnonzero(is_tested):
-        better = np.flatnonzero(is_tested[first:i]) + first
+        better = np.flatnonzero(is_tested[first_of_rank:i]) + first_of_rank
         if not rank or (p_values[better, i] <= alpha).any():
-            rank, first = rank + 1, i
+            rank += 1
+            first_of_rank = i
         ranks[i] = rank
+
     return ranks
 
 
@@ -135,12 +147,19 @@ class ExtraRow:
 
     def statistic(self, image_of_item: Ints) -> Statistic:
         """Return the mean over draws as a function of the weights of the items' images."""
-        draws = [
-            prepare_at_level(
-                "pooled", scores, ratings, pd.DataFrame(), [self.key[2]], image_of_item[item]
+        coefficient = self.key[2]
+        draws: list[Statistic] = []
+        for scores, ratings, item in self.points:
+            draw = prepare_at_level(
+                "pooled",
+                scores,
+                ratings,
+                keys=pd.DataFrame(),  # `pooled` has no groups
+                coefficients=[coefficient],
+                unit=image_of_item[item],
             )
-            for scores, ratings, item in self.points
-        ]
+            draws.append(draw)
+
         return lambda weights: np.mean([draw(weights) for draw in draws], axis=0)
 
 
@@ -164,22 +183,30 @@ class Uncertainty:
         Args:
             values: the coefficients of the metrics that compete.
         """
+        differences_by_key: dict[tuple[str, str], list[MetricDifference]] = {}
+        for difference in self.differences:
+            # Ranks rest on a coefficient's first test, whichever others were asked for.
+            if difference.test == find_coefficient(difference.coefficient).tests[0]:
+                key = (difference.dimension, difference.coefficient)
+                differences_by_key.setdefault(key, []).append(difference)
+
         ranks: dict[RowKey, int] = {}
-        ranking = [
-            d for d in self.differences if d.test == find_coefficient(d.coefficient).tests[0]
-        ]
-        for key in dict.fromkeys((d.dimension, d.coefficient) for d in ranking):
-            differences = [d for d in ranking if (d.dimension, d.coefficient) == key]
-            corrected = correct_p_values(
-                [d.result.p_value for d in differences], self.options.correction
-            )
-            p_values = {
-                frozenset((d.metric_a, d.metric_b)): float(p)
-                for d, p in zip(differences, corrected, strict=True)
-            }
-            competing = {m: value for (m, *row_key), value in values.items() if (*row_key,) == key}
+        for (dimension, coefficient), differences in differences_by_key.items():
+            uncorrected = [difference.result.p_value for difference in differences]
+            corrected = correct_p_values(uncorrected, self.options.correction)
+            p_values: dict[frozenset[str], float] = {}
+            for difference, p_value in zip(differences, corrected, strict=True):
+                p_values[frozenset((difference.metric_a, difference.metric_b))] = float(p_value)
+
+            competing: dict[str, float] = {}
+            for (metric, *row_key), value in values.items():
+                if row_key == [dimension, coefficient]:
+                    competing[metric] = value
+
             clusters = rank_clusters(competing, p_values, 1 - self.options.level)
-            ranks |= {(metric, *key): rank for metric, rank in clusters.items()}
+            for metric, rank in clusters.items():
+                ranks[metric, dimension, coefficient] = rank
+
         return ranks
 
 
@@ -205,38 +232,56 @@ def measure_uncertainty(
     intervals: dict[RowKey, Interval] = {}
     differences: list[MetricDifference] = []
     for panel in panels:
-        prepared = {
-            metric: PreparedMetric.prepare(panel, metric, points)
-            for metric in panel.metrics
-            if (points := panel.comparable_points(metric)) is not None
-        }
+        prepared: dict[str, PreparedMetric] = {}
+        for metric in panel.metrics:
+            points = panel.comparable_points(metric)
+            if points is not None:
+                prepared[metric] = PreparedMetric.prepare(panel, metric, points)
+
         statistics = _statistics_of(panel, prepared, extras or {})
         if panel.n_images < 2:
             note = Interval(remarks=(remark(Note.TOO_FEW_IMAGES, n_images=panel.n_images),))
             for _, keys in statistics.values():
                 intervals |= dict.fromkeys(keys, note)
             continue
+
+        # All at once, so that differences are of the same replicates.
         samples = resample(
             [statistic for statistic, _ in statistics.values()],
-            *(panel.n_images, options.replicates, options.seed),
+            n_units=panel.n_images,
+            replicates=options.replicates,
+            seed=options.seed,
             advance=advance,
         )
         replicates = dict(zip(statistics, samples, strict=True))
+
         for name, (statistic, keys) in statistics.items():
+            coefficients = [find_coefficient(coefficient) for _, _, coefficient in keys]
             values = statistic(np.ones((panel.n_images, 1)))[:, 0]
             row_intervals = statistic_intervals(
-                *(statistic, values, replicates[name], panel.n_images, options),
-                [find_coefficient(coefficient).min_images for _, _, coefficient in keys],
+                statistic,
+                values,
+                replicates=replicates[name],
+                n_units=panel.n_images,
+                options=options,
+                min_units=[coefficient.min_images for coefficient in coefficients],
             )
-            intervals |= {
-                key: interval
-                for key, interval in zip(keys, row_intervals, strict=True)
-                if "bootstrap" in find_coefficient(key[2]).tests
-            }
+            # A coefficient without a bootstrap has no value in samples with repeated images.
+            for key, coefficient, interval in zip(keys, coefficients, row_intervals, strict=True):
+                if "bootstrap" in coefficient.tests:
+                    intervals[key] = interval
+
         competing = [metric for metric in metrics if metric in panel.metrics]
         differences += compare_metrics(
-            panel, competing, prepared, replicates, options, tests, advance=advance
+            panel,
+            competing,
+            prepared=prepared,
+            replicates=replicates,
+            options=options,
+            tests=tests,
+            advance=advance,
         )
+
     return Uncertainty(options, intervals, differences)
 
 
@@ -246,13 +291,17 @@ def _statistics_of(
     extras: Mapping[str, Sequence[ExtraRow]],
 ) -> dict[str, tuple[Statistic, list[RowKey]]]:
     """Return what is resampled on a panel's images, each with the rows that it gives."""
-    statistics: dict[str, tuple[Statistic, list[RowKey]]] = {
-        name: (metric.statistic, [(name, *key) for key in panel.keys])
-        for name, metric in prepared.items()
-    }
+    statistics: dict[str, tuple[Statistic, list[RowKey]]] = {}
+    for name, metric in prepared.items():
+        keys = [(name, dimension, coefficient) for dimension, coefficient in panel.keys]
+        statistics[name] = (metric.statistic, keys)
+
     if isinstance(panel, RatingPanel):
         for extra in extras.get(panel.dimension, ()):
-            statistics[" ".join(extra.key)] = extra.statistic(panel.image_of_item), [extra.key]
+            # Several coefficients of one extra row: its name alone is not enough.
+            name = " ".join(extra.key)
+            statistics[name] = (extra.statistic(panel.image_of_item), [extra.key])
+
     return statistics
 
 
@@ -272,6 +321,7 @@ def fisher_intervals(rows: Iterable[Mapping[str, Any]], level: float) -> dict[Ro
         elif formula is None:
             note = remark(Note.NO_FISHER, coefficient=row["coefficient"])
             intervals[key] = Interval(remarks=(note,))
+
     return intervals
 
 
@@ -288,13 +338,17 @@ def wilson_intervals(rows: Iterable[Mapping[str, Any]], level: float) -> dict[Ro
         has_formula = find_coefficient(row["coefficient"]).formula == "wilson"
         if not has_formula or math.isnan(row["value"]):
             continue
+
         dimensions = parts.setdefault((row["metric"], row["coefficient"]), [])
         if row["dimension"] == MEAN_DIMENSION:
-            accuracies, ends = [a for a, _ in dimensions], [e for _, e in dimensions]
+            accuracies = [accuracy for accuracy, _ in dimensions]
+            ends = [interval for _, interval in dimensions]
             low, high = mean_interval(accuracies, ends)
         else:
             low, high = wilson_interval(row["value"], row["n_ratings"], level)
         dimensions.append((row["value"], (low, high)))
+
         key = (row["metric"], row["dimension"], row["coefficient"])
         intervals[key] = Interval(low, high, remarks=(remark(Note.WILSON),))
+
     return intervals

@@ -105,6 +105,12 @@ class JointPanel(Panel):
     def keys(self) -> list[tuple[str, str]]:
         return [JOINT_KEY]
 
+    @property
+    def has_smooth_values(self) -> list[bool]:
+        # Of few datasets the mean jumps as soon as one of its coefficients does.
+        coefficients = [find_coefficient(part.key[1]) for part, _ in self.parts]
+        return [all(coefficient.is_smooth for coefficient in coefficients)]
+
     def defined_points(self, metric: str) -> Mask:
         return np.ones(self.n_images, dtype=bool)
 

@@ -61,6 +61,12 @@ class Panel(ABC):
         return [MIN_IMAGES if c is None else c.min_images for c in found]
 
     @property
+    def has_smooth_values(self) -> list[bool]:
+        """Whether Student's t gives the p-value of a difference, of each value of a statistic."""
+        found = (self.find_coefficient(coefficient) for _, coefficient in self.keys)
+        return [coefficient is None or coefficient.is_smooth for coefficient in found]
+
+    @property
     def undefined_value(self) -> Undefined:
         """The reason why two metrics with an undefined value have no difference."""
         return Undefined.UNDEFINED_COEFFICIENT

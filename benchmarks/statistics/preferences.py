@@ -55,7 +55,8 @@ def pair_differences(scores: pd.Series, preferences: pd.DataFrame) -> Floats:
     Returns:
         Shape (n_pairs,).
     """
-    a, b = (np.asarray(scores.loc[preferences[s]], float) for s in ("item_a", "item_b"))
+    a = np.asarray(scores.loc[preferences["item_a"]], float)
+    b = np.asarray(scores.loc[preferences["item_b"]], float)
     # Two infinite scores are tied, and their difference is NaN.
     with np.errstate(invalid="ignore"):
         return np.where(a == b, 0.0, a - b)
@@ -75,13 +76,18 @@ def judge_differences(differences: Floats, strengths: Floats, ties: str = "half"
     threshold = 0.0
     if ties == "calibrated":
         threshold = calibrate_pairs(differences[~is_undefined], strengths[~is_undefined])
+
     signs = np.where(np.abs(differences) <= threshold, 0.0, np.sign(differences))
     values = (signs == np.sign(strengths)).astype(np.float64)
+
     is_counted = np.ones(len(values), dtype=bool)
     if ties != "calibrated":
         is_counted = strengths != 0
-        is_counted &= (signs != 0) | is_undefined if ties == "drop" else True
+        if ties == "drop":
+            # An undefined score stays, so that it is noticed.
+            is_counted &= (signs != 0) | is_undefined
         values[signs == 0] = 0.5
+
     return PairOutcomes(np.where(is_undefined, np.nan, values), is_counted, threshold)
 
 
@@ -98,8 +104,12 @@ def calibrate_pairs(differences: Floats, strengths: Floats) -> float:
     # What is gained where a pair becomes a tie.
     gains = (strengths == 0).astype(np.int64)
     gains -= (np.sign(differences) == np.sign(strengths)) & (strengths != 0)
+
     order = np.argsort(sizes, kind="stable")
-    sizes, totals = sizes[order], np.cumsum(gains[order])
+    sizes = sizes[order]
+    totals = np.cumsum(gains[order])
+
+    # Equal sizes become ties together, so that the total counts after the last of them.
     is_last = np.append(sizes[1:] > sizes[:-1], True)[: len(sizes)] & np.isfinite(sizes)
     thresholds = np.append(0.0, sizes[is_last])
     at_zero = int(totals[sizes == 0][-1]) if (sizes == 0).any() else 0
@@ -115,6 +125,7 @@ def wilson_interval(
     """
     if not n_pairs or math.isnan(accuracy):
         return math.nan, math.nan
+
     z = float(scipy.special.ndtri((1 + confidence) / 2))
     shrink = 1 + z**2 / n_pairs
     centre = (accuracy + z**2 / (2 * n_pairs)) / shrink
@@ -129,10 +140,16 @@ def mean_interval(
     """Return the interval of a mean of independent shares from theirs (Zou and Donner 2008, MOVER)."""
     if not accuracies:
         return math.nan, math.nan
-    below = math.hypot(*(a - low for a, (low, _) in zip(accuracies, intervals, strict=True)))
-    above = math.hypot(*(high - a for a, (_, high) in zip(accuracies, intervals, strict=True)))
-    mean, n = sum(accuracies) / len(accuracies), len(accuracies)
-    return mean - below / n, mean + above / n
+
+    lower_parts: list[float] = []
+    upper_parts: list[float] = []
+    for accuracy, (low, high) in zip(accuracies, intervals, strict=True):
+        lower_parts.append(accuracy - low)
+        upper_parts.append(high - accuracy)
+
+    n = len(accuracies)
+    mean = sum(accuracies) / n
+    return mean - math.hypot(*lower_parts) / n, mean + math.hypot(*upper_parts) / n
 
 
 @dataclass(frozen=True)
@@ -176,14 +193,33 @@ def mcnemar(first: Floats, second: Floats, groups: Ints | None = None) -> McNema
     both = ~(np.isnan(first) | np.isnan(second))
     d = (first - second)[both]
     if not len(d):
-        return McNemar(0, 0, 0, math.nan, math.nan, math.nan)
+        return McNemar(
+            n_pairs=0,
+            first_better=0,
+            second_better=0,
+            difference=math.nan,
+            exact=math.nan,
+            asymptotic=math.nan,
+        )
+
+    # The mean over answers, before those of a group are added up.
     difference = float(d.mean())
     if groups is not None:
         d = sum_groups(d, groups[both])
+
+    asymptotic = 1.0
     squares = float((d**2).sum())
-    asymptotic = float(scipy.special.chdtrc(1, d.sum() ** 2 / squares)) if squares else 1.0
-    n_better, n_worse = int((d > 0).sum()), int((d < 0).sum())
-    return McNemar(len(d), n_better, n_worse, difference, swap_p_value(d), asymptotic)
+    if squares:
+        asymptotic = float(scipy.special.chdtrc(1, d.sum() ** 2 / squares))
+
+    return McNemar(
+        n_pairs=len(d),
+        first_better=int((d > 0).sum()),
+        second_better=int((d < 0).sum()),
+        difference=difference,
+        exact=swap_p_value(d),
+        asymptotic=asymptotic,
+    )
 
 
 def sum_groups(values: Floats, groups: Ints) -> Floats:
@@ -202,6 +238,7 @@ def swap_p_value(differences: Floats) -> float:
     total = abs(int(halves.sum()))
     if not total:
         return 1.0
+
     sizes, counts = np.unique(np.abs(halves[halves != 0]), return_counts=True)
     # The chances of the sums of all but the smallest, from the least sum on.
     chances = np.ones(1)
@@ -210,9 +247,12 @@ def swap_p_value(differences: Floats) -> float:
         heads = np.arange(n + 1)
         log_ways = -scipy.special.betaln(heads + 1, n - heads + 1) - math.log(n + 1)
         new_chances[:: 2 * size] = np.exp(log_ways - n * math.log(2))
-        chances = (
-            new_chances if len(chances) == 1 else np.maximum(_convolve(chances, new_chances), 0.0)
-        )
+        if len(chances) == 1:
+            chances = new_chances
+        else:
+            # Convolution by Fourier transforms leaves chances a little below 0.
+            chances = np.maximum(_convolve(chances, new_chances), 0.0)
+
     (indices,) = np.nonzero(chances)
     # The smallest have to make up for what these lack.
     lack = (total - (indices - len(chances) // 2)) / sizes[0]

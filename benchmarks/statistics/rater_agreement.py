@@ -55,7 +55,10 @@ def krippendorff_alpha(table: RatingTable, level: str) -> AgreementMeasure:
         return AgreementMeasure.undefined(Undefined.NO_SECOND_RATING)
     if table.is_constant:
         return AgreementMeasure.undefined(Undefined.CONSTANT_RATINGS, table.n_items)
-    value, item, count = table.value, table.item, table.count
+
+    value = table.value
+    item = table.item
+    count = table.count
     if level == "nominal":
         within = count * (count - 1.0) - count_equal_pairs(item, value, table.n_items)
         totals = np.unique(value, return_counts=True)[1].astype(float)
@@ -66,6 +69,7 @@ def krippendorff_alpha(table: RatingTable, level: str) -> AgreementMeasure:
         means = np.bincount(item, value) / count
         within = 2 * count * np.bincount(item, (value - means[item]) ** 2)
         across = 2 * len(value) * float(((value - value.mean()) ** 2).sum())
+
     observed = float((within / (count - 1)).sum()) / len(value)
     expected = across / (len(value) * (len(value) - 1))
     return AgreementMeasure(1 - observed / expected, table.n_items)
@@ -87,10 +91,14 @@ def cohen_kappas(table: RatingTable, min_items: int = MIN_ITEMS) -> dict[str, Ag
     if not is_large.any():
         undefined = AgreementMeasure.undefined(Undefined.NO_COMMON_ITEMS, min_items=min_items)
         return dict.fromkeys(names, undefined)
+
+    # Only pairs of raters with enough items are left, and numbered anew.
     mask = is_large[pair]
-    left, right = left[mask], right[mask]
+    left = left[mask]
+    right = right[mask]
     pair = (np.cumsum(is_large) - 1)[pair[mask]]
-    n_pairs, n = int(is_large.sum()), sizes[is_large]
+    n_pairs = int(is_large.sum())
+    n = sizes[is_large]
 
     levels, codes = np.unique(table.value, return_inverse=True)
 
@@ -101,13 +109,16 @@ def cohen_kappas(table: RatingTable, min_items: int = MIN_ITEMS) -> dict[str, Ag
     def mean_by_pair(values: NDArray[Any]) -> Floats:
         return np.bincount(pair, values, minlength=n_pairs) / n
 
-    a, b = shares_by_level(left), shares_by_level(right)
-    below_a, below_b = np.cumsum(a, axis=1)[:, :-1], np.cumsum(b, axis=1)[:, :-1]
+    a = shares_by_level(left)
+    b = shares_by_level(right)
+    below_a = np.cumsum(a, axis=1)[:, :-1]
+    below_b = np.cumsum(b, axis=1)[:, :-1]
     distance = np.abs(table.value[left] - table.value[right])
     # |a - b| is the sum of the gaps between levels that lie between the two.
     linear = (below_a * (1 - below_b) + below_b * (1 - below_a)) @ np.diff(levels)
     centred = levels - levels.mean()
     quadratic = a @ centred**2 + b @ centred**2 - 2 * (a @ centred) * (b @ centred)
+
     # Both raters give one and the same rating throughout.
     flat = np.isclose((a * b).sum(axis=1), 1, rtol=0, atol=1e-12)
     n_flat = int(flat.sum())
@@ -116,12 +127,16 @@ def cohen_kappas(table: RatingTable, min_items: int = MIN_ITEMS) -> dict[str, Ag
     if flat.all():
         undefined = AgreementMeasure.undefined(Undefined.CONSTANT_RATINGS, n_items)
         return dict.fromkeys(names, undefined)
-    observed = map(mean_by_pair, (distance > 0, distance, distance**2))
-    expected = (1 - (a * b).sum(axis=1), linear, quadratic)
-    return {
-        name: AgreementMeasure(float((1 - o[~flat] / e[~flat]).mean()), n_items, remarks=remarks)
-        for name, o, e in zip(names, observed, expected, strict=True)
-    }
+
+    observed_by_name = dict(zip(names, (distance > 0, distance, distance**2), strict=True))
+    expected_by_name = dict(zip(names, (1 - (a * b).sum(axis=1), linear, quadratic), strict=True))
+    measures: dict[str, AgreementMeasure] = {}
+    for name in names:
+        observed = mean_by_pair(observed_by_name[name])[~flat]
+        expected = expected_by_name[name][~flat]
+        kappa = float((1 - observed / expected).mean())
+        measures[name] = AgreementMeasure(kappa, n_items, remarks=remarks)
+    return measures
 
 
 def _kappa_remarks(
@@ -150,7 +165,9 @@ def intraclass(table: RatingTable) -> dict[str, AgreementMeasure]:
 
     Shrout and Fleiss 1979. With unequal numbers of ratings, k is k₀ = (N - Σ k_i² / N) / (n - 1).
     """
-    n, total = table.n_items, len(table.value)
+    n = table.n_items
+    total = len(table.value)
+
     reason = None
     if n == 0:
         reason = Undefined.NO_SECOND_RATING
@@ -160,15 +177,18 @@ def intraclass(table: RatingTable) -> dict[str, AgreementMeasure]:
         reason = Undefined.ONE_ITEM
     if reason is not None:
         return dict.fromkeys(("icc1", "icc1k"), AgreementMeasure.undefined(reason, n))
+
     means = np.bincount(table.item, table.value) / table.count
     between = float((table.count * (means - table.value.mean()) ** 2).sum()) / (n - 1)
     within = float(((table.value - means[table.item]) ** 2).sum()) / (total - n)
     k = (total - float((table.count**2).sum()) / total) / (n - 1)
+
     remarks = (remark(Note.UNEQUAL_COUNTS, k=k),) if np.ptp(table.count) else ()
     single = (between - within) / (between + (k - 1) * within)
     average = AgreementMeasure.undefined(Undefined.CONSTANT_MEANS, n)
     if np.ptp(table.means) > 0:
         average = AgreementMeasure((between - within) / between, n, remarks=remarks)
+
     return {"icc1": AgreementMeasure(single, n, remarks=remarks), "icc1k": average}
 
 
@@ -185,7 +205,10 @@ def leave_one_out(table: RatingTable, coefficient: str) -> AgreementMeasure:
     """Correlate each rating with the mean of the item's other ratings, all of them pooled."""
     if not table.n_items:
         return AgreementMeasure.undefined(Undefined.NO_SECOND_RATING)
-    sums, n_others = np.bincount(table.item, table.value), (table.count - 1)[table.item]
+
+    sums = np.bincount(table.item, table.value)
+    n_others = (table.count - 1)[table.item]
+    # Rounded, so that equal means are tied whatever the order of their sums.
     other_means = np.round((sums[table.item] - table.value) / n_others, 9)
     correlation = correlate(other_means, table.value, coefficient)
     return AgreementMeasure(correlation.value, table.n_items, remarks=correlation.remarks)
@@ -199,6 +222,7 @@ def draw_halves(table: RatingTable, seed: int = 0, draws: int = 20) -> list[tupl
     rng = np.random.default_rng([seed, 1])
     half = table.count // 2
     side = np.minimum(table.position // half[table.item], 2)
+
     halves: list[tuple[Floats, Floats]] = []
     for _ in range(draws):
         values = table.shuffle_values(rng)
@@ -207,6 +231,7 @@ def draw_halves(table: RatingTable, seed: int = 0, draws: int = 20) -> list[tupl
             for s in (0, 1)
         )
         halves.append((first, second))
+
     return halves
 
 
@@ -216,13 +241,15 @@ def split_half_reliability(halves: Sequence[tuple[Floats, Floats]]) -> Agreement
     Args:
         halves: see `draw_halves`.
     """
-    correlations = [correlate(first, second, "pearson") for first, second in halves]
-    stepped_up = [
-        CoefficientValue.undefined(remark(Undefined.OPPOSITE_HALVES))
-        if r.value <= -1 + 1e-9
-        else replace(r, value=2 * r.value / (1 + r.value))
-        for r in correlations
-    ]
+    stepped_up: list[CoefficientValue] = []
+    for first, second in halves:
+        r = correlate(first, second, "pearson")
+        if r.value <= -1 + 1e-9:
+            # At -1 the correction divides by 0.
+            stepped_up.append(CoefficientValue.undefined(remark(Undefined.OPPOSITE_HALVES)))
+        else:
+            stepped_up.append(replace(r, value=2 * r.value / (1 + r.value)))
+
     return average_draws(stepped_up, len(halves[0][0]))
 
 
@@ -240,6 +267,7 @@ def stability(halves: Sequence[tuple[Floats, Floats]], scale: Scale) -> dict[str
     if not width:
         undefined = AgreementMeasure.undefined(Undefined.SINGLE_VALUE, len(halves[0][0]))
         return dict.fromkeys(HALF_MEASURES[1:], undefined)
+
     differences = [(first - second) / width for first, second in halves]
     n_items = len(halves[0][0])
 
@@ -265,10 +293,16 @@ def difference_histogram(
     """
     if scale.high == scale.low:
         return {}
+
     differences = np.concatenate([first - second for first, second in halves])
     differences /= scale.high - scale.low
-    multiples = (n for n in range(1, 13) if np.abs(n * differences % 1 - 0.5).min() > 0.5 - 1e-6)
-    n_steps = next(multiples, 8)
+
+    n_steps = 8
+    for n in range(1, 13):
+        if np.abs(n * differences % 1 - 0.5).min() > 0.5 - 1e-6:
+            n_steps = n
+            break
+
     nearest = np.rint(np.round(n_steps * differences, 6)).astype(np.int64)
     shares = np.bincount(nearest + n_steps, minlength=2 * n_steps + 1) / len(nearest)
     return {(step - n_steps) / n_steps: float(share) for step, share in enumerate(shares)}
@@ -285,14 +319,15 @@ def compute_measures(
         seed: of all random draws.
         draws: the number of draws.
     """
-    measures: dict[str, AgreementMeasure] = {
-        f"krippendorff_alpha_{level}": krippendorff_alpha(table, level)
-        for level in ("nominal", "ordinal", "interval")
-    }
+    # In the order of `agreement.csv`.
+    measures: dict[str, AgreementMeasure] = {}
+    for level in ("nominal", "ordinal", "interval"):
+        measures[f"krippendorff_alpha_{level}"] = krippendorff_alpha(table, level)
     measures |= {**cohen_kappas(table), **intraclass(table)}
     measures["percent_agreement"] = percent_agreement(table)
     for coefficient in ("tau_c", "spearman", "pearson"):
         measures[f"leave_one_rater_out_{coefficient}"] = leave_one_out(table, coefficient)
+
     histogram: dict[float, float] = {}
     if table.n_items:
         halves = draw_halves(table, seed, draws)
@@ -304,8 +339,10 @@ def compute_measures(
     else:
         undefined = AgreementMeasure.undefined(Undefined.NO_SECOND_RATING)
         measures |= dict.fromkeys(HALF_MEASURES, undefined)
-    return {
+
+    all_measures: dict[str, AgreementMeasure] = {
         **measure_virtual_raters(table, scale, seed, draws),
         **measures,
         **compute_ceilings(table, "tau_c", seed, draws),
-    }, histogram
+    }
+    return all_measures, histogram

@@ -48,14 +48,16 @@ def average_draws(draws: Sequence[CoefficientValue], n_items: int) -> AgreementM
     defined = values[~np.isnan(values)]
     if not defined.size:
         return AgreementMeasure(float("nan"), n_items, remarks=draws[0].remarks)
+
+    std = float("nan")
+    if len(defined) > 1:
+        std = float(defined.std(ddof=1))
+
+    remarks: tuple[Remark, ...] = ()
     n_undefined = len(values) - len(defined)
-    note = remark(Note.UNDEFINED_DRAWS, n_undefined=n_undefined, draws=len(values))
-    return AgreementMeasure(
-        float(defined.mean()),
-        n_items,
-        float(defined.std(ddof=1)) if len(defined) > 1 else float("nan"),
-        remarks=(note,) if n_undefined else (),
-    )
+    if n_undefined:
+        remarks = (remark(Note.UNDEFINED_DRAWS, n_undefined=n_undefined, draws=len(values)),)
+    return AgreementMeasure(float(defined.mean()), n_items, std, remarks=remarks)
 
 
 @dataclass(frozen=True)
@@ -92,13 +94,20 @@ class RatingTable:
         """Make a table of a `CaptionSet`'s ratings: those of one dimension and of the given items."""
         index = pd.Index(list(items)).get_indexer(pd.Index(ratings["item_id"]))
         mask = (index >= 0) & (ratings["dimension"] == dimension).to_numpy()
+
+        # By items, then by raters' names: the order of the file's rows moves nothing.
         codes = pd.factorize(ratings.loc[mask, "rater"].astype(str), sort=True)[0]
         order = np.lexsort((codes, index[mask]))
         value = ratings.loc[mask, "value"].to_numpy(dtype=np.float64)[order]
         index = index[mask][order]
-        source = np.unique(index).astype(np.int64)
-        rater = codes[order].astype(np.int64)
-        table = cls(_renumber(index), rater, value, source, is_anonymous=is_anonymous)
+
+        table = cls(
+            item=_renumber(index),
+            rater=codes[order].astype(np.int64),
+            value=value,
+            source_index=np.unique(index).astype(np.int64),
+            is_anonymous=is_anonymous,
+        )
         return table.at_least(2)
 
     def at_least(self, min_ratings: int) -> RatingTable:
@@ -106,13 +115,13 @@ class RatingTable:
         keeps_item = self.count >= min_ratings
         mask = keeps_item[self.item]
         return RatingTable(
-            _renumber(self.item[mask]),
-            self.rater[mask],
-            self.value[mask],
-            self.source_index[keeps_item],
-            self.n_left_out + int((~keeps_item).sum()),
-            min_ratings,
-            self.is_anonymous,
+            item=_renumber(self.item[mask]),
+            rater=self.rater[mask],
+            value=self.value[mask],
+            source_index=self.source_index[keeps_item],
+            n_left_out=self.n_left_out + int((~keeps_item).sum()),
+            min_ratings=min_ratings,
+            is_anonymous=self.is_anonymous,
         )
 
     @cached_property
@@ -149,6 +158,7 @@ class RatingTable:
 
     def shuffle_values(self, rng: np.random.Generator) -> Floats:
         """Return the values in random order within each item, whatever the raters are called."""
+        # In ascending order first, so that raters' names do not move what is drawn.
         ascending = self.value[np.lexsort((self.value, self.item))]
         return ascending[np.argsort(self.item + rng.random(len(self.item)))]
 
@@ -158,13 +168,17 @@ class RatingTable:
 
     def rating_pairs(self) -> tuple[Ints, Ints]:
         """Return every two ratings of an item, as indices; the first is the lower-numbered rater's."""
-        left, right = [np.empty(0, dtype=np.int64)], [np.empty(0, dtype=np.int64)]
+        left = [np.empty(0, dtype=np.int64)]
+        right = [np.empty(0, dtype=np.int64)]
+
+        # Step by step to the next rating, the one after it, and so on, of those that have one.
         followers = self.count[self.item] - self.position - 1
         index = np.arange(len(self.item), dtype=np.int64)
         for step in range(1, int(self.count.max(initial=1))):
             index = index[followers[index] >= step]
             left.append(index)
             right.append(index + step)
+
         return np.concatenate(left), np.concatenate(right)
 
 
@@ -275,13 +289,16 @@ def kendall_w(ratings: Floats) -> float:
         ratings: shape (n_items, n_raters).
     """
     n, m = ratings.shape
+
     ranks = scipy.stats.rankdata(ratings, axis=0)
     sums = ranks.sum(axis=1)
     spread = float(((sums - sums.mean()) ** 2).sum())
+
     ties = 0.0
     for column in ratings.T:
         counts = np.unique(column, return_counts=True)[1].astype(float)
         ties += float((counts**3 - counts).sum())
+
     denominator = m**2 * (n**3 - n) - m * ties
     return 12 * spread / denominator if denominator else float("nan")
 
@@ -322,28 +339,34 @@ def measure_virtual_raters(
     highest_levels = {"fleiss_kappa": scale.high}
     if scale.step and round((scale.high - scale.low) / scale.step) == 4:
         highest_levels["fleiss_kappa_4=5"] = scale.high - scale.step  # the two highest count as one
+
     table = table.at_least(3)
     if not table.n_items:
         undefined = AgreementMeasure.undefined(Undefined.NO_THIRD_RATING)
         return dict.fromkeys((*taus, "kendall_w", *highest_levels), undefined)
+
+    values_by_name: dict[str, list[CoefficientValue]] = {}
+    for name in (*taus, "kendall_w", *highest_levels):
+        values_by_name[name] = []
     raters = _draw_virtual_raters(table, 3, seed, draws)
-    by_draw = {
-        name: [correlate_with_others(ratings, rater) for ratings in raters]
-        for rater, name in enumerate(taus)
-    }
-    by_draw["kendall_w"] = [
-        _defined_or(kendall_w(ratings), Undefined.CONSTANT_RATERS) for ratings in raters
-    ]
-    for name, highest in highest_levels.items():
-        by_draw[name] = [
-            _defined_or(fleiss_kappa(np.minimum(ratings, highest)), Undefined.CONSTANT_RATINGS)
-            for ratings in raters
-        ]
-    averaged = (remark(Note.DRAWS_OF_THREE, draws=draws),) if len(raters) > 1 else ()
-    return {
-        name: average_draws(values, table.n_items).with_remarks(*averaged, *table.remarks)
-        for name, values in by_draw.items()
-    }
+    for ratings in raters:
+        for rater, name in enumerate(taus):
+            values_by_name[name].append(correlate_with_others(ratings, rater))
+
+        concordance = _defined_or(kendall_w(ratings), Undefined.CONSTANT_RATERS)
+        values_by_name["kendall_w"].append(concordance)
+
+        for name, highest in highest_levels.items():
+            kappa = fleiss_kappa(np.minimum(ratings, highest))
+            values_by_name[name].append(_defined_or(kappa, Undefined.CONSTANT_RATINGS))
+
+    remarks = list(table.remarks)
+    if len(raters) > 1:
+        remarks.insert(0, remark(Note.DRAWS_OF_THREE, draws=draws))
+    measures: dict[str, AgreementMeasure] = {}
+    for name, values in values_by_name.items():
+        measures[name] = average_draws(values, table.n_items).with_remarks(*remarks)
+    return measures
 
 
 def _draw_virtual_raters(table: RatingTable, size: int, seed: int, draws: int) -> list[Floats]:
@@ -386,7 +409,9 @@ def _one_person_ceiling(table: RatingTable, coefficient: str) -> Ceiling:
     # Each of two ratings is the score once, and the rating once.
     score_places = np.concatenate([left, right])
     rating_places = np.concatenate([right, left])
-    scores, ratings = table.value[score_places], table.value[rating_places]
+    scores = table.value[score_places]
+    ratings = table.value[rating_places]
+
     person = correlate(scores, ratings, coefficient)
     return Ceiling(
         person.value,
@@ -401,28 +426,34 @@ def _best_rater_ceiling(table: RatingTable, coefficient: str, seed: int, draws: 
     size = min(3, int(table.count.max()))
     table = table.at_least(size)
     raters = _draw_virtual_raters(table, size, seed, draws)
-    by_rater = [
-        average_draws(
-            [correlate_with_others(ratings, k, coefficient) for ratings in raters], table.n_items
-        )
-        for k in range(size)
-    ]
+
+    by_rater: list[AgreementMeasure] = []
+    for rater in range(size):
+        values = [correlate_with_others(ratings, rater, coefficient) for ratings in raters]
+        by_rater.append(average_draws(values, table.n_items))
+    # An undefined one is best only where all are.
     best = max(range(size), key=lambda k: (not np.isnan(by_rater[k].value), by_rater[k].value))
-    names = "XYZ"[:size]
-    code = Note.BEST_RATER_DRAWS if len(raters) > 1 else Note.BEST_RATER
-    rater, other_raters = names[best], names.replace(names[best], "")
+
     item = np.tile(table.source_index, size - 1)
+    points: list[tuple[Floats, Floats, Ints]] = []
+    for ratings in raters:
+        scores, others = _pair_with_others(ratings, best)
+        points.append((scores, others, item))
+
+    names = "XYZ"[:size]
+    note = remark(
+        Note.BEST_RATER_DRAWS if len(raters) > 1 else Note.BEST_RATER,
+        rater=names[best],
+        others=names.replace(names[best], ""),
+        draws=draws,
+    )
     return Ceiling(
-        by_rater[best].value,
-        table.n_items,
-        by_rater[best].std,
-        len(item),
-        tuple((*_pair_with_others(ratings, best), item) for ratings in raters),
-        remarks=(
-            *by_rater[best].remarks,
-            remark(code, rater=rater, others=other_raters, draws=draws),
-            *table.remarks,
-        ),
+        value=by_rater[best].value,
+        n_items=table.n_items,
+        std=by_rater[best].std,
+        n_ratings=len(item),
+        points=tuple(points),
+        remarks=(*by_rater[best].remarks, note, *table.remarks),
     )
 
 

@@ -29,11 +29,12 @@ from .bootstrap import (
     run_blocks,
     statistic_intervals,
     student_p_value,
+    two_sided_p_value,
 )
 from .coefficients.pearson import Moments
 from .panels import Panel, PreferencePanel, RatingPanel
 from .preferences import mcnemar
-from .remarks import Note, Remarked, Undefined, remark
+from .remarks import Note, Remark, Remarked, Undefined, remark
 from .weighted_pairs import Floats, Mask, Statistic
 
 
@@ -63,7 +64,8 @@ class PreparedMetric:
     def prepare(cls, panel: Panel, metric: str, points: Mask) -> PreparedMetric:
         """Prepare a metric on the given points, and compute its coefficients."""
         statistic = panel.statistic(metric, points)
-        return cls(points, statistic, statistic(np.ones((panel.n_images, 1)))[:, 0])
+        values = statistic(np.ones((panel.n_images, 1)))[:, 0]
+        return cls(points, statistic, values)
 
 
 @dataclass(frozen=True)
@@ -97,12 +99,24 @@ class MetricPair:
         points = panel.comparable_points(a, b)
         if points is None:
             return None
-        same = all(bool((prepared[metric].points == points).all()) for metric in (a, b))
-        first, second = (
-            prepared[metric] if same else PreparedMetric.prepare(panel, metric, points)
-            for metric in (a, b)
+
+        has_same_points = all(bool((prepared[metric].points == points).all()) for metric in (a, b))
+        if has_same_points:
+            both = (prepared[a], prepared[b])
+        else:
+            both = (
+                PreparedMetric.prepare(panel, a, points),
+                PreparedMetric.prepare(panel, b, points),
+            )
+
+        return cls(
+            panel=panel,
+            a=a,
+            b=b,
+            points=points,
+            prepared=both,
+            has_same_points=has_same_points,
         )
-        return cls(panel, a, b, points, (first, second), same)
 
     @property
     def difference(self) -> Floats:
@@ -159,7 +173,10 @@ def compare_metrics(
     """
     differences: list[MetricDifference] = []
     coefficients = [panel.find_coefficient(name) for _, name in panel.keys]
-    first_tests = [c.tests[0] for c in coefficients if c is not None and "bootstrap" in tests]
+    first_tests: list[str] = []
+    if "bootstrap" in tests:
+        first_tests = [c.tests[0] for c in coefficients if c is not None]
+
     for a, b in combinations(metrics, 2):
         pair = MetricPair.prepare(panel, a, b, prepared)
         if pair is None:
@@ -169,28 +186,33 @@ def compare_metrics(
             values_a, values_b = (metric.values for metric in pair.prepared)
             n_points = int(pair.points.sum())
             n_images = len(np.unique(panel.image[pair.points]))
+
         for test in dict.fromkeys((*tests, *first_tests)):
             results = _run_test(pair, test, replicates, options, len(panel.keys))
-            for index, (dimension, coefficient) in enumerate(panel.keys):
-                own_tests = tests if (c := coefficients[index]) is None else c.tests
+            for index, (dimension, name) in enumerate(panel.keys):
+                coefficient = coefficients[index]
+                own_tests = tests if coefficient is None else coefficient.tests
                 is_asked = test in tests or test == own_tests[0]
-                if is_asked and test in own_tests:
-                    differences.append(
-                        MetricDifference(
-                            dimension=dimension,
-                            coefficient=coefficient,
-                            metric_a=a,
-                            metric_b=b,
-                            test=test,
-                            value_a=float(values_a[index]),
-                            value_b=float(values_b[index]),
-                            result=results[index],
-                            n_points=n_points,
-                            n_images=n_images,
-                        )
-                    )
+                if not is_asked or test not in own_tests:
+                    continue
+
+                difference = MetricDifference(
+                    dimension=dimension,
+                    coefficient=name,
+                    metric_a=a,
+                    metric_b=b,
+                    test=test,
+                    value_a=float(values_a[index]),
+                    value_b=float(values_b[index]),
+                    result=results[index],
+                    n_points=n_points,
+                    n_images=n_images,
+                )
+                differences.append(difference)
+
         if advance is not None:
             advance()
+
     return differences
 
 
@@ -204,6 +226,7 @@ def _run_test(
     """Run a test and return its results, one a coefficient."""
     if pair is None:
         return [PairedTest(remarks=(remark(Undefined.UNDEFINED_METRIC),))] * n_values
+
     if np.isnan(pair.difference).all():
         results = [PairedTest()] * n_values
     elif test == "bootstrap":
@@ -214,21 +237,20 @@ def _run_test(
         results = _mcnemar_test(pair)
     else:
         results = _williams_test(pair)
-    n_dropped, n_points = int((~pair.points).sum()), len(pair.points)
-    dropped = [remark(Note.DROPPED_POINTS, n_dropped=n_dropped, n_points=n_points)]
-    undefined = remark(pair.panel.undefined_value)
-    return [
-        PairedTest(
-            result.p_value,
-            result.interval,
-            remarks=(
-                *([undefined] if np.isnan(difference) else ()),
-                *result.remarks,
-                *(dropped if n_dropped else ()),
-            ),
-        )
-        for result, difference in zip(results, pair.difference, strict=True)
-    ]
+
+    n_dropped = int((~pair.points).sum())
+    with_notes: list[PairedTest] = []
+    for result, difference in zip(results, pair.difference, strict=True):
+        remarks = list(result.remarks)
+        if np.isnan(difference):
+            # The reason comes first: `Remarked.reason` and the reader look for it there.
+            remarks.insert(0, remark(pair.panel.undefined_value))
+        if n_dropped:
+            n_points = len(pair.points)
+            remarks.append(remark(Note.DROPPED_POINTS, n_dropped=n_dropped, n_points=n_points))
+        with_notes.append(PairedTest(result.p_value, result.interval, remarks=tuple(remarks)))
+
+    return with_notes
 
 
 def bootstrap_test(
@@ -244,22 +266,35 @@ def bootstrap_test(
     n_images = pair.panel.n_images
     first, second = (metric.statistic for metric in pair.prepared)
     if pair.has_same_points:
-        values_a, values_b = replicates[pair.a], replicates[pair.b]
+        values_a = replicates[pair.a]
+        values_b = replicates[pair.b]
     else:
         values_a, values_b = resample([first, second], n_images, options.replicates, options.seed)
     differences = values_a - values_b
+
     intervals = statistic_intervals(
         lambda weights: first(weights) - second(weights),
-        *(pair.difference, differences, n_images, options, pair.panel.min_images),
+        pair.difference,
+        replicates=differences,
+        n_units=n_images,
+        options=options,
+        min_units=pair.panel.min_images,
     )
-    return [
-        PairedTest(
-            float("nan") if np.isnan(value) else student_p_value(value, row, n_images, options),
-            interval,
-            remarks=interval.remarks,
-        )
-        for row, value, interval in zip(differences, pair.difference, intervals, strict=True)
-    ]
+
+    is_smooth = pair.panel.has_smooth_values
+    results: list[PairedTest] = []
+    for index, interval in enumerate(intervals):
+        value = float(pair.difference[index])
+        if np.isnan(value):
+            p_value = float("nan")
+        elif is_smooth[index]:
+            p_value = student_p_value(value, differences[index], n_images, options)
+        else:
+            # Student's t would contradict the interval of a coefficient that jumps between few values.
+            p_value = two_sided_p_value(differences[index], n_images, options)
+        results.append(PairedTest(p_value, interval, remarks=interval.remarks))
+
+    return results
 
 
 def pairwise_p_values(replicates: Floats) -> Floats:
@@ -278,6 +313,7 @@ def pairwise_p_values(replicates: Floats) -> Floats:
     n, n_replicates = replicates.shape
     is_defined = ~np.isnan(replicates)
     number_type = np.min_scalar_type(-n - 1)  # of few bytes, for speed
+
     # Where one is undefined, neither is greater; whole words of 64 replicates are counted.
     floor = np.full((n, -(-n_replicates // 64) * 64), -1, number_type)
     ceiling = np.full_like(floor, np.iinfo(number_type).max)
@@ -285,6 +321,7 @@ def pairwise_p_values(replicates: Floats) -> Floats:
         defined = is_defined[:, replicate]
         ranks = np.unique(replicates[defined, replicate], return_inverse=True)[1]
         floor[defined, replicate] = ceiling[defined, replicate] = ranks
+
     n_defined = is_defined.astype(np.float64) @ is_defined.T
     p_values = np.full((n, n), np.nan)
     for i in range(n - 1):
@@ -294,6 +331,7 @@ def pairwise_p_values(replicates: Floats) -> Floats:
         p_value = np.minimum(1.0, 2 * (total - np.maximum(below, above) + 1) / (total + 1))
         is_testable = total >= (1 - MAX_UNDEFINED_SHARE) * n_replicates
         p_values[i, i + 1 :] = np.where(is_testable, p_value, np.nan)
+
     return p_values
 
 
@@ -317,7 +355,10 @@ def permutation_test(pair: MetricPair, options: StatisticsOptions) -> list[Paire
     if panel is None:
         reason = remark(Undefined.INFINITE_STANDARD_SCORE)
         return [PairedTest(remarks=(reason,))] * len(pair.panel.keys)
-    image, system = panel.image[pair.points], panel.system
+
+    # A flip is what one coin, or the two of an image and a system, decides; a cell is its number.
+    image = panel.image[pair.points]
+    system = panel.system
     n_systems = 0
     if options.swap == "item":
         flips, cell = np.unique(panel.item[pair.points], return_inverse=True)
@@ -335,27 +376,35 @@ def permutation_test(pair: MetricPair, options: StatisticsOptions) -> list[Paire
         if n_systems:
             swaps ^= rng.integers(2, size=(n_systems, BLOCK))[flips % n_systems]
         weights = np.empty((2 * len(flips), BLOCK))
-        weights[0::2], weights[1::2] = 1 - swaps, swaps
+        weights[0::2] = 1 - swaps
+        weights[1::2] = swaps
         return [statistic(weights) - statistic(1 - weights)]
 
     n = options.replicates
-    (permuted,) = run_blocks(evaluate, count_blocks(n), 1, n)
+    (permuted,) = run_blocks(evaluate, count_blocks(n), n_statistics=1, columns=n)
+
     results: list[PairedTest] = []
-    for (_, coefficient), differences, value in zip(
+    for (_, name), differences, value in zip(
         panel.keys, permuted, np.abs(pair.difference), strict=True
     ):
-        coefficient_object = panel.find_coefficient(coefficient)
-        if coefficient_object is not None and coefficient_object.permutation_reason is not None:
-            results.append(PairedTest(remarks=(remark(coefficient_object.permutation_reason),)))
+        coefficient = panel.find_coefficient(name)
+        if coefficient is not None and coefficient.permutation_reason is not None:
+            results.append(PairedTest(remarks=(remark(coefficient.permutation_reason),)))
             continue
-        lost = int(np.isnan(differences).sum())
-        note = remark(Note.UNDEFINED_PERMUTATIONS, n_undefined=lost, permutations=n)
+
+        n_undefined = int(np.isnan(differences).sum())
         p_value = float("nan")
-        if not np.isnan(value) and lost <= MAX_UNDEFINED_SHARE * n:
+        if not np.isnan(value) and n_undefined <= MAX_UNDEFINED_SHARE * n:
             # The sums of a permutation may differ from the sample's in their last bits.
             larger = float((np.abs(differences) >= value - 1e-12).sum())
-            p_value = (larger + 1) / (n - lost + 1)
-        results.append(PairedTest(p_value, remarks=(note,) if lost else ()))
+            p_value = (larger + 1) / (n - n_undefined + 1)
+
+        remarks: tuple[Remark, ...] = ()
+        if n_undefined:
+            counts = {"n_undefined": n_undefined, "permutations": n}
+            remarks = (remark(Note.UNDEFINED_PERMUTATIONS, **counts),)
+        results.append(PairedTest(p_value, remarks=remarks))
+
     return results
 
 
@@ -364,15 +413,25 @@ def _mcnemar_test(pair: MetricPair) -> list[PairedTest]:
     panel = pair.panel
     if not isinstance(panel, PreferencePanel):
         return [PairedTest()] * len(panel.keys)
+
+    is_counted = pair.points & panel.counted[pair.a] & panel.counted[pair.b]
+    points_by_row = [is_counted & (panel.dimension == i) for i in range(len(panel.dimensions))]
+    points_by_row.append(is_counted)  # the mean of dimensions stands last
+
     results: list[PairedTest] = []
-    for number in (*range(len(panel.dimensions)), None):
-        points = pair.points if number is None else pair.points & (panel.dimension == number)
-        points = points & panel.counted[pair.a] & panel.counted[pair.b]
-        first, second = (panel.outcomes[metric][points] for metric in (pair.a, pair.b))
+    for points in points_by_row:
+        first = panel.outcomes[pair.a][points]
+        second = panel.outcomes[pair.b][points]
         test = mcnemar(first, second, panel.captions[points])
-        counts = {"n_better": test.first_better, "n_worse": test.second_better}
-        note = remark(Note.MCNEMAR, **counts, n_pairs=test.n_pairs, asymptotic=test.asymptotic)
+        note = remark(
+            Note.MCNEMAR,
+            n_better=test.first_better,
+            n_worse=test.second_better,
+            n_pairs=test.n_pairs,
+            asymptotic=test.asymptotic,
+        )
         results.append(PairedTest(test.exact, remarks=(note,)))
+
     return results * len(panel.coefficients)
 
 
@@ -382,20 +441,26 @@ def _williams_test(pair: MetricPair) -> list[PairedTest]:
     results = [PairedTest()] * len(panel.keys)
     if not isinstance(panel, RatingPanel):
         return results
-    for index, (_, coefficient) in enumerate(panel.keys):
-        coefficient_object = panel.find_coefficient(coefficient)
-        if coefficient_object is None or "williams" not in coefficient_object.tests:
+
+    for index, (_, name) in enumerate(panel.keys):
+        coefficient = panel.find_coefficient(name)
+        if coefficient is None or "williams" not in coefficient.tests:
             continue
         if panel.level != "pooled":
             results[index] = PairedTest(remarks=(remark(Undefined.WILLIAMS_AT_LEVEL),))
             continue
-        x, y = (panel.scores[metric][pair.points] for metric in (pair.a, pair.b))
+
         r_a, r_b = (float(metric.values[index]) for metric in pair.prepared)
-        if not np.isnan(r_a) and not np.isnan(r_b):
-            r_ab = float(Moments(x, y).pearson()[0])
-            p_value = williams(r_a, r_b, r_ab, int(pair.points.sum()))[1]
-            reason = (remark(Undefined.SAME_SCORES),) if np.isnan(p_value) else ()
-            results[index] = PairedTest(p_value, remarks=reason)
+        if np.isnan(r_a) or np.isnan(r_b):
+            continue
+
+        scores_a = panel.scores[pair.a][pair.points]
+        scores_b = panel.scores[pair.b][pair.points]
+        r_ab = float(Moments(scores_a, scores_b).pearson()[0])
+        p_value = williams(r_a, r_b, r_ab, n=int(pair.points.sum()))[1]
+        reason = (remark(Undefined.SAME_SCORES),) if np.isnan(p_value) else ()
+        results[index] = PairedTest(p_value, remarks=reason)
+
     return results
 
 
@@ -412,10 +477,12 @@ def williams(r_a: float, r_b: float, r_ab: float, n: int) -> tuple[float, float]
     """
     if n < 4:
         return float("nan"), float("nan")
+
     determinant = 1 - r_a**2 - r_b**2 - r_ab**2 + 2 * r_a * r_b * r_ab
     mean = (r_a + r_b) / 2
     denominator = 2 * (n - 1) / (n - 3) * determinant + mean**2 * (1 - r_ab) ** 3
     if not denominator > 1e-14:
         return float("nan"), float("nan")
+
     t = (r_a - r_b) * np.sqrt((n - 1) * (1 + r_ab) / denominator)
     return float(t), float(2 * scipy.stats.t.sf(abs(t), n - 3))

@@ -34,6 +34,7 @@ class Accuracy(PreferenceCoefficient):
     words = "accuracy on preference pairs"
     tests = (*RESAMPLING_TESTS, "mcnemar")
     min_images = MIN_IMAGES
+    is_smooth = True
     formula = "wilson"
 
     def chance_on(self, ratings: Floats, ties: str = "half") -> float:

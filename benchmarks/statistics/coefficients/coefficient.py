@@ -93,6 +93,9 @@ class Coefficient(ABC):
         formula: of its interval where nothing is resampled, `fisher` or `wilson`; None where it has none.
         has_standing_note: whether the note of a value, such as its threshold, belongs below every table.
         min_images: the number of images from which on simulated intervals and tests of it hold.
+        is_smooth: whether its replicates spread as a normal distribution does, so that Student's t gives the p-value of a
+            difference of two metrics. A coefficient that jumps between few values leaves it False: its p-value counts
+            replicates, as its percentile interval does, so that the two agree.
         is_of_preferences: whether it is of comparisons, and not of ratings.
     """
 
@@ -111,6 +114,7 @@ class Coefficient(ABC):
     formula: ClassVar[str | None] = None
     has_standing_note: ClassVar[bool] = False
     min_images: ClassVar[int] = 50
+    is_smooth: ClassVar[bool] = False
     is_of_preferences: ClassVar[bool] = False
 
     @property

@@ -114,6 +114,7 @@ class AveragePrecision(DetectionCoefficient):
     symbol = "AP"
     latex = "AP"
     words = "average precision of detection"
+    is_smooth = True
 
     def compute(self, hits: Floats, points: Floats) -> Floats:
         hits_so_far, n_misses = hits.cumsum(axis=0), (points - hits).sum(axis=0)
@@ -138,6 +139,7 @@ class AreaUnderCurve(DetectionCoefficient):
     latex = "AUROC"
     words = "the area under the ROC curve"
     source = "Hanley and McNeil 1982"
+    is_smooth = True
 
     def compute(self, hits: Floats, points: Floats) -> Floats:
         misses = points - hits

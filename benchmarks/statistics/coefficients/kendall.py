@@ -62,6 +62,7 @@ class TauC(KendallCoefficient):
 
     name = "tau_c"
     min_images = MIN_IMAGES
+    is_smooth = True
     order = 1
     symbol = "τ_c"
     latex = r"$\tau_c$"
@@ -79,6 +80,7 @@ class TauB(KendallCoefficient):
 
     name = "tau_b"
     min_images = MIN_IMAGES
+    is_smooth = True
     order = 2
     symbol = "τ_b"
     latex = r"$\tau_b$"
@@ -95,6 +97,7 @@ class TauA(KendallCoefficient):
     """Surplus / all pairs."""
 
     name = "tau_a"
+    is_smooth = True
     order = 3
     symbol = "τ_a"
     latex = r"$\tau_a$"
@@ -110,6 +113,7 @@ class Gamma(KendallCoefficient):
     """Surplus / pairs that are tied on neither side; where both sides vary there is one."""
 
     name = "gamma"
+    is_smooth = True
     order = 4
     symbol = "γ"
     latex = r"$\gamma$"

@@ -49,6 +49,7 @@ class PairwiseAccuracy(PairCoefficient, TieCoefficient):
     latex = r"same order \%"
     words = "the share of pairs that are ordered alike"
     source = "Kocmi et al. 2021"
+    is_smooth = True
     bounds = (0.0, 1.0)
     chance = 0.5
 
@@ -76,6 +77,7 @@ class AccEq(TieCoefficient):
     latex = r"acc$_{\mathrm{eq}}$ \%"
     words = r"pairwise accuracy with tie calibration (acc$_{\mathrm{eq}}$)"
     source = "Deutsch et al. 2023"
+    is_smooth = True
     bounds = (0.0, 1.0)
     chance = None
     permutation_reason = Undefined.SWAPPED_THRESHOLD

@@ -134,6 +134,7 @@ class Spearman(RatingCoefficient):
     words = r"Spearman's $\rho$"
     source = "Spearman 1904"
     min_images = MIN_IMAGES
+    is_smooth = True
 
     def prepare(self, points: RatedPoints) -> PreparedCoefficient:
         ranked = points.ranked
@@ -159,6 +160,7 @@ class Pearson(RatingCoefficient):
     source = "Pearson 1895"
     tests = (*RESAMPLING_TESTS, "williams")
     min_images = MIN_IMAGES
+    is_smooth = True
     formula = "fisher"
 
     def prepare(self, points: RatedPoints) -> PreparedCoefficient:
