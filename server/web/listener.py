@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+from contextlib import suppress
 
 import uvicorn
 from fastapi import FastAPI
@@ -81,5 +82,8 @@ def server_config(app: FastAPI, *, proxy: bool = False) -> uvicorn.Config:
 
 
 def serve(app: FastAPI, listener: socket.socket, *, proxy: bool = False) -> None:
-    """Serve a site on a port until the process is stopped."""
-    uvicorn.Server(server_config(app, proxy=proxy)).run(sockets=[listener])
+    """Serve a site on a port until the process is stopped, by Ctrl-C for instance."""
+    server = uvicorn.Server(server_config(app, proxy=proxy))
+    # uvicorn answers what was asked, closes the site, and then raises the Ctrl-C that it was stopped by.
+    with suppress(KeyboardInterrupt):
+        server.run(sockets=[listener])

@@ -11,7 +11,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from omegaconf import OmegaConf
 
 from captau.benchmarks.cli import command as command_module
 from captau.benchmarks.cli import help as help_module
@@ -19,7 +18,6 @@ from captau.benchmarks.cli import hydra_runner, main, own_files, registry, run_p
 from captau.benchmarks.cli.arguments import split_flags, use_config_dir
 from captau.benchmarks.cli.command import Command
 from captau.benchmarks.cli.registry import COMMANDS, split_command
-from captau.benchmarks.options.declaration import Option
 from captau.benchmarks.scoring.catalog import choices_of
 from captau.conf import CONFIG_DIR
 from captau.datasets.errors import InputError
@@ -133,48 +131,6 @@ def test_words_that_are_no_command(words: list[str], message: str) -> None:
         split_command(words)
 
 
-@pytest.mark.parametrize(("kind", "default", "wrong"), [
-    (str | None, None, None), (str, "a", None), (int, 1, "x"), (int | None, None, "x"), (float, 0.5, "x"),
-    (float | None, None, "x"), (bool, False, "x"), (bool | None, None, "x"), (list[str], [], None), (Any, [1], None),
-])  # fmt: skip
-def test_values_have_the_types_of_options(kind: Any, default: Any, wrong: Any) -> None:
-    node = hydra_runner._node_of(Option("a", default, "", kind))
-    config = OmegaConf.create({"a": node})
-    assert OmegaConf.to_container(config) == {"a": default}
-    if wrong is not None:
-        with pytest.raises(ValueError, match="x"):
-            config["a"] = wrong
-    is_optional = type(None) in getattr(kind, "__args__", ()) or kind is Any or kind == list[str]
-    if is_optional:
-        config["a"] = None
-    else:
-        with pytest.raises(ValueError, match="not Optional"):
-            config["a"] = None
-
-
-def test_the_configuration_of_a_command() -> None:
-    config = hydra_runner.configuration_of(COMMANDS["data list"])
-    tree: Any = OmegaConf.to_container(config)
-    assert tree == {
-        "defaults": [
-            *("_self_", {"/dataset": None}, {"override /hydra/job_logging": "none"}),
-            {"override /hydra/hydra_logging": "none"},
-        ],
-        "datasets": {},
-        "data": {"root": None},
-        "hydra": {
-            "output_subdir": None,
-            "run": {"dir": "."},
-            "sweep": {"dir": "results/runs/${now:%Y%m%d-%H%M%S}-multirun", "subdir": "."},
-            "job": {"name": "captau"},
-            "help": {"app_name": "captau data list"},
-        },
-    }
-    tree = OmegaConf.to_container(hydra_runner.configuration_of(COMMANDS["train"]))
-    assert tree["rater"] == {}
-    assert {"/rater": None} in tree["defaults"]
-
-
 @pytest.mark.parametrize(("name", "error", "message"), [
     ("bench", ValueError("Could not override 'metrix'."), "unknown option of captau bench 'metrix': did you mean metrics"),
     ("bench", KeyError("Key 'metrix' is not in 'x'"), "unknown option of captau bench 'metrix': did you mean metrics"),
@@ -246,15 +202,6 @@ def test_a_download_is_asked_for_once(
     assert capsys.readouterr().err == "captau: a model (2 MB, licence MIT). Download now? [y/N] "
 
 
-def test_a_command_finds_its_options_and_work() -> None:
-    command = COMMANDS["data list"]
-    assert command.slug == "data_list"
-    assert [option.key for option in command.declared()] == ["dataset", "data.root"]
-    made = Command("made", "captau.benchmarks.commands.bench:BenchOptions", lambda *_: None, "", "")
-    assert made.load_work().__module__ == "captau.benchmarks.commands.bench"
-    assert COMMANDS["rank"].load_work().__module__ == "captau.benchmarks.commands.rank"
-
-
 @pytest.mark.parametrize(("line", "expected"), [
     ("captau ", [name.split()[0] for name in COMMANDS]),
     ("captau", [name.split()[0] for name in COMMANDS]),
@@ -271,24 +218,6 @@ def test_commands_are_completed(
     assert help_module.complete(["-sc", "query=bash"]).split() == list(dict.fromkeys(expected))
 
 
-def test_completion_leaves_out_the_words_of_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Hydra sees the program and options, its groups are left out, and the folder of own files counts."""
-    seen: list[str] = []
-
-    def ask(command: Command, _: list[str]) -> str:
-        seen.append(f"{command.name}: {os.environ['COMP_LINE']} {os.environ.get(CONFIG_DIR)}")
-        return "data.root= dataset= protocol= data"
-
-    monkeypatch.setattr(help_module, "_ask_hydra", ask)
-    monkeypatch.delenv(CONFIG_DIR, raising=False)
-    monkeypatch.setenv("COMP_LINE", "captau data  list da")
-    assert help_module.complete(["-sc", "query=bash"]).split() == ["data.root=", "dataset=", "data"]
-    monkeypatch.setenv("COMP_LINE", "captau data list --config-dir mine --con")
-    monkeypatch.setenv(CONFIG_DIR, "before")
-    assert help_module.complete(["-sc", "query=bash"]).split()[-1] == "--config-dir"
-    assert seen == ["data list: captau da None", "data list: captau --con mine"]
-
-
 @pytest.mark.parametrize("words", [["-sc"], ["-sc", "install=sh"], ["-sc", "query=bash", "x"]])
 def test_completion_is_of_three_shells(words: list[str]) -> None:
     with says("-sc install=bash, install=zsh or install=fish is expected"):
@@ -296,7 +225,7 @@ def test_completion_is_of_three_shells(words: list[str]) -> None:
 
 
 def test_typed_options_reach_a_task(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The task's status is the command's, and none is 0; what was typed is known."""
+    """The task's status is the command's, and none is 0."""
     seen: list[Any] = []
 
     def task(_: Command, options: Any) -> int | None:
@@ -308,10 +237,6 @@ def test_typed_options_reach_a_task(monkeypatch: pytest.MonkeyPatch) -> None:
     assert hydra_runner.run_hydra(made, ["dataset=demo", "data.root=/x"]) == 3
     assert hydra_runner.run_hydra(made, []) == 0
     assert seen == [(("demo",), Path("/x")), ((), None)]
-    config = hydra_runner._compose(made, ["dataset=[demo,thumb]"])
-    composed = hydra_runner.composed_of(config)
-    assert composed.typed == {"dataset"}
-    assert list(composed.plain) == ["datasets", "data"]
     with says("unknown option of captau data list 'data.rot': did you mean data.root"):
         hydra_runner.run_hydra(made, ["data.rot=1"])
 
@@ -409,30 +334,8 @@ def test_the_version_is_the_first_word_alone(
     assert seen == [(COMMANDS["bench"], ["--version"])]
 
 
-def test_the_overview_fits_eighty_columns(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A name has 19 columns and two before, and so a summary of 59 letters fits a line, and one of 60 does not."""
-    fits, wraps = "a" * 29 + " " + "b" * 29, "a" * 29 + " " + "b" * 30
-    made = [
-        Command(name, "", lambda *_: 0, summary, heading)
-        for name, summary, heading in (("x", fits, "One"), ("y", wraps, "Two"), ("z", "c", "One"))
-    ]
-    monkeypatch.setattr(main, "COMMANDS", {command.name: command for command in made})
-    assert main.overview().splitlines() == [
-        "captau: which image-caption metric agrees with people?",
-        "",
-        "usage: captau <command> [key=value …]",
-        "",
-        "One:",
-        f"  x                  {fits}",
-        "  z                  c",
-        "Two:",
-        f"  y                  {'a' * 29}",
-        f"                     {'b' * 30}",
-        "",
-        "--config-dir DIR adds your own files (docs/own_files.md).",
-        "captau <command> --help explains a command. Start with: captau bench",
-        "captau --help all lists datasets, metrics, suites and papers as well.",
-    ]
+def test_the_overview_fits_eighty_columns() -> None:
+    assert max(map(len, main.overview().splitlines())) <= 80
 
 
 def test_an_interruption_while_the_program_is_loaded_is_a_line(
@@ -445,38 +348,6 @@ def test_an_interruption_while_the_program_is_loaded_is_a_line(
     with pytest.raises(SystemExit) as ended:
         run_program()
     assert (ended.value.code, capsys.readouterr().err) == (130, "captau: stopped\n")
-
-
-def test_an_experiment_may_have_sections_and_further_options(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "experiment").mkdir()
-    monkeypatch.setenv(CONFIG_DIR, str(tmp_path))
-    text = "statistics: {seed: 3, level: 1}\nfloors: true\nmetrics: [a b, c]\n"
-    (tmp_path / "experiment" / "mine.yaml").write_text(text)
-    options = {option.key: option for option in COMMANDS["bench"].declared()}
-    assert own_files._read_experiment(COMMANDS["bench"], options, "mine") == {
-        "statistics.seed": "3",
-        "statistics.level": "1",
-        "floors": "true",
-        "metrics": "['a b',c]",
-    }
-
-
-def test_hidden_files_are_completed_where_they_are_typed(tmp_path: Path) -> None:
-    for name in (".hidden", "ends.", "a.py", "b.txt"):
-        (tmp_path / name).touch()
-    (tmp_path / "folder").mkdir()
-    assert help_module._paths(f"{tmp_path}/") == [
-        f"{tmp_path}/{name}" for name in ("a.py", "b.txt", "ends.", "folder/")
-    ]
-    assert help_module._paths(f"{tmp_path}/.h") == [f"{tmp_path}/.hidden"]
-    assert help_module._paths(f"{tmp_path}/", (".py",)) == [
-        f"{tmp_path}/a.py",
-        f"{tmp_path}/folder/",
-    ]
-    assert help_module._paths(f"{tmp_path}/", ()) == [f"{tmp_path}/folder/"]
-    assert help_module._paths(f"{tmp_path}/gone/") == []
 
 
 def test_commands_of_other_packages_are_found_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -514,28 +385,6 @@ def test_a_second_word_that_is_near_a_commands_is_no_value() -> None:
     assert split_command(["collect", "export", "x"]) == (COMMANDS["collect export"], ["x"])
     with says("unknown command 'collect simulat': did you mean collect simulate"):
         split_command(["collect", "simulat", "x"])
-
-
-def test_closed_streams_are_opened_on_the_null_device(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each takes the lowest free number, in the order of the numbers."""
-    opened: list[Any] = []
-
-    def open_null(path: str, flags: int) -> int:
-        opened.append((path, flags))
-        return 0
-
-    def make_file(number: int, mode: str, closefd: bool) -> str:
-        return f"{number} {mode} {closefd}"
-
-    fake = SimpleNamespace(devnull=os.devnull, O_RDWR=os.O_RDWR, open=open_null, fdopen=make_file)
-    streams = SimpleNamespace(stdin=None, stdout=None, stderr=None)
-    monkeypatch.setattr(main, "os", fake)
-    monkeypatch.setattr(main, "sys", streams)
-    main._prepare_streams()
-    assert vars(streams) == {"stdin": "0 r False", "stdout": "1 w False", "stderr": "2 w False"}
-    assert opened == [(os.devnull, os.O_RDWR)] * 3
-    main._prepare_streams()
-    assert len(opened) == 3
 
 
 def test_names_are_listed_whole_over_several_lines(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import math
 from pathlib import Path
 from types import SimpleNamespace
@@ -11,7 +10,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from captau.benchmarks.commands import bench, probe, rank, score, thresholds, train
+from captau.benchmarks.commands import probe, thresholds, train
 from captau.benchmarks.options.score import NamedFile
 from captau.benchmarks.options.studies import ProbeOptions
 from captau.benchmarks.scoring.catalog import resolve_metrics
@@ -107,53 +106,6 @@ def test_notes_of_calibrations() -> None:
     ]
 
 
-def test_ranges_of_captions_have_the_names_that_tell_them_apart() -> None:
-    """Keys are sets of references and systems."""
-    label: Any = score._label_ranges
-    assert label({("r", "a"): 1}) == {"": 1}
-    assert label({("r", "a"): 1, ("r", "b"): 2}) == {"a": 1, "b": 2}
-    assert label({("r", "a"): 1, ("s", "a"): 2}) == {"r": 1, "s": 2}
-    assert label({("r", "a"): 1, ("s", "b"): 2}) == {"a, r": 1, "b, s": 2}
-    files = (NamedFile("a", Path("x/a.json")), NamedFile("b", Path("y.json")))
-    assert score._paths(files[:1]) == "x/a.json"
-    assert score._paths(files) == {"a": "x/a.json", "b": "y.json"}
-
-
-def test_remarks_are_logged_once_in_order(caplog: pytest.LogCaptureFixture) -> None:
-    remarks = [{"b": ["x", "y"]}, {"b": ["x"], "a": ["z"]}]
-    with caplog.at_level(logging.WARNING):
-        score._log_remarks([SimpleNamespace(remarks=of_one) for of_one in remarks])  # pyright: ignore[reportArgumentType]
-    assert caplog.messages == ["metric a: z", "metric b: x", "metric b: y"]
-
-
-@pytest.mark.parametrize(
-    ("interval", "steps"), [("expanded", [(2, "d: replicates")]), ("none", [])]
-)
-def test_replicates_are_steps_where_images_are_drawn(
-    interval: str, steps: list[tuple[int, str]], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A step stands for a block of 64 replicates."""
-    added: list[tuple[int, str]] = []
-    progress = SimpleNamespace(add_steps=lambda *step: added.append(step), advance=None)
-    study: Any = SimpleNamespace(
-        **{"progress": progress, "name": "d", "scores": dict, "selection": None, "metrics": ()}
-    )
-    names = ("systems", "tests", "orders", "wins", "elo")
-    ranking = SimpleNamespace(**dict.fromkeys(names), battles=None)
-    monkeypatch.setattr(rank, "rank_by_preferences", lambda *_: ranking)
-    monkeypatch.setattr(rank, "preference_tables", lambda *_: [])
-    monkeypatch.setattr(rank, "win_figures", lambda *_: {})
-    monkeypatch.setattr(rank, "count_blocks", lambda n: n // 50)
-    statistics = StatisticsOptions(interval=interval, replicates=100)
-    options: Any = SimpleNamespace(statistics=statistics, ties="davidson")
-    ranked = rank._rank_by_preferences(study, options)
-    assert added == steps
-    assert list(ranked.frames) == [
-        *("systems.csv", "best_worst.csv", "system_tests.csv"),
-        *("metric_orders.csv", "wins.csv", "elo.csv"),
-    ]
-
-
 def test_a_missing_metric_has_no_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its rows stand below those of the others, a row a fault, without a share."""
     metrics = resolve_metrics(["bleu_1", "cider"])
@@ -173,31 +125,3 @@ def test_a_missing_metric_has_no_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "not here" in frame["note"].iloc[-1]
     assert missing.drop(columns=["metric", "fault", "n_pairs", "note"]).isna().all(axis=None)
     assert list(frame["metric"]) == ["bleu_1", "bleu_1", "cider", "cider"]
-
-
-@pytest.mark.parametrize(("tests", "n_left", "n_warned"), [
-    (("bootstrap",), 1, 1), (("bootstrap",), 2, 0), ((), 1, 0),
-])  # fmt: skip
-def test_what_a_comparison_lacks_is_named_where_one_metric_is_left(
-    tests: tuple[str, ...], n_left: int, n_warned: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    metrics = resolve_metrics(["bleu_1", "rouge_l", "cider"])
-    missing = dict.fromkeys(metrics[n_left:], Unavailability("not here"))
-    warned: list[Any] = []
-    selection = SimpleNamespace(
-        **{"require_coefficients": lambda: None, "items": None, "preferences": ()},
-        protocol=SimpleNamespace(dimension=("x",)),
-    )
-    monkeypatch.setattr(bench.EvaluationSet, "select", lambda *_: selection)
-    monkeypatch.setattr(bench, "find_unavailable", lambda *_, **__: missing)
-    monkeypatch.setattr(bench, "warn_unavailable", warned.append)
-    monkeypatch.setattr(bench, "score_dataset", lambda _, metrics, *__: metrics)
-    monkeypatch.setattr(bench, "correlate_dataset", lambda scored, *_, **__: scored)
-    options: Any = SimpleNamespace(
-        **{"locations": SimpleNamespace(load=lambda _: None), "datasets": {"d": None}},
-        **{"metrics": metrics, "tests": tests, "ceilings": True, "floors": False},
-        statistics=None,
-    )
-    benched = bench._bench_dataset(options, "d", None, None)  # pyright: ignore[reportArgumentType]
-    assert benched.measured == list(metrics[:n_left])
-    assert warned == [[missing]] * n_warned

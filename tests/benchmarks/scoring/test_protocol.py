@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from captau.benchmarks.evaluation.wording import dataset_notes
 from captau.benchmarks.scoring.catalog import resolve_metrics
-from captau.benchmarks.scoring.protocol import CHOICES, Choice, Protocol, choice, sign
+from captau.benchmarks.scoring.protocol import Protocol, sign
 from captau.datasets.caption_texts import find_own_references
 from captau.datasets.preferences import make_preferences
 from captau.datasets.schema import CaptionSet, Card, Scale, make_items
@@ -548,66 +548,6 @@ def test_signatures_name_the_unusual_choices_that_change_texts() -> None:
     usual, thumb = Protocol(k=None, own_references="drop"), Protocol(normalise="thumb")
     assert sign(metric, [usual]) == metric.signature
     assert sign(metric, [usual, thumb, thumb]) == f"{metric.signature}|normalise:thumb"
-
-
-def test_the_declaration_of_a_choice() -> None:
-    plain = Choice("a", "h", values=("a", "b"), words={"b": "is b"}, said_of="pairs")
-    assert plain == Choice(
-        *(
-            "a",
-            "h",
-            ("a", "b"),
-            {"b": "is b"},
-            "pairs",
-            "changed",
-            str | None,
-            "",
-            True,
-            False,
-            False,
-        )
-    )
-    assert (plain.clause("b"), plain.clause("a"), plain.clause(None)) == ("is b", "", "")
-    named = Choice(None, "h", words="is {value}")
-    assert (named.clause("x"), named.clause(None), named.clause("")) == ("is {value}", "", "")
-    assert Choice("a", "h", words="is {value}").clause("a") == ""
-    assert Choice("a", "h", lambda: ["b", "a"]).allowed() == ("b", "a")
-    assert Choice("a", "h").allowed() == ()
-    made = choice(["a", "b", "a"], "h", type=Any, noted="never")
-    assert made.default == ("a", "b")
-    assert made.metadata["choice"] == Choice(["a", "b", "a"], "h", type=Any, noted="never")
-    assert choice("a", "h").default == "a"
-    assert choice(None, "h", type=Any).default is None
-
-
-def test_what_is_said_of_each_choice() -> None:
-    """The table of all choices but their texts: what enters notes, comparisons, signatures and older records."""
-    assert [
-        (name, c.said_of, c.noted, c.is_compared, c.is_later, c.is_signed)
-        for name, c in CHOICES.items()
-    ] == [
-        ("name", "", "never", False, False, False),
-        ("dimension", "", "never", False, False, False),
-        ("ratings", "ratings", "always", True, False, False),
-        ("references", "", "always", True, False, False),
-        ("k", "", "never", True, False, False),
-        ("corpus", "", "always", True, False, False),
-        ("systems", "", "changed", True, False, False),
-        ("split", "", "changed", True, False, False),
-        ("coefficients", "", "never", False, False, False),
-        ("undefined", "judgements", "never", True, False, False),
-        ("level", "ratings", "changed", True, False, False),
-        ("own_references", "", "changed", True, True, False),
-        ("normalise", "", "changed", True, True, True),
-        ("ties", "pairs", "changed", False, True, False),
-        ("rater_scale", "ratings", "changed", True, True, False),
-    ]
-    assert vars(Protocol()) == {
-        **{"name": "usual", "dimension": ("all",), "ratings": "per_rating", "references": "all"},
-        **{"k": None, "corpus": "dataset", "systems": None, "split": None},
-        **{"coefficients": ("tau_c", "tau_b", "accuracy"), "undefined": "nan", "level": "pooled"},
-        **{"own_references": "keep", "normalise": "none", "ties": "half", "rater_scale": "none"},
-    }
 
 
 @pytest.mark.parametrize(

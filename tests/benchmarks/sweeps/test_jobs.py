@@ -5,14 +5,12 @@ from __future__ import annotations
 import json
 import os
 import sys
-from contextlib import nullcontext
 from dataclasses import asdict, replace
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
 import pytest
 from hydra.core.override_parser.overrides_parser import OverridesParser
-from omegaconf import OmegaConf
 
 from captau import __version__
 from captau.benchmarks.sweeps import jobs
@@ -111,13 +109,6 @@ def test_a_job_that_is_stopped_has_not_failed_and_one_that_is_done_is_not_run(ru
         JobTask(stop, str(run_job.start), {}, False)({})
 
 
-def test_a_job_says_how_long_it_took_in_thousandths_of_a_second(run_job, monkeypatch):
-    times = iter([10.0, 11.23456])
-    monkeypatch.setattr(jobs, "time", SimpleNamespace(perf_counter=lambda: next(times)))
-    run_job(lambda config: None)
-    assert read_outcome(run_job.folder).seconds == 1.235
-
-
 def test_a_job_that_is_stopped_and_whose_file_is_gone_is_stopped(run_job):
     def stop(config):
         (run_job.folder / "job.json").unlink()
@@ -132,36 +123,6 @@ def test_an_outcome_is_written_into_a_folder_of_a_folder_that_is_not_there(tmp_p
     for state in ("running", "done"):
         write_outcome(tmp_path / "a" / "b", JobOutcome(state))
         assert read_outcome(tmp_path / "a" / "b") == JobOutcome(state)
-
-
-def test_a_launcher_is_made_of_its_options_and_set_up(monkeypatch):
-    """Interpolations in the options are resolved; a launcher that is no one's of these is a plugin of Hydra's."""
-
-    def record(**words):
-        set_up.append(words)
-
-    def make(options):
-        made.append(options)
-        return SimpleNamespace(setup=record)
-
-    made, set_up = [], []
-    monkeypatch.setitem(jobs.LAUNCHERS, "mine", ("extra", (), make))
-    launcher = {"_target_": "a.b", "limit": 3, "name": "${hydra.job.name}"}
-    hydra = {"job": {"name": "n"}, "launcher": launcher, "callbacks": {}}
-    hydra["runtime"] = {"choices": {"hydra/launcher": "mine"}}
-    config = OmegaConf.create({"hydra": hydra})
-    jobs.make_launcher(config, "the loader", "the task")
-    assert made == [{"limit": 3, "name": "n"}]
-    (words,) = set_up
-    assert words["hydra_context"].config_loader == "the loader"
-    assert (words["config"], words["task_function"]) == (config, "the task")
-    config.hydra.runtime.choices["hydra/launcher"] = "other"
-    plugins = SimpleNamespace(instantiate_launcher=lambda **words: words)
-    monkeypatch.setattr(jobs, "Plugins", SimpleNamespace(instance=lambda: plugins))
-    words = jobs.make_launcher(config, "the loader", "the task")
-    assert (words["config"], words["task_function"]) == (config, "the task")
-    assert words["hydra_context"].config_loader == "the loader"
-    assert len(made) == 1
 
 
 def test_joblib_runs_jobs_one_by_one_and_ray_takes_its_options(monkeypatch):
@@ -292,18 +253,6 @@ def test_what_a_launcher_needs_is_named(modules):
         check_installed(["hydra/launcher=ray"])
 
 
-@pytest.mark.parametrize(("cpus", "limit"), [(None, 8), (1, 8), (3, 2), (8, 1), (16, 1)])
-def test_submitit_runs_as_many_jobs_here_as_there_are_cores_for(monkeypatch, cpus, limit):
-    module = ModuleType("launch_submitit")
-    module.SubmititLauncher = lambda *words, **options: (words, options)
-    monkeypatch.setitem(sys.modules, "captau.benchmarks.sweeps.launch_submitit", module)
-    monkeypatch.setattr(jobs, "count_cores", lambda: 8)
-    options = {"cpus_per_task": cpus, "mem_gb": 4}
-    assert jobs._make_submitit_local(options) == (("local", limit), options)
-    for name in ("slurm", "submitit_slurm"):
-        assert jobs.LAUNCHERS[name][2](options) == (("slurm",), options)
-
-
 @pytest.mark.parametrize(
     ("word", "values"),
     [
@@ -331,10 +280,6 @@ def test_states_are_counted_in_their_order():
     text = "6 jobs: 2 done, 1 failed, 1 running, 1 killed, 1 waiting"
     assert sweeps.count_states(outcomes) == text
     assert sweeps.count_states(outcomes[:1]) == "1 job: 1 waiting"
-
-
-def test_a_folder_with_quotation_marks_is_quoted():
-    assert sweeps._quoted(Path("/a'b\\c")) == "'/a\\'b\\\\c'"
 
 
 @pytest.fixture
@@ -377,17 +322,6 @@ def test_a_sweep_hands_jobs_to_its_launcher_with_captau_s_variables(run_sweep, m
     assert sorted(path.name for path in run_sweep.folder.iterdir()) == ["0", "1", "sweep.json"]
 
 
-def test_a_bar_counts_the_jobs_of_other_processes_alone(run_sweep, monkeypatch):
-    shown = []
-    monkeypatch.setattr(
-        sweeps, "_show_progress", lambda sweep: shown.append(sweep) or nullcontext()
-    )
-    run_sweep("basic")
-    assert shown == []
-    run_sweep("joblib")
-    assert [sweep.folder for sweep in shown] == [run_sweep.folder]
-
-
 def combine(*words, sweeper="basic"):
     """Return the jobs of overrides, and those that were composed."""
     composed = []
@@ -425,56 +359,3 @@ def test_a_sweep_whose_launcher_does_not_start_leaves_no_file(run_sweep):
     with says("no cluster any more"):
         run_sweep(launch=fail_later)
     assert sorted(path.name for path in run_sweep.folder.iterdir()) == ["1", "sweep.json"]
-
-
-def test_progress_is_shown_on_a_terminal_alone(tmp_path, monkeypatch):
-    class Progress:
-        def __init__(self, total):
-            steps.append(total)
-
-        def __enter__(self):
-            return self
-
-        def __exit__(self, *_):
-            steps.append("closed")
-
-        def advance(self):
-            steps.append(1)
-
-    class Event:
-        """Each wait lets the watcher look once, until it is told to stop."""
-
-        def __init__(self):
-            self.waits = []
-
-        def wait(self, seconds):
-            assert seconds == 1
-            self.waits.append(seconds)
-            return len(self.waits) > 3
-
-        def set(self):
-            pass
-
-    steps = []
-    monkeypatch.setattr(sweeps, "StepProgress", Progress)
-    monkeypatch.setattr(sweeps.threading, "Event", Event)
-
-    class Thread:
-        """Run the watcher at once; it must not keep an interrupted sweep alive."""
-
-        def __init__(self, target, daemon=False):
-            assert daemon
-            self.start = target
-
-        def join(self):
-            pass
-
-    monkeypatch.setattr(sweeps.threading, "Thread", Thread)
-    sweep = make_sweep(tmp_path, ("a=1",), ("a=2",), ("a=3",))
-    for number, state in enumerate(("done", "running", "failed")):
-        write_outcome(sweep.job_folder(number), JobOutcome(state))
-    for is_terminal, expected in ((False, []), (True, [3, 1, 1, "closed"])):
-        monkeypatch.setattr(sweeps.sys, "stderr", SimpleNamespace(isatty=lambda t=is_terminal: t))
-        with sweeps._show_progress(sweep):
-            pass
-        assert steps == expected

@@ -30,10 +30,6 @@ def test_the_environment_allows_all_downloads_or_those_it_names(words, name, all
     assert is_allowed(LargeDownload(name, "", "", LIMIT + 1)) is allowed
 
 
-def test_fifty_megabytes_need_no_permission():
-    assert LIMIT == 50_000_000
-
-
 def test_without_the_variable_nothing_large_is_allowed(monkeypatch):
     monkeypatch.delenv("CAPTAU_DOWNLOAD", raising=False)
     assert may_download() is False

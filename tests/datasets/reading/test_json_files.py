@@ -7,6 +7,8 @@ import hashlib
 import io
 import json
 import sys
+import tracemalloc
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -133,6 +135,17 @@ def pieces(path: Path) -> list[tuple[str, int, Any]]:
     return list(JsonSource(path).read())
 
 
+def pieces_of(content: bytes) -> list[tuple[str, int, Any]]:
+    """Return the pieces of a file "f" with this content."""
+    return list(JsonSource(Path("f"), content).read())
+
+
+@pytest.fixture
+def read_in_steps(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
+    """Return a function that says how many bytes of a file are read at a time."""
+    return lambda n_bytes: monkeypatch.setattr(json_files, "_CHUNK", n_bytes)
+
+
 @settings(
     max_examples=150,
     deadline=None,
@@ -151,12 +164,9 @@ def test_pieces_are_the_whole(
     text = json.dumps(table, indent=indent, ensure_ascii=escaped)
     path = tmp_path / "c.json"
     path.write_bytes(text.encode("utf-8", "surrogatepass"))
-    before = json_files._CHUNK
-    json_files._CHUNK = chunk
-    try:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(json_files, "_CHUNK", chunk)
         found = pieces(path)
-    finally:
-        json_files._CHUNK = before
     if isinstance(table, list):
         assert repr([value for _, _, value in found]) == repr(table)
         assert {kind for kind, _, _ in found} <= {"entry"}
@@ -186,23 +196,19 @@ def test_lines_of_entries(tmp_path: Path) -> None:
     ]
 
 
-def test_a_long_file_is_not_held_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is in memory is a few chunks, however long the file."""
+def test_a_long_file_is_not_held_whole(tmp_path: Path) -> None:
+    """Of a file of 24 MB less than half is in memory at any time."""
     path = tmp_path / "c.json"
-    entry = json.dumps({"image_id": 1, "caption": "a dog runs " * 9})
-    path.write_text("[" + ",\n".join([entry] * 4000) + "]")
-    held: list[int] = []
-    more = json_files._JsonText._more
-
-    def watched(self: json_files._JsonText) -> None:
-        more(self)
-        held.append(len(self._text))
-
-    monkeypatch.setattr(json_files._JsonText, "_more", watched)
-    monkeypatch.setattr(json_files, "_CHUNK", 4096)
-    assert sum(1 for _ in JsonSource(path).read()) == 4000
-    assert max(held) <= 2 * 4096
-    assert path.stat().st_size > 100 * 4096
+    entry = json.dumps({"image_id": 1, "caption": "a dog runs " * 300})
+    path.write_text("[" + ",\n".join([entry] * 7000) + "]")
+    tracemalloc.start()
+    try:
+        n_entries = sum(1 for _ in JsonSource(path).read())
+        _, most_bytes = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert n_entries == 7000
+    assert most_bytes < path.stat().st_size / 2
 
 
 PIECE_FAULTS = {
@@ -226,24 +232,14 @@ PIECE_FAULTS = {
 
 @pytest.mark.parametrize("fault", PIECE_FAULTS)
 @pytest.mark.parametrize("chunk", [3, 1 << 20])
-def test_faults(fault: str, chunk: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(json_files, "_CHUNK", chunk)
+def test_faults(
+    fault: str, chunk: int, tmp_path: Path, read_in_steps: Callable[[int], None]
+) -> None:
+    read_in_steps(chunk)
     path = tmp_path / "c.json"
     path.write_text(PIECE_FAULTS[fault][0])
     with says(f"{path}{PIECE_FAULTS[fault][1]}"):
         pieces(path)
-
-
-def test_a_fault_early_in_a_long_file_is_found_early(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = tmp_path / "c.json"
-    path.write_text("[1, nothing" + " " * 100_000 + "]")
-    monkeypatch.setattr(json_files, "_CHUNK", 100)
-    text = json_files._JsonText(io.BytesIO(path.read_bytes()), "it")
-    with says("it:1: not valid JSON"):
-        list(text.pieces())
-    assert text._stream.tell() < 1000
 
 
 @pytest.mark.parametrize("head", [b'{"a": "', b'{"a": "b",', b"", b'[{"image_id": 1'])
@@ -507,26 +503,6 @@ def test_a_text_is_read_whole(tmp_path: Path) -> None:
             read(tmp_path / "none")
 
 
-class Steps(io.BytesIO):
-    """A stream that remembers how much was asked for."""
-
-    def __init__(self, content: bytes) -> None:
-        super().__init__(content)
-        self.sizes: list[int] = []
-
-    def read(self, size: int | None = -1) -> bytes:
-        self.sizes.append(-1 if size is None else size)
-        return super().read(size)
-
-
-def test_a_long_value_is_read_in_few_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of 100 characters the first 10; then as many as are there unread."""
-    monkeypatch.setattr(json_files, "_CHUNK", 10)
-    stream = Steps(b'["' + b"x" * 96 + b'"]')
-    assert list(json_files._JsonText(stream, "f").pieces()) == [("entry", 1, "x" * 96)]
-    assert stream.sizes == [10, 10, 19, 38, 76, 99]
-
-
 @pytest.mark.parametrize(
     ("text", "found"),
     [
@@ -560,33 +536,35 @@ def test_a_long_value_is_read_in_few_steps(monkeypatch: pytest.MonkeyPatch) -> N
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("chunk", [1, 7, 1 << 20])
-def test_pieces_of_json(text: str, found: Any, chunk: int, monkeypatch) -> None:
-    monkeypatch.setattr(json_files, "_CHUNK", chunk)
-    read = json_files._JsonText(io.BytesIO(text.encode()), "f").pieces()
+def test_pieces_of_json(
+    text: str, found: Any, chunk: int, read_in_steps: Callable[[int], None]
+) -> None:
+    read_in_steps(chunk)
     if isinstance(found, str):
         with says(found):
-            list(read)
+            pieces_of(text.encode())
     elif found is None:
-        assert repr(list(read)) == "[('entry', 1, nan), ('entry', 1, -inf)]"
+        assert repr(pieces_of(text.encode())) == "[('entry', 1, nan), ('entry', 1, -inf)]"
     else:
-        assert list(read) == found
+        assert pieces_of(text.encode()) == found
 
 
 @pytest.mark.parametrize("chunk", [1, 5, 1 << 20])
-def test_the_line_of_what_is_not_utf8(chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(json_files, "_CHUNK", chunk)
+def test_the_line_of_what_is_not_utf8(chunk: int, read_in_steps: Callable[[int], None]) -> None:
+    read_in_steps(chunk)
     for content, line in ((b"\xff", 1), (b'["a",\n\n"b\xff"]', 3), (b'[1,\n"\xc3\n"]', 2)):
         with says(f"f:{line}: not UTF-8 text; save the file as UTF-8"):
-            list(json_files._JsonText(io.BytesIO(content), "f").pieces())
+            pieces_of(content)
 
 
-def test_an_entry_is_bounded_in_bytes_and_containers(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_entry_is_bounded_in_bytes_and_containers(
+    read_in_steps: Callable[[int], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Of an entry those are counted that were read since the last value, so in steps of what is read."""
-    monkeypatch.setattr(json_files, "_CHUNK", 1)
+    read_in_steps(1)
 
     def read(text: str) -> list[Any]:
-        stream = io.BytesIO(text.encode())
-        return [value for _, _, value in json_files._JsonText(stream, "f").pieces()]
+        return [value for _, _, value in pieces_of(text.encode())]
 
     # A list's entries may hold more together than one alone; a value is told by 16 characters behind it.
     monkeypatch.setattr(json_files, "MAX_CONTAINERS", 3)
@@ -615,17 +593,6 @@ def test_a_line_of_json_lines_is_told_up_to_a_mebibyte(extra, kind, tmp_path: Pa
     else:
         with says(f"{path}:2: not valid JSON (Extra data)"):
             pieces(path)
-
-
-def test_blank_lines_alone_are_no_json_lines(tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setattr(json_files, "MAX_ENTRY_BYTES", 20)
-    path = tmp_path / "c.json"
-    path.write_bytes(b'\n\xef\xbb\xbf{"a": 1}\n{"b": 2}')
-    assert not JsonSource(path)._is_lines(io.BytesIO(b"\n" * 13 + b'{"a": 1}\n{}'))
-    assert JsonSource(path)._is_lines(io.BytesIO(b"\n" * 9 + b'{"a": 1}\n{}'))
-    assert not JsonSource(path)._is_lines(io.BytesIO(b'{"a": 1}\n{"a": 1'))
-    assert not JsonSource(path)._is_lines(io.BytesIO(b'"a": 1}\n{"a": 1}'))
-    assert not JsonSource(path)._is_lines(io.BytesIO(b'{"a": 1}\n'))
 
 
 def test_content_in_memory_is_read_more_than_once(tmp_path: Path) -> None:
@@ -686,22 +653,3 @@ def test_a_field_is_one_of_its_kinds() -> None:
     with says("f: 'a' is 'x', not list"):
         texts({"a": "x"}, "a", "f")
     assert texts({"a": []}, "a", "f") == ()
-
-
-@pytest.mark.parametrize(
-    ("text", "chunk", "sizes"),
-    [("[7", 19, [19]), ("[7", 18, [18, 18]), ("[x", 17, [17]), ("[x", 16, [16, 16])],
-)
-def test_a_value_or_fault_counts_once_sixteen_characters_are_behind_it(
-    text: str, chunk: int, sizes: list[int], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A number may go on, and a word that is cut is no fault yet."""
-    monkeypatch.setattr(json_files, "_CHUNK", chunk)
-    stream = Steps(text.encode() + b" " * 90 + b"]")
-    read = json_files._JsonText(stream, "f").pieces()
-    if "7" in text:
-        assert next(read) == ("entry", 1, 7)
-    else:
-        with says("f:1: not valid JSON (Expecting value)"):
-            next(read)
-    assert stream.sizes == sizes

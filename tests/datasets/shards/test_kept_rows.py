@@ -57,19 +57,6 @@ def test_the_number_of_rows_that_are_read_at_a_time_changes_no_byte_of_a_copy(
     assert len(contents) == 1
 
 
-@pytest.mark.parametrize("column", COLUMNS)
-@pytest.mark.parametrize("row_group_size", [7, N_ROWS])
-def test_row_groups_of_a_copy_have_fewer_rows_where_rows_are_long(
-    column: str, row_group_size: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The columns with texts have more than 50 kB, and a row group of more rows than one has 8 kB at most."""
-    monkeypatch.setattr(kept_rows, "_GROUP_BYTES", 1 << 13)
-    monkeypatch.setattr(kept_rows, "_COPIED_ROWS", 4)
-    metadata = filter_parquet(column, tmp_path, row_group_size).metadata
-    if column != "numbers":
-        assert metadata.num_row_groups >= 5
-
-
 @pytest.mark.parametrize("most_bytes", [10, 1 << 26])
 def test_a_long_sample_of_a_tar_waits_in_a_file_and_is_copied_as_it_is(
     most_bytes: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -111,8 +98,6 @@ def test_a_row_group_is_of_as_many_rows_as_are_read_for_it(tmp_path: Path) -> No
     )
     assert group_sizes(tmp_path / "b") == [32_768, 2_232]
     assert pq.read_table(tmp_path / "b")["n"].to_pylist() == list(range(0, 70_000, 2))
-    # A sample, and the rows of a row group, are held in memory up to these bytes.
-    assert (kept_rows._GROUP_BYTES, kept_rows._SAMPLE_BYTES) == (512 * 2**20, 64 * 2**20)
 
 
 def test_a_row_group_has_no_more_bytes_than_the_limit(

@@ -8,7 +8,6 @@ import lzma
 import sys
 import threading
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
@@ -31,51 +30,6 @@ from captau.datasets.shards.shard_files import (
     stat_shard,
 )
 from tests.conftest import says
-
-
-@pytest.fixture
-def patience(monkeypatch):
-    """How long each call might have taken."""
-    asked = []
-
-    class Answer:
-        def set_result(self, result):
-            self.found = result
-
-        def set_exception(self, error):
-            raise error
-
-        def result(self, seconds):
-            asked.append(seconds)
-            return self.found
-
-    class Thread:
-        def __init__(self, target, daemon):
-            assert daemon
-            self.start = target
-
-    monkeypatch.setattr(shard_files, "Future", Answer)
-    monkeypatch.setattr(shard_files, "threading", SimpleNamespace(Thread=Thread))
-    return asked
-
-
-@pytest.mark.parametrize(
-    ("words", "size", "seconds", "expected"),
-    [
-        ("", 0, None, shard_files._SECONDS),
-        ("7", 0, None, 7),
-        ("7", shard_files._SLOWEST, None, 8),
-        ("7", 3 * shard_files._SLOWEST, None, 10),
-        ("7", shard_files._SLOWEST, 2.5, 2.5),
-        ("7", 5, 0, 0),
-    ],
-)
-def test_a_call_has_the_stores_time_and_that_of_its_bytes(
-    words, size, seconds, expected, patience, monkeypatch
-):
-    monkeypatch.setenv("CAPTAU_STORE_SECONDS", words)
-    assert call_in_time(lambda: "answer", size, seconds) == "answer"
-    assert patience == [expected]
 
 
 def test_errors_of_a_store_are_one_line():
@@ -149,27 +103,12 @@ def test_shards_of_a_store_are_listed_in_natural_order(url, expected, monkeypatc
     )
     if isinstance(expected, str):
         with says(expected):
-            shard_files._remote(f"s3://{url}")
+            find_shards([f"s3://{url}"])
     else:
-        found = shard_files._remote(f"s3://{url}")
+        found = find_shards([f"s3://{url}"])
         assert [shard.path for shard in found] == [f"s3://{name}" for name in expected]
         assert [shard.size for shard in found] == [len(name) for name in expected]
     assert store.asked == ["cache"]
-
-
-@pytest.mark.parametrize(
-    ("info", "stamp"),
-    [
-        ({}, ""),
-        ({"ETag": None, "etag": "x", "created": 3}, "x"),
-        ({"ETag": "e", "mtime": 2.0}, "e"),
-        ({"mtime": 2.5}, "2.5"),
-        ({"created": datetime(1970, 1, 1, 0, 1, tzinfo=UTC)}, "60.0"),
-    ],
-)
-def test_a_shard_is_stamped_by_the_first_that_the_store_says(info, stamp):
-    found = shard_files._shard("s3://b/a.tar", "tar", {"size": "12", **info})
-    assert found == shard_files.Shard("s3://b/a.tar", "tar", 12, stamp)
 
 
 def test_a_store_that_is_silent_is_given_up_with_a_remedy(monkeypatch):
@@ -393,12 +332,8 @@ def test_shards_of_one_name_stay_together(tmp_path):
     names = ["a-2.tar", "a-10.tar", "z-1.tar", "z-01.tar", "z-3.tar"]
     for name in names:
         (tmp_path / name).touch()
-    shuffled = [str(tmp_path / name) for name in (*names[::-1], *names)]
     assert [Path(shard.path).name for shard in find_shards([str(tmp_path)])] == [
         *("a-2.tar", "a-10.tar", "z-01.tar", "z-1.tar", "z-3.tar")
-    ]
-    assert sorted(set(shuffled), key=shard_files._natural) == [
-        str(tmp_path / name) for name in ("a-2.tar", "a-10.tar", "z-01.tar", "z-1.tar", "z-3.tar")
     ]
 
 

@@ -289,48 +289,6 @@ def test_claims_in_words(style: demo.Style, claims: demo.Claims, text: str) -> N
 
 #: Corners of what has a radius of 25 pixels around (100, 100), clockwise from the top, worked by hand.
 HALF, NEAR = 12.5, 25 * 3**0.5 / 2
-CORNERS = {
-    "triangle": [(100, 75), (100 + NEAR, 100 + HALF), (100 - NEAR, 100 + HALF)],
-    "square": [
-        (100 + x * 25 / 2**0.5, 100 + y * 25 / 2**0.5)
-        for x, y in ((1, -1), (1, 1), (-1, 1), (-1, -1))
-    ],
-    "diamond": [(100, 75), (115, 100), (100, 125), (85, 100)],
-    "hexagon": [
-        (100, 75),
-        (100 + NEAR, 100 - HALF),
-        (100 + NEAR, 100 + HALF),
-        (100, 125),
-        (100 - NEAR, 100 + HALF),
-        (100 - NEAR, 100 - HALF),
-    ],
-}
-#: Of the others the number of corners, and how far the first two are from the centre.
-RADII = {"circle": (60, 25, 25), "star": (10, 25, 11.25)}
-
-
-@pytest.mark.parametrize("shape", demo.SHAPES)
-def test_the_corners_of_a_shape(shape: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    from PIL import ImageDraw
-
-    drawn: list[tuple[list[tuple[float, float]], str]] = []
-    scene = demo.Scene("s.png", (demo.Placed("red", "".join(list(shape)), "large", 0.5, 0.5),))
-    monkeypatch.setattr(demo, "scenes", lambda: (scene,))
-    monkeypatch.setattr(
-        ImageDraw.ImageDraw, "polygon", lambda _, corners, fill: drawn.append((corners, fill))
-    )
-    assert demo.render("s.png", 200).size == (200, 200)
-    ((corners, fill),) = drawn
-    assert fill == "red"
-    if shape in CORNERS:
-        assert corners == [pytest.approx(corner) for corner in CORNERS[shape]]
-        return
-    n, *radii = RADII[shape]
-    distances = [((x - 100) ** 2 + (y - 100) ** 2) ** 0.5 for x, y in corners]
-    assert distances == pytest.approx(radii * (n // 2))
-    assert corners[0] == pytest.approx((100, 75))
-    assert corners[n // 4 if n % 4 == 0 else 0][0] == pytest.approx(125 if n % 4 == 0 else 100)
-    assert len({(round(x, 6), round(y, 6)) for x, y in corners}) == n
 
 
 def test_pictures_need_a_folder_that_can_be_written(

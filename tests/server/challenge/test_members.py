@@ -239,7 +239,6 @@ def test_a_team_has_fifty_members_and_no_more(site):
         for k in range(MAX_MEMBERS - 2)
     ]
     site.store.database.run_blocking(lambda c: c.execute(insert(tables.accounts), rows) and None)
-    assert MAX_MEMBERS == 50
     assert sign_up(site, "The fiftieth", code=code)[0].team == 1
     full = "A team has at most 50 members."
     assert refuse(site.accounts.sign_up("One more", PASSWORD, PASSWORD, "", code)) == full

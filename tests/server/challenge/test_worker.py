@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import threading
-from types import SimpleNamespace
-
 import pytest
 
 from captau.datasets.errors import InputError
@@ -119,66 +114,6 @@ def test_memory_and_time_are_bounded(tmp_path, start_serve):
     database.close()
 
 
-def make_worker(kind=WorkKind.EVALUATE, **fields):
-    """Return a worker without a site, and what it is told to record."""
-    made, recorded = Worker.__new__(Worker), []
-    lifecycle = SimpleNamespace(record_progress=lambda *args: recorded.append(args))
-    vars(made).update({"_kind": kind, "_name": "w", "_lifecycle": lifecycle, **fields})
-    return made, recorded
-
-
-def test_progress_is_recorded_each_half_second(monkeypatch):
-    now = [0.0]
-    monkeypatch.setattr(worker_module, "time", SimpleNamespace(monotonic=lambda: now[0]))
-    worker, recorded = make_worker()
-    report = worker._make_reporter(7)
-    for now[0] in (0.0, 0.25, 0.5, 0.75, 0.9, 1.0, 5.0):
-        report(now[0] / 10, f"at {now[0]}")
-    assert recorded == [(7, "w", t / 10, f"at {t}") for t in (0.0, 0.5, 1.0, 5.0)]
-
-
-@pytest.mark.parametrize(("kind", "niceness"), [(WorkKind.CHECK, 10), (WorkKind.EVALUATE, 15)])
-def test_a_worker_looks_each_fifth_of_a_second_and_ends_after_five_minutes(
-    monkeypatch, kind, niceness
-):
-    """Two submissions wait: at once, and after a minute without work."""
-    now, done, steps = [1000.0], [], []
-
-    def sleep(seconds):
-        steps.append(seconds)
-        now[0] += seconds
-
-    def work():
-        is_there = (now[0] == 1000.0 and not done) or (now[0] > 1060.0 and len(done) == 1)
-        if is_there:
-            done.append(now[0])
-        return is_there
-
-    clock = SimpleNamespace(monotonic=lambda: now[0], sleep=sleep)
-    monkeypatch.setattr(worker_module, "time", clock)
-    limits, worker = [], make_worker(kind, _memory=5)[0]
-    monkeypatch.setattr(worker_module, "_limit_resources", lambda *args: limits.append(args))
-    worker.work, worker.warm_up = work, lambda: limits.append("warm")
-    worker.run()
-    assert (limits, set(steps), len(done)) == ([(5, niceness), "warm"], {0.2}, 2)
-    assert now[0] - done[1] == pytest.approx(300.0, abs=0.21)
-
-
-def test_memory_and_priority_are_limited_where_the_system_can(monkeypatch):
-    resource, calls = pytest.importorskip("resource"), []
-    monkeypatch.setattr(os, "nice", lambda number: calls.append(number))
-    monkeypatch.setattr(resource, "setrlimit", lambda *args: calls.append(args))
-    worker_module._limit_resources(3 << 20, 15)
-    assert calls == [15, (resource.RLIMIT_DATA, (3_145_728, 3_145_728))]
-    for error in (OSError, ValueError):
-
-        def fail(*_, error=error):
-            raise error
-
-        monkeypatch.setattr(resource, "setrlimit", fail)
-        worker_module._limit_resources(1, 1)
-
-
 def test_an_error_is_told_by_its_type_and_innermost_lines_alone():
     def deep(n):
         if not n:
@@ -191,55 +126,6 @@ def test_an_error_is_told_by_its_type_and_innermost_lines_alone():
     places = [first + 2, first + 3, first + 3]
     lines = " < ".join(f"test_worker.py:{line}" for line in places)
     assert worker_module._locate(raised.value) == f"KeyError at {lines}"
-
-
-def test_a_lack_of_memory_is_found_among_the_causes():
-    outer, inner = ValueError(), KeyError()
-    outer.__cause__ = inner
-    is_memory_error = worker_module._is_memory_error
-    assert not is_memory_error(outer)
-    inner.__cause__ = MemoryError()
-    assert [is_memory_error(e) for e in (outer, inner, MemoryError(), None)] == [True] * 3 + [False]
-
-
-@pytest.mark.parametrize("fails", [False, True])
-def test_a_worker_s_process_reads_its_setup_and_ends_with_the_server(monkeypatch, caplog, fails):
-    is_closed, ended, setups = threading.Event(), threading.Event(), []
-
-    class Stdin:
-        def readline(self):
-            return b'{"kind": "check"}\n'
-
-        def read(self):
-            is_closed.wait(20)
-
-    class Stub:
-        def __init__(self, setup):
-            setups.append(setup)
-
-        def run(self):
-            is_closed.set()
-            assert ended.wait(20)
-            if fails:
-                raise KeyError("a private reference")
-
-    kills = []
-    monkeypatch.setattr(worker_module.sys, "stdin", SimpleNamespace(buffer=Stdin()))
-    monkeypatch.setattr(worker_module, "Worker", Stub)
-    monkeypatch.setattr(
-        worker_module,
-        "os",
-        SimpleNamespace(kill=lambda *a: (kills.append(a), ended.set()), getpid=lambda: 12),
-    )
-    if fails:
-        with pytest.raises(SystemExit) as raised:
-            worker_module.main()
-        assert raised.value.code == 2
-        (message,) = caplog.messages
-        assert message.startswith("a worker ended: KeyError at test_worker.py:")
-    else:
-        worker_module.main()
-    assert (setups, kills) == ([{"kind": "check"}], [(12, signal.SIGTERM)])
 
 
 def test_of_several_challenges_the_largest_memory_holds(tmp_path):

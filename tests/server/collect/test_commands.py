@@ -6,10 +6,8 @@ import asyncio
 import signal
 import subprocess
 import sys
-from types import SimpleNamespace
 
 from captau.benchmarks.options.sites import (
-    CollectOptions,
     ExportOptions,
     SimulateOptions,
     StabilityOptions,
@@ -17,10 +15,7 @@ from captau.benchmarks.options.sites import (
 from captau.server.collect import commands, simulation
 from captau.server.collect.simulated_browser import join_study
 from captau.server.collect.store.tables import SCHEMA
-from captau.server.collect.web import app
-from captau.server.collect.web import site as site_module
 from captau.server.storage.database import Database
-from captau.server.web import listener
 from tests.conftest import says
 from tests.server.collect.conftest import make_site, serve_site, write_study
 from tests.server.collect.test_rerun_stability import good_bad_answers, write_export
@@ -47,8 +42,8 @@ def test_the_command_serves_until_it_is_stopped_and_resumes(tmp_path):
     browser.post("/rate", {**browser.get("/rate").hidden, "answer": "good"})
     server.send_signal(signal.SIGINT)
     _, stderr = server.communicate(timeout=60)
-    assert server.returncode in (0, 130)
-    assert "captau: stopped" in stderr
+    assert server.returncode == 0
+    assert "captau: stopped; every answer that was acknowledged is kept" in stderr
     assert "Traceback" not in stderr
     site = make_site(tmp_path, database=tmp_path / "kept" / "here.sqlite3")
     assert len(site.store.database.run_blocking(site.store.load_rows)["answers"]) == 1
@@ -90,31 +85,6 @@ def test_a_missing_extra_is_reported_in_one_line(tmp_path):
     )
     assert process.returncode == 2
     assert process.stderr == "captau: fastapi is not installed: pip install 'captau[server]'\n"
-
-
-def test_a_study_is_served_and_says_where(monkeypatch, capsys):
-    served = []
-    site = SimpleNamespace(
-        study=SimpleNamespace(title="Small"),
-        store=SimpleNamespace(
-            pool_sizes={"main": 1800}, database=SimpleNamespace(display_name="x.sqlite3")
-        ),
-        admin_account=SimpleNamespace(sign_in_hint=lambda url, code: f"dashboard: {url} {code}"),
-        setup_code="CODE",
-    )
-    opened = SimpleNamespace(getsockname=lambda: ("::1", 81))
-    monkeypatch.setattr(listener, "listen", lambda host, port: opened)
-    monkeypatch.setattr(listener, "serve", lambda *args, **options: served.append((args, options)))
-    monkeypatch.setattr(site_module, "open_site", lambda options: site)
-    monkeypatch.setattr(app, "make_app", lambda site: "app")
-    assert commands.collect(CollectOptions(study="x.yaml", proxy=True)) == 0
-    assert served == [(("app", opened), {"proxy": True})]
-    assert capsys.readouterr() == (
-        "Small: http://[::1]:81/\n"
-        "1,800 to judge, kept in x.sqlite3\n"
-        "dashboard: http://[::1]:81 CODE\n",
-        "captau: stopped; every answer that was acknowledged is kept\n",
-    )
 
 
 def test_an_export_lists_its_files_and_what_reads_them(tmp_path, capsys):

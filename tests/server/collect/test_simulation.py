@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
-from collections import Counter
 from dataclasses import replace
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -16,19 +14,16 @@ import pytest
 from captau.benchmarks.options.sites import (
     SimulateOptions,
 )
-from captau.datasets.errors import InputError
 from captau.server.collect import simulation
 from captau.server.collect.forms.game import GameForm
 from captau.server.collect.items.units import StudyItem, StudyUnit
 from captau.server.collect.simulation import (
-    DEFAULT_PLAYERS,
     Player,
     PlayRecord,
     _points_table,
     _speed_table,
     deserved_levels,
     list_players,
-    play_all,
 )
 from captau.server.collect.study import read_study
 from tests.conftest import says
@@ -184,35 +179,6 @@ def test_tables_of_players_have_their_means_and_quantiles():
     assert _speed_table([PlayRecord("honest")], 1.0).rows == [("1", ["0", "0", "0", "0", "0", "0"])]
 
 
-def test_each_kind_of_player_chooses_in_its_way():
-    study, rng = read_study("demo_game"), np.random.default_rng(0)
-    caption = next(iter(deserved_levels(study)))
-    counts = Counter({2: 3, 5: 1})
-
-    def draw(kind, counts, n=300, level=4.0):
-        player = Player(kind, {caption: level}, study)
-        return [player._draw_level(caption, rng, counts) for _ in range(n)]
-
-    assert set(draw("constant", counts)) == {3}
-    assert (set(draw("majority", counts)), set(draw("majority", Counter()))) == ({2}, {3})
-    assert set(draw("random", counts)) == {1, 2, 3, 4, 5}
-    for kind, deviation in (("honest", 0.5), ("careless", 1.2)):
-        levels = draw(kind, counts, 3000, 3.0)
-        assert np.mean(levels) == pytest.approx(3, abs=0.1)
-        # Rounding adds a variance of a twelfth; the ends of the scale cut off some of the careless ones'.
-        assert np.std(levels) == pytest.approx((deviation**2 + 1 / 12) ** 0.5, abs=0.12)
-    assert set(draw("honest", counts, level=9.0)) == {5}
-    assert set(draw("honest", counts, level=-9.0)) == {1}
-    assert Player("honest", {}, study)._draw_level("no such caption", rng, counts) in range(1, 6)
-    assert DEFAULT_PLAYERS == {
-        "honest": 12,
-        "careless": 4,
-        "random": 4,
-        "constant": 4,
-        "majority": 4,
-    }
-
-
 def page(key=None, status=200, heading="", **shown):
     """Return a page as players read it; with a key it asks for an answer."""
     hidden = {} if key is None else {"key": key, "token": "t"}
@@ -327,28 +293,6 @@ def test_a_study_without_nicknames_gets_none_and_a_form_s_own_fields(monkeypatch
     )
 
 
-def test_all_players_play_with_seeds_of_their_own(monkeypatch):
-    study, calls = read_study("demo_game"), []
-
-    def play_one(self, url, n_answers, seed):
-        calls.append((self, url, n_answers, seed))
-        return PlayRecord(self.kind)
-
-    times = iter((10.0, 12.5))
-    monkeypatch.setattr(simulation, "time", SimpleNamespace(perf_counter=lambda: next(times)))
-    monkeypatch.setattr(Player, "play", play_one)
-    kinds = ["honest", "random", "honest"]
-    records, seconds = play_all("u", study, kinds, 4, 9, reads_feedback=False, pace=0.5)
-    assert ([record.kind for record in records], seconds) == (kinds, 2.5)
-    levels = deserved_levels(study)
-    assert sorted(calls, key=lambda call: call[3]) == [
-        (Player(kind, levels, study, False, 0.5), "u", 4, (9, k)) for k, kind in enumerate(kinds)
-    ]
-    times = iter((0.0, 1.0))
-    play_all("u", study, ["random"], 1, 0)
-    assert (calls[-1][0].reads_feedback, calls[-1][0].pace) == (True, 0.0)
-
-
 def test_captions_deserve_their_mean_rating_or_what_is_known_or_three():
     items = [
         StudyItem("i", "p", "", caption, (), None, "", rating)
@@ -448,90 +392,7 @@ def test_a_simulation_is_written_as_a_run(monkeypatch, tmp_path, fault):
             simulation.run_simulation(replace(options, **changes))
 
 
-def test_without_options_the_usual_players_play_in_a_database_of_their_own(monkeypatch, tmp_path):
-    StubServer.log, calls = [], []
-    monkeypatch.setattr(simulation, "StudyServer", StubServer)
-    monkeypatch.setattr(
-        simulation, "play_all", lambda *args: (calls.append(args), ([PlayRecord("honest")], 1.0))[1]
-    )
-    report = simulation.run_simulation(
-        SimulateOptions(study="demo_game", output_dir=tmp_path / "out")
-    )
-    assert Counter(calls[0][2]) == DEFAULT_PLAYERS
-    database = Path(StubServer.log[0][0].database)
-    assert (database.name, database.parent.exists()) == ("study.sqlite3", False)
-    assert report.text.endswith(f"written to {tmp_path / 'out'}")
+def test_participants_of_a_crowd_are_not_simulated(tmp_path):
     path = write_study(tmp_path, "good_bad", participants="crowd")
     with says("study small: participants is crowd; simulated participants need open"):
-        simulation.run_simulation(SimulateOptions(study=str(path), output_dir=tmp_path / "b"))
-
-
-def test_a_server_that_does_not_start_says_why(monkeypatch):
-    """A stub of multiprocessing answers in place of the process."""
-    ended = []
-
-    class Receiver:
-        def __init__(self, answer):
-            self.answer = answer
-
-        def recv(self):
-            if isinstance(self.answer, Exception):
-                raise self.answer
-            return self.answer
-
-    class Process:
-        def __init__(self, target, args, daemon):
-            self.setup = (target, args[:2], daemon)
-
-        def __getattr__(self, name):
-            return lambda: ended.append(name)
-
-    for answer, fault in (
-        (("", "no such study"), "no such study"),
-        (EOFError(), "the server did not start"),
-    ):
-        context = SimpleNamespace(
-            Pipe=lambda duplex, a=answer: (Receiver(a), SimpleNamespace(close=lambda: None)),
-            Process=Process,
-        )
-        monkeypatch.setattr(simulation.multiprocessing, "get_context", lambda kind, c=context: c)
-        with says(fault):
-            simulation.StudyServer("options", 0.5)
-    assert ended == ["start", "join"] * 2
-    context = SimpleNamespace(
-        Pipe=lambda duplex: (Receiver(("http://x", "")), SimpleNamespace(close=lambda: None)),
-        Process=Process,
-    )
-    monkeypatch.setattr(simulation.multiprocessing, "get_context", lambda kind: context)
-    server = simulation.StudyServer("options", 0.5)
-    assert (server.url, server.process.setup) == (
-        "http://x",
-        (simulation._serve, ("options", 0.5), True),
-    )
-    server.stop()
-    server.kill()
-    assert ended[4:] == ["start", "terminate", "join", "kill", "join"]
-
-
-@pytest.mark.parametrize("fault", ["", "a fault of the study"])
-def test_a_server_s_process_sends_its_address_or_its_fault(monkeypatch, fault):
-    sent, served = [], []
-
-    def open_site(options, wait):
-        if fault:
-            raise InputError(fault)
-        return f"site of {options}, {wait}"
-
-    opened = SimpleNamespace(getsockname=lambda: ("127.0.0.1", 81))
-    monkeypatch.setattr(
-        simulation, "listen", lambda host, port: (host, port) == ("127.0.0.1", 0) and opened
-    )
-    monkeypatch.setattr(simulation, "open_site", open_site)
-    monkeypatch.setattr(simulation, "make_app", lambda site: f"app of {site}")
-    monkeypatch.setattr(simulation, "serve", lambda *args: served.append(args))
-    simulation._serve("options", 0.5, SimpleNamespace(send=sent.append))
-    if fault:
-        assert (sent, served) == ([("", fault)], [])
-    else:
-        assert sent == [("http://127.0.0.1:81", "")]
-        assert served == [("app of site of options, 0.5", opened)]
+        simulation.run_simulation(SimulateOptions(study=str(path), output_dir=tmp_path / "run"))

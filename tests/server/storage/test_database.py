@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import socket
 import sqlite3
+import sys
 import threading
 import time
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 from sqlalchemy import MetaData, create_engine, insert, select, text
@@ -60,15 +60,6 @@ def test_a_new_database_is_made_in_new_folders_without_a_copy_or_a_word(tmp_path
     Database(str(path), SCHEMA, reports.append).close()
     assert reports == []
     assert sorted(file.name for file in path.parent.iterdir()) == ["x.sqlite3", "x.sqlite3.lock"]
-
-
-def test_a_clock_begins_at_the_latest_time_that_the_database_holds(monkeypatch):
-    for now, earliest, expected in ((0.5, 0.0, 0.5), (5.0, 0.0, 5.0), (5.0, 9.0, 9.0)):
-        monkeypatch.setattr(database_module.time, "time", lambda now=now: now)
-        assert expected <= Clock(earliest)() < expected + 60
-    monkeypatch.setattr(database_module.time, "time", lambda: 0.5)
-    monkeypatch.setattr(database_module.time, "monotonic", lambda: 100.0)
-    assert Clock()() == 0.5
 
 
 @pytest.fixture
@@ -347,132 +338,6 @@ def test_a_busy_database_is_told_from_a_full_one_by_the_first_line(database):
     assert keys(database) == set()
 
 
-class Schemas:
-    """A connection to PostgreSQL that notes statements, and the schemas that are there."""
-
-    def __init__(self, *names):
-        self.dialect = SimpleNamespace(
-            get_schema_names=lambda connection: list(names),
-            identifier_preparer=SimpleNamespace(quote=lambda name: f'"{name}"'),
-        )
-        self.statements = []
-
-    def exec_driver_sql(self, statement):
-        self.statements.append(statement)
-
-
-def test_tables_are_copied_into_the_first_schema_that_is_free():
-    names = ["public", "captau_backup_0001", *(f"captau_backup_0001_{k}" for k in range(2, 999))]
-    for taken, schema in (
-        (names[:1], "captau_backup_0001"),
-        (names[:2], "captau_backup_0001_2"),
-        (names, "captau_backup_0001_999"),
-    ):
-        connection = Schemas(*taken)
-        copied = database_module._copy_tables(connection, "0001", ["raters", "meta"])
-        assert copied == schema
-        assert connection.statements == [
-            f"CREATE SCHEMA {schema}",
-            f'CREATE TABLE {schema}."raters" AS TABLE "raters"',
-            f'CREATE TABLE {schema}."meta" AS TABLE "meta"',
-        ]
-    with pytest.raises(StopIteration):
-        database_module._copy_tables(Schemas(*names, "captau_backup_0001_999"), "0001", [])
-
-
-class LockedServer:
-    """A connection to PostgreSQL whose lock is given after so many refusals."""
-
-    def __init__(self, refusals):
-        self.answers = iter([False] * refusals + [True] * 9)
-        self.connection = SimpleNamespace(driver_connection="first")
-        self.statements, self.commits, self.is_gone = [], 0, False
-
-    def execute(self, statement):
-        self.statements.append(str(statement))
-        return SimpleNamespace(scalar=lambda: next(self.answers))
-
-    def commit(self):
-        self.commits += 1
-
-    def rollback(self):
-        self.statements.append("rollback")
-        if self.is_gone:
-            raise OperationalError("ROLLBACK", {}, Exception("gone"))
-
-    def invalidate(self):
-        self.statements.append("invalidate")
-
-
-def make_postgresql(monkeypatch, refusals, *, is_locked=True):
-    """Return a database on PostgreSQL that was opened without a server, and the pauses that it makes."""
-    now, pauses = [100.0], []
-
-    def sleep(seconds):
-        pauses.append(seconds)
-        now[0] += seconds
-
-    clock = SimpleNamespace(monotonic=lambda: now[0], sleep=sleep)
-    monkeypatch.setattr(database_module, "time", clock)
-    opened = Database.__new__(Database)
-    opened.url = parse_database_url("postgresql://ann:secret@h/x")
-    opened._is_locked, opened._locked_driver, opened._command_name = is_locked, None, "captau serve"
-    opened._connection = LockedServer(refusals)
-    return opened, pauses
-
-
-def test_postgresql_s_lock_is_waited_for_and_taken_once_a_connection(monkeypatch):
-    opened, pauses = make_postgresql(monkeypatch, 2)
-    server = opened._connection
-    assert opened._lock_postgresql()
-    # "capt" in ASCII.
-    assert server.statements == ["SELECT pg_try_advisory_lock(1667330164)"] * 3
-    assert (pauses, server.commits) == ([0.05] * 2, 3)
-    assert opened._lock_postgresql()
-    assert len(server.statements) == 3
-    server.connection.driver_connection = "second"  # the first was lost
-    assert opened._lock_postgresql()
-    assert (len(server.statements), pauses) == (4, [0.05] * 2)
-
-
-def test_after_three_seconds_another_server_has_postgresql_s_lock(monkeypatch):
-    opened, pauses = make_postgresql(monkeypatch, 1000)
-    assert not opened._lock_postgresql()
-    assert 60 <= len(pauses) <= 61
-    with pytest.raises(StoreError) as raised:
-        opened._transact(None)
-    busy = "postgresql+psycopg://ann:***@h/x: another captau serve is using it; stop that first"
-    assert str(raised.value) == busy
-    assert opened._connection.statements[-1] == "rollback"
-    opened._connection.is_gone = True
-    opened._roll_back()
-    assert opened._connection.statements[-3:] == ["rollback", "invalidate", "rollback"]
-    guest, pauses = make_postgresql(monkeypatch, 1000, is_locked=False)
-    assert (guest._lock_postgresql(), pauses, guest._connection.statements) == (True, [], [])
-
-
-@pytest.mark.parametrize("read_only", [False, True])
-def test_an_engine_of_postgresql_tests_its_connections_and_reads_snapshots(monkeypatch, read_only):
-    made = []
-    monkeypatch.setattr(
-        database_module, "create_engine", lambda *args, **options: made.append((args, options))
-    )
-    url = parse_database_url("postgresql://h/x")
-    open_engine(url, read_only=read_only)
-    snapshot = {
-        "isolation_level": "REPEATABLE READ",
-        "execution_options": {"postgresql_readonly": True},
-    }
-    assert made == [((url,), {"pool_pre_ping": True, **(snapshot if read_only else {})})]
-
-    def fail(*_, **__):
-        raise ImportError
-
-    monkeypatch.setattr(database_module, "create_engine", fail)
-    with says("PostgreSQL needs: pip install 'captau[postgres]'"):
-        open_engine(url, read_only=read_only)
-
-
 def test_methods_are_transactions_with_their_own_name(database):
     class Owner:
         def __init__(self):
@@ -573,3 +438,9 @@ def test_settings_are_put_found_by_prefix_and_removed(database):
         return found, get_setting(c, "a_b"), get_setting(c, "a_c"), get_setting(c, "axb")
 
     assert database.run_blocking(change) == ({"a_b": "4", "a_c": "2"}, None, "2", "3")
+
+
+def test_postgresql_without_its_package_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+    with says("PostgreSQL needs: pip install 'captau[postgres]'"):
+        open_engine(parse_database_url("postgresql://h/x"), read_only=False)

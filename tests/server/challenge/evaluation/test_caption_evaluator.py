@@ -200,26 +200,3 @@ def test_the_first_references_of_a_dataset_are_those_of_each_image(monkeypatch):
     reference_set.k = None
     with says("dataset mine: rows of image '1' have different references; name a file of them"):
         caption_evaluator._load_references(reference_set, None)
-
-
-@pytest.mark.parametrize(
-    ("undefined", "interval", "bounds", "note"),
-    [
-        ("", SimpleNamespace(low=0.1, high=0.3, note="few images"), (0.1, 0.3), "few images"),
-        ("no words", SimpleNamespace(low=0.1, high=0.3, note="few images"), (0.1, 0.3), "no words"),
-        ("", None, (None, None), ""),
-        ("no words", None, (None, None), "no words"),
-    ],
-)
-def test_a_score_has_its_bounds_and_one_note(undefined, interval, bounds, note):
-    result = SimpleNamespace(
-        intervals={} if interval is None else {"cider": interval},
-        undefined_note=lambda spec: undefined,
-        corpus={"cider": 0.2},
-        references="two",
-        items=[0, 1, 2],
-    )
-    assert caption_evaluator._score_row(result, "cider") == {
-        **{"references": "two", "metric": "cider", "value": 0.2, "n": 3, "note": note},
-        **dict(zip(("ci_low", "ci_high"), bounds, strict=True)),
-    }

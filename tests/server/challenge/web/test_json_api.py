@@ -11,7 +11,6 @@ import pytest
 import requests
 
 from captau.datasets.errors import InputError
-from captau.server.challenge import client as client_module
 from captau.server.challenge.client import ChallengeClient, print_outcome
 from captau.server.challenge.submissions import SubmissionStore
 from captau.server.storage.database import BusyError, StoreError
@@ -94,37 +93,6 @@ def test_challenges_are_described_without_private_data(site):
     items = read_lines(get(site, "challenges/small_metrics/items"))
     assert [(i["image_id"], i["caption"]) for i in items] == CAPTIONS
     assert set(items[0]) == {"item_id", "image_id", "caption"}
-
-
-def test_waiting_shows_each_percent_of_progress_once(site, monkeypatch):
-    states = [{"done": False, "progress": share} for share in (0.0, 0.25, 0.25, 0.999)]
-    looks = iter([*states, {"done": True, "progress": 1.0, "state": "scored"}])
-    percents, pauses = [], []
-
-    class Progress:
-        def __init__(self, total):
-            percents.append(-total)
-
-        def __enter__(self):
-            return self
-
-        def __exit__(self, *_):
-            return None
-
-        def advance(self):
-            percents[-1] += 1
-
-    def sleep(seconds):
-        percents.append(percents[-1])
-        pauses.append(round(seconds, 4))
-
-    monkeypatch.setattr(client_module, "StepProgress", Progress)
-    monkeypatch.setattr(client_module, "time", SimpleNamespace(sleep=sleep))
-    client = ChallengeClient(site.url, site.member)
-    monkeypatch.setattr(client, "submission", lambda key: next(looks))
-    assert client.wait("key")["state"] == "scored"
-    assert percents == [-100, -75, -75, -1, -1]
-    assert pauses == [0.1, 0.15, 0.225, 0.3375]
 
 
 def test_a_submission_is_followed_to_its_scores(site):
