@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from .. import registry
+from ..caption_texts import leave_out_of_pairs
 from ..errors import InputError, unknown
 from ..paths import expand_home
 from ..reading.pairs import PairColumns, has_votes, read_strengths, read_votes
@@ -189,7 +190,7 @@ def _read_pairs(
         )
 
     image_ids = table.filled(image, "; name the column with file.image=")
-    return PairColumns(
+    pairs = PairColumns(
         places=table.places,
         image_ids=image_ids,
         captions_a=table.filled(caption_a, "; name the column with file.caption_a="),
@@ -205,6 +206,25 @@ def _read_pairs(
         clusters=_texts(table, columns, "cluster"),
         is_graded=columns["strength"] is not None,
     ).caption_set(card)
+    return _with_usual_references(pairs)
+
+
+def _with_usual_references(pairs: CaptionSet) -> CaptionSet:
+    """Return preferences whose usual protocol leaves a reference that is one of a pair's captions out for both.
+
+    It says nothing where no caption of a pair is a reference, or where no pair would keep a reference.
+    """
+    items, preferences = pairs.items, pairs.preferences
+    without = leave_out_of_pairs(items, preferences)
+    n_references = items["references"].map(len).sum()
+    is_same = len(without.items) == len(items) and (
+        without.items["references"].map(len).sum() == n_references
+    )
+    if is_same or without.is_pair_without.all():
+        return pairs
+
+    card = replace(pairs.card, usual_protocol={"own_references": "leave_out_pair"})
+    return CaptionSet(items, preferences=preferences, card=card)
 
 
 def _texts(table: Table, columns: Mapping[str, str | None], option: str) -> list[str] | None:
