@@ -16,7 +16,7 @@ from .. import registry
 from ..caption_texts import leave_out_of_pairs
 from ..errors import InputError, unknown
 from ..paths import expand_home
-from ..reading.pairs import PairColumns, has_votes, read_strengths, read_votes
+from ..reading.pairs import PairColumns, count_unread_pairs, has_votes, read_strengths, read_votes
 from ..reading.rating_scales import (
     read_dimensions,
     read_scales,
@@ -39,6 +39,9 @@ CARD = Card(
     homepage="",
     has_references=False,
 )
+
+#: What is usual of votes: a metric is right where it prefers the caption that most of a pair's votes prefer.
+VOTES_PROTOCOL = {"ratings": "mean", "coefficients": ["accuracy"]}
 
 _LONG = (
     "; one row a rating is expected: where each rater or dimension has a column, make rows of them"
@@ -119,7 +122,14 @@ def load_file(
     card = _make_card(table, name, columns)
 
     if has_votes(table):
-        return read_votes(table, image).caption_set(replace(card, anonymous_raters=True))
+        unread = count_unread_pairs(table)
+        card = replace(
+            card,
+            anonymous_raters=True,
+            usual_protocol=VOTES_PROTOCOL,
+            remarks=(unread,) if unread else (),
+        )
+        return read_votes(table, image).caption_set(card)
 
     if caption_a in table or caption_b in table:
         return _read_pairs(table, columns, dimensions, card, (image, caption_a, caption_b, winner))
