@@ -2,8 +2,9 @@
 
 A caption that is one of its image's references scores as well as can be with every metric that compares words, and
 people rate it well for another reason: a person wrote it. `find_own_references` is the rule by which
-`protocol.own_references`, `captau data verify` and `captau sensitivity` recognise them. `NORMALISATIONS` are the rules
-that make the form of captions alike before they are scored (`protocol.normalise`).
+`protocol.own_references`, `captau data verify` and `captau sensitivity` recognise them; `leave_out_of_pairs` leaves them
+out for both captions of a pair. `NORMALISATIONS` are the rules that make the form of captions alike before they are
+scored (`protocol.normalise`).
 """
 
 from __future__ import annotations
@@ -212,6 +213,85 @@ def find_own_references(items: pd.DataFrame, *, of_image: bool = False) -> OwnRe
         is_exact=np.array(is_exact, dtype=bool),
         is_single=np.array(is_single, dtype=bool),
         other_references=other_references,
+    )
+
+
+@dataclass(frozen=True)
+class PairReferences:
+    """Items and preferences of which both captions of a pair lack the references that one of the two is.
+
+    Attributes:
+        items: those of a `CaptionSet`. A caption that stands in several pairs is an item for each set of references
+            that it is scored against: the largest keeps the item's id, the others have a number behind it (`#2`).
+        preferences: those of the `CaptionSet`, of these items.
+        source_ids: the id that each of the items had before, shape (n_items,).
+        is_without: whether an item had references and has none left, shape (n_items,).
+    """
+
+    items: pd.DataFrame
+    preferences: pd.DataFrame
+    source_ids: NDArray[np.object_]
+    is_without: Booleans
+
+    @property
+    def is_pair_without(self) -> pd.Series:
+        """Tell of each preference whether a caption of its pair has no reference left, by the index of `preferences`."""
+        ids = set(self.items.loc[self.is_without, "item_id"])
+        return self.preferences[["item_a", "item_b"]].isin(ids).any(axis=1)
+
+
+def leave_out_of_pairs(items: pd.DataFrame, preferences: pd.DataFrame) -> PairReferences:
+    """Leave out, for both captions of each pair, the references that one of the two is.
+
+    A pair is fair so: a caption is not scored against itself, and the other one has no reference more. An item that
+    stands in no pair keeps its references.
+
+    Args:
+        items: of a `CaptionSet`.
+        preferences: of a `CaptionSet`; its columns `item_a` and `item_b` count.
+    """
+    item_ids = items["item_id"].tolist()
+    form_of = dict(zip(item_ids, map(comparison_form, items["caption"]), strict=True))
+    references_of = dict(zip(item_ids, items["references"], strict=True))
+
+    # The references of each item beside each other item that it is compared with.
+    left: dict[tuple[str, str], tuple[str, ...]] = {}
+    sets_of: dict[str, set[tuple[str, ...]]] = {item_id: set() for item_id in item_ids}
+    pairs = preferences[["item_a", "item_b"]].drop_duplicates()
+    for a, b in zip(pairs["item_a"], pairs["item_b"], strict=True):
+        own_forms = {form_of[a], form_of[b]}
+        for item_id, other_id in ((a, b), (b, a)):
+            texts = references_of[item_id]
+            others = tuple(text for text in texts if comparison_form(text) not in own_forms)
+            left[item_id, other_id] = others
+            sets_of[item_id].add(others)
+
+    places: list[int] = []
+    references: list[tuple[str, ...]] = []
+    new_ids: list[str] = []
+    id_of: dict[tuple[str, tuple[str, ...]], str] = {}
+    for place, item_id in enumerate(item_ids):
+        # In an order of their contents, so that no id depends on the order of a file's rows.
+        sets = sorted(sets_of[item_id], key=lambda texts: (-len(texts), texts))
+        for number, texts in enumerate(sets or [references_of[item_id]], start=1):
+            new_id = item_id if number == 1 else f"{item_id}#{number}"
+            id_of[item_id, texts] = new_id
+            places.append(place)
+            references.append(texts)
+            new_ids.append(new_id)
+
+    rows = list(zip(preferences["item_a"], preferences["item_b"], strict=True))
+    items_a = [id_of[a, left[a, b]] for a, b in rows]
+    items_b = [id_of[b, left[b, a]] for a, b in rows]
+
+    sources = items.iloc[places].reset_index(drop=True)
+    had_references = sources["references"].map(len).to_numpy() > 0
+    has_references = np.array([len(texts) > 0 for texts in references], dtype=bool)
+    return PairReferences(
+        items=sources.assign(item_id=new_ids, references=pd.Series(references, dtype=object)),
+        preferences=preferences.assign(item_a=items_a, item_b=items_b),
+        source_ids=sources["item_id"].to_numpy(dtype=object),
+        is_without=had_references & ~has_references,
     )
 
 

@@ -147,6 +147,7 @@ class Card:
     `short_title` stands in the heads of narrow tables; empty for the title. `remarks` are sentences about what was unusual
     in the files and how the reader handled it. `conditions` says how judgements were collected. `single_values` says, by
     dimension, what a caption's value is where the release has one alone, such as the mean over its raters.
+    `usual_protocol` has the choices that are usual for what a file of one's own holds, such as the majority of votes.
     """
 
     name: str
@@ -172,6 +173,7 @@ class Card:
     remarks: tuple[str, ...] = ()
     conditions: Mapping[str, str] = field(default_factory=dict[str, str])
     single_values: Mapping[str, str] = field(default_factory=dict[str, str])
+    usual_protocol: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
     def label(self, dimension: str) -> str:
         """Return a dimension's name in tables."""

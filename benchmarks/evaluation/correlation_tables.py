@@ -13,9 +13,8 @@ import pandas as pd
 from ...metrics.base import Metric
 from ..runs.frames import groups_of, make_frame, records_of
 from ..runs.tables import ResultTable, count_of, format_coefficient, format_number, format_p_value
-from ..scoring.catalog import MetricStyle, dataset_names, metric_style, usual_protocol
+from ..scoring.catalog import MetricStyle, metric_style, usual_protocol_of
 from ..scoring.protocol import Protocol
-from ..scoring.score_store import OWN
 from ..statistics.bootstrap import MAX_REPLICATES, StatisticsOptions, expand_tail
 from ..statistics.coefficients.coefficient import are_of_preferences, find_coefficient
 from ..statistics.intervals import p_value_column
@@ -113,9 +112,7 @@ def _spare_columns(
 
 def _details(measured: MeasuredDataset, columns: Sequence[_PrintedColumn]) -> tuple[int, ...]:
     """Return the columns of coefficients other than the headline's; none where the protocol's are not the usual ones."""
-    name = measured.caption_set.name
-    # A set made in Python has any name.
-    changes = usual_protocol(name if name in dataset_names() else OWN)
+    changes = usual_protocol_of(measured.caption_set)
     usual = Protocol.resolve("", changes, {}).for_dataset(measured.caption_set).coefficients
     if tuple(measured.protocol.coefficients) != tuple(usual):
         return ()

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ...datasets.caption_texts import OwnReferences
+from ...datasets.caption_texts import OwnReferences, leave_out_of_pairs
 from ...datasets.errors import Lack, LackingError
 from ...datasets.schema import CaptionSet, cluster_of
 from ...metrics.base import Floats
@@ -211,11 +211,22 @@ class EvaluationSet:
     @cached_property
     def preferences(self) -> pd.DataFrame:
         """The preferences between two selected items, on the dimensions that count."""
-        preferences = self.caption_set.preferences
+        preferences = self.protocol.select_pairs(self.caption_set)
         if self.pair_dimensions:
             preferences = preferences[preferences["dimension"].isin(self.pair_dimensions)]
         are_selected = preferences[["item_a", "item_b"]].isin(set(self.items["item_id"]))
         return preferences[are_selected.all(axis=1)]
+
+    @cached_property
+    def n_pairs_without_references(self) -> int:
+        """The number of pairs that are left out as they have no reference beside their own captions."""
+        if self.protocol.own_references != "leave_out_pair":
+            return 0
+        preferences = self.caption_set.preferences
+        candidates = set(self.candidate_rows["item_id"])
+        are_candidates = preferences[["item_a", "item_b"]].isin(candidates).all(axis=1)
+        is_without = leave_out_of_pairs(self.caption_set.items, preferences).is_pair_without
+        return preferences.loc[are_candidates & is_without, "pair_id"].nunique()
 
     @cached_property
     def n_images(self) -> int:

@@ -250,13 +250,20 @@ def copies_note(selection: EvaluationSet) -> str:
     counted = copies.count() + (f" ({details})" if details else "")
     n_single = copies.is_single.sum()
     but_for = f", but for {n_single:,} left out that have no other" if n_single else ""
+    n_pairs = selection.n_pairs_without_references
+    words = "pair is left out that has" if n_pairs == 1 else "pairs are left out that have"
+    but_for_pairs = f"; {n_pairs:,} {words} no other" if n_pairs else ""
     with_it = f"{but_for}: protocol.own_references=keep scores them with it"
+    otherwise = "leave_out scores them without that reference"
+    if not selection.protocol.dimension:
+        otherwise = "leave_out_pair scores both captions of their pairs without that reference"
     return {
-        "keep": f"{counted}: protocol.own_references=drop leaves them out, leave_out scores "
-        "them without that reference",
+        "keep": f"{counted}: protocol.own_references=drop leaves them out, {otherwise}",
         "drop": f"{counted}, and are left out: protocol.own_references=keep counts them",
         "leave_out": f"{counted}, and are scored without it{with_it}",
         "leave_out_image": f"{counted}, and all captions of these images are scored without it{with_it}",
+        "leave_out_pair": f"{counted}, and both captions of their pairs are scored without it{but_for_pairs}: "
+        "protocol.own_references=keep scores them with it",
     }[selection.protocol.own_references] + "."
 
 

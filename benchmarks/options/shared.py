@@ -13,13 +13,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
+from ...conf import own_files
 from ...datasets.cache import keep
 from ...datasets.errors import InputError, unknown
 from ...metrics.base import Metric
 from ...metrics.registry import recipe_of
 from ...metrics.text.java import java_program
 from ..runs.output_folder import find_run
-from ..scoring.catalog import leave_out_absent, resolve_metrics
+from ..scoring.catalog import leave_out_absent, resolve_metrics, usual_protocol
 from ..scoring.protocol import CHOICES, Choice, Protocol
 from ..scoring.score_store import OWN, Locations
 from ..statistics.bootstrap import StatisticsOptions
@@ -348,10 +349,15 @@ def names_of(dataset: Any) -> list[str]:
 def protocols_of(composed: Composed) -> dict[str, Protocol]:
     """Return each dataset's protocol, the usual one with what was typed."""
     names_of(composed["datasets"])
-    return {
-        name: Protocol.resolve(name, usual["protocol"], composed["protocol"])
-        for name, usual in composed["datasets"].items()
-    }
+    loaded = composed.get("loaded") or {}
+    protocols: dict[str, Protocol] = {}
+    for name, entry in composed["datasets"].items():
+        usual = entry["protocol"]
+        if name in loaded:
+            own_choices = usual_protocol(name) if name in own_files("dataset") else {}
+            usual = {**usual, **loaded[name].card.usual_protocol, **own_choices}
+        protocols[name] = Protocol.resolve(name, usual, composed["protocol"])
+    return protocols
 
 
 # Metrics.
@@ -497,7 +503,14 @@ class ScoringOptions(Options):
             if name in loaded or name in present
         }
         plain = {**composed.plain, "datasets": datasets, "optional_datasets": [], "absent": absent}
-        return super().read(replace(composed, plain=plain))
+        composed = replace(composed, plain=plain)
+
+        # What is usual for a file of one's own depends on what it holds.
+        locations = locations_of(composed)
+        own_names = [name for name in present if name == OWN or name in own_files("dataset")]
+        own_sets = {name: locations.load(name) for name in own_names}
+        objects = {**composed.objects, "loaded": {**locations.loaded, **own_sets}}
+        return super().read(replace(composed, objects=objects))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -26,9 +26,9 @@ from ..evaluation.measured_dataset import MeasuredDataset, measure
 from ..runs.output_folder import check_writable, write_file
 from ..runs.progress_bar import StepProgress
 from ..runs.tables import ResultTable, count_of, markdown_of
-from ..scoring.catalog import optional_specs, resolve_metrics, usual_protocol
+from ..scoring.catalog import optional_specs, resolve_metrics, usual_protocol, usual_protocol_of
 from ..scoring.protocol import Protocol, sign
-from ..scoring.score_store import Locations, ScoreStore
+from ..scoring.score_store import OWN, Locations, ScoreStore
 from ..scoring.unavailable_metrics import UnavailableMetrics, split_available
 from .baseline_file import (
     Baseline,
@@ -73,13 +73,19 @@ def make_plan(path: Path, choices: CheckChoices, before: Baseline | None) -> Che
         InputError: as `_make_metric` does.
     """
     dataset = choices.dataset or (before.dataset if before else "demo")
-    if before is not None and dataset == before.dataset and choices.protocol is None:
-        protocol = before.protocol
-    else:
-        protocol = Protocol.resolve(dataset, usual_protocol(dataset), choices.protocol or {})
     file_options = choices.locations.file_options
     if not file_options and before is not None and dataset == before.dataset:
         file_options = before.file_options
+
+    if before is not None and dataset == before.dataset and choices.protocol is None:
+        protocol = before.protocol
+    else:
+        usual = usual_protocol(dataset)
+        if dataset == OWN:
+            locations = replace(choices.locations, file_options=file_options)
+            usual = usual_protocol_of(locations.load(dataset))
+        protocol = Protocol.resolve(dataset, usual, choices.protocol or {})
+
     metrics, optional = choices.metrics, choices.optional
     if metrics is None and before is not None:
         metrics = tuple(_make_metric(path, choices, before, name) for name in before.metrics)

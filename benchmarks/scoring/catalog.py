@@ -16,6 +16,7 @@ from ...conf import group, own_files, shipped_names
 from ...datasets import registry
 from ...datasets.errors import InputError, MissingFileError, unknown
 from ...datasets.reading.source_files import is_here
+from ...datasets.schema import CaptionSet
 from ...metrics.base import Metric
 from ...metrics.external import load_metric, tell_apart
 from ...metrics.external import metric as make_metric
@@ -346,3 +347,15 @@ def usual_protocol(dataset: str) -> dict[str, Any]:
     if dataset in group("dataset"):
         return read_config("dataset", dataset).get("protocol") or {}
     return dict(registry.protocol_changes(dataset))
+
+
+def usual_protocol_of(caption_set: CaptionSet) -> dict[str, Any]:
+    """Return what a dataset that was read changes in the usual protocol of `protocol.CHOICES`.
+
+    Of a file of one's own, its card says what is usual for what the file holds; one's own file in `conf/dataset/`
+    goes before it.
+    """
+    # A set made in Python has any name.
+    is_known = caption_set.name in dataset_names()
+    changes = usual_protocol(caption_set.name) if is_known else {}
+    return {**caption_set.card.usual_protocol, **changes}

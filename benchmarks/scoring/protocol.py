@@ -20,6 +20,7 @@ from ...datasets.caption_texts import (
     NORMALISATIONS,
     OwnReferences,
     find_own_references,
+    leave_out_of_pairs,
     normalise_items,
 )
 from ...datasets.errors import InputError, Lack, LackingError, unknown
@@ -189,7 +190,8 @@ class Protocol:
             these (`by_image`, `by_system`), or the systems' means (`system`).
         own_references: what happens to captions that are among their own references (`datasets.caption_texts` has
             the rule): they stay (`keep`), are left out with their preferences (`drop`), are scored without that
-            reference (`leave_out`), or all captions of the image are (`leave_out_image`, Hessel et al. 2021, Table 3).
+            reference (`leave_out`), or all captions of the image are (`leave_out_image`, Hessel et al. 2021, Table 3),
+            or both captions of a pair are of which one is that reference (`leave_out_pair`).
         normalise: the text rule of `datasets.caption_texts` for captions and references, or `none`.
         ties: how ties of preferences count: `half`, `drop` or `calibrated`
             (`statistics.preferences.judge_differences`).
@@ -298,12 +300,13 @@ class Protocol:
         "keep",
         "how captions that are one of their image's references are treated: keep, drop (the "
         "caption), leave_out (that reference), leave_out_image (that reference, for every caption of "
-        "the image)",
-        values=("keep", "drop", "leave_out", "leave_out_image"),
+        "the image), leave_out_pair (that reference, for both captions of a pair)",
+        values=("keep", "drop", "leave_out", "leave_out_image", "leave_out_pair"),
         words={
             "drop": "captions that are one of their image's references are left out",
             "leave_out": "no caption is scored against a reference that it is a copy of",
             "leave_out_image": "no caption is scored against a reference of which a caption of the image is a copy",
+            "leave_out_pair": "no caption of a pair is scored against a reference of which one of the two is a copy",
         },
         is_later=True,
     )
@@ -506,11 +509,14 @@ class Protocol:
 
         Raises:
             InputError: on an unknown system, split or dimension, where nothing is left, or where
-                `own_references` leaves an item without references.
+                `own_references` leaves an item without references. Pairs that `leave_out_pair` leaves without
+                are left out.
         """
         items = self.select_rows(caption_set)
         where = f"dataset {caption_set.name}"
-        if self.own_references != "keep":
+        if self.own_references == "leave_out_pair":
+            items = self._without_references_of_pairs(caption_set, items)
+        elif self.own_references != "keep":
             items = self._without_own_references(items, where)
 
         if level_column(self.level) == "system" and items["system"].isna().any():
@@ -594,6 +600,38 @@ class Protocol:
         references = pd.Series(copies.other_references, index=items.index, dtype=object)
         return items.assign(references=references)[~excluded]
 
+    def _without_references_of_pairs(
+        self, caption_set: CaptionSet, items: pd.DataFrame
+    ) -> pd.DataFrame:
+        """Leave out, for both captions of each pair, the references that one of the two is.
+
+        Raises:
+            InputError: where there are no pairs, or none of them has a reference left.
+        """
+        where = f"dataset {caption_set.name}: protocol.own_references=leave_out_pair"
+        if caption_set.preferences.empty:
+            raise LackingError(
+                Lack.JUDGEMENTS,
+                f"{where} is a rule for pairs, and there are ratings alone; set protocol.own_references=leave_out",
+            )
+
+        pairs = leave_out_of_pairs(caption_set.items, caption_set.preferences)
+        is_selected = np.isin(pairs.source_ids, items["item_id"].to_numpy(dtype=object))
+        is_left = is_selected & ~pairs.is_without
+        if not is_left.any():
+            raise InputError(
+                f"{where} leaves nothing, because no pair has a reference beside its own captions; "
+                "protocol.own_references=keep scores them with it"
+            )
+        return pairs.items[is_left]
+
+    def select_pairs(self, caption_set: CaptionSet) -> pd.DataFrame:
+        """Return the preferences of a dataset, of items as `select_items` names them."""
+        preferences = caption_set.preferences
+        if self.own_references != "leave_out_pair" or preferences.empty:
+            return preferences
+        return leave_out_of_pairs(caption_set.items, preferences).preferences
+
     def check_equal_weights(
         self, caption_set: CaptionSet, items: pd.DataFrame, metric: str
     ) -> None:
@@ -621,7 +659,7 @@ class Protocol:
             ratings = self.change_ratings(caption_set).ratings
             points = ratings.loc[ratings["dimension"] == dimension[0], "item_id"]
         else:
-            preferences = caption_set.preferences.drop_duplicates("pair_id")
+            preferences = self.select_pairs(caption_set).drop_duplicates("pair_id")
             points = pd.concat([preferences["item_a"], preferences["item_b"]])
             # Where ratings count, but not one by one, every item counts once.
             if self.dimension:

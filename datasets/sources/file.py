@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from .. import registry
+from ..caption_texts import leave_out_of_pairs
 from ..errors import InputError, unknown
 from ..paths import expand_home
-from ..reading.pairs import PairColumns, has_votes, read_strengths, read_votes
+from ..reading.pairs import PairColumns, count_unread_pairs, has_votes, read_strengths, read_votes
 from ..reading.rating_scales import (
     read_dimensions,
     read_scales,
@@ -38,6 +39,9 @@ CARD = Card(
     homepage="",
     has_references=False,
 )
+
+#: What is usual of votes: a metric is right where it prefers the caption that most of a pair's votes prefer.
+VOTES_PROTOCOL = {"ratings": "mean", "coefficients": ["accuracy"]}
 
 _LONG = (
     "; one row a rating is expected: where each rater or dimension has a column, make rows of them"
@@ -118,7 +122,14 @@ def load_file(
     card = _make_card(table, name, columns)
 
     if has_votes(table):
-        return read_votes(table, image).caption_set(replace(card, anonymous_raters=True))
+        unread = count_unread_pairs(table)
+        card = replace(
+            card,
+            anonymous_raters=True,
+            usual_protocol=VOTES_PROTOCOL,
+            remarks=(unread,) if unread else (),
+        )
+        return read_votes(table, image).caption_set(card)
 
     if caption_a in table or caption_b in table:
         return _read_pairs(table, columns, dimensions, card, (image, caption_a, caption_b, winner))
@@ -189,7 +200,7 @@ def _read_pairs(
         )
 
     image_ids = table.filled(image, "; name the column with file.image=")
-    return PairColumns(
+    pairs = PairColumns(
         places=table.places,
         image_ids=image_ids,
         captions_a=table.filled(caption_a, "; name the column with file.caption_a="),
@@ -205,6 +216,25 @@ def _read_pairs(
         clusters=_texts(table, columns, "cluster"),
         is_graded=columns["strength"] is not None,
     ).caption_set(card)
+    return _with_usual_references(pairs)
+
+
+def _with_usual_references(pairs: CaptionSet) -> CaptionSet:
+    """Return preferences whose usual protocol leaves a reference that is one of a pair's captions out for both.
+
+    It says nothing where no caption of a pair is a reference, or where no pair would keep a reference.
+    """
+    items, preferences = pairs.items, pairs.preferences
+    without = leave_out_of_pairs(items, preferences)
+    n_references = items["references"].map(len).sum()
+    is_same = len(without.items) == len(items) and (
+        without.items["references"].map(len).sum() == n_references
+    )
+    if is_same or without.is_pair_without.all():
+        return pairs
+
+    card = replace(pairs.card, usual_protocol={"own_references": "leave_out_pair"})
+    return CaptionSet(items, preferences=preferences, card=card)
 
 
 def _texts(table: Table, columns: Mapping[str, str | None], option: str) -> list[str] | None:

@@ -9,7 +9,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from ...benchmarks.scoring.catalog import resolve_metrics, usual_protocol
+from ...benchmarks.scoring.catalog import resolve_metrics, usual_protocol_of
 from ...benchmarks.scoring.protocol import Protocol
 from ...benchmarks.statistics.bootstrap import RESAMPLED_INTERVALS, StatisticsOptions
 from ...conf import group
@@ -335,7 +335,7 @@ def _read_metrics_fields(top: YamlFields, folder: Path, data_root: Path | None) 
         raise top.error(field, str(error)) from error
 
     try:
-        protocol = Protocol.resolve(dataset, usual_protocol(dataset), changes)
+        protocol = Protocol.resolve(dataset, usual_protocol_of(items), changes)
         _ = protocol.for_dataset(items).select_items(items)
     except (InputError, TypeError) as error:
         raise top.error("protocol", str(error)) from error

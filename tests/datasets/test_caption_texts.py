@@ -19,10 +19,12 @@ from captau.datasets.caption_texts import (
     find_own_references,
     find_script,
     is_unsegmented,
+    leave_out_of_pairs,
     letter_script,
     normalise_items,
     normalise_thumb,
 )
+from captau.datasets.preferences import make_preferences
 from captau.datasets.registry import load
 from captau.datasets.schema import make_items
 from tests.conftest import AWKWARD, run_captau, says
@@ -101,6 +103,61 @@ def test_a_copied_reference_is_left_out_for_every_caption_of_its_image() -> None
     assert own.other_references[:3] == [references[1:], references, (references[0], references[2])]
     only = items.assign(references=pd.Series(4 * [references[:2]], dtype=object))
     assert find_own_references(only, of_image=True).is_single.tolist() == [True, True, True, False]
+
+
+def test_a_pair_lacks_the_references_that_one_of_its_captions_is() -> None:
+    """Golden, worked: both captions of a pair are scored beside the same references, whatever other pairs they stand in.
+
+    "a cat" meets "A dog." without "a dog", and "a cow" with it; "a bird" loses its only reference; "a fish" meets none.
+    """
+    references = ("a dog", "the dog", "a hound")
+    captions = ["A dog.", "a cat", "a cow", "a bird", "a fish"]
+    items = make_items(
+        ["1", "1", "1", "1", "2"],
+        captions,
+        [references, references, references, ("a bird",), ("a fish",)],
+    )
+    dog, cat, cow, bird, fish = items["item_id"]
+    preferences = make_preferences(
+        [("p0", dog, cat, "X", "a"), ("p1", cow, cat, "X", "b"), ("p2", bird, cow, "X", "tie")]
+    )
+
+    left_out = leave_out_of_pairs(items, preferences)
+    assert left_out.items[["item_id", "caption", "references"]].to_numpy().tolist() == [
+        [dog, "A dog.", ("the dog", "a hound")],
+        [cat, "a cat", references],
+        [f"{cat}#2", "a cat", ("the dog", "a hound")],
+        [cow, "a cow", references],
+        [bird, "a bird", ()],
+        [fish, "a fish", ("a fish",)],
+    ]
+    assert left_out.source_ids.tolist() == [dog, cat, cat, cow, bird, fish]
+    assert left_out.is_without.tolist() == [False, False, False, False, True, False]
+    assert left_out.is_pair_without.tolist() == [False, False, True]
+    assert left_out.preferences[["item_a", "item_b"]].to_numpy().tolist() == [
+        [dog, f"{cat}#2"],
+        [cow, cat],
+        [bird, cow],
+    ]
+    assert left_out.preferences["strength"].tolist() == [1, -1, 0]
+
+
+def test_ids_of_pairs_depend_on_no_order_of_rows() -> None:
+    """The set of most references keeps the id; of sets as large, the first in the order of texts does."""
+    references = ("x", "y", "z")
+    items = make_items(["1"] * 4, ["z", "y", "x", "q"], [references] * 4)
+    z, y, x, q = items["item_id"]
+    rows = [("p0", z, q, "X", "a"), ("p1", y, q, "X", "a"), ("p2", x, q, "X", "a")]
+    for order in (rows, rows[::-1]):
+        left_out = leave_out_of_pairs(items, make_preferences(order))
+        of_q = left_out.items[left_out.source_ids == q]
+        assert dict(zip(of_q["item_id"], of_q["references"], strict=True)) == {
+            q: ("x", "y"),
+            f"{q}#2": ("x", "z"),
+            f"{q}#3": ("y", "z"),
+        }
+        met = dict(zip(left_out.preferences["item_a"], left_out.preferences["item_b"], strict=True))
+        assert met == {z: q, y: f"{q}#2", x: f"{q}#3"}
 
 
 @given(ROWS)

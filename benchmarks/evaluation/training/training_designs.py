@@ -157,7 +157,7 @@ def _make_examples(selection: EvaluationSet, dimension: str | None) -> Examples:
         for row, value in zip(rows, ratings["value"], strict=True):
             if row >= 0:
                 ratings_by_row[row].append(scale.share(value))
-    pairs = caption_set.preferences
+    pairs = selection.protocol.select_pairs(caption_set)
     pairs = pairs[pairs["winner"] != "tie"]
     prefers_a = pairs["winner"] == "a"
     winner = np.where(prefers_a, pairs["item_a"], pairs["item_b"])

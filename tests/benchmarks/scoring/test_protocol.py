@@ -340,6 +340,8 @@ def copies() -> CaptionSet:
             ["A dog.", "a bird"],
             [("b",), ("c",)],
         ),
+        # "a cat" is in no pair that keeps a reference; "a bird" is none of the dog's.
+        ({"own_references": "leave_out_pair"}, ["A dog.", "a bird"], [("b",), ("c",)]),
     ],
 )
 def test_own_references_are_scored_left_out_with_their_captions_or_left_out(
@@ -358,6 +360,34 @@ def test_captions_that_are_their_only_reference_stop_a_run() -> None:
         "protocol.own_references=drop all copies",
     ):
         resolve(own_references="leave_out").select_items(copies())
+
+
+def test_pairs_without_another_reference_stop_a_run_where_there_are_no_others() -> None:
+    data = copies()
+    cat_alone = CaptionSet(data.items, preferences=data.preferences[2:], card=CARD)
+    only = CaptionSet(
+        cat_alone.items.assign(references=[("a dog",), ("a cat",), ("c",)])[:2],
+        preferences=cat_alone.preferences,
+        card=CARD,
+    )
+    protocol = dataclasses.replace(PREFERENCES, own_references="leave_out_pair")
+    with says(
+        "dataset toy: protocol.own_references=leave_out_pair leaves nothing",
+        "no pair has a reference beside its own captions; protocol.own_references=keep",
+    ):
+        protocol.select_items(only)
+    assert protocol.select_items(data)["caption"].tolist() == ["A dog.", "a bird"]
+
+
+def test_the_rule_for_pairs_is_refused_of_ratings_alone() -> None:
+    data = copies()
+    with says(
+        "dataset toy: protocol.own_references=leave_out_pair is a rule for pairs, and there are ratings alone; set "
+        "protocol.own_references=leave_out"
+    ):
+        resolve(own_references="leave_out_pair").select_items(
+            CaptionSet(data.items, data.ratings, card=CARD)
+        )
 
 
 TEXTS = st.sampled_from(["a dog", "A dog.", "a cat", "the cat", "狗"])

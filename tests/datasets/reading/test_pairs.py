@@ -9,7 +9,13 @@ from typing import Any
 
 import pytest
 
-from captau.datasets.reading.pairs import PairColumns, has_votes, read_strengths, read_votes
+from captau.datasets.reading.pairs import (
+    PairColumns,
+    count_unread_pairs,
+    has_votes,
+    read_strengths,
+    read_votes,
+)
 from captau.datasets.reading.table import read_table
 from captau.datasets.schema import Card
 from tests.conftest import says
@@ -271,3 +277,41 @@ def test_a_file_of_votes_has_references_and_votes(tmp_path: Path) -> None:
     for key in ("HC", "HI", "HM_12", "MM_1"):
         (tmp_path / "v.json").write_text(json.dumps([{"references": ["r"], key: 1}]))
         assert has_votes(read_table(tmp_path / "v.json"))
+
+
+PAIR = ["a", "b", "s", "t", [1]]
+
+
+def test_any_key_of_two_letters_or_two_words_is_a_kind(tmp_path: Path) -> None:
+    """The keys are BRACE's, AudioCaps-Eval's and the long ones of the original."""
+    keys = ["HH", "HM", "MM_1", "Human-Human", "Human-Machine_1", "human-machine_2"]
+    made = votes_of(
+        [{"references": ["r"], "file_name": "f", **dict.fromkeys(keys, PAIR)}], tmp_path
+    )
+    assert made.dimensions == (
+        *("HH", "HM", "MM", "Human-Human"),
+        *("Human-Machine", "human-machine"),
+    )
+    assert set(made.image_ids) == {"f"}
+    assert count_unread_pairs(read_table(tmp_path / "v.json")) == ""
+
+
+def test_a_key_of_two_letters_without_pairs_is_a_column(tmp_path: Path) -> None:
+    path = tmp_path / "v.json"
+    for cell in (7, "x", ["a"], [*PAIR[:4], 1], None):
+        path.write_text(json.dumps([{"references": ["r"], "ID": cell, "pre-text": cell}]))
+        assert not has_votes(read_table(path))
+
+
+def test_pairs_below_other_keys_are_counted(tmp_path: Path) -> None:
+    entries = [
+        {"references": ["r"], "HM": PAIR, "pairs": PAIR, "HMX": PAIR, "note": "x"},
+        {"references": ["r"], "HM": PAIR, "pairs": PAIR, "HMX": None, "note": "x"},
+    ]
+    assert len(votes_of(entries, tmp_path).places) == 2
+    assert count_unread_pairs(read_table(tmp_path / "v.json")) == (
+        "3 pairs are not read, of the keys pairs, HMX; a key of pairs is two letters or two words joined by a hyphen, "
+        "and may have a number, such as HM_1 or Human-Machine_1."
+    )
+    _ = votes_of(entries[1:], tmp_path)
+    assert count_unread_pairs(read_table(tmp_path / "v.json")).startswith("1 pair is not read, of")

@@ -53,12 +53,48 @@ def test_systems_may_stand_in_any_order(tmp_path: Path) -> None:
     assert load("caparena", tmp_path).items["system"].tolist() == ["z", "B"]
 
 
+def test_the_reference_of_each_battle_is_read(tmp_path: Path) -> None:
+    """Equal captions of a system are one item, as their reference is the image's."""
+    other = {"source2": "B", "caption2": "A cat.", "winner": "equal"}
+    rows = [{**row, "ref": "A  dog sits."} for row in (BATTLE, BATTLE | other)]
+    write(tmp_path, rows)
+    caption_set = load("caparena", tmp_path)
+    assert caption_set.card.has_references
+    assert caption_set.items["references"].tolist() == [("A dog sits.",)] * 3
+    for missing in ({}, {"ref": None}, {"ref": " "}):
+        write(tmp_path, [rows[0], BATTLE | {"img": "test_2.jpg"} | missing])
+        partly = load("caparena", tmp_path)
+        assert not partly.card.has_references
+        assert partly.items["references"].tolist() == [("A dog sits.",)] * 2 + [()] * 2
+
+
+def test_battles_without_a_verdict_are_left_out_and_counted(tmp_path: Path) -> None:
+    """A system may be called as no verdict is; then it wins."""
+    winners = ["skip", "human", "bad", "skip"]
+    write(tmp_path, [BATTLE | {"winner": winner} for winner in winners])
+    caption_set = load("caparena", tmp_path)
+    assert caption_set.preferences["pair_id"].tolist() == ["battle-0001"]
+    assert caption_set.card.remarks == (
+        "3 of 4 battles have no verdict and are left out (winner 'bad' 1, 'skip' 2).",
+    )
+
+    write(tmp_path, [BATTLE | {"source2": "skip", "winner": "skip"}])
+    named = load("caparena", tmp_path)
+    assert named.preferences["winner"].tolist() == ["b"]
+    assert named.card.remarks == ()
+
+    path = write(tmp_path, [BATTLE | {"winner": "bad"}])
+    with says(f"{path}: no battle has a verdict"):
+        load("caparena", tmp_path)
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"winner": "C"}, "'winner' is 'C', neither 'A' nor 'human' nor equal"),
+        ({"winner": "C"}, "'winner' is 'C', neither 'A' nor 'human' nor equal, bad or skip"),
         ({"source1": "human"}, "'human' meets itself"),
         ({"img": 5}, "'img' is 5, not str"),
+        ({"ref": 5}, "'ref' is 5, not str"),
     ],
 )
 def test_faults_of_caparena_name_file_and_entry(

@@ -71,8 +71,8 @@ nocaps_foil: anonymous_raters, faults hallucination
 hallucination: 0 to 1 in steps of 1
 nocaps_foil/nocaps-val-foil.json: SHA-256, from data/nocaps-val-foil.json
 """,
-    "caparena": """caparena: no references
-6523 preferences
+    "caparena": """caparena
+
 caparena/caparena_annots_eval.json
 """,
     # Levinboim et al. 2021, Table 1: train, dev and test have these pairs and images.

@@ -489,6 +489,39 @@ def test_votes_on_pairs_are_read_as_published(tmp_path: Path) -> None:
     assert {"HC", "HI", "HM", "MM", "mean"} == set(results["dimension"])
 
 
+def test_the_majority_of_a_pairs_votes_counts_as_a_rule(tmp_path: Path) -> None:
+    """Golden, worked: ROUGE-L prefers the first caption of each pair.
+
+    Of the pairs' majorities one agrees, one does not, and one is even and left out: 1/2. Of the nine votes, of which none
+    is 0, three, one and one agree: 5/9.
+    """
+    entries = [
+        {
+            "audio_id": str(number),
+            "references": ["a dog barks"],
+            "HH": ["a dog", "cars pass", "human_1", "human_2", votes],
+        }
+        for number, votes in enumerate(([1, 1, 1], [1, -1, -1, -1], [1, -1]))
+    ]
+    entries[0]["pair"] = entries[0]["HH"]
+    path = write(tmp_path, json.dumps(entries), "votes.json")
+
+    def accuracy_of(**protocol: Any) -> tuple[float, str]:
+        results = captau.bench("file", ["rouge_l"], file={"path": path}, protocol=protocol)
+        rows = results.correlations
+        row = rows[(rows["metric"] == "rouge_l") & (rows["dimension"] == "HH")].iloc[0]
+        assert set(rows["coefficient"]) == {"accuracy"}
+        assert any("1 pair is not read, of the keys pair;" in n for n in results.tables[0].notes)
+        return row["value"], row["protocol"]
+
+    assert accuracy_of() == (0.5, "usual")
+    assert accuracy_of(ratings="mean") == (0.5, "usual")
+    assert accuracy_of(ratings="per_rating") == (
+        pytest.approx(5 / 9),
+        "usual ratings=per_rating",
+    )
+
+
 @pytest.mark.parametrize(
     ("pair", "message"),
     [
