@@ -233,8 +233,20 @@ def read_numbers(paper: str) -> Iterator[PublishedNumber]:
                     column=column,
                     source=cell["source"],
                     remark=cell["note"],
-                    caveat=" ".join(table.get("note", "").split()),
+                    caveat=join_notes(
+                        _draw_words(table, row), " ".join(table.get("note", "").split())
+                    ),
                 )
+
+
+def _draw_words(table: Mapping[str, Any], row: str) -> str:
+    """Say that a paper averages a row over random draws of references; empty where it does not."""
+    draws = table.get("draws") or {}
+    if row not in draws.get("rows", ()):
+        return ""
+    return (
+        f"the paper averages {draws['averaged']} random draws of {draws['references']} references"
+    )
 
 
 def select_numbers(
