@@ -280,6 +280,7 @@ class FinishedRun:
             if path.suffix == ".csv":
                 kinds = dict.fromkeys(_TEXTS, "str")
                 frame = pd.read_csv(path, dtype=kinds, keep_default_na=False, na_values=[""])
+                # An empty note is an empty text, and no NaN.
                 frame = frame.fillna({name: "" for name in _TEXTS if name in frame})
             else:
                 frame = upgrade_preferences(pd.read_parquet(path))
