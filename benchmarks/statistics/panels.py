@@ -57,14 +57,14 @@ class Panel(ABC):
     @property
     def min_images(self) -> list[int]:
         """The number of images from which on the interval of each value of a statistic is reliable."""
-        found = (self.find_coefficient(coefficient) for _, coefficient in self.keys)
-        return [MIN_IMAGES if c is None else c.min_images for c in found]
+        coefficients = [self.find_coefficient(name) for _, name in self.keys]
+        return [MIN_IMAGES if c is None else c.min_images for c in coefficients]
 
     @property
     def has_smooth_values(self) -> list[bool]:
-        """Whether Student's t gives the p-value of a difference, of each value of a statistic."""
-        found = (self.find_coefficient(coefficient) for _, coefficient in self.keys)
-        return [coefficient is None or coefficient.is_smooth for coefficient in found]
+        """Say of each value of a statistic whether Student's t gives the p-value of a difference of it."""
+        coefficients = [self.find_coefficient(name) for _, name in self.keys]
+        return [coefficient is None or coefficient.is_smooth for coefficient in coefficients]
 
     @property
     def undefined_value(self) -> Undefined:
