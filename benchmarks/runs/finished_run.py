@@ -114,6 +114,7 @@ class FinishedRun:
         """The names of the files that the run wrote, the one that sweeps gather first."""
         if "files" in self.run:
             return tuple(self.run["files"])
+        # A run of captau 0.1.
         return tuple(name for name in UNNAMED_FILES if (self.folder / name).is_file())
 
     @property
@@ -205,6 +206,7 @@ class FinishedRun:
         """Ranks by dataset, dimension, coefficient and metric; none where the run has no `ranks.csv`."""
         if not self.has_file("ranks.csv"):
             return {}
+
         rows: Any = self.ranks[list(RANK_COLUMNS)].itertuples(index=False, name=None)
         return {tuple(key): int(rank) for *key, rank in rows}
 
@@ -280,6 +282,7 @@ class FinishedRun:
             if path.suffix == ".csv":
                 kinds = dict.fromkeys(_TEXTS, "str")
                 frame = pd.read_csv(path, dtype=kinds, keep_default_na=False, na_values=[""])
+                # An empty note is an empty text, and no NaN.
                 frame = frame.fillna({name: "" for name in _TEXTS if name in frame})
             else:
                 frame = upgrade_preferences(pd.read_parquet(path))

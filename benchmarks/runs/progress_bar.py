@@ -95,7 +95,8 @@ class RowProgress(_VisibleBar):
             A function that counts further rows.
         """
         task: Any = self._bar.add_task(name, total=total, completed=done, rate="")
-        begun, so_far = time.monotonic(), 0
+        begun = time.monotonic()
+        so_far = 0
 
         def advance(more: int) -> None:
             nonlocal so_far

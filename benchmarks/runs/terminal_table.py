@@ -11,8 +11,10 @@ from .tables import ResultTable, split_head
 if TYPE_CHECKING:
     from rich.console import Group
 
-#: How many cells of a narrow terminal are left to the labels: so many, and as many as their longest word has up to these.
-LABEL_ROOM, LONGEST_WORD = 12, 24
+#: How many cells of a narrow terminal are left to the labels.
+LABEL_ROOM = 12
+#: The same where a label has a longer word: as many as it has, up to these.
+LONGEST_WORD = 24
 
 
 def rich_of(table: ResultTable, width: int | None = None) -> Group:
@@ -31,13 +33,16 @@ def rich_of(table: ResultTable, width: int | None = None) -> Group:
     from rich.table import Table as RichTable
     from rich.text import Text
 
-    table, is_framed = table.with_marks(), True
+    table = table.with_marks()
+    is_framed = True
     if width is not None:
         table, is_framed = _fit_columns(table, width)
     widths = _choose_widths(table, width, is_framed=is_framed)
+
     rich_table = RichTable()
     if not is_framed:
         rich_table = RichTable(box=box.SIMPLE_HEAD, show_edge=False, padding=0)
+
     rich_table.add_column(Text(table.corner), overflow="fold", min_width=widths.least_label)
     for head, fixed, least in zip(table.columns, widths.fixed, widths.least, strict=True):
         rich_table.add_column(
@@ -47,12 +52,18 @@ def rich_of(table: ResultTable, width: int | None = None) -> Group:
             width=fixed,
             min_width=least,
         )
+
     for label, cells in table.rows:
         folded_label = _fold_head(label, widths.label_room) if widths.is_folded else label
-        rich_table.add_row(Text(folded_label, style="" if cells else "italic"), *map(Text, cells))
+        # A row without cells is a heading.
+        style = "" if cells else "italic"
+        rich_table.add_row(Text(folded_label, style=style), *map(Text, cells))
+
     parts = [Text(table.title, style="italic"), rich_table]
-    parts += [Text(table.verdict, style="bold")] if table.verdict else []
-    return Group(*parts, *map(Text, table.notes))
+    if table.verdict:
+        parts.append(Text(table.verdict, style="bold"))
+    parts += [Text(note) for note in table.notes]
+    return Group(*parts)
 
 
 @dataclass(frozen=True)
@@ -74,30 +85,43 @@ class _ColumnWidths:
 
 def _choose_widths(table: ResultTable, width: int | None, *, is_framed: bool) -> _ColumnWidths:
     """Choose widths at which numbers stay whole, and words as far as there is room."""
-    numbers, words = _widest_cells(table), _widest_words(table)
+    numbers = _widest_cells(table)
+    words = _widest_words(table)
     whole_heads = [max(cell, _width(head)) for cell, head in zip(words, table.columns, strict=True)]
+
     # Fixed widths: rich may widen columns with least widths until the table is wider than the terminal.
     fixed_widths: list[int] = []
     for widths in (words, whole_heads):
         least = _least_width(table, widths, is_framed=is_framed)
         if width is not None and least <= width and table.numeric:
             fixed_widths = widths
+
     least_widths: Sequence[int | None] = numbers if table.numeric else [None] * len(words)
-    least_label, label_room = None, _label_room(table)
+    least_label = None
+    label_room = _label_room(table)
     is_folded = bool(fixed_widths)
     if not table.numeric and width is not None:
-        least_label, is_folded = label_room, True
+        least_label = label_room
+        is_folded = True
         if _fits(table, width):
             least_widths = words
+            # What is left beside the words goes to the columns from the left, as far as they need it.
             room = width - _least_width(table, words, is_framed=is_framed)
             for word, number, head in zip(words, numbers, whole_heads, strict=True):
                 fixed_widths.append(word + min(room, max(number, head) - word))
                 room -= fixed_widths[-1] - word
+
     if fixed_widths:
         per_column, edges = _frame_widths(is_framed)
         label_room = (width or 0) - edges - sum(fixed_widths) - per_column * len(fixed_widths)
-    fixed = fixed_widths or [None] * len(words)
-    return _ColumnWidths(fixed, least_widths, least_label, label_room, is_folded)
+
+    return _ColumnWidths(
+        fixed=fixed_widths or [None] * len(words),
+        least=least_widths,
+        least_label=least_label,
+        label_room=label_room,
+        is_folded=is_folded,
+    )
 
 
 def _fit_columns(table: ResultTable, width: int) -> tuple[ResultTable, bool]:
@@ -110,18 +134,26 @@ def _fit_columns(table: ResultTable, width: int) -> tuple[ResultTable, bool]:
     if not _fits(table, width) and table.numeric:
         fitted = replace(table, columns=table.short_columns or table.columns)
         is_framed = _fits(fitted, width)
-    shortened, hidden = fitted, list[int]()
-    spare = [*table.spare, *((index,) for index in reversed(range(1, len(table.columns))))]
-    for group in spare if table.numeric else table.spare:
+
+    # Numbers go from the right once nothing else is spare; a table of texts folds them instead.
+    spare = list(table.spare)
+    if table.numeric:
+        spare += [(index,) for index in reversed(range(1, len(table.columns)))]
+    shortened = fitted
+    hidden: list[int] = []
+    for group in spare:
         if _fits(fitted, width, is_framed=is_framed):
             break
         hidden += set(group) - set(hidden)
         fitted = shortened.without_columns(hidden)
+
+    # A head stands once, and is not missing where another column of that name is shown.
     heads = dict.fromkeys(table.columns[i] for i in sorted(hidden))
     shown = {table.columns[i] for i in range(len(table.columns)) if i not in hidden}
     missing_heads = ", ".join(head for head in heads if head not in shown)
     if not missing_heads:
         return fitted, is_framed
+
     remedy = f", or see {table.file}" if table.file else ""
     note = f"The terminal is too narrow for {missing_heads}: widen it{remedy}."
     return fitted.with_note(note), is_framed
@@ -152,25 +184,35 @@ def _least_width(table: ResultTable, widths: Sequence[int], *, is_framed: bool) 
 
 def _label_room(table: ResultTable) -> int:
     """Return the least width of the labels."""
-    labels = [table.corner, *(label for label, cells in table.rows if cells)]
-    word = max(_width(word) for label in labels for word in split_head(label))
-    return min(max(map(_width, labels)), max(LABEL_ROOM, min(word, LONGEST_WORD)))
+    labels = [table.corner]
+    labels += [label for label, cells in table.rows if cells]
+
+    longest_word = 0
+    for label in labels:
+        longest_word = max([longest_word, *map(_width, split_head(label))])
+    longest_label = max(map(_width, labels))
+    return min(longest_label, max(LABEL_ROOM, min(longest_word, LONGEST_WORD)))
 
 
 def _widest_cells(table: ResultTable) -> list[int]:
-    columns = range(len(table.columns))
-    return [max((_width(cells[i]) for _, cells in table.rows if cells), default=0) for i in columns]
+    """Return the width of each column's widest cell; 0 of a column without cells."""
+    widest = [0] * len(table.columns)
+    for _, cells in table.rows:
+        for index, cell in enumerate(cells):
+            widest[index] = max(widest[index], _width(cell))
+    return widest
 
 
 def _widest_words(table: ResultTable) -> list[int]:
     """Return the width of each column whose head is folded between words, and its cells too if they are text."""
     least_widths = _widest_cells(table)
     if not table.numeric:
-        words = [
-            [_width(word) for _, cells in table.rows if cells for word in cells[i].split()]
-            for i in range(len(table.columns))
-        ]
-        least_widths = [min(max(column, default=0), LONGEST_WORD) for column in words]
+        least_widths = [0] * len(table.columns)
+        for _, cells in table.rows:
+            for index, cell in enumerate(cells):
+                widest_word = max(map(_width, cell.split()), default=0)
+                least_widths[index] = max(least_widths[index], min(widest_word, LONGEST_WORD))
+
     return [
         max([cell, *map(_width, split_head(head))])
         for cell, head in zip(least_widths, table.columns, strict=True)

@@ -208,12 +208,15 @@ def _check_complete(
         InputError: where one is lacking, or one is too many.
     """
     images = set(images)
+
     uncaptioned = [i for i in images if i not in candidates.captions]
     if uncaptioned:
         raise InputError(
             f"{candidates.source.name}: {len(uncaptioned):,} of the {len(images):,} images of {file_name} "
             f"have no caption, such as '{min(uncaptioned)}'; add them, or score the others with partial=true"
         )
+
+    # With references, one too many was found before: it has none.
     for image_id in candidates.captions:
         if not has_references and image_id not in images:
             raise InputError(
@@ -250,8 +253,10 @@ def _files(candidates: CandidateFile, image_ids: Sequence[str], folder: Path) ->
         raise InputError(f"images={folder} is not a folder")
     files = {p.name: str(p) for p in sorted(folder.iterdir()) if p.is_file()}
     by_stem = {Path(name).stem: path for name, path in files.items()}
+
     paths: list[str | None] = []
     for image_id in image_ids:
+        # An id with a dot is first taken for a whole name.
         path = files.get(image_id) or by_stem.get(image_id)
         if path is None:
             raise InputError(f"{candidates.locate(image_id)} has no file in {folder}")

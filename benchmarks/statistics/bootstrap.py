@@ -89,6 +89,7 @@ class StatisticsOptions:
                 raise InputError(
                     f"statistics.{name} is {value!r}; a whole number from {minimum} on is expected"
                 )
+
         if self.replicates > MAX_REPLICATES:
             raise InputError(
                 f"statistics.replicates is {self.replicates:,}; at most {MAX_REPLICATES:,} is expected"
@@ -236,14 +237,23 @@ def statistic_intervals(
         options: their kind of interval; it resamples.
         min_units: of each value, as `resampling_interval` takes it; None for the usual number.
     """
-    bca = options.interval == "bca"
-    jackknives = jackknife(statistic, n_units) if bca else [None] * len(values)
-    return [
-        resampling_interval(float(value), row, n_units, options, left_out, least)
-        for value, row, left_out, least in zip(
-            values, replicates, jackknives, min_units or [MIN_IMAGES] * len(values), strict=True
+    jackknives: Floats | None = None
+    if options.interval == "bca":
+        # As many evaluations as there are images: the other intervals do without.
+        jackknives = jackknife(statistic, n_units)
+
+    intervals: list[Interval] = []
+    for index in range(len(values)):
+        interval = resampling_interval(
+            float(values[index]),
+            replicates[index],
+            n_units=n_units,
+            options=options,
+            left_out=None if jackknives is None else jackknives[index],
+            min_units=MIN_IMAGES if min_units is None else min_units[index],
         )
-    ]
+        intervals.append(interval)
+    return intervals
 
 
 def resampling_interval(
@@ -270,10 +280,12 @@ def resampling_interval(
     """
     if np.isnan(value):
         return Interval()
+
     defined = replicates[~np.isnan(replicates)]
     counts = {"n_undefined": len(replicates) - len(defined), "replicates": len(replicates)}
     if counts["n_undefined"] > MAX_UNDEFINED_SHARE * len(replicates):
         return Interval(remarks=(remark(Note.TOO_FEW_REPLICATES, **counts),))
+
     tails = np.array([(1 - options.level) / 2, (1 + options.level) / 2])
     if options.interval == "expanded":
         tails = expand_tail(tails, n_units)
@@ -284,6 +296,7 @@ def resampling_interval(
         if np.isnan(tails).any():
             side = "above" if value < defined.min() else "below"
             return Interval(remarks=(remark(Note.ONE_SIDED_REPLICATES, side=side),))
+
     low, high = np.quantile(defined, tails)
     remarks = [remark(Note.UNDEFINED_REPLICATES, **counts)] if counts["n_undefined"] else []
     if n_units < min_units:
@@ -326,6 +339,7 @@ def two_sided_p_value(differences: Floats, n_units: int, options: StatisticsOpti
     defined = differences[~np.isnan(differences)]
     if len(defined) < (1 - MAX_UNDEFINED_SHARE) * len(differences):
         return float("nan")
+
     smaller = min((defined <= 0).sum(), (defined >= 0).sum())
     share = (float(smaller) + 1) / (len(defined) + 1)
     if options.interval == "expanded":
@@ -352,6 +366,7 @@ def student_p_value(
     defined = differences[~np.isnan(differences)]
     if options.interval != "expanded" or np.isnan(by_share) or not np.isfinite(defined).all():
         return by_share
+
     error = float(defined.std())
     floor = max(2 / (len(defined) + 1), 2.0 ** (1 - n_units))
     # Replicates that differ in the last bits alone have no error.
@@ -385,6 +400,7 @@ def _bca_tails(value: float, replicates: Floats, tails: Floats, left_out: Floats
     """Return the places of BCa's quantiles; NaN where the bias is without bounds."""
     below = ((replicates < value).mean() + (replicates <= value).mean()) / 2
     bias = scipy.stats.norm.ppf(below)
+
     deviations = left_out.mean() - left_out if len(left_out) else np.zeros(1)
     spread = (deviations**2).sum()
     # Values that differ in the last bits alone have no skew.
@@ -407,6 +423,7 @@ def fisher_interval(value: float, n_points: int, level: float) -> Interval:
     note = (remark(Note.FISHER),)
     if abs(value) >= 1:
         return Interval(value, value, remarks=note)
+
     margin = scipy.stats.norm.ppf((1 + level) / 2) / np.sqrt(n_points - 3)
     low, high = np.tanh(np.arctanh(value) + margin * np.array([-1, 1]))
     return Interval(float(low), float(high), remarks=note)

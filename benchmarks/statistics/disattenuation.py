@@ -65,6 +65,8 @@ def disattenuate(
     else:
         image = panel.image_of_item[table.source_index]
         reliability = reliability_statistic(table, image, measure)
+
+    # At level `pooled`, since it is single points whose noise the reliability measures.
     pearson_panel = replace(panel, coefficients=("pearson",), level="pooled")
     results: list[Disattenuation] = []
     for metric in panel.metrics:
@@ -78,6 +80,7 @@ def disattenuate(
             statistic = _corrected_statistic(pearson_panel.statistic(metric, points), reliability)
             row = _correct(row, statistic, panel.n_images, options)
         results.append(row)
+
     return results
 
 
@@ -92,6 +95,7 @@ def _correct(
         return row.with_remarks(remark(Undefined.NO_RELIABILITY))
     if np.isnan(pearson):
         return row.with_remarks(remark(Undefined.UNDEFINED_PEARSON))
+
     if not options.uses_resampling or n_images < 2:
         return row
     (replicates,) = resample([statistic], n_images, options.replicates, options.seed)
@@ -103,7 +107,9 @@ def _corrected_statistic(pearson: Statistic, reliability: Statistic) -> Statisti
     """Return r, the reliability, and r over its root."""
 
     def statistic(weights: Floats) -> Floats:
-        r, share = pearson(weights)[0], reliability(weights)[0]
+        # Both on the same images, so that the interval knows how they move together.
+        r = pearson(weights)[0]
+        share = reliability(weights)[0]
         with np.errstate(all="ignore"):
             return np.stack([r, share, np.where(share > 0, r / np.sqrt(share), np.nan)])
 
@@ -122,11 +128,17 @@ def reliability_statistic(table: RatingTable, image: Ints, measure: str) -> Stat
     value = table.value - table.value.mean()
     means = np.bincount(table.item, value) / count
     squares_within = np.bincount(table.item, (value - means[table.item]) ** 2)
-    columns = (np.ones(len(count)), count, count**2, count * means, count * means**2)
-    n_images = int(image.max()) + 1
-    sums = np.stack(
-        [np.bincount(image, column, minlength=n_images) for column in (*columns, squares_within)]
+
+    columns = (
+        np.ones(len(count)),
+        count,
+        count**2,
+        count * means,
+        count * means**2,
+        squares_within,
     )
+    n_images = int(image.max()) + 1
+    sums = np.stack([np.bincount(image, column, minlength=n_images) for column in columns])
 
     def statistic(weights: Floats) -> Floats:
         checked = check_weights(weights, n_images)

@@ -58,9 +58,11 @@ class JointPart:
         mask = self.panel.comparable_points(*metrics)
         if mask is None:
             return lambda weights: np.full((len(metrics), weights.shape[1]), np.nan)
+
         images = image_of_point[mask]
         statistic = self.panel.prepare(metrics, mask, [unit[images] for unit in units])
-        row, coefficient = self.panel.keys.index(self.key), self.key[1]
+        row = self.panel.keys.index(self.key)
+        coefficient = self.key[1]
         return lambda weights: rescale(statistic(weights)[[row]], coefficient)
 
 
@@ -88,6 +90,8 @@ class JointPanel(Panel):
         numbers, images = pd.factorize(names)
         ends = np.cumsum([len(part.image_names) for part in parts])[:-1]
         numbered = zip(parts, np.split(numbers.astype(np.int64), ends), strict=True)
+
+        # Each image is a point, and an item, of its own.
         everything = np.arange(len(images), dtype=np.int64)
         return cls(
             image=everything,
@@ -133,10 +137,16 @@ def find_common_metrics(
     Args:
         values_by_dataset: by dataset and metric; NaN where there is none.
     """
-    defined = {
-        dataset: [metric for metric, value in values.items() if not np.isnan(value)]
-        for dataset, values in values_by_dataset.items()
-    }
-    metrics = list(dict.fromkeys(metric for names in defined.values() for metric in names))
-    datasets = [dataset for dataset, names in defined.items() if set(names) == set(metrics)]
+    metrics_by_dataset: dict[str, list[str]] = {}
+    metrics: list[str] = []
+    for dataset, values in values_by_dataset.items():
+        defined = [metric for metric, value in values.items() if not np.isnan(value)]
+        metrics_by_dataset[dataset] = defined
+        metrics += [metric for metric in defined if metric not in metrics]
+
+    datasets: list[str] = []
+    for dataset, defined in metrics_by_dataset.items():
+        if set(defined) == set(metrics):
+            datasets.append(dataset)
+
     return datasets, metrics

@@ -75,6 +75,7 @@ def correlate_at_level(
         return correlate(scores, ratings, coefficient)
     if reason := undefined_reason(scores, ratings):
         return CoefficientValue.undefined(reason)
+
     coefficient_object = find_coefficient(coefficient)
     groups = group_indices(keys[column])
     if level == "system":
@@ -101,8 +102,10 @@ def _correlate_systems(
         return CoefficientValue.undefined(remark(Undefined.INFINITE_SCORE))
     if isinstance(coefficient, SystemCoefficient):
         return coefficient.value(scores, ratings, keys)
-    means = _group_means(scores, groups), _group_means(ratings, groups)
-    result = correlate(*means, coefficient.name)
+
+    mean_scores = _group_means(scores, groups)
+    mean_ratings = _group_means(ratings, groups)
+    result = correlate(mean_scores, mean_ratings, coefficient.name)
     n_systems = remark(Note.SYSTEMS, n_systems=len(groups))
     if result.reason in _SYSTEM_REASONS:
         return CoefficientValue.undefined(remark(_SYSTEM_REASONS[result.reason]), n_systems)
@@ -132,6 +135,7 @@ def average_over_groups(
     by_group = [correlate(scores[group], ratings[group], coefficient) for group in groups]
     reasons = Counter(result.reason for result in by_group if not result.is_defined)
     phrases = _count_reasons(reasons)
+
     if sum(reasons.values()) == len(groups):
         return CoefficientValue.undefined(
             remark(Undefined.NO_GROUP, n_groups=len(groups), group=name, reasons=phrases)
@@ -172,12 +176,15 @@ def _group_remarks(
 
 def _count_reasons(reasons: Counter[Undefined | None]) -> str:
     """Return reasons with their counts, the most frequent first."""
-    small = Undefined.TOO_FEW_POINTS, Undefined.SMALL_GROUP
-    return ", ".join(
-        f"{(Undefined.SMALL_GROUP if reason in small else reason).value} ({count})"
-        for reason, count in reasons.most_common()
-        if reason and count
-    )
+    phrases: list[str] = []
+    for reason, count in reasons.most_common():
+        if not reason or not count:
+            continue
+        # Of a group it is no matter how many points there are.
+        if reason == Undefined.TOO_FEW_POINTS:
+            reason = Undefined.SMALL_GROUP
+        phrases.append(f"{reason.value} ({count})")
+    return ", ".join(phrases)
 
 
 def prepare_at_level(
@@ -206,11 +213,12 @@ def prepare_at_level(
     rated_rows = [coefficient_objects.index(coefficient) for coefficient in of_ratings]
     points = RatedPoints(scores, ratings, unit)
     statistic = _prepare(level, points, keys, of_ratings)
-    of_systems = {
-        row: coefficient.prepare(points, keys)
-        for row, coefficient in enumerate(coefficient_objects)
-        if isinstance(coefficient, SystemCoefficient) and level == "system" and points.is_finite
-    }
+
+    of_systems: dict[int, Statistic] = {}
+    if level == "system" and points.is_finite:
+        for row, coefficient in enumerate(coefficient_objects):
+            if isinstance(coefficient, SystemCoefficient):
+                of_systems[row] = coefficient.prepare(points, keys)
 
     def with_systems(weights: Floats) -> Floats:
         values = np.full((len(coefficient_objects), weights.shape[1]), np.nan)

@@ -28,8 +28,10 @@ def partial_correlation(x: Floats, y: Floats, control: Floats) -> float:
     """
     if np.ptp(control) == 0:
         return correlate(x, y, "pearson").value
-    pairs = ((x, y), (x, control), (y, control))
-    xy, xz, yz = (correlate(a, b, "pearson").value for a, b in pairs)
+
+    xy = correlate(x, y, "pearson").value
+    xz = correlate(x, control, "pearson").value
+    yz = correlate(y, control, "pearson").value
     remainder = (1 - xz**2) * (1 - yz**2)
     return float((xy - xz * yz) / np.sqrt(remainder)) if remainder > 1e-12 else float("nan")
 
@@ -61,14 +63,21 @@ class CrossValidation:
             ratings, image: shape (n_points,).
             seed: of the folds.
         """
-        standardised = [(s - s.mean()) / s.std() for s in (s / np.abs(s).max() for s in scores)]
+        standardised: list[Floats] = []
+        for of_metric in scores:
+            # Divided first, so that no square overflows.
+            scaled = of_metric / np.abs(of_metric).max()
+            standardised.append((scaled - scaled.mean()) / scaled.std())
         ones = np.ones(len(ratings))
         columns = np.stack([ones, *standardised, ratings - ratings.mean()], axis=1)
+
         n_images = int(image.max()) + 1
         grams = np.zeros((n_images, columns.shape[1], columns.shape[1]))
         np.add.at(grams, image, columns[:, :, None] * columns[:, None, :])
+
         folds = np.arange(n_images) % min(FOLDS, n_images)
-        return cls(columns, image, grams, np.random.default_rng(seed).permutation(folds))
+        fold = np.random.default_rng(seed).permutation(folds)
+        return cls(columns=columns, image=image, grams=grams, fold=fold)
 
     @property
     def n_metrics(self) -> int:
@@ -94,6 +103,8 @@ class CrossValidation:
         for fold, (_, beta) in zip(np.unique(self.fold), self._fits(used, weights), strict=True):
             is_tested = self.fold[self.image] == fold
             predicted[is_tested] = self.columns[is_tested][:, used] @ beta
+
+        # Rounded, so that predictions that differ in their last bits are tied.
         ranked = RankedPairs(np.round(predicted, 10), self.columns[:, -1], self.image)
         return float(TauB().of_pairs(ranked.pairs(weights[:, None]))[0])
 
@@ -104,7 +115,8 @@ class CrossValidation:
         for fold in np.unique(self.fold):
             tested = weighted[self.fold == fold].sum(axis=0)
             trained = total - tested
-            gram, target = trained[np.ix_(used, used)], trained[used, -1]
+            gram = trained[np.ix_(used, used)]
+            target = trained[used, -1]
             yield tested, np.linalg.lstsq(gram, target, rcond=SINGULAR_SHARE)[0]
 
     def select(self, criterion: str, weights: Floats) -> list[tuple[int, float]]:
@@ -127,6 +139,7 @@ class CrossValidation:
                 break
             best = int(np.nanargmax(values))
             path.append((candidates.pop(best), values[best]))
+
         return path
 
 

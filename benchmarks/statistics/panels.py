@@ -57,14 +57,14 @@ class Panel(ABC):
     @property
     def min_images(self) -> list[int]:
         """The number of images from which on the interval of each value of a statistic is reliable."""
-        found = (self.find_coefficient(coefficient) for _, coefficient in self.keys)
-        return [MIN_IMAGES if c is None else c.min_images for c in found]
+        coefficients = [self.find_coefficient(name) for _, name in self.keys]
+        return [MIN_IMAGES if c is None else c.min_images for c in coefficients]
 
     @property
     def has_smooth_values(self) -> list[bool]:
-        """Whether Student's t gives the p-value of a difference, of each value of a statistic."""
-        found = (self.find_coefficient(coefficient) for _, coefficient in self.keys)
-        return [coefficient is None or coefficient.is_smooth for coefficient in found]
+        """Say of each value of a statistic whether Student's t gives the p-value of a difference of it."""
+        coefficients = [self.find_coefficient(name) for _, name in self.keys]
+        return [coefficient is None or coefficient.is_smooth for coefficient in coefficients]
 
     @property
     def undefined_value(self) -> Undefined:
@@ -143,13 +143,15 @@ class RatingPanel(Panel):
     def prepare(self, metrics: Sequence[str], mask: Mask, units: Sequence[Ints]) -> Statistic:
         systems = np.zeros(len(mask)) if self.system is None else self.system
         keys = pd.DataFrame({"image_id": self.image[mask], "system": systems[mask]})
+
+        # The points of one metric after those of another, each with weights of its own.
         return prepare_at_level(
             self.level,
-            np.concatenate([self.scores[metric][mask] for metric in metrics]),
-            np.tile(self.ratings[mask], len(metrics)),
-            pd.concat([keys] * len(metrics), ignore_index=True),
-            self.coefficients,
-            np.concatenate(units),
+            scores=np.concatenate([self.scores[metric][mask] for metric in metrics]),
+            ratings=np.tile(self.ratings[mask], len(metrics)),
+            keys=pd.concat([keys] * len(metrics), ignore_index=True),
+            coefficients=self.coefficients,
+            unit=np.concatenate(units),
         )
 
     def standardise(self, a: str, b: str, mask: Mask) -> RatingPanel | None:
@@ -159,7 +161,10 @@ class RatingPanel(Panel):
             if np.isinf(scores[mask]).any():
                 return None
             spread = scores[mask].std()
-            standardised[metric] = (scores - scores[mask].mean()) / (spread if spread > 0 else 1.0)
+            if not spread > 0:
+                spread = 1.0  # constant scores stay constant
+            standardised[metric] = (scores - scores[mask].mean()) / spread
+
         return replace(self, scores=standardised)
 
 
@@ -199,13 +204,21 @@ class PreferencePanel(Panel):
 
     def prepare(self, metrics: Sequence[str], mask: Mask, units: Sequence[Ints]) -> Statistic:
         outcomes = np.concatenate([self.outcomes[metric][mask] for metric in metrics])
-        dimension, unit = np.tile(self.dimension[mask], len(metrics)), np.concatenate(units)
         is_counted = np.concatenate([self.counted[metric][mask] for metric in metrics])
-        statistics = [
-            coefficient.prepare(outcomes, dimension, unit, len(self.dimensions), is_counted)
-            for coefficient in map(find_coefficient, self.coefficients)
-            if isinstance(coefficient, PreferenceCoefficient)
-        ]
+
+        statistics: list[Statistic] = []
+        for name in self.coefficients:
+            coefficient = find_coefficient(name)
+            if isinstance(coefficient, PreferenceCoefficient):
+                statistic = coefficient.prepare(
+                    outcomes,
+                    dimension=np.tile(self.dimension[mask], len(metrics)),
+                    unit=np.concatenate(units),
+                    n_dimensions=len(self.dimensions),
+                    is_counted=is_counted,
+                )
+                statistics.append(statistic)
+
         return lambda weights: np.vstack([statistic(weights) for statistic in statistics])
 
     def standardise(self, a: str, b: str, mask: Mask) -> PreferencePanel | None:
@@ -233,8 +246,11 @@ def make_rating_panel(
     """
     item = pd.Index(items["item_id"]).get_indexer(pd.Index(points["item_id"])).astype(np.int64)
     image, n_images = number_images(cluster_of(items).iloc[item])
+
+    # Captions without a system's name are those of one more.
     systems = items["system"].iloc[item].astype(object)
     system, names = pd.factorize(systems, use_na_sentinel=False)
+
     return RatingPanel(
         image=image,
         n_images=n_images,

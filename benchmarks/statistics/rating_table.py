@@ -437,8 +437,8 @@ def _best_rater_ceiling(table: RatingTable, coefficient: str, seed: int, draws: 
     item = np.tile(table.source_index, size - 1)
     points: list[tuple[Floats, Floats, Ints]] = []
     for ratings in raters:
-        scores, others = _pair_with_others(ratings, best)
-        points.append((scores, others, item))
+        scores, other_ratings = _pair_with_others(ratings, best)
+        points.append((scores, other_ratings, item))
 
     names = "XYZ"[:size]
     note = remark(

@@ -86,12 +86,16 @@ class RankedPairs:
         ranks_x = np.unique(left, return_inverse=True)[1].astype(np.int64)
         values_y, levels = np.unique(right, return_inverse=True)
         order = np.lexsort((units, levels, ranks_x))
-        ranks_x, levels, units = ranks_x[order], levels[order], units[order]
+        ranks_x = ranks_x[order]
+        levels = levels[order]
+        units = units[order]
+
         # Points that are equal and of one unit make one cell.
         starts_cell = np.ones(len(order), dtype=bool)
         starts_cell[1:] = (np.diff(ranks_x) > 0) | (np.diff(levels) > 0) | (np.diff(units) > 0)
         first = np.flatnonzero(starts_cell)
         starts_run = np.flatnonzero(np.diff(ranks_x[first], prepend=-1) > 0)
+
         self._sums = PairSums(
             start=np.append(starts_run, len(first)).astype(np.int64),
             unit=units[first],
@@ -112,6 +116,8 @@ class RankedPairs:
         """
         sums, levels = self._sums.compute(check_weights(weights, self.n_units))
         n = levels.sum(axis=0)
+
+        # A sum of squares counts each pair twice, and each point with itself.
         return WeightedPairs(
             n=n,
             surplus=sums[0],
@@ -197,8 +203,10 @@ class PairSums:
         if self._is_compiled(weights.shape[1]):
             from ._kernels import level_totals, pair_sums
 
-            cells = (self.unit, self.level, self.count, self.n_levels)
-            return pair_sums(self.start, *cells, weights), level_totals(*cells, weights)[1:]
+            sums = pair_sums(self.start, self.unit, self.level, self.count, self.n_levels, weights)
+            totals = level_totals(self.unit, self.level, self.count, self.n_levels, weights)
+            return sums, totals[1:]
+
         cell_weights = self._weigh_cells(weights)
         runs = np.add.reduceat(cell_weights, self.start[:-1])
         points = np.add.reduceat(cell_weights, self._first_cells)
@@ -218,10 +226,12 @@ class PairSums:
         cell_weights = self._weigh_cells(weights)
         levels = self._sum_levels(cell_weights)
         n = levels.sum(axis=0)
+
         ranks_y = np.cumsum(levels, axis=0) - (levels + n) / 2
         runs = np.add.reduceat(cell_weights, self.start[:-1])
         products = np.add.reduceat(cell_weights * ranks_y[self.level - 1], self.start[:-1])
         ranks_x = np.cumsum(runs, axis=0) - (runs + n) / 2
+
         return (
             _sum_pairwise(ranks_x * products),
             _sum_pairwise(ranks_x**2 * runs),
@@ -274,24 +284,27 @@ class PairSums:
 
     @cached_property
     def _digits(self) -> list[_Digit]:
-        levels, runs = self.level[self._first_cells] - 1, self._run[self._first_cells]
+        levels = self.level[self._first_cells] - 1
+        runs = self._run[self._first_cells]
+
         digits: list[_Digit] = []
         for bit in range((self.n_levels - 1).bit_length()):
             groups = levels >> (bit + 1)
             keys = groups * len(self.start) + runs
             has_digit = (levels >> bit) & 1 == 1
-            low, high = np.flatnonzero(~has_digit), np.flatnonzero(has_digit)
+            low = np.flatnonzero(~has_digit)
+            high = np.flatnonzero(has_digit)
             low = low[np.argsort(keys[low], kind="stable")]
-            digits.append(
-                _Digit(
-                    low,
-                    high,
-                    np.searchsorted(keys[low], keys[high]),
-                    np.searchsorted(keys[low], keys[high], side="right"),
-                    np.searchsorted(groups[low], groups[high]),
-                    np.searchsorted(groups[low], groups[high], side="right"),
-                )
+            digit = _Digit(
+                low=low,
+                high=high,
+                below=np.searchsorted(keys[low], keys[high]),
+                up_to=np.searchsorted(keys[low], keys[high], side="right"),
+                first=np.searchsorted(groups[low], groups[high]),
+                last=np.searchsorted(groups[low], groups[high], side="right"),
             )
+            digits.append(digit)
+
         return digits
 
 
@@ -309,9 +322,10 @@ def check_weights(weights: ArrayLike | None, n_units: int) -> Floats:
     Raises:
         ValueError: on negative weights or another shape.
     """
-    checked = np.ascontiguousarray(
-        np.ones((n_units, 1)) if weights is None else weights, dtype=np.float64
-    )
+    if weights is None:
+        weights = np.ones((n_units, 1))
+    checked = np.ascontiguousarray(weights, dtype=np.float64)
+
     if checked.ndim != 2 or len(checked) < n_units:
         raise ValueError(f"weights {checked.shape}; ({n_units}, n_replicates) are expected")
     if not (checked >= 0).all():
@@ -325,7 +339,8 @@ def check_pairing(x: ArrayLike, y: ArrayLike) -> tuple[Floats, Floats]:
     Raises:
         ValueError: on unequal lengths or NaN.
     """
-    left, right = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
+    left = np.asarray(x, dtype=np.float64)
+    right = np.asarray(y, dtype=np.float64)
     if left.shape != right.shape or left.ndim != 1:
         raise ValueError(f"{left.shape} and {right.shape} are not paired")
     if np.isnan(left).any() or np.isnan(right).any():

@@ -48,17 +48,27 @@ class Accuracy(PreferenceCoefficient):
         n_pairs = len(counted)
         if not n_pairs:
             return CoefficientValue.undefined(remark(Undefined.NO_PREFERENCES))
-        if n_undefined := int(np.isnan(counted).sum()):
+
+        n_undefined = int(np.isnan(counted).sum())
+        if n_undefined:
             counts = {"n_undefined": n_undefined, "n_pairs": n_pairs}
             return CoefficientValue.undefined(remark(Undefined.UNDEFINED_PAIRS, **counts))
+
         if ties == "calibrated":
             note = threshold_note(outcomes.threshold)
             return CoefficientValue(outcomes.accuracy, remarks=(note,))
+
         leads = 2 * counted - 1
         if images is not None:
             leads = sum_groups(leads, images[outcomes.is_counted])
-        n_tied = int(((outcomes.values if ties == "drop" else counted) == 0.5).sum())
-        code = Note.LEFT_OUT_TIES if ties == "drop" else Note.HALF_COUNTED_PAIRS
+
+        if ties == "drop":
+            # They are not among the pairs that count.
+            code = Note.LEFT_OUT_TIES
+            n_tied = int((outcomes.values == 0.5).sum())
+        else:
+            code = Note.HALF_COUNTED_PAIRS
+            n_tied = int((counted == 0.5).sum())
         remarks = (remark(code, n_pairs=n_tied),) if n_tied else ()
         return CoefficientValue(outcomes.accuracy, swap_p_value(leads), remarks=remarks)
 
@@ -75,12 +85,12 @@ class Accuracy(PreferenceCoefficient):
         units = check_units(unit, len(values))
         n_units = int(units.max(initial=-1)) + 1
         counts = np.ones(len(values)) if is_counted is None else np.asarray(is_counted, np.float64)
-        wins, count = (
-            np.bincount(
-                dimensions * n_units + units, weights, minlength=n_dimensions * n_units
-            ).reshape(n_dimensions, n_units)
-            for weights in (np.where(counts > 0, values, 0.0), counts)
-        )
+
+        cell = dimensions * n_units + units
+        shape = (n_dimensions, n_units)
+        counted_values = np.where(counts > 0, values, 0.0)
+        wins = np.bincount(cell, counted_values, minlength=n_dimensions * n_units).reshape(shape)
+        count = np.bincount(cell, counts, minlength=n_dimensions * n_units).reshape(shape)
 
         def statistic(weights: Floats) -> Floats:
             checked = check_weights(weights, n_units)

@@ -57,16 +57,20 @@ def undefined_reason(scores: Floats, ratings: Floats) -> Remark | None:
     n_points = len(scores)
     if n_points < 2:
         return remark(Undefined.TOO_FEW_POINTS, n_points=n_points)
-    for values, code in (
-        (scores, Undefined.UNDEFINED_SCORES),
-        (ratings, Undefined.UNDEFINED_RATINGS),
-    ):
-        if n_undefined := int(np.isnan(values).sum()):
-            return remark(code, n_undefined=n_undefined, n_points=n_points)
+
+    n_undefined = int(np.isnan(scores).sum())
+    if n_undefined:
+        return remark(Undefined.UNDEFINED_SCORES, n_undefined=n_undefined, n_points=n_points)
+    n_undefined = int(np.isnan(ratings).sum())
+    if n_undefined:
+        return remark(Undefined.UNDEFINED_RATINGS, n_undefined=n_undefined, n_points=n_points)
+
     # Compared with the first, since the range of infinite values is NaN.
     if (scores == scores[0]).all():
         return remark(Undefined.CONSTANT_SCORES)
-    return remark(Undefined.CONSTANT_RATINGS) if (ratings == ratings[0]).all() else None
+    if (ratings == ratings[0]).all():
+        return remark(Undefined.CONSTANT_RATINGS)
+    return None
 
 
 def threshold_note(threshold: float) -> Remark:
@@ -203,7 +207,9 @@ class SystemMeans:
     def pairs(self) -> WeightedPairs:
         """The numbers of pairs of systems by their order."""
         i, j = np.triu_indices(len(self.x), 1)
-        dx, dy = np.sign(self.x[i] - self.x[j]), np.sign(self.y[i] - self.y[j])
+        dx = np.sign(self.x[i] - self.x[j])
+        dy = np.sign(self.y[i] - self.y[j])
+
         return WeightedPairs(
             n=np.full(self.x.shape[1], float(len(self.x))),
             surplus=(dx * dy).sum(axis=0),
@@ -333,9 +339,11 @@ class SystemCoefficient(Coefficient):
         """
 
         def statistic(weights: Floats) -> Floats:
-            is_in = (weights[points.unit] > 0).T
-            samples = ((points.scores[s], points.ratings[s], keys[s]) for s in is_in)
-            return np.array([self.value(*sample).value for sample in samples])
+            values: list[float] = []
+            for is_in in (weights[points.unit] > 0).T:
+                result = self.value(points.scores[is_in], points.ratings[is_in], keys[is_in])
+                values.append(result.value)
+            return np.array(values)
 
         return statistic
 

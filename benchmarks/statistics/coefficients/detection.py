@@ -77,10 +77,11 @@ class DetectionCoefficient(RatingCoefficient):
         # The first level is the score that points most to what is to be found.
         distinct, levels = np.unique(-direction * rated.scores, return_inverse=True)
         n_units = int(rated.unit.max(initial=-1)) + 1
-        targets, points = (
-            scipy.sparse.csr_matrix((counts, (levels, rated.unit)), shape=(len(distinct), n_units))
-            for counts in (is_target.astype(np.float64), np.ones(len(rated.scores)))
-        )
+
+        shape = (len(distinct), n_units)
+        cells = (levels, rated.unit)
+        targets = scipy.sparse.csr_matrix((is_target.astype(np.float64), cells), shape=shape)
+        points = scipy.sparse.csr_matrix((np.ones(len(rated.scores)), cells), shape=shape)
 
         def evaluate(weights: Floats) -> Floats:
             by_level = np.asarray(points @ weights)
@@ -117,9 +118,12 @@ class AveragePrecision(DetectionCoefficient):
     is_smooth = True
 
     def compute(self, hits: Floats, points: Floats) -> Floats:
-        hits_so_far, n_misses = hits.cumsum(axis=0), (points - hits).sum(axis=0)
+        hits_so_far = hits.cumsum(axis=0)
         precision = np.where(hits > 0, hits_so_far / points.cumsum(axis=0), 0.0)
         average_precision = (hits * precision).sum(axis=0) / hits_so_far[-1]
+
+        # Where there is nothing else, every order finds all: that says nothing.
+        n_misses = (points - hits).sum(axis=0)
         return np.where(n_misses > 0, average_precision, np.nan)
 
     def chance_level(self, ratings: Floats) -> float:
@@ -143,7 +147,8 @@ class AreaUnderCurve(DetectionCoefficient):
 
     def compute(self, hits: Floats, points: Floats) -> Floats:
         misses = points - hits
-        n_hits, n_misses = hits.cumsum(axis=0)[-1], misses.sum(axis=0)
+        n_hits = hits.cumsum(axis=0)[-1]
+        n_misses = misses.sum(axis=0)
         misses_below = n_misses - misses.cumsum(axis=0) + misses / 2
         return (hits * misses_below).sum(axis=0) / (n_hits * n_misses)
 

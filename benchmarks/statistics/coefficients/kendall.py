@@ -14,19 +14,23 @@ from ..weighted_pairs import Floats, WeightedPairs
 from .coefficient import PairCoefficient, RatedPoints, register
 
 # SciPy's limits: the sizes of samples without ties for which it takes the exact test.
-_EXACT_POINTS, _EXACT_DISCORDANT = 33, 1
+_EXACT_POINTS = 33
+_EXACT_DISCORDANT = 1
 
 
 def kendall_p_value(points: RatedPoints) -> float:
     """Return the two-sided p-value of "no association" by Kendall's test; neither side is constant."""
     pairs = points.sample.pairs
-    surplus, total = float(pairs.surplus[0]), float(pairs.total[0])
+    surplus = float(pairs.surplus[0])
+    total = float(pairs.total[0])
+
     if not pairs.tied_x[0] and not pairs.tied_y[0]:
         fewest = (total - abs(surplus)) / 2
         if len(points.scores) <= _EXACT_POINTS or fewest <= _EXACT_DISCORDANT:
             from scipy import stats
 
             return float(stats.kendalltau(points.scores, points.ratings).pvalue)
+
     from scipy.special import ndtr
 
     return 2 * float(ndtr(-abs(surplus) / np.sqrt(_variance(points.scores, points.ratings))))
@@ -35,18 +39,21 @@ def kendall_p_value(points: RatedPoints) -> float:
 def _variance(x: Floats, y: Floats) -> float:
     """Return the variance of concordant less discordant pairs under no association (Kendall 1970, equation 4.8)."""
     n = len(x)
-    sums: list[tuple[float, float, float]] = []
-    for values in (x, y):
-        ties = np.unique(values, return_counts=True)[1].astype(np.float64)
-        twos = ties * (ties - 1)
-        sums.append((twos.sum() / 2, (twos * (ties - 2)).sum(), (twos * (2 * ties + 5)).sum()))
-    (pairs_x, threes_x, spread_x), (pairs_y, threes_y, spread_y) = sums
+    pairs_x, threes_x, spread_x = _sum_ties(x)
+    pairs_y, threes_y, spread_y = _sum_ties(y)
+
     m = n * (n - 1.0)
-    return (
-        (m * (2 * n + 5) - spread_x - spread_y) / 18
-        + 2 * pairs_x * pairs_y / m
-        + (threes_x * threes_y / (9 * m * (n - 2)) if n > 2 else 0.0)
-    )
+    of_threes = 0.0
+    if n > 2:
+        of_threes = threes_x * threes_y / (9 * m * (n - 2))
+    return (m * (2 * n + 5) - spread_x - spread_y) / 18 + 2 * pairs_x * pairs_y / m + of_threes
+
+
+def _sum_ties(values: Floats) -> tuple[float, float, float]:
+    """Sum t (t - 1) / 2, t (t - 1) (t - 2) and t (t - 1) (2t + 5) over the numbers t of equal values."""
+    ties = np.unique(values, return_counts=True)[1].astype(np.float64)
+    twos = ties * (ties - 1)
+    return twos.sum() / 2, (twos * (ties - 2)).sum(), (twos * (2 * ties + 5)).sum()
 
 
 class KendallCoefficient(PairCoefficient):

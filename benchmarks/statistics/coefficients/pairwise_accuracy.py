@@ -120,7 +120,8 @@ def _prepare_accuracy(points: RatedPoints, threshold: float) -> Statistic:
     """Return pairwise accuracy where scores that differ by the threshold or less are tied."""
     distinct, rows = np.unique(points.scores, return_inverse=True)
     levels, columns = np.unique(points.ratings, return_inverse=True)
-    n_rows, n_levels = len(distinct), len(levels)
+    n_rows = len(distinct)
+    n_levels = len(levels)
     n_units = int(points.unit.max(initial=-1)) + 1
     cells = scipy.sparse.csr_matrix(
         (np.ones(len(points.scores)), (rows * n_levels + columns, points.unit)),
@@ -183,30 +184,38 @@ def calibrate_ties(groups: Sequence[tuple[Floats, Floats]]) -> TieCalibration | 
     large = [(x, y) for x, y in groups if len(x) > 1]
     if not large:
         raise ValueError("no group of two points")
+
     if sum(len(np.unique(x)) * len(np.unique(y)) for x, y in large) > MAX_CELLS:
         return None
+
     cells = [_Cells(x, y) for x, y in large]
     # In units of the smallest weight, so that whole numbers are summed where groups are of one size.
     unit = min(1 / c.n_pairs for c in cells)
     weights = np.array([1 / c.n_pairs / unit for c in cells])
+
     spans = [(0.0, max(float(c.scores[-1] - c.scores[0]) for c in cells))]
     while sum(c.cost(*span) for c in cells for span in spans) > MAX_PAIR_CELLS:
         narrower = _narrow_spans(cells, weights, spans)
         if narrower == spans:
             break
         spans = narrower
+
+    # A threshold of 0 may be the best, and is in no span, as these are open below.
     thresholds = [np.zeros(1)]
     values = [_bounds(cells, weights, np.zeros(1)).sum(axis=0)]
     for low, high in spans:
         pairs = [c.pairs(low, high) for c in cells]
         differences = np.concatenate([d for d, _ in pairs])
         gains = np.concatenate([w * g for w, (_, g) in zip(weights, pairs, strict=True)])
+
         order = np.argsort(differences, kind="stable")
         differences = differences[order]
+        # Equal differences become ties together.
         last = np.flatnonzero(np.diff(differences, append=np.inf))
         before = _bounds(cells, weights, np.array([low])).sum()
         thresholds.append(differences[last])
         values.append(before + np.cumsum(gains[order])[last])
+
     accuracies = np.concatenate(values) * unit / len(cells)
     best = int(np.argmax(accuracies >= accuracies.max() - ROUNDING_ERROR))
     return TieCalibration(float(accuracies[best]), float(np.concatenate(thresholds)[best]))
@@ -223,23 +232,27 @@ def _narrow_spans(
     cells: Sequence[_Cells], weights: Floats, spans: Sequence[tuple[float, float]]
 ) -> list[tuple[float, float]]:
     """Return the parts of spans of thresholds, open below, in which the best may lie; in order."""
-    parts = [
-        (float(a), float(b))
-        for low, high in spans
-        for a, b in pairwise(np.linspace(low, high, max(3, 65 // len(spans))))
-        if a < b
-    ]
+    n_edges = max(3, 65 // len(spans))
+    parts: list[tuple[float, float]] = []
+    for low, high in spans:
+        for a, b in pairwise(np.linspace(low, high, n_edges)):
+            if a < b:
+                parts.append((float(a), float(b)))
+
     edges = np.unique(np.array(parts))
     concordant, tied = _bounds(cells, weights, edges)
     best = (concordant + tied).max()
     edge_index = {float(edge): index for index, edge in enumerate(edges)}
+
     narrowed: list[tuple[float, float]] = []
     for low, high in parts:
         if concordant[edge_index[low]] + tied[edge_index[high]] < best * (1 - ROUNDING_ERROR):
             continue
+        # Neighbours become one again.
         if narrowed and narrowed[-1][1] == low:
             low = narrowed.pop()[0]
         narrowed.append((low, high))
+
     return narrowed
 
 
@@ -277,16 +290,17 @@ class _Cells:
 
     def pairs(self, low: float, high: float) -> tuple[Floats, Floats]:
         """Return the differences of all pairs of scores in low < difference <= high, and a tie's gain for each."""
-        start, stop = first_beyond(self.scores, low), first_beyond(self.scores, high)
+        start = first_beyond(self.scores, low)
+        stop = first_beyond(self.scores, high)
         lengths = stop - start
         lesser = np.repeat(np.arange(len(self.scores)), lengths)
         first = np.repeat(np.cumsum(lengths) - lengths, lengths)
         higher = np.arange(len(lesser)) - first + np.repeat(start, lengths)
+
+        # A tie gains the pairs that are tied in ratings, and loses the concordant ones.
         gain = self._counts - count_greater(self._counts)
-        return (
-            self.scores[higher] - self.scores[lesser],
-            (self._counts[lesser] * gain[higher]).sum(axis=1).astype(np.float64),
-        )
+        gains = (self._counts[lesser] * gain[higher]).sum(axis=1).astype(np.float64)
+        return self.scores[higher] - self.scores[lesser], gains
 
 
 def first_beyond(scores: Floats, threshold: float) -> NDArray[np.intp]:
@@ -307,7 +321,8 @@ def count_greater(counts: NDArray[Any]) -> NDArray[Any]:
 
 
 #: mt-metrics-eval's (pce.py); the same draws, so that results are comparable.
-PERMUTATIONS, SEED = 1000, 4
+PERMUTATIONS = 1000
+SEED = 4
 
 
 @register
@@ -331,18 +346,21 @@ class SoftPairwiseAccuracy(SystemCoefficient):
     def value(self, scores: Floats, ratings: Floats, keys: pd.DataFrame) -> CoefficientValue:
         systems = _SystemCells(RatedPoints.unweighted(scores, ratings), keys)
         counts = systems.counts(np.ones((1, 1)))
-        n_images, n_complete = len(counts), int((counts > 0).all(axis=1).sum())
+        n_images = len(counts)
+        n_complete = int((counts > 0).all(axis=1).sum())
         if n_complete < 2:
             reason = remark(Undefined.NO_COMMON_IMAGES, n_images=n_complete)
             return CoefficientValue.undefined(reason)
+
         n_systems = counts.shape[1]
         remarks = [remark(Note.PERMUTED_SYSTEMS, n_systems=n_systems, permutations=PERMUTATIONS)]
-        if n_left_out := n_images - n_complete:
+        n_left_out = n_images - n_complete
+        if n_left_out:
             counts_of_images = {"n_left_out": n_left_out, "n_images": n_images}
             remarks.append(remark(Note.INCOMPLETE_IMAGES, **counts_of_images))
-        return CoefficientValue(
-            float(systems.accuracies(np.ones((1, 1)))[0]), remarks=tuple(remarks)
-        )
+
+        value = float(systems.accuracies(np.ones((1, 1)))[0])
+        return CoefficientValue(value, remarks=tuple(remarks))
 
     def prepare(self, points: RatedPoints, keys: pd.DataFrame) -> Statistic:
         return _SystemCells(points, keys).accuracies
@@ -378,20 +396,22 @@ class _SystemCells:
         counts = self.counts(weights)
         is_complete = (counts > 0).all(axis=1)
         with np.errstate(invalid="ignore"):
-            scores, ratings = (
-                self._sum(weights, side) / counts
-                for side in (self.points.scores, self.points.ratings)
-            )
+            scores = self._sum(weights, self.points.scores) / counts
+            ratings = self._sum(weights, self.points.ratings) / counts
+
         values = np.full(weights.shape[1], np.nan)
         # Samples with the same complete images, which as a rule are all, are evaluated together.
         patterns, of_pattern = np.unique(is_complete, axis=1, return_inverse=True)
         for number, pattern in enumerate(patterns.T):
             is_own = of_pattern.ravel() == number
             if pattern.sum() > 1:
-                x, y = (side[pattern][:, :, is_own] for side in (scores, ratings))
+                x = scores[pattern][:, :, is_own]
+                y = ratings[pattern][:, :, is_own]
+                # Ratings that no sample changes are tested once.
                 is_same = np.ptp(y, axis=2).max() <= ROUNDING_ERROR * np.abs(y).max()
                 p_scores, p_ratings = _superiority_p_values(x, y[:, :, :1] if is_same else y)
                 values[is_own] = 1 - np.abs(p_scores - p_ratings).mean(axis=0)
+
         return values
 
 

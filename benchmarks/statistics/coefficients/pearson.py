@@ -46,12 +46,19 @@ class Moments:
             raise ValueError("an infinite value has no mean")
         self._unit = check_units(unit, len(left))
         self.n_units = int(self._unit.max(initial=-1)) + 1
-        self._x, self._y = _standard(left), _standard(right)
-        columns = (np.ones(len(left)), self._x, self._y)
-        columns += (self._x**2, self._y**2, self._x * self._y)
-        self._sums = np.stack(
-            [np.bincount(self._unit, column, minlength=self.n_units) for column in columns]
+        self._x = _standard(left)
+        self._y = _standard(right)
+
+        columns = (
+            np.ones(len(left)),
+            self._x,
+            self._y,
+            self._x**2,
+            self._y**2,
+            self._x * self._y,
         )
+        sums = [np.bincount(self._unit, column, minlength=self.n_units) for column in columns]
+        self._sums = np.stack(sums)
 
     def pearson(self, weights: ArrayLike | None = None) -> Floats:
         """Compute Pearson's r of weighted samples, shape (n_replicates,).
@@ -66,20 +73,30 @@ class Moments:
         # Not by BLAS, whose last bit may depend on how many threads and columns there are.
         n, x, y, xx, yy, xy = np.einsum("su,ub->sb", self._sums, checked)
         with np.errstate(all="ignore"):
-            spread_x, spread_y = xx - x**2 / n, yy - y**2 / n
+            spread_x = xx - x**2 / n
+            spread_y = yy - y**2 / n
             r = (xy - x * y / n) / np.sqrt(spread_x) / np.sqrt(spread_y)
+            # NaN of an empty sample is doubtful as well.
             doubtful = ~((spread_x > MIN_SPREAD_SHARE * xx) & (spread_y > MIN_SPREAD_SHARE * yy))
+
         for replicate in np.flatnonzero(doubtful):
             r[replicate] = self._pearson_by_point(checked[self._unit, replicate])
+
         return np.clip(r, -1, 1)
 
     def _pearson_by_point(self, weights: Floats) -> float:
         """Compute r of a replicate point by point, with the means taken off first."""
-        drawn = weights > 0
-        x, y, weights = self._x[drawn], self._y[drawn], weights[drawn]
+        is_drawn = weights > 0
+        x = self._x[is_drawn]
+        y = self._y[is_drawn]
+        weights = weights[is_drawn]
         if not len(x) or np.ptp(x) == 0 or np.ptp(y) == 0:
             return float("nan")
-        x, y = (v - np.average(v, weights=weights) for v in (_standard(x), _standard(y)))
+
+        x = _standard(x)
+        y = _standard(y)
+        x = x - np.average(x, weights=weights)
+        y = y - np.average(y, weights=weights)
         root = np.sqrt((weights * x**2).sum()) * np.sqrt((weights * y**2).sum())
         return float((weights * x * y).sum() / root) if root > 0 else float("nan")
 
@@ -96,7 +113,8 @@ def _standard(values: Floats) -> Floats:
 def _pearson_by_column(x: Floats, y: Floats) -> Floats:
     """Compute Pearson's r of each column."""
     with np.errstate(all="ignore"):
-        x, y = (v - v.mean(axis=0) for v in (x, y))
+        x = x - x.mean(axis=0)
+        y = y - y.mean(axis=0)
         return (x * y).sum(axis=0) / np.sqrt((x**2).sum(axis=0)) / np.sqrt((y**2).sum(axis=0))
 
 
@@ -106,14 +124,20 @@ def _correlate(x: Floats, y: Floats) -> CoefficientValue:
     Spearman's ρ of ranks has the same p-value. SciPy's statistics take long to import.
     """
     with np.errstate(all="ignore"):
-        deviations = [side - side.mean() for side in (x, y)]
-        first, second = (side / np.abs(side).max() for side in deviations)
+        # Scaled to 1 at most, so that no square overflows or vanishes.
+        first = x - x.mean()
+        second = y - y.mean()
+        first = first / np.abs(first).max()
+        second = second / np.abs(second).max()
         spread = np.sqrt((first @ first) * (second @ second))
         value = float(np.clip(first @ second / spread, -1, 1))
     if np.isnan(value):
         return CoefficientValue.undefined(remark(Undefined.ROUNDING))
+
     shape = len(x) / 2 - 1
-    p_value = 2 * scipy.special.betainc(shape, shape, (1 - abs(value)) / 2) if shape else 1.0
+    if not shape:
+        return CoefficientValue(value, 1.0)  # two points are always on a line
+    p_value = 2 * scipy.special.betainc(shape, shape, (1 - abs(value)) / 2)
     return CoefficientValue(value, float(p_value))
 
 
@@ -144,8 +168,9 @@ class Spearman(RatingCoefficient):
         return _correlate(_mid_ranks(points.scores), _mid_ranks(points.ratings))
 
     def of_means(self, means: SystemMeans) -> Floats:
-        ranks = (scipy.stats.rankdata(side, axis=0) for side in (means.x, means.y))
-        return _pearson_by_column(*ranks)
+        ranks_x = scipy.stats.rankdata(means.x, axis=0)
+        ranks_y = scipy.stats.rankdata(means.y, axis=0)
+        return _pearson_by_column(ranks_x, ranks_y)
 
 
 @register
@@ -173,7 +198,9 @@ class Pearson(RatingCoefficient):
         scores = points.scores
         if np.isinf(scores).any():
             return CoefficientValue.undefined(remark(Undefined.INFINITE_SCORE))
-        if (largest := np.abs(scores).max()) > LARGE:
+
+        largest = np.abs(scores).max()
+        if largest > LARGE:
             scores = scores / largest
         return _correlate(scores, points.ratings)
 
