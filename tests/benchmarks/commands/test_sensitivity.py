@@ -12,6 +12,7 @@ import pytest
 from scipy import stats
 
 import captau
+from captau.benchmarks.commands import sensitivity
 from captau.benchmarks.commands.sensitivity import run
 from captau.benchmarks.evaluation.sensitivity_analysis import SENSITIVITY_COLUMNS, find_duplicates
 from captau.benchmarks.options.studies import SensitivityOptions
@@ -315,3 +316,69 @@ def test_errors():
         run(config("images", dimension=()))
     with says("kind=references: none of the metrics uses references"):
         run(config("references", metrics=["python(builtins:len)"]))
+
+
+def test_tables_over_protocols_by_hand() -> None:
+    """Two metrics under two protocols, in two coefficients; they change their order in the first, and tie in the second."""
+    values = {
+        ("p", "tau_c"): ((0.5, 1), (0.25, 2)),
+        ("q", "tau_c"): ((0.125, 2), (0.375, 1)),
+        ("p", "tau_b"): ((0.5, math.nan), (0.5, math.nan)),
+    }
+    rows = pd.DataFrame(
+        [
+            (protocol, coefficient, metric, value, rank, "")
+            for (protocol, coefficient), pair in values.items()
+            for metric, (value, rank) in zip("ab", pair, strict=True)
+        ],
+        columns=["protocol", "coefficient", "metric", "value", "rank", "note"],
+    )
+    ranges, by_protocol = sensitivity._protocol_tables(rows, "d", "x", {"a": "A", "b": "B"})
+    assert (ranges.title, ranges.columns) == (
+        *("d, x: range of each metric over protocols", ["τ_c", "τ_b", "rank"]),
+    )
+    assert ranges.rows == [
+        ("A", ["12.5 – 50.0", "50.0 – 50.0", "1 – 2"]),
+        ("B", ["25.0 – 37.5", "50.0 – 50.0", "1 – 2"]),
+    ]
+    assert ranges.notes == [
+        "×100, least and greatest over 2 protocols a coefficient.",
+        "Pairs of metrics whose order changes between some two of the 3 protocols: 1 of 1.",
+    ]
+    assert (by_protocol.title, by_protocol.columns) == ("d, x: τ_c by protocol", ["A", "B"])
+    assert by_protocol.rows == [
+        ("p", ["50.0 (1)", "25.0 (2)"]),
+        ("q", ["12.5 (2)", "37.5 (1)"]),
+    ]
+    assert by_protocol.notes == ["×100; in brackets the rank."]
+    alone = rows[rows["coefficient"] == "tau_b"]
+    ranges, by_protocol = sensitivity._protocol_tables(alone, "d", "x", {"a": "A", "b": "B"})
+    assert [cells[-1] for _, cells in ranges.rows] == ["–", "–"]
+    assert by_protocol.rows == [("p", ["50.0", "50.0"])]
+    assert sensitivity._count_swaps(alone) == (0, 1)
+
+
+def test_the_power_table_by_hand() -> None:
+    """The last number of images is twice the dataset's; images grow with the square of the detectable difference."""
+    columns = ["size", "metric", "other", "value", "difference", "power", "note"]
+    rows = pd.DataFrame(
+        [
+            (1000, "a", "b", 0.04, 0.02, 0.5, "n"),
+            (1000, "a", "c", 0.04, 0.0, 0.05, ""),
+            (2000, "a", "b", 0.03, 0.02, 0.8, ""),
+            (500, "a", "b", 0.06, 0.02, 0.25, ""),
+        ],
+        columns=columns,
+    )
+    table = sensitivity._power_table(rows, "T:", {"a": "A", "b": "B", "c": "C"})
+    assert (table.title, table.columns) == (
+        *("T: differences that 1,000 images can show",),
+        *(["difference", "detectable", "power %", "images"],),
+    )
+    assert table.rows == [
+        ("A − B", ["2.0", "4.0", "50", "4,000"]),
+        ("A − C", ["0.0", "4.0", "5", "–"]),
+    ]
+    alone = sensitivity._power_table(rows[rows["size"] == 500], "T:", {"a": "A", "b": "B"})
+    assert alone.rows == [("A − B", ["2.0", "6.0", "25", "4,500"])]
+    assert alone.title == "T: differences that 500 images can show"

@@ -18,6 +18,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import pandas as pd
 import pytest
 
 from captau.benchmarks.reporting import caption_browser, html_report
@@ -172,3 +173,17 @@ def test_good_captions_are_those_of_half_the_scale_unless_it_is_said() -> None:
     for function in (build, draw_charts, run_datasets, RunDataset):
         defaults = {n: p.default for n, p in inspect.signature(function).parameters.items()}
         assert (defaults["good"], defaults["precision"]) == (0.5, 0.8)
+
+
+def test_a_reproduced_paper_has_its_cells_in_its_page() -> None:
+    frame = pd.DataFrame([("CIDEr", "43.9", "43.86")], columns=["metric", "printed", "found"])
+    run = SimpleNamespace(
+        has_file=lambda name: name == "comparison.csv",
+        read_texts={"comparison.csv": frame}.__getitem__,
+    )
+    table = html_report._comparison(run)  # type: ignore[arg-type]
+    assert table is not None
+    assert (table.title, table.corner, table.columns) == (
+        *("Cells of the paper, and what captau finds", "metric", ["printed", "found"]),
+    )
+    assert table.rows == [("CIDEr", ["43.9", "43.86"])]
