@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from types import SimpleNamespace
 
 import numpy as np
@@ -12,10 +11,9 @@ import pytest
 
 import captau
 from captau.benchmarks.commands import agree as agree_module
-from captau.benchmarks.commands.agree import _agreement_cells
 from captau.benchmarks.evaluation.evaluation_set import EvaluationSet
 from captau.benchmarks.evaluation.judged_pairs import PAIR_FLOORS
-from captau.benchmarks.evaluation.wording import NO_AGREEMENT, agreement_verdict
+from captau.benchmarks.evaluation.wording import NO_AGREEMENT
 from captau.benchmarks.runs.results import AGREEMENT_COLUMNS
 from captau.benchmarks.scoring.catalog import usual_protocol
 from captau.benchmarks.scoring.protocol import Protocol
@@ -368,109 +366,6 @@ def test_few_items_do_not_say_how_well_raters_agree(agree, data_root):
     assert measures["pascal50s", "HM:krippendorff_alpha_ordinal"] == 1
 
 
-@pytest.mark.parametrize(
-    ("n_items", "is_of_pairs", "expected"),
-    [(0, False, (False, 5)), (1, False, (True, 5)), (2, True, (True, 2))],
-)
-def test_which_rows_have_items_that_two_rated(n_items, is_of_pairs, expected) -> None:
-    """Of 5 rows of pairs in both orders there are 2 pairs, rounded down."""
-    measure = SimpleNamespace(note="n", n_items=5, value=0.5)
-    table = SimpleNamespace(n_items=n_items)
-    assert _agreement_cells(measure, table, is_of_pairs) == {
-        **{"note": "n", "value": 0.5},
-        **{"has_pairs": expected[0], "n_items": expected[1]},
-    }
-
-
-def test_tables_of_agreement_by_hand() -> None:
-    """Subjects with few items are named below the table; where all have few, they stand in it, and say nothing."""
-    names = ["krippendorff_alpha_ordinal", "other"]
-
-    def rows_of(subject, n_items, has_pairs=True):
-        return [
-            {
-                **{"subject": subject, "name": name, "label": name.upper(), "value": value},
-                **{"std": std, "n_items": n_items, "note": note, "has_pairs": has_pairs},
-            }
-            for name, value, std, note in zip(
-                names, (0.5, 0.25), (math.nan, 0.125), ("", "why"), strict=True
-            )
-        ]
-
-    def tables_of(*rows, unrepeated=()):
-        card = SimpleNamespace(name="d", synthetic=False)
-        selection = SimpleNamespace(caption_set=SimpleNamespace(name="d", card=card))
-        part = SimpleNamespace(
-            selection=selection, rows=[row for part in rows for row in part], notes=["More."]
-        )
-        part.unrepeated = set(unrepeated)
-        return agree_module._agreement_tables([part])
-
-    assert tables_of(rows_of("a", 50, has_pairs=False)) == []
-    first, other = tables_of(
-        *(rows_of("a", 10), rows_of("b", 9), rows_of("c", 1234)),
-        unrepeated=["z", "y"],
-    )
-    measures = (
-        "Measures ×100; ± is the standard deviation over draws. Items with two ratings or more: "
-    )
-    assert (first.title, first.columns) == ("How well the raters agree", ["a", "c"])
-    assert first.rows == [("KRIPPENDORFF_ALPHA_ORDINAL", ["50.0", "50.0"])]
-    assert first.notes == [
-        measures + "a 10, c 1,234.",
-        "More.",
-        f"y, z: {NO_AGREEMENT}",
-        "Not shown: b (9). Fewer than 10 items with two ratings do not say how well raters agree (agreement.csv has them).",
-    ]
-    assert first.verdict == agreement_verdict({"a": 0.5, "c": 0.5})
-    assert first.spare == ((1,),)
-    assert (other.title, other.is_detail) == ("Other measures of the raters' agreement", True)
-    assert other.rows == [("OTHER", ["25.0 ± 12.5", "25.0 ± 12.5"])]
-    assert other.notes == ["“OTHER”: why."]
-    first, _ = tables_of(rows_of("a", 1), rows_of("b", 2))
-    assert first.columns == ["a", "b"]
-    assert first.notes == [measures + "a 1, b 2.", "More."]
-    assert first.verdict == "Fewer than 10 items with two ratings do not say how well raters agree."
-
-
-def test_distributions_and_differences_are_drawn_in_text() -> None:
-    table = agree_module._distribution_table("d", {1.0: 1000, 1.5: 2000, 2.0: 33})
-    assert table.rows == [
-        ("1", ["1,000", "33.0", "█" * 15]),
-        ("1.5", ["2,000", "65.9", "█" * 30]),
-        ("2", ["33", "1.1", ""]),
-    ]
-    assert (table.title, table.columns, table.numeric, table.is_detail) == (
-        *("d: mean ratings of the items, to the nearest level", ["items", "%", ""]),
-        *(False, True),
-    )
-    table = agree_module._histogram_table({"a": {0.0: 0.5, -0.25: 0.5}, "b": {0.125: 1.0}})
-    assert table.columns == ["a", "b"]
-    assert table.rows == [
-        *[("-0.25", ["50.0", ""]), ("0", ["50.0", ""]), ("+0.125", ["", "100.0"])],
-    ]
-    assert table.is_detail
-
-
-@pytest.mark.parametrize(
-    ("n_measures", "subjects", "note"),
-    [
-        (1, ["d", "e"], "“m0”: few."),
-        (6, ["d"], "“m0”, “m1”, “m2”, “m3”, “m4”, “m5” of d: few."),
-        (7, ["d"], "7 measures of d: few."),
-        (8, ["d", "e"], "8 measures: few."),
-    ],
-)
-def test_a_note_stands_once_with_up_to_six_measures(n_measures, subjects, note) -> None:
-    rows = [
-        {"label": f"m{k}", "subject": subject, "note": "few"}
-        for k in range(n_measures)
-        for subject in subjects
-    ]
-    assert agree_module._measure_notes(pd.DataFrame(rows), 2) == [note]
-    assert agree_module._measure_notes(pd.DataFrame(rows).assign(note=""), 2) == []
-
-
 @pytest.mark.parametrize("has_answers", [True, False])
 def test_a_dimension_made_of_answers_is_measured_by_them_where_they_are_known(has_answers):
     """As `overall` of Caption-Quality, the rounded mean of `good`, which not every fold has."""
@@ -491,17 +386,3 @@ def test_a_dimension_made_of_answers_is_measured_by_them_where_they_are_known(ha
     assert found.unrepeated == (set() if has_answers else {"d"})
     assert {row["subject"] for row in found.rows} == {"d"}
     assert max(row["n_items"] for row in found.rows) == (2 if has_answers else 0)
-
-
-def test_a_measure_that_another_dataset_lacks_stands_after_the_one_before_it():
-    rows = [("A", "alpha"), ("A", "pairs"), ("B", "alpha"), ("B", "more")]
-    agreement = pd.DataFrame(rows, columns=["subject", "label"])
-    agreement = agreement.assign(value=0.5, std=[math.nan, 0.01, math.nan, math.nan], note="")
-    table = agree_module._measure_table("t", agreement, ["n"])
-    assert table.columns == ["A", "B"]
-    assert table.rows == [
-        ("alpha", ["50.0", "50.0"]),
-        ("more", ["", "50.0"]),
-        ("pairs", ["50.0 ± 1.0", ""]),
-    ]
-    assert (table.spare, table.notes) == (((1,),), ["n"])

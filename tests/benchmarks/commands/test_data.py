@@ -461,25 +461,3 @@ def test_the_page_of_a_dataset_is_named(tmp_path):
     assert {fact: cells[0] for fact, cells in table.rows}["page"] == (
         registry.card("demo").homepage or "–"
     )
-
-
-def test_the_overview_says_where_data_lie_and_what_can_be_fetched(tmp_path, monkeypatch):
-    monkeypatch.setattr(module, "_sizes", lambda folder, card, presence: ["1 kB", "2", "3"])
-    monkeypatch.setattr(module, "status", lambda folder, card: "yes")
-    monkeypatch.setattr(module.spice_models, "missing_jars", lambda folder: [])
-    details = "captau data list dataset=NAME shows a dataset's licence, scale and missing files."
-    table = module.overview(tmp_path)
-    assert table.rows == [(name, ["yes", "1 kB", "2", "3"]) for name in registry.names()]
-    assert table.columns == ["status", "size", "items", "judgements"]
-    assert table.notes == [f"Data folder: {tmp_path}", details]
-    absent = tmp_path / "absent"
-    monkeypatch.setattr(
-        module, "status", lambda folder, card: "part" if card.name == "thumb" else "yes"
-    )
-    monkeypatch.setattr(module.spice_models, "missing_jars", lambda folder: ["a.jar"])
-    fetch = "The metric spice needs spice_models: captau data fetch dataset=spice_models downloads them."
-    assert module.overview(absent).notes == [
-        f"Data folder: {absent} (not there)",
-        f"{details} captau data fetch dataset=NAME downloads them.",
-        fetch,
-    ]

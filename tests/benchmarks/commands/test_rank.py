@@ -19,10 +19,7 @@ from captau.benchmarks.evaluation.systems.system_ranking import (
 )
 from captau.benchmarks.evaluation.wording import number_word
 from captau.benchmarks.reporting.charts.figure_files import can_draw
-from captau.benchmarks.reporting.run_results import Results
-from captau.benchmarks.statistics.bootstrap import StatisticsOptions
 from captau.benchmarks.statistics.bradley_terry import fit_strengths
-from captau.datasets.schema import Scale
 from tests.conftest import run_captau, says
 
 
@@ -318,101 +315,6 @@ def test_systems_are_ranked_where_no_metric_can_be_computed(tmp_path, capsys):
     assert "needs references" in capsys.readouterr().err
     strengths = pd.read_csv(tmp_path / "out" / "systems.csv").set_index("system")["value"]
     assert strengths["A"] - strengths["B"] == pytest.approx(float(np.log(2)), abs=1e-6)
-
-
-def test_the_parts_of_datasets_are_joined_in_their_order(monkeypatch):
-    """A file has the rows of the datasets that have it; run.json names those that are not done."""
-
-    class Two(list):
-        def record(self, command, configuration, measures, clock, n_finished):
-            return {"command": command, "finished": n_finished}
-
-    studies = Two(SimpleNamespace(name=name) for name in ("a", "b", "c"))
-    parts = [
-        Results(
-            {
-                "systems.csv": pd.DataFrame({"dataset": [name]}, index=[7]),
-                f"{name}.csv": pd.DataFrame(),
-            },
-            {},
-            [f"table of {name}"],
-            {f"wins-{name}.svg": name.encode()},
-        )
-        for name in ("a", "b")
-    ]
-    monkeypatch.setattr(rank_module, "system_figure", lambda systems: {"systems.svg": b"s"})
-    joined = rank_module._join(SimpleNamespace(configuration={}), studies, parts, None)
-    assert joined.frames["systems.csv"].to_dict("split")["data"] == [["a"], ["b"]]
-    assert joined.frames["systems.csv"].index.tolist() == [0, 1]
-    assert list(joined.frames) == ["systems.csv", "a.csv", "b.csv"]
-    assert joined.run == {"command": "rank", "finished": 2, "unfinished": ["c"]}
-    assert joined.tables == ["table of a", "table of b"]
-    assert joined.figures == {"systems.svg": b"s", "wins-a.svg": b"a", "wins-b.svg": b"b"}
-
-
-def test_of_a_table_of_means_other_dimensions_go_first_and_penalties_together(monkeypatch):
-    """A dimension has four columns; from the last one on each may go, those of penalties at once."""
-    scales = {
-        "total": Scale(0, 5),
-        "a": Scale(0, 5),
-        "p": Scale(-5, 0),
-        "b": Scale(0, 5),
-        "q": Scale(-5, 0),
-    }
-    rows = [
-        {
-            "dimension": d,
-            "system": "s",
-            "value": -1.0 if d in "pq" else 2.0,
-            "ci_low": -2.0,
-            "ci_high": 3.0,
-            "rank": 1,
-        }
-        for d in scales
-    ]
-    card = SimpleNamespace(scales=scales, faults=())
-    selection = SimpleNamespace(
-        caption_set=SimpleNamespace(card=card),
-        protocol=None,
-        items=pd.DataFrame({"image_id": ["i"]}),
-    )
-    ranking = SimpleNamespace(
-        study=SimpleNamespace(selection=selection, name="d"),
-        leading_dimension="total",
-        people=SimpleNamespace(
-            systems=pd.DataFrame(rows),
-            tests=pd.DataFrame([{"dimension": "a"}], columns=SYSTEM_TEST_COLUMNS),
-            n_images=100,
-        ),
-        systems=["s"],
-    )
-    made = {}
-
-    def keep(title, corner, columns, rows, **options):
-        made.update(columns=columns, rows=rows, **options)
-
-    monkeypatch.setattr(rank_module, "ResultTable", keep)
-    monkeypatch.setattr(rank_module.system_ranking, "system_verdict", lambda *a, **k: "")
-    monkeypatch.setattr(rank_module, "distinct_notes", lambda rows: [])
-    monkeypatch.setattr(rank_module, "dataset_notes", lambda caption_set, protocol: [])
-    statistics = StatisticsOptions()
-    weights = {"p": 2, "a": 0.5, "q": -1}
-    options = SimpleNamespace(statistics=statistics, weights=weights)
-    rank_module._means_table(ranking, options)
-    assert made["columns"] == [c for d in scales for c in (d, "low", "high", "rank")]
-    details = tuple(k for k in range(20) if k > 4 and k % 4)
-    assert made["spare"] == (details, (8, 16), (12,), (4,))
-    assert made["details"] == details
-    ((system, cells),) = made["rows"]
-    assert (system, cells[:4], cells[8:12]) == (
-        "s",
-        ["2.000", "-2.000", "3.000", "1"],
-        ["1.000", "-3.000", "2.000", "1"],
-    )
-    assert made["notes"][1:] == [
-        "p and q: the size of the penalty; less is better.",
-        "weighted = − 2·p + 0.5·a + 1·q.",
-    ]
 
 
 def test_of_a_fault_the_system_with_the_least_is_the_first():

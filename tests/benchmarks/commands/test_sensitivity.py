@@ -382,30 +382,3 @@ def test_the_power_table_by_hand() -> None:
     alone = sensitivity._power_table(rows[rows["size"] == 500], "T:", {"a": "A", "b": "B"})
     assert alone.rows == [("A − B", ["2.0", "6.0", "25", "4,500"])]
     assert alone.title == "T: differences that 500 images can show"
-
-
-def test_metrics_keep_the_order_of_their_rows_and_a_tie_changes_no_order():
-    rows = pd.DataFrame(
-        [("p", "b", 0.25), ("p", "a", 0.25), ("q", "b", 0.5), ("q", "a", 0.25)],
-        columns=["protocol", "metric", "value"],
-    ).assign(coefficient="tau_c", rank=math.nan, note="")
-    ranges, _ = sensitivity._protocol_tables(rows, "d", "x", {"a": "A", "b": "B"})
-    assert [label for label, _ in ranges.rows] == ["B", "A"]
-    assert sensitivity._count_swaps(rows) == (0, 1)
-
-
-def test_of_a_curve_all_sizes_but_the_first_and_the_last_may_go():
-    rows = pd.DataFrame(
-        [
-            {"metric": "m", "size": size, "draws": 1000, "value": 0.5, "low": low, "high": 0.75}
-            for size, low in ((10, 0.25), (100, 0.25), (1000, 0.25), (2000, math.nan))
-        ]
-    ).assign(note=["", "", "few", ""])
-    table = sensitivity._curve_table(rows, "images", "d: τ_c", {"m": "M"})
-    assert (table.title, table.columns) == (
-        "d: τ_c by number of images",
-        ["10", "100", "1,000", "2,000"],
-    )
-    assert table.rows == [("M", ["50.0 [25.0, 75.0]"] * 3 + ["50.0"])]
-    assert table.spare == ((1,), (2,))
-    assert "1,000 times." in table.notes[0]

@@ -10,7 +10,6 @@ import pandas as pd
 import pytest
 
 from captau.benchmarks.evaluation.correlation_tables import (
-    _spare_columns,
     correlation_table,
     difference_tables,
     disattenuated_tables,
@@ -23,18 +22,6 @@ from captau.benchmarks.statistics.bootstrap import StatisticsOptions
 from captau.datasets.preferences import make_preferences
 from captau.datasets.schema import CaptionSet, Card, Scale, make_items
 from captau.metrics.registry import metric
-
-
-def test_narrow_terminals_leave_out_the_last_coefficients_first() -> None:
-    columns = [
-        SimpleNamespace(dimension=dimension, coefficient=coefficient, content=content)
-        for dimension in ("p", "x", "a")
-        for coefficient in ("tau_c", "pearson", "accuracy")
-        for content in ("value", "interval")
-    ]
-    spare = _spare_columns(cast(Any, columns), ("p", "tau_c"))
-    assert spare == ((4, 5, 10, 11, 16, 17), (2, 3, 8, 9, 14, 15), (7, 13), (12,), (6,))
-
 
 NAN = math.nan
 NONE = StatisticsOptions(interval="none")

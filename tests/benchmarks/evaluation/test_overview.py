@@ -22,21 +22,6 @@ from captau.benchmarks.scoring.catalog import MetricStyle
 from captau.benchmarks.statistics.bootstrap import Interval, StatisticsOptions
 
 
-def test_columns_without_numbers_are_left_out_first_and_then_the_last() -> None:
-    def column(dataset: str, value: float) -> SimpleNamespace:
-        return SimpleNamespace(dataset=dataset, value=lambda _: value)
-
-    overview = SimpleNamespace(
-        columns=[
-            *(column("in", 0.1), column("in", math.nan), column("out", 0.2), column("in", 0.3)),
-            *(column("out", math.nan), column("out", 0.0)),
-        ],
-        joint=SimpleNamespace(datasets=["in"]),
-        styles={"m": None},
-    )
-    assert DatasetsOverview._spare_columns(cast(Any, overview)) == [4, 1, 5, 2, 3]
-
-
 def style(label: str, order: float, kind: str = "reference-based", note: str = "") -> MetricStyle:
     return MetricStyle(label, order, 1.0, 3, note, kind, True, "")
 

@@ -105,7 +105,7 @@ RATINGS = [[1.0], [2.0], [3.0], [4.0]]
 
 def test_sizes_are_parts_of_the_number_of_images() -> None:
     made = analysis(SCORES, RATINGS)
-    assert made._sizes(made.selection.points("x"), "images") == [2, 4, 8]
+    assert sorted({row["size"] for row in made.rows("images")}) == [2, 4, 8]
     one = analysis({"m": [1.0]}, RATINGS[:1])
     with says(
         "dataset made: too few images with judgements (1); kind=images draws images and needs"

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import pytest
 
@@ -80,41 +79,3 @@ def test_few_rows_are_scored_with_the_metric_s_own_batch_size(forgets):
     other = SimpleNamespace(parameters={})
     assert stages.fit_batch_size(other, make_frame(600)) is other
     assert (metric.scored, forgets) == ([], [])
-
-
-def test_a_part_is_scored_by_its_models_whose_batch_size_is_fitted_once(
-    forgets, monkeypatch, tmp_path
-):
-    fitted, kept = [], []
-
-    def fit(metric, frame):
-        fitted.append((metric.spec, len(frame)))
-        return Counter(metric.spec, 7, full_from=7 if metric.spec == "full" else 8)
-
-    monkeypatch.setattr(stages, "_fitted_metrics", {})
-    monkeypatch.setattr(stages, "fit_batch_size", fit)
-    monkeypatch.setattr(stages, "read_part", lambda plan, number: make_frame(int(number)))
-    monkeypatch.setattr(stages, "add_image_files", lambda plan, frame: frame)
-    monkeypatch.setattr("captau.datasets.cache.keep", kept.append)
-    plan = SimpleNamespace(
-        loaded_metrics=[Counter("words"), Counter("full"), Counter("other")],
-        model_specs={"words", "full"},
-        path=lambda *parts: tmp_path.joinpath(*parts),
-    )
-    (tmp_path / "model").mkdir()
-    for n_rows in (2, 3):
-        found = stages.score_models(plan, {"id": str(n_rows)})
-        path = tmp_path / "model" / f"{n_rows}.npz"
-        assert found == {
-            "rows": n_rows,
-            "remarks": {"full": ["the memory was full"]},
-            "batches": {"words": 7, "full": 7},
-            "written": path.stat().st_size,
-        }
-        with np.load(path) as scores:
-            assert {name: scores[name].tolist() for name in scores} == {
-                name: [3.0] * n_rows for name in ("words", "full")
-            }
-    assert fitted == [("words", 2), ("full", 2)]
-    assert kept == [False, False]
-    assert len(forgets) == 4

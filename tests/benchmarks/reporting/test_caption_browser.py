@@ -10,11 +10,9 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
-import numpy as np
 import pandas as pd
 import pytest
-from PIL import Image, features
-from PIL.JpegImagePlugin import JpegImageFile
+from PIL import Image
 
 from captau.benchmarks.reporting import caption_browser
 from captau.benchmarks.reporting.caption_browser import (
@@ -118,72 +116,6 @@ def part(folder: Path | None = None, **changes: Any) -> Any:
     return Part(**{**made, **changes})
 
 
-def unpacked(text: str, kind: str) -> list[float]:
-    return np.frombuffer(base64.b64decode(text), dtype=kind).tolist()
-
-
-def test_a_page_holds_captions_in_few_bytes() -> None:
-    data = _View(part()).make_page_data([0, 2, 3])
-    scores, ranks = data.pop("scores"), data.pop("ranks")
-    assert data == {
-        "title": "T",
-        "total": 4,
-        "by_image": False,
-        "higher": [True, False, True],
-        "formats": [[1, 4], [100, 1], [1, 4]],
-        "leading": 1,
-        "metrics": ["M", "N", "MORE"],
-        "asked": 2,
-        "people": [{"name": "p", "scale": str(Scale(1, 5, 1))}],
-        "images": ["1", "2"],
-        "systems": ["A", "B"],
-        "splits": ["test", "train"],
-        "references": [("r", "s"), (), ("t",)],
-        "items": {
-            "id": [" a", "x", " "],
-            "caption": ["c1", "c3", "c4"],
-            "image": [0, 1, 1],
-            "system": [0, 1, 0],
-            "split": [0, 1, 0],
-            "references": [0, 1, 2],
-        },
-        "ratings": [[[2, 2.5], [], [3]]],
-        "blamed": {0: [[0, "people", 1.0], [1, "M", 0.05]], 2: [[3, "N", 0.46]]},
-        "compared": ["style"],
-        "pairs": [[2, 1, 0, "tie"]],
-        "pictures": {},
-    }
-    assert unpacked(scores, "<f4") == pytest.approx([0.1, NAN, 0.4, 4, 2, 1, 0.5, 0.5, 0.5], nan_ok=True)  # fmt: skip
-    # Ranks from 0 to 10,000: of 3 scores 1/6, 3/6 and 5/6; of less-is-better n turned; then the people's means.
-    m, n, more, people = [1667, 65535, 8333], [1250, 6250, 8750], [5000] * 3, [1667, 65535, 5000]
-    assert unpacked(ranks, "<u2") == [*m, *n, *more, *people]
-    second = _View(part()).make_page_data([1])
-    assert (second["ratings"], second["systems"]) == ([[[0.1234]]], [""])
-    assert (second["compared"], second["pairs"], second["blamed"]) == ([], [], {})
-    assert unpacked(second["ranks"], "<u2") == [5000, 3750, 5000, 8333]
-
-
-def test_people_and_the_metrics_that_were_asked_for_are_weighed() -> None:
-    """Ranks of m are 1/6, 3/6, –, 5/6; of n 1/8, 3/8, 5/8, 7/8; of people 1/6, 5/6, –, 3/6; of more all 1/2."""
-    found = _View(part())
-    assert found.n_correlated == 2
-    assert found.disagreement == pytest.approx([1 / 6 - 1 / 8, 5 / 6 - 3 / 8, 0, 7 / 8 - 3 / 6])
-    assert found.images_of([0, 3, 1]) == ["1", "2"]
-    assert found.images_of([0, 3]) == ["2", "1"]
-
-
-def test_pictures_are_looked_for_in_the_given_folder_first(tmp_path: Path) -> None:
-    (tmp_path / "one.png").touch()
-    (tmp_path / "images").mkdir()
-    found = _View(part(tmp_path))
-    assert found.files(None) == {"1": tmp_path / "one.png"}
-    assert found.files(tmp_path / "images") == {"1": tmp_path / "one.png"}
-    for name in "12":
-        (tmp_path / "images" / name).touch()
-    assert found.files(tmp_path / "images") == {n: tmp_path / "images" / n for n in "12"}
-    assert _View(part(tmp_path / "gone")).files(None) == {}
-
-
 PICTURE = "data:" + "x" * 983
 
 
@@ -258,25 +190,3 @@ def test_pictures_become_small_and_upright_on_white(tmp_path: Path) -> None:
     (tmp_path / "text.png").write_text("no picture")
     for name in ("text.png", "absent.png"):
         assert _picture(tmp_path / name) is None
-
-
-def test_pictures_are_saved_with_the_quality_of_sixty(tmp_path: Path) -> None:
-    noise = Image.effect_noise((128, 128), 90).convert("RGB")
-    noise.save(tmp_path / "noise.png")
-    for form, name in (("WEBP", "webp"), ("JPEG", "jpeg")):
-        buffer = io.BytesIO()
-        noise.save(buffer, format=form, quality=60)
-        expected = base64.b64encode(buffer.getvalue()).decode()
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(features, "check", lambda feature, name=name: feature == name)
-            assert _picture(tmp_path / "noise.png") == f"data:image/{name};base64,{expected}"
-
-
-def test_a_large_jpeg_is_read_in_twice_the_size_of_its_copy(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asked: list[Any] = []
-    monkeypatch.setattr(JpegImageFile, "draft", lambda _, *words: asked.append(words))
-    Image.new("RGB", (600, 300)).save(tmp_path / "large.jpg")
-    assert address(tmp_path / "large.jpg")[1].size == (128, 64)
-    assert ("RGB", (256, 256)) in asked

@@ -18,7 +18,7 @@ from captau.benchmarks.evaluation.overview import DatasetsOverview
 from captau.benchmarks.reporting.charts import figure_files
 from captau.benchmarks.reporting.charts import run_charts as charts
 from captau.benchmarks.reporting.charts.coefficient_charts import make_overview_chart
-from captau.benchmarks.reporting.charts.figure_files import Chart, UnavailableChart
+from captau.benchmarks.reporting.charts.figure_files import Chart
 from captau.benchmarks.reporting.charts.run_charts import draw_charts, make_charts
 from captau.benchmarks.reporting.run_parts import CHART_TITLES, run_parts
 from captau.benchmarks.runs.finished_run import read_run
@@ -176,14 +176,3 @@ def test_a_run_without_figures_says_where_they_are_from() -> None:
     run: Any = SimpleNamespace(files=("table.md",), folder="runs/a", command="rank")
     with says("nothing to draw: runs/a, a run of captau rank, has no figures; commands draw them"):
         charts._select_figures(run, (), ("svg",))
-
-
-def test_kinds_without_charts_have_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(_: object) -> list[Chart]:
-        raise UnavailableChart("it rains")
-
-    part: Any = SimpleNamespace(refuse_chart=lambda kind: "no" * (kind == "forest"))
-    monkeypatch.setattr(charts, "_MAKERS", {"scores": refuse, "ratings": lambda _: iter(())})
-    assert make_charts(part, "forest") == ([], "no")
-    assert make_charts(part, "scores") == ([], "it rains")
-    assert make_charts(part, "ratings") == ([], "the run has nothing of the kind")

@@ -6,26 +6,18 @@ import math
 from types import SimpleNamespace
 from typing import Any, cast
 
-import pytest
-
 from captau.benchmarks.evaluation.papers.published_numbers import PublishedNumber
 from captau.benchmarks.reporting.tables.printed_table import CoefficientColumn, PrintedNumber
 from captau.benchmarks.reporting.tables.table_rows import (
     OWN_MARK,
     PublishedRows,
     RowDraft,
-    _cell,
-    _describe_gap,
-    _fill_row,
-    _find_own,
-    _is_printed,
     add_published_rows,
     choose_rows,
     computed_rows,
     find_rows,
     name_rows,
 )
-from captau.benchmarks.runs.results import missing_note
 from captau.benchmarks.runs.tables import MISSING
 from captau.benchmarks.scoring.catalog import usual_protocol
 from captau.benchmarks.scoring.protocol import Protocol
@@ -34,29 +26,6 @@ from tests.conftest import says
 NAN = math.nan
 KEY: Any = ("flickr8k_expert", ("p",), "overall", "tau_c")
 OTHER: Any = ("thumb", ("p",), "total", "pearson")
-
-
-@pytest.mark.parametrize(
-    ("value", "low", "high", "intervals", "cell"),
-    [
-        (0.5, 0.4, 0.7, "subscript", PrintedNumber("50.0", 0.5, "40.0", "70.0", "15.0", 2)),
-        (0.5, 0.4, 0.7, "plusminus", PrintedNumber("50.0", 0.5, "40.0", "70.0", "15.0", 2)),
-        (0.5, 0.4, 0.7, "none", PrintedNumber("50.0", 0.5, rank=2)),
-        (0.5, NAN, 0.7, "subscript", PrintedNumber("50.0", 0.5, rank=2)),
-        (0.5, 0.4, NAN, "subscript", PrintedNumber("50.0", 0.5, rank=2)),
-    ],
-)
-def test_a_number_has_its_interval(
-    value: float, low: float, high: float, intervals: str, cell: PrintedNumber
-) -> None:
-    row = {"value": value, "ci_low": low, "ci_high": high, "coefficient": "tau_c"}
-    assert _cell(row, 2, intervals) == cell
-
-
-def test_a_gap_has_its_reason_without_the_remedy() -> None:
-    assert _describe_gap("") == "undefined"
-    assert _describe_gap("undefined: few") == "undefined: few"
-    assert _describe_gap(missing_note("needs images; get some")) == "needs images"
 
 
 def source(name: str, *rows: Any, signatures: dict[str, str] | None = None) -> Any:
@@ -161,56 +130,9 @@ def published(text: str, **changes: Any) -> PublishedNumber:
     return PublishedNumber(**(made | changes))
 
 
-@pytest.mark.parametrize(
-    ("value", "text", "is_equal"),
-    [(0.4386, "43.9", True), (0.4386, "43.86", True), (0.4386, "44", True), (0.4386, "43.8", False)],
-)  # fmt: skip
-def test_a_number_is_printed_at_the_papers_digits(value: float, text: str, is_equal: bool) -> None:
-    row = draft("given", "x", cells={KEY: PrintedNumber("", value)})
-    assert _is_printed(row, KEY, published(text)) is is_equal
-
-
-def test_a_run_has_a_metrics_number_where_it_is_one() -> None:
-    gap = draft("given", "gap", "a", cells={KEY: PrintedNumber(MISSING, NAN)})
-    other = draft("given", "other", "b", cells={KEY: PrintedNumber("1", 0.01)})
-    own = draft("given", "own", "a", cells={KEY: PrintedNumber("2", 0.02)})
-    assert _find_own([gap, other, own], {"a", None}, KEY) is own
-    assert _find_own([gap, other], {"a"}, KEY) is None
-    assert _find_own([own], {"a"}, OTHER) is None
-
-
 def column_of(dataset: str, **choices: Any) -> CoefficientColumn:
     protocol = Protocol.resolve(dataset, usual_protocol(dataset), choices)
     return CoefficientColumn(dataset, "", "", protocol, "", "", "", "")
-
-
-def test_a_papers_row_is_called_as_by_the_paper_that_prints_most_of_it() -> None:
-    third: Any = ("flickr8k_cf", ("p",), "overall", "tau_b")
-    numbers = {
-        KEY: published("43.9", paper="umic_2021", row="Cider", remark="R", caveat="averages draws"),
-        OTHER: published("0.5", dataset="thumb", coefficient="pearson"),
-        third: published("24.6", dataset="flickr8k_cf"),
-    }
-    columns = {KEY: column_of("flickr8k_expert"), OTHER: column_of("flickr8k_expert"), third: column_of("flickr8k_expert")}  # fmt: skip
-    row = draft("published", "first")
-    _fill_row(row, numbers, columns, {"cider": "given"}, has_remarks=True)
-    assert (row.label, row.source, row.kind, row.spec) == (
-        *("CIDEr", "Hessel et al. 2021", "given", "cider"),
-    )
-    assert row.order[1:] == (1, "Hessel et al. 2021")
-    assert row.cells[KEY] == PrintedNumber("43.9", 0.439)
-    assert row.apart == {KEY}
-    assert row.texts[KEY][-1] == "Lee et al. 2021: averages draws"
-    assert row.texts[third] == []
-    brief = draft("published", "first")
-    _fill_row(brief, numbers, columns, {}, has_remarks=False)
-    assert brief.texts[KEY] == ["Lee et al. 2021: averages draws"]
-    assert brief.kind == "reference-based"
-    unknown = {k: published("1.0", spec=None, paper=p) for k, p in ((KEY, "umic_2021"), (third, "clipscore_2021"), (OTHER, "clipscore_2021"))}  # fmt: skip
-    plain = draft("published", "first")
-    _fill_row(plain, unknown, columns, {}, has_remarks=True)
-    assert (plain.kind, plain.spec, plain.order) == ("published", "", (0, 0, ""))
-    assert plain.texts == {KEY: ["printed by Lee et al. 2021"], third: [], OTHER: []}
 
 
 def test_notes_say_where_published_numbers_are_from() -> None:

@@ -28,18 +28,10 @@ from captau.benchmarks.reporting.charts.run_charts import draw_charts
 from captau.benchmarks.reporting.html_report import (
     PAGE,
     Report,
-    _captions_lead,
-    _cell,
-    _enough,
-    _facts,
-    _find_best,
-    _lead,
-    _looks,
-    _texts,
     build,
 )
 from captau.benchmarks.reporting.run_parts import RunDataset, run_datasets
-from captau.benchmarks.runs.tables import MISSING, ResultTable
+from captau.benchmarks.runs.tables import ResultTable
 from tests.conftest import says
 
 pytest.importorskip("matplotlib")
@@ -158,12 +150,6 @@ def test_a_page_without_room_is_refused(copied: Path, steps: object) -> None:
     assert build(copied, megabytes=least / 1e6).content != b""
 
 
-def test_what_is_enough_for_a_page() -> None:
-    """The page and ten times the smallest room, 200,000 bytes, rounded up to a tenth of a megabyte."""
-    assert [_enough("x" * n) for n in (0, 1, 100_000, 100_001)] == [0.2, 0.3, 0.3, 0.4]
-    assert _enough("é" * 50_001) == 0.4
-
-
 @pytest.mark.parametrize(
     ("embedded", "text"),
     [
@@ -183,159 +169,10 @@ def test_a_page_in_a_line(embedded: Embedded | None, text: str) -> None:
     assert Report(Path("run/report.html"), b"x" * 1_230_000, embedded).summary == text
 
 
-PEOPLE = (
-    "What people and metrics said of each caption. A percentage is the share of captions with a lower score; two "
-    "metrics disagree where theirs are far apart."
-)
-IMAGES = (
-    "What each system said of each image. A percentage is the share of captions with a lower score."
-)
-ROOM = (
-    " The page has room for 1,000 of 1,001 captions: half are those that are disputed most, the rest are taken "
-    "evenly; percentages are of all. megabytes= sets how many."
-)
-PICTURES = " It has room for 1 of 2 pictures, of the most disputed captions first."
-
-
-@pytest.mark.parametrize(
-    ("embedded", "is_score", "text"),
-    [
-        (None, False, PEOPLE),
-        (None, True, IMAGES),
-        (Embedded("", 1001, 1001, 2, 2, 0), False, PEOPLE),
-        (Embedded("", 1000, 1001, 2, 2, 0), True, IMAGES + ROOM),
-        (Embedded("", 5, 5, 1, 2, 0), False, PEOPLE + PICTURES),
-        (
-            Embedded("", 5, 5, 2, 2, 1000),
-            False,
-            f"{PEOPLE} Pictures that could not be read: 1,000.",
-        ),
-    ],
-)
-def test_what_a_page_says_of_its_captions(
-    embedded: Embedded | None, is_score: bool, text: str
-) -> None:
-    assert _captions_lead(embedded, is_score=is_score) == text
-
-
-def run_of(record: dict[str, Any], *, is_score: bool = False) -> Any:
-    return SimpleNamespace(run=record, command="bench", has_corpus_scores=is_score)
-
-
-def test_a_page_says_what_was_run() -> None:
-    record = {"started": "2026-01-02T03:04", "signatures": {"a": "", "b": ""}, "data": {"d": {}}}
-    assert _lead(run_of(record)) == "captau bench, 2026-01-02: 2 metrics, 1 dataset."
-    assert _lead(run_of(record, is_score=True)) == "captau bench, 2026-01-02: 2 metrics."
-    assert _lead(run_of({"data": {"d": 1, "e": 2}})) == "captau bench, : 2 datasets."
-    assert _lead(run_of({"signatures": {"a": ""}})) == "captau bench, : 1 metric."
-    assert _lead(run_of({})) == "captau bench, ."
-    facts = [("command", "captau x"), ("seconds", "2"), ("platform", "a, 3")]
-    assert _facts({"command": "x", "seconds": 2, "platform": {"b": "a", "c": 3}}) == facts
-
-
-@pytest.mark.parametrize(
-    ("value", "column", "text"),
-    [
-        *(("a", "p_x", "a"), (3, "n", "3"), (0.12345, "value", "0.1235"), (0.5, "p_bh", "0.500")),
-        *((0.0001, "p_bh", "<0.001"), (0.0001, "pp", "0"), (float("nan"), "p_bh", MISSING)),
-    ],
-)
-def test_cells_of_a_listing(value: Any, column: str, text: str) -> None:
-    assert _cell(value, column) == text
-
-
-@pytest.mark.parametrize(
-    ("cells", "look"),
-    [
-        (["1", "", MISSING, "-2.5", "<0.001", "1,234", "1.2e-05", "5 – -6.1", "5 ± 6"], "n"),
-        *((["", MISSING], "w"), (["1", "a"], "w"), (["x" * 24], "w"), (["x" * 25], "")),
-        *((["τ 1"], "w"), (["1 to 2"], "w"), (["a 1"], "w"), (["x" * 24, "y" * 25], "")),
-    ],
-)
-def test_columns_look_like_numbers_or_words(cells: list[str], look: str) -> None:
-    rows = [("r", ["x" * 99, cell]) for cell in cells]
-    assert _looks(ResultTable("t", "c", ["other", "h"], rows), 1) == look
-
-
-def test_the_greatest_numbers_of_a_survey_are_found_as_printed() -> None:
-    rows = [("a", ["1.0", "9", "1", "2.5"]), ("b", [MISSING, "8", "2", "-1"]), ("c", ["1.0", "", "3", "2.6"])]  # fmt: skip
-    table = ResultTable("t", "c", ["x", "±", "rank", "y"], rows)
-    assert _find_best(table) == {(0, 0), (2, 0), (2, 3)}
-    assert _find_best(ResultTable("t", "c", ["x"], [("a", [MISSING]), ("b", [""])])) == set()
-
-
-def test_texts_of_a_run() -> None:
-    record = {
-        "config": {"b": 1, "a": "é"},
-        "protocols": {"d": {"k": 1}},
-        "data": {"d": {"citation": " @a "}, "e": "a digest", "f": {}},
-        "metrics": {"m": {"citation": "@b"}, "n": {"citation": "@a"}, "o": {}},
-    }
-    assert _texts(record) == [
-        ("Configuration", "b: 1\na: é\n"),
-        ("Protocols", "d:\n  k: 1\n"),
-        ("To cite", "@a\n\n@b"),
-    ]
-    assert _texts({}) == []
-    long = " ".join(["word"] * 30)
-    ((_, text),) = _texts({"config": {"a": long}})
-    assert [len(line) for line in text.splitlines()] == [len("a: ") + 99, 2 + 49]
-
-
-def test_texts_of_a_papers_cells() -> None:
-    frame = pd.DataFrame({"a": ["x"], "p_y": [0.25], "z": ["0.1"]})
-    table = html_report._listing("T", frame)
-    assert (table.title, table.corner, table.columns) == ("T", "a", ["p_y", "z"])
-    assert table.rows == [("x", ["0.250", "0.1"])]
-
-
 def test_good_captions_are_those_of_half_the_scale_unless_it_is_said() -> None:
     for function in (build, draw_charts, run_datasets, RunDataset):
         defaults = {n: p.default for n, p in inspect.signature(function).parameters.items()}
         assert (defaults["good"], defaults["precision"]) == (0.5, 0.8)
-
-
-@pytest.mark.parametrize(
-    ("finished_run", "megabytes", "limit"),
-    [("compare", None, 3_000_000), ("score", None, 12_000_000), ("score", 0.5, 500_000)],
-    indirect=["finished_run"],
-)
-def test_captions_have_the_room_that_tables_and_charts_leave(
-    copied: Path,
-    megabytes: float | None,
-    limit: int,
-    steps: object,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    def embed(parts: Any, images: Path, room: int, _: object) -> Embedded:
-        seen.append((len(parts), images, room))
-        return Embedded("[1, 2]", 1, 1, 0, 0, 0)
-
-    seen: list[Any] = []
-    monkeypatch.setattr(html_report, "embed", embed)
-    report = build(copied, images=copied, megabytes=megabytes)
-    assert report.embedded == Embedded("[1, 2]", 1, 1, 0, 0, 0)
-    n_parts = 2 if copied.name == "score" else 1
-    assert seen == [(n_parts, copied, limit - (len(report.content) - 4) - 800)]
-
-
-def test_pictures_of_a_run_are_its_own_figures(tmp_path: Path) -> None:
-    (tmp_path / "a.svg").write_bytes(b"x")
-    run: Any = SimpleNamespace(files=("a.svg", "a.png", "table.md"), path_of=tmp_path.joinpath)
-    assert html_report._pictures(run) == [("a.svg", "data:image/svg+xml;base64,eA==")]
-
-
-@pytest.mark.parametrize(
-    ("kind", "text"),
-    [("score", "scores of captions"), ("bench", "metrics against people"), ("rank", "how it is")],
-)
-def test_a_page_has_the_subject_of_its_run(kind: str, text: str) -> None:
-    run: Any = SimpleNamespace(
-        has_corpus_scores=kind == "score",
-        has_correlations=kind == "bench",
-        run={"measures": "how it is"},
-    )
-    assert html_report._subject(run) == text
 
 
 def test_a_reproduced_paper_has_its_cells_in_its_page() -> None:
@@ -350,19 +187,3 @@ def test_a_reproduced_paper_has_its_cells_in_its_page() -> None:
         *("Cells of the paper, and what captau finds", "metric", ["printed", "found"]),
     )
     assert table.rows == [("CIDEr", ["43.9", "43.86"])]
-
-
-@pytest.mark.parametrize("n_parts", [3, 4])
-def test_a_pages_title_names_up_to_three_parts(
-    n_parts: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    run: Any = SimpleNamespace(
-        run={"command": "score"}, has_corpus_scores=True, has_correlations=False, command="score", has_file=lambda _: False,
-        corpus=pd.DataFrame({"a": ["x"], "b": ["y"]}),
-    )  # fmt: skip
-    monkeypatch.setattr(html_report.DatasetsOverview, "of_run", lambda _: None)
-    part = {"id": "i", "verdict": "", "lead": "", "overview": ResultTable("", "", [], []), "groups": []}  # fmt: skip
-    parts = [{**part, "title": f"T{n}"} for n in range(n_parts)]
-    page = html_report._page(run, parts, "", None)
-    title = "T0, T1, T2" if n_parts == 3 else "4 sets of references"
-    assert f"<title>{title}: scores of captions</title>" in page

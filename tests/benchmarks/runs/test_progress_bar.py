@@ -8,7 +8,6 @@ import pytest
 
 from captau.benchmarks.runs import progress_bar
 from captau.benchmarks.runs.progress_bar import DownloadProgress, RowProgress, StepProgress
-from captau.metrics import progress as metric_progress
 
 
 @pytest.fixture
@@ -89,55 +88,3 @@ def test_each_download_has_a_line_and_its_total_once_it_is_known(bar: Any) -> No
     progress("b.zip", 1, 4)
     progress("a.zip", 20, 50)
     assert state(bar) == [("a.zip", 50, 20), ("b.zip", 4, 1)]
-
-
-def test_what_stands_on_each_line_of_a_terminal() -> None:
-    """Nothing in brackets is markup, such as in the name of what is downloaded."""
-    shown = {
-        type(progress).__name__: [
-            (type(c).__name__, getattr(c, "text_format", ""), getattr(c, "markup", False))
-            for c in progress._make_columns()
-        ]
-        for progress in (StepProgress(1), RowProgress(), DownloadProgress())
-    }
-    description = ("TextColumn", "{task.description}", False)
-    bar = ("BarColumn", "", False)
-    count = ("MofNCompleteColumn", "", False)
-    assert shown == {
-        "StepProgress": [description, bar, count, ("TimeElapsedColumn", "", False)],
-        "RowProgress": [
-            *(description, bar, count),
-            *(("TextColumn", "{task.fields[rate]}", False), ("TimeRemainingColumn", "", False)),
-        ],
-        "DownloadProgress": [
-            *(description, bar),
-            *(("DownloadColumn", "", False), ("TransferSpeedColumn", "", False)),
-        ],
-    }
-
-
-def test_downloads_count_bytes_and_are_shown_while_they_last(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(progress_bar.sys.stderr, "isatty", lambda: False, raising=False)
-    with DownloadProgress() as progress:
-        assert progress._bar.counts_bytes
-        assert metric_progress._bars == [progress._bar]
-    assert metric_progress._bars == []
-    assert not StepProgress(1)._bar.counts_bytes
-
-
-def test_what_is_printed_meanwhile_stands_above_the_bar_in_a_terminal(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    asked: list[dict[str, Any]] = []
-    monkeypatch.setattr(progress_bar, "make_bar", lambda *_, **options: asked.append(options))
-    for is_terminal in (True, False):
-        monkeypatch.setattr(
-            progress_bar.sys.stdout, "isatty", lambda x=is_terminal: x, raising=False
-        )
-        DownloadProgress()
-    assert asked == [
-        {"redirect_stdout": True, "counts_bytes": True},
-        {"redirect_stdout": False, "counts_bytes": True},
-    ]

@@ -89,10 +89,6 @@ TWO_RESULTS = Annotations({3: ["two cats"], 7: ["a dog runs on grass"]})
 
 
 def two_methods(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert list(compat._METHODS.items()) == [
-        *((f"Bleu_{n}", f"bleu_{n}") for n in (1, 2, 3, 4)),
-        *(("METEOR", "meteor"), ("ROUGE_L", "rouge_l"), ("CIDEr", "cider")),
-    ]
     monkeypatch.setattr(compat, "_METHODS", {"Bleu_1": "bleu_1", "CIDEr": "cider"})
 
 

@@ -23,7 +23,6 @@ import pytest
 from captau.benchmarks.cli.main import main
 from captau.benchmarks.scoring import score_store as store_module
 from captau.benchmarks.scoring.score_store import Locations, ScoreStore, open_score_location
-from captau.datasets.errors import InputError
 from tests.conftest import says
 
 IDS = pd.Series([f"item {n}" for n in range(3000)])
@@ -213,7 +212,6 @@ def memory_bucket():
 
 
 def test_a_location_is_tried_before_anything_is_scored(memory_bucket, monkeypatch):
-    assert store_module.PATIENCE == 30
     location = open_score_location(memory_bucket)
     assert (str(location), location.path, location.seconds) == (memory_bucket, "/bucket/scores", 30)
     assert (location / "captau-store").read_bytes() == b"captau's scores\n"
@@ -234,16 +232,6 @@ def test_a_location_is_tried_before_anything_is_scored(memory_bucket, monkeypatc
         monkeypatch.setattr(location.system, "pipe_file", fail)
         with says(f"{words} ({reason}); is it right, and reachable?"):
             open_score_location(memory_bucket)
-
-
-def test_errors_of_a_client_name_the_file(memory_bucket):
-    with pytest.raises(OSError, match="odd") as odd, store_module._raising_os_errors("s3://x"):
-        raise RuntimeError("odd")
-    assert (odd.value.errno, odd.value.strerror, odd.value.filename) == (None, "odd", "s3://x")
-    for error in (FileNotFoundError("x"), InputError("x")):
-        with pytest.raises(type(error)) as same, store_module._raising_os_errors("s3://x"):
-            raise error
-        assert same.value is error
 
 
 def test_scores_and_remarks_in_a_store_and_in_a_folder(memory_bucket, tmp_path):

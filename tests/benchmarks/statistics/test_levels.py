@@ -17,7 +17,6 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import captau
-from captau.benchmarks.statistics import levels
 from captau.benchmarks.statistics.bootstrap import number_images
 from captau.benchmarks.statistics.coefficients import pairwise_accuracy
 from captau.benchmarks.statistics.levels import LEVELS, correlate_at_level, prepare_at_level
@@ -452,14 +451,3 @@ def test_groups_of_one_point_have_no_acc_eq() -> None:
     assert found.note == (
         "equal scores alone are tied; mean over 2 images; undefined in 3: fewer than two data points (3)"
     )
-
-
-def test_means_are_tied_up_to_the_twelfth_digit() -> None:
-    for step, are_tied in ((4e-13, True), (6e-13, False), (4e-12, False)):
-        values = np.array([2.0, 1.0, 1.0 + 2 * step])
-        first, second = levels._group_means(values, [np.array([1]), np.array([2])])
-        assert bool(first == second) is are_tied
-        means = levels._round_means(np.array([[1.0], [1.0 + 2 * step], [2.0]]))[:, 0]
-        assert bool(means[0] == means[1]) is are_tied
-    assert levels._group_means(np.zeros(2), [np.array([0, 1])]).tolist() == [0.0]
-    assert levels._round_means(np.zeros((2, 1))).tolist() == [[0.0], [0.0]]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 import subprocess
 import sys
 import threading
@@ -197,15 +196,6 @@ def test_a_folder_that_is_emptied_meanwhile_is_let_go_of(tmp_path):
     with FolderClaim(tmp_path):
         (tmp_path / ".claim.1").unlink()
     assert list(tmp_path.iterdir()) == []
-
-
-def test_a_machine_without_namespaces_is_called_by_its_name(monkeypatch):
-    def refuse(path):
-        raise OSError
-
-    assert machine_name().startswith(f"{socket.gethostname()} pid:[")
-    monkeypatch.setattr(folder_claim.Path, "readlink", refuse)
-    assert machine_name() == socket.gethostname()
 
 
 def test_the_clock_of_a_folder_that_cannot_be_written_is_the_machines(tmp_path, monkeypatch):

@@ -118,32 +118,3 @@ def test_a_cluster_that_cannot_be_reached_is_named(ray, monkeypatch):
     with says("Ray cannot start on this machine (busy)"):
         launch(ray, None, [])
     assert ("shutdown", {}) not in ray.calls
-
-
-def test_a_job_is_composed_in_the_worker_that_runs_it(ray, monkeypatch):
-    def compose(config, overrides):
-        composed.append((config, overrides))
-        return ray.module.DictConfig({"hydra": {"job": {"id": None, "num": None}}})
-
-    def record(**words):
-        ran.append(words)
-
-    composed, ran, states = [], [], []
-    monkeypatch.setattr(ray.module, "run_job", record)
-    instance = SimpleNamespace(set_config=states.append)
-    monkeypatch.setattr(ray.module, "HydraConfig", SimpleNamespace(instance=lambda: instance))
-    monkeypatch.setattr(ray.module, "Singleton", SimpleNamespace(set_state=states.append))
-    context = SimpleNamespace(config_loader=SimpleNamespace(load_sweep_config=compose))
-    ray.module._run_job((context, "config", "task", "state"), ["a=1"], 4)
-    assert composed == [("config", ["a=1"])]
-    job_config = {"hydra": {"job": {"id": 4, "num": 4}}}
-    assert states == ["state", job_config]
-    assert ran == [
-        {
-            "hydra_context": context,
-            "task_function": "task",
-            "config": job_config,
-            "job_dir_key": "hydra.sweep.dir",
-            "job_subdir_key": "hydra.sweep.subdir",
-        }
-    ]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -20,7 +19,6 @@ from captau.metrics.learned.combination import (
     ScoredExamples,
     derive_preferences,
     fit_weights,
-    learn_weights,
 )
 from captau.metrics.learned.common.examples import Examples
 from captau.metrics.learned.common.recipe import make_recipe
@@ -321,86 +319,6 @@ def test_agreement_with_ratings_is_tau_c():
     examples = compared([[0.1], [], [0.2], [0.3]], [(1, 0)])
     found = combination._agreement(np.array([1.0, 9, 2, 2]), examples, correlate_for_training)
     assert found == pytest.approx(2 * 2 / (9 * 1 / 2))
-
-
-def test_datasets_are_left_out_one_after_another(monkeypatch):
-    asked = []
-
-    def fit(differences, strength):
-        asked.append(([d.tolist() for d in differences], strength))
-        return np.array([float(len(asked))])
-
-    monkeypatch.setattr(combination, "fit_weights", fit)
-    monkeypatch.setattr(
-        combination, "_agreement", lambda predictions, examples, _: predictions.tolist()[0]
-    )
-    parts = [
-        SimpleNamespace(differences=np.array([k]), scores=np.array([[k + 1.0]]), examples=k)
-        for k in range(3)
-    ]
-    # Weights 1, 2, 3 times scores 1, 2, 3.
-    assert combination._cross_validate(parts, 0.5, None) == (1 + 4 + 9) / 3
-    assert asked == [([[1], [2]], 0.5), ([[0], [2]], 0.5), ([[0], [1]], 0.5)]
-
-
-@pytest.mark.parametrize(
-    ("agreements", "best"),
-    [([0.1, 0.3, 0.3], 1), ([math.nan, 0.3, 0.2], 1), ([math.nan] * 3, 2), ([0.3, 0.2, 0.1], 0)],
-)
-@pytest.mark.parametrize("n_datasets", [1, 2])
-def test_the_strength_of_best_agreement_is_taken(agreements, best, n_datasets, monkeypatch):
-    names = ["d", "d", "e", "e"] if n_datasets == 2 else "d"
-    train = compared([[0.1], [0.2], [0.5], [0.4]], images="aabb", dataset=names)
-    train = ScoredExamples(train, np.array([[1.0], [2], [5], [7]]))
-    validation = compared([[0.3], [0.9], [0.3], [0.9]], images="ccdd", dataset=names)
-    validation = ScoredExamples(validation, np.array([[1.0], [11], [2], [22]]))
-    values, asked = iter(agreements), []
-
-    def agree(predictions, examples, _):
-        assert examples is validation.examples
-        assert predictions.tolist() == [7.0, 77, 14, 154]
-        return next(values)
-
-    def cross_validate(parts, strength, _):
-        assert [part.differences.ravel().tolist() for part in parts] == [[1, 10], [-2, 20]]
-        return next(values)
-
-    def fit(differences, strength):
-        asked.append(([d.ravel().tolist() for d in differences], strength))
-        return np.array([7.0])
-
-    monkeypatch.setattr(combination, "_agreement", agree)
-    monkeypatch.setattr(combination, "_cross_validate", cross_validate)
-    monkeypatch.setattr(combination, "fit_weights", fit)
-    session = start_session(0)
-    session.history.append("before")
-    strengths = (0.003, 0.5, 2.0)
-    weights, strength = learn_weights(train, validation, strengths, session)
-    assert (weights.tolist(), strength) == ([7.0], strengths[best])
-    differences = [[1, -2]] if n_datasets == 1 else [[1, 10], [-2, 20]]
-    # Of one dataset, weights are also fitted for each strength, to be judged by the validation rows.
-    tried = [(differences, s) for s in strengths] if n_datasets == 1 else []
-    assert asked == [*tried, (differences, strengths[best])]
-    np.testing.assert_equal(
-        session.history,
-        [
-            "before",
-            *(
-                {
-                    "stage": stage,
-                    "epoch": 1,
-                    "steps": 1,
-                    "learning_rate": math.nan,
-                    "loss": math.nan,
-                    "validation": agreement,
-                    "best": i == best,
-                }
-                for i, (stage, agreement) in enumerate(
-                    zip(("strength 0.003", "strength 0.5", "strength 2"), agreements, strict=True)
-                )
-            ),
-        ],
-    )
 
 
 def test_datasets_are_split_by_name():

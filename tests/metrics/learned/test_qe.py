@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import runpy
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -261,64 +260,6 @@ class Steps(TrainingSession):
         self.history.append((stage, module, options))
 
 
-@pytest.mark.parametrize(
-    ("options", "scores", "stages", "best"),
-    [
-        ({}, [0.1, 0.3, 0.3, 0.2], [(0, 0.1), (0, 0.01), (2, 0.1), (2, 0.01)], 1),
-        ({}, [math.nan, -0.3, -0.2, -0.4], [(0, 0.1), (0, 0.01), (2, 0.1), (2, 0.01)], 2),
-        ({}, [math.nan] * 4, [(0, 0.1), (0, 0.01), (2, 0.1), (2, 0.01)], 0),
-        ({"labels": None}, [0.1, 0.2], [(0, 0.1), (0, 0.01)], 1),
-        ({"epochs": 0, "pretrain": "p"}, [0.1, 0.2], [(0, 0.1), (2, 0.1)], 1),
-    ],
-)
-def test_the_first_of_the_best_of_the_grid_is_taken(
-    sides, options, scores, stages, best, monkeypatch
-):
-    grid = {"n_labels": [0, 2], "learning_rates": [0.1, 0.01], "patience": 7, "select": "tau_c"}
-    recipe = make_recipe("qe", {**QE, **grid, **options})
-    train, validation = sides["train"].take(np.arange(6)), sides["validation"].take(np.arange(4))
-    asked, models = [], []
-
-    def train_network(self, stage, model, side, checked, session, optimizer, **options):
-        inputs, examples = side
-        assert [len(x) for x in (*inputs, examples)] == [6] * 5
-        assert [len(x) for x in (*checked[0], checked[1])] == [4] * 5
-        assert checked[2] == "tau_c"
-        assert options == {"patience": 7}
-        (group,) = optimizer.param_groups
-        assert {id(p) for p in group["params"]} == {id(p) for p in model.network.parameters()}
-        asked.append((stage, group["lr"], model.widths))
-        models.append(model)
-        return scores[len(models) - 1]
-
-    pretrained = QeNetwork((16, 16, 16, 2), 0.2)
-    monkeypatch.setattr(qe.Qe, "train_network", train_network)
-    monkeypatch.setattr(
-        qe.Qe,
-        "_pretrain",
-        lambda self, n, captioned, examples, session: asked.append(n) or pretrained,
-    )
-    monkeypatch.setattr(qe, "load_captioned_images", lambda origin, *_: asked.append(origin))
-    model = recipe.fit(train, validation, start_session())
-    assert model is models[best]
-    pretraining = ["p", 2] if "pretrain" in options else []
-    assert asked == [
-        *pretraining,
-        *(
-            (f"qe-labels-{n}-rate-{rate:g}", rate, (16, 16, 16 if n else 0, n))
-            for n, rate in stages
-        ),
-    ]
-    for (n, _), one in zip(stages, models, strict=True):
-        if pretraining:
-            expected = pretrained.keep_labels(n)
-        else:
-            TrainingSession(0).reseed("weights", n)
-            expected = QeNetwork(one.widths, 0.2)
-        for name, tensor in expected.state_dict().items():
-            torch.testing.assert_close(one.network.state_dict()[name], tensor, rtol=0, atol=0)
-
-
 def test_rows_to_choose_by_need_not_vary_and_those_to_train_on_must(sides):
     recipe = make_recipe("qe", {**QE, "epochs": 1})
     same = sides["train"].take(np.zeros(2, dtype=np.intp))
@@ -372,35 +313,3 @@ def test_pretraining_tells_each_image_s_caption_from_those_of_its_batch(sides, i
     # Of four images the last is alone in its batch, and does not count.
     assert options["validate"]() == pytest.approx(sum(hits) / 3)
     assert len(hits) == 3
-
-
-def test_pairs_are_one_caption_of_each_image():
-    """Rows 0 and 1 are of the first image, 2 of the second, and 3 to 5 of the third."""
-    asked = []
-
-    def load_inputs(rows, widths):
-        asked.append((rows.frame.to_dict("list"), widths))
-        return np.arange(6.0)[:, None], np.arange(6.0)
-
-    captioned = {"a": ("x", "y"), "b": ("z",), "c": ("u", "v", "w")}
-    pairs = qe._Pairs(SimpleNamespace(load_inputs=load_inputs), captioned, (1, 2), "cpu")
-    ids = list("aabccc")
-    assert asked == [({"item_id": ids, "image_id": ids, "caption": list("xyzuvw")}, (1, 2))]
-    drawn = []
-    for seed in range(40):
-        rng = np.random.default_rng(seed)
-        ((rows, same),) = pairs.draw_batches(rng, 3)
-        assert rows[:, 0].tolist() == same.tolist()
-        drawn.append(same.int().tolist())
-        assert [sorted(drawn[-1])[k] in ok for k, ok in enumerate(((0, 1), (2,), (3, 4, 5)))] == [
-            True
-        ] * 3
-    rng = np.random.default_rng(0)
-    chosen = [
-        int(start + u * n) for start, u, n in zip((0, 2, 3), rng.random(3), (2, 1, 3), strict=True)
-    ]
-    assert drawn[0] == rng.permutation(chosen).tolist()
-    assert {row for rows in drawn for row in rows} == set(range(6))
-    # In a batch of one there is nothing to choose from.
-    assert [len(rows) for rows, _ in pairs.draw_batches(np.random.default_rng(0), 2)] == [2]
-    assert pairs.draw_batches(np.random.default_rng(0), 1) == []

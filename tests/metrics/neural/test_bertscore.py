@@ -28,43 +28,6 @@ from tests.metrics.neural.stand_ins import stand_in
 ROW = {"caption": "a red square", "references": ["a blue star", "a red square"]}
 
 
-class Side:
-    """What `_matched` takes, of vectors that are given."""
-
-    def __init__(self, vectors, weights, lengths):
-        self.vectors = np.array(vectors, dtype=np.float32)
-        self.weights = np.array(weights, dtype=np.float64)
-        self.lengths = np.array(lengths)
-        self.starts = np.cumsum(self.lengths) - self.lengths
-        self.empty = self.lengths == 2
-
-    sums = bertscore._Side.sums
-
-
-def test_worked_by_hand():
-    """Candidate tokens at 0° and 90°, the reference's at 0°, 60°: cosines 1, ½ and 0, √3/2."""
-    candidate = Side([[1, 0], [0, 1], [-1, 0]], [1, 1, 0], [3])
-    reference = Side([[1, 0], [0.5, 3**0.5 / 2], [-1, 0]], [1, 1, 0], [3])
-    no = np.array([False])
-    precision = (1 + 3**0.5 / 2) / 2
-    found = bertscore._matched(candidate, reference, no, no)[:, 0]
-    np.testing.assert_allclose(found, [precision, precision, precision], rtol=1e-6)
-    weighed = Side([[1, 0], [0, 1], [-1, 0]], [1, 3, 0], [3])
-    found = bertscore._matched(weighed, reference, no, no)[:, 0]
-    np.testing.assert_allclose(found[0], (1 + 3 * 3**0.5 / 2) / 4, rtol=1e-6)
-
-
-def test_padding_counts_as_a_cosine_of_0_where_bert_score_pads():
-    candidate, reference = Side([[1, 0]] * 3, [1] * 3, [3]), Side([[-1, 0]] * 3, [1] * 3, [3])
-    yes, no = np.array([True]), np.array([False])
-    found = bertscore._matched(candidate, reference, no, no)[:2, 0]
-    np.testing.assert_allclose(found, [-1, -1])
-    found = bertscore._matched(candidate, reference, yes, no)[:2, 0]
-    np.testing.assert_allclose(found, [0, -1])
-    found = bertscore._matched(candidate, reference, no, yes)[:2, 0]
-    np.testing.assert_allclose(found, [-1, 0])
-
-
 @pytest.mark.neural
 def test_a_text_equal_to_a_reference_has_1(weights):
     for measure in ("f", "precision", "recall"):
@@ -555,27 +518,6 @@ def test_tokens_weigh_by_their_texts():
     assert (idf.total, dict(idf.counts)) == (9, {2: 6, 3: 6, 5: 6, 7: 3})
 
 
-def test_sides_hold_their_texts_one_after_another():
-    features = [
-        np.array([[3, 4, 1], [0, 2, 5], [1, 0, 2]], np.float32),
-        np.array([[0, 1, 1], [0, 5, 2]], np.float32),
-    ]
-    side = bertscore._Side(features, bertscore._Plain(frozenset({1, 2})))
-    np.testing.assert_allclose(
-        side.vectors, [[0.6, 0.8], [0, 1], [1, 0], [0, 1], [0, 1]], rtol=1e-6
-    )
-    assert side.weights.tolist() == [0, 1, 0, 0, 0]
-    assert (side.lengths.tolist(), side.starts.tolist()) == ([3, 2], [0, 3])
-    assert side.empty.tolist() == [False, True]
-    assert side.sums(np.arange(5.0)).tolist() == [3, 7]
-
-
-def test_the_best_cosine_is_0_at_least():
-    tokens = np.array([[1.0, 0], [0, 1], [-1, 0]])
-    assert bertscore._best(np.array([[0.6, 0.8], [0.8, -0.6]]), tokens).tolist() == [0.8, 0.8, 0]
-    assert bertscore._best(np.zeros((0, 2)), tokens).tolist() == [0, 0, 0]
-
-
 @pytest.mark.parametrize(
     ("config", "options", "layer"),
     [
@@ -634,33 +576,3 @@ def test_baselines_are_of_a_layer(tmp_path, monkeypatch):
         given._baseline(3)
     with says(f"{folder}/mine.tsv: no P, R, F of layer 8 (could not convert"):
         given._baseline(8)
-
-
-def test_scores_are_rescaled_between_a_baseline_and_1(monkeypatch, tmp_path):
-    """P 0.8, R 0.6 and F 0.7 above baselines of 0.6, 0.2 and 0.4 are a half each."""
-
-    class Features:
-        lengths = np.array([3, 3])
-
-        def __getitem__(self, index):
-            return [np.array([[1.0, 0, 5]] * 3, np.float32) for _ in index]
-
-    model = SimpleNamespace(limit=3, folder=tmp_path)
-    model.of_rows = lambda rows, what, encoder: ({"a": 0, "b": 1}, Features())
-    monkeypatch.setattr(BertScore, "find_model", lambda self: model)
-    monkeypatch.setattr(BertScore, "_layer", lambda self, model: 7)
-    monkeypatch.setattr(
-        BertScore, "_baseline", lambda self, layer: np.array([0.6, 0.2, 0.4]) * (layer == 7)
-    )
-    monkeypatch.setattr(bertscore.TokenEncoder, "special", frozenset())
-    monkeypatch.setattr(
-        bertscore, "_matched", lambda *_: np.array([[0.8, 0.4], [0.6, 0.2], [0.7, 0.1]])
-    )
-    rows = Rows.from_items([{"caption": "a", "references": ["b", "a"]}])
-    for measure, plain in (("precision", 0.8), ("recall", 0.6), ("f", 0.7)):
-        found = BertScore(measure=measure, rescale=True).compute(rows)
-        assert found == pytest.approx([0.5])
-        assert BertScore(measure=measure).compute(rows) == pytest.approx([plain])
-    assert BertScore(references="mean").compute(rows) == pytest.approx([0.4])
-    # A text of exactly the model's three tokens may have been cut.
-    assert rows.remarks[BertScore().spec] == ["2 texts reach the model's 3 tokens, where they end"]

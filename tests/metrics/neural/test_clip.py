@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import math
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -12,7 +11,6 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from captau.datasets.cores import count_cores
 from captau.datasets.sources.demo import render
 from captau.metrics.base import UnavailableError
 from captau.metrics.neural import (
@@ -20,7 +18,6 @@ from captau.metrics.neural import (
     clipscore,
 )
 from captau.metrics.neural.models import hash_of
-from captau.metrics.registry import metric
 from tests.conftest import raises_exactly, record_steps, says
 from tests.metrics.neural.stand_ins import stand_in
 
@@ -296,35 +293,6 @@ def test_a_signature_has_all_that_features_depend_on(root, monkeypatch):
     assert found[0] == f"weights:{hash_of([path])}|{hash_of([description])}"
 
 
-@pytest.mark.parametrize(("precision", "end"), [("fp16", "; try precision=fp32"), ("fp32", "")])
-def test_features_that_are_not_finite_name_what_they_are_of(precision, end):
-    one = clip.Clip("m", MODEL, None, Path("w.pt"), "cpu", precision, 64)
-    one._check_finite([np.ones(2)], ["'a'"])
-    with pytest.raises(clip.InputError) as error:
-        one._check_finite([np.ones(2), np.array([1, math.inf])], ["'a'", "'b'"])
-    assert str(error.value) == f"metric m: w.pt gives numbers that are not finite for 'b'{end}"
-
-
-def test_the_model_is_asked_for_at_the_precision_of_the_authors(root, monkeypatch):
-    monkeypatch.setattr(clipscore, "resolve", lambda device: "cuda")
-    path = write(root / f"{MODEL}.pt")
-    one = metric("clipscore(batch_size=3)")
-    assert one._clip() == clip.Clip(one.spec, MODEL, None, path, "cuda", "fp16", 3)
-    write(root / "clip_ViT-B-32.pth")
-    assert metric("pac_s")._clip().precision == "fp32"
-
-
-def test_texts_that_were_cut_short_have_more_tokens_than_the_context():
-    loaded = object.__new__(clip._Loaded)
-    loaded.tokenizer = SimpleNamespace(encode=lambda text: text.split())
-    assert loaded._padding == 0
-    assert loaded._length("a b c") == 5
-    loaded.tokenizer = SimpleNamespace(tokenizer=lambda text: {"input_ids": text.split()})
-    assert loaded._length("a b c") == 3
-    loaded.tokenizer = SimpleNamespace(tokenizer=SimpleNamespace(pad_token_id=7))
-    assert loaded._padding == 7
-
-
 class Loaded:
     """A model that embeds a text by its length, and an image by its size."""
 
@@ -390,48 +358,6 @@ def test_images_of_clip_are_embedded_in_batches(precision, kind, tmp_path, monke
     assert found.tolist() == [[1, 2], [2, 4], [1, 2], [3, 6]]
     assert asked == [(True, [1, 2]), (True, [3])]
     assert steps == [3, 2, 1]
-
-
-def test_loaded_models_are_shared_by_kin(monkeypatch, tmp_path):
-    assert (128, min(8, count_cores())) == (clip.AHEAD, clip.WORKERS)
-    asked = []
-    monkeypatch.setattr(clip, "_load", lambda *words: asked.append(words))
-    path = tmp_path / "w.pt"
-    path.write_bytes(b"abc")
-    clip.Clip("m", "x", None, path, "cpu", "fp32", 7)._loaded()
-    expected = clip.Clip("", "x", None, path, "cpu", "fp32", 1)
-    assert asked == [(expected, 3, path.stat().st_mtime_ns)]
-
-
-class Tokens:
-    """Token ids of texts, padded with zeros to a context of four."""
-
-    def __init__(self, rows):
-        self.shape = (len(rows), 4)
-        self.last = np.array([row[-1] for row in rows])
-
-    def __getitem__(self, index):
-        last = self.last
-
-        class Column:
-            def new_tensor(self, value):
-                return value
-
-            def __ne__(self, value):
-                found = last != value
-                return SimpleNamespace(cpu=lambda: SimpleNamespace(numpy=lambda: found))
-
-        assert index == (slice(None), -1)
-        return Column()
-
-
-def test_a_full_context_is_cut_where_the_text_is_longer():
-    loaded = object.__new__(clip._Loaded)
-    loaded.tokenizer = SimpleNamespace(encode=str.split)
-    tokens = Tokens([[1, 2, 3, 0], [1, 2, 3, 4], [1, 2, 3, 4]])
-    texts = ["a b c d e", "a b", "a b c"]
-    # The first is not full, the second has exactly four tokens, and the third five.
-    assert loaded.cut_short(texts, tokens).tolist() == [0, 0, 1]
 
 
 def test_errors_of_open_clip_are_one_line(monkeypatch):

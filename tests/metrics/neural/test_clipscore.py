@@ -18,7 +18,6 @@ from captau.datasets.sources.demo import render
 from captau.metrics import base
 from captau.metrics.base import UnavailableError
 from captau.metrics.neural import clip as clip_module
-from captau.metrics.neural import clipscore
 from captau.metrics.neural.store import FeatureStore
 from captau.metrics.registry import metric
 from captau.metrics.rows import Rows
@@ -107,11 +106,6 @@ def test_the_plain_loop_sees_both_signs(plain):
     assert min(plain["clipscore"]) == 0 < max(plain["clipscore"])
     assert min(plain["pac_s"]) == 0 < max(plain["pac_s"])
     assert any(0 < r < 1 for r in plain["refclipscore"])
-
-
-def test_harmonic_mean_worked_by_hand():
-    found = clipscore._combine(np.array([1.0, 0.0, 0.5, 0.0]), np.array([0.5, 0.4, 0.0, 0.0]))
-    np.testing.assert_allclose(found, [2 / 3, 0, 0, 0])
 
 
 def test_kin_that_run_side_by_side_share_one_pass(weights, rows, monkeypatch):

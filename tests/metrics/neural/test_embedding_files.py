@@ -11,7 +11,6 @@ from tests.conftest import raises_exactly
 
 
 def test_entries_of_embeddings_in_full(tmp_path, monkeypatch):
-    assert embedding_files._SLICE == 65536
     path = tmp_path / "e.NPZ"
     np.savez(tmp_path / "e.npz", embedding=np.ones((3, 2)), item_id=np.array(["a", "b", "c"]))
     (tmp_path / "e.npz").rename(path)

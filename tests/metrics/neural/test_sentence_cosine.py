@@ -295,11 +295,6 @@ def test_nouns_have_their_places_among_the_words_that_blanks_part(text, nouns, t
     assert aloha.find_nouns(text) == nouns
 
 
-def test_words_begin_where_blanks_end():
-    assert aloha._word_starts("") == []
-    assert aloha._word_starts(" a  aa a") == [1, 4, 7]
-
-
 def test_the_least_supported_noun_and_its_blame(word_model, tagger):
     rows = [
         # cat has cat (1); dog has the other noun, "dat" at (1, 1, 1): 1 / √3.

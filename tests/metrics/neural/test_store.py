@@ -92,12 +92,6 @@ def test_shards_are_written_as_batches_finish(tmp_path, monkeypatch):
     np.testing.assert_array_equal(found[[99, 0, 50]][:, 0], [99, 0, 50])
 
 
-def test_features_are_mapped_from_disk_and_not_read(tmp_path):
-    found = FeatureStore(tmp_path, "s").get(keys(["a"]), Encoder(["a"]))
-    assert not found._shards[0].values.flags.owndata
-    assert not found._shards[0].values.flags.writeable
-
-
 def test_a_shard_is_written_when_time_has_passed(tmp_path, monkeypatch):
     monkeypatch.setattr(store_module, "SHARD_SECONDS", 0.0)
     FeatureStore(tmp_path, "s").get(keys(["a", "bb"]), Encoder(["a", "bb"], batch=1))
@@ -201,21 +195,7 @@ def test_a_key_may_end_in_zeros(tmp_path):
     assert found[:][:, 0].tolist() == [1, 2, 3]
 
 
-def test_features_that_are_kept_for_this_process_are_forgotten(tmp_path, monkeypatch):
-    monkeypatch.setattr(store, "_temporary", [])
-    store.forget()
-    monkeypatch.setattr(store, "_temporary", [tmp_path])
-    for name in ("a/b.arrow", "c/d/e.arrow"):
-        (tmp_path / name).parent.mkdir(parents=True)
-        (tmp_path / name).touch()
-    (tmp_path / "file").touch()  # what is no folder stays, and is no error
-    store.forget()
-    assert [p.name for p in tmp_path.iterdir()] == ["file"]
-    assert store._temporary_folder() == tmp_path
-
-
 def test_keys_are_sixteen_bytes_of_a_hash():
-    assert (store.SHARD_BYTES, store.SHARD_SECONDS, store.WIDTH) == (67_108_864, 60.0, 16)
     for content, data in (("é", "é".encode()), (b"x", b"x"), ("\udc80", b"\xed\xb2\x80")):
         assert key_of(content) == hashlib.blake2b(data, digest_size=16).digest()
     name = hashlib.sha256(b"signature").hexdigest()[:24]

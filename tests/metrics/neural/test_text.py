@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import math
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -153,7 +151,6 @@ class Lines:
 
 
 def test_groups_of_texts_hold_their_directions():
-    assert text._CHUNK == 4096  # texts in memory
     features = Lines([[3, 4, 9], [0, 2, 9], [5, 0, 9]])
     plain = TextDirections(features, {}, "")
     first, second, third = plain.select([[0, 2], [], [1]])
@@ -239,33 +236,3 @@ def test_errors_of_transformers_are_one_line(monkeypatch, tmp_path):
     with raises_exactly(f"{tmp_path}: the model cannot be loaded ({'z' * 200})"):
         text.load_model(tmp_path)
     assert levels == [3, 3]
-    assert [text._name(x) for x in ("a", ("b", 1, 2), ["c"])] == ["a", "b", "c"]
-
-
-@pytest.mark.parametrize(
-    ("missing", "unexpected", "mismatched", "message"),
-    [
-        ([], [], [], None),
-        (["pooler.dense.bias"], ["pooler.x", "cls.x", "encoder.position_ids"], [], None),
-        (["encoder.b"], [], [], "1 parameters of the model are not in it: encoder.b"),
-        ([], [], [("encoder.c", 1, 2)], "1 parameters of the model are not in it: encoder.c"),
-        ([], ["encoder.d"], [], "1 of its tensors are not of the model: encoder.d"),
-    ],
-)
-def test_checkpoints_fill_their_models(missing, unexpected, mismatched, message, monkeypatch):
-    model = SimpleNamespace(
-        state_dict=lambda: dict.fromkeys(("encoder.a", "pooler.a")), eval=lambda: "evaluated"
-    )
-    info = {"missing_keys": missing, "unexpected_keys": unexpected, "mismatched_keys": mismatched}
-
-    def load(folder, *, output_loading_info, local_files_only):
-        assert (folder, output_loading_info, local_files_only) == ("folder", True, True)
-        return model, info
-
-    stand_in(monkeypatch, "transformers", AutoModel=SimpleNamespace(from_pretrained=load))
-    monkeypatch.setattr(text, "quiet", lambda: contextlib.nullcontext())
-    if message is None:
-        assert text.load_model(Path("folder")) == "evaluated"
-    else:
-        with raises_exactly(f"folder: {message}"):
-            text.load_model(Path("folder"))

@@ -302,16 +302,6 @@ def test_the_distance_worked_by_hand(source, target, expected):
     assert found == pytest.approx(expected, abs=1e-12)
 
 
-def test_importance_of_words_is_half_of_their_distance_from_the_references():
-    matrix = np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0], [0.6, 0.8]])
-    # Of dog and bear the nearest counts; the second reference has dog alone, twice; the third none.
-    found = vifidel._importance(matrix, [["dog", "bear"], ["dog", "dog", "gnu"], ["gnu"]], UNIT)
-    first, second = np.array([0, 0.2, 1.6, 0]) / 2, np.array([0, 1, 2, 0.4]) / 2
-    np.testing.assert_allclose(found, (first + second) / 2, atol=1e-12)
-    assert vifidel._importance(matrix, [["gnu"]], UNIT) is None
-    assert vifidel._importance(matrix, [], UNIT) is None
-
-
 def test_fidelity_worked_by_hand():
     assert fidelity(["dog", "gnu"], ["puppy"], UNIT) == 1
     assert fidelity(["dog"], ["cat"], UNIT) == pytest.approx(math.exp(-math.sqrt(2)))
@@ -399,18 +389,3 @@ def test_what_is_wrong_with_an_npz_file_is_said_exactly(content, message, tmp_pa
     np.savez(tmp_path / "v.npz", **{key: np.array(value) for key, value in content.items()})
     with says(f"{tmp_path}/v.npz: {message}"):
         read_vectors(tmp_path / "v.npz", {"a"})
-
-
-def test_rows_that_are_alike_are_compared_once(tmp_path, analyser, monkeypatch):
-    asked = []
-    real = fidelity
-    monkeypatch.setattr(vifidel, "fidelity", lambda *words: asked.append(words) or real(*words))
-    rows = [
-        {"image_id": "1", "caption": c, "references": [r]}
-        for c, r in (("dog cat", "a"), ("the dog and cat", "b"), ("cat dog", "a"))
-    ]
-    made(tmp_path, {"1": ["dog"]}).score(rows)
-    assert [(a, b, d) for a, b, _, d in asked] == [
-        (["dog"], ["dog", "cat"], None),
-        (["dog"], ["cat", "dog"], None),
-    ]

@@ -313,29 +313,6 @@ def test_what_java_is_given_and_gives(tmp_path, monkeypatch):
     assert java_module.run_java(["-x", "y"], b"a\nb") == f"{options} -x y\na\nb".encode()
 
 
-class Talking:
-    """A process that times out with more and more output, and then ends."""
-
-    def __init__(self, *outputs):
-        self.outputs, self.inputs = list(outputs), []
-
-    def communicate(self, stdin, timeout):
-        self.inputs.append((stdin, timeout))
-        output = self.outputs.pop(0)
-        if isinstance(output, tuple):
-            return output
-        raise java_module.subprocess.TimeoutExpired("java", timeout, output)
-
-
-def test_a_java_that_goes_on_talking_is_waited_for():
-    process = Talking(b"a", b"ab", b"abc", (b"abcd", b""))
-    assert java_module._communicate(process, "java-x", b"in") == (b"abcd", b"")
-    assert process.inputs == [(b"in", 300.0), *[(None, 300.0)] * 3]
-    for outputs in ([None], [b"a", b"a"], [b""]):
-        with pytest.raises(InputError, match=r"^Java \(java-x\) said nothing for 300 s"):
-            java_module._communicate(Talking(*outputs), "java-x", b"in")
-
-
 def test_a_process_answers_line_by_line_and_is_stopped(tmp_path, monkeypatch):
     program = write_script(
         tmp_path / "java", 'echo "$* $PWD"', "read -r x; echo $x; echo bad >&2; exit 7"

@@ -138,7 +138,6 @@ def test_every_colour_has_its_name_in_the_page() -> None:
     names = ("currentColor", "var(--muted)", "var(--line)", "var(--paper)", "var(--raised)")
     series = {c: f"var(--series-{n + 1})" for n, c in enumerate(figures.SERIES)}
     assert dict(zip(colours, names, strict=True)) | series == figures._NAMES
-    assert len(figures._NAMES) == 11
 
 
 @pytest.mark.parametrize(

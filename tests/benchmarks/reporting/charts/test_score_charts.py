@@ -15,7 +15,6 @@ from captau.benchmarks.reporting.charts import figure_files
 from captau.benchmarks.reporting.charts.figure_files import Chart, UnavailableChart
 from captau.benchmarks.reporting.charts.score_charts import (
     _points,
-    _sortable,
     draw_curves,
     make_violin_chart,
     metric_correlation_charts,
@@ -81,15 +80,6 @@ def test_the_best_six_curves_have_colours_and_the_others_one_line_in_the_legend(
     colours = [line.get_color() for line in axis.lines]
     assert colours == [*[figure_files.MUTED] * 2, *reversed(figure_files.SERIES)]
     compare(describe(figure), GOLDEN / "eight_curves.txt")
-
-
-@pytest.mark.parametrize(("length", "n_columns"), [(23, 2), (24, 1)])
-def test_long_names_stand_one_below_the_other(length: int, n_columns: int) -> None:
-    """With ` (AUC 50.0)` a name of 23 letters has 34 characters, and one of 24 has 35."""
-    _, axis = figure_files.make_figure(3, 2)
-    rows = pd.concat([curve(metric, (0, 1)) for metric in "mn"])
-    draw_curves(axis, rows, {"m": 0.5, "n": 0.4}, {"m": "x" * length, "n": "y"})
-    assert axis.get_legend()._ncols == n_columns
 
 
 def test_a_panel_has_the_curves_of_a_dataset_and_dimension(drawn_figures: list[str]) -> None:
@@ -182,7 +172,3 @@ def test_ratings_of_a_chart_are_single_ones_or_means() -> None:
         points = _points(Part(run=run, dataset="d", ratings=ratings), "p")  # type: ignore[arg-type]
         assert list(points.columns) == ["item_id", "value"]
         assert list(points.itertuples(index=False, name=None)) == expected
-
-
-def test_what_is_missing_is_sorted_last() -> None:
-    assert [_sortable("12.5"), _sortable(MISSING)] == [12.5, -math.inf]

@@ -16,9 +16,7 @@ from captau.benchmarks.evaluation.caption_scores import MetricReliability, Relia
 from captau.benchmarks.evaluation.pair_tests import PairTests, Standing
 from captau.benchmarks.reporting.tables.corpus_score_tables import (
     ScoreChoices,
-    _difference_table,
     _notes,
-    _score_table,
     describe_agreement,
     find_leading_metric,
     find_score_tests,
@@ -26,7 +24,6 @@ from captau.benchmarks.reporting.tables.corpus_score_tables import (
     scale_note,
     score_verdict,
 )
-from captau.benchmarks.runs.tables import MISSING
 from captau.benchmarks.scoring.catalog import MetricStyle
 from captau.benchmarks.scoring.corpus_scores import SystemScores
 from captau.benchmarks.statistics.bootstrap import Interval, StatisticsOptions
@@ -299,47 +296,3 @@ def test_notes_tell_what_was_kept_and_trusted():
     lines = notes_of(choices_of(trust="published"), system(), reliability=known)
     assert any("CIDEr: a paper" in line for line in lines)
     assert not any("a paper" in x for x in notes_of(choices_of(), system(), reliability=known))
-
-
-def test_columns_are_the_systems_with_intervals_and_agreement():
-    ends = {"cider": Interval(0.4, 0.7)}
-    two = scores_of(system("A", intervals=ends), system("B", corpus={"cider": NAN, "plain": 0.1}))
-    made = _score_table(choices_of("percentile", trust="published"), STYLED, two, {"": 2})
-    assert (made.title, made.corner) == ("Corpus scores", "metric")
-    assert made.columns == ["A", "±", "B", "±", "agreement with people"]
-    assert made.rows == [
-        ("CIDEr", ["50.0", "15.0", MISSING, MISSING, "not known"]),
-        ("Plain", ["0.250", MISSING, "0.100", MISSING, "not known"]),
-    ]
-    assert made.spare == ((1, 3),)
-    plain = _score_table(choices_of(), STYLED, scores_of(system()), {"": 2})
-    assert (plain.columns, plain.rows) == (["score"], [("CIDEr", ["50.0"]), ("Plain", ["0.250"])])
-    sets = scores_of(system("A", "r"), system("A", "s"))
-    assert _score_table(choices_of(), STYLED, sets, {"r": 2, "s": 2}).columns == ["r", "s"]
-
-
-def test_differences_are_signed_and_marked_where_significant():
-    rows = pd.DataFrame(
-        [
-            ("A", "B", "cider", 0.125, 0.06, 0.9),
-            ("A", "B", "plain", -0.25, 0.05, 0.9),
-            ("A", "C", "cider", NAN, NAN, NAN),
-            ("B", "C", "plain", 0.0001, 0.0499, 0.9),
-        ],
-        columns=["system_a", "system_b", "metric", "difference", "p_bh", "p_holm"],
-    )
-    made = _difference_table("T", STYLED, rows, choices_of("percentile", replicates=2000))
-    assert (made.title, made.corner, made.columns) == ("T", "systems", ["CIDEr", "Plain"])
-    assert made.rows == [
-        ("A − B", ["+12.5", "-0.250*"]),
-        ("A − C", [MISSING, MISSING]),
-        ("B − C", [MISSING, "0.000*"]),
-    ]
-    assert made.notes == [
-        "*: significant at level 5 % (paired bootstrap over images, 2,000 replicates, Benjamini-Hochberg); "
-        "intervals in differences.csv."
-    ]
-    holm = choices_of("percentile", correction="holm", level=0.9)
-    assert [cells for _, cells in _difference_table("T", STYLED, rows, holm).rows] == [
-        *(["+12.5", "-0.250"], [MISSING, MISSING], [MISSING, "0.000"])
-    ]

@@ -3,31 +3,14 @@
 from __future__ import annotations
 
 import json
-import math
 import shutil
-from pathlib import Path
-from types import SimpleNamespace
-from typing import cast
 
 import pandas as pd
 import pytest
 
 import captau
-from captau.benchmarks.evaluation.pair_tests import Standing
-from captau.benchmarks.reporting.run_parts import ScoredCaptions
-from captau.benchmarks.reporting.tables.printed_table import PrintedNumber
-from captau.benchmarks.reporting.tables.systems_table import (
-    _cell,
-    _mark_column,
-    _name_rows,
-    _select_columns,
-    _signatures,
-    _sort,
-)
-from captau.benchmarks.reporting.tables.table_choices import TableChoices
-from captau.benchmarks.runs.tables import MISSING
 from tests.benchmarks.reporting.report_pages import data_of, texts
-from tests.conftest import run_captau, says
+from tests.conftest import run_captau
 
 SYSTEMS = ("exact", "terse", "unrelated")
 
@@ -229,127 +212,3 @@ def test_runs_of_score_and_of_bench_are_not_mixed(run, tmp_path, capsys):
     captau.bench("demo", "bleu_1", statistics={"interval": "none"}, output_dir=bench)
     assert run_captau("table", f"run={run},{bench}") == 2
     assert "is a run of captau bench, which has other results than" in capsys.readouterr().err
-
-
-def part(
-    folder: str,
-    digest: str,
-    rows: dict[tuple[str, str], tuple[float, float, float]],
-    signatures: dict[str, str] | None = None,
-) -> ScoredCaptions:
-    """A part whose scores are printed ×100 with one decimal; the less is the better of `chair`."""
-    metrics = list(dict.fromkeys(metric for _, metric in rows))
-    systems = list(dict.fromkeys(system for system, _ in rows))
-    standings = {m: [Standing(s, 0.0, n + 1) for n, s in enumerate(systems)] for m in metrics}
-    made = SimpleNamespace(
-        digest=digest,
-        metrics=metrics,
-        systems=systems,
-        rows={
-            key: dict(zip(("score", "ci_low", "ci_high"), values, strict=True))
-            for key, values in rows.items()
-        },
-        standings=standings,
-        styles={m: {"higher_is_better": m != "chair"} for m in metrics},
-        run=SimpleNamespace(folder=Path(folder), run={"signatures": signatures or {}}),
-        label=str.upper,
-        sort_metrics=sorted,
-        format_score=lambda value, _: f"{100 * value:.1f}",
-    )
-    return cast(ScoredCaptions, made)
-
-
-FIRST = part(
-    "runs/one",
-    "d1",
-    {
-        ("a", "cider"): (0.5, 0.4, 0.7),
-        ("b", "cider"): (0.25, math.nan, math.nan),
-        ("a", "chair"): (0.2, 0.1, 0.3),
-        ("b", "chair"): (0.1, 0.0, 0.3),
-    },
-    {"cider": "cider|x:1"},
-)
-
-SECOND = part("runs/two", "d1", {("a", "cider"): (0.9, 0.8, 0.95), ("c", "cider"): (0.1, 0.0, 0.2)})
-
-OTHER = part("runs/three", "d2", {("c", "cider"): (0.3, 0.2, 0.4)}, {"cider": "cider|x:1"})
-
-
-def test_a_cell_is_of_its_references_metric_and_signature() -> None:
-    row = [(SECOND, "a"), (FIRST, "a")]
-    key = ("d1", "cider", "cider|x:1")
-    assert _cell(row, key, "subscript", has_ranks=True) == PrintedNumber(
-        "50.0", 0.5, "40.0", "70.0", "15.0", 1
-    )
-    assert _cell(row, key, "none", has_ranks=False) == PrintedNumber("50.0", 0.5)
-    plain = _cell(row, ("d1", "cider", ""), "plusminus", has_ranks=False)
-    assert (plain.text, plain.low, plain.high, plain.reach) == ("90.0", "80.0", "95.0", "7.5")
-    assert _cell([(FIRST, "b")], key, "subscript", has_ranks=True) == PrintedNumber(
-        "25.0", 0.25, rank=2
-    )
-    for other in (("d2", "cider", "cider|x:1"), ("d1", "cider", "cider|x:2")):
-        assert _cell(row, other, "subscript", has_ranks=True).text == MISSING
-
-
-def test_columns_are_by_references_then_by_metric() -> None:
-    parts = [FIRST, SECOND, OTHER]
-    found = _select_columns(parts, TableChoices())
-    assert list(found) == [
-        ("d1", "chair", ""),
-        ("d1", "cider", "cider|x:1"),
-        ("d1", "cider", ""),
-        ("d2", "cider", "cider|x:1"),
-    ]
-    assert [p.run.folder.name for p in found.values()] == ["one", "one", "two", "three"]
-    chosen = _select_columns(parts, TableChoices(coefficients=("cider", "chair")))
-    assert [key[:2] for key in chosen] == [
-        *(("d1", "cider"), ("d1", "cider"), ("d1", "chair"), ("d2", "cider")),
-    ]
-    assert list(_select_columns(parts, TableChoices(coefficients=("chair",)))) == [
-        ("d1", "chair", "")
-    ]
-    with says("unknown metric of run=runs/one 'spice'"):
-        _select_columns(parts, TableChoices(coefficients=("spice",)))
-    assert _signatures(found) == (("CIDER", "cider|x:1"),)
-
-
-def test_systems_of_equal_names_have_their_runs() -> None:
-    rows = _name_rows([FIRST, SECOND, OTHER])
-    assert {name: [p.run.folder.name for p, _ in places] for name, places in rows.items()} == {
-        "a (one)": ["one"],
-        "b": ["one"],
-        "a (two)": ["two"],
-        "c (two)": ["two"],
-        "c (three)": ["three"],
-    }
-    assert list(_name_rows([FIRST])) == ["a", "b"]
-
-
-def numbers(*texts: str) -> list[PrintedNumber]:
-    return [PrintedNumber(t, math.nan if t == MISSING else float(t)) for t in texts]
-
-
-def test_the_best_two_numbers_as_printed_are_marked() -> None:
-    cells = {"a": numbers("1.0"), "b": numbers("3.0"), "c": numbers("3.0"), "d": numbers(MISSING)}
-    cells |= {"e": numbers("2.0")}
-    _mark_column(cells, 0, higher_is_better=True)
-    assert [row[0].emphasis for row in cells.values()] == ["", "best", "best", "", "second"]
-    cells = {name: numbers(row[0].text) for name, row in cells.items()}
-    _mark_column(cells, 0, higher_is_better=False)
-    assert [row[0].emphasis for row in cells.values()] == ["best", "", "", "", "second"]
-    for column in (["1.0", MISSING], [MISSING]):
-        alone = {str(n): numbers(text) for n, text in enumerate(column)}
-        _mark_column(alone, 0, higher_is_better=True)
-        assert [row[0].emphasis for row in alone.values()] == [""] * len(column)
-
-
-def test_systems_are_sorted_from_the_best_to_the_worst() -> None:
-    columns = {("d1", "chair", ""): FIRST, ("d1", "cider", ""): FIRST}
-    cells = {"a": numbers("2", "1"), "b": numbers(MISSING, "3"), "c": numbers("1", "2")}
-    assert list(_sort(cells, columns, ())) == ["a", "b", "c"]
-    assert list(_sort(cells, columns, ("cider",))) == ["b", "c", "a"]
-    assert list(_sort(cells, columns, ("chair",))) == ["c", "a", "b"]
-    for sort in (("spice",), ("cider", "chair")):
-        with says(f"unknown metric to sort by '{', '.join(sort)}'"):
-            _sort(cells, columns, sort)

@@ -181,14 +181,3 @@ def test_too_many_distinct_values(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found.note == "undefined: too many distinct scores and ratings to find a threshold"
     with pytest.raises(ValueError, match="two points"):
         calibrate_ties([(np.array([1.0]), np.array([1.0]))])
-
-
-def test_soft_pairwise_accuracy_in_blocks_draws_as_at_once() -> None:
-    cells = {"x": np.arange(12.0).reshape(6, 2) % 5}
-    rng = np.random.default_rng(pairs.SEED)
-    signs = 2 * np.rint(rng.random((pairs.PERMUTATIONS, 6), dtype=np.float32)) - 1
-    d = cells["x"][:, 0] - cells["x"][:, 1]
-    assert (
-        pairs._superiority_p_values(cells["x"][:, :, None])[0][0]
-        == ((signs @ d) >= d.sum() - 1e-6).mean()
-    )

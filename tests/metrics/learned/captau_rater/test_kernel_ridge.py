@@ -83,17 +83,7 @@ def test_the_fit_is_the_formula(seed, n, noise, n_groups, max_landmarks, monkeyp
     assert errors.any() == (n_groups > 1)
 
 
-def test_penalties_are_from_3_hundredths_to_10():
-    assert (
-        pytest.approx([0.03, 0.0959, 0.3064, 0.9791, 3.1291, 10], rel=1e-3)
-        == kernel_ridge.PENALTIES
-    )
-    assert (kernel_ridge.MAX_LANDMARKS, kernel_ridge.FOLDS) == (2000, 5)
-    assert fit_kernel_ridge.__kwdefaults__ == {"max_landmarks": 2000}
-
-
 def test_inputs_that_never_change_but_for_rounding_are_constant():
-    assert kernel_ridge._CHUNK == 4096  # rows in memory
     inputs = np.array([[0.0, 1e7, 3.0, 0.0], [1.9e-6, 1e7 + 19, 3.0, 4e-6]])
     mean, scale = kernel_ridge.compute_scaling(inputs)
     assert mean.tolist() == pytest.approx([0.95e-6, 1e7 + 9.5, 3, 2e-6])

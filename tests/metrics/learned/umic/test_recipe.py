@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -19,7 +18,7 @@ from captau.metrics.learned.umic import recipe as module
 from captau.metrics.learned.umic._uniter_network import Uniter, UniterSizes
 from captau.metrics.learned.umic.metric import load_uniter, save_uniter
 from captau.metrics.learned.umic.negatives import MatchingBatch, PairTable
-from captau.metrics.learned.umic.recipe import Schedule, UmicModel, UmicRecipe
+from captau.metrics.learned.umic.recipe import Schedule, UmicRecipe
 from captau.metrics.learned.umic.regions import DemoRegions, Regions, hash_regions, write_regions
 from captau.metrics.neural.models import hash_of
 from captau.metrics.rows import Rows
@@ -413,103 +412,6 @@ def test_the_signature_is_of_the_features_and_of_the_files_it_starts_from(tmp_pa
     )
 
 
-@pytest.mark.parametrize(
-    ("options", "trained"),
-    [
-        ({}, ["contrast"]),
-        ({"pretrain_steps": 1}, ["pretrain", "contrast"]),
-        ({"pretrain_steps": 1, "init": "x.pt"}, ["contrast"]),
-        ({"pretrain_steps": 1, "head": "itm"}, ["pretrain"]),
-        ({"init": "x.pt", "head": "itm"}, []),
-        ({"captions": "file.csv"}, ["contrast"]),
-    ],
-)
-def test_the_parts_of_a_training(options, trained, monkeypatch):
-    captioned = {"a": ("x",), "b": ("y",)}, {"c": ("z",)}
-    network = SimpleNamespace(
-        to=lambda device: asked.append(device), sizes=SimpleNamespace(positions=9)
-    )
-    asked = []
-
-    def load(origin, train, validation, session):
-        asked.append((origin, train, validation))
-        return captioned
-
-    recipe = UmicRecipe("demo", **options)
-    monkeypatch.setattr(module, "load_captioned_images", load)
-    monkeypatch.setattr(
-        UmicRecipe,
-        "_start",
-        lambda self, side, regions, session: (asked.append(side) or network, ["p"]),
-    )
-    monkeypatch.setattr(
-        UmicRecipe,
-        "make_table",
-        lambda self, side, regions, pieces, positions, session: (list(side), pieces, positions),
-    )
-    for name in ("pretrain", "contrast"):
-        monkeypatch.setattr(
-            UmicRecipe, f"_{name}", lambda self, *words, name=name: asked.append((name, *words[:3]))
-        )
-    session = TrainingSession(0, device="meta")
-    session.extra_image_ids.add("before")
-    model = recipe.fit("train", "validation", session)
-    tables = (["a", "b"], ["p"], 9), (["c"], ["p"], 9)
-    assert asked == [
-        (options.get("captions", "references"), "train", "validation"),
-        captioned[0],
-        "meta",
-        *((name, network, *tables) for name in trained),
-    ]
-    assert session.extra_image_ids == {"a", "b", "c", "before"}
-    assert session.reads_examples is ("captions" not in options)
-    assert (model.recipe, model.network, model.pieces) == (recipe, network, ["p"])
-
-
-@pytest.mark.parametrize(
-    ("options", "origins", "share"),
-    [
-        ({}, ["regions"], 0.5),
-        ({"similar": ("cider", "x.json"), "substitution": "code"}, ["cider", "x.json"], 0.5),
-        ({"negatives": ("random", "hard")}, ["regions"], 0.0),
-    ],
-)
-def test_a_table_is_of_the_options(options, origins, share, monkeypatch):
-    def negatives(*words, **named):
-        return words, named
-
-    monkeypatch.setattr(module, "Negatives", negatives)
-    monkeypatch.setattr(module, "PairTable", lambda *words: words)
-    monkeypatch.setattr(module, "find_similar_images", lambda *words: words)
-    recipe = UmicRecipe("demo", **options)
-    found = recipe.make_table("captions", "regions of images", ["p"], 9, "session")
-    similar = [(origin, "captions", "regions of images") for origin in origins]
-    named = {"substitution": options.get("substitution", "keywords"), "similar_share": share}
-    assert found == (
-        "captions",
-        (("captions", similar), named),
-        *("regions of images", ["p"], 9, recipe.negatives, "session"),
-    )
-
-
-def test_a_network_of_its_own_has_the_words_of_the_captions():
-    captioned = {"demo_001.png": ("a dog's red.", "[MASK] the"), "demo_000.png": ("Zoo a",)}
-    recipe = UmicRecipe("demo", hidden=6, layers=1, heads=3, intermediate=5, dropout=0.25)
-    session = TrainingSession(4)
-    with recipe.open_regions() as regions:
-        network, pieces = recipe._start(captioned, regions, session)
-        with says("rater.hidden=6 is not a multiple of heads=4"):
-            dataclasses.replace(recipe, heads=4)._start(captioned, regions, session)
-    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-    words = ["'", ".", "MASK", "Zoo", "[", "]", "a", "dog", "red", "s", "the"]
-    assert pieces == [*special, *words]
-    assert network.sizes == UniterSizes(6, 1, 3, 5, len(pieces), 512, 16)
-    assert {m.p for m in network.modules() if isinstance(m, torch.nn.Dropout)} == {0.25}
-    session.reseed("weights")
-    again = Uniter(network.sizes, 0.25)
-    torch.testing.assert_close(network.state_dict(), again.state_dict(), rtol=0, atol=0)
-
-
 def test_a_network_to_start_from_has_word_pieces_beside_it(tmp_path, monkeypatch):
     monkeypatch.setenv("CAPTAU_WEIGHTS", str(tmp_path))
     asked = []
@@ -677,33 +579,3 @@ def test_pretraining_guesses_words_and_tells_matches_by_hand():
     second = cross_entropy(sides, [0, 0, 1])
     with torch.no_grad():
         assert options["validate"]() == pytest.approx((matching + second) / 2, rel=1e-5)
-
-
-def test_a_model_predicts_in_evaluation_mode_and_writes_its_words(monkeypatch, tmp_path):
-    sizes = UniterSizes(4, 1, 2, 3, 7, 5, 16)
-    network = Uniter(sizes).train()
-    pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "é"]
-    recipe = UmicRecipe("demo", head="itm")
-    model = UmicModel(recipe, network, tuple(pieces))
-    asked = []
-    monkeypatch.setattr(module, "score_pairs", lambda *words, **named: asked.append((words, named)))
-    rows = Rows.from_items(
-        [
-            {"image_id": "demo_001.png", "caption": "a a a a"},
-            {"image_id": "demo_000.png", "caption": "é"},
-        ]
-    )
-    model.predict(rows)
-    ((scored, texts, images, regions), named) = asked[0]
-    assert (scored is network, network.training) == (True, False)
-    assert texts == [[2, 5, 5, 5, 3], [2, 6, 3]]
-    assert images == ["demo_001.png", "demo_000.png"]
-    assert type(regions) is DemoRegions
-    assert named.pop("remark")("cut") is None
-    assert named == {"head": "itm", "batch_size": 64, "metric": "umic"}
-    model.save(tmp_path)
-    assert (tmp_path / "vocab.txt").read_bytes() == "".join(f"{p}\n" for p in pieces).encode()
-    again = recipe.load(tmp_path)
-    assert (again.recipe, again.pieces, again.network.sizes) == (recipe, pieces, sizes)
-    assert again.network.training is False
-    assert "torch" not in vars(module)  # importing it imports no PyTorch

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,7 +10,7 @@ import torch
 from scipy.special import erf
 
 from captau.datasets.errors import InputError
-from captau.metrics.learned.umic import _uniter_network, metric
+from captau.metrics.learned.umic import metric
 from captau.metrics.learned.umic._uniter_network import (
     Uniter,
     UniterSizes,
@@ -417,42 +416,6 @@ def test_the_network_is_berts_over_words_and_regions():
     assert network.rank_output.weight.requires_grad
 
 
-def test_dropout_is_at_the_embeddings_and_after_each_dense_layer(monkeypatch):
-    network = random_network(dropout=0.25)
-    drops = [name for name, m in network.named_modules() if isinstance(m, torch.nn.Dropout)]
-    assert drops == [
-        "uniter.embeddings.dropout",
-        "uniter.img_embeddings.dropout",
-        *(
-            f"uniter.encoder.layer.{k}.{part}.dropout"
-            for k in (0, 1)
-            for part in ("attention.output", "output")
-        ),
-    ]
-    assert {m.p for m in network.modules() if isinstance(m, torch.nn.Dropout)} == {0.25}
-    rates = []
-    attention = torch.nn.functional.scaled_dot_product_attention
-
-    def note(*words, dropout_p, **named):
-        rates.append(dropout_p)
-        return attention(*words, **named)
-
-    monkeypatch.setattr(
-        _uniter_network,
-        "F",
-        SimpleNamespace(scaled_dot_product_attention=note, gelu=torch.nn.functional.gelu),
-    )
-    image = ImageRegions(np.ones((1, 3), np.float32), np.ones((1, 7), np.float32))
-    batch = collate([[2, 3]], [image], "cpu")
-    network(*batch)
-    network.train()(*batch)
-    assert rates == [0.0, 0.0, 0.25, 0.25]
-    norms = [m.eps for m in network.modules() if isinstance(m, torch.nn.LayerNorm)]
-    assert norms == [1e-12] * 8
-    assert network.uniter.embeddings.word_embeddings.padding_idx == 0
-    assert Uniter(SIZES).uniter.embeddings.dropout.p == 0.1
-
-
 def test_random_weights_are_wider_in_narrower_layers():
     """Of 48 dimensions: 0.02 · √(768 / 48) = 0.08. Biases are 0, and norms leave numbers as they are."""
     torch.manual_seed(0)
@@ -481,32 +444,6 @@ def test_sizes_are_read_off_the_matrices(hidden, heads, expected):
     tensors["uniter.encoder.layer.0.intermediate.dense.bias"] = torch.zeros(5)
     tensors["other.encoder.layer.7"] = torch.zeros(5)
     assert read_sizes(tensors, heads) == UniterSizes(hidden, 3, expected, 5, 7, 4, 3)
-
-
-def test_tensors_are_renamed_and_those_of_other_tasks_left_out():
-    """A name of the value is the name that it should get; None is left out."""
-    word = "embeddings.word_embeddings.weight"
-    for prefix in ("uniter.", "bert.", ""):
-        table = {
-            f"{prefix}{word}": f"uniter.{word}",
-            f"{prefix}a.LayerNorm.gamma": "uniter.a.LayerNorm.weight",
-            f"{prefix}a.LayerNorm.beta": "uniter.a.LayerNorm.bias",
-            f"{prefix}gamma.x": "uniter.gamma.x",
-            "rank_output.weight": "rank_output.weight",
-            "itm_output.beta": "itm_output.bias",
-            "cls.predictions": None,
-            "feat_regress.x": None,
-            "region_classifier.x": None,
-            "vqa_output.x": None,
-            "nlvr2_output.x": None,
-            "attn_pool.x": None,
-            f"{prefix}img_embeddings.mask_embedding.weight": None,
-        }
-        if prefix:
-            table["other.x"] = "other.x"
-        found = metric._rename_tensors(table)
-        assert list(found) == list(found.values()) == [name for name in table.values() if name]
-    assert metric._rename_tensors({"x": 1, "uniter.x": 2}) == {"x": 1, "uniter.x": 2}
 
 
 @pytest.mark.parametrize(

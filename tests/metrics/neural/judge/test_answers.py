@@ -5,49 +5,9 @@ from __future__ import annotations
 import contextlib
 import json
 
-from captau.metrics.neural.judge.answers import AnswerFile, Answers, _make_answer, _shorten_answer
+from captau.metrics.neural.judge.answers import AnswerFile, Answers
 from tests.conftest import raises_exactly
 from tests.metrics.neural.judge.judge_stub import said
-
-
-def test_a_line_has_what_a_score_needs():
-    top = [{"token": "b", "logprob": -2.0, "bytes": [1]}]
-    answer = {
-        "id": 7,
-        "choices": [
-            {
-                "message": {"content": "a", "refusal": "no", "role": "x"},
-                "finish_reason": "stop",
-                "logprobs": {"content": [{"token": "a", "logprob": -1.0, "top_logprobs": top}]},
-            }
-        ],
-        "usage": {"total_tokens": 3},
-    }
-    record = _shorten_answer(answer)
-    assert record == {
-        "text": "a",
-        "tokens": [["a", -1.0, [["b", -2.0]]]],
-        "refusal": "no",
-        "finish_reason": "stop",
-        "usage": {"total_tokens": 3},
-    }
-    token = {"token": "a", "logprob": -1.0, "top_logprobs": [{"token": "b", "logprob": -2.0}]}
-    assert _make_answer(record) == {
-        "choices": [
-            {
-                "message": {"content": "a", "refusal": "no"},
-                "finish_reason": "stop",
-                "logprobs": {"content": [token]},
-            }
-        ],
-        "usage": {"total_tokens": 3},
-    }
-    plain = {"choices": [{"message": {"content": "a"}, "logprobs": None}]}
-    assert _shorten_answer(plain) == {"text": "a"}
-    assert _make_answer({"text": "a"}) == {
-        "choices": [{"message": {"content": "a", "refusal": None}, "finish_reason": None}],
-        "usage": None,
-    }
 
 
 def test_a_file_of_answers_in_full(tmp_path):

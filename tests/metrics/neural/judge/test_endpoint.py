@@ -86,41 +86,6 @@ def test_refusals_are_one_line_with_a_remedy(answer, with_key, message):
     assert endpoint._refusal(answer, with_key) == message
 
 
-@pytest.mark.parametrize(
-    ("body", "is_answer"),
-    [
-        (None, False),
-        ([], False),
-        ({}, False),
-        ({"choices": []}, False),
-        ({"choices": [{"message": "a"}]}, False),
-        ({"choices": [{"message": {}}]}, True),
-    ],
-)
-def test_chat_completions_have_a_message(body, is_answer):
-    assert endpoint._parsed(response(200, "", body)) == (body if is_answer else None)
-
-
-@pytest.mark.parametrize("status", [408, 409, 425, 429, 500, 502, 503, 504, 529])
-def test_faults_that_may_pass_are_tried_again(status, monkeypatch, tmp_path):
-    posted = []
-
-    def post(*_, **__):
-        posted.append(status)
-        return SimpleNamespace(
-            status_code=status if len(posted) == 1 else 200, headers={}, json=lambda: said("1")
-        )
-
-    monkeypatch.setattr(endpoint.Endpoint, "_session", SimpleNamespace(post=post))
-    monkeypatch.setattr(endpoint.Endpoint, "_pause", lambda self, seconds: None)
-    one = endpoint.Endpoint(
-        *("http://h", {}, Answers(tmp_path), SpendingLimits(None, None), 1, 1, 1.0),
-        lambda *_: None,
-    )
-    assert one.ask([Question("a")], str, lambda _: None) == [said("1")]
-    assert posted == [status] * 2
-
-
 @pytest.mark.parametrize("retries", [0, 3, 8])
 def test_waits_double_up_to_a_minute(retries, monkeypatch, tmp_path):
     monkeypatch.delenv("CAPTAU_JUDGE_KEY", raising=False)

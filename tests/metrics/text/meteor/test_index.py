@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import itertools
-import json
 import logging
 import os
 import signal
@@ -189,13 +188,6 @@ def test_a_table_without_words_has_none():
     assert find_words(np.array([], "S3"), [b"dog", b""]) == [-1, -1]
 
 
-def test_english_has_its_own_paraphrases_unless_others_are_named(monkeypatch, tmp_path):
-    monkeypatch.setattr(index_module, "open_index", lambda _, paraphrases, *__: paraphrases)
-    assert index_module.load_index().name == "paraphrase-en.gz"
-    assert index_module.load_index("english", tmp_path) == tmp_path
-    assert index_module.load_index("french") is None
-
-
 def test_compiling_counts_percents(sources, tmp_path, open_index, monkeypatch):
     steps = record_steps(monkeypatch, index_module)
     open_index(*sources, tmp_path / "cache")
@@ -326,92 +318,6 @@ def test_the_index_of_pycocoevalcap_is_kept_in_the_cache_folder():
     assert str(cache_folder()) == os.environ["CAPTAU_CACHE"]
 
 
-def test_sizes_are_aligned_to_64_bytes():
-    assert [index_module._align(size) for size in (0, 1, 63, 64, 65, 128, 129)] == [
-        *(0, 64, 64, 64, 128, 128, 192),
-    ]
-
-
-class Blocks:
-    """A decompressed file that is read a few bytes at a time."""
-
-    def __init__(self, data: bytes, size: int) -> None:
-        self.data, self.size = data, size
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        pass
-
-    def read(self, _):
-        block, self.data = self.data[: self.size], self.data[self.size :]
-        return block
-
-
-@pytest.mark.parametrize("size", [1, 5, 11, 16, 30, 1000])
-def test_pairs_are_read_in_blocks_of_any_size(size, tmp_path, monkeypatch):
-    """Worked by hand: phrases are numbered as they come, and keep their line end."""
-    pairs = [("big dog", "hound"), ("hound", "big dog"), ("hound", "dog"), ("a", "a")]
-    data = "".join(f"0.5\n{a}\n{b}\n" for a, b in pairs).encode()
-    path = tmp_path / "pairs.gz"
-    path.write_bytes(b"x" * 10)
-    monkeypatch.setattr(index_module.gzip, "open", lambda _: Blocks(data, size))
-    shares: list[float] = []
-    sources, targets, phrases = index_module._read_pairs(path, shares.append)
-    assert sources.tolist() == [0, 1, 1, 3]
-    assert targets.tolist() == [1, 0, 2, 3]
-    assert phrases.to_pylist() == [b"big dog\n", b"hound\n", b"dog\n", b"a\n"]
-    assert shares == [0.0] * -(-len(data) // size)
-    words, texts = index_module._split_phrases(phrases)
-    assert words.tolist() == [b"a", b"big", b"dog", b"hound"]
-    assert texts.tolist() == [[1, 2], [3, -1], [2, -1], [0, -1]]
-    first_child, node_word, node = index_module._build_trie(texts)
-    assert first_child.tolist() == [1, 5, 5, 6, 6, 6, 6]
-    assert node_word.tolist() == [-1, 0, 1, 2, 3, 2]
-    assert node.tolist() == [5, 4, 3, 1]
-
-
-@pytest.mark.parametrize("data", [b"", b"0.5\na\nb", b"0.5\na\nb\n0.5\n", b"0.5\n"])
-def test_a_file_of_pairs_that_is_cut_off_is_damaged(data, tmp_path, monkeypatch):
-    (tmp_path / "pairs.gz").write_bytes(gzip.compress(data))
-    with says(
-        f"{tmp_path / 'pairs.gz'} is damaged; pip install --force-reinstall pycocoevalcap, or get METEOR's file again"
-    ):
-        index_module._read_pairs(tmp_path / "pairs.gz", lambda _: None)
-
-
-def test_tables_are_written_and_read(sources, tmp_path):
-    jar, pairs = sources
-    shares: list[float] = []
-    arrays, small = compile_tables(jar, pairs, shares.append)
-    assert shares[-2:] == [0.8, 0.9]
-    assert all(0 < share <= 0.6 for share in shares[:-2])
-    assert small == {"longest": 2, "function": ["the", "a"], "prefixes": {"mr": False, "pp": True}}
-    with (tmp_path / "index").open("wb") as stream:
-        index_module._write(stream, arrays, small)
-    data = (tmp_path / "index").read_bytes()
-    assert data[:22] == b"captau meteor index 3\n"
-    size = int(data[22:38])
-    header = json.loads(data[38 : 38 + size])
-    begin = -(-(38 + size) // 64) * 64
-    assert data[38 + size : begin] == bytes(begin - 38 - size)
-    assert len(data) == begin + header["size"]
-    end = 0
-    for name, array in arrays.items():
-        dtype, start, stop = header["arrays"][name]
-        assert start == -(-end // 64) * 64
-        assert np.frombuffer(data[begin + start : begin + stop], dtype).tolist() == array.tolist()
-        end = stop
-    assert header["size"] == -(-end // 64) * 64
-    index = index_module._read(tmp_path / "index")
-    assert contents(index) == {
-        **{name: array.tolist() for name, array in arrays.items()},
-        **small,
-        "function": {"the", "a"},
-    }
-
-
 def test_tables_without_paraphrases(sources):
     arrays, small = compile_tables(sources[0], None, lambda _: None, "other")
     assert small == {"longest": 1, "function": [], "prefixes": {}}
@@ -428,20 +334,6 @@ def test_tables_without_paraphrases(sources):
 def test_prefixes_are_read_line_by_line():
     lines = ["# a comment", "", "mr", "pp #NUMERIC_ONLY#", "no #numeric", "  st  x #NUMERIC_ONLY# "]
     assert index_module.parse_prefixes(lines) == {"mr": False, "pp": True, "no": False, "st": False}
-
-
-def test_synsets_of_words_and_of_irregular_forms():
-    synsets = ["go", "4 2 4", "run", "1", "dog", "", ""]
-    exceptions = ["go", "went gone", "cat", "cats", "run", "ran went", ""]
-    arrays = index_module._compile_synonyms(synsets, exceptions)
-    assert {name: array.tolist() for name, array in arrays.items()} == {
-        "lemmas": [b"dog", b"go", b"run"],
-        "lemma_first": [0, 0, 2, 3],
-        "lemma_sets": [2, 4, 1],
-        "forms": [b"cats", b"gone", b"ran", b"went"],
-        "form_first": [0, 0, 2, 3, 6],
-        "form_sets": [2, 4, 1, 1, 2, 4],
-    }
 
 
 def test_the_table_of_words_worked_by_hand(sources, tmp_path, open_index):
@@ -461,17 +353,3 @@ def test_the_table_of_words_worked_by_hand(sources, tmp_path, open_index):
     assert table.paraphrase.tolist() == [2, 1, -1, -1, 0, 1]
     assert table.numbers_of(["big", "dog\x00"]).tolist() == [4, 5]
     assert table.properties.key[5] == java_hash("dog\x00") != java_hash("dog")
-
-
-@pytest.mark.parametrize(
-    ("n_known", "n_new", "n_left"),
-    [(3, 1, 4), (3, 2, 2), (4, 1, 1), (1, 3, 4), (1, 4, 4), (0, 5, 5), (4, 0, 4)],
-)
-def test_the_table_of_words_begins_anew_where_it_would_be_too_large(
-    sources, tmp_path, open_index, monkeypatch, n_known, n_new, n_left
-):
-    monkeypatch.setattr(alignment, "_MAX_WORDS", 4)
-    aligner = alignment.Aligner(open_index(*sources, tmp_path / "c"), "other", is_normalised=False)
-    aligner.remember_words([f"a{i}" for i in range(n_known)])
-    aligner.remember_words([" ".join(f"b{i}" for i in range(n_new))])
-    assert len(aligner._words) == n_left

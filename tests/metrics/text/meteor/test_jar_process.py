@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import gzip
-import io
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,7 +11,7 @@ import pytest
 from captau.metrics.registry import metric
 from captau.metrics.text.meteor import jar_process
 from captau.metrics.text.meteor.index import load_index
-from captau.metrics.text.meteor.jar_process import LANGUAGES, MeteorProcess, Setting
+from captau.metrics.text.meteor.jar_process import LANGUAGES, Setting
 from tests.conftest import says
 
 #: By language, captions and references that share words, stems and function words.
@@ -148,97 +146,3 @@ def test_the_options_of_the_java_program(code, is_normalised, path, options):
 
 def test_the_setting_of_the_coco_server():
     assert Setting(LANGUAGES["en"], True, None) == jar_process.ENGLISH
-
-
-def process_of(monkeypatch, setting, *answers):
-    """Return METEOR's process without Java, which gives some answers, and what it was started with."""
-    started = []
-    monkeypatch.setattr(
-        jar_process.JavaProcess, "__init__", lambda self, *args: started.append(args)
-    )
-    monkeypatch.setattr(jar_process.JavaProcess, "stop", lambda self: started.append("stopped"))
-    process = MeteorProcess(setting)
-    lines = iter(answers)
-    monkeypatch.setattr(process, "read_line", lambda: next(lines), raising=False)
-    process.process = SimpleNamespace(stdin=io.BytesIO(), kill=lambda: started.append("killed"))
-    process.program = "java-x"
-    return process, started
-
-
-def test_how_the_java_program_is_started(monkeypatch):
-    process, ((arguments, folder),) = process_of(monkeypatch, jar_process.ENGLISH)
-    heap = ["-Xms1200m", "-Xmx1200m", "-XX:+UseParallelGC"]
-    jar = ["-jar", str(folder / "meteor-1.5.jar"), "-", "-", "-stdio"]
-    assert arguments == [*heap, *jar_process.OPTIONS, *jar, "-l", "en", "-norm"]
-    assert Path(process.function_words.name).read_bytes() == b""
-    french = Setting(LANGUAGES["fr"], is_normalised=False)
-    process, ((arguments, _),) = process_of(monkeypatch, french)
-    name = process.function_words.name
-    assert arguments[-6:] == ["-l", "french", "-m", "exact stem", "-s", name]
-    assert b"les" in Path(name).read_bytes().split()
-    process.stop()
-    assert process.function_words.closed
-
-
-def test_the_lines_that_the_java_program_is_sent(monkeypatch):
-    process, _ = process_of(
-        monkeypatch, jar_process.ENGLISH, b"1 2 3\n", b" 4 5 \n", b"0.5\n", b"1.0\n", b"0.75\n"
-    )
-    lines = process.compute_statistics(["a dog", "b ||| c"], [("x", "y|||  z"), ("\u00e9\ud800",)])
-    assert lines == ["1 2 3", "4 5"]
-    assert process.process.stdin.getvalue() == (
-        "SCORE ||| x ||| y z ||| a dog\nSCORE ||| é? ||| b c\n".encode()
-    )
-    process.process.stdin = io.BytesIO()
-    assert process.evaluate(lines) == ([0.5, 1.0], 0.75)
-    assert process.process.stdin.getvalue() == b"EVAL ||| 1 2 3 ||| 4 5\n"
-
-
-def test_a_program_that_ends_between_two_answers(monkeypatch):
-    process, started = process_of(monkeypatch, jar_process.ENGLISH, b"1\n", b"")
-    monkeypatch.setattr(process, "end", lambda: (1, "It ended."), raising=False)
-    with says("METEOR stopped after 1 of 2 rows. It ended."):
-        process.compute_statistics(["a", "b"], [("a",), ("b",)])
-    assert started[1:] == ["killed", "stopped"]
-
-
-def test_a_program_that_stalls(monkeypatch):
-    process, _ = process_of(monkeypatch, jar_process.ENGLISH)
-
-    def stall():
-        raise jar_process.StalledError
-
-    monkeypatch.setattr(process, "read_line", stall)
-    with says(
-        "METEOR stopped after 0 of 1 rows. Java (java-x) said nothing for 300 s and was stopped; run again, or name "
-        "another Java with java.home=DIR"
-    ):
-        process.compute_statistics(["a"], [("a",)])
-
-
-def test_one_process_a_setting(monkeypatch):
-    made, stopped = [], []
-
-    class Process:
-        is_usable = True
-
-        def __init__(self, setting):
-            made.append(setting)
-
-        def stop(self):
-            stopped.append(self)
-
-    monkeypatch.setattr(jar_process, "MeteorProcess", Process)
-    monkeypatch.setattr(jar_process, "_running", {})
-    registered = []
-    monkeypatch.setattr(jar_process, "atexit", SimpleNamespace(register=registered.append))
-    first = jar_process.running_process()
-    assert jar_process.running_process() is first
-    other = Setting(LANGUAGES["fr"], is_normalised=False)
-    assert jar_process.running_process(other) is not first
-    assert (made, stopped) == ([jar_process.ENGLISH, other], [])
-    first.is_usable = False
-    second = jar_process.running_process()
-    assert second is not first
-    assert (stopped, len(made), len(registered)) == ([first], 3, 3)
-    assert registered[2] == second.stop

@@ -9,12 +9,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from captau.datasets.errors import InputError
 from captau.metrics import base
 from captau.metrics.registry import metric
 from captau.metrics.text.meteor import alignment
 from captau.metrics.text.meteor import metric as meteor_module
-from captau.metrics.text.meteor.index import load_index
 from tests.conftest import WITH_JAVA, says
 
 BACKENDS = ["captau", WITH_JAVA]
@@ -218,18 +216,6 @@ def test_more_rows_than_a_pipe_or_a_chunk_holds(backend, monkeypatch):
     assert (scores == 1.0).all()
 
 
-def test_words_are_stemmed_once_until_there_would_be_too_many(monkeypatch):
-    stemmed: list[str] = []
-    monkeypatch.setattr(alignment, "make_stemmer", lambda _: lambda w: (stemmed.append(w), w)[1])
-    monkeypatch.setattr(alignment, "_MAX_WORDS", 4)
-    aligner = alignment.Aligner(load_index(), "english", is_normalised=True)
-    for text in ("qa qb qc", "qa qb", "qa dog qc", "qd qb", "qa qd qb qe qf qg a dog"):
-        aligner.remember_words([text])
-    # The fifth word makes the table begin anew; a text may have more words than the table should. Stems of
-    # the paraphrase table's words are stored.
-    assert " ".join(stemmed) == "qa qb qc qd qb qa qd qb qe qf qg"
-
-
 def test_statistics_worked_by_hand():
     # Lengths; function words ("the", "is"); exact matches: "red" on both sides, content, and "the",
     # "is", function; stems none; synonyms car = automobile; paraphrases none; one chunk; 4 words.
@@ -421,28 +407,6 @@ def test_a_power_next_to_the_middle_between_two_doubles(ratio, power):
     assert meteor_module.rounded_powers(np.array([ratio]), 0.5).tolist() == [power]
 
 
-def test_a_chunk_names_the_rows_of_the_whole(monkeypatch):
-    monkeypatch.setattr(meteor_module, "CHUNK", 2)
-    pairs = []
-
-    def align(candidates, references, setting):
-        pairs.append(list(zip(candidates, references, strict=True)))
-        statistics = np.ones((len(candidates), 23), np.int32)
-        statistics[:, 0] = [-1 if candidate == "d" else 1 for candidate in candidates]
-        return statistics
-
-    monkeypatch.setattr(meteor_module, "_align", align)
-    references = [("a1",), ("b1", "b2"), ("c1", "c2"), ("d1", "d2"), ("e1",)]
-    chunks = meteor_module.best_statistics("abcde", references, "row {}".format)
-    assert len(next(chunks)) == 2
-    with pytest.raises(InputError, match=r"^row 3: its words match a reference's in more than "):
-        next(chunks)
-    assert pairs == [
-        [("a", "a1"), ("b", "b1"), ("b", "b2")],
-        [("c", "c1"), ("c", "c2"), ("d", "d1"), ("d", "d2")],
-    ]
-
-
 def test_chunks_of_two_rows_give_the_same_statistics(monkeypatch):
     words = ("dog", "cat", "cow", "fox", "hen")
     rows = [(f"a {w} runs", ("a bird flies", f"the {w} runs fast")) for w in words]
@@ -521,29 +485,3 @@ def test_scores_follow_from_statistics(code):
     nothing = [5, 5, *[0] * 21]
     scores = meteor_module.meteor_scores(np.array([row, nothing]), language)
     assert scores.tolist() == [pytest.approx(expected, rel=1e-13), 0.0]
-
-
-def test_references_of_other_lengths_are_ranked_row_by_row(monkeypatch):
-    """The first of equally good references counts; statistics are those of the pair alone."""
-    pairs = []
-
-    def align(candidates, references, setting):
-        pairs.extend(zip(candidates, references, strict=True))
-        statistics = np.zeros((len(candidates), 23), np.int32)
-        for row, reference in zip(statistics, references, strict=True):
-            row[[0, 1, 4, 5, 20, 21, 22]] = [
-                9,
-                9,
-                *[int(reference[0])] * 2,
-                2,
-                *[int(reference[0])] * 2,
-            ]
-            row[3] = int(reference[1])
-        return statistics
-
-    monkeypatch.setattr(meteor_module, "_align", align)
-    references = [("30", "50", "51"), ("20",), ("41", "40", "10")]
-    (best,) = meteor_module.best_statistics(["a", "b", "c"], references)
-    assert best[:, 4].tolist() == [5, 2, 4]
-    assert pairs[3:5] == [("b", "20"), ("c", "41")]
-    assert list(meteor_module.best_statistics([], [])) == []

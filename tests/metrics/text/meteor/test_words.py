@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from captau.metrics.text.java import pycocoevalcap_file
-from captau.metrics.text.meteor import words as words_module
 from captau.metrics.text.meteor.index import parse_prefixes
 from captau.metrics.text.meteor.words import (
     Lexicon,
@@ -98,51 +97,12 @@ def test_each_step_of_the_normaliser(text, words):
     assert split_words(text, {}) == words.split()
 
 
-@pytest.mark.parametrize(
-    ("word", "following", "expected"),
-    [
-        ("dog", "a", "dog"),
-        (".", "a", "."),
-        ("...", "A", "..."),
-        ("u.s.", "A", "us"),
-        ("a.1.", "A", "a1"),
-        ("1.2.", "A", "1.2 ."),
-        ("mr.", "A", "mr."),
-        ("pp.", "A", "pp ."),
-        ("pp.", "0", "pp."),
-        ("pp.", "9", "pp."),
-        ("pp.", "/", "pp ."),
-        ("pp.", ":", "pp ."),
-        ("mr.", "5", "mr."),
-        ("end.", "a", "end."),
-        ("end.", "zebra", "end."),
-        ("end.", "Zebra", "end ."),
-        ("end.", "`", "end ."),
-        ("end.", "{", "end ."),
-        ("end.", "5", "end ."),
-        ("end.", "", "end ."),
-        ("x.", "", "x ."),
-    ],
-)
-def test_full_stops_at_the_end_of_words(word, following, expected):
-    assert words_module._treat_full_stop(word, following, {"mr": False, "pp": True}) == expected
-
-
 def test_words_are_found_in_a_sorted_table():
     table = np.array([b"a", b"bb", b"dog"])
     words = [b"dog", b"a", b"", b"bb", b"b", b"zebra", b"dogs", b"c"]
     assert find_words(table, words) == [2, 0, -1, 1, -1, -1, -1, -1]
     assert find_words(table, []) == []
     assert find_words(np.array([b"", b"a"]), [b"", b"a"]) == [-1, 1]
-
-
-def test_the_bits_of_synsets():
-    # Worked by hand: the six highest of the 64 lowest bits of n · 0x9E3779B97F4A7C15.
-    assert words_module._synset_mask([]) == 0
-    assert words_module._synset_mask([0]) == 1
-    assert words_module._synset_mask([1]) == 1 << (0x9E >> 2)
-    assert words_module._synset_mask([2]) == 1 << (0x3C >> 2)
-    assert words_module._synset_mask([1, 2, 1]) == 1 << 39 | 1 << 15
 
 
 def lexicon() -> Lexicon:
@@ -163,8 +123,6 @@ def test_properties_of_words_worked_by_hand():
     assert properties.is_function.tolist() == [0, 1, 0, 0, 0, 0]
     assert properties.key.tolist() == [java_hash(word) for word in words]
     assert properties.stem.tolist() == [java_hash(word[:2]) for word in words]
-    masks = [[3, 9], [], [4], [7], [1, 8], []]
-    assert properties.mask.tolist() == [words_module._synset_mask(sets) for sets in masks]
     taken = properties.take(np.array([4, 0, 1]))
     assert (taken.set_first.tolist(), taken.sets.tolist()) == ([0, 2, 4, 4], [1, 8, 3, 9])
     assert taken.key.tolist() == [java_hash(word) for word in ("runs", "dogs", "the")]
@@ -175,25 +133,6 @@ def test_properties_of_words_worked_by_hand():
     assert joined.is_function.tolist() == [0, 0, 1, 0, 0]
     empty = properties.take(np.array([], np.int64))
     assert (empty.set_first.tolist(), empty.sets.tolist(), len(empty.key)) == ([0], [], 0)
-
-
-@pytest.mark.parametrize(
-    ("word", "synsets"),
-    [
-        ("box", [7]),
-        ("boxing", [7]),
-        ("boxer", [7]),
-        ("runed", [1, 8]),
-        ("dogest", [3, 9]),
-        ("goes", [4]),
-        ("gos", [4]),
-        ("gops", []),
-        ("runss", []),
-        ("dogging", []),
-    ],
-)
-def test_base_forms_by_their_endings(word, synsets):
-    assert words_module._find_synsets([word], lexicon()) == [synsets]
 
 
 def test_languages_and_their_stemmers():

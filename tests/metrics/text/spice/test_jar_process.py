@@ -5,11 +5,15 @@ A shell script stands for Java and obeys words in captions; `test_metric` runs t
 
 from __future__ import annotations
 
+import os
+import signal
+import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from captau.benchmarks.runs.output_folder import is_process_alive
 from captau.metrics.registry import metric
 from captau.metrics.rows import Rows
 from captau.metrics.text import java as java_module
@@ -17,7 +21,7 @@ from captau.metrics.text.spice import jar_process as spice_java
 from captau.metrics.text.spice import metric as spice
 from captau.metrics.text.spice import models as spice_models
 from captau.metrics.text.spice.jar_process import ParseFailure
-from tests.conftest import record_steps, says
+from tests.conftest import says
 
 pytestmark = pytest.mark.java
 
@@ -56,6 +60,7 @@ def parser(script):
     """Write a parser that does what the caption says, and counts its starts and requests."""
     return script(
         'echo "$*" >>"$here/starts"',
+        'echo $$ >>"$here/pids"',
         """echo '"ready"'""",
         "while read -r line; do",
         '  echo "$line" >>"$here/requests"',
@@ -164,20 +169,6 @@ def test_a_process_that_was_stopped_leaves_no_file_open(parser):
     assert all(file.closed for file in (pipes.stdin, pipes.stdout, process.errors))
 
 
-def test_a_process_that_starts_while_its_client_is_stopped_is_stopped(parser):
-    client = spice_java._JarClient(can_parse=True)
-    client.stop()
-    with pytest.raises(ValueError, match="closed file"):
-        client.ask("a dog", 5)
-    assert client._process.process.poll() is not None
-
-
-def test_captions_and_rows_are_counted(parser, monkeypatch):
-    steps = record_steps(monkeypatch, spice)
-    metric("spice").score(rows("a dog", "a bird"))
-    assert steps == [3, 1, 1, 1, 2, 1, 1]  # with the reference "a cat"
-
-
 def test_the_program_that_scores_hashes_alike_each_time(parser):
     """With random hashes equal rows would get unequal scores, in the last digits."""
     metric("spice").score(rows("a dog"))
@@ -187,27 +178,34 @@ def test_the_program_that_scores_hashes_alike_each_time(parser):
     assert "-XX:hashCode=2" in score
 
 
+def pid_of_last(parser: Path) -> int:
+    """Return the process id of the program that was started last."""
+    return int(parser.with_name("pids").read_text().split()[-1])
+
+
+def wait_until_ended(pid: int) -> None:
+    deadline = time.monotonic() + 60
+    while is_process_alive(pid):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
 def test_an_idle_process_waits_for_work_and_ends(parser, monkeypatch):
     spice.parse_scenes(["a dog"])
-    ((idle, timer),) = spice_java._idle.items()
-    assert timer.daemon  # so that captau ends without waiting for it
     with monkeypatch.context() as patch:
         patch.setattr(spice_java, "_IDLE_SECONDS", 0.1)
         spice.parse_scenes(["a bird"])
     assert count(parser, "starts") == 1
-    assert idle.process.wait(60) < 0
+    wait_until_ended(pid_of_last(parser))
     spice.parse_scenes(["a cat"])
     assert count(parser, "starts") == 2
-    (idle,) = spice_java._idle
     spice_java.stop_idle()
-    assert idle.process.returncode < 0
+    wait_until_ended(pid_of_last(parser))
 
 
 def test_an_idle_process_that_was_killed_is_replaced(parser):
     spice.parse_scenes(["a dog"])
-    (idle,) = spice_java._idle
-    idle.process.kill()
-    idle.process.wait()
+    os.kill(pid_of_last(parser), signal.SIGKILL)
     assert spice.parse_scenes(["a bird"]) == {"a bird": DOG}
     assert count(parser, "starts") == 2
 
@@ -230,22 +228,6 @@ def test_parsers_share_the_captions_and_lose_none(parser, monkeypatch):
     assert spice.parse_scenes(captions) == dict.fromkeys(captions, DOG)
     assert count(parser, "starts") == 3
     assert count(parser, "requests") == 300
-
-
-def test_few_captions_and_little_memory_start_one_parser(monkeypatch, tmp_path):
-    monkeypatch.setattr(spice_java, "_CONTAINER_MEMORY", tmp_path / "absent")
-    monkeypatch.setattr(spice_java, "count_cores", lambda: 64)
-    monkeypatch.setattr(spice_java.os, "sysconf", lambda name: 1 if "SIZE" in name else 512 * 2**30)
-    assert spice_java._count_parsers(1) == 1
-    assert 1 < spice_java._count_parsers(1000) < 64
-    assert spice_java._count_parsers(10**6) == 64
-    container = tmp_path / "memory.max"
-    monkeypatch.setattr(spice_java, "_CONTAINER_MEMORY", container)
-    for content, parsers in (("max\n", 64), (f"{20 * 2**30}\n", 4), (f"{10**9}\n", 1)):
-        container.write_text(content)
-        assert spice_java._count_parsers(10**6) == parsers
-    monkeypatch.setattr(spice_java.os, "sysconf", lambda name: 1 if "SIZE" in name else 2 * 2**30)
-    assert spice_java._count_parsers(10**6) == 1
 
 
 def test_a_run_that_is_interrupted_keeps_what_was_parsed_and_leaves_no_java(parser, monkeypatch):
@@ -325,180 +307,6 @@ def test_a_row_that_cannot_be_scored_is_an_error(parser):
         metric("spice").score(rows("a dog"))
 
 
-class FakeProcess:
-    """A process that gives these answers, or raises them."""
-
-    def __init__(self, *answers):
-        self.answers, self.asked, self.n_stops = list(answers), [], 0
-        self.is_usable = True
-
-    def ask(self, request, seconds):
-        self.asked.append((request, seconds))
-        answer = self.answers.pop(0)
-        if isinstance(answer, Exception):
-            raise answer
-        return answer
-
-    def stop(self):
-        self.n_stops += 1
-
-
-DEAD = spice_java.DiedError(-9, "killed")
-FULL = spice_java.DiedError(3, "full")
-STALLED = spice_java.StalledError()
-
-
-def client_of(monkeypatch, *processes):
-    """Return a client whose processes are these, in turn."""
-    pending = list(processes)
-    monkeypatch.setattr(spice_java, "acquire", lambda *, can_parse: pending.pop(0))
-    released = []
-    monkeypatch.setattr(spice_java, "release", released.append)
-    return spice_java._JarClient(can_parse=True), pending, released
-
-
-def test_a_client_starts_one_other_process_for_a_request(monkeypatch):
-    first, second, third = FakeProcess("a", DEAD), FakeProcess("b", DEAD), FakeProcess(DEAD, "c")
-    client, pending, released = client_of(monkeypatch, first, second, third)
-    assert [client.ask(n, 7.0) for n in (1, 2)] == ["a", "b"]
-    assert (first.asked, second.asked) == ([(1, 7.0), (2, 7.0)], [(2, 7.0)])
-    with pytest.raises(spice_java.DiedError, match="killed"):
-        client.ask(3, 7.0)
-    assert (second.asked[1:], third.asked, pending) == ([(3, 7.0)], [(3, 7.0)], [])
-    client.finish()
-    assert released == []
-
-
-@pytest.mark.parametrize("error", [FULL, STALLED])
-def test_a_request_that_is_too_large_is_not_made_again(monkeypatch, error):
-    first, second = FakeProcess(error), FakeProcess("b")
-    client, pending, released = client_of(monkeypatch, first, second)
-    with pytest.raises(type(error)):
-        client.ask(1, 7.0)
-    assert pending == [second]
-    assert client.ask(2, 7.0) == "b"
-    client.finish()
-    client.finish()
-    assert released == [second]
-    client.stop()
-    assert (client.is_stopped, second.n_stops) == (True, 0)
-
-
-def test_a_client_that_is_stopped_starts_nothing_again(monkeypatch):
-    first = FakeProcess(DEAD)
-    client, pending, _ = client_of(monkeypatch, first, FakeProcess("b"))
-    client.stop()
-    with pytest.raises(spice_java.DiedError):
-        client.ask(1, 7.0)
-    assert (first.n_stops, len(pending)) == (1, 1)
-    client = client_of(monkeypatch, FakeProcess("a"))[0]
-    client.ask(1, 7.0)
-    process = client._process
-    client.stop()
-    assert process.n_stops == 1
-
-
-@pytest.mark.parametrize(
-    ("answer", "scene"),
-    [
-        ([["dog"]], [["dog"]]),
-        ({"error": "java.lang.X"}, ParseFailure("java.lang.X", "900 s, 4 GB")),
-        (STALLED, ParseFailure("it took longer than 900 s", "900 s, 4 GB")),
-        (FULL, ParseFailure("it needs more than 4 GB", "900 s, 4 GB")),
-    ],
-)
-def test_the_scene_of_an_answer(answer, scene):
-    process = FakeProcess(answer)
-    assert spice_java._parse_caption(process, "a dog") == scene
-    assert process.asked == [("a dog", 900.0)]
-
-
-def test_a_caption_over_which_the_parser_died_twice():
-    with says("SPICE's parser died twice over one caption: killed"):
-        spice_java._parse_caption(FakeProcess(DEAD), "a dog")
-
-
-@pytest.mark.parametrize(
-    ("answer", "message"),
-    [
-        (DEAD, "SPICE died while it scored: killed"),
-        ({"error": "java.lang.X"}, "SPICE failed: java.lang.X"),
-        (
-            STALLED,
-            "Java (java-x) said nothing for 300 s and was stopped; run again, or name another Java with java",
-        ),
-    ],
-)
-def test_scoring_ends_in_a_line(monkeypatch, answer, message):
-    figures = [{"scores": {"All": 1}}, {"scores": "of another row"}]
-    process = FakeProcess(figures, answer, answer)
-    again = FakeProcess(answer)
-    monkeypatch.setattr(spice_java, "java_program", lambda: "java-x")
-    _, pending, released = client_of(monkeypatch, process, again)
-    scores = spice_java.score([["a"], ["b"]])
-    assert next(scores) == {"All": 1}
-    with says(message):
-        next(scores)
-    assert process.asked == [(["a"], 300.0), (["b"], 300.0)]
-    assert released == []
-    assert len(pending) == (answer is not DEAD)
-
-
-def test_how_the_java_programs_are_started(monkeypatch, tmp_path):
-    """The parser has a heap and a stack for long captions; only the scorer hashes alike each time."""
-    started = []
-
-    def start(self, command, folder):
-        self.program = "java-x"
-        started.append((command, folder))
-
-    monkeypatch.setattr(spice_java.JavaProcess, "__init__", start)
-    monkeypatch.setattr(spice_java.JavaProcess, "read_line", lambda self, seconds: b'"ready"')
-    monkeypatch.setattr(spice_java, "load_jars", lambda: [Path("nlp.jar"), Path("models.jar")])
-    (tmp_path / "lib").mkdir()
-    for name in ("lib/b.jar", "lib/a.jar", "lib/c.txt"):
-        (tmp_path / name).touch()
-    monkeypatch.setattr(spice_java, "pycocoevalcap_file", lambda *parts: tmp_path / parts[-1])
-    for can_parse in (True, False):
-        assert spice_java.SpiceProcess(can_parse=can_parse).can_parse is can_parse
-    path = [
-        tmp_path / "spice-1.0.jar",
-        "nlp.jar",
-        "models.jar",
-        tmp_path / "lib/a.jar",
-        tmp_path / "lib/b.jar",
-    ]
-    begin = [
-        *spice_java.OPTIONS,
-        "-Xmx4g",
-        "-Xss64m",
-        "-XX:+UseSerialGC",
-        "-XX:+ExitOnOutOfMemoryError",
-    ]
-    hashes = ["-XX:+UnlockExperimentalVMOptions", "-XX:hashCode=2"]
-    end = ["-cp", ":".join(map(str, path)), "org.mozilla.javascript.tools.shell.Main", "-opt", "-1"]
-    end += [str(Path(spice_java.__file__).with_name("spice.js"))]
-    assert started == [
-        ([*begin, *end, "parse"], tmp_path),
-        ([*begin, *hashes, *end], tmp_path),
-    ]
-
-
-@pytest.mark.parametrize(
-    ("machine", "container", "memory"),
-    [(8, None, 8), (8, "max\n", 8), (8, f"{5 * 2**30 + 2**29}\n", 5.5), (2, f"{2**40}", 2)],
-)
-def test_the_memory_of_a_machine_or_container(machine, container, memory, monkeypatch, tmp_path):
-    sizes = {"SC_PAGE_SIZE": 4096, "SC_PHYS_PAGES": machine * 2**18}
-    monkeypatch.setattr(spice_java.os, "sysconf", sizes.__getitem__)
-    monkeypatch.setattr(spice_java, "_CONTAINER_MEMORY", tmp_path / "memory.max")
-    if container is not None:
-        (tmp_path / "memory.max").write_text(container)
-    assert spice_java._memory_gb() == memory
-    monkeypatch.delattr(spice_java.os, "sysconf")
-    assert spice_java._memory_gb() == 0
-
-
 @pytest.mark.parametrize(
     ("cores", "memory", "captions", "parsers"),
     [
@@ -517,27 +325,3 @@ def test_the_number_of_parsers(cores, memory, captions, parsers, monkeypatch):
     monkeypatch.setattr(spice_java, "count_cores", lambda: cores)
     monkeypatch.setattr(spice_java, "_memory_gb", lambda: memory)
     assert spice_java._count_parsers(captions) == parsers
-
-
-def test_idle_processes_are_taken_if_they_are_of_the_kind_and_usable(monkeypatch):
-    monkeypatch.setattr(spice_java, "_idle", {})
-    made = []
-    monkeypatch.setattr(
-        spice_java, "SpiceProcess", lambda *, can_parse: made.append(can_parse) or "new"
-    )
-    parser, broken, scorer = FakeProcess(), FakeProcess(), FakeProcess()
-    parser.can_parse = broken.can_parse = True
-    scorer.can_parse = broken.is_usable = False
-    for process in (broken, parser, scorer):
-        spice_java.release(process)
-    assert [timer.interval for timer in spice_java._idle.values()] == [15.0] * 3
-    assert all(timer.daemon for timer in spice_java._idle.values())
-    assert spice_java.acquire(can_parse=True) is parser
-    assert (broken.n_stops, parser.n_stops, list(spice_java._idle)) == (1, 0, [scorer])
-    assert spice_java.acquire(can_parse=True) == "new"
-    assert made == [True]
-    timer = spice_java._idle[scorer]
-    spice_java.stop_idle()
-    assert (scorer.n_stops, spice_java._idle, timer.finished.is_set()) == (1, {}, True)
-    timer.function()
-    assert scorer.n_stops == 1

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import json
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -174,87 +173,6 @@ def test_which_metrics_come_with_spice_and_what_spider_depends_on():
     assert not metric("spice").depends_on_corpus
 
 
-@pytest.fixture
-def parser(monkeypatch, tmp_path):
-    """Let each caption's words be its objects, one second a caption, and put the scenes where a test can look.
-
-    A caption with "endless" in it fails. Return what was asked and stored, in order.
-    """
-    events: list[tuple[str, object]] = []
-    seconds = itertools.count()
-
-    class Store:
-        def __init__(self, path):
-            events.append(("open", path.name))
-
-        def get(self, captions):
-            old = spice_java.ParseFailure("over the limit", "other limits")
-            return {c: old if "endless" in c else [["old"]] for c in captions if "stored" in c}
-
-        def put(self, scenes):
-            events.append(("put", list(scenes)))
-
-    def parse(captions):
-        events.append(("parse", list(captions)))
-        for caption in captions:
-            failure = spice_java.ParseFailure("it took 15 s", spice_java.limits())
-            yield caption, failure if "endless" in caption else [[w] for w in caption.split()]
-
-    monkeypatch.setattr(spice, "SceneStore", Store)
-    monkeypatch.setattr(spice, "parse", parse)
-    monkeypatch.setattr(spice, "cache_folder", lambda *parts: tmp_path.joinpath(*parts))
-    monkeypatch.setattr(spice, "version_of", lambda name: f"{name}-1.2")
-    monkeypatch.setattr(spice, "time", SimpleNamespace(monotonic=lambda: next(seconds)))
-    monkeypatch.setattr(spice, "_STORE_INTERVAL", 2)
-    return events
-
-
-def test_captions_are_parsed_once_and_stored_now_and_then(parser):
-    captions = ["a", "b", "stored", "a", "c", "d", "stored endless"]
-    scenes = spice.parse_scenes(captions)
-    failure = scenes.pop("stored endless")
-    assert scenes == {"stored": [["old"]], **{c: [[c]] for c in "abcd"}}
-    assert failure == spice_java.ParseFailure("it took 15 s", spice_java.limits())
-    (_, name), *events = parser
-    assert name == (f"scenes-pycocoevalcap-pycocoevalcap-1.2-corenlp-{spice_models.CORENLP}.sqlite")
-    # The clock is read at the beginning (0), after each caption (1, 2, 3, 5, 6) and after a writing (4).
-    assert events == [
-        ("parse", ["a", "b", "c", "d", "stored endless"]),
-        ("put", ["a", "b", "c"]),
-        ("put", ["d", "stored endless"]),
-    ]
-    del parser[:]
-    assert spice.parse_scenes(["stored"]) == {"stored": [["old"]]}
-    assert [event for event, _ in parser] == ["open"]
-
-
-def test_rows_whose_captions_cannot_be_parsed_are_named_and_left_out(parser, monkeypatch, caplog):
-    def score(requests):
-        for request in requests:
-            parser.append(("score", request))
-            yield {"All": {"f": len(request)}}
-
-    monkeypatch.setattr(spice, "score", score)
-    long = "endless one two three four five six seven"
-    rows = [("a dog", ["a cat"]), (long, ["a"]), ("a", ["b", long]), (f"{long} eight", ["a"])]
-    rows = Rows.from_items(
-        [
-            {"caption": caption, "references": references, "item_id": f"x{i}"}
-            for i, (caption, references) in enumerate([*rows, ("dog", ["a", "b"])])
-        ]
-    )
-    assert list(spice.compute_figures(rows)) == [(0, {"All": {"f": 2}}), (4, {"All": {"f": 3}})]
-    assert [request for event, request in parser if event == "score"] == [
-        [[["a"], ["dog"]], [["a"], ["cat"]]],
-        [[["dog"]], [["a"]], [["b"]]],
-    ]
-    assert caplog.messages == [
-        f"SPICE of x1 and 1 rows more is undefined: a caption of 8 words could not be parsed, "
-        f"it took 15 s: {long}",
-        f"SPICE of x3 is undefined: a caption of 9 words could not be parsed, it took 15 s: {long} …",
-    ]
-
-
 def test_what_spice_says_of_itself():
     for part in spice.PARTS:
         scorer = metric("spice" if part == "f" else f"spice_{part}")
@@ -272,23 +190,3 @@ def test_what_spice_says_of_itself():
         "count": ("Cardinality", "f"),
         "size": ("Size", "f"),
     }
-
-
-def test_figures_become_columns_and_gaps(monkeypatch):
-    kinds = ["All", "Object", "Relation", "Attribute", "Color", "Cardinality", "Size"]
-
-    def figures(number):
-        return {
-            kind: {"f": number + i, "pr": number + 10 + i, "re": None}
-            for i, kind in enumerate(kinds)
-        }
-
-    monkeypatch.setattr(
-        spice, "compute_figures", lambda rows: iter([(2, figures(100)), (0, figures(0))])
-    )
-    scores = spice._score_rows(
-        Rows.from_items([{"caption": c, "references": ["x"]} for c in "abc"])
-    )
-    np.testing.assert_array_equal(
-        scores, [[0, 10, NAN, 1, 2, 3, 4, 5, 6], [NAN] * 9, [100, 110, NAN, *range(101, 107)]]
-    )

@@ -161,13 +161,6 @@ def test_chunks_change_nothing(spec, rows):
     np.testing.assert_array_equal(parts, expected)
 
 
-def test_slices_hold_as_many_entries_as_fit(monkeypatch):
-    """Worked by hand: an entry takes its cost and 1; 5 + 6 are over 10, and 6 + 2 + 2 are not."""
-    monkeypatch.setattr(corpus_module, "WORDS", 10)
-    slices = list(corpus_module._slices(np.array([4, 5, 1, 1, 20, 0])))
-    assert slices == [slice(0, 1), slice(1, 4), slice(4, 5), slice(5, 6)]
-
-
 def test_the_matches_of_all_rows_alone_are_kept():
     corpus = Corpus.tokenize(["a b", "a c", "a d"], [("a",), ("a", "c"), ("e",)])
     first, two = corpus.matches(slice(0, 1), 1), corpus.matches(slice(0, 2), 1)
@@ -297,7 +290,6 @@ def test_rows_share_a_corpus_by_tokeniser():
 def test_chunks_hold_the_words_of_candidates_and_references(monkeypatch):
     """Worked by hand: rows have 2 + 3, 1 + 1 and 0 + 3 words, and 1 more each."""
     corpus = Corpus.tokenize(["a b", "a", ""], [("a b", "c"), ("a",), ("a b", "c")])
-    assert corpus._set_words().tolist() == [3, 1]
     for words, ends in ((5, [1, 2, 3]), (8, [1, 3]), (9, [2, 3]), (12, [2, 3]), (13, [3])):
         monkeypatch.setattr(corpus_module, "WORDS", words)
         assert [chunk.stop for chunk in corpus.chunks()] == ends
