@@ -34,7 +34,7 @@ def _weights_of(value: Any, _: str) -> dict[str, float]:
 
 def _protocols_of_systems(composed: Composed) -> dict[str, Protocol]:
     """Return each dataset's protocol, of every dimension unless some are named."""
-    protocols = shared.protocols_of(composed)
+    protocols = shared.protocols_of_people(composed)
     if composed.get("protocol.dimension") is not None:
         return protocols
     return {name: replace(p, dimension=(ALL_DIMENSIONS,)) for name, p in protocols.items()}

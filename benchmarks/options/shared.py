@@ -360,6 +360,22 @@ def protocols_of(composed: Composed) -> dict[str, Protocol]:
     return protocols
 
 
+def protocols_of_people(composed: Composed) -> dict[str, Protocol]:
+    """Return each dataset's protocol for a command that measures what people say.
+
+    The usual rule for pairs among whose captions are references would make items of one caption several and leave out
+    pairs without another reference, none of which concerns people; it applies only where it was typed.
+    """
+    protocols = protocols_of(composed)
+    if composed["protocol"].get("own_references") is not None:
+        return protocols
+
+    for name, protocol in protocols.items():
+        if protocol.own_references == "leave_out_pair":
+            protocols[name] = replace(protocol, own_references="keep")
+    return protocols
+
+
 # Metrics.
 
 

@@ -53,7 +53,7 @@ def _has_reference_file(composed: Composed) -> bool:
 
 
 def _datasets_of(composed: Composed) -> dict[str, Protocol]:
-    return {} if _has_reference_file(composed) else shared.protocols_of(composed)
+    return {} if _has_reference_file(composed) else shared.protocols_of_people(composed)
 
 
 def _computed_metrics(composed: Composed) -> tuple[Metric, ...]:

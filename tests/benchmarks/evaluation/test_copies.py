@@ -248,6 +248,26 @@ def test_a_pair_that_has_no_other_reference_is_left_out_and_counted(tmp_path: Pa
     assert accuracy(results) == 1
 
 
+def test_what_people_say_of_pairs_does_not_hang_on_their_references(tmp_path: Path) -> None:
+    """`rank` and `agree` keep each caption one item, and pairs without another reference, unless the rule is typed."""
+    systems = {"system_a": "human", "system_b": "model"}
+    pairs = [{**pair, **systems, "references": pair["references"][:1]} for pair in PAIRS]
+    pairs += [{**pairs[0], "caption_b": "the hound barks", "references": PAIRS[0]["references"]}]
+    path = tmp_path / "pairs.json"
+    path.write_text(json.dumps(pairs))
+    file = {"path": str(path)}
+
+    ranked = captau.rank("file", "bleu_1", file=file)
+    assert ranked.run["protocols"]["file"]["own_references"] == "keep"
+    assert ranked.frames["wins.csv"][["wins_a", "wins_b", "ties"]].to_numpy().tolist() == [
+        [3, 0, 0]
+    ]
+
+    typed = captau.rank("file", "bleu_1", protocol={"own_references": "leave_out_pair"}, file=file)
+    assert typed.run["protocols"]["file"]["own_references"] == "leave_out_pair"
+    assert typed.frames["wins.csv"][["wins_a", "wins_b", "ties"]].to_numpy().tolist() == [[1, 0, 0]]
+
+
 def test_a_stored_set_of_pairs_says_itself_what_is_usual(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
