@@ -109,9 +109,9 @@ def _read_run_options(
         declared = {c: {option.key: option for option in c.declared()} for c in COMMANDS.values()}
         # Commands that take datasets and stored options take the runs of one another.
         commands = []
-        for other, by_key in declared.items():
-            if other is command or (_has_stored(by_key) and "dataset" in by_key):
-                commands.append(other.name)
+        for peer, by_key in declared.items():
+            if peer is command or (_has_stored(by_key) and "dataset" in by_key):
+                commands.append(peer.name)
 
     run = read_run(folder, checks_numbers=False)
     if (run.folder / "manifest.json").is_file():
