@@ -50,6 +50,7 @@ def short_help(command: Command) -> str:
     lines = [f"captau {command.name}: {command.summary}", ""]
     for example in _short_examples(command):
         lines += _fit(*re.split(r"\s{2,}", f"{example}  ", maxsplit=1))
+
     lines += ["", "Options:"]
     for option in single:
         head = f"{option.key}={_placeholder(option)}"
@@ -59,6 +60,7 @@ def short_help(command: Command) -> str:
         lines += _fit(
             head, clause if len(clause) <= _SCREEN - _COLUMN else clause.partition(" (")[0]
         )
+
     for prefix in dict.fromkeys(o.key.partition(".")[0] for o in declared if "." in o.key):
         names = [o.key.partition(".")[2] for o in declared if o.key.startswith(f"{prefix}.")]
         text = f"  {prefix}.*".ljust(_COLUMN) + ", ".join(names)
@@ -86,16 +88,19 @@ def _fit(head: str, text: str) -> list[str]:
 
 def help_text(command: Command) -> str:
     """Return the text of `--help all`: summary, examples, notes, options by heading, files and flags."""
-    options, declared = command.options, command.declared()
+    options = command.options
+    declared = command.declared()
     width = min(_WIDEST, shutil.get_terminal_size((_WIDEST, 24)).columns)
     blocks = [f"captau {command.name}: {command.summary}."]
     blocks.append("\n".join(f"  {line}" for line in options.examples.strip().splitlines()))
     blocks += [textwrap.fill(text, width) for text in paragraphs(options.notes)]
+
     headings = dict.fromkeys(["", *(o.heading for o in declared if o.heading != SCORING)])
     for heading in [*headings, SCORING]:
         lines = [_option_lines(o, width) for o in declared if o.heading == heading]
         if lines:
             blocks.append("\n".join([f"{heading or 'Options'}:", *lines]))
+
     blocks += [textwrap.fill(text, width) for text in paragraphs(options.writes)]
     if any(o.config_group for o in declared):
         blocks.append("captau --help all lists the datasets, metrics, suites and papers.")
@@ -158,9 +163,11 @@ def complete(arguments: list[str]) -> str:
         r"(install|uninstall|query)=(bash|fish|zsh)", arguments[1]
     ):
         raise InputError(f"{arguments[0]} install=bash, install=zsh or install=fish is expected")
+
     if not arguments[1].startswith("query"):
         script = _ask_hydra(COMMANDS["bench"], arguments).strip()
         return f"{_ZSH}\n{script}" if arguments[1] == "install=zsh" else script
+
     line = os.environ.get("COMP_LINE", "")
     if flag := re.search(rf"\s{OWN_FILES}[= ](\S+)(?=\s)", line):
         os.environ[CONFIG_DIR] = os.path.expanduser(flag[1])  # noqa: PTH111 - of a process that ends at once
@@ -173,9 +180,11 @@ def complete(arguments: list[str]) -> str:
         rows = [name.split() for name in (*COMMANDS, *packaged_commands())]
         nexts = [row[len(typed)] for row in rows if row[: len(typed)] == typed != row]
         return "\n".join(dict.fromkeys(word for word in nexts if word.startswith(last_word)))
+
     # Hydra knows one program with options, so the command's words are taken out of its view.
     name_pattern = r"\s+".join(map(re.escape, command.name.split()))
     os.environ["COMP_LINE"] = re.sub(r"^(\S+)\s+" + name_pattern, r"\1", line)
+
     # Hydra offers every config group there is; a command has its own options.
     roots = {option.key.partition(".")[0] for option in command.declared()}
     offered = _ask_hydra(command, arguments).split()
@@ -210,6 +219,7 @@ def _value_words(command: Command, last_word: str) -> list[str]:
     option = next((o for o in command.declared() if o.key == key), None)
     if option is None or not equals:
         return []
+
     before, comma, part = value.rpartition(",")
     names = list(option.values())
     if option.config_group:

@@ -51,13 +51,19 @@ COMPOSITION_ERRORS = (HydraException, OmegaConfBaseException, ValueError, KeyErr
 
 def _node_of(option: Option) -> Any:
     """Return an OmegaConf node that checks values of an option and has its default."""
-    origin, arguments = get_origin(option.type), get_args(option.type)
+    origin = get_origin(option.type)
+    arguments = get_args(option.type)
     if origin is list:
         return ListConfig(option.default, element_type=arguments[0])
     if origin is dict:
         return DictConfig(option.default, key_type=arguments[0], element_type=arguments[1])
+
+    # A plain list becomes OmegaConf's own.
+    if option.type is Any and isinstance(option.default, list):
+        return option.default
     if option.type is Any:
-        return AnyNode(option.default) if not isinstance(option.default, list) else option.default
+        return AnyNode(option.default)
+
     (kind,) = {*(arguments or (option.type,))} - {type(None)}
     return _NODES[kind](option.default, is_optional=type(None) in arguments)
 
@@ -72,11 +78,13 @@ def configuration_of(command: Command) -> DictConfig:
             if option.config_group == "rater":
                 tree["rater"] = DictConfig({}, key_type=str, element_type=Any)
             continue
+
         branch = tree
         *parents, name = option.key.split(".")
         for parent in parents:
             branch = branch.setdefault(parent, {})
         branch[name] = _node_of(option)
+
     tree["hydra"] = {
         "output_subdir": None,
         "run": {"dir": "."},
@@ -94,9 +102,11 @@ def register(command: Command) -> None:
     store(command.slug, configuration_of(command), group="command", package="_global_")
     # Hydra reads captau's own files by itself.
     takes_datasets = any(option.config_group == "dataset" for option in command.declared())
-    for dataset in sorted({*dataset_names()} - shipped_names("dataset")) if takes_datasets else ():
-        node = {"protocol": usual_protocol(dataset)}
-        store(dataset, node, group="dataset", package=f"datasets.{dataset}")
+    if takes_datasets:
+        for dataset in sorted({*dataset_names()} - shipped_names("dataset")):
+            node = {"protocol": usual_protocol(dataset)}
+            store(dataset, node, group="dataset", package=f"datasets.{dataset}")
+
     for group_name, package in (("protocol", "protocol"), ("paper", "papers.{}")):
         for name in own_files(group_name):
             named = {"name": name} if group_name == "protocol" else {}
@@ -115,9 +125,11 @@ def composed_of(config: DictConfig) -> Composed:
     except OmegaConfBaseException as error:
         reason = str(error).splitlines()[0].rpartition("interpolation: ")[2].replace('"', "")
         raise InputError(f"{reason}; write the value itself") from error
+
     missing = sorted(OmegaConf.missing_keys(config))
     if missing:
         raise InputError(f"the option {missing[0]}=… is needed; see --help")
+
     plain: Any = OmegaConf.to_container(config)
     plain.pop("hydra", None)
     words = HydraConfig.get().overrides.task if HydraConfig.initialized() else []
@@ -165,6 +177,7 @@ def run_hydra(command: Command, words: Sequence[str]) -> int:
     register(command)
     if not any(word.startswith("-") for word in words):
         return run_composed(command.name, _compose(command, words))
+
     failure: Exception | None = None
     status = 0
 
@@ -178,7 +191,8 @@ def run_hydra(command: Command, words: Sequence[str]) -> int:
 
     # Without this Hydra prints errors itself, over many lines, and exits with 1.
     os.environ["HYDRA_FULL_ERROR"] = "1"
-    argv, sys.argv = sys.argv, ["captau", *words]
+    argv = sys.argv
+    sys.argv = ["captau", *words]
     try:
         name = f"command/{command.slug}"
         hydra.main(version_base="1.3", config_path="pkg://captau.conf", config_name=name)(task)()
@@ -186,6 +200,7 @@ def run_hydra(command: Command, words: Sequence[str]) -> int:
         raise explain(error, command) from error
     finally:
         sys.argv = argv
+
     if failure is not None:
         raise failure
     return status
@@ -214,6 +229,7 @@ def run_multirun(command: Command, overrides: Sequence[str]) -> int:
                 "the sweep has no runs, as one of its lists or ranges is empty; give it a value"
             )
         outcomes = run_sweep(composed, partial(run_composed, command.name))
+
     sweep = composed.sweep
     for number, outcome in enumerate(outcomes):
         if outcome.state != "done":
@@ -229,6 +245,7 @@ def explain(error: Exception, command: Command) -> InputError:
     if isinstance(missing, str) and "/" in missing:
         folder, _, name = missing.strip("/").rpartition("/")
         return unknown(folder, name, choices_of(folder))
+
     match = (
         re.search(r"Could not override '([^']+)'", text)
         or re.search(r"Key '([^']+)' (?:is )?not in '", text)
@@ -243,6 +260,7 @@ def explain(error: Exception, command: Command) -> InputError:
         keys = [option.key for option in command.declared()]
         listed_by = f"captau {command.name} --help all"
         return unknown(f"option of captau {command.name}", key, keys, listed_by=listed_by)
+
     first_line = text.strip().splitlines()[0] if text.strip() else type(error).__name__
     if type(error).__name__ == "OverrideParseException":
         override = getattr(error, "override", "")
@@ -250,12 +268,14 @@ def explain(error: Exception, command: Command) -> InputError:
             f"'{override}' is not of the form key=value ({first_line}); quote what has brackets or blanks: "
             "'metrics=cider(df=FILE)'"
         )
+
     # The reason stands at the end of the chain: "Value 'abc' … could not be converted to Integer".
     # OmegaConf adds one more cause where a debugger or a coverage tool traces the program.
     causes: list[BaseException] = [error]
     while (cause := causes[-1].__cause__) is not None:
         causes.append(cause)
     reason = str(causes[-1]).strip().partition("\n")[0]
+
     override = re.match(r"Error merging override (.+)", first_line)
     kind = re.search(
         r"converted to (Integer|Float)|not a valid (bool)", "\n".join(map(str, causes))

@@ -50,6 +50,7 @@ def expand_stored_options(command: Command, words: Sequence[str]) -> list[str]:
     options = {option.key: option for option in command.declared()}
     if not _has_stored(options):
         return list(words)
+
     typed = [word for word in words if word.partition("=")[0] not in _KEYS]
     stored: dict[str, str] = {}
     for word in words:
@@ -64,17 +65,22 @@ def expand_stored_options(command: Command, words: Sequence[str]) -> list[str]:
                 typed.append(f"run=[{','.join(map(quoted, folders))}]")
             else:
                 raise InputError(f"{word}: one folder is expected; captau compare takes two")
+
     typed_keys = {word.partition("=")[0] for word in typed}
     for key in sorted({"java.home", "java.spice"} & stored.keys() - typed_keys):
         raise InputError(
             f"{key} of a stored run or experiment names programs to run; if you trust {stored[key]}, type {key}= as well"
         )
     if "dataset" in typed_keys:
-        typed_keys.add("file")  # its options belong to the stored dataset
-    return [
-        *(f"{k}={v}" for k, v in stored.items() if {k, k.partition(".")[0]}.isdisjoint(typed_keys)),
-        *typed,
-    ]
+        # Options of a stored file belong to the stored dataset.
+        typed_keys.add("file")
+
+    expanded: list[str] = []
+    for key, value in stored.items():
+        # A typed `protocol=` takes the place of all stored options of the protocol.
+        if key not in typed_keys and key.partition(".")[0] not in typed_keys:
+            expanded.append(f"{key}={value}")
+    return [*expanded, *typed]
 
 
 def _has_stored(options: Mapping[str, Option]) -> bool:
@@ -101,11 +107,12 @@ def _read_run_options(
     commands = [c.name for c in COMMANDS.values() if c is command]
     if "dataset" in options:
         declared = {c: {option.key: option for option in c.declared()} for c in COMMANDS.values()}
-        commands = [
-            c.name
-            for c, by_key in declared.items()
-            if c is command or (_has_stored(by_key) and "dataset" in by_key)
-        ]
+        # Commands that take datasets and stored options take the runs of one another.
+        commands = []
+        for peer, by_key in declared.items():
+            if peer is command or (_has_stored(by_key) and "dataset" in by_key):
+                commands.append(peer.name)
+
     run = read_run(folder, checks_numbers=False)
     if (run.folder / "manifest.json").is_file():
         raise InputError(
@@ -116,6 +123,7 @@ def _read_run_options(
         raise InputError(
             f"{folder} is a run of captau {run.command}; one of {', '.join(commands)} is expected"
         )
+
     config = dict(run.run.get("config") or {})
     replaced = {word.partition("=")[0] for word in typed}
     if in_memory := [key for key in config.get("in_memory", ()) if key not in replaced]:
@@ -123,6 +131,7 @@ def _read_run_options(
             f"{folder} was run from Python objects that were not saved ({', '.join(in_memory)}); run it again from "
             f"Python, or type {' '.join(f'{key}=…' for key in in_memory)} as well"
         )
+
     for group_name, key in (("dataset", "datasets"), ("paper", "papers")):
         names: Any = config.get(key) or config.get(group_name) or ()
         if not isinstance(names, list | dict | str | tuple):
@@ -130,9 +139,11 @@ def _read_run_options(
                 f"{folder}/run.json: config.{key} is {names!r}; names are expected; run it again"
             )
         config[group_name] = list(names)
+
     if isinstance(rater := config.get("rater"), Mapping):
         options = {**options, **{f"rater.{k}": Option(f"rater.{k}", None, "") for k in rater}}
         config |= {f"rater.{k}": v for k, v in rater.items()} | {"rater": rater.get("name")}
+
     left_out = command.options.own_meaning if run.command != command.name else ()
     stored: dict[str, str] = {}
     for key, option in options.items():
@@ -168,10 +179,12 @@ def _read_experiment(command: Command, options: Mapping[str, Option], name: str)
 
     def walk(fields: YamlFields, prefix: str) -> Iterator[tuple[str, str]]:
         for field in fields:
-            key, value = f"{prefix}{field}", fields.plain_data(field)
+            key = f"{prefix}{field}"
+            value = fields.plain_data(field)
             if isinstance(value, dict) and any(k.startswith(f"{key}.") for k in options):
                 yield from walk(fields.section(field), f"{key}.")
                 continue
+
             if key not in options or key in _KEYS:
                 listed_by = f"captau {command.name} --help all"
                 label = f"option of captau {command.name}"
@@ -196,7 +209,8 @@ def _hydra_text(value: Any) -> str:
         return "null"
     if isinstance(value, str) and not _PLAIN.fullmatch(value):
         return quoted(value)
-    return str(value).lower() if isinstance(value, bool) else str(value)
+    text = str(value)
+    return text.lower() if isinstance(value, bool) else text
 
 
 def check_config_dir(folder: Path) -> None:
@@ -213,13 +227,15 @@ def check_config_dir(folder: Path) -> None:
             f"--config-dir={folder}: no YAML file in it; they lie in its folders {groups}"
         )
     for path in paths:
-        group_name, name = path.parent.name, path.stem
+        group_name = path.parent.name
+        name = path.stem
         if group_name not in OWN_GROUPS:
             raise InputError(f"{path}: {unknown('folder', group_name, OWN_GROUPS)}")
         if not re.fullmatch(r"\w+", name):
             raise InputError(f"{path}: rename it; letters, digits and '_' are expected")
         if name in (registry.names() if group_name == "dataset" else shipped_names(group_name)):
             raise InputError(f"{path}: captau has a {group_name} of this name; rename the file")
+
     for path in paths:
         fields = read_yaml_fields(path)
         _CHECKS[path.parent.name](fields, path)

@@ -135,7 +135,7 @@ def train_rater(command: Command, options: Any) -> None:
         training = run(options, folder.path)
         folder.write(training.files())
 
-    # Weights that no result needs go when the results are safe.
+    # Raters that are not kept go only when all results are written.
     for spare in training.spare:
         shutil.rmtree(spare, ignore_errors=True)
     _show_result(training, folder.path)
@@ -381,7 +381,7 @@ def run_web_command(command: Command, options: Any) -> int | None:
     """Run a command of the web side, which an entry point names: nothing here imports it."""
     from importlib.metadata import entry_points
 
-    # Other commands turn collection off, as they end soon; a server runs long.
+    # Other commands hardly collect garbage, as they end soon; a server runs long.
     gc.set_threshold(50_000, 20, 100)
     (entry,) = entry_points(group="captau.commands", name=command.slug)
     try:

@@ -115,17 +115,16 @@ def _score_captions(options: AgreeOptions) -> Results:
         seed=options.seed,
     )
     warn_unavailable(list(scores.missing.values()))
+
     missing = {name: describe_reasons(unavailable) for name, unavailable in scores.missing.items()}
-    return Results(
-        {"agreement.csv": scores.agreement, "human.csv": scores.choices},
-        {
-            **_people_record(options, sources, scores.metrics),
-            "missing": missing,
-            **clock.record(),
-            "measures": MEASURES,
-        },
-        scores.tables,
-    )
+    record = {
+        **_people_record(options, sources, scores.metrics),
+        "missing": missing,
+        **clock.record(),
+        "measures": MEASURES,
+    }
+    frames = {"agreement.csv": scores.agreement, "human.csv": scores.choices}
+    return Results(frames, record, scores.tables)
 
 
 def _measure_words(options: AgreeOptions) -> Results:
@@ -134,8 +133,8 @@ def _measure_words(options: AgreeOptions) -> Results:
     measures: list[WordMeasures] = []
     n_replicates = StatisticsOptions().replicates
     with StepProgress(len(sources) * count_blocks(n_replicates)) as progress:
-        measures += [
-            measure_words(
+        for source in sources:
+            of_source = measure_words(
                 source,
                 progress,
                 n_words=options.n_words,
@@ -146,29 +145,31 @@ def _measure_words(options: AgreeOptions) -> Results:
                 has_parts=options.has_parts,
                 seed=options.seed,
             )
-            for source in sources
-        ]
-    rows = [summary_rows(of_source) for of_source in measures]
-    agreement = [row for of_source in rows for row in of_source]
-    return Results(
-        {
-            "agreement.csv": make_frame(agreement, AGREEMENT_COLUMNS),
-            "words.csv": pd.concat([m.frame for m in measures], ignore_index=True),
-        },
-        {
-            **_people_record(options, sources, []),
-            "scores": {str(options.scores): sha256(options.scores)} if options.scores else {},
-            "replicates": n_replicates,
-            **clock.record(),
-            "measures": MEASURES,
-        },
-        [
-            table
-            for m, of_source in zip(measures, rows, strict=True)
-            for table in (word_table(m, options.label), summary_table(m, of_source))
-        ],
-        word_figure(measures, options.label),
-    )
+            measures.append(of_source)
+
+    agreement: list[dict[str, Any]] = []
+    tables: list[ResultTable] = []
+    for of_source in measures:
+        rows = summary_rows(of_source)
+        agreement += rows
+        tables.append(word_table(of_source, options.label))
+        tables.append(summary_table(of_source, rows))
+
+    score_files: dict[str, str] = {}
+    if options.scores is not None:
+        score_files[str(options.scores)] = sha256(options.scores)
+    record = {
+        **_people_record(options, sources, []),
+        "scores": score_files,
+        "replicates": n_replicates,
+        **clock.record(),
+        "measures": MEASURES,
+    }
+    frames = {
+        "agreement.csv": make_frame(agreement, AGREEMENT_COLUMNS),
+        "words.csv": pd.concat([m.frame for m in measures], ignore_index=True),
+    }
+    return Results(frames, record, tables, word_figure(measures, options.label))
 
 
 @dataclass(frozen=True)
@@ -200,48 +201,59 @@ def _measure_raters(options: AgreeOptions) -> Results:
             with progress.step(name):
                 selection = EvaluationSet.select(options.locations.load(name), protocol).in_order()
                 measured.append(_measure_dataset(selection, options))
-    rows = [row for of_dataset in measured for row in of_dataset.rows]
+
+    rows: list[dict[str, Any]] = []
+    histograms: dict[str, dict[float, float]] = {}
+    distributions: dict[str, RatingDistribution] = {}
+    for of_dataset in measured:
+        rows += of_dataset.rows
+        histograms |= of_dataset.histograms
+        distributions |= of_dataset.distributions
+
+    distribution_rows = [row for d in distributions.values() for row in d.rows()]
+    frames = {
+        "agreement.csv": make_frame(rows, AGREEMENT_COLUMNS),
+        "distributions.csv": make_frame(distribution_rows, DISTRIBUTION_COLUMNS),
+    }
+
     caption_sets = [of_dataset.selection.caption_set for of_dataset in measured]
-    histograms = {k: v for of_dataset in measured for k, v in of_dataset.histograms.items()}
-    distributions = {k: v for of_dataset in measured for k, v in of_dataset.distributions.items()}
+    record = {
+        "command": "agree",
+        "config": dict(options.configuration),
+        "protocols": {name: vars(protocol) for name, protocol in options.datasets.items()},
+        "seed": options.seed,
+        "draws": options.draws,
+        "rating_distribution": {name: d.counts for name, d in distributions.items()},
+        "stability_histogram": histograms,
+        **provenance([], caption_sets, options.locations),
+        **clock.record(),
+        "measures": MEASURES,
+    }
+
     agreement_tables = _agreement_tables(measured)
-    return Results(
-        {
-            "agreement.csv": make_frame(rows, AGREEMENT_COLUMNS),
-            "distributions.csv": make_frame(
-                (row for d in distributions.values() for row in d.rows()), DISTRIBUTION_COLUMNS
-            ),
-        },
-        {
-            "command": "agree",
-            "config": dict(options.configuration),
-            "protocols": {n: vars(p) for n, p in options.datasets.items()},
-            "seed": options.seed,
-            "draws": options.draws,
-            "rating_distribution": {name: d.counts for name, d in distributions.items()},
-            "stability_histogram": histograms,
-            **provenance([], caption_sets, options.locations),
-            **clock.record(),
-            "measures": MEASURES,
-        },
-        [
-            *agreement_tables,
-            *(_distribution_table(name, d.counts) for name, d in distributions.items()),
-            *([_histogram_table(histograms)] if histograms else []),
-        ],
-        distribution_figure(list(distributions.values())) | difference_figure(histograms),
-        summary="" if agreement_tables else NO_AGREEMENT,
-    )
+    tables = list(agreement_tables)
+    tables += [_distribution_table(name, d.counts) for name, d in distributions.items()]
+    if histograms:
+        tables.append(_histogram_table(histograms))
+
+    figures = distribution_figure(list(distributions.values())) | difference_figure(histograms)
+    summary = "" if agreement_tables else NO_AGREEMENT
+    return Results(frames, record, tables, figures, summary=summary)
 
 
 def _measure_dataset(selection: EvaluationSet, options: AgreeOptions) -> RaterAgreement:
     card = selection.caption_set.card
-    ratings, item_ids = selection.ratings, list(selection.items["item_id"])
-    dimensions, scales = selection.protocol.dimension, card.scales
+    ratings = selection.ratings
+    item_ids = list(selection.items["item_id"])
+    dimensions = selection.protocol.dimension
+    scales = card.scales
+    # Without ratings, the strengths of preferences are what people agree on.
     is_of_pairs = not dimensions and not selection.preferences.empty
     if is_of_pairs:
         answers = PairAnswers.from_preferences(selection.preferences, item_ids)
-        ratings, item_ids, scales = answers.ratings, answers.item_ids, answers.scales
+        ratings = answers.ratings
+        item_ids = answers.item_ids
+        scales = answers.scales
         dimensions = tuple(scales)
         groups = pd.Series("", index=item_ids)
         if options.by != "dataset":
@@ -251,8 +263,14 @@ def _measure_dataset(selection: EvaluationSet, options: AgreeOptions) -> RaterAg
     else:
         selection.require_ratings("it has neither ratings nor preferences to agree on")
         groups = group_items(selection, options.by)
-    sources = {d: card.summaries.get(d, d) for d in dimensions}
-    sources = {d: s if s in selection.caption_set.dimensions else d for d, s in sources.items()}
+
+    # A dimension that is made of the ratings of another has none of its own: people agree on that other one.
+    sources: dict[str, str] = {}
+    for dimension in dimensions:
+        source = card.summaries.get(dimension, dimension)
+        is_there = source in selection.caption_set.dimensions
+        sources[dimension] = source if is_there else dimension
+
     rows: list[dict[str, Any]] = []
     histograms: dict[str, dict[float, float]] = {}
     unrepeated: set[str] = set()
@@ -265,12 +283,13 @@ def _measure_dataset(selection: EvaluationSet, options: AgreeOptions) -> RaterAg
         table = RatingTable.from_ratings(ratings, item_ids, dimension, is_anonymous=is_anonymous)
         if not table.n_items:
             unrepeated.add(subject(dimension))
+
         measures, histogram = compute_measures(
             table, scales[dimension], options.seed, options.draws
         )
         prefix = f"{dimension}:" if len(dimensions) > 1 else ""
-        rows += [
-            {
+        for name, measure in measures.items():
+            row = {
                 "dataset": selection.name,
                 "measure": f"{prefix}{name}",
                 "name": name,
@@ -278,15 +297,28 @@ def _measure_dataset(selection: EvaluationSet, options: AgreeOptions) -> RaterAg
                 "subject": subject(dimension),
                 **_agreement_cells(measure, table, is_of_pairs),
             }
-            for name, measure in measures.items()
-        ]
+            rows.append(row)
         if histogram:
             histograms[subject(dimension)] = histogram
+
     own_scales = {dimension: scales[dimension] for dimension in dimensions}
-    counted = rating_distributions(selection.name, ratings, own_scales, groups, card.totals)
-    distributions = {", ".join(filter(None, [subject(d.dimension), d.group])): d for d in counted}
-    notes = _source_notes(selection, sources, is_of_pairs)
-    return RaterAgreement(selection, rows, histograms, distributions, unrepeated, notes)
+    distributions: dict[str, RatingDistribution] = {}
+    for distribution in rating_distributions(
+        selection.name, ratings, scales=own_scales, groups=groups, totals=card.totals
+    ):
+        title = subject(distribution.dimension)
+        if distribution.group:
+            title += f", {distribution.group}"
+        distributions[title] = distribution
+
+    return RaterAgreement(
+        selection=selection,
+        rows=rows,
+        histograms=histograms,
+        distributions=distributions,
+        unrepeated=unrepeated,
+        notes=_source_notes(selection, sources, is_of_pairs),
+    )
 
 
 def _agreement_cells(
@@ -336,12 +368,14 @@ def _agreement_tables(measured: Sequence[RaterAgreement]) -> list[ResultTable]:
     agreement = agreement[agreement["has_pairs"]]
     if agreement.empty:
         return []
+
     counts = agreement.groupby("subject", sort=False)["n_items"].max()
     few = counts[counts < MIN_ITEMS]
     are_all_few = len(few) == len(counts)
     if not are_all_few:
         agreement = agreement[~agreement["subject"].isin(few.index)]
         counts = counts.drop(few.index)
+
     sets = [of_dataset.selection.caption_set for of_dataset in measured]
     notes = [f"{s.name}: {synthetic_note('raters')}" for s in sets if s.card.synthetic]
     notes.append(
@@ -351,16 +385,21 @@ def _agreement_tables(measured: Sequence[RaterAgreement]) -> list[ResultTable]:
     )
     notes += [note for of_dataset in measured for note in of_dataset.notes]
     unrepeated = [subject for of_dataset in measured for subject in sorted(of_dataset.unrepeated)]
-    notes += [f"{', '.join(unrepeated)}: {NO_AGREEMENT}"] if unrepeated else []
+    if unrepeated:
+        notes.append(f"{', '.join(unrepeated)}: {NO_AGREEMENT}")
     if len(few) and not are_all_few:
         subjects = ", ".join(f"{name} ({n})" for name, n in few.items())
         notes.append(f"Not shown: {subjects}. {TOO_FEW_ITEMS} (agreement.csv has them).")
+
     is_first = agreement["name"].isin(_FIRST_MEASURES)
-    alphas = agreement[agreement["name"] == _FIRST_MEASURES[0]].set_index("subject")["value"]
     first = _measure_table("How well the raters agree", agreement[is_first], notes)
+
     other_title = "Other measures of the raters' agreement"
     other_measures = _measure_table(other_title, agreement[~is_first], [])
-    verdict = agreement_verdict({str(subject): float(alpha) for subject, alpha in alphas.items()})
+
+    alphas = agreement[agreement["name"] == _FIRST_MEASURES[0]].set_index("subject")["value"]
+    alpha_by_subject = {str(subject): float(alpha) for subject, alpha in alphas.items()}
+    verdict = agreement_verdict(alpha_by_subject)
     if are_all_few and alphas.notna().any():
         verdict = f"{TOO_FEW_ITEMS}."
     return [replace(first, verdict=verdict), replace(other_measures, is_detail=True)]
@@ -376,10 +415,13 @@ def _measure_table(title: str, agreement: pd.DataFrame, notes: Sequence[str]) ->
         text = format_number(float(row["value"]), 100, 1)
         if not pd.isna(row["std"]):
             text += f" ± {format_number(float(row['std']), 100, 1)}"
-        if measure not in measures:  # one that another dataset lacks: after the one before it
-            measures.insert(measures.index(previous) + 1 if previous in measures else 0, measure)
+        # A measure that earlier datasets lack stands after the one that it follows in this dataset.
+        if measure not in measures:
+            place = measures.index(previous) + 1 if previous in measures else 0
+            measures.insert(place, measure)
         previous = measure
         cells[measure, row["subject"]] = text
+
     rows = [(m, [cells.get((m, subject), "") for subject in subjects]) for m in measures]
     notes = [*notes, *_measure_notes(agreement, len(subjects))]
     spare = tuple((index,) for index in reversed(range(1, len(subjects))))
@@ -392,9 +434,12 @@ def _measure_notes(agreement: pd.DataFrame, n_subjects: int) -> list[str]:
     for row in agreement.to_dict("records"):
         if row["note"]:
             subjects_of.setdefault((row["note"], row["label"]), []).append(row["subject"])
+
+    # Measures that say the same of the same subjects share a sentence.
     measures_of: dict[tuple[str, tuple[str, ...]], list[str]] = {}
     for (note, measure), subjects in subjects_of.items():
         measures_of.setdefault((note, tuple(subjects)), []).append(measure)
+
     notes: list[str] = []
     for (note, subjects), measures in measures_of.items():
         quoted = [f"“{measure}”" for measure in measures]
@@ -407,11 +452,13 @@ def _measure_notes(agreement: pd.DataFrame, n_subjects: int) -> list[str]:
 
 def _distribution_table(name: str, counts: Mapping[float, int]) -> ResultTable:
     """Return the distribution of the items' mean ratings, with bars."""
-    total, largest = sum(counts.values()), max(counts.values())
+    total = sum(counts.values())
+    largest = max(counts.values())
     rows: list[tuple[str, list[str]]] = []
     for level, n in counts.items():
         cells = [f"{n:,}", format_number(n / total, 100, 1), "█" * round(30 * n / largest)]
         rows.append((f"{level:g}", cells))
+
     title = f"{name}: mean ratings of the items, to the nearest level"
     return ResultTable(title, "rating", ["items", "%", ""], rows, numeric=False, is_detail=True)
 
@@ -424,6 +471,7 @@ def _histogram_table(histograms: Mapping[str, Mapping[float, float]]) -> ResultT
         shares = [histogram.get(step) for histogram in histograms.values()]
         cells = ["" if share is None else format_number(share, 100, 1) for share in shares]
         rows.append((f"{step:+.3g}" if step else "0", cells))
+
     title = "Differences of the mean ratings by two halves of the raters"
     notes = [
         "Differences in parts of the scale's width; to the nearest eighth where they have no common step of "

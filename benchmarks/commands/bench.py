@@ -82,20 +82,24 @@ def run(options: BenchOptions, write: Callable[[Results], None] | None = None) -
         for number, name in enumerate(options.datasets, start=1):
             with left_out.leave_out(name):
                 benched.append(_bench_dataset(options, name, store, progress))
-            for _ in options.metrics if name in left_out else benched[-1].missing:
+            # What was not computed counts as done.
+            uncomputed = options.metrics if name in left_out else benched[-1].missing
+            for _ in uncomputed:
                 progress.advance()
             if write is not None and benched and number < len(options.datasets):
-                write(_join(options, benched, left_out, store, clock))
+                write(_join(options, benched, left_out, store=store, clock=clock))
+
         has_overview = len(options.datasets) > 1 and not options.tests
         left_out.check(len(options.datasets), is_logged=not has_overview)
         if all(part.measured.correlations["metric"].isin(CEILINGS).all() for part in benched):
-            find_unavailable(  # raises, since no dataset has a metric
-                options.metrics, benched[0].measured.items, is_one_of_several=True
-            )
+            # This raises, since no dataset has a metric.
+            find_unavailable(options.metrics, benched[0].measured.items, is_one_of_several=True)
         overview = _survey(options, benched, left_out, progress) if has_overview else None
-    if not has_overview:  # whose notes have the reasons
+
+    # The notes of an overview have the reasons.
+    if not has_overview:
         warn_unavailable([part.missing for part in benched])
-    return _join(options, benched, left_out, store, clock, overview)
+    return _join(options, benched, left_out, store=store, clock=clock, overview=overview)
 
 
 def _survey(
@@ -111,17 +115,30 @@ def _survey(
     for part in benched:
         column = OverviewColumn.of_dataset(part.measured, describe_reasons(part.missing))
         columns[column.dataset] = column
+
     for name, error in left_out.items():
         title = registry.card(name).title if name in registry.names() else name
         coefficient = options.datasets[name].coefficients[0]
         reasons = dict.fromkeys(specs, str(error))
-        columns[name] = OverviewColumn(name, title, "", coefficient, reasons=reasons)
-    ordered = [columns[name] for name in options.datasets]
+        columns[name] = OverviewColumn(
+            name, title, dimension="", coefficient=coefficient, reasons=reasons
+        )
+
     measured_columns = [columns[m.caption_set.name] for m in measured]
-    joint = compute_joint_mean(measured, measured_columns, specs, options.statistics, progress)
-    styles = {metric.spec: metric_style(metric) for metric in options.metrics}
-    absent = options.configuration.get("absent", ())
-    return DatasetsOverview(ordered, joint, styles, options.statistics, absent)
+    joint = compute_joint_mean(
+        measured,
+        measured_columns,
+        metrics=specs,
+        options=options.statistics,
+        progress=progress,
+    )
+    return DatasetsOverview(
+        columns=[columns[name] for name in options.datasets],
+        joint=joint,
+        styles={metric.spec: metric_style(metric) for metric in options.metrics},
+        statistics=options.statistics,
+        absent=options.configuration.get("absent", ()),
+    )
 
 
 def _bench_dataset(
@@ -134,6 +151,7 @@ def _bench_dataset(
     """
     selection = EvaluationSet.select(options.locations.load(name), options.datasets[name])
     selection.require_coefficients()
+
     # Of preferences alone the floors stand without any metric, but there is nothing to compare.
     has_floors = not selection.protocol.dimension and len(selection.preferences) > 0
     is_several = len(options.datasets) > 1
@@ -143,7 +161,9 @@ def _bench_dataset(
     )
     metrics = [m for m in options.metrics if m not in missing]
     if options.tests and len(metrics) < 2:
-        warn_unavailable([missing])  # the error below names the one that is left
+        # The error below names the one that is left, and not the reason of the others.
+        warn_unavailable([missing])
+
     measured = correlate_dataset(
         score_dataset(selection, metrics, store, progress),
         progress,
@@ -168,11 +188,11 @@ def _join(
     specs = [m.spec for m in options.metrics]
     measured = [part.measured for part in benched]
     unfinished = list(options.datasets)[len(measured) + len(left_out) :]
-    ranks = [
-        (m.caption_set.name, dimension, coefficient, metric, rank)
-        for m in measured
-        for (metric, dimension, coefficient), rank in m.ranks.items()
-    ]
+    ranks: list[tuple[str, str, str, str, int]] = []
+    for m in measured:
+        for (metric, dimension, coefficient), rank in m.ranks.items():
+            ranks.append((m.caption_set.name, dimension, coefficient, metric, rank))
+
     frames = {
         "correlations.csv": pd.concat([part.correlations for part in benched], ignore_index=True),
         "scores.parquet": join_scores(measured),
@@ -187,12 +207,16 @@ def _join(
         frames["disattenuated.csv"] = disattenuated
     if (words := _words(measured)) is not None:
         frames["words.parquet"] = words
+
     tables = [table for part in benched for table in _tables(part, options)]
     if overview is not None:
         frames["overview.csv"] = overview.frame()
-        tables = [overview.table(), *(replace(table, is_detail=True) for table in tables)]
+        details = [replace(table, is_detail=True) for table in tables]
+        tables = [overview.table(), *details]
+
     record = _record(options, benched, left_out, store) | clock.record()
-    record |= {"unfinished": unfinished} if unfinished else {}
+    if unfinished:
+        record["unfinished"] = unfinished
     return Results(frames, record, tables, other_files={"table.csv": tables_as_csv(tables)})
 
 
@@ -205,7 +229,8 @@ def _record(
     """Return what `run.json` says of the run, but for its time."""
     computed = [m for m in options.metrics if any(m not in part.missing for part in benched)]
     measured = [part.measured for part in benched]
-    caption_sets, protocols = [m.caption_set for m in measured], [m.protocol for m in measured]
+    caption_sets = [m.caption_set for m in measured]
+    protocols = [m.protocol for m in measured]
     return {
         "command": "compare" if options.tests else "bench",
         "config": dict(options.configuration),
@@ -225,8 +250,10 @@ def _record(
 def _tables(part: _BenchedDataset, options: BenchOptions) -> list[ResultTable]:
     """Return the correlations, with a row for each missing metric, and the tables that were asked for."""
     measured = part.measured
-    if measured.correlations.empty:  # the overview has the reasons
+    # The overview has the reasons.
+    if measured.correlations.empty:
         return []
+
     metrics = measured.scored.metrics
     labels = {m.spec: metric_style(m).label for m in options.metrics}
     correlations = correlation_table(measured, metrics)
@@ -241,8 +268,9 @@ def _judgements(measured: Sequence[MeasuredDataset]) -> dict[str, pd.DataFrame]:
     """Return what people said of the measured items, in the items' order, by file name."""
 
     def joined(columns: Sequence[str], frames: Iterable[pd.DataFrame]) -> pd.DataFrame:
-        named = zip((m.caption_set.name for m in measured), frames, strict=True)
-        parts = [frame[list(columns)].assign(dataset=name) for name, frame in named]
+        parts: list[pd.DataFrame] = []
+        for m, frame in zip(measured, frames, strict=True):
+            parts.append(frame[list(columns)].assign(dataset=m.caption_set.name))
         return pd.concat(parts, ignore_index=True)[["dataset", *columns]]
 
     preferences = (m.selection.preferences for m in measured)
@@ -255,8 +283,12 @@ def _judgements(measured: Sequence[MeasuredDataset]) -> dict[str, pd.DataFrame]:
 
 def _words(measured: Sequence[MeasuredDataset]) -> pd.DataFrame | None:
     """Return the words of the measured items that people mark and metrics blame; None where neither does."""
-    parts = [frame for m in measured for frame in blamed_words(m.selection, m.scored.blame)]
-    return pd.concat(parts, ignore_index=True)[list(BLAME_COLUMNS)] if parts else None
+    parts: list[pd.DataFrame] = []
+    for m in measured:
+        parts += blamed_words(m.selection, m.scored.blame)
+    if not parts:
+        return None
+    return pd.concat(parts, ignore_index=True)[list(BLAME_COLUMNS)]
 
 
 bench = make_function(

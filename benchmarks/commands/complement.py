@@ -42,8 +42,18 @@ from ..statistics.remarks import Remark, Undefined, remark
 CRITERIA = {"r2": "forward selection by R²", "tau_b": "forward selection by τ_b"}
 
 COMPLEMENT_COLUMNS = (
-    *("dataset", "protocol", "dimension", "kind", "criterion", "step", "metric", "other"),
-    *("coefficient", "value", "n_items", "note"),
+    "dataset",
+    "protocol",
+    "dimension",
+    "kind",
+    "criterion",
+    "step",
+    "metric",
+    "other",
+    "coefficient",
+    "value",
+    "n_items",
+    "note",
 )
 #: The name of a caption's number of words among the metrics.
 LENGTH = "length"
@@ -64,6 +74,7 @@ def run(options: ComplementOptions) -> Results:
     clock = RunClock()
     if len(options.metrics) < 2:
         raise InputError("captau complement compares metrics; name two at least")
+
     rows: list[Row] = []
     tables: list[ResultTable] = []
     labels = {LENGTH: "words", **{m.spec: metric_style(m).label for m in options.metrics}}
@@ -73,15 +84,16 @@ def run(options: ComplementOptions) -> Results:
             scores = study.scores()
             for dimension in study.selection.protocol.dimension:
                 names = study.selection.row_names(dimension)
-                of_dimension = [
-                    names | row for row in _dimension_rows(study, scores, dimension, options)
-                ]
+                of_dimension: list[Row] = []
+                for row in _dimension_rows(study, scores, dimension, options):
+                    of_dimension.append(names | row)
                 rows += of_dimension
+
+                frame = make_frame(of_dimension, COMPLEMENT_COLUMNS)
                 title = f"{study.name}, {dimension}"
-                tables += _tables(
-                    make_frame(of_dimension, COMPLEMENT_COLUMNS), title, labels, options.draws
-                )
+                tables += _tables(frame, title, labels, options.draws)
                 tables[-1] = tables[-1].with_note(copies_note(study.selection))
+
     warn_unavailable([s.missing for s in studies])
     measures = "which metrics say the same, and which add something"
     record = studies.record(
@@ -102,6 +114,7 @@ def _dimension_rows(
     words = words.astype(float)
     rated_ids = points["item_id"].unique()
     yield from _metric_correlations({**scores, LENGTH: words}, rated_ids)
+
     lengths = np.array(words.loc[points["item_id"]], dtype=np.float64)
     usable: dict[str, Floats] = {}
     for metric, by_item in scores.items():
@@ -110,6 +123,7 @@ def _dimension_rows(
         yield from _partial_correlations(metric, column, lengths, points, reason)
         if not reason:
             usable[metric] = column
+
     yield from _selection_rows(study, points, usable, options)
 
 
@@ -120,6 +134,7 @@ def _metric_correlations(scores: Mapping[str, pd.Series], item_ids: Any) -> Iter
         is_defined = ~(np.isnan(x) | np.isnan(y))
         for coefficient in ("pearson", "tau_b"):
             correlation = correlate(x[is_defined], y[is_defined], coefficient)
+            # The second metric stands where `correlate` expects ratings.
             if correlation.reason is Undefined.CONSTANT_RATINGS:
                 correlation = CoefficientValue.undefined(remark(Undefined.CONSTANT_OTHER_SCORES))
             yield {
@@ -153,10 +168,13 @@ def _partial_correlations(
     for coefficient in ("pearson", "spearman"):
         value = float("nan")
         if not reason:
-            x, y, z = (v[is_defined] for v in (column, ratings, lengths))
+            variables = [values[is_defined] for values in (column, ratings, lengths)]
+            # Spearman's partial correlation is Pearson's of the ranks.
             if coefficient == "spearman":
-                x, y, z = (stats.rankdata(v).astype(np.float64) for v in (x, y, z))
-            value = partial_correlation(x, y, z)
+                variables = [stats.rankdata(values).astype(np.float64) for values in variables]
+            scores, own_ratings, own_lengths = variables
+            value = partial_correlation(scores, own_ratings, own_lengths)
+
         note = ""
         if np.isnan(value):
             note = str(reason or remark(Undefined.EXPLAINED_BY_LENGTH))
@@ -184,6 +202,7 @@ def _selection_rows(
     image, n_images = number_images(study.selection.image_of(points)[is_defined])
     ratings = points["value"].to_numpy(dtype=np.float64)[is_defined]
     common = {"n_items": int(points["item_id"][is_defined].nunique())}
+
     reason = ""
     if not usable:
         reason = "no metric is defined"
@@ -196,20 +215,24 @@ def _selection_rows(
             row = {"kind": "selection", "criterion": criterion, "value": float("nan")}
             yield {**common, **row, "note": f"undefined: {reason}"}
         return
+
     left_out = [m.spec for m in study.metrics if m.spec not in usable]
     n_dropped = int((~is_defined).sum())
-    verb = "is" if len(left_out) == 1 else "are"
-    note = join_notes(
-        f"without {', '.join(left_out)}, which {verb} undefined" if left_out else "",
-        f"{n_dropped} data points dropped: undefined score" if n_dropped else "",
-    )
+    without = ""
+    if left_out:
+        verb = "is" if len(left_out) == 1 else "are"
+        without = f"without {', '.join(left_out)}, which {verb} undefined"
+    dropped = f"{n_dropped} data points dropped: undefined score" if n_dropped else ""
+    note = join_notes(without, dropped)
+
     columns = [column[is_defined] for column in usable.values()]
     validation = CrossValidation.prepare(columns, ratings, image, options.seed)
     for criterion in CRITERIA:
-        for row in (
-            *_path_rows(validation, criterion, list(usable)),
-            *_inclusion_rows(study, validation, criterion, list(usable), options),
-        ):
+        rows = list(_path_rows(validation, criterion, list(usable)))
+        rows += _inclusion_rows(
+            study, validation, criterion=criterion, metrics=list(usable), options=options
+        )
+        for row in rows:
             yield {**common, "criterion": criterion, **row, "note": note}
 
 
@@ -241,7 +264,9 @@ def _inclusion_rows(
         with study.progress.step(label):
             weights = rng.multinomial(n_images, np.ones(n_images) / n_images).astype(np.float64)
             for step, (metric, _) in enumerate(validation.select(criterion, weights)):
+                # A metric that is selected in a step is selected within all later numbers of steps too.
                 counts[metric, step:] += 1
+
     for metric, row in zip(metrics, counts, strict=True):
         for step, count in enumerate(row, start=1):
             share = count / options.draws
@@ -251,35 +276,39 @@ def _inclusion_rows(
 def _tables(
     rows: pd.DataFrame, title: str, labels: Mapping[str, str], draws: int
 ) -> list[ResultTable]:
-    partials = rows[rows["kind"] == "partial"]
-    partial_table = ResultTable(
+    matrix = _correlation_matrix(rows[rows["kind"] == "correlation"], title, labels)
+    partials = _partial_table(rows[rows["kind"] == "partial"], title, labels)
+    tables = [matrix, partials]
+    for criterion, text in CRITERIA.items():
+        of_criterion = rows[rows["criterion"] == criterion]
+        tables.append(_selection_table(of_criterion, f"{title}: {text}", labels, draws))
+    return tables
+
+
+def _partial_table(rows: pd.DataFrame, title: str, labels: Mapping[str, str]) -> ResultTable:
+    cells: list[tuple[str, list[str]]] = []
+    for metric, part in groups_of(rows, "metric"):
+        cells.append((labels[metric], [format_number(value, 100, 1) for value in part["value"]]))
+
+    subjects: list[tuple[str, str, str]] = []
+    for row in records_of(rows):
+        symbol = find_coefficient(row["coefficient"]).symbol
+        subjects.append((labels[row["metric"]], symbol, row["note"]))
+
+    return ResultTable(
         f"{title}: correlation with ratings at equal length",
         "metric",
-        ["partial r", "partial ρ"],
-        [
-            (labels[metric], [format_number(v, 100, 1) for v in part["value"]])
-            for metric, part in groups_of(partials, "metric")
-        ],
-        notes=[
-            "×100, given a caption's number of words.",
-            *notes_by_subject(
-                (labels[r["metric"]], find_coefficient(r["coefficient"]).symbol, r["note"])
-                for r in records_of(partials)
-            ),
-        ],
+        columns=["partial r", "partial ρ"],
+        rows=cells,
+        notes=["×100, given a caption's number of words.", *notes_by_subject(subjects)],
     )
-    selections = [
-        _selection_table(rows[rows["criterion"] == criterion], f"{title}: {text}", labels, draws)
-        for criterion, text in CRITERIA.items()
-    ]
-    matrix = _correlation_matrix(rows[rows["kind"] == "correlation"], title, labels)
-    return [matrix, partial_table, *selections]
 
 
 def _selection_table(
     rows: pd.DataFrame, title: str, labels: Mapping[str, str], draws: int
 ) -> ResultTable:
-    path, inclusions = (rows[rows["kind"] == kind] for kind in ("selection", "inclusion"))
+    path = rows[rows["kind"] == "selection"]
+    inclusions = rows[rows["kind"] == "inclusion"]
     frequency = {(r["metric"], int(r["step"])): r["value"] for r in inclusions.to_dict("records")}
     cells: list[tuple[str, list[str]]] = []
     for step, at_step in groups_of(path.dropna(subset=["step"]), "step"):
@@ -287,6 +316,7 @@ def _selection_table(
         values = [format_number(v, 100, 1) for v in at_step["value"]]
         included = format_number(frequency[metric, int(step)], 100, 0)
         cells.append((f"{step:.0f}. {labels[metric]}", [*values, included]))
+
     notes = [
         f"×100, on images that the fit has not seen ({FOLDS} folds, or one an image where there are fewer); included: the share of "
         f"{count_of(draws, 'resampled dataset')} in which the metric is selected in this step or before.",
@@ -308,9 +338,14 @@ def _correlation_matrix(rows: pd.DataFrame, title: str, labels: Mapping[str, str
             key = (a, b, "pearson") if i < j else (b, a, "tau_b")
             texts.append(MISSING if i == j else format_number(values[key], 100, 1))
         cells.append((labels[a], texts))
-    title, columns = f"{title}: correlation among metrics", [labels[name] for name in names]
-    notes = ["×100, over items.", *distinct_notes(rows)]
-    return ResultTable(title, "r above, τ_b below", columns, cells, notes=notes)
+
+    return ResultTable(
+        f"{title}: correlation among metrics",
+        "r above, τ_b below",
+        columns=[labels[name] for name in names],
+        rows=cells,
+        notes=["×100, over items.", *distinct_notes(rows)],
+    )
 
 
 complement = make_function(

@@ -364,25 +364,36 @@ def overlap(datasets: Sequence[str], root: Path | None) -> ResultTable:
     names = list(dict.fromkeys(datasets))
     if len(names) < 2:
         raise InputError("two datasets are needed, such as dataset=capeval1k,composite_coco")
+
     sets = [registry.load(name, root) for name in names]
     rows = [_compare(a, b) for a, b in combinations(sets, 2)]
     notes = [
         "train, validation, test: shared images that both datasets have in this split; leaks: those whose splits differ."
     ]
     notes += [_count_own_references(caption_set) for caption_set in sets]
+
     columns = [
-        *("images, 1st", "images, 2nd", "shared images", "train", "validation", "test", "leaks"),
+        "images, 1st",
+        "images, 2nd",
+        "shared images",
+        "train",
+        "validation",
+        "test",
+        "leaks",
         "shared captions",
     ]
     return ResultTable("Overlap", "datasets", columns, rows, notes=notes, file="")
 
 
 def _compare(a: CaptionSet, b: CaptionSet) -> tuple[str, list[str]]:
-    tables = (a.items, b.items)
-    split_a, split_b = (dict(zip(t["image_id"], t["split"], strict=True)) for t in tables)
+    split_a = dict(zip(a.items["image_id"], a.items["split"], strict=True))
+    split_b = dict(zip(b.items["image_id"], b.items["split"], strict=True))
     shared = split_a.keys() & split_b.keys()
-    same = [split_a[i] for i in shared if split_a[i] == split_b[i]]
-    pairs_a, pairs_b = (set(zip(t["image_id"], t["caption"], strict=True)) for t in tables)
+    same = [split_a[image_id] for image_id in shared if split_a[image_id] == split_b[image_id]]
+
+    pairs_a = set(zip(a.items["image_id"], a.items["caption"], strict=True))
+    pairs_b = set(zip(b.items["image_id"], b.items["caption"], strict=True))
+
     counts = [len(split_a), len(split_b), len(shared)]
     counts += [same.count(split) for split in ("train", "validation", "test")]
     counts += [len(shared) - len(same), len(pairs_a & pairs_b)]

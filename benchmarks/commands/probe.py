@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import pandas as pd
 
@@ -54,52 +55,55 @@ def run(options: ProbeOptions) -> Results:
     missing = find_unavailable(options.metrics, probes.items)
     warn_unavailable([missing])
     metrics = [metric for metric in options.metrics if metric not in missing]
+
     with StepProgress(len(metrics)) as progress:
         columns = score_all(scorer, metrics, options.locations.store(), progress)
+
     item_ids = probes.items["item_id"]
     scores = {m.spec: pd.Series(columns[m.spec], index=item_ids) for m in metrics}
     noticed = find_noticed(probes.pairs, scores, metrics)
     measured = measure_probes(probes.pairs, noticed, probes.notes, options.statistics)
     rows = make_frame(measured, PROBE_COLUMNS)
+
     tables = probe_tables(rows, metrics, source, options.statistics.level)
     tables[-1] = add_unavailable_rows(tables[-1], metrics, scorer.remarks, missing)
     tables.append(example_table(probes.pairs, noticed, metrics))
-    unavailable = [
-        {"metric": m.spec, "fault": fault, "n_pairs": 0, "note": missing_note(reason)}
-        for m, reason in missing.items()
-        for fault in options.chosen_faults
-    ]
-    return Results(
-        {
-            "probes.csv": pd.concat([rows, pd.DataFrame(unavailable)], ignore_index=True)[
-                list(PROBE_COLUMNS)
-            ],
-            "probe_pairs.parquet": _add_scores(probes.pairs, scores),
-        },
-        {
-            "command": "probe",
-            "config": dict(options.configuration),
-            "seed": options.seed,
-            "source": source,
-            **provenance(metrics, caption_sets, options.locations, [PROBE_PROTOCOL]),
-            "metrics": {m.spec: vars(metric_style(m)) for m in metrics},
-            "missing": describe_reasons(missing),
-            "measures": "which faults in captions metrics notice",
-        }
-        | clock.record(),
-        tables,
-        other_files={"table.csv": tables_as_csv(tables)}
-        | probe_figure(rows, {m.spec: metric_style(m).label for m in metrics}, source),
-    )
+
+    unavailable: list[dict[str, Any]] = []
+    for metric, reason in missing.items():
+        note = missing_note(reason)
+        for fault in options.chosen_faults:
+            row = {"metric": metric.spec, "fault": fault, "n_pairs": 0, "note": note}
+            unavailable.append(row)
+    all_rows = pd.concat([rows, pd.DataFrame(unavailable)], ignore_index=True)
+    frames = {
+        "probes.csv": all_rows[list(PROBE_COLUMNS)],
+        "probe_pairs.parquet": _add_scores(probes.pairs, scores),
+    }
+
+    record = {
+        "command": "probe",
+        "config": dict(options.configuration),
+        "seed": options.seed,
+        "source": source,
+        **provenance(metrics, caption_sets, options.locations, [PROBE_PROTOCOL]),
+        "metrics": {m.spec: vars(metric_style(m)) for m in metrics},
+        "missing": describe_reasons(missing),
+        "measures": "which faults in captions metrics notice",
+        **clock.record(),
+    }
+
+    labels = {m.spec: metric_style(m).label for m in metrics}
+    other_files = {"table.csv": tables_as_csv(tables), **probe_figure(rows, labels, source)}
+    return Results(frames, record, tables, other_files=other_files)
 
 
 def _add_scores(pairs: pd.DataFrame, scores: Mapping[str, pd.Series]) -> pd.DataFrame:
     """Return the pairs with both scores by each metric."""
-    columns = {
-        f"{prefix}{spec}": of_metric.loc[pairs[key]].to_numpy()
-        for spec, of_metric in scores.items()
-        for prefix, key in (("score_", "item_id"), ("faulty_score_", "pair_id"))
-    }
+    columns: dict[str, Any] = {}
+    for spec, of_metric in scores.items():
+        columns[f"score_{spec}"] = of_metric.loc[pairs["item_id"]].to_numpy()
+        columns[f"faulty_score_{spec}"] = of_metric.loc[pairs["pair_id"]].to_numpy()
     return pairs.assign(**columns)
 
 

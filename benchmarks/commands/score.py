@@ -74,7 +74,9 @@ class ScoreResults(Results):
         }
         if scores.differences is not None:
             frames["differences.csv"] = scores.differences
-        files = {"corpus.json": to_json(scores.corpus)}  # null where the table's notes say why
+
+        # A score is null where the table's notes say why.
+        files = {"corpus.json": to_json(scores.corpus)}
         if scores.kept_captions is not None:
             files["kept.json"] = to_json(scores.kept_captions)
         return cls(frames=frames, run=run, tables=tables, other_files=files, caption_scores=scores)
@@ -103,13 +105,14 @@ class ScoreResults(Results):
         """Return one file alone, or `scores.jsonl`: scores.csv as JSON lines, null for NaN."""
         if name != "scores.jsonl":
             return self.files()[name]
+
         lines: list[str] = []
         for row in self.scores.to_dict("records"):
-            finite = {
-                name: None if isinstance(cell, float) and not math.isfinite(cell) else cell
-                for name, cell in row.items()
-            }
-            lines.append(f"{json.dumps(finite, ensure_ascii=False)}\n")
+            # JSON has no NaN and no infinity.
+            for column, cell in row.items():
+                if isinstance(cell, float) and not math.isfinite(cell):
+                    row[column] = None
+            lines.append(f"{json.dumps(row, ensure_ascii=False)}\n")
         return "".join(lines).encode()
 
 
@@ -123,28 +126,36 @@ def run(options: ScoreOptions) -> ScoreResults:
     clock = RunClock()
     evidence = load_evidence([m.spec for m in options.metrics], options.trust)
     systems = _read_all_systems(options)
-    references = {
-        file.name: read_references(file.path, file.content, options.columns)
-        for file in options.references
-    }
+    references: dict[str, ReferenceFile] = {}
+    for file in options.references:
+        references[file.name] = read_references(file.path, file.content, options.columns)
     if not references and all("references" in m.needs for m in options.metrics):
         raise InputError(f"metric {options.metrics[0].spec} needs references; give references=FILE")
+
     items = _make_items(systems, references, options)
     missing = find_unavailable(options.metrics, next(iter(items.values())))
     warn_unavailable([missing])
     metrics = [m for m in options.metrics if m not in missing]
+
     store = options.locations.store()
     ranges: dict[tuple[str, str], CaptionRange] = {}
 
     def measure(names: tuple[str, str]) -> None:
         ranges[names] = measure_range(items[names])
 
-    beside = None if evidence is None else measure
-    scored, differences = _score_systems(items, metrics, store, options, beside)
+    scored, differences = _score_systems(
+        items,
+        metrics,
+        store=store,
+        options=options,
+        measure=None if evidence is None else measure,
+    )
+
     kept_captions = None
     if options.keep is not None:
         (system,) = systems.values()
         kept_captions = keep_captions(scored[0], system.captions, *options.keep)
+
     scores = CaptionScores(
         scored,
         _find_reliability(evidence, ranges, metrics),
@@ -153,25 +164,27 @@ def run(options: ScoreOptions) -> ScoreResults:
     )
     if options.stdout != "table":
         _log_remarks(scored)
-    n_images = {name: sum(map(bool, file.texts.values())) for name, file in references.items()}
+
+    # An image may be in the file without any reference.
+    n_images: dict[str, int] = {}
+    for name, file in references.items():
+        n_images[name] = sum(1 for texts in file.texts.values() if texts)
     choices = ScoreChoices(options.statistics, options.normalise, options.trust, options.keep)
-    tables = make_score_tables(choices, metrics, missing, scores, n_images)
+    tables = make_score_tables(choices, metrics, missing=missing, scores=scores, n_images=n_images)
+
     protocol = Protocol(normalise=options.normalise)
-    return ScoreResults.make(
-        scores,
-        {
-            **_record(options, scores, [*systems.values(), *references.values()]),
-            "signatures": {m.spec: sign(m, [protocol]) for m in metrics},
-            "metrics": {m.spec: vars(metric_style(m)) for m in metrics},
-            "notes": tables[0].notes,
-            "missing": describe_reasons(missing),
-            **describe_environment(),
-            "scores_computed": store.misses,
-            "scores_read_back": store.hits,
-            **clock.record(),
-        },
-        tables,
-    )
+    record = {
+        **_record(options, scores, [*systems.values(), *references.values()]),
+        "signatures": {m.spec: sign(m, [protocol]) for m in metrics},
+        "metrics": {m.spec: vars(metric_style(m)) for m in metrics},
+        "notes": tables[0].notes,
+        "missing": describe_reasons(missing),
+        **describe_environment(),
+        "scores_computed": store.misses,
+        "scores_read_back": store.hits,
+        **clock.record(),
+    }
+    return ScoreResults.make(scores, record, tables)
 
 
 def _read_all_systems(options: ScoreOptions) -> dict[str, CandidateFile]:
@@ -188,6 +201,7 @@ def _read_all_systems(options: ScoreOptions) -> dict[str, CandidateFile]:
             if system in systems:
                 raise InputError(f"{file.path}: a second system is called '{system}'; rename one")
             systems[system] = candidates
+
     if options.keep is not None and len(systems) > 1:
         raise InputError(
             f"keep.metric= keeps captions of one system; there are {', '.join(systems)}"
@@ -210,7 +224,11 @@ def _make_items(
         for system, candidates in systems.items():
             label = system if len(systems) > 1 else None
             of_system = make_caption_items(
-                candidates, references.get(name), image_ids, options.images, label
+                candidates,
+                references.get(name),
+                image_ids=image_ids,
+                images=options.images,
+                system=label,
             )
             items[name, system] = normalise_items(of_system, options.normalise)
     return items
@@ -224,6 +242,7 @@ def _find_reliability(
     """Return how far the metrics are to be believed of captions like these; nothing without evidence."""
     if evidence is None:
         return MetricReliability()
+
     reference_free = {m.spec for m in metrics if "references" not in m.needs}
     reliability = evidence.apply_to(_label_ranges(ranges), reference_free)
     return reliability.select([m.spec for m in metrics])
@@ -231,11 +250,17 @@ def _find_reliability(
 
 def _label_ranges(ranges: Mapping[tuple[str, str], CaptionRange]) -> dict[str, CaptionRange]:
     """Return the ranges of each system's captions by those of its names that tell it from the others."""
-    n_references, n_systems = (len({*names}) for names in zip(*ranges, strict=True))
-    return {
-        ", ".join([system] * (n_systems > 1) + [name] * (n_references > 1)): caption_range
-        for (name, system), caption_range in ranges.items()
-    }
+    n_references = len({name for name, _ in ranges})
+    n_systems = len({system for _, system in ranges})
+    labelled: dict[str, CaptionRange] = {}
+    for (name, system), caption_range in ranges.items():
+        labels: list[str] = []
+        if n_systems > 1:
+            labels.append(system)
+        if n_references > 1:
+            labels.append(name)
+        labelled[", ".join(labels)] = caption_range
+    return labelled
 
 
 def save_document_frequencies(options: DocumentFrequencyOptions) -> int:
@@ -248,6 +273,7 @@ def save_document_frequencies(options: DocumentFrequencyOptions) -> int:
 
     references = read_references(options.references).texts.values()
     frequencies = document_frequencies(references, options.tokenize)
+
     try:
         frequencies.write(options.output)
     except OSError as error:
@@ -257,8 +283,13 @@ def save_document_frequencies(options: DocumentFrequencyOptions) -> int:
 
 def _log_remarks(scored: Sequence[SystemScores]) -> None:
     """Log what metrics remarked, where no table is printed below which it would stand."""
-    remarks = (remark for scores in scored for remark in scores.remarks.items())
-    for spec, text in sorted({(spec, text) for spec, texts in remarks for text in texts}):
+    remarks: set[tuple[str, str]] = set()
+    for scores in scored:
+        for spec, texts in scores.remarks.items():
+            remarks.update((spec, text) for text in texts)
+
+    # Several systems may have the same remark.
+    for spec, text in sorted(remarks):
         logger.warning("metric %s: %s", spec, text)
 
 
@@ -284,9 +315,11 @@ def _score_systems(
     by_references: dict[str, dict[str, pd.DataFrame]] = {}
     for (name, system), frame in items.items():
         by_references.setdefault(name, {})[system] = frame
+
     n_steps = len(items) * len(metrics)
     if statistics.uses_resampling:
         n_steps += sum(count_steps(statistics.replicates, len(s)) for s in by_references.values())
+
     scored: list[SystemScores] = []
     differences: dict[str, list[MetricDifference]] = {}
     with StepProgress(n_steps) as progress:
@@ -294,11 +327,21 @@ def _score_systems(
             against_set: list[SystemScores] = []
             for system, frame in by_system.items():
                 beside = None if measure is None else partial(measure, (name, system))
-                scored_system = score_system(system, name, frame, metrics, store, progress, beside)
+                scored_system = score_system(
+                    system,
+                    name,
+                    items=frame,
+                    metrics=metrics,
+                    store=store,
+                    progress=progress,
+                    measure_beside=beside,
+                )
                 against_set.append(scored_system)
+
             if statistics.uses_resampling:
                 against_set, of_set = compare_systems(against_set, statistics, progress.advance)
-                differences |= {name: of_set} if len(by_system) > 1 else {}
+                if len(by_system) > 1:
+                    differences[name] = of_set
             scored += against_set
     return scored, differences
 

@@ -59,6 +59,7 @@ def run(options: SensitivityOptions) -> Results:
             progress,
             needs_ratings=set(options.kinds) != {"length"},
         )
+
         left_out_parts = LeftOutDatasets()
         parts = list(product(studies, options.kinds))
         for study, kind in parts:
@@ -71,10 +72,13 @@ def run(options: SensitivityOptions) -> Results:
                 frame = make_frame(of_kind, SENSITIVITY_COLUMNS)
                 tables += _tables(frame, kind, study.name, labels)
                 tables[-1] = tables[-1].with_note(copies_note(study.selection))
+
         left_out_parts.check(len(parts))
         studies.left_out.update(left_out_parts)
+
     frame = make_frame(rows, SENSITIVITY_COLUMNS)
     warn_unavailable([s.missing for s in studies])
+
     measures = "how far the agreement of metrics with people moves with images, raters and choices"
     record = studies.record(
         "sensitivity",

@@ -30,12 +30,30 @@ from ..scoring.catalog import metric_style
 from ..scoring.unavailable_metrics import warn_unavailable
 
 THRESHOLD_COLUMNS = (
-    *("dataset", "protocol", "dimension", "metric", "threshold", "precision", "recall", "n_kept"),
+    "dataset",
+    "protocol",
+    "dimension",
+    "metric",
+    "threshold",
+    "precision",
+    "recall",
+    "n_kept",
     "n_items",
 )
 RECALL_COLUMNS = (
-    *("dataset", "protocol", "dimension", "metric", "auc", "wanted_precision", "recall"),
-    *("threshold", "n_good", "n_items", "note", "calibrated_threshold", "calibrated_precision"),
+    "dataset",
+    "protocol",
+    "dimension",
+    "metric",
+    "auc",
+    "wanted_precision",
+    "recall",
+    "threshold",
+    "n_good",
+    "n_items",
+    "note",
+    "calibrated_threshold",
+    "calibrated_precision",
     "calibrated_recall",
 )
 
@@ -61,10 +79,12 @@ def run(options: ThresholdsOptions) -> Results:
                 curves, recalls = _curves(study, scores, name, options)
                 curve_rows += curves
                 recall_rows += recalls
+
     labels = {m.spec: metric_style(m).label for m in options.metrics}
     curves = make_frame(curve_rows, THRESHOLD_COLUMNS)
     recalls = make_frame(recall_rows, RECALL_COLUMNS)
     warn_unavailable([s.missing for s in studies])
+
     measures = "how well metrics filter captions"
     record = studies.record("thresholds", options.configuration, measures, clock)
     tables = _tables(recalls, labels, options, studies)
@@ -81,9 +101,16 @@ def _curves(
     """Return the rows of `thresholds.csv` and of `recall.csv` under one of `curve_names`."""
     selection = study.selection
     card = selection.caption_set.card
-    ratings, scales, faults = selection.ratings, card.scales, card.faults
-    is_good = mark_good_captions(ratings, name, scales, options.good, study.name, faults)
+    is_good = mark_good_captions(
+        selection.ratings,
+        name,
+        scales=card.scales,
+        good=options.good,
+        dataset=study.name,
+        faults=card.faults,
+    )
     calibrations = {m.spec: m.calibration for m in options.metrics if isinstance(m, RaterMetric)}
+
     curves: list[dict[str, Any]] = []
     recalls: list[dict[str, Any]] = []
     for metric, by_item in scores.items():
@@ -91,16 +118,24 @@ def _curves(
         column = by_item.loc[is_good.index].to_numpy(dtype=np.float64)
         rows, recall = metric_curve(column, is_good, options.precision)
         curves += [{**names, **row} for row in rows]
-        calibration, curve, gap = calibrations.get(metric), None, ""
+
+        # Only learned raters are calibrated; `gap` says why one has no threshold.
+        calibration = calibrations.get(metric)
+        curve = None
+        gap = ""
         if metric in calibrations and options.good != GOOD_SHARE:
             gap = f"its calibration is left out, since it is made for good={GOOD_SHARE:g}"
         elif calibration is not None:
             curve = calibration.curve_of(study.name)
         elif metric in calibrations:
             gap = "it has no calibration, which would name a threshold"
-        threshold = float("nan") if curve is None else curve.threshold(options.precision)
-        if curve is not None and np.isnan(threshold):
-            gap = f"by its calibration no score reaches the precision {options.precision:g}"
+
+        threshold = float("nan")
+        if curve is not None:
+            threshold = curve.threshold(options.precision)
+            if np.isnan(threshold):
+                gap = f"by its calibration no score reaches the precision {options.precision:g}"
+
         note = join_notes(recall["note"], study.caveats.get(metric, ""), gap)
         expected = calibrated_filter(column, is_good, threshold)
         recalls.append({**names, **recall, "note": note, **expected})
@@ -123,10 +158,16 @@ def _tables(
             # Downwards: the caption whose score the threshold is must stay above what is printed.
             threshold = np.floor(row["threshold"] * 1e4) / 1e4
             cells = [format_number(row["auc"], 100, 1), format_number(row["recall"], 100, 1)]
-            rows.append((labels[row["metric"]], [*cells, format_number(float(threshold), 1, 4)]))
-        first, selection = part.iloc[0], selections[str(dataset)]
+            cells.append(format_number(float(threshold), 1, 4))
+            rows.append((labels[row["metric"]], cells))
+
+        # The counts are the same in each row of a dataset and dimension.
+        first = part.iloc[0]
+        selection = selections[str(dataset)]
         definition = describe_good(
-            *(options.good, first["n_good"], first["n_items"]),
+            options.good,
+            first["n_good"],
+            first["n_items"],
             is_fault=dimension in selection.caption_set.card.faults,
         )
         notes = [
@@ -134,7 +175,9 @@ def _tables(
         ]
         notes += _calibration_notes(part, labels, options.precision)
         notes += [f"{labels[r['metric']]}: {r['note']}." for r in records_of(part) if r["note"]]
-        notes += [note] if (note := copies_note(selection)) else []
+        if note := copies_note(selection):
+            notes.append(note)
+
         title = f"{dataset}, {dimension}: filtering captions"
         tables.append(ResultTable(title, "metric", columns, rows, notes=notes))
     return tables

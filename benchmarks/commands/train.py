@@ -99,6 +99,7 @@ def run(options: TrainOptions, folder: Path) -> TrainResults:
     jobs = plan_jobs(make_plan(options), corpora)
     if twice := {job.label for job in jobs} & {metric.spec for metric in options.metrics}:
         raise InputError(f"metrics: two different metrics are called '{min(twice)}'")
+
     store = options.locations.store()
     with rater_training.lock_folder(folder), StepProgress(len(jobs)) as progress:
         logger.info(
@@ -113,8 +114,10 @@ def run(options: TrainOptions, folder: Path) -> TrainResults:
             if columns
         ]
         correlations = join_correlations(measured)
-        if options.design != "folds":  # a fold's figures are of all folds
+        # A fold's figures are of all folds.
+        if options.design != "folds":
             _add_scores(jobs, trainings.cards, correlations, folder)
+
     means = _seed_means(correlations, options)
     errors = rater_training.error_rows(trainings.estimates)
     histories = pd.concat(trainings.histories, ignore_index=True)
@@ -123,6 +126,7 @@ def run(options: TrainOptions, folder: Path) -> TrainResults:
         "scores.parquet": join_scores(measured),
         "training.csv": histories[["rater", *HISTORY_COLUMNS]],
     }
+
     tables = [correlation_table(m, m.scored.metrics) for m in measured]
     notes = design_notes(options, jobs, corpora)
     tables = [replace(table, notes=[*table.notes, *notes]) for table in tables]
@@ -133,7 +137,10 @@ def run(options: TrainOptions, folder: Path) -> TrainResults:
     if measured and options.metrics and options.statistics.uses_resampling:
         frames["significance.csv"] = pd.concat([m.differences for m in measured], ignore_index=True)
         leads = rater_training.lead_table(measured, options.metrics)
-        tables += [leads] if leads.rows else []  # none where there was too little to test
+        # There are none where there was too little to test.
+        if leads.rows:
+            tables.append(leads)
+
     record = _record(options, jobs, corpora, trainings.cards) | clock.record()
     summary = _usage(options, jobs, folder) if options.keep else ""
     return TrainResults(frames, record, tables, summary=summary, spare=trainings.spare)
@@ -163,7 +170,8 @@ def _train(
     progress: StepProgress,
 ) -> _Trainings:
     """Train the rater of each job, and predict its test rows."""
-    plan, is_finished = make_plan(options), (folder / RUN_FILE).is_file()
+    plan = make_plan(options)
+    is_finished = (folder / RUN_FILE).is_file()
     cards: dict[str, RaterCard] = {}
     histories: list[pd.DataFrame] = []
     predictions: dict[str, dict[str, Floats]] = {name: {} for name in corpora}
@@ -272,6 +280,7 @@ def _seed_means(correlations: pd.DataFrame, options: TrainOptions) -> list[dict[
     """Average over seeds: rows of correlations with `std` besides; none of a single seed."""
     if len(options.seeds) < 2:
         return []
+
     rater_of = correlations["metric"].str.extract(r"^(.*) seed \d+$")[0]
     keys = ["dataset", "protocol", "dimension", "coefficient"]
     of_raters = correlations[rater_of.notna()].assign(rater=rater_of)
@@ -296,6 +305,7 @@ def _seed_means(correlations: pd.DataFrame, options: TrainOptions) -> list[dict[
 def _mean_tables(means: Sequence[Mapping[str, Any]], options: TrainOptions) -> list[ResultTable]:
     if not means:
         return []
+
     rows: list[tuple[str, list[str]]] = []
     for mean in means:
         label = f"{mean['metric'].removesuffix(' mean')}: {mean['dataset']}, {mean['dimension']}"
@@ -338,6 +348,7 @@ def design_notes(
             design += ", but for images that a tested caption was borrowed from"
         elif options.strict_control:
             design += ", but for as many random images as a tested caption was borrowed from"
+
     notes = [f"{options.recipe.name}: {design}."]
     if n_dropped := sum(job.n_dropped for job in jobs):
         notes.append(f"{n_dropped:,} rows left out of training in all.")

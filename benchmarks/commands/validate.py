@@ -72,6 +72,7 @@ def validate(options: ValidateOptions) -> Verdict:
         raise InputError(f"{path}: cannot be read ({error})") from error
     if not is_file:
         raise InputError(f"{path}: no such file")
+
     faults = Faults(options.limit)
     if size > MOST_BYTES:
         faults.add(f"{path}: {size:,} bytes; {MOST_BYTES:,} at most are read")
@@ -80,6 +81,7 @@ def validate(options: ValidateOptions) -> Verdict:
         content = _check_score_file(options, faults)
     else:
         content = _check_caption_file(options, faults)
+
     return Verdict.of_faults(path, faults, content)
 
 
@@ -92,6 +94,7 @@ def _check_caption_file(options: ValidateOptions, faults: Faults) -> str:
         data = options.file.read_bytes()
     except OSError as error:
         raise InputError(f"{options.file}: cannot be read ({error.strerror})") from error
+
     texts = results_in(options.file, data, faults)
     if options.member is not None:
         if not is_zip(options.file, data):
@@ -101,6 +104,8 @@ def _check_caption_file(options: ValidateOptions, faults: Faults) -> str:
         texts = {name: texts[name] for name in texts if name == options.member}
         if not texts and not faults.count:
             raise InputError(f"{options.file}: member={options.member} is not in it")
+
+    # Of an archive of several sets, the references are those of one.
     covering = None
     if image_ids is not None and len(texts) > 1:
         covering = _find_covering_member(options.file, texts, image_ids)
@@ -108,6 +113,7 @@ def _check_caption_file(options: ValidateOptions, faults: Faults) -> str:
     for name, content in texts.items():
         expected = image_ids if covering in (None, name) else None
         counts.append(check_captions(content, options.file, name, expected, faults))
+
     words = [count_of(n, "caption") if n else "no captions" for n in counts] or ["no captions"]
     verdict = " and ".join(words)
     return f"{verdict}; {covering} is of the references' images" if covering else verdict
@@ -190,6 +196,7 @@ def _read_captions(
         line = data.count(b"\n", 0, error.start) + 1
         faults.add(f"{name}:{line}: not UTF-8 text; save the file as UTF-8")
         return None
+
     check = _CaptionCheck(name, None if image_ids is None else set(image_ids), faults)
     if name.lower().endswith((".jsonl", ".ndjson")) or _is_json_lines(text):
         for number, line in enumerate(text.split("\n"), start=1):
@@ -233,7 +240,9 @@ class _CaptionCheck:
     """
 
     def __init__(self, name: str, image_ids: Collection[str] | None, faults: Faults) -> None:
-        self.name, self.image_ids, self.faults = name, image_ids, faults
+        self.name = name
+        self.image_ids = image_ids
+        self.faults = faults
         self.first_locations: dict[str, str] = {}
 
     def parse(self, text: str, line: int) -> tuple[bool, Any]:
@@ -286,6 +295,7 @@ class _CaptionCheck:
             self.faults.add(f"{where}: {' and '.join(map(repr, absent))} missing")
         if "image_id" not in row:
             return
+
         image_id = row["image_id"]
         if not isinstance(image_id, str | int) or isinstance(image_id, bool):
             self.faults.add(
@@ -303,6 +313,7 @@ class _CaptionCheck:
             )
         elif self.image_ids is not None and image_id not in self.image_ids:
             self.faults.add(f"{where}: unknown image {quote(image_id)}")
+
         location = where.removeprefix(self.name).lstrip(": ") or "the start"
         self.first_locations.setdefault(
             image_id, f"line {location}" if location.isdecimal() else location
@@ -354,6 +365,7 @@ def check_scores(path: Path, items: pd.DataFrame | None, faults: Faults) -> tupl
             f"caption"
         )
         return [], 0
+
     expected: dict[tuple[str, ...], None] | None = None
     if items is not None:
         expected = dict.fromkeys(zip(*(items[k].astype(str) for k in keys), strict=True))
@@ -397,6 +409,7 @@ def _check_rows(
         first_locations.setdefault((metric, key), location)
         if not math.isfinite(parse_number(score)):
             faults.add(f"{location}: the score of {item} is {quote(score)}, not a finite number")
+
     if not first_locations:
         faults.add(f"{table.path}: no scores in it")
     for metric in dict.fromkeys(metric for metric, _ in first_locations):

@@ -74,7 +74,11 @@ class SystemCheckOptions(Options):
         lambda composed: dict(composed["protocol"]).get("normalise") or "none", default="none"
     )
     statistics: StatisticsOptions = shared.statistics_part(
-        *("interval", "replicates", "level", "seed", "correction"),
+        "interval",
+        "replicates",
+        "level",
+        "seed",
+        "correction",
         level="how sure a fall is: the check fails at level 1 - statistics.level",
         interval="expanded, percentile or bca, by resampling images",
     )

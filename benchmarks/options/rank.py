@@ -92,7 +92,11 @@ docs/rank.md explains what they hold.
         read=shared.words_of,
     )
     statistics: StatisticsOptions = shared.statistics_part(
-        *("interval", "replicates", "level", "seed", "correction"),
+        "interval",
+        "replicates",
+        "level",
+        "seed",
+        "correction",
         interval="expanded, percentile or bca, by resampling images; with none, nothing is tested",
     )
 

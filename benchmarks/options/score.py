@@ -233,7 +233,9 @@ def threshold_of(
         raise InputError("keep.metric=METRIC and keep.above=SCORE go together")
     if name is None or above is None:
         return None
-    spec, specs = resolve_metrics(name)[0].spec, [m.spec for m in metrics]
+
+    spec = resolve_metrics(name)[0].spec
+    specs = [m.spec for m in metrics]
     if spec not in specs:
         raise unknown("metric to keep by", spec, specs)
     return spec, above
@@ -370,7 +372,11 @@ examples.csv, table.md, table.tex and run.json.
         default=None,
     )
     statistics: StatisticsOptions = shared.statistics_part(
-        *("interval", "replicates", "level", "seed", "correction"),
+        "interval",
+        "replicates",
+        "level",
+        "seed",
+        "correction",
         interval="expanded, percentile or bca, by resampling images; with none, systems are not compared",
     )
 

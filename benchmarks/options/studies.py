@@ -390,7 +390,10 @@ table.md, table.tex, table.csv, run.json.
     seed: int = option(0, "the seed of all draws of faults", check=shared.at_least(0))
     details: bool = shared.details_option()
     statistics: StatisticsOptions = shared.statistics_part(
-        *("interval", "replicates", "level", "seed"),
+        "interval",
+        "replicates",
+        "level",
+        "seed",
         interval="expanded, percentile or bca (bootstrap over images), none",
     )
 

@@ -33,8 +33,16 @@ PARTS = 16
 
 #: The keys that every file has.
 _KEYS = (
-    *("format", "dataset", "data", "protocol", "seed", "tolerance", "versions", "packages"),
-    *("metrics", "sample"),
+    "format",
+    "dataset",
+    "data",
+    "protocol",
+    "seed",
+    "tolerance",
+    "versions",
+    "packages",
+    "metrics",
+    "sample",
 )
 
 _HEAD = """\
@@ -48,7 +56,7 @@ class MetricBaseline:
     """One metric in a baseline.
 
     Attributes:
-        made: the spec that makes it; None where a test hands over a function.
+        recipe: the spec that makes it; None where a test hands over a function.
         signature: `Metric.signature`.
         correlations: "dimension coefficient" → value, NaN where it is undefined.
         items, undefined: how many scores there are, and how many of them are NaN.

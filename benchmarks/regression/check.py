@@ -18,7 +18,7 @@ import numpy as np
 
 from ...datasets.cache import keep, keeps
 from ...datasets.errors import InputError, unknown
-from ...metrics.base import Metric, Unavailability, version_of
+from ...metrics.base import Metric, version_of
 from ...metrics.external import load_metric, user_code_of
 from ...metrics.registry import metric as metric_of
 from ...metrics.registry import recipe_of
@@ -45,7 +45,10 @@ from .choices import CheckChoices
 from .differences import ASPECTS, Difference, compare_baselines, make_difference_table
 
 #: What a new baseline has where nobody says.
-SAMPLE, SEED, TOLERANCE, VERSIONS = 25, 0, 1e-9, "signatures"
+SAMPLE = 25
+SEED = 0
+TOLERANCE = 1e-9
+VERSIONS = "signatures"
 
 
 @dataclass(frozen=True)
@@ -73,6 +76,7 @@ def make_plan(path: Path, choices: CheckChoices, before: Baseline | None) -> Che
         InputError: as `_make_metric` does.
     """
     dataset = choices.dataset or (before.dataset if before else "demo")
+    # Those of the file describe its own dataset, and no other.
     file_options = choices.locations.file_options
     if not file_options and before is not None and dataset == before.dataset:
         file_options = before.file_options
@@ -86,14 +90,18 @@ def make_plan(path: Path, choices: CheckChoices, before: Baseline | None) -> Che
             usual = usual_protocol_of(locations.load(dataset))
         protocol = Protocol.resolve(dataset, usual, choices.protocol or {})
 
-    metrics, optional = choices.metrics, choices.optional
+    metrics = choices.metrics
+    optional = choices.optional
     if metrics is None and before is not None:
         metrics = tuple(_make_metric(path, choices, before, name) for name in before.metrics)
     elif metrics is None:
-        metrics, optional = resolve_metrics("text"), optional_specs("text")
+        metrics = resolve_metrics("text")
+        optional = optional_specs("text")
 
     def choose(option: Any, baseline_value: Any, default: Any) -> Any:
-        return option if option is not None else default if before is None else baseline_value
+        if option is not None:
+            return option
+        return default if before is None else baseline_value
 
     return CheckPlan(
         path=path,
@@ -131,7 +139,8 @@ def _make_metric(path: Path, choices: CheckChoices, before: Baseline, name: str)
         raise before.error_at(where, error) from error
     subject = user_code_of(metric)
     use = f"code, {subject}, which runs"
-    if metric.name == "mllm_judge":  # however the recipe spells it
+    # Of a judge, however the recipe spells it, the name alone is allowed.
+    if metric.name == "mllm_judge":
         subject = metric.name
         use = "a judge, mllm_judge, which gets the captions and your key"
     if subject and subject not in choices.allow:
@@ -140,6 +149,7 @@ def _make_metric(path: Path, choices: CheckChoices, before: Baseline, name: str)
             f"the baseline names {use} only if the command line names it too; "
             f"if you trust it: allow={subject}",
         )
+
     metric = load_metric(metric)
     if metric.spec != name:
         raise before.error_at(where, f"{recipe} makes {metric.spec}, not {name}; mend the line")
@@ -298,19 +308,25 @@ def run(
         raise InputError(
             f"no baseline {path}; captau check baseline={path} update=true dataset=… metrics=… makes it"
         )
+
     before = read(path) if exists else None
-    for file in (path if update else None, junit):
-        if file is not None:
-            check_writable(file)
+    # A file that cannot be written is said before the scores are computed.
+    if update:
+        check_writable(path)
+    if junit is not None:
+        check_writable(junit)
+
     plan = make_plan(path, choices, before)
     if before is not None and not update:
         check_choices(choices, plan, before)
+
     measured, metrics, unavailable = _measure(plan, only_available=update)
     now = _current_baseline(plan, measured, metrics, before)
     differences: list[Difference] = []
     # A baseline recorded on other data, by choice, cannot be compared.
     if before is not None and _identity(before) == _identity(now):
         differences = compare_baselines(before, now, measured, plan.metrics, plan.versions)
+
     checked = Checked(
         path=path,
         dataset=now.dataset,
@@ -320,18 +336,21 @@ def run(
         updated=update,
         junit=junit,
     )
-    left_out = "".join(f"\nleft out: {m.spec}: {reason}" for m, reason in unavailable.items())
     if not update:
         return replace(checked, summary=_summary(checked, before, now))
+
     text = written(steady(now, before)).encode()
     same = exists and path.read_bytes() == text
     if not same:
         write_file(path, text)
-    outcome = (
-        f"{path}: {'is as it was' if same else 'written'}: {count_metrics(now.metrics)} on "
+    outcome = "is as it was" if same else "written"
+    summary = (
+        f"{path}: {outcome}: {count_metrics(now.metrics)} on "
         f"{now.dataset}, {len(now.sample)} of {now.data['items']} items shown"
     )
-    return replace(checked, summary=outcome + left_out)
+    for metric, reason in unavailable.items():
+        summary += f"\nleft out: {metric.spec}: {reason}"
+    return replace(checked, summary=summary)
 
 
 def count_metrics(metrics: Sized) -> str:
@@ -363,11 +382,15 @@ def _measure(
     """Compute scores and correlations anew; return them, the metrics, and those left out."""
     where = replace(plan.locations, file_options=plan.file_options)
     caption_set = where.load(plan.dataset)
-    metrics, unavailable = list(plan.metrics), dict[Metric, Unavailability]()
-    if only_available:  # else all must be computed, and one that cannot be says why
+    metrics = list(plan.metrics)
+    unavailable: UnavailableMetrics = {}
+    # Otherwise all must be computed, and one that cannot be says why.
+    if only_available:
         metrics, unavailable = split_available(
             plan.metrics, plan.optional, plan.protocol, caption_set
         )
+
+    # Nothing that an earlier version computed may be read back.
     before = keeps()
     keep(False)
     try:

@@ -82,13 +82,18 @@ def compare_baselines(
         name: signature_changes_of(before.metrics[name].signature, now.metrics[name].signature)
         for name in names
     }
-    in_signatures = {key for fields in signature_changes.values() for key in fields}
+    in_signatures: set[str] = set()
+    for fields in signature_changes.values():
+        in_signatures.update(fields)
+
+    # A package that the baseline does not record counts only where a signature names it.
     changed = {
         name: (before.packages.get(name, "–"), version)
         for name, version in now.packages.items()
         if before.packages.get(name) != version
         and (name in before.packages or name in in_signatures)
     }
+
     parameters: dict[tuple[str, str, str, bool], list[str]] = {}
     scores: list[Difference] = []
     correlations: list[Difference] = []
@@ -99,6 +104,7 @@ def compare_baselines(
             changed,
             USER_CODE if user_code_of(by_spec[name]) else OUR_CODE,
         )
+
         for key, (old, new) in signature_changes[name].items():
             if key not in changed:
                 # A file of scores is made anew for every check; what counts is what is in it.
@@ -108,17 +114,21 @@ def compare_baselines(
         correlations += correlation_differences(
             before.metrics[name].correlations, now.metrics[name].correlations, name, cause
         )
+
+    parameter_lines: list[Difference] = []
+    for (key, old, new, fails), metric_names in parameters.items():
+        line = Difference(
+            part="parameters",
+            metrics=tuple(metric_names),
+            subject=key,
+            before=old,
+            now=new,
+            fails=fails,
+        )
+        parameter_lines.append(line)
     moving = {d.metrics[0] for d in (*scores, *correlations)}
-    return [
-        *data,
-        *version_differences(changed, signature_changes, versions, moving),
-        *(
-            Difference("parameters", tuple(metric_names), key, old, new, fails=fails)
-            for (key, old, new, fails), metric_names in parameters.items()
-        ),
-        *scores,
-        *correlations,
-    ]
+    version_lines = version_differences(changed, signature_changes, versions, moving)
+    return [*data, *version_lines, *parameter_lines, *scores, *correlations]
 
 
 def _data(before: Baseline, now: Baseline) -> list[Difference]:
@@ -136,7 +146,8 @@ def _short(value: Any) -> str:
 
 def signature_changes_of(before: str, now: str) -> dict[str, tuple[str, str]]:
     """Return the changes between two signatures: parameter or package → before and now."""
-    old, new = _fields(before), _fields(now)
+    old = _fields(before)
+    new = _fields(now)
     return {
         key: (_short(old.get(key, "–")), _short(new.get(key, "–")))
         for key in dict.fromkeys([*old, *new])
@@ -146,7 +157,11 @@ def signature_changes_of(before: str, now: str) -> dict[str, tuple[str, str]]:
 
 def _fields(signature: str) -> dict[str, str]:
     name, *parts = signature.split("|")
-    return {"name": name} | {k: v for k, _, v in (part.partition(":") for part in parts)}
+    fields = {"name": name}
+    for part in parts:
+        key, _, value = part.partition(":")
+        fields[key] = value
+    return fields
 
 
 def version_differences(
@@ -160,10 +175,21 @@ def version_differences(
     for package, (old, new) in changed.items():
         affected = tuple(name for name, fields in signature_changes.items() if package in fields)
         fails = policy == "all" or (policy == "signatures" and bool(affected))
-        effect = "" if moving & set(affected) or (moving and not affected) else "no score moved"
+        # A package that no signature names may have moved any metric's score.
+        is_suspect = moving & set(affected) or (moving and not affected)
+        effect = "" if is_suspect else "no score moved"
         policy_note = "" if fails else f"told only (versions={policy})"
         cause = "; ".join(filter(None, (effect, policy_note)))
-        rows.append(Difference("versions", affected, package, old, new, cause=cause, fails=fails))
+        line = Difference(
+            part="versions",
+            metrics=affected,
+            subject=package,
+            before=old,
+            now=new,
+            cause=cause,
+            fails=fails,
+        )
+        rows.append(line)
     return rows
 
 
@@ -191,7 +217,8 @@ def _scores(
     before: Baseline, now: Baseline, measured: MeasuredDataset, name: str, cause: str
 ) -> list[Difference]:
     """List a line for the sampled items of a metric that moved, and one for all of its items."""
-    reach, digits = before.tolerance, decimals_of(before.tolerance)
+    reach = before.tolerance
+    digits = decimals_of(reach)
     current = measured.by_metric[name]
     pairs: list[tuple[str, float, float]] = []
     for item, scores in before.sample.items():
@@ -203,23 +230,32 @@ def _scores(
                 f"item '{item}' is not in dataset {before.dataset}; mend the line, or take the file anew "
                 f"from version control",
             )
+
     rows: list[Difference] = []
 
     def add_line(subject: str, old: float, new: float) -> None:
-        old_text, new_text = (number(v, digits).replace("null", "undefined") for v in (old, new))
-        rows.append(
-            Difference(
-                "scores", (name,), subject, old_text, new_text, format_change(old, new), cause
-            )
+        line = Difference(
+            part="scores",
+            metrics=(name,),
+            subject=subject,
+            before=number(old, digits).replace("null", "undefined"),
+            now=number(new, digits).replace("null", "undefined"),
+            change=format_change(old, new),
+            cause=cause,
         )
+        rows.append(line)
 
     if gone := [pair for pair in pairs if moved(*pair[1:], reach)]:
         item, old, new = max(gone, key=lambda p: _distance(p[1], p[2]))
         title = " ".join(item.split())
         add_line(f"{len(gone)} of {len(pairs)} sampled items, most of all {title}", old, new)
-    old_kept, new_kept = before.metrics[name], now.metrics[name]
+
+    old_kept = before.metrics[name]
+    new_kept = now.metrics[name]
     if old_kept.undefined != new_kept.undefined:
         add_line("undefined scores of all items", old_kept.undefined, new_kept.undefined)
+
+    # The plainest of the three that moved is enough to tell.
     if moved(old_kept.mean, new_kept.mean, reach):
         add_line(f"mean of all {new_kept.items} items", old_kept.mean, new_kept.mean)
     elif moved(old_kept.std, new_kept.std, reach):
@@ -252,20 +288,27 @@ def correlation_differences(
         style = find_coefficient(coefficient)
         subject = f"{key.rpartition(' ')[0]} {style.symbol}"
         if key not in before or key not in now:
-            rows.append(
-                difference_in_one(
-                    "correlations", (name,), subject, is_in_old=key in before, cause=cause
-                )
+            line = difference_in_one(
+                "correlations", (name,), subject, is_in_old=key in before, cause=cause
             )
+            rows.append(line)
             continue
-        old, new = before[key], now[key]
+
+        old = before[key]
+        new = now[key]
         # Not whether the printed digits are others: where rounding turns, the last bit turns them.
         if moved(old, new, unit_of(coefficient) / 2):
-            old_text, new_text = (printed(v, style.scale, style.decimals + 2) for v in (old, new))
-            difference = format_change(old * style.scale, new * style.scale)
-            rows.append(
-                Difference("correlations", (name,), subject, old_text, new_text, difference, cause)
+            decimals = style.decimals + 2
+            line = Difference(
+                part="correlations",
+                metrics=(name,),
+                subject=subject,
+                before=printed(old, style.scale, decimals),
+                now=printed(new, style.scale, decimals),
+                change=format_change(old * style.scale, new * style.scale),
+                cause=cause,
             )
+            rows.append(line)
     return rows
 
 
