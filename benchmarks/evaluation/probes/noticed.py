@@ -27,7 +27,8 @@ from ..wording import join_notes, notes_by_subject, number_word
 from .faults import CONTROLS, FAULTS
 
 PROBE_COLUMNS = ("metric", "fault", "value", "ci_low", "ci_high", "n_pairs", "note")
-#: Scores that differ by less than this share of the greater one are equal: they differ by rounding.
+#: Scores that differ by less than this share of a metric's scale are equal: they differ by rounding, or as BLEU's smallest
+#: constants do, which stand for 0.
 TIE_SHARE = 1e-6
 #: A fault is weak for a metric whose interval reaches below this share; a control is where it is all above a half.
 NOTICED_SHARE = 0.7
@@ -80,10 +81,20 @@ def find_noticed(
         with np.errstate(invalid="ignore"):
             difference = np.where(original == faulty, 0.0, original - faulty)
             difference *= 1.0 if metric.higher_is_better else -1.0
-            tie = TIE_SHARE * np.nan_to_num(np.maximum(abs(original), abs(faulty)), posinf=0.0)
+        tie = TIE_SHARE * _scale_of(metric, of_metric.to_numpy(np.float64))
         noticed = np.where(abs(difference) <= tie, 0.5, (difference > 0).astype(np.float64))
         columns[metric.spec] = np.where(np.isnan(difference), np.nan, noticed)
     return pd.DataFrame(columns, index=pairs.index)
+
+
+def _scale_of(metric: Metric, scores: Floats) -> float:
+    """Return the width of a metric's scale: between its bounds, or else between its least and greatest score."""
+    low, high = metric.bounds
+    if low is not None and high is not None:
+        return high - low
+
+    finite = scores[np.isfinite(scores)]
+    return float(np.ptp(finite)) if len(finite) else 0.0
 
 
 def measure_probes(
@@ -232,11 +243,14 @@ def weakest_sentences(rows: pd.DataFrame, labels: Mapping[str, str]) -> str:
 
 
 def _describe_share(value: float, fault: str) -> str:
-    """Return "misses one gender swap out of three" or "notices only one negation out of four" for a share that is noticed."""
+    """Return "misses one gender swap out of three" or "notices only one negation out of four" for a share that is noticed.
+
+    "Every" and "no" are said of all pairs and of none alone, but for rounding.
+    """
     missed = 1 - value
-    if missed <= 0.005:
+    if missed <= 1e-9:
         return f"notices every {fault}"
-    if value <= 0.005:
+    if value <= 1e-9:
         return f"notices no {fault}"
     verb, share = ("misses", missed) if missed <= 0.5 else ("notices only", value)
     number = round(1 / share)
