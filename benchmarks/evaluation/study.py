@@ -94,11 +94,11 @@ def provenance(
                     shorten_revision(source.revision or card.revision),
                     card.title,
                 )
-            # A file of one's own lies anywhere.
+            # A file of one's own lies anywhere, and where is nobody else's business.
             is_below_root = path.is_relative_to(root)
             sources.append(
                 {
-                    "path": path.relative_to(root).as_posix() if is_below_root else source.path,
+                    "path": path.relative_to(root).as_posix() if is_below_root else path.name,
                     "split": source.split,
                     "revision": source.revision if is_known else "",
                     "sha256": files[source.path],
