@@ -18,6 +18,7 @@ from ....datasets.errors import InputError
 from ....datasets.schema import make_items
 from ...runs.frames import make_frame, records_of
 from ..evaluation_set import order_by_content
+from ..wording import join_notes
 from .faults import (
     CONTROLS,
     ENGLISH_FAULTS,
@@ -117,7 +118,29 @@ def make_probe_pairs(items: pd.DataFrame, faults: Sequence[str], n_pairs: int, s
         counts = ", ".join(f"{n:,} {obstacle}" for obstacle, n in sorted(obstacles.items()))
         left_out = f"captions left out: {obstacles.total():,} of {n_tried:,} ({counts})"
         notes[fault] = left_out if counts else ""
+
+    if "other_image" in notes:
+        notes["other_image"] = join_notes(_describe_borrowed(rows), notes["other_image"])
     return Probes(make_frame(pairs, PAIR_COLUMNS), notes)
+
+
+def _describe_borrowed(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Say where most captions are references of other images, so that another image's caption is no fault of theirs."""
+    images_by_form: dict[str, set[str]] = {}
+    for row in rows:
+        for text in row["references"]:
+            images_by_form.setdefault(comparison_form(text), set()).add(row["image_id"])
+
+    n_borrowed = 0
+    for row in rows:
+        images = images_by_form.get(comparison_form(row["caption"]), set())
+        n_borrowed += bool(images) and row["image_id"] not in images
+    if n_borrowed <= len(rows) / 2:
+        return ""
+    return (
+        f"{n_borrowed:,} of the {len(rows):,} captions are references of other images themselves, so that the caption of yet "
+        "another image is hardly worse"
+    )
 
 
 def _order_items(items: pd.DataFrame, seed: int) -> list[dict[str, Any]]:

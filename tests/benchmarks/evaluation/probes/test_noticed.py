@@ -29,12 +29,18 @@ from captau.metrics.registry import metric
 NONE = StatisticsOptions(interval="none")
 
 
-def stand_in(spec: str, *, higher_is_better: bool = True) -> Metric:
-    return cast(Metric, SimpleNamespace(spec=spec, higher_is_better=higher_is_better))
+def stand_in(
+    spec: str,
+    *,
+    higher_is_better: bool = True,
+    bounds: tuple[float | None, float | None] = (None, None),
+) -> Metric:
+    made = SimpleNamespace(spec=spec, higher_is_better=higher_is_better, bounds=bounds)
+    return cast(Metric, made)
 
 
 def test_a_fault_is_noticed_where_the_faulty_caption_is_worse() -> None:
-    """Original against faulty; scores that differ by a millionth of the greater one are equal."""
+    """Original against faulty, on a scale of 2; scores that differ by a millionth of the scale are equal."""
     inf, nan = math.inf, math.nan
     table = [
         (0.5, 0.4, 1.0),
@@ -50,6 +56,9 @@ def test_a_fault_is_noticed_where_the_faulty_caption_is_worse() -> None:
         (nan, 0.5, nan),
         (0.5, nan, nan),
         (0.0, 0.0, 0.5),
+        (4e-16, 3e-16, 0.5),  # BLEU's smallest constants, which stand for 0
+        (1.9e-6, 0.0, 0.5),
+        (2.1e-6, 0.0, 1.0),
     ]
     pairs = pd.DataFrame(
         {
@@ -60,12 +69,27 @@ def test_a_fault_is_noticed_where_the_faulty_caption_is_worse() -> None:
     )
     ids = [*pairs["item_id"], *pairs["pair_id"]]
     scores = pd.Series([row[0] for row in table] + [row[1] for row in table], index=ids)
-    metrics = [stand_in("up"), stand_in("down", higher_is_better=False)]
+    metrics = [
+        stand_in("up", bounds=(0.0, 2.0)),
+        stand_in("down", higher_is_better=False, bounds=(-1.0, 1.0)),
+    ]
     noticed = find_noticed(pairs, {"up": scores, "down": scores}, metrics)
     expected = np.array([row[2] for row in table])
     assert noticed.index.equals(pairs.index)
     np.testing.assert_array_equal(noticed["up"], expected)
     np.testing.assert_array_equal(noticed["down"], 1 - expected)
+
+
+def test_the_scale_of_a_metric_without_bounds_is_from_its_least_to_its_greatest_score() -> None:
+    """From -4000 to 0 a millionth is 0.004; scores that are infinite do not count."""
+    ids = ["a", "b", "c", "d", "e", "f"]
+    scores = pd.Series([-4000.0, -4000.0039, 0.0, -0.0041, math.inf, 5.0], index=ids)
+    scores["f"] = -10.0
+    pairs = pd.DataFrame({"item_id": ["a", "c", "e"], "pair_id": ["b", "d", "f"]})
+    noticed = find_noticed(pairs, {"m": scores}, [stand_in("m")])
+    assert noticed["m"].tolist() == [0.5, 1.0, 1.0]
+    nothing = pd.Series([math.nan, math.nan], index=["a", "b"])
+    assert find_noticed(pairs[:1], {"m": nothing}, [stand_in("m")])["m"].isna().all()
 
 
 def made_pairs(faults: list[str], images: list[str]) -> pd.DataFrame:
@@ -160,7 +184,8 @@ def test_a_weak_spot_has_an_exclamation_mark(
     ("value", "words"),
     [
         (1.0, "notices every negation"),
-        (0.996, "notices every negation"),
+        (1 - 1e-12, "notices every negation"),
+        (0.996, "misses one negation out of 250"),
         (0.994, "misses one negation out of 167"),
         (0.9, "misses one negation out of ten"),
         (0.91, "misses one negation out of 11"),
@@ -169,7 +194,7 @@ def test_a_weak_spot_has_an_exclamation_mark(
         (0.49, "notices only one negation out of two"),
         (0.25, "notices only one negation out of four"),
         (0.006, "notices only one negation out of 167"),
-        (0.005, "notices no negation"),
+        (0.003, "notices only one negation out of 333"),
         (0.0, "notices no negation"),
     ],
 )

@@ -136,3 +136,22 @@ def test_captions_without_other_references_make_no_probes() -> None:
     table = make_items(["1", "2", "3"], ["A dog.", "...", "A cat."], [("a dog",), ("b",), ()])
     with says("no caption has a reference that differs from it; probes need one"):
         make_probe_pairs(table, ["twice"], 5, 0)
+
+
+def test_captions_that_are_mostly_references_of_other_images_are_said_so() -> None:
+    """By hand: two of three captions are the reference of another image, one of two are not most."""
+    items = make_items(
+        ["a", "b", "c"],
+        ["two dogs run on grass", "a man rides a horse", "a red bus stands"],
+        [["a man rides a horse"], ["two dogs run on grass"], ["a bus by the road"]],
+    )
+    notes = make_probe_pairs(items, ["other_image", "half"], 10, 0).notes
+    assert notes["other_image"].startswith(
+        "2 of the 3 captions are references of other images themselves"
+    )
+    assert "references of other images" not in notes["half"]
+    few = items[items["image_id"] != "a"]
+    assert (
+        "references of other images"
+        not in make_probe_pairs(few, ["other_image"], 10, 0).notes["other_image"]
+    )
