@@ -30,8 +30,17 @@ from ..runs.results import RunClock, tables_as_csv
 from ..runs.tables import MISSING, ResultTable, format_number
 
 COMPARISON_COLUMNS = (
-    *("paper", "table", "dataset", "row", "column", "published", "reproduced", "delta"),
-    *("decimals", "match", "note"),
+    "paper",
+    "table",
+    "dataset",
+    "row",
+    "column",
+    "published",
+    "reproduced",
+    "delta",
+    "decimals",
+    "match",
+    "note",
 )
 #: The match of a printed number that lies within the spread of random draws of references: neither one nor a difference.
 WITHIN_DRAW = "within_draw"

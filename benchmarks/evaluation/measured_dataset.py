@@ -285,7 +285,14 @@ def correlate_dataset(
     if statistics.uses_resampling or statistics.disattenuate:
         panels = build_panels(selection, {**scored.oriented, **by_floor}, by_pair_floor)
     uncertainty = _measure_uncertainty(
-        *(scored, rows, panels, word_panels, of_people, statistics, tests, progress),
+        scored,
+        rows=rows,
+        panels=panels,
+        word_panels=word_panels,
+        ceilings=of_people,
+        statistics=statistics,
+        tests=tests,
+        progress=progress,
         compares=compares,
     )
     differences = None

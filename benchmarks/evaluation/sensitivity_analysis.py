@@ -30,8 +30,22 @@ from .study import StudiedDataset
 from .wording import join_notes
 
 SENSITIVITY_COLUMNS = (
-    *("dataset", "protocol", "dimension", "kind", "metric", "other", "coefficient", "size"),
-    *("value", "low", "high", "difference", "power", "rank", "draws", "note"),
+    "dataset",
+    "protocol",
+    "dimension",
+    "kind",
+    "metric",
+    "other",
+    "coefficient",
+    "size",
+    "value",
+    "low",
+    "high",
+    "difference",
+    "power",
+    "rank",
+    "draws",
+    "note",
 )
 #: Sizes of a curve over images, in parts of the dataset's.
 SIZE_FACTORS = (1 / 16, 1 / 8, 1 / 4, 1 / 2, 1, 2)

@@ -492,12 +492,33 @@ def list_words(words: Sequence[str], n_shown: int = 3) -> str:
 
 
 _NUMBERS = (
-    *("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"),
-    *("eleven", "twelve"),
+    "zero",
+    "one",
+    "two",
+    "three",
+    "four",
+    "five",
+    "six",
+    "seven",
+    "eight",
+    "nine",
+    "ten",
+    "eleven",
+    "twelve",
 )
 _ORDINALS = (
-    *("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth"),
-    *("tenth", "eleventh", "twelfth"),
+    "first",
+    "second",
+    "third",
+    "fourth",
+    "fifth",
+    "sixth",
+    "seventh",
+    "eighth",
+    "ninth",
+    "tenth",
+    "eleventh",
+    "twelfth",
 )
 
 

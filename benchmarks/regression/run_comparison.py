@@ -176,11 +176,16 @@ def _score_differences(
         return []
     farthest_index = int(np.argmax(distances))
     item, (score_before, score_now) = pairs.index[farthest_index], values[farthest_index]
-    texts = (number(s, 10).replace("null", "undefined") for s in (score_before, score_now))
+    text_before = number(score_before, 10).replace("null", "undefined")
+    text_now = number(score_now, 10).replace("null", "undefined")
     subject = f"{n_moved:,} of {len(pairs):,} items of {dataset}, most of all {item}"
     return [
         Difference(
-            *("scores", (metric,), subject, *texts),
+            part="scores",
+            metrics=(metric,),
+            subject=subject,
+            before=text_before,
+            now=text_now,
             change=format_change(score_before, score_now),
             cause=cause,
         )

@@ -36,8 +36,8 @@ class Embedded:
 
     Attributes:
         text: JSON that no HTML can break out of; see `script_json`.
-        shown, total: how many captions it holds, and how many there are.
-        pictures, found, unreadable: how many pictures it holds, how many were found, and how many of
+        n_shown, n_total: how many captions it holds, and how many there are.
+        n_pictures, n_found, n_unreadable: how many pictures it holds, how many were found, and how many of
             those tried could not be read.
     """
 

@@ -96,8 +96,8 @@ class GatheredRuns:
             columns = [str(c) for c in self.rows if c not in ("job", "overrides")]
             cells = [[row["overrides"], *(row[c] for c in columns)] for row in rows]
         else:
-            columns = [*("dataset", "protocol", "dimension", "metric", "coefficient", "value")]
-            columns += ["low", "high"]
+            columns = ["dataset", "protocol", "dimension", "metric"]
+            columns += ["coefficient", "value", "low", "high"]
             cells = [
                 [row["overrides"], *(row[c] for c in columns[:4]), *_coefficient_cells(row)]
                 for row in rows

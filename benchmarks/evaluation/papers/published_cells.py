@@ -367,6 +367,11 @@ TABLE_KINDS: dict[str, Callable[[TableSources, PaperTable, str], Cells]] = {
 }
 #: The kinds of tables whose cells rest on a registered dataset.
 KINDS_OF_DATASETS = (
-    *("correlation", "bounds", "author_scores", "fold_counts", "system_means", "best_worst"),
+    "correlation",
+    "bounds",
+    "author_scores",
+    "fold_counts",
+    "system_means",
+    "best_worst",
     "agreement",
 )

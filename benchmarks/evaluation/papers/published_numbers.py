@@ -32,8 +32,14 @@ PLAIN_PROTOCOL: dict[str, Any] = {"dimension": "overall", "coefficients": ["tau_
 
 #: The columns of a CSV of printed numbers.
 PUBLISHED_COLUMNS = (
-    *("table", "dataset", "row", "column"),
-    *("published", "trained", "source", "note"),
+    "table",
+    "dataset",
+    "row",
+    "column",
+    "published",
+    "trained",
+    "source",
+    "note",
 )
 
 #: The kinds of tables whose cells are correlations of metrics with people.

@@ -119,7 +119,14 @@ class ImageCaptions:
 
 #: `choice` is the place of the held-out caption, the number of a draw, or `mean` of them all.
 HUMAN_COLUMNS = (
-    *("dataset", "metric", "choice", "value", "ci_low", "ci_high", "n_items", "n_references"),
+    "dataset",
+    "metric",
+    "choice",
+    "value",
+    "ci_low",
+    "ci_high",
+    "n_items",
+    "n_references",
     "note",
 )
 #: The number of random groups of images, for the interval, and its level.

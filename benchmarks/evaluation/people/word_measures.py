@@ -74,9 +74,23 @@ def part_rows(frame: pd.DataFrame) -> Iterator[tuple[str, float, float, str]]:
 
 
 WORD_COLUMNS = (
-    *("dataset", "word", "part", "n_captions", "n_images", "precision", "precision_low"),
-    *("precision_high", "recall", "recall_low", "recall_high", "p", "q", "k", "model_precision"),
-    *("precision_at_human_recall", "note"),
+    "dataset",
+    "word",
+    "part",
+    "n_captions",
+    "n_images",
+    "precision",
+    "precision_low",
+    "precision_high",
+    "recall",
+    "recall_low",
+    "recall_high",
+    "p",
+    "q",
+    "k",
+    "model_precision",
+    "precision_at_human_recall",
+    "note",
 )
 #: The number of words in a table and a figure, where none are named.
 N_EXAMPLES = 12

@@ -32,8 +32,14 @@ from .words import english_words
 
 #: A row a pair. `item_id` stands for the original caption and `pair_id` for the faulty one wherever these are scored.
 PAIR_COLUMNS = (
-    *("pair_id", "fault", "item_id", "image_id", "image"),
-    *("caption", "faulty_caption", "references"),
+    "pair_id",
+    "fault",
+    "item_id",
+    "image_id",
+    "image",
+    "caption",
+    "faulty_caption",
+    "references",
 )
 #: How often another image is drawn, where its caption says the same.
 _DRAWS = 20

@@ -31,15 +31,37 @@ from ..pair_tests import PairTests, SmallestPValue, Standing
 from ..wording import join_notes, lead_words, list_words
 
 SYSTEM_COLUMNS = (
-    *("dataset", "dimension", "system", "value", "ci_low", "ci_high", "rank", "n_items"),
-    *("n_judgements", "note"),
+    "dataset",
+    "dimension",
+    "system",
+    "value",
+    "ci_low",
+    "ci_high",
+    "rank",
+    "n_items",
+    "n_judgements",
+    "note",
 )
 SYSTEM_TEST_COLUMNS = (
-    *("dataset", "dimension", "system_a", "system_b", "difference", "ci_low", "ci_high"),
-    *("p_value", "p_corrected"),
+    "dataset",
+    "dimension",
+    "system_a",
+    "system_b",
+    "difference",
+    "ci_low",
+    "ci_high",
+    "p_value",
+    "p_corrected",
 )
 ORDER_COLUMNS = (
-    *("dataset", "dimension", "metric", "coefficient", "value", "ci_low", "ci_high", "n_systems"),
+    "dataset",
+    "dimension",
+    "metric",
+    "coefficient",
+    "value",
+    "ci_low",
+    "ci_high",
+    "n_systems",
 )
 BEST_WORST_COLUMNS = ("dataset", "dimensions", "system", "best", "worst")
 #: The note of a system that has a value and no rank.
@@ -55,8 +77,8 @@ class SystemRanking:
     """People's comparison of the systems of a dataset.
 
     Attributes:
-        systems: columns `SYSTEM_COLUMNS`; within a dimension the best system first. Values are as ratings are
-            stored: on a dimension of faults the least is best.
+        systems: columns `SYSTEM_COLUMNS`; within a dimension the best system first. Values are on the
+            scale of the ratings: on a dimension of faults the least is best.
         tests: columns `SYSTEM_TEST_COLUMNS`, of every two systems; empty without resampling.
         n_images: the number of images that tests draw.
     """

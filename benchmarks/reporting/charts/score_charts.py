@@ -177,7 +177,12 @@ def precision_recall_charts(part: RunDataset) -> Iterator[Chart]:
     for dimension in curve_names(definition, scales):
         try:
             good = mark_good_captions(
-                *(part.ratings, dimension, scales, definition, part.dataset), part.faults
+                part.ratings,
+                dimension,
+                scales,
+                good=definition,
+                dataset=part.dataset,
+                faults=part.faults,
             )
         except InputError as error:
             reasons.append(str(error))

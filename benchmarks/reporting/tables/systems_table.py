@@ -68,9 +68,11 @@ def join_systems(runs: Sequence[FinishedRun], choices: TableChoices) -> JoinedTa
     has_several_references = len({digest for digest, _, _ in part_by_key}) > 1
     table_rows = [
         TableRow(
-            choices.names.get(name, name + (OWN_MARK if name in choices.own else "")),
-            *("", "", ""),
-            tuple(row),
+            label=choices.names.get(name, name + (OWN_MARK if name in choices.own else "")),
+            source="",
+            spec="",
+            signature="",
+            cells=tuple(row),
         )
         for name, row in _sort(cells, part_by_key, choices.sort).items()
     ]
@@ -205,7 +207,14 @@ def _column(
     label = names.get(metric, part.label(metric))
     over = f"references {part.dataset}" if has_several_references else ""
     return CoefficientColumn(
-        *(part.dataset, "", metric, PLAIN_PROTOCOL, part.digest, over, label, latex_escape(label))
+        dataset=part.dataset,
+        dimension="",
+        coefficient=metric,
+        protocol=PLAIN_PROTOCOL,
+        revision=part.digest,
+        over=over,
+        head=label,
+        latex=latex_escape(label),
     )
 
 
