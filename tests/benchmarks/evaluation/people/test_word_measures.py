@@ -9,7 +9,7 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
-from tests.benchmarks.evaluation.test_word_agreement import CAPTIONS, config
+from tests.benchmarks.evaluation.people.test_word_agreement import CAPTIONS, config
 
 from captau.benchmarks.commands.agree import run
 from captau.benchmarks.evaluation.people import word_measures
