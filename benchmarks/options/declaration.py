@@ -273,7 +273,7 @@ class Options:
         Raises:
             InputError: where a value makes no sense, or values do not go together.
         """
-        _check_finite(composed.plain)
+        check_finite(composed.plain)
         return cls(**_read_fields(declarations(cls), composed))
 
     @classmethod
@@ -299,16 +299,16 @@ class Options:
             raise InputError(f"{key}= does not go with {beside}=; leave one of them out")
 
 
-def _check_finite(value: Any, key: str = "") -> None:
+def check_finite(value: Any, key: str = "") -> None:
     """Raise an InputError if a number among an option's values is nan or infinite."""
     if isinstance(value, float) and not math.isfinite(value):
         raise InputError(f"{key} is {value:g}; a number is expected")
     if isinstance(value, Mapping):
         for name, child in value.items():
-            _check_finite(child, f"{key}.{name}" if key else str(name))
+            check_finite(child, f"{key}.{name}" if key else str(name))
     elif isinstance(value, list | tuple):
         for child in value:
-            _check_finite(child, key)
+            check_finite(child, key)
 
 
 def _read_fields(by_field: Mapping[str, Declaration], composed: Composed) -> dict[str, Any]:

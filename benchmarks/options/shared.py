@@ -24,7 +24,17 @@ from ..scoring.catalog import leave_out_absent, resolve_metrics, usual_protocol
 from ..scoring.protocol import CHOICES, Choice, Protocol
 from ..scoring.score_store import OWN, Locations
 from ..statistics.bootstrap import StatisticsOptions
-from .declaration import Composed, Given, Option, Options, PythonValue, option, part, path_of
+from .declaration import (
+    Composed,
+    Given,
+    Option,
+    Options,
+    PythonValue,
+    check_finite,
+    option,
+    part,
+    path_of,
+)
 
 SCORING = "Options of every command that scores"
 OWN_JUDGEMENTS = "Options of dataset=file, your own judgements (docs/own_judgements.md)"
@@ -507,8 +517,10 @@ class ScoringOptions(Options):
         Raises:
             InputError: where a dataset that was named itself is not here, or a value makes no sense.
         """
+        check_finite(composed.plain)
         if not composed.get("datasets") or composed.get("references"):
             return super().read(composed)
+
         optional = composed.get("optional_datasets") or ()
         loaded = composed.get("loaded") or ()
         on_disk = [name for name in composed["datasets"] if name not in loaded]

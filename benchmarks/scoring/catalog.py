@@ -129,7 +129,10 @@ def metric_style(instance: Metric) -> MetricStyle:
     preset = instance.parameters.get("preset")
     cites = table.get("cites_by_preset", {}).get(preset, table.get("cites", ()))
     brackets = instance.label_spec.removeprefix(instance.name)
-    usual_kind = "reference-based" if "references" in instance.needs else "reference-free"
+    kind = table.get("kind")
+    # Not asked of a function before that: what it needs is known when its code is loaded.
+    if kind is None:
+        kind = "reference-based" if "references" in instance.needs else "reference-free"
 
     return MetricStyle(
         label=f"{table.get('label', instance.name)}{brackets}",
@@ -137,7 +140,7 @@ def metric_style(instance: Metric) -> MetricStyle:
         scale=table["scale"],
         decimals=table["decimals"],
         note=table.get("note", ""),
-        kind=table.get("kind") or usual_kind,
+        kind=kind,
         higher_is_better=instance.higher_is_better,
         citation="\n".join(bibliography()[key] for key in cites),
     )

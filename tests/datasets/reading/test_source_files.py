@@ -202,6 +202,7 @@ def test_a_file_of_github_is_downloaded_from_there_or_a_mirror() -> None:
             "https://cdn.jsdelivr.net/gh/we/mine@c0ffee/data/f.csv",
         ),
         split="test",
+        revision="c0ffee",
     )
     other = github_file("f", "we/mine", "c0ffee", "f", url="https://we.example", optional=True)
     assert (other.url, other.sha256, other.optional) == ("https://we.example", "", True)

@@ -13,7 +13,7 @@ from captau.benchmarks.reporting.charts.run_charts import draw_charts
 from captau.benchmarks.reporting.citations import cite
 from captau.benchmarks.reporting.html_report import build
 from captau.benchmarks.reporting.tables.joined_table import written_table
-from captau.benchmarks.reporting.tables.table_rows import USUAL_CHOICES
+from captau.benchmarks.reporting.tables.table_choices import USUAL_CHOICES
 from captau.benchmarks.runs.finished_run import read_runs
 from captau.datasets.sources.caption_quality import p_hat
 from captau.server.collect.rerun_stability import compare_runs
