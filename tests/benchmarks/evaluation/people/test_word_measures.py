@@ -9,7 +9,6 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
-from tests.benchmarks.evaluation.people.test_word_agreement import CAPTIONS, config
 
 from captau.benchmarks.commands.agree import run
 from captau.benchmarks.evaluation.people import word_measures
@@ -29,6 +28,7 @@ from captau.benchmarks.evaluation.people.word_measures import (
 )
 from captau.benchmarks.runs.progress_bar import StepProgress
 from captau.metrics.text.tokens import ptb
+from tests.benchmarks.evaluation.people.test_word_agreement import CAPTIONS, config
 from tests.conftest import run_captau, says
 
 
