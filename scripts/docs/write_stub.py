@@ -15,17 +15,8 @@ import captau
 STUB = Path(__file__).resolve().parents[2] / "captau" / "__init__.pyi"
 
 #: The functions that options make, whose signatures no editor sees in the code.
-FUNCTIONS = (
-    "agree",
-    "bench",
-    "compare",
-    "complement",
-    "probe",
-    "rank",
-    "reproduce",
-    "score",
-    "sensitivity",
-    "thresholds",
+FUNCTIONS = tuple(
+    name for name in captau.__all__ if hasattr(getattr(captau, name), "__signature__")
 )
 _HEAD = '''"""The public names of captau, for editors and type checkers; scripts/docs/write_stub.py writes this file."""
 
