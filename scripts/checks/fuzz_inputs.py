@@ -292,7 +292,11 @@ def make_readers(folder: Path) -> list[Reader]:
     lines = "".join(json.dumps(row) + "\n" for row in CANDIDATES)
     score_candidates = command(*score, "candidates={}", "references={folder}/references.json")
     score_shard = command(
-        *(*score, "workers=0"), "candidates={}", "references={folder}/../references.json"
+        *score,
+        "engine=local",
+        "workers=0",
+        "candidates={}",
+        "references={folder}/../references.json",
     )
     return [
         Reader("c.json", json.dumps(CANDIDATES).encode(), score_candidates),

@@ -361,6 +361,7 @@ def test_an_unknown_tokeniser_is_an_error():
         ptb.segmenter("xx")
 
 
+@pytest.mark.java
 def test_answers_out_of_step_are_asked_for_again_by_halves(forgetful, monkeypatch):
     """A text "b" that ends a line inside has two lines of answers, which shift those of the others."""
     asked = []
