@@ -76,12 +76,14 @@ class LackingError(InputError):
 
     Args:
         lack: what it lacks.
-        message: see `InputError`.
+        problem: see `InputError`.
+        dataset: the name that stands before the problem; empty where the problem names what lacks something.
     """
 
-    def __init__(self, lack: Lack, message: str) -> None:
+    def __init__(self, lack: Lack, problem: str, dataset: str = "") -> None:
         self.lack = lack
-        super().__init__(message)
+        self.problem = problem
+        super().__init__(f"dataset {dataset}: {problem}" if dataset else problem)
 
 
 def unknown(kind: str, name: str, known_names: Iterable[str], *, listed_by: str = "") -> InputError:

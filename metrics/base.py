@@ -58,27 +58,22 @@ class Unavailability:
     Attributes:
         problem: what it lacks, with the metric as the subject: "needs images, and row 1 has none".
         remedy: what to do about it; empty where there is nothing to advise.
+        need: what the metric needs and no caption has, `references` or `images`; empty where the reason is another.
     """
 
     problem: str
     remedy: str = ""
+    need: str = ""
 
     def __str__(self) -> str:
-        """Return both in one line, which `parse` reads back."""
-        problem = self.problem.replace(_BEFORE_REMEDY, ", ")
-        parts = [part for part in (problem, self.remedy) if part]
-        return _BEFORE_REMEDY.join(parts)
+        """Return the problem and the remedy in one line."""
+        return "; ".join(part for part in (self.problem, self.remedy) if part)
 
-    @classmethod
-    def parse(cls, text: str) -> Unavailability:
-        """Read what `str` wrote."""
-        problem, _, remedy = text.partition(_BEFORE_REMEDY)
-        return cls(problem, remedy)
+    def record(self) -> dict[str, str]:
+        """Return the attributes, for run.json."""
+        return dataclasses.asdict(self)
 
 
-_BEFORE_REMEDY = "; "
-#: The end of a problem that no caption has what a metric needs.
-NONE_HAVE = ", which these captions do not have"
 _REMEDIES = {
     "references": "metrics=reference_free names metrics that need none",
     "images": "docs/neural.md says where they are looked for",
@@ -92,11 +87,11 @@ class UnavailableError(InputError):
 
     Args:
         subject: who lacks something, as in "metric clipscore".
-        problem, remedy: see `Unavailability`.
+        problem, remedy, need: see `Unavailability`.
     """
 
-    def __init__(self, subject: str, problem: str, remedy: str = "") -> None:
-        self.unavailability = Unavailability(problem, remedy)
+    def __init__(self, subject: str, problem: str, remedy: str = "", need: str = "") -> None:
+        self.unavailability = Unavailability(problem, remedy, need)
         super().__init__(f"{subject} {self.unavailability}")
 
 
@@ -271,10 +266,13 @@ class Metric(ABC):
         if all(has_it):
             return
 
-        problem = f"needs {need}{NONE_HAVE}"
-        if len(has_it) == 1 or any(has_it):
-            problem = f"needs {need}, and {rows.label(has_it.index(False))} has none"
-        raise UnavailableError(f"metric {self.spec}", problem, _REMEDIES[need])
+        subject = f"metric {self.spec}"
+        if len(has_it) > 1 and not any(has_it):
+            problem = f"needs {need}, which these captions do not have"
+            raise UnavailableError(subject, problem, _REMEDIES[need], need)
+
+        problem = f"needs {need}, and {rows.label(has_it.index(False))} has none"
+        raise UnavailableError(subject, problem, _REMEDIES[need])
 
     def check_dataset(self, rows: Rows) -> None:  # noqa: B027
         """Check that these rows can test the metric, which other rows may do even where they cannot.

@@ -27,7 +27,7 @@ from ..options.reproduce import PaperSchema
 from ..options.shared import FILE, STORED
 from ..runs.finished_run import read_run
 from ..runs.output_folder import find_run
-from ..runs.results import parse_missing_note
+from ..runs.results import find_missing_reason
 from ..scoring.catalog import dataset_names, resolve_metrics, usual_protocol
 from ..scoring.protocol import CHOICES, Protocol
 from ..scoring.score_store import OWN
@@ -297,7 +297,7 @@ def _check_table(table: YamlFields, path: Path) -> None:
     rows = table.section("rows")
     for row, spec in _check_keys(rows).items():
         try:
-            if spec is not None and not parse_missing_note(str(spec)):
+            if spec is not None and not find_missing_reason(str(spec)):
                 resolve_metrics(spec, loads_code=False)
         except InputError as error:
             raise rows.error(row, str(error)) from error

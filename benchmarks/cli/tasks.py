@@ -47,9 +47,10 @@ def _print_faults(lines: Iterable[str]) -> None:
 
 
 def _print_or_write(text: str, output: Path | None) -> None:
-    """Print a text, or write it into a file."""
+    """Print a text with one line break at its end, or write it into a file."""
     from ..runs.output_folder import write_file
 
+    text = text.rstrip("\n") + "\n"
     if output is None:
         print(escape_lines(text), end="")
     else:
@@ -228,7 +229,6 @@ def check_baseline(_: Command, options: Any) -> int:
 def print_table(_: Command, options: Any) -> int:
     """Run `captau table`; the status is 1 where a job of a sweep is not done."""
     from ..options.finished_runs import SweepTableOptions
-    from ..reporting.tables.drawn_table import draw_table
     from ..reporting.tables.joined_table import join, written_table
     from ..reporting.tables.table_layouts import LAYOUTS, appendix
     from ..runs.finished_run import read_runs
@@ -248,7 +248,7 @@ def print_table(_: Command, options: Any) -> int:
 
     table = join(runs, options.choices)
     if is_drawn:
-        show_tables([draw_table(table)])
+        show_tables([table])
     else:
         _print_or_write(LAYOUTS[style](table), options.output)
 

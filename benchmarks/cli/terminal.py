@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TextIO
 from ...datasets.errors import escape_controls
 
 if TYPE_CHECKING:
-    from ..runs.tables import ResultTable
+    from ..runs.tables import AnyNote, ResultTable
 
 
 def show_text(text: str, file: TextIO | None = None) -> None:
@@ -33,7 +33,7 @@ def show_text(text: str, file: TextIO | None = None) -> None:
 
 def show_tables(tables: Sequence[ResultTable]) -> None:
     """Print tables, each note once: for a terminal as wide as it is, elsewhere as Markdown."""
-    from ..runs.tables import markdown_of
+    from ..runs.markdown_table import markdown_of
 
     tables = _say_notes_once(tables)
     if sys.stdout.isatty():
@@ -50,7 +50,7 @@ def show_tables(tables: Sequence[ResultTable]) -> None:
 
 def _say_notes_once(tables: Sequence[ResultTable]) -> list[ResultTable]:
     """Return tables without the notes that stand below one before."""
-    seen: set[str] = set()
+    seen: set[AnyNote] = set()
     shown: list[ResultTable] = []
     for table in (table.with_marks() for table in tables):
         shown.append(replace(table, notes=[note for note in table.notes if note not in seen]))

@@ -46,8 +46,8 @@ from ..reporting.run_results import Results
 from ..runs.frames import make_frame
 from ..runs.progress_bar import StepProgress
 from ..runs.results import AGREEMENT_COLUMNS, RunClock
-from ..runs.tables import ResultTable, format_number
-from ..scoring.unavailable_metrics import describe_reasons, warn_unavailable
+from ..runs.tables import Cell, ResultTable, Row, count_cell, number_cell
+from ..scoring.unavailable_metrics import record_reasons, warn_unavailable
 from ..statistics.bootstrap import StatisticsOptions, count_blocks
 from ..statistics.rater_agreement import MIN_ITEMS, compute_measures
 from ..statistics.rating_table import AgreementMeasure, RatingTable
@@ -116,7 +116,7 @@ def _score_captions(options: AgreeOptions) -> Results:
     )
     warn_unavailable(list(scores.missing.values()))
 
-    missing = {name: describe_reasons(unavailable) for name, unavailable in scores.missing.items()}
+    missing = {name: record_reasons(unavailable) for name, unavailable in scores.missing.items()}
     record = {
         **_people_record(options, sources, scores.metrics),
         "missing": missing,
@@ -407,22 +407,22 @@ def _agreement_tables(measured: Sequence[RaterAgreement]) -> list[ResultTable]:
 
 def _measure_table(title: str, agreement: pd.DataFrame, notes: Sequence[str]) -> ResultTable:
     subjects = list(dict.fromkeys(agreement["subject"]))
-    cells: dict[tuple[str, str], str] = {}
+    cells: dict[tuple[str, str], Cell] = {}
     measures: list[str] = []
     previous = ""
     for row in agreement.to_dict("records"):
         measure = row["label"]
-        text = format_number(float(row["value"]), 100, 1)
+        cell = number_cell(float(row["value"]), 100, 1)
         if not pd.isna(row["std"]):
-            text += f" ± {format_number(float(row['std']), 100, 1)}"
+            cell = replace(cell, text=f"{cell} ± {number_cell(float(row['std']), 100, 1)}")
         # A measure that earlier datasets lack stands after the one that it follows in this dataset.
         if measure not in measures:
             place = measures.index(previous) + 1 if previous in measures else 0
             measures.insert(place, measure)
         previous = measure
-        cells[measure, row["subject"]] = text
+        cells[measure, row["subject"]] = cell
 
-    rows = [(m, [cells.get((m, subject), "") for subject in subjects]) for m in measures]
+    rows = [Row(m, [cells.get((m, subject), "") for subject in subjects]) for m in measures]
     notes = [*notes, *_measure_notes(agreement, len(subjects))]
     spare = tuple((index,) for index in reversed(range(1, len(subjects))))
     return ResultTable(title, "measure", subjects, rows, notes=notes, spare=spare)
@@ -454,10 +454,10 @@ def _distribution_table(name: str, counts: Mapping[float, int]) -> ResultTable:
     """Return the distribution of the items' mean ratings, with bars."""
     total = sum(counts.values())
     largest = max(counts.values())
-    rows: list[tuple[str, list[str]]] = []
+    rows: list[Row] = []
     for level, n in counts.items():
-        cells = [f"{n:,}", format_number(n / total, 100, 1), "█" * round(30 * n / largest)]
-        rows.append((f"{level:g}", cells))
+        bar = "█" * round(30 * n / largest)
+        rows.append(Row(f"{level:g}", [count_cell(n), number_cell(n / total, 100, 1), bar]))
 
     title = f"{name}: mean ratings of the items, to the nearest level"
     return ResultTable(title, "rating", ["items", "%", ""], rows, numeric=False, is_detail=True)
@@ -466,11 +466,11 @@ def _distribution_table(name: str, counts: Mapping[float, int]) -> ResultTable:
 def _histogram_table(histograms: Mapping[str, Mapping[float, float]]) -> ResultTable:
     """Return how far two halves of an item's raters are apart, in text."""
     steps = sorted({step for histogram in histograms.values() for step in histogram})
-    rows: list[tuple[str, list[str]]] = []
+    rows: list[Row] = []
     for step in steps:
         shares = [histogram.get(step) for histogram in histograms.values()]
-        cells = ["" if share is None else format_number(share, 100, 1) for share in shares]
-        rows.append((f"{step:+.3g}" if step else "0", cells))
+        cells = ["" if share is None else number_cell(share, 100, 1) for share in shares]
+        rows.append(Row(f"{step:+.3g}" if step else "0", cells))
 
     title = "Differences of the mean ratings by two halves of the raters"
     notes = [

@@ -11,6 +11,7 @@ import pandas as pd
 from ...datasets import registry
 from ...datasets.preferences import PREFERENCE_COLUMNS
 from ...datasets.schema import ITEM_COLUMNS, RATING_COLUMNS
+from ...metrics.base import Unavailability
 from ..evaluation.correlation_rows import blamed_words
 from ..evaluation.correlation_tables import (
     correlation_table,
@@ -40,9 +41,9 @@ from ..scoring.score_store import ScoreStore
 from ..scoring.unavailable_metrics import (
     UnavailableMetrics,
     add_unavailable_rows,
-    describe_reasons,
     find_unavailable,
     make_unavailable_rows,
+    record_reasons,
     warn_unavailable,
 )
 from ..statistics.rating_table import CEILINGS
@@ -113,13 +114,14 @@ def _survey(
     measured = [part.measured for part in benched]
     columns: dict[str, OverviewColumn] = {}
     for part in benched:
-        column = OverviewColumn.of_dataset(part.measured, describe_reasons(part.missing))
+        reasons = {metric.spec: reason for metric, reason in part.missing.items()}
+        column = OverviewColumn.of_dataset(part.measured, reasons)
         columns[column.dataset] = column
 
     for name, error in left_out.items():
         title = registry.card(name).title if name in registry.names() else name
         coefficient = options.datasets[name].coefficients[0]
-        reasons = dict.fromkeys(specs, str(error))
+        reasons = dict.fromkeys(specs, Unavailability(error.problem))
         columns[name] = OverviewColumn(
             name, title, dimension="", coefficient=coefficient, reasons=reasons
         )
@@ -240,7 +242,7 @@ def _record(
         "metrics": {m.spec: vars(metric_style(m)) for m in options.metrics},
         "floors": FLOORS,
         "ceilings": CEILINGS,
-        "missing": {p.measured.caption_set.name: describe_reasons(p.missing) for p in benched},
+        "missing": {p.measured.caption_set.name: record_reasons(p.missing) for p in benched},
         "left_out": left_out.record(),
         "scores_computed": store.misses,
         "scores_read_back": store.hits,

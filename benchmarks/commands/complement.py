@@ -25,7 +25,7 @@ from ..reporting.run_results import Results
 from ..runs.frames import groups_of, make_frame, records_of
 from ..runs.progress_bar import StepProgress
 from ..runs.results import RunClock
-from ..runs.tables import MISSING, ResultTable, count_of, format_number
+from ..runs.tables import MISSING, AnyCell, ResultTable, Row, count_of, number_cell
 from ..scoring.catalog import metric_style
 from ..scoring.unavailable_metrics import warn_unavailable
 from ..statistics.bootstrap import number_images
@@ -58,7 +58,7 @@ COMPLEMENT_COLUMNS = (
 #: The name of a caption's number of words among the metrics.
 LENGTH = "length"
 
-Row = dict[str, Any]
+Record = dict[str, Any]
 
 
 def run(options: ComplementOptions) -> Results:
@@ -75,7 +75,7 @@ def run(options: ComplementOptions) -> Results:
     if len(options.metrics) < 2:
         raise InputError("captau complement compares metrics; name two at least")
 
-    rows: list[Row] = []
+    rows: list[Record] = []
     tables: list[ResultTable] = []
     labels = {LENGTH: "words", **{m.spec: metric_style(m).label for m in options.metrics}}
     with StepProgress(None) as progress:
@@ -84,7 +84,7 @@ def run(options: ComplementOptions) -> Results:
             scores = study.scores()
             for dimension in study.selection.protocol.dimension:
                 names = study.selection.row_names(dimension)
-                of_dimension: list[Row] = []
+                of_dimension: list[Record] = []
                 for row in _dimension_rows(study, scores, dimension, options):
                     of_dimension.append(names | row)
                 rows += of_dimension
@@ -108,7 +108,7 @@ def _dimension_rows(
     scores: Mapping[str, pd.Series],
     dimension: str,
     options: ComplementOptions,
-) -> Iterator[Row]:
+) -> Iterator[Record]:
     points = study.selection.points(dimension)
     words = study.selection.items.set_index("item_id")["caption"].str.split().map(len)
     words = words.astype(float)
@@ -127,7 +127,7 @@ def _dimension_rows(
     yield from _selection_rows(study, points, usable, options)
 
 
-def _metric_correlations(scores: Mapping[str, pd.Series], item_ids: Any) -> Iterator[Row]:
+def _metric_correlations(scores: Mapping[str, pd.Series], item_ids: Any) -> Iterator[Record]:
     """Correlate every two metrics over the rated items."""
     columns = {m: s.loc[item_ids].to_numpy(dtype=np.float64) for m, s in scores.items()}
     for (a, x), (b, y) in combinations(columns.items(), 2):
@@ -161,7 +161,7 @@ def _why_unusable(column: Floats, points: pd.DataFrame, *, drop: bool) -> Remark
 
 def _partial_correlations(
     metric: str, column: Floats, lengths: Floats, points: pd.DataFrame, reason: Remark | None
-) -> Iterator[Row]:
+) -> Iterator[Record]:
     """Correlate a metric with ratings at equal caption length."""
     is_defined = ~np.isnan(column)
     ratings = points["value"].to_numpy(dtype=np.float64)
@@ -194,7 +194,7 @@ def _selection_rows(
     points: pd.DataFrame,
     usable: Mapping[str, Floats],
     options: ComplementOptions,
-) -> Iterator[Row]:
+) -> Iterator[Record]:
     """Select metrics on the points on which all usable ones are defined."""
     is_defined = np.ones(len(points), dtype=bool)
     for column in usable.values():
@@ -236,7 +236,7 @@ def _selection_rows(
             yield {**common, "criterion": criterion, **row, "note": note}
 
 
-def _path_rows(validation: CrossValidation, criterion: str, metrics: list[str]) -> Iterator[Row]:
+def _path_rows(validation: CrossValidation, criterion: str, metrics: list[str]) -> Iterator[Record]:
     """Yield the values reached at each step of a selection."""
     ones = np.ones(len(validation.fold))
     path = [metric for metric, _ in validation.select(criterion, ones)]
@@ -254,7 +254,7 @@ def _inclusion_rows(
     criterion: str,
     metrics: list[str],
     options: ComplementOptions,
-) -> Iterator[Row]:
+) -> Iterator[Record]:
     """Yield the share of resampled datasets that select a metric within so many steps."""
     n_images = len(validation.fold)
     counts = np.zeros((len(metrics), len(metrics)))
@@ -286,9 +286,10 @@ def _tables(
 
 
 def _partial_table(rows: pd.DataFrame, title: str, labels: Mapping[str, str]) -> ResultTable:
-    cells: list[tuple[str, list[str]]] = []
+    cells: list[Row] = []
     for metric, part in groups_of(rows, "metric"):
-        cells.append((labels[metric], [format_number(value, 100, 1) for value in part["value"]]))
+        numbers = [number_cell(value, 100, 1) for value in part["value"]]
+        cells.append(Row(labels[metric], numbers))
 
     subjects: list[tuple[str, str, str]] = []
     for row in records_of(rows):
@@ -310,12 +311,12 @@ def _selection_table(
     path = rows[rows["kind"] == "selection"]
     inclusions = rows[rows["kind"] == "inclusion"]
     frequency = {(r["metric"], int(r["step"])): r["value"] for r in inclusions.to_dict("records")}
-    cells: list[tuple[str, list[str]]] = []
+    cells: list[Row] = []
     for step, at_step in groups_of(path.dropna(subset=["step"]), "step"):
         metric = at_step["metric"].iloc[0]
-        values = [format_number(v, 100, 1) for v in at_step["value"]]
-        included = format_number(frequency[metric, int(step)], 100, 0)
-        cells.append((f"{step:.0f}. {labels[metric]}", [*values, included]))
+        values = [number_cell(v, 100, 1) for v in at_step["value"]]
+        included = number_cell(frequency[metric, int(step)], 100, 0)
+        cells.append(Row(f"{step:.0f}. {labels[metric]}", [*values, included]))
 
     notes = [
         f"×100, on images that the fit has not seen ({FOLDS} folds, or one an image where there are fewer); included: the share of "
@@ -331,13 +332,13 @@ def _correlation_matrix(rows: pd.DataFrame, title: str, labels: Mapping[str, str
     values = {
         (r["metric"], r["other"], r["coefficient"]): r["value"] for r in rows.to_dict("records")
     }
-    cells: list[tuple[str, list[str]]] = []
+    cells: list[Row] = []
     for i, a in enumerate(names):
-        texts: list[str] = []
+        numbers: list[AnyCell] = []
         for j, b in enumerate(names):
             key = (a, b, "pearson") if i < j else (b, a, "tau_b")
-            texts.append(MISSING if i == j else format_number(values[key], 100, 1))
-        cells.append((labels[a], texts))
+            numbers.append(MISSING if i == j else number_cell(values[key], 100, 1))
+        cells.append(Row(labels[a], numbers))
 
     return ResultTable(
         f"{title}: correlation among metrics",

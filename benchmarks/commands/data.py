@@ -30,7 +30,7 @@ from ...datasets.reading.source_files import (
 from ...datasets.schema import CaptionSet, Card
 from ...metrics.text.spice import models as spice_models
 from ..runs.progress_bar import DownloadProgress, StepProgress
-from ..runs.tables import MISSING, ResultTable
+from ..runs.tables import MISSING, ResultTable, Row, count_cell
 
 #: Shows a line to the user.
 Show = Callable[[str], None]
@@ -43,12 +43,12 @@ _COPIES = ("own references", "exact")
 def overview(root: Path | None) -> ResultTable:
     """List all datasets in a screen of 80 columns: whether their files are here, and what they hold."""
     folder = registry.data_root(root)
-    rows: list[tuple[str, list[str]]] = []
+    rows: list[Row] = []
     absent: list[str] = []
     for name in registry.names():
         card = registry.card(name)
         presence = status(folder, card)
-        rows.append((name, [presence, *_sizes(folder, card, presence)]))
+        rows.append(Row(name, [presence, *_sizes(folder, card, presence)]))
         absent += [name] if presence in ("no", "part") else []
     notes = [f"Data folder: {folder}" + ("" if folder.is_dir() else " (not there)")]
     notes.append(
@@ -92,7 +92,7 @@ def details(names: Iterable[str], root: Path | None) -> list[ResultTable]:
                 f"captau data fetch dataset={name} downloads what can be; captau data import dataset={name} "
                 "source=PATH takes what you downloaded."
             )
-        rows = [(fact, [text]) for fact, text in facts.items()]
+        rows = [Row(fact, [text]) for fact, text in facts.items()]
         title = f"{name}: {card.title}"
         tables.append(ResultTable(title, "", ["value"], rows, notes=notes, numeric=False))
     return tables
@@ -243,18 +243,18 @@ def verify(
         raise InputError(f"data.images={images} is not a folder")
     folder = registry.data_root(root)
     names = list(names)
-    rows: list[tuple[str, list[str]]] = []
+    rows: list[Row] = []
     notes: list[str] = []
     with StepProgress(len(names)) as progress:
         for name in names:
             with progress.step(name):
                 cells, faults = _verify_dataset(folder, registry.card(name), images, is_named=named)
-            rows.append((name, cells))
+            rows.append(Row(name, cells))
             notes += faults
     if models:
         files, faults = _check_models()
         empty = [MISSING] * (len(_COUNTS) + len(_COPIES) + bool(images))
-        rows.append((spice_models.NAME, [files, *empty, "OFF" if faults else "ok"]))
+        rows.append(Row(spice_models.NAME, [files, *empty, "OFF" if faults else "ok"]))
         notes += faults
     is_good = not notes
     columns = ["files", *_COUNTS, *_COPIES]
@@ -385,7 +385,7 @@ def overlap(datasets: Sequence[str], root: Path | None) -> ResultTable:
     return ResultTable("Overlap", "datasets", columns, rows, notes=notes, file="")
 
 
-def _compare(a: CaptionSet, b: CaptionSet) -> tuple[str, list[str]]:
+def _compare(a: CaptionSet, b: CaptionSet) -> Row:
     split_a = dict(zip(a.items["image_id"], a.items["split"], strict=True))
     split_b = dict(zip(b.items["image_id"], b.items["split"], strict=True))
     shared = split_a.keys() & split_b.keys()
@@ -397,7 +397,7 @@ def _compare(a: CaptionSet, b: CaptionSet) -> tuple[str, list[str]]:
     counts = [len(split_a), len(split_b), len(shared)]
     counts += [same.count(split) for split in ("train", "validation", "test")]
     counts += [len(shared) - len(same), len(pairs_a & pairs_b)]
-    return f"{a.name}, {b.name}", [f"{n:,}" for n in counts]
+    return Row(f"{a.name}, {b.name}", [count_cell(n) for n in counts])
 
 
 def _count_own_references(caption_set: CaptionSet) -> str:

@@ -31,8 +31,8 @@ from ..scoring.protocol import Protocol
 from ..scoring.scorer import Scorer, score_all
 from ..scoring.unavailable_metrics import (
     add_unavailable_rows,
-    describe_reasons,
     find_unavailable,
+    record_reasons,
     warn_unavailable,
 )
 
@@ -88,7 +88,7 @@ def run(options: ProbeOptions) -> Results:
         "source": source,
         **provenance(metrics, caption_sets, options.locations, [PROBE_PROTOCOL]),
         "metrics": {m.spec: vars(metric_style(m)) for m in metrics},
-        "missing": describe_reasons(missing),
+        "missing": record_reasons(missing),
         "measures": "which faults in captions metrics notice",
         **clock.record(),
     }

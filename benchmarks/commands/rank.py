@@ -20,7 +20,14 @@ from ..reporting.run_results import Results
 from ..runs.frames import groups_of, make_frame
 from ..runs.progress_bar import StepProgress
 from ..runs.results import RunClock
-from ..runs.tables import ResultTable, count_of, format_number
+from ..runs.tables import (
+    AnyCell,
+    ResultTable,
+    Row,
+    count_cell,
+    count_of,
+    number_cell,
+)
 from ..scoring.catalog import metric_style
 from ..scoring.unavailable_metrics import warn_unavailable
 from ..statistics.bootstrap import count_blocks, count_steps
@@ -218,15 +225,15 @@ def _means_table(ranking: _DatasetRanking, options: RankOptions) -> ResultTable:
     other_dimensions = [dimension for dimension in by_dimension if dimension != leading]
     penalties = [d for d in by_dimension if (scale := card.scales.get(d)) and scale.high <= 0]
     columns: list[str] = []
-    cells: dict[str, list[str]] = {system: [] for system in ranking.systems}
+    cells: dict[str, list[AnyCell]] = {system: [] for system in ranking.systems}
     for dimension in (leading, *other_dimensions):
         sign = -1.0 if dimension in penalties else 1.0
         columns += [dimension, "low", "high", "rank"]
         for row in by_dimension[dimension].to_dict("records"):
             low, high = sorted((sign * row["ci_low"], sign * row["ci_high"]))
-            rank = "" if pd.isna(row["rank"]) else str(row["rank"])
-            numbers = (sign * row["value"], low, high)
-            cells[row["system"]] += [*(format_number(n, 1, 3) for n in numbers), rank]
+            for number in (sign * row["value"], low, high):
+                cells[row["system"]].append(number_cell(number, 1, 3))
+            cells[row["system"]].append(count_cell(None if pd.isna(row["rank"]) else row["rank"]))
     details = tuple(index for index in range(4, len(columns)) if index % 4)
     column_of = {dimension: 4 * number for number, dimension in enumerate(other_dimensions, 1)}
     of_penalties = tuple(column_of[d] for d in other_dimensions if d in penalties)
@@ -265,7 +272,7 @@ def _means_table(ranking: _DatasetRanking, options: RankOptions) -> ResultTable:
         f"{ranking.study.name}: mean ratings of {len(cells)} systems, {count_of(n_images, 'image')}",
         "system",
         columns,
-        list(cells.items()),
+        [Row(system, cells_of_system) for system, cells_of_system in cells.items()],
         notes=notes,
         spare=(details, of_penalties, *of_others),
         verdict=system_ranking.system_verdict(
@@ -281,7 +288,10 @@ def _means_table(ranking: _DatasetRanking, options: RankOptions) -> ResultTable:
 
 def _best_worst_table(ranking: _DatasetRanking) -> ResultTable:
     counts = ranking.best_worst.set_index("system")[["best", "worst"]]
-    rows = [(s, [str(n) for n in counts.loc[s]]) for s in ranking.systems]
+    rows: list[Row] = []
+    for system in ranking.systems:
+        best, worst = counts.loc[system].astype(int).tolist()
+        rows.append(Row(system, [count_cell(best), count_cell(worst)]))
     dimensions = ranking.best_worst["dimensions"].iloc[0].replace("+", " and ")
     title = f"{ranking.study.name}: how often a system's caption is the best, or the worst, of its image in {dimensions}"
     notes = ["A system that shares the first or the last place of an image counts as well."]
@@ -295,14 +305,14 @@ def _orders_table(ranking: _DatasetRanking) -> ResultTable:
     people = ranking.people.systems
     means = people[people["dimension"] == dimension].set_index("system")["value"]
     means *= -1 if dimension in card.faults else 1
-    rows = [("people", [*system_ranking.places_of(means, systems), ""])]
+    rows = [Row("people", [*system_ranking.places_of(means, systems), ""])]
     orders = ranking.orders[ranking.orders["dimension"] == dimension]
     shares = orders[orders["coefficient"] == "pairwise_accuracy"].set_index("metric")["value"]
     shares_by_label: dict[str, float] = {}
     for metric in ranking.study.metrics:
         label, share = metric_style(metric).label, float(shares[metric.spec])
         places = system_ranking.places_of(ranking.metric_means[metric.spec], systems)
-        rows.append((label, [*places, format_number(share, 100, 0)]))
+        rows.append(Row(label, [*places, number_cell(share, 100, 0)]))
         shares_by_label[label] = share
     title = f"{ranking.study.name}: how people and metrics order the systems"
     columns, verdict = [*systems, system_ranking.SAME_ORDER], order_verdict(shares_by_label)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -27,7 +28,7 @@ from ..reporting.run_results import Results
 from ..runs.frames import make_frame
 from ..runs.progress_bar import StepProgress
 from ..runs.results import RunClock, tables_as_csv
-from ..runs.tables import MISSING, ResultTable, format_number
+from ..runs.tables import MISSING, AnyCell, ResultTable, Row, number_cell
 
 COMPARISON_COLUMNS = (
     "paper",
@@ -210,23 +211,27 @@ def _comparison_table(
     paper: str, table: PaperTable, comparison: pd.DataFrame, copies_notes: Sequence[str]
 ) -> ResultTable:
     """Return the rebuilt table: recomputed cells, with the paper's beside where they differ."""
-    texts: dict[tuple[str, str], str] = {}
-    for cell in comparison.to_dict("records"):
-        text = MISSING
-        if cell["match"]:
-            text = format_number(float(cell["reproduced"]), 1, cell["decimals"])
-            if cell["match"] == "false":
-                text = f"{text} (printed {cell['published']})"
-            elif cell["match"] == WITHIN_DRAW:
-                text = f"{text} (printed {cell['published']}, within the draw)"
-        texts[cell["row"], cell["column"]] = text
+    cells: dict[tuple[str, str], AnyCell] = {}
+    for compared in comparison.to_dict("records"):
+        key = (compared["row"], compared["column"])
+        cells[key] = MISSING
+        if not compared["match"]:
+            continue
+        cell = number_cell(float(compared["reproduced"]), 1, compared["decimals"])
+        if compared["match"] == "false":
+            cell = replace(cell, text=f"{cell} (printed {compared['published']})")
+        elif compared["match"] == WITHIN_DRAW:
+            printed = f"printed {compared['published']}, within the draw"
+            cell = replace(cell, text=f"{cell} ({printed})")
+        cells[key] = cell
+
     columns = list(table.columns)
-    rows = [
-        (row, [texts.get((row, column), "") for column in columns])
-        for row in table.rows
-        if any((row, column) in texts for column in columns)
-    ]
-    is_complete = MISSING not in texts.values()
+    rows: list[Row] = []
+    for row in table.rows:
+        if any((row, column) in cells for column in columns):
+            rows.append(Row(row, [cells.get((row, column), "") for column in columns]))
+
+    is_complete = MISSING not in cells.values()
     notes = [] if is_complete else [f"{MISSING}: not computed, see comparison.csv."]
     if table.note:
         notes.append(f"Note: {' '.join(table.note.split())}.")

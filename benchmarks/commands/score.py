@@ -45,7 +45,7 @@ from ..scoring.corpus_scores import (
 )
 from ..scoring.protocol import Protocol, sign
 from ..scoring.score_store import ScoreStore
-from ..scoring.unavailable_metrics import describe_reasons, find_unavailable, warn_unavailable
+from ..scoring.unavailable_metrics import find_unavailable, record_reasons, warn_unavailable
 from ..statistics.bootstrap import count_steps
 from ..statistics.significance import MetricDifference
 
@@ -177,8 +177,8 @@ def run(options: ScoreOptions) -> ScoreResults:
         **_record(options, scores, [*systems.values(), *references.values()]),
         "signatures": {m.spec: sign(m, [protocol]) for m in metrics},
         "metrics": {m.spec: vars(metric_style(m)) for m in metrics},
-        "notes": tables[0].notes,
-        "missing": describe_reasons(missing),
+        "notes": [str(note) for note in tables[0].notes],
+        "missing": record_reasons(missing),
         **describe_environment(),
         "scores_computed": store.misses,
         "scores_read_back": store.hits,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from itertools import combinations, product
 from typing import Any
 
@@ -26,7 +27,7 @@ from ..reporting.run_results import Results
 from ..runs.frames import groups_of, make_frame
 from ..runs.progress_bar import StepProgress
 from ..runs.results import RunClock
-from ..runs.tables import MISSING, ResultTable, format_number
+from ..runs.tables import MISSING, AnyCell, Cell, ResultTable, Row, count_cell, number_cell
 from ..scoring.catalog import metric_style
 from ..scoring.unavailable_metrics import warn_unavailable
 from ..statistics.coefficients.coefficient import are_of_preferences, find_coefficient
@@ -115,8 +116,8 @@ def _tables(
     return tables
 
 
-def _percent(value: float) -> str:
-    return format_number(value, 100, 1)
+def _percent(value: float) -> Cell:
+    return number_cell(value, 100, 1)
 
 
 def _curve_table(
@@ -155,27 +156,33 @@ def _length_table(rows: pd.DataFrame, title: str, labels: Mapping[str, str]) -> 
     return ResultTable(title, "metric", columns, _banded_rows(rows, labels), notes=notes)
 
 
-def _banded_rows(rows: pd.DataFrame, labels: Mapping[str, str]) -> list[tuple[str, list[str]]]:
+def _banded_rows(rows: pd.DataFrame, labels: Mapping[str, str]) -> list[Row]:
     """Return a row a metric: its values, each with its band where it has any."""
-    cells: dict[str, list[str]] = {}
+    cells: dict[str, list[AnyCell]] = {}
     for row in rows.to_dict("records"):
-        value, low, high = (_percent(row[name]) for name in ("value", "low", "high"))
-        text = value if np.isnan(row["low"]) else f"{value} [{low}, {high}]"
-        cells.setdefault(labels[row["metric"]], []).append(text)
-    return list(cells.items())
+        cell = _percent(row["value"])
+        if not np.isnan(row["low"]):
+            band = f"[{_percent(row['low'])}, {_percent(row['high'])}]"
+            cell = replace(cell, text=f"{cell} {band}")
+        cells.setdefault(labels[row["metric"]], []).append(cell)
+    return [Row(label, cells_of_metric) for label, cells_of_metric in cells.items()]
 
 
 def _power_table(rows: pd.DataFrame, title: str, labels: Mapping[str, str]) -> ResultTable:
     """Return the detectable differences at the dataset's own number of images."""
     sizes = sorted(set(rows["size"]))
     size = sizes[-2] if len(sizes) > 1 else sizes[-1]  # the last is twice as many
-    cells: list[tuple[str, list[str]]] = []
+    cells: list[Row] = []
     for row in rows[rows["size"] == size].to_dict("records"):
         difference = row["difference"]
         n_images = size * (row["value"] / difference) ** 2 if difference else float("inf")
-        texts = [_percent(difference), _percent(row["value"]), format_number(row["power"], 100, 0)]
-        texts.append(f"{n_images:,.0f}" if np.isfinite(n_images) else MISSING)
-        cells.append((f"{labels[row['metric']]} − {labels[row['other']]}", texts))
+        numbers: list[AnyCell] = [
+            _percent(difference),
+            _percent(row["value"]),
+            number_cell(row["power"], 100, 0),
+            count_cell(round(n_images)) if np.isfinite(n_images) else MISSING,
+        ]
+        cells.append(Row(f"{labels[row['metric']]} − {labels[row['other']]}", numbers))
     notes = [
         f"×100. Detectable: the least difference that a two-sided test at {100 * TEST_LEVEL:g} % on {size:,} "
         f"images finds with a chance of {100 * POWER:g} %; power: the chance that it finds the observed one; "
@@ -193,7 +200,7 @@ def _protocol_tables(
     """Return each metric's range over protocols, and each protocol's values of the first coefficient."""
     coefficients = list(dict.fromkeys(rows["coefficient"]))
     signs = {c: find_coefficient(c).symbol for c in coefficients}
-    ranges: list[tuple[str, list[str]]] = []
+    ranges: list[Row] = []
     for metric, part in rows.groupby("metric", sort=False):
         cells: list[str] = []
         for coefficient in coefficients:
@@ -201,7 +208,7 @@ def _protocol_tables(
             cells.append(f"{_percent(values.min())} – {_percent(values.max())}")
         ranks = part["rank"].dropna()
         cells.append(f"{int(ranks.min())} – {int(ranks.max())}" if len(ranks) else MISSING)
-        ranges.append((labels[str(metric)], cells))
+        ranges.append(Row(labels[str(metric)], cells))
     n_protocols = len(rows[["protocol", "coefficient"]].drop_duplicates())
     n_swapped, n_pairs = _count_swaps(rows)
     notes = [
@@ -209,10 +216,12 @@ def _protocol_tables(
         f"Pairs of metrics whose order changes between some two of the {n_protocols} protocols: {n_swapped} of {n_pairs}.",
     ]
     first = rows[rows["coefficient"] == coefficients[0]]
-    by_protocol: dict[str, list[str]] = {}
+    by_protocol: dict[str, list[AnyCell]] = {}
     for row in first.to_dict("records"):
-        rank = "" if np.isnan(row["rank"]) else f" ({int(row['rank'])})"
-        by_protocol.setdefault(row["protocol"], []).append(_percent(row["value"]) + rank)
+        cell = _percent(row["value"])
+        if not np.isnan(row["rank"]):
+            cell = replace(cell, text=f"{cell} ({int(row['rank'])})")
+        by_protocol.setdefault(row["protocol"], []).append(cell)
     return [
         ResultTable(
             f"{dataset}, {dimension}: range of each metric over protocols",
@@ -225,7 +234,7 @@ def _protocol_tables(
             f"{dataset}, {dimension}: {signs[coefficients[0]]} by protocol",
             "protocol",
             [labels[m] for m in dict.fromkeys(first["metric"])],
-            list(by_protocol.items()),
+            [Row(protocol, cells) for protocol, cells in by_protocol.items()],
             notes=["×100; in brackets the rank.", *distinct_notes(rows)],
         ),
     ]

@@ -25,7 +25,7 @@ from ..reporting.run_results import Results
 from ..runs.frames import make_frame, records_of
 from ..runs.progress_bar import StepProgress
 from ..runs.results import RunClock
-from ..runs.tables import ResultTable, format_number
+from ..runs.tables import ResultTable, Row, format_number, number_cell
 from ..scoring.catalog import metric_style
 from ..scoring.unavailable_metrics import warn_unavailable
 
@@ -153,13 +153,13 @@ def _tables(
     tables: list[ResultTable] = []
     columns = ["AUC", f"recall at precision {options.precision:g}", "threshold"]
     for (dataset, dimension), part in recalls.groupby(["dataset", "dimension"], sort=False):
-        rows: list[tuple[str, list[str]]] = []
+        rows: list[Row] = []
         for row in part.to_dict("records"):
             # Downwards: the caption whose score the threshold is must stay above what is printed.
             threshold = np.floor(row["threshold"] * 1e4) / 1e4
-            cells = [format_number(row["auc"], 100, 1), format_number(row["recall"], 100, 1)]
-            cells.append(format_number(float(threshold), 1, 4))
-            rows.append((labels[row["metric"]], cells))
+            cells = [number_cell(row["auc"], 100, 1), number_cell(row["recall"], 100, 1)]
+            cells.append(number_cell(float(threshold), 1, 4))
+            rows.append(Row(labels[row["metric"]], cells))
 
         # The counts are the same in each row of a dataset and dimension.
         first = part.iloc[0]

@@ -38,7 +38,7 @@ from ..runs.frames import groups_of
 from ..runs.output_folder import RUN_FILE
 from ..runs.progress_bar import StepProgress
 from ..runs.results import RunClock, make_correlations
-from ..runs.tables import ResultTable, format_number
+from ..runs.tables import ResultTable, Row, number_cell
 from ..scoring.score_store import ScoreStore
 from ..scoring.scorer import Scorer, metric_caveats, score_all
 from ..statistics.coefficients.coefficient import find_coefficient
@@ -306,11 +306,11 @@ def _mean_tables(means: Sequence[Mapping[str, Any]], options: TrainOptions) -> l
     if not means:
         return []
 
-    rows: list[tuple[str, list[str]]] = []
+    rows: list[Row] = []
     for mean in means:
         label = f"{mean['metric'].removesuffix(' mean')}: {mean['dataset']}, {mean['dimension']}"
-        numbers = [format_number(float(mean[c]), 100, 2) for c in ("value", "std")]
-        rows.append((label, [find_coefficient(mean["coefficient"]).symbol, *numbers]))
+        numbers = [number_cell(float(mean[c]), 100, 2) for c in ("value", "std")]
+        rows.append(Row(label, [find_coefficient(mean["coefficient"]).symbol, *numbers]))
     title = f"Mean of {len(options.seeds)} seeds"
     columns = ["coefficient", "mean", "std"]
     return [ResultTable(title, "rater: dataset, dimension", columns, rows)]

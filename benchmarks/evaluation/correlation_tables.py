@@ -12,7 +12,20 @@ import pandas as pd
 
 from ...metrics.base import Metric
 from ..runs.frames import groups_of, make_frame, records_of
-from ..runs.tables import ResultTable, count_of, format_coefficient, format_number, format_p_value
+from ..runs.tables import (
+    AnyCell,
+    AnyNote,
+    Column,
+    Note,
+    ResultTable,
+    Row,
+    coefficient_cell,
+    count_cell,
+    count_of,
+    format_p_value,
+    number_cell,
+    p_value_cell,
+)
 from ..scoring.catalog import MetricStyle, metric_style, usual_protocol_of
 from ..scoring.protocol import Protocol
 from ..statistics.bootstrap import MAX_REPLICATES, StatisticsOptions, expand_tail
@@ -45,16 +58,16 @@ class _PrintedColumn:
     head: str
     latex_head: str
 
-    def cell(self, row: Mapping[str, Any] | None, rank: int | None) -> str:
-        """Format a metric's cell; empty where the metric has none."""
-        if self.content == "rank":
-            return "" if row is None or rank is None else str(rank)
+    def cell(self, row: Mapping[str, Any] | None, rank: int | None) -> AnyCell:
+        """Return a metric's cell; empty where the metric has none."""
         if row is None:
             return ""
+        if self.content == "rank":
+            return count_cell(rank)
         value = row["value"]
         if self.content == "width":
             value = (row["ci_high"] - row["ci_low"]) / 2
-        return format_coefficient(float(value), self.coefficient)
+        return coefficient_cell(float(value), self.coefficient)
 
 
 def correlation_table(measured: MeasuredDataset, metrics: Sequence[Metric]) -> ResultTable:
@@ -75,7 +88,7 @@ def correlation_table(measured: MeasuredDataset, metrics: Sequence[Metric]) -> R
     below = {name: text for name, text in {**FLOORS, **CEILINGS}.items() if name in present}
     labels = {**{spec: label.label for spec, label in styles.items()}, **below}
 
-    def cell(metric: str, column: _PrintedColumn) -> str:
+    def cell(metric: str, column: _PrintedColumn) -> AnyCell:
         key = metric, column.dimension, column.coefficient
         return column.cell(row_by_key.get(key), measured.ranks.get(key))
 
@@ -84,10 +97,9 @@ def correlation_table(measured: MeasuredDataset, metrics: Sequence[Metric]) -> R
     return ResultTable(
         f"{title}: agreement with people",
         "metric",
-        [column.head for column in columns],
-        [(labels[m], [cell(m, column) for column in columns]) for m in (*order, *below)],
-        [column.latex_head for column in columns],
-        _notes(measured, styles, order, labels, {column.content for column in columns}),
+        [Column(column.head, latex=column.latex_head) for column in columns],
+        [Row(labels[m], [cell(m, column) for column in columns]) for m in (*order, *below)],
+        notes=_notes(measured, styles, order, labels, {column.content for column in columns}),
         spare=_spare_columns(columns, measured.headline),
         own_labels=frozenset(style.label for style in styles.values() if style.kind == "given"),
         verdict=_verdict(measured, styles, order, labels),
@@ -192,10 +204,10 @@ def _notes(
     order: Sequence[str],
     labels: Mapping[str, str],
     contents: set[str],
-) -> list[str]:
+) -> list[AnyNote]:
     """Return the lines below the table."""
     frame = measured.printed_correlations
-    notes = ["Coefficients ×100."]
+    notes: list[AnyNote] = ["Coefficients ×100."]
     if measured.caption_set.card.synthetic:
         notes.insert(0, wording.synthetic_note("metrics"))
     words = [word_dimension(dimension) for dimension in measured.protocol.dimension]
@@ -224,7 +236,9 @@ def _notes(
     if fewer := sum(len(r) < k for r in measured.items["references"]):
         notes.append(f"Items with fewer than {k} references, all of which are used: {fewer:,}.")
     notes += [note for note in dict.fromkeys(styles[spec].note for spec in order) if note]
-    notes += [f"{FLOORS[name]}: {FLOOR_NOTES[name]}." for name in FLOORS if name in labels]
+    for name, label in FLOORS.items():
+        if name in labels:
+            notes.append(Note(f"{label}: {FLOOR_NOTES[name]}.", (label,)))
     has_pair_floors = {"floor_length"} & set(frame.loc[of_pairs, "metric"])
     notes += [ORDER_NOTE] if has_pair_floors and measured.selection.order_is_source else []
     of_people = frame[frame["metric"].isin(CEILINGS) & frame["value"].notna()]
@@ -235,17 +249,17 @@ def _notes(
     notes += _unranked_notes(measured, order, labels)
     notes += [measured.ceiling_remark] if measured.ceiling_remark else []
     notes += wording.level_notes(frame[frame["metric"].isin(order)], labels, measured.protocol)
-    notes += [
-        f"{labels[r['metric']]}, {r['dimension']} {r['coefficient']}: {r['note']}."
-        for r in records_of(frame[frame["value"].isna()])
-    ]
+    for row in records_of(frame[frame["value"].isna()]):
+        label = labels[row["metric"]]
+        words = f"{label}, {row['dimension']} {row['coefficient']}: {row['note']}."
+        notes.append(Note(words, (label,)))
     return notes
 
 
-def _statistics_notes(measured: MeasuredDataset, contents: set[str]) -> list[str]:
+def _statistics_notes(measured: MeasuredDataset, contents: set[str]) -> list[AnyNote]:
     """Explain the columns of intervals and ranks."""
     statistics, n_images = measured.statistics, measured.selection.n_images
-    notes: list[str] = []
+    notes: list[AnyNote] = []
     if "width" in contents:
         coefficients = map(find_coefficient, dict.fromkeys(measured.correlations["coefficient"]))
         if unsure := [c for c in coefficients if n_images < c.min_images]:
@@ -253,12 +267,11 @@ def _statistics_notes(measured: MeasuredDataset, contents: set[str]) -> list[str
             notes.append(
                 f"With {count_of(n_images, 'image')}, intervals and ranks are not reliable: {symbols}."
             )
-        notes.append(
-            f"±: half the width of the {wording.interval_words(statistics)}; both ends in correlations.csv."
-        )
+        words = f"half the width of the {wording.interval_words(statistics)}"
+        notes.append(Note(f"±: {words}; both ends in correlations.csv.", ("±",)))
     if "rank" in contents:
         ranked = [coefficient for _, _, coefficient in measured.ranks]
-        notes.append(f"rank: {wording.rank_words(statistics, ranked)}.")
+        notes.append(Note(f"rank: {wording.rank_words(statistics, ranked)}.", ("rank",)))
         if measured.n_systems is not None:
             notes.append(wording.system_level_note(measured.n_systems))
         n_metrics = len(measured.scored.metrics)
@@ -346,15 +359,15 @@ def difference_tables(
 
 def _difference_row(
     by_test: Any, tests: Sequence[str], p_value: str, labels: Mapping[str, str]
-) -> tuple[str, list[str]]:
+) -> Row:
     first = by_test.iloc[0]
     sign = -1 if first["difference"] < 0 else 1
     ends = sorted((sign * first["ci_low"], sign * first["ci_high"]))
     numbers = (abs(first["difference"]), *ends)
-    cells = [format_coefficient(float(v), first["coefficient"]) for v in numbers]
-    cells += [format_p_value(float(by_test.loc[test, p_value])) for test in tests]
+    cells = [coefficient_cell(float(v), first["coefficient"]) for v in numbers]
+    cells += [p_value_cell(float(by_test.loc[test, p_value])) for test in tests]
     better, worse = (labels[first[side]] for side in ("metric_a", "metric_b")[::sign])
-    return f"{better} over {worse}", cells
+    return Row(f"{better} over {worse}", cells)
 
 
 def _disagreement_note(
@@ -407,11 +420,12 @@ def disattenuated_tables(measured: MeasuredDataset, labels: Mapping[str, str]) -
     labels = {**FLOORS, **labels}
     tables: list[ResultTable] = []
     for dimension, group in groups_of(measured.disattenuated, "dimension"):
-        rows: list[tuple[str, list[str]]] = []
+        rows: list[Row] = []
         for row in group.to_dict("records"):
             numbers = [row[c] for c in ("pearson", "reliability", "corrected")]
             numbers.append((row["ci_high"] - row["ci_low"]) / 2)
-            rows.append((labels[row["metric"]], [format_number(float(v), 100, 1) for v in numbers]))
+            cells = [number_cell(float(number), 100, 1) for number in numbers]
+            rows.append(Row(labels[row["metric"]], cells))
         dataset = measured.caption_set.card.title
         title = f"{dataset}, {dimension}: r corrected for the ratings' noise"
         notes = ["corrected: r over the root of the reliability (disattenuated.csv says which)."]

@@ -94,11 +94,11 @@ class EvaluationSet:
         pair_dimensions = protocol.pair_dimensions(caption_set)
         protocol = protocol.for_dataset(caption_set)
         if protocol.level == "by_image" and "cluster" in caption_set.items.columns:
-            message = (
-                f"dataset {caption_set.name}: protocol.level=by_image does not go with clusters; leave out the column "
-                "of clusters, or set another level"
+            problem = (
+                "protocol.level=by_image does not go with clusters; leave out the column of clusters, or set "
+                "another level"
             )
-            raise LackingError(Lack.VARIATION, message)
+            raise LackingError(Lack.VARIATION, problem, caption_set.name)
         return cls(caption_set, protocol, protocol.select_items(caption_set), pair_dimensions)
 
     @property
@@ -367,7 +367,7 @@ class EvaluationSet:
 
     def lacking(self, lack: Lack, message: str) -> LackingError:
         """Return the error for what the dataset lacks; its message begins with the dataset's name."""
-        return LackingError(lack, f"dataset {self.name}: {message}")
+        return LackingError(lack, message, self.name)
 
 
 def order_by_content(items: pd.DataFrame, contents: Sequence[tuple[Any, ...]]) -> pd.DataFrame:

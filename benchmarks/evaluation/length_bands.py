@@ -51,7 +51,8 @@ def cut_bands(words: Floats, where: str, unit: str = "words") -> list[LengthBand
         lengths = f"nearly all have {longest[0]:.0f} {unit}" if len(longest) else "there are none"
         raise LackingError(
             Lack.VARIATION,
-            f"dataset {where}: kind=length compares captions of several lengths, and {lengths}",
+            f"kind=length compares captions of several lengths, and {lengths}",
+            where,
         )
     band_of = np.searchsorted(longest, words)
     bands: list[LengthBand] = []

@@ -12,13 +12,23 @@ import pandas as pd
 
 from ...datasets import registry
 from ...datasets.reading.source_files import identify_image
+from ...metrics.base import Unavailability
 from ..runs.finished_run import FinishedRun
 from ..runs.frames import make_frame, records_of
+from ..runs.latex_table import escape_latex
 from ..runs.progress_bar import StepProgress
 from ..runs.results import OVERVIEW_COLUMNS, make_significance
-from ..runs.tables import ResultTable, format_coefficient
+from ..runs.tables import (
+    AnyCell,
+    AnyNote,
+    Column,
+    Note,
+    ResultTable,
+    Row,
+    coefficient_cell,
+    count_cell,
+)
 from ..scoring.catalog import MetricStyle
-from ..scoring.unavailable_metrics import find_need
 from ..statistics.bootstrap import Interval, StatisticsOptions, count_steps
 from ..statistics.coefficients.coefficient import find_coefficient
 from ..statistics.intervals import measure_uncertainty
@@ -55,7 +65,7 @@ class OverviewColumn:
     coefficient: str
     rows: Mapping[str, Mapping[str, Any]] = field(default_factory=dict[str, Mapping[str, Any]])
     ranks: Mapping[str, int] = field(default_factory=dict[str, int])
-    reasons: Mapping[str, str] = field(default_factory=dict[str, str])
+    reasons: Mapping[str, Unavailability] = field(default_factory=dict[str, Unavailability])
     quoted: str = ""
 
     def head(self, title: str, symbol: str) -> str:
@@ -72,17 +82,27 @@ class OverviewColumn:
         return short_title or self.title
 
     @classmethod
-    def of_dataset(cls, measured: MeasuredDataset, missing: Mapping[str, str]) -> OverviewColumn:
+    def of_dataset(
+        cls, measured: MeasuredDataset, missing: Mapping[str, Unavailability]
+    ) -> OverviewColumn:
         """Make the column of a measured dataset; `missing` has the reasons of metrics that cannot be computed."""
         dimension, coefficient = measured.headline
         frame = measured.correlations
         is_headline = (frame["dimension"] == dimension) & (frame["coefficient"] == coefficient)
         rows = {row["metric"]: row for row in records_of(frame[is_headline])}
-        undefined = {m: str(row["note"]) for m, row in rows.items() if math.isnan(row["value"])}
+        undefined = _undefined_reasons(rows)
         ranks = {m: r for (m, *key), r in measured.ranks.items() if tuple(key) == measured.headline}
         name, card = measured.caption_set.name, measured.caption_set.card
-        reasons = {**undefined, **missing}
-        return cls(name, card.title, dimension, coefficient, rows, ranks, reasons, card.headline)
+        return cls(
+            name,
+            card.title,
+            dimension,
+            coefficient,
+            rows=rows,
+            ranks=ranks,
+            reasons={**undefined, **missing},
+            quoted=card.headline,
+        )
 
     @classmethod
     def of_rows(cls, rows: Sequence[Mapping[str, Any]], run: FinishedRun) -> OverviewColumn:
@@ -90,20 +110,30 @@ class OverviewColumn:
         name = rows[0]["dataset"]
         data: Mapping[str, Any] = run.run["data"].get(name, {})
         title = registry.card(name).title if not data and name in registry.names() else name
+        row_by_metric = {row["metric"]: row for row in rows}
         return cls(
             name,
             data.get("title", title),
             rows[0]["dimension"],
             rows[0]["coefficient"],
-            {row["metric"]: row for row in rows},
-            {row["metric"]: int(row["rank"]) for row in rows if not math.isnan(row["rank"])},
-            {row["metric"]: row["note"] for row in rows if math.isnan(row["value"])},
-            data.get("headline", ""),
+            rows=row_by_metric,
+            ranks={row["metric"]: int(row["rank"]) for row in rows if not math.isnan(row["rank"])},
+            reasons={**_undefined_reasons(row_by_metric), **run.find_reasons(name)},
+            quoted=data.get("headline", ""),
         )
 
     def value(self, metric: str) -> float:
         """Return a metric's headline; NaN where there is none."""
         return float(self.rows.get(metric, {}).get("value", math.nan))
+
+
+def _undefined_reasons(rows: Mapping[str, Mapping[str, Any]]) -> dict[str, Unavailability]:
+    """Return why metrics have no value, by metric, as their rows say."""
+    return {
+        metric: Unavailability(str(row["note"]))
+        for metric, row in rows.items()
+        if math.isnan(row["value"])
+    }
 
 
 @dataclass(frozen=True)
@@ -276,7 +306,7 @@ class DatasetsOverview:
                         "dimension": column.dimension,
                         "coefficient": column.coefficient,
                         "rank": column.ranks.get(metric),
-                        "note": column.reasons.get(metric, row.get("note", "")),
+                        "note": str(column.reasons.get(metric, row.get("note", ""))),
                     }
                 )
         for metric in self.styles:
@@ -308,31 +338,31 @@ class DatasetsOverview:
 
     def table(self) -> ResultTable:
         """Return the printed table: a row a metric, a column a dataset, and the mean with interval and rank."""
-        cells = {
-            metric: [format_coefficient(c.value(metric), c.coefficient) for c in self.columns]
-            for metric in self.metrics
-        }
-        symbols = [find_coefficient(c.coefficient).symbol for c in self.columns]
-        heads, short_heads = (
-            [c.head(t, s) for c, t, s in zip(self.columns, titles, symbols, strict=True)]
-            for titles in ([c.title for c in self.columns], [c.short_title for c in self.columns])
-        )
-        latex = [c.head(c.title, find_coefficient(c.coefficient).latex) for c in self.columns]
+        columns: list[str | Column] = []
+        for column in self.columns:
+            coefficient = find_coefficient(column.coefficient)
+            head = column.head(column.title, coefficient.symbol)
+            short = column.head(column.short_title, coefficient.symbol)
+            latex = column.head(escape_latex(column.title), coefficient.latex)
+            columns.append(Column(head, latex=latex, short=short))
+
+        rows: list[Row] = []
+        for metric in self.metrics:
+            cells: list[AnyCell] = [
+                coefficient_cell(c.value(metric), c.coefficient) for c in self.columns
+            ]
+            if self.joint.values:
+                cells += self._joint_cells(metric)
+            rows.append(Row(self.styles[metric].label, cells))
         if self.joint.values:
-            for metric, row in cells.items():
-                row += self._joint_cells(metric)
-            heads += [MEAN, "±", "rank"]
-            short_heads += [MEAN, "±", "rank"]
-            latex += [MEAN, r"$\pm$", "rank"]
-        labels = {spec: style.label for spec, style in self.styles.items()}
+            columns += [MEAN, "±", "rank"]
+
         return ResultTable(
             "Agreement with people on several datasets",
             "metric",
-            heads,
-            [(labels[metric], row) for metric, row in cells.items()],
-            latex,
-            self._notes(),
-            short_columns=short_heads,
+            columns,
+            rows,
+            notes=self._notes(),
             spare=tuple((index,) for index in self._spare_columns()),
             own_labels=frozenset(s.label for s in self.styles.values() if s.kind == "given"),
             verdict=self._verdict(),
@@ -348,11 +378,15 @@ class DatasetsOverview:
 
         return sorted(range(len(self.columns)), key=use)[:-1]
 
-    def _joint_cells(self, metric: str) -> list[str]:
+    def _joint_cells(self, metric: str) -> list[AnyCell]:
+        """Return the mean of a metric, half the width of its interval, and its rank."""
         interval = self.joint.intervals.get(metric, Interval())
-        rank = self.joint.ranks.get(metric)
-        numbers = (self.joint.values.get(metric, math.nan), (interval.high - interval.low) / 2)
-        return [*(format_coefficient(v, _LIKE) for v in numbers), "" if rank is None else str(rank)]
+        mean = self.joint.values.get(metric, math.nan)
+        return [
+            coefficient_cell(mean, _LIKE),
+            coefficient_cell((interval.high - interval.low) / 2, _LIKE),
+            count_cell(self.joint.ranks.get(metric)),
+        ]
 
     def _verdict(self) -> str:
         """Say where one's own metrics stand by the mean, or which metric is best."""
@@ -379,34 +413,45 @@ class DatasetsOverview:
             tests = PairTests.of_ranks(standings, self.statistics, self.n_images)
         return wording.metric_verdict(standings, tests, _LIKE, head=MEAN)
 
-    def _notes(self) -> list[str]:
-        notes = ["Coefficients ×100.", self.mean_note()]
+    def _notes(self) -> list[AnyNote]:
+        """Return the lines below the table."""
+        notes: list[AnyNote] = ["Coefficients ×100."]
+        mean_note = self.mean_note()
+        notes.append(Note(mean_note, (MEAN,)) if self.joint.values else mean_note)
         if self.joint.intervals:
-            notes.append(
-                f"±: half the width of the {wording.interval_words(self.statistics)}, an image drawn once for all datasets."
-            )
-            notes.append(f"rank: {wording.rank_words(self.statistics)}.")
-        labels_by_reason: dict[tuple[str, str], list[str]] = {}
+            interval = wording.interval_words(self.statistics)
+            words = f"±: half the width of the {interval}, an image drawn once for all datasets."
+            notes.append(Note(words, ("±",)))
+            notes.append(Note(f"rank: {wording.rank_words(self.statistics)}.", ("rank",)))
+        notes += self._gap_notes()
+        notes += dict.fromkeys(style.note for style in self.styles.values() if style.note)
+        if self.absent:
+            notes.append(f"Not here: {', '.join(self.absent)}.")
+        return notes
+
+    def _gap_notes(self) -> list[str]:
+        """Say why cells are empty: each reason once, with the metrics and the datasets that it holds for."""
+        labels_by_gap: dict[tuple[str, Unavailability], list[str]] = {}
         for column in self.columns:
             for metric, reason in column.reasons.items():
                 if metric in self.styles:
-                    text = reason.removeprefix(f"dataset {column.dataset}: ").removesuffix(".")
-                    key = column.title, text
-                    labels_by_reason.setdefault(key, []).append(self.styles[metric].label)
-        titles_by_note: dict[str, list[str]] = {}
-        for (title, reason), labels in labels_by_reason.items():
+                    gap = (column.title, reason)
+                    labels_by_gap.setdefault(gap, []).append(self.styles[metric].label)
+
+        titles_by_reason: dict[tuple[Unavailability, tuple[str, ...]], list[str]] = {}
+        for (title, reason), labels in labels_by_gap.items():
+            titles_by_reason.setdefault((reason, tuple(labels)), []).append(title)
+
+        notes: list[str] = []
+        for (reason, labels), titles in titles_by_reason.items():
             are_all = len(labels) == len(self.styles)
-            subject = "" if are_all else f" {', '.join(labels)}:"
-            note = f":{subject} {reason}."
-            if need := find_need(reason):  # that the captions of a dataset lack
+            datasets = ", ".join(titles)
+            if reason.need:
                 who = "all of these metrics" if are_all else wording.list_words(labels, len(labels))
                 verb = "needs" if len(labels) == 1 and not are_all else "need"
-                note = f" no {need}, which {who} {verb}."
-            titles_by_note.setdefault(note, []).append(title)
-        for note, titles in titles_by_note.items():
-            have = "" if note.startswith(":") else " has" if len(titles) == 1 else " have"
-            notes.append(f"{', '.join(titles)}{have}{note}")
-        notes += dict.fromkeys(s.note for s in self.styles.values() if s.note)
-        if self.absent:
-            notes.append(f"Not here: {', '.join(self.absent)}.")
+                have = "has" if len(titles) == 1 else "have"
+                notes.append(f"{datasets} {have} no {reason.need}, which {who} {verb}.")
+            else:
+                subject = "" if are_all else f" {', '.join(labels)}:"
+                notes.append(f"{datasets}:{subject} {str(reason).removesuffix('.')}.")
         return notes

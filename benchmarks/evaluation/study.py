@@ -23,7 +23,7 @@ from ..runs.results import RunClock, describe_environment
 from ..scoring.protocol import Protocol, sign
 from ..scoring.score_store import Locations, ScoreStore
 from ..scoring.scorer import metric_caveats
-from ..scoring.unavailable_metrics import UnavailableMetrics, describe_reasons, find_unavailable
+from ..scoring.unavailable_metrics import UnavailableMetrics, find_unavailable, record_reasons
 from .caption_ranges import dataset_range
 from .evaluation_set import EvaluationSet
 from .measured_dataset import score_dataset
@@ -209,7 +209,7 @@ class Studies(list[StudiedDataset]):
             "protocols": {n: vars(p) for n, p in self.protocols.items()},
             **choices,
             **provenance(computed, caption_sets, self.locations, self.protocols.values()),
-            "missing": {s.name: describe_reasons(s.missing) for s in studies},
+            "missing": {s.name: record_reasons(s.missing) for s in studies},
             "left_out": self.left_out.record(),
             "marks": {s.name: s.caveats for s in studies},
             "measures": measures,

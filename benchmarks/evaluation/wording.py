@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from ...datasets.schema import CaptionSet
-from ..runs.tables import format_coefficient, format_number
+from ..runs.tables import Note, format_coefficient, format_number
 from ..scoring.protocol import Protocol
 from ..statistics.bootstrap import StatisticsOptions
 from ..statistics.coefficients.coefficient import find_coefficient
@@ -106,7 +106,7 @@ def distinct_notes(rows: pd.DataFrame) -> list[str]:
     return [f"{note}." for note in dict.fromkeys(rows["note"]) if note]
 
 
-def notes_by_subject(notes: Iterable[tuple[str, str, str]]) -> list[str]:
+def notes_by_subject(notes: Iterable[tuple[str, str, str]]) -> list[Note]:
     """Return each note once, as a sentence behind its subject, and behind the parts that have it where others lack it.
 
     Args:
@@ -118,12 +118,14 @@ def notes_by_subject(notes: Iterable[tuple[str, str, str]]) -> list[str]:
         parts_of.setdefault(subject, set()).add(part)
         if note:
             parts_with.setdefault((subject, note), {})[part] = None
-    return [
-        f"{subject}: {note}."
-        if len(parts) == len(parts_of[subject])
-        else f"{subject} ({', '.join(parts)}): {note}."
-        for (subject, note), parts in parts_with.items()
-    ]
+
+    sentences: list[Note] = []
+    for (subject, note), parts in parts_with.items():
+        head = subject
+        if len(parts) < len(parts_of[subject]):
+            head = f"{subject} ({', '.join(parts)})"
+        sentences.append(Note(f"{head}: {note}.", (subject,)))
+    return sentences
 
 
 def join_notes(*notes: str) -> str:

@@ -29,7 +29,7 @@ from ..runs.frames import make_frame
 from ..runs.output_folder import OutputFolder
 from ..runs.progress_bar import RowProgress
 from ..runs.results import RunClock, add_run_file, describe_environment, table_files, to_csv
-from ..runs.tables import MISSING, ResultTable, format_number
+from ..runs.tables import MISSING, AnyCell, ResultTable, Row, count_cell, number_cell
 from ..scoring.catalog import resolve_metrics
 from .engines import Engine, open_engine
 from .plan import RunPlan
@@ -441,15 +441,16 @@ def _make_tables(
         n_best: how many captions are the best share, without further ones that tie; None where no share was named.
     """
     sizes = {"kept": scan.n_kept, "dropped": scan.n_rows - scan.n_kept - scan.n_undefined}
-    rows: list[tuple[str, list[str]]] = []
+    rows: list[Row] = []
     for side, size in sizes.items():
         percentiles = dict(zip(SHARES, scan.percentiles[side], strict=True))
-        cells = [format_number(percentiles[share], 1, 4) for share in _TABLE_SHARES]
-        rows.append((side, [f"{size:,}", format_number(size / scan.n_rows, 100, 1), *cells]))
+        cells: list[AnyCell] = [count_cell(size), number_cell(size / scan.n_rows, 100, 1)]
+        cells += [number_cell(percentiles[share], 1, 4) for share in _TABLE_SHARES]
+        rows.append(Row(side, cells))
     if scan.n_undefined:
-        share = format_number(scan.n_undefined / scan.n_rows, 100, 1)
-        cells = [f"{scan.n_undefined:,}", share, *[MISSING] * len(_TABLE_SHARES)]
-        rows.append(("dropped, without a score", cells))
+        share = number_cell(scan.n_undefined / scan.n_rows, 100, 1)
+        cells = [count_cell(scan.n_undefined), share, *[MISSING] * len(_TABLE_SHARES)]
+        rows.append(Row("dropped, without a score", cells))
     notes = [f"Kept are captions with {metric} of {threshold.value:g} or more."]
     if n_best is not None and scan.n_kept > n_best:
         notes.append(
@@ -462,7 +463,7 @@ def _make_tables(
     tables = [ResultTable("Filtered captions", "captions", columns, rows, notes=notes)]
     if len(examples):
         lines = [
-            (str(row["captions"]), [format_number(float(row["score"]), 1, 4), str(row["caption"])])
+            Row(str(row["captions"]), [number_cell(float(row["score"]), 1, 4), str(row["caption"])])
             for row in examples.to_dict("records")
         ]
         tables.append(

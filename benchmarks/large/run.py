@@ -39,8 +39,8 @@ from ..runs.results import (
 )
 from ..scoring.unavailable_metrics import (
     UnavailableMetrics,
-    describe_reasons,
     find_unavailable,
+    record_reasons,
     warn_unavailable,
 )
 from .engines import open_engine
@@ -321,7 +321,7 @@ def _make_record(
         "undefined": {spec: total.undefined for spec, total in totals.items()},
         "remarks": remarks,
         "captions": measure_range(first_rows).record(),
-        "missing": describe_reasons(missing),
+        "missing": record_reasons(missing),
         "rows": parts.n_rows,
         "images": images,
         "has_systems": parts.has_systems,

@@ -17,7 +17,7 @@ from ..evaluation.caption_scores import Evidence, MetricReliability, reliability
 from ..options.large import LargeOptions
 from ..reporting.tables.corpus_score_tables import scale_note
 from ..runs.frames import make_frame
-from ..runs.tables import ResultTable, count_of, format_number
+from ..runs.tables import AnyCell, AnyNote, Note, ResultTable, Row, count_of, number_cell
 from ..scoring.catalog import metric_style
 from ..scoring.unavailable_metrics import add_unavailable_rows
 from .exact import DigitCounts, add_digit_counts, add_sums, compute_percentiles, sum_to_float
@@ -195,22 +195,25 @@ def make_table(
     reliability = MetricReliability()
     if evidence is not None:
         reliability = _find_reliability(metrics, record, evidence)
-    rows: list[tuple[str, list[str]]] = []
+    rows: list[Row] = []
     for spec, style in sorted(styles.items(), key=lambda pair: pair[1].order):
         percentiles = record["distributions"][spec]["percentiles"]
         values = [corpus[spec], *(percentiles[share] for share in _TABLE_SHARES)]
-        cells = [
-            format_number(math.nan if v is None else v, style.scale, style.decimals) for v in values
+        cells: list[AnyCell] = [
+            number_cell(math.nan if v is None else v, style.scale, style.decimals) for v in values
         ]
         if evidence is not None:
             cells.append(reliability.cell(spec))
-        rows.append((style.label, cells))
-    notes = [
+        rows.append(Row(style.label, cells))
+    notes: list[AnyNote] = [
         f"{count_of(record['rows'], 'caption')}. {scale_note(list(styles.values()))}. P5, P50, P95: percentiles of their "
         f"scores.",
         *(note for note in dict.fromkeys(style.note for style in styles.values()) if note),
         *(
-            f"{styles[spec].label}: undefined for {count_of(count, 'caption')}."
+            Note(
+                f"{styles[spec].label}: undefined for {count_of(count, 'caption')}.",
+                (styles[spec].label,),
+            )
             for spec, count in record["undefined"].items()
             if count
         ),
@@ -239,7 +242,7 @@ def make_table(
         notes += reliability_notes(options.trust, reliability, labels)
     table = ResultTable("Corpus scores", "metric", columns, rows, notes=notes)
     missing = {
-        metric: Unavailability.parse(unavailable[metric.spec])
+        metric: Unavailability(**unavailable[metric.spec])
         for metric in metrics
         if metric.spec in unavailable
     }

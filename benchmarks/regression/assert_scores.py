@@ -22,7 +22,7 @@ from ...datasets.errors import InputError
 from ...metrics.base import Metric
 from ...metrics.external import GivenFunction, ScoreFile
 from ...metrics.external import metric as make_metric
-from ..runs.tables import markdown_of
+from ..runs.markdown_table import markdown_of
 from ..scoring.catalog import changes_of, optional_specs, resolve_metrics
 from ..scoring.score_store import Locations
 from .baseline_file import read

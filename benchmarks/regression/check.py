@@ -23,9 +23,10 @@ from ...metrics.external import load_metric, user_code_of
 from ...metrics.registry import metric as metric_of
 from ...metrics.registry import recipe_of
 from ..evaluation.measured_dataset import MeasuredDataset, measure
+from ..runs.markdown_table import markdown_of
 from ..runs.output_folder import check_writable, write_file
 from ..runs.progress_bar import StepProgress
-from ..runs.tables import ResultTable, count_of, markdown_of
+from ..runs.tables import ResultTable, count_of
 from ..scoring.catalog import optional_specs, resolve_metrics, usual_protocol, usual_protocol_of
 from ..scoring.protocol import Protocol, sign
 from ..scoring.score_store import OWN, Locations, ScoreStore

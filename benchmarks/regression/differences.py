@@ -13,7 +13,7 @@ from typing import Any
 from ...metrics.base import Metric
 from ...metrics.external import ScoreFile, user_code_of
 from ..evaluation.measured_dataset import MeasuredDataset
-from ..runs.tables import ResultTable
+from ..runs.tables import ResultTable, Row
 from ..runs.tables import format_number as printed
 from ..statistics.coefficients.coefficient import find_coefficient
 from .baseline_file import (
@@ -328,7 +328,7 @@ def make_difference_table(
         return ", ".join(difference.metrics)
 
     rows = [
-        (d.part, [name_metrics(d), d.subject, d.before, d.now, d.change, d.cause])
+        Row(d.part, [name_metrics(d), d.subject, d.before, d.now, d.change, d.cause])
         for d in differences
     ]
     headings = ["metric", "what", *columns, "by", "likely cause"]

@@ -18,7 +18,14 @@ from ..evaluation.pair_tests import find_shortage
 from ..runs.finished_run import read_run
 from ..runs.output_folder import check_writable, write_file
 from ..runs.progress_bar import StepProgress
-from ..runs.tables import MISSING, ResultTable, count_of, format_number, format_p_value
+from ..runs.tables import (
+    MISSING,
+    ResultTable,
+    Row,
+    count_of,
+    number_cell,
+    p_value_cell,
+)
 from ..scoring.caption_files import CandidateFile, ReferenceFile, read_references, read_systems
 from ..scoring.catalog import MetricStyle, metric_style, resolve_metrics
 from ..scoring.corpus_scores import (
@@ -314,17 +321,15 @@ class SystemCheck:
         # The last bits of a score are rounding.
         return abs(change.value) > self.tolerance + 1e-12
 
-    def _judge(
-        self, changes: Sequence[_Change]
-    ) -> tuple[list[tuple[str, list[str]]], list[Difference]]:
+    def _judge(self, changes: Sequence[_Change]) -> tuple[list[Row], list[Difference]]:
         """Return a row of the table for each metric, and a line for each change that counts."""
-        rows: list[tuple[str, list[str]]] = []
+        rows: list[Row] = []
         lines: list[Difference] = []
         for change in changes:
             style = change.style
             if not self._is_compared(change):
                 reason = "not tested" if self.tolerance is None else "not compared"
-                rows.append((style.label, [MISSING] * 6 + [reason]))
+                rows.append(Row(style.label, [MISSING] * 6 + [reason]))
                 continue
             counts = self._counts(change)
             verdict = "fell" if change.is_worse else "rose"
@@ -333,9 +338,9 @@ class SystemCheck:
                 verdict = "no significant change" if is_tested else "within the tolerance"
             interval = change.interval
             values = [change.old, change.new, change.value, interval.low, interval.high]
-            old, new, *others = [format_number(v, style.scale, style.decimals) for v in values]
-            p_value = MISSING if math.isnan(change.p_value) else format_p_value(change.p_value)
-            rows.append((style.label, [old, new, *others, p_value, verdict]))
+            old, new, *others = [number_cell(v, style.scale, style.decimals) for v in values]
+            p_value = MISSING if math.isnan(change.p_value) else p_value_cell(change.p_value)
+            rows.append(Row(style.label, [old, new, *others, p_value, verdict]))
             if counts:
                 cause = f"p {p_value}"
                 if self.tolerance is not None:
@@ -344,8 +349,8 @@ class SystemCheck:
                     part="scores",
                     metrics=(change.spec,),
                     subject=style.label,
-                    before=old,
-                    now=new,
+                    before=old.text,
+                    now=new.text,
                     change=format_change(change.old * style.scale, change.new * style.scale),
                     cause=cause,
                     fails=change.is_worse,

@@ -18,14 +18,14 @@ from ...datasets.registry import card
 from ..evaluation.overview import MEAN
 from ..evaluation.wording import interval_words, rank_words, revision_words
 from ..runs.finished_run import FinishedRun, check_same_data, read_runs
-from ..runs.tables import count_of, latex_escape
+from ..runs.latex_table import break_signature, escape_latex
+from ..runs.tables import count_of
 from ..scoring.catalog import MetricStyle, read_config
 from ..scoring.protocol import CHOICES, Judged, Protocol
 from ..statistics.bootstrap import StatisticsOptions
 from ..statistics.coefficients.coefficient import are_of_preferences, find_coefficient
 from .run_parts import scored_parts
 from .tables import named_run
-from .tables.latex_table import breaking
 
 #: The distributions that compute coefficients and intervals; metrics name theirs in signatures.
 COMPUTING = ("numpy", "scipy", "numba")
@@ -116,15 +116,15 @@ def cite(folders: Sequence[Path]) -> str:
         phrases = named_run.describe_statistics(
             sources, lambda o: f"{interval_words(o)}, seed {o.seed}"
         )
-        intervals = [latex_escape(words) for words in phrases]
+        intervals = [escape_latex(words) for words in phrases]
         sentences += [f"Intervals: {words}." for words in intervals]
     if any(source.ranks for source in sources):
         ranked = [name for source in sources for over, _, name, _ in source.ranks if over != MEAN]
         phrases = named_run.describe_statistics(sources, lambda o: rank_words(o, ranked))
-        ranks = [latex_escape(words) for words in phrases]
+        ranks = [escape_latex(words) for words in phrases]
         sentences += [f"Ranks of metrics: {words}." for words in ranks]
     sentences += [
-        f"The mean is taken {latex_escape(source.overview.mean_words)}, and an image is drawn once for all datasets."
+        f"The mean is taken {escape_latex(source.overview.mean_words)}, and an image is drawn once for all datasets."
         for source in sources
         if source.overview is not None
     ]
@@ -174,7 +174,7 @@ def _cite_studies(runs: Sequence[FinishedRun]) -> str:
             sentences.append(f"{sentence}.")
         options: dict[str, Any] = run.run["config"].get("statistics") or {}
         if options and (statistics := StatisticsOptions(**options)).uses_resampling:
-            intervals.append(latex_escape(f"{interval_words(statistics)}, seed {statistics.seed}"))
+            intervals.append(escape_latex(f"{interval_words(statistics)}, seed {statistics.seed}"))
             sentences.append(f"Intervals: {intervals[-1]}.")
         styles = {spec: named_run.style_of(spec, "given") for spec in signatures}
         metrics += _cited_metrics(styles, signatures)
@@ -198,8 +198,8 @@ def _cite_scores(runs: Sequence[FinishedRun]) -> str:
         n_images = int(part.corpus["n_images"].max())
         references = ""
         if part.has_several_references:
-            references = f" with the references {latex_escape(part.dataset)}"
-        systems = [latex_escape(system) for system in part.systems]
+            references = f" with the references {escape_latex(part.dataset)}"
+        systems = [escape_latex(system) for system in part.systems]
         captions.append(
             f"{_listed(systems, 'systems')} on {count_of(n_images, 'image')}{references}"
         )
@@ -208,10 +208,10 @@ def _cite_scores(runs: Sequence[FinishedRun]) -> str:
         )
         options = part.statistics
         if part.corpus["ci_low"].notna().any():
-            intervals.append(latex_escape(f"{interval_words(options)}, seed {options.seed}"))
+            intervals.append(escape_latex(f"{interval_words(options)}, seed {options.seed}"))
             sentences.append(f"Intervals: {intervals[-1]}.")
         if len(part.differences):
-            ranks.append(latex_escape(rank_words(options).replace("metrics", "systems")))
+            ranks.append(escape_latex(rank_words(options).replace("metrics", "systems")))
             sentences.append(f"Ranks of systems: {ranks[-1]}.")
     metrics: list[tuple[str, str, str, str]] = []
     for part in parts:
@@ -235,7 +235,7 @@ def _listed(names: Sequence[str], kind: str = "") -> str:
 def _on(runs: Sequence[FinishedRun], works: Bibliography) -> str:
     """Return " on" and the titles of the runs' datasets with citations; nothing where there are none."""
     titles = [
-        rf"{latex_escape(data['title'])} \cite{{{','.join(works.add(data['citation']))}}}"
+        rf"{escape_latex(data['title'])} \cite{{{','.join(works.add(data['citation']))}}}"
         for run in runs
         for data in run.run.get("data", {}).values()
     ]
@@ -271,8 +271,10 @@ class _CitedMetrics:
             if not keys and label not in self.uncited:
                 self.uncited.append(label)
             citation_command = rf" \cite{{{','.join(keys)}}}" if keys else ""
-            names.append(f"{latex_escape(label)}{citation_command}")
-            line = rf"{names[-1]} (\texttt{{{breaking(named_run.shorten_hashes(signature))}}})"
+            names.append(f"{escape_latex(label)}{citation_command}")
+            line = (
+                rf"{names[-1]} (\texttt{{{break_signature(named_run.shorten_hashes(signature))}}})"
+            )
             lines.setdefault((spec, signature), line)
         self.lines = list(lines.values())
         self.in_words = _listed(names, "metrics")
@@ -345,9 +347,9 @@ def _describe_data(
     """
     cited = ",".join(works.add(data["citation"]))
     kind = "the synthetic dataset " if data["synthetic"] else ""
-    revision = revision_words(data, split, lambda path: rf"\texttt{{{breaking(path)}}}")
+    revision = revision_words(data, split, lambda path: rf"\texttt{{{break_signature(path)}}}")
     remarks = "; ".join([revision, *details])
-    return rf"{kind}{latex_escape(data['title'])} \cite{{{cited}}} ({remarks})"
+    return rf"{kind}{escape_latex(data['title'])} \cite{{{cited}}} ({remarks})"
 
 
 def _on_data(source: named_run.NamedRun, works: Bibliography) -> list[str]:
@@ -404,7 +406,7 @@ def _say_data_points(
         if value:
             rounded = ", rounded, halves up" if protocol.ratings == "rounded_mean" else ""
             clauses.append(
-                f"{of_dimensions}each caption's data point is {latex_escape(value)}{rounded}"
+                f"{of_dimensions}each caption's data point is {escape_latex(value)}{rounded}"
             )
             continue
         words = CHOICES["ratings"].clause(protocol.ratings)
@@ -444,7 +446,7 @@ def _choices(
     if ratings or compared:
         said_of.append("judgements")
     # What becomes of undefined scores is said last.
-    choices = protocol.clauses(said_of, latex_escape)
+    choices = protocol.clauses(said_of, escape_latex)
     for name, words in sorted(choices, key=lambda clause: clause[0] == "undefined"):
         clauses.append(ratings if name == "ratings" else words)
     return clauses

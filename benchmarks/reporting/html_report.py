@@ -21,10 +21,10 @@ from ..evaluation.overview import DatasetsOverview
 from ..evaluation.threshold_curves import Conjunction
 from ..runs.finished_run import FinishedRun, read_run
 from ..runs.progress_bar import StepProgress
-from ..runs.tables import MISSING, ResultTable, format_p_value
+from ..runs.tables import MISSING, AnyCell, Cell, ResultTable, Row, mark_best, p_value_cell
 from .caption_browser import Embedded, embed
 from .charts import figure_files as figures
-from .charts.figure_files import format_short
+from .charts.figure_files import short_cell
 from .charts.run_charts import make_charts
 from .overview import Overview, ScoreOverview
 from .run_parts import RunDataset, ScoredCaptions, run_parts
@@ -145,7 +145,7 @@ def _page(
     titles = [str(part["title"]) for part in parts] or [f"captau {finished.command}"]
     unit = "sets of references" if is_score else "datasets"
     survey = DatasetsOverview.of_run(finished)
-    survey_table = None if survey is None else survey.table().with_marks()
+    survey_table = None if survey is None else _mark_best_columns(survey.table().with_marks())
     titles_text = ", ".join(titles) if len(titles) <= 3 else f"{len(titles)} {unit}"
     return template.render(
         # The page may show pictures that are in it, run its own script, and nothing else.
@@ -160,7 +160,6 @@ def _page(
         script=Markup(script),
         parts=parts,
         survey=survey_table,
-        survey_best=set() if survey_table is None else _find_best(survey_table),
         printed_tables="" if parts else Markup(_page_of(read_text(finished.path_of("table.md")))),
         pictures=[] if parts else _pictures(finished),
         command=finished.command,
@@ -174,20 +173,18 @@ def _page(
     )
 
 
-def _find_best(table: ResultTable) -> set[tuple[int, int]]:
-    """Return the row and column of each dataset's greatest number, as printed; half widths and ranks have none."""
-    best: set[tuple[int, int]] = set()
-    for column, head in enumerate(table.columns):
-        cells = [cells[column] for _, cells in table.rows]
-        values = [float(cell) for cell in cells if cell not in ("", MISSING)]
-        if values and head not in ("±", "rank"):
-            top = max(values)
-            best |= {
-                (row, column)
-                for row, cell in enumerate(cells)
-                if cell not in ("", MISSING) and float(cell) == top
-            }
-    return best
+def _mark_best_columns(table: ResultTable) -> ResultTable:
+    """Return a table in which the greatest number of each column is marked; half widths and ranks have none."""
+    columns = [[row.cells[index] for row in table.rows] for index in range(len(table.columns))]
+    marked_columns = [
+        cells if head in ("±", "rank") else mark_best(cells)
+        for head, cells in zip(table.heads, columns, strict=True)
+    ]
+    rows = [
+        replace(row, cells=[column[number] for column in marked_columns])
+        for number, row in enumerate(table.rows)
+    ]
+    return replace(table, rows=rows)
 
 
 def _subject(finished: FinishedRun) -> str:
@@ -282,7 +279,6 @@ def _part_data(
         groups.append({"kind": kind, "title": heading, "charts": drawn_charts, "reason": reason})
         progress.advance()
     overview = Overview(part) if isinstance(part, RunDataset) else ScoreOverview(part)
-    table, best = overview.table()
     data = part.run.run.get("data", {}).get(part.dataset)
     return {
         "id": identity,
@@ -290,8 +286,7 @@ def _part_data(
         "synthetic": isinstance(data, dict) and data.get("synthetic", False),
         "verdict": overview.verdict(),
         "lead": overview.lead(),
-        "overview": table,
-        "best": best,
+        "overview": overview.table(),
         "groups": groups,
     }
 
@@ -308,26 +303,29 @@ def _listing(title: str, frame: pd.DataFrame) -> ResultTable:
     """A table of texts as it stands."""
     first, *columns = (str(column) for column in frame.columns)
     rows = [
-        (str(label), [_cell(v, column) for v, column in zip(cells, columns, strict=True)])
+        Row(str(label), [_cell(v, column) for v, column in zip(cells, columns, strict=True)])
         for label, *cells in frame.itertuples(index=False)
     ]
     return ResultTable(title, first, columns, rows)
 
 
-def _cell(value: Any, column: str) -> str:
+def _cell(value: Any, column: str) -> AnyCell:
+    """Return the cell of a value of a run's table."""
+    if isinstance(value, int):
+        return Cell(str(value), value, value)
     if not isinstance(value, float):
         return str(value)
     if column.startswith("p_") and not pd.isna(value):
-        return format_p_value(value)
-    return format_short(value)
+        return p_value_cell(value)
+    return short_cell(value)
 
 
 def _looks(table: ResultTable, column: int) -> str:
     """The class of a column: of numbers, which stand to the right, or of words that stay on a line."""
-    cells = [cells[column] for _, cells in table.rows if cells[column] not in ("", MISSING)]
-    if cells and all(re.fullmatch(r"[<-]?\d[\d,.e+-]*( [–±] -?[\d.]+)?", c) for c in cells):
+    cells = [row.cells[column] for row in table.rows if str(row.cells[column]) not in ("", MISSING)]
+    if cells and all(isinstance(cell, Cell) for cell in cells):
         return "n"
-    return "w" if all(len(c) <= _SHORT for c in cells) else ""
+    return "w" if all(len(str(cell)) <= _SHORT for cell in cells) else ""
 
 
 def _facts(record: dict[str, Any]) -> list[tuple[str, str]]:
@@ -346,26 +344,29 @@ def _details(finished: FinishedRun) -> list[ResultTable]:
     record = finished.run
     styles = record.get("metrics", {})
     signatures = [
-        (styles.get(spec, {}).get("label", spec), [styles.get(spec, {}).get("kind", ""), signature])
+        Row(
+            styles.get(spec, {}).get("label", spec),
+            [styles.get(spec, {}).get("kind", ""), signature],
+        )
         for spec, signature in record.get("signatures", {}).items()
     ]
     data = record.get("data", {})
     tables = [
         ResultTable("Metrics and their signatures", "metric", ["kind", "signature"], signatures)
     ]
-    versions = [(name, [number]) for name, number in record.get("versions", {}).items()]
+    versions = [Row(name, [number]) for name, number in record.get("versions", {}).items()]
     version_table = ResultTable("Versions", "package", ["version"], versions)
     if finished.has_corpus_scores:
-        files = [(name, [digest]) for name, digest in data.items()]
+        files = [Row(name, [digest]) for name, digest in data.items()]
         tables += [ResultTable("Files read", "file", ["SHA-256"], files), version_table]
         tables.append(_listing("All scores", finished.corpus))
         if finished.has_file("differences.csv"):
             tables.append(_listing("All differences", finished.differences))
         return [table for table in tables if table.rows]
     facts = ("title", "revision", "licence", "digest")
-    sets = [(name, [str(entry.get(f) or "") for f in facts]) for name, entry in data.items()]
+    sets = [Row(name, [str(entry.get(f) or "") for f in facts]) for name, entry in data.items()]
     files = [
-        (path, [name, digest])
+        Row(path, [name, digest])
         for name, entry in data.items()
         for path, digest in entry.get("files", {}).items()
     ]

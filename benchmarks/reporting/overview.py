@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -21,7 +21,20 @@ from ..evaluation.wording import (
     system_level_note,
 )
 from ..runs.frames import records_of
-from ..runs.tables import MISSING, ResultTable, count_of, format_coefficient
+from ..runs.tables import (
+    MISSING,
+    AnyCell,
+    AnyNote,
+    Cell,
+    Note,
+    ResultTable,
+    Row,
+    coefficient_cell,
+    count_cell,
+    count_of,
+    format_coefficient,
+    mark_best,
+)
 from ..scoring.catalog import MetricStyle
 from ..scoring.protocol import Protocol
 from ..statistics.bootstrap import StatisticsOptions
@@ -107,11 +120,11 @@ class Overview:
         is_named = self.has_several_dimensions or coefficient_object.is_of_preferences
         return f"{dimension} {coefficient_object.symbol}" if is_named else coefficient_object.symbol
 
-    def format_value(self, metric: str, column: tuple[str, str]) -> str:
-        """Return a coefficient as tables print it; empty where the run has no such row."""
+    def cell(self, metric: str, column: tuple[str, str]) -> AnyCell:
+        """Return the cell of a coefficient; empty where the run has no such row."""
         if (metric, *column) not in self.row_by_key:
             return ""
-        return format_coefficient(self.value(metric, column), column[1])
+        return coefficient_cell(self.value(metric, column), column[1])
 
     def verdict(self) -> str:
         """Say in one sentence where the user's own metrics stand, or which agrees best with people."""
@@ -169,62 +182,70 @@ class Overview:
         n_images = part.run.run.get("n_images", {}).get(part.dataset)
         return PairTests.of_ranks(standings, statistics, n_images, part.n_systems)
 
-    def _interval(self, metric: str, column: tuple[str, str]) -> str:
+    def _interval(self, metric: str, column: tuple[str, str]) -> Cell:
+        """Return the cell of an interval's ends."""
         row = self.row_by_key.get((metric, *column))
         if row is None or pd.isna(row["ci_low"]):
-            return MISSING
+            return Cell(MISSING)
         low, high = (format_coefficient(float(row[c]), column[1]) for c in ("ci_low", "ci_high"))
-        return f"{low} – {high}"
+        return Cell(f"{low} – {high}")
 
-    def table(self) -> tuple[ResultTable, set[tuple[int, int]]]:
-        """Return metrics as rows, coefficients with intervals and ranks as columns; and which cells are the best."""
+    def table(self) -> ResultTable:
+        """Return metrics as rows, coefficients with intervals and ranks as columns; the best of a column is marked."""
+        n_metrics = len(self.part.metrics)
         heads: list[str] = []
-        columns: list[list[str]] = []
-        best: set[tuple[int, int]] = set()
+        columns: list[list[AnyCell]] = []
         for column in self.columns:
-            cells = [self.format_value(m, column) for m in self.names]
-            competing = [c for c in cells[: len(self.part.metrics)] if c not in ("", MISSING)]
-            if competing:
-                top = max(competing, key=float)
-                rows = range(len(self.part.metrics))
-                best |= {(row, len(columns)) for row in rows if cells[row] == top}
+            cells = [self.cell(metric, column) for metric in self.names]
             heads.append(self.head(column))
-            columns.append(cells)
-            intervals = [self._interval(m, column) for m in self.names]
-            is_summary = find_coefficient(column[1]).is_summary(column[0])
-            if set(intervals) != {MISSING} and is_summary:
+            # Floors and what people reach do not compete.
+            columns.append([*mark_best(cells[:n_metrics]), *cells[n_metrics:]])
+
+            intervals = [self._interval(metric, column) for metric in self.names]
+            has_intervals = any(interval.text != MISSING for interval in intervals)
+            if has_intervals and find_coefficient(column[1]).is_summary(column[0]):
                 heads.append("interval")
-                columns.append(intervals)
-            ranks = [self.ranks.get((m, *column)) for m in self.names]
+                columns.append([*intervals])
+
+            ranks = [self.ranks.get((metric, *column)) for metric in self.names]
             if any(rank is not None for rank in ranks):
                 heads.append("rank")
-                columns.append(["" if rank is None else str(rank) for rank in ranks])
+                columns.append([count_cell(rank) for rank in ranks])
         heads.append("kind")
-        columns.append([self.part.metric_kind(m) for m in self.names])
-        lines = [
-            (self.part.label(m), [column[index] for column in columns])
-            for index, m in enumerate(self.names)
+        columns.append([self.part.metric_kind(metric) for metric in self.names])
+
+        rows = [
+            Row(self.part.label(metric), [column[index] for column in columns])
+            for index, metric in enumerate(self.names)
         ]
-        title, notes = "Coefficients ×100, the best of each in bold", _notes(self.part, set(heads))
-        return ResultTable(title, "metric", heads, lines, notes=notes), best
+        title = "Coefficients ×100, the best of each in bold"
+        return ResultTable(title, "metric", heads, rows, notes=_notes(self.part, set(heads)))
 
 
-def _notes(part: RunDataset, heads: set[str]) -> list[str]:
+def _notes(part: RunDataset, heads: set[str]) -> list[AnyNote]:
+    """Return the lines below the table of coefficients."""
     styles = part.run.run.get("metrics", {})
-    notes = [styles.get(m, {}).get("note", "") for m in part.metrics]
-    missing = part.run.run.get("missing", {}).get(part.dataset, {})
-    notes += [f"{part.label(m)} is missing: {reason}." for m, reason in missing.items()]
+    notes: list[AnyNote] = [styles.get(m, {}).get("note", "") for m in part.metrics]
+
+    missing = part.run.find_reasons(part.dataset)
+    for metric, reason in missing.items():
+        label = part.label(metric)
+        notes.append(Note(f"{label} is missing: {reason}.", (label,)))
+
     is_missing = part.correlations["metric"].isin(list(missing))
     undefined = part.correlations[part.correlations["value"].isna() & ~is_missing]
-    notes += [
-        f"{part.label(r['metric'])}, {r['dimension']} {r['coefficient']}: {r['note']}."
-        for r in undefined.to_dict("records")
-    ]
+    for row in undefined.to_dict("records"):
+        label = part.label(row["metric"])
+        words = f"{label}, {row['dimension']} {row['coefficient']}: {row['note']}."
+        notes.append(Note(words, (label,)))
+
     options = part.run.run.get("config", {}).get("statistics") or {}
     if "interval" in heads and options:
-        notes.append(f"Intervals: {interval_words(StatisticsOptions(**options))}.")
+        words = interval_words(StatisticsOptions(**options))
+        notes.append(Note(f"Intervals: {words}.", ("interval",)))
     if "rank" in heads:
-        notes.append("Ranks: metrics that share a rank do not differ significantly.")
+        words = "Ranks: metrics that share a rank do not differ significantly."
+        notes.append(Note(words, ("rank",)))
         if part.n_systems is not None:
             notes.append(system_level_note(part.n_systems))
     return [note for note in dict.fromkeys(notes) if note]
@@ -255,38 +276,49 @@ class ScoreOverview:
         styles = {spec: MetricStyle(**style) for spec, style in self.part.styles.items()}
         return score_verdict(self.part.corpus, self.part.standings, self.part.tests, styles)
 
-    def table(self) -> tuple[ResultTable, set[tuple[int, int]]]:
-        """Return metrics as rows and systems as columns; and which cells are the best or tied with it."""
+    def table(self) -> ResultTable:
+        """Return metrics as rows and systems as columns; the best of a row, and those tied with it, are marked."""
         part = self.part
         has_agreement = any(part.agreement.values())
-        rows: list[tuple[str, list[str]]] = []
-        best: set[tuple[int, int]] = set()
-        for row, metric in enumerate(part.metrics):
-            cells = [self._cell(system, metric) for system in part.systems]
-            cells += [part.agreement[metric] or MISSING] if has_agreement else []
-            rows.append((part.label(metric), cells))
-            if len(part.systems) > 1:
-                places = part.standings[metric]
-                leading = [s for s in places if s is places[0] or s.rank == 1]
-                best |= {(row, part.systems.index(s.label)) for s in leading}
-        notes: list[str] = []
-        if best:
-            tied = ""
-            if len(part.differences):
-                correction = CORRECTION_LABELS[part.statistics.correction]
-                tied = (
-                    " and those that share its rank: they do not differ significantly (paired bootstrap over images, "
-                    f"level {100 * (1 - part.statistics.level):g} %, {correction})"
-                )
-            notes.append(f"Bold: the best system of a row{tied}.")
-        heads = [*part.systems, *(["agreement with people"] if has_agreement else [])]
-        notes += part.run.run.get("notes", [])
-        title = "Scores of all captions together"
-        return ResultTable(title, "metric", heads, rows, notes=notes), best
+        rows: list[Row] = []
+        for metric in part.metrics:
+            best_systems = self._find_best_systems(metric)
+            cells: list[AnyCell] = []
+            for system in part.systems:
+                cell = self._cell(system, metric)
+                cells.append(replace(cell, emphasis="best") if system in best_systems else cell)
+            if has_agreement:
+                cells.append(part.agreement[metric] or MISSING)
+            rows.append(Row(part.label(metric), cells))
 
-    def _cell(self, system: str, metric: str) -> str:
+        heads = [*part.systems, *(["agreement with people"] if has_agreement else [])]
+        notes: list[AnyNote] = [*self._legend(), *part.run.run.get("notes", [])]
+        return ResultTable("Scores of all captions together", "metric", heads, rows, notes=notes)
+
+    def _find_best_systems(self, metric: str) -> set[str]:
+        """Return the systems that lead by a metric; none of a lone system."""
+        places = self.part.standings[metric]
+        if len(self.part.systems) < 2:
+            return set()
+        return {place.label for place in places if place is places[0] or place.rank == 1}
+
+    def _legend(self) -> list[str]:
+        """Explain what is bold; no line of a lone system."""
+        part = self.part
+        if len(part.systems) < 2:
+            return []
+        tied = ""
+        if len(part.differences):
+            correction = CORRECTION_LABELS[part.statistics.correction]
+            tied = (
+                " and those that share its rank: they do not differ significantly (paired bootstrap over images, "
+                f"level {100 * (1 - part.statistics.level):g} %, {correction})"
+            )
+        return [f"Bold: the best system of a row{tied}."]
+
+    def _cell(self, system: str, metric: str) -> Cell:
         """Return a score with half the width of its interval."""
         row = self.part.rows[system, metric]
-        score = self.part.format_score(row["score"], metric)
-        half_width = self.part.format_score((row["ci_high"] - row["ci_low"]) / 2, metric)
-        return score if half_width == MISSING else f"{score} ± {half_width}"
+        cell = self.part.score_cell(row["score"], metric)
+        half_width = self.part.score_cell((row["ci_high"] - row["ci_low"]) / 2, metric)
+        return cell if half_width.text == MISSING else replace(cell, text=f"{cell} ± {half_width}")

@@ -21,7 +21,7 @@ from ..evaluation.threshold_curves import Conjunction
 from ..runs.finished_run import FinishedRun
 from ..runs.frames import records_of
 from ..runs.results import BLAME_COLUMNS
-from ..runs.tables import format_number
+from ..runs.tables import Cell, number_cell
 from ..statistics.bootstrap import StatisticsOptions
 from ..statistics.intervals import p_value_column
 from ..statistics.rating_table import CEILINGS
@@ -387,10 +387,10 @@ class ScoredCaptions(RunPart):
             tests[metric] = find_score_tests(differences, self.statistics, higher_is_better=is_high)
         return tests
 
-    def format_score(self, value: float, metric: str) -> str:
-        """Return a score as tables print it."""
+    def score_cell(self, value: float, metric: str) -> Cell:
+        """Return the cell of a score."""
         style = self.styles[metric]
-        return format_number(value, style["scale"], style["decimals"])
+        return number_cell(value, style["scale"], style["decimals"])
 
     @cached_property
     def agreement(self) -> dict[str, str]:

@@ -10,8 +10,11 @@ from typing import Any
 
 import pandas as pd
 
+from ..runs.html_table import html_of
+from ..runs.latex_table import latex_of
+from ..runs.markdown_table import markdown_of
 from ..runs.results import add_run_file, table_files, to_csv, to_parquet
-from ..runs.tables import ResultTable, frame_of, html_of, latex_of, markdown_of
+from ..runs.tables import ResultTable, frame_of
 from .charts.figure_files import Figures
 
 

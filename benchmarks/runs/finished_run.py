@@ -17,6 +17,7 @@ from ...datasets.paths import expand_home
 from ...datasets.preferences import PREFERENCE_COLUMNS, upgrade_preferences
 from ...datasets.reading.source_files import sha256
 from ...datasets.schema import ITEM_COLUMNS, RATING_COLUMNS
+from ...metrics.base import Unavailability
 from ..statistics.bootstrap import StatisticsOptions
 from .output_folder import RUN_FILE, UNNAMED_FILES
 from .results import (
@@ -78,7 +79,7 @@ _FIELD_TYPES: Mapping[str, tuple[type, ...]] = {
         (_TEXT, "data.*.revision! data.*.title! data.*.headline data.*.files.* data.*.licence"),
         (_TEXT, "data.*.citation! data.*.faults.* versions.captau! versions.* metrics.*.label!"),
         (_TEXT, "metrics.*.note! metrics.*.kind! metrics.*.citation! floors.* ceilings.*"),
-        (_TEXT, "missing.*.* left_out.*.message! measures unfinished.* files.*"),
+        (_TEXT, "left_out.*.message! measures unfinished.* files.*"),
         ((str, _NONE), "protocols.*.split"),
         (_NUMBER, "data.*.scales.*.low! data.*.scales.*.high! metrics.*.order! metrics.*.scale!"),
         ((int, float, _NONE), "data.*.scales.*.step"),
@@ -156,6 +157,20 @@ class FinishedRun:
             if options["name"] == name:
                 return options
         return None
+
+    def find_reasons(self, dataset: str) -> dict[str, Unavailability]:
+        """Return why metrics could not be computed on a dataset, by their specs.
+
+        Raises:
+            InputError: where run.json says it in a way that captau does not write.
+        """
+        records: Mapping[str, Any] = self.run.get("missing", {}).get(dataset, {})
+        try:
+            return {spec: Unavailability(**record) for spec, record in records.items()}
+        except (AttributeError, TypeError) as error:
+            raise InputError(
+                f"{self.folder}/run.json: missing.{dataset}: {error}; run captau {self.command} again"
+            ) from error
 
     @cached_property
     def printed_correlations(self) -> pd.DataFrame:

@@ -18,8 +18,11 @@ import pandas as pd
 from ...metrics.base import Unavailability
 from ..statistics.intervals import fill_corrected_p_values
 from ..statistics.significance import MetricDifference
+from .csv_table import csv_of
 from .frames import make_frame
-from .tables import ResultTable, csv_of, latex_of, markdown_of
+from .latex_table import latex_of
+from .markdown_table import markdown_of
+from .tables import ResultTable
 
 if TYPE_CHECKING:
     from ..statistics.disattenuation import Disattenuation
@@ -148,7 +151,7 @@ def table_files(tables: Iterable[ResultTable]) -> dict[str, bytes]:
 
 def tables_as_csv(tables: Iterable[ResultTable]) -> bytes:
     """Return printed tables as one CSV file, the title of each as a comment above it."""
-    return "\n".join(csv_of(table) for table in tables).encode()
+    return "\n".join(f"# {table.title}\n{csv_of(table)}" for table in tables).encode()
 
 
 def to_csv(frame: pd.DataFrame) -> bytes:
@@ -192,11 +195,9 @@ def missing_note(reason: Unavailability | str) -> str:
     return f"{_MISSING_MARK}{reason}"
 
 
-def parse_missing_note(note: str) -> Unavailability | None:
-    """Return the reason that `missing_note` wrote; None for any other note."""
-    if not note.startswith(_MISSING_MARK):
-        return None
-    return Unavailability.parse(note.removeprefix(_MISSING_MARK))
+def find_missing_reason(text: str) -> str:
+    """Return the reason that a paper's file gives in place of a metric; empty where it names a metric."""
+    return text.removeprefix(_MISSING_MARK) if text.startswith(_MISSING_MARK) else ""
 
 
 def make_correlations(rows: Iterable[dict[str, Any]]) -> pd.DataFrame:

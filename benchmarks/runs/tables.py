@@ -1,18 +1,15 @@
-"""Tables for people: Markdown, LaTeX (booktabs), HTML, CSV and the terminal, all from one `ResultTable`.
+"""The table that commands print, runs keep and `captau table` joins: its cells are numbers, and each format has one writer.
 
-Those of `captau table`, whose numbers have more to them than a text, are written in Markdown, LaTeX and CSV by the
-same functions.
+The writers are `markdown_table`, `latex_table`, `html_table`, `csv_table` and `terminal_table`, all of this folder.
+Heads, cells and notes are plain texts; a `Column`, a `Cell` or a `Note` stands in their place where there is more to say.
 """
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 import re
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
-from html import escape
 
 import pandas as pd
 
@@ -22,98 +19,309 @@ MISSING = "–"
 
 
 @dataclass(frozen=True)
+class Cell:
+    """A number as it is printed, and what stands around it.
+
+    Attributes:
+        text: the number, `MISSING` where there is none.
+        value: the number in its natural range; NaN where there is none.
+        printed: the number that `text` shows, scaled and rounded; NaN where there is none.
+        low, high, reach: the interval's ends and half its width, as printed; empty where there is none.
+        rank: the cluster of metrics that cannot be told apart; None where there is none.
+        emphasis: `best`, `second` or nothing.
+        marks: letters of the footnotes.
+    """
+
+    text: str
+    value: float = math.nan
+    printed: float = math.nan
+    low: str = ""
+    high: str = ""
+    reach: str = ""
+    rank: int | None = None
+    emphasis: str = ""
+    marks: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return self.text
+
+    @property
+    def signs_above(self) -> list[str]:
+        """The rank and the footnotes' letters, which stand above the line."""
+        ranks = [] if self.rank is None else [str(self.rank)]
+        return [*ranks, *self.marks]
+
+
+#: A cell's number, or its text; empty where there is nothing to say.
+AnyCell = str | Cell
+
+
+@dataclass(frozen=True)
+class Column:
+    """The head of a column.
+
+    Attributes:
+        head: in plain text, without what it shares with its neighbours.
+        latex: the same for LaTeX; the head, escaped, where it is empty.
+        short: the whole head for narrow terminals; the whole head where it is empty.
+        over: the head that it shares with its neighbours; empty where it shares none.
+    """
+
+    head: str
+    latex: str = ""
+    short: str = ""
+    over: str = ""
+
+    def __str__(self) -> str:
+        """Return the whole head, for where it cannot share a part with its neighbours."""
+        return f"{self.over} {self.head}".strip()
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row; one without cells is a heading of those below it.
+
+    Attributes:
+        label: what the row is of.
+        cells: one a column.
+        kind: the group that it belongs to; empty where rows have no groups.
+        source: who printed the numbers; empty where captau computed them.
+        spec, signature: of the metric; empty where they are not known.
+    """
+
+    label: str
+    cells: Sequence[AnyCell] = ()
+    kind: str = ""
+    source: str = ""
+    spec: str = ""
+    signature: str = ""
+
+    @property
+    def sourced_label(self) -> str:
+        """The label, and who printed the numbers."""
+        return f"{self.label} ({self.source})" if self.source else self.label
+
+
+@dataclass(frozen=True)
+class Note:
+    """A sentence below a table that explains some of its columns or rows.
+
+    Attributes:
+        words: the sentence, as it is printed.
+        subjects: the heads of the columns, or the labels of the rows; the note goes when all of them go.
+    """
+
+    words: str
+    subjects: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return self.words
+
+
+#: A sentence about the whole table, or about some of its columns or rows.
+AnyNote = str | Note
+
+
+@dataclass(frozen=True)
 class ResultTable:
     """A table as it is printed.
 
     Attributes:
         title: one line above it.
         corner: what the first column holds.
-        columns: the heads of the others, in plain text.
-        latex_columns: the same for LaTeX; equal to `columns`, escaped, where it is empty.
-        rows: label and cells; a cell is a formatted text, `MISSING` where there is none. A row without cells is a heading
-            of those below it, which Markdown and the terminal have.
-        notes: lines below it.
+        columns: the heads of the others.
+        rows: the rows.
+        notes: sentences below it.
         numeric: whether the cells are numbers, which stand to the right.
-        short_columns: shorter heads, for narrow terminals and LaTeX alone; empty where `columns` serve.
         spare: groups of columns that go where a terminal is too narrow for all, the first group first.
         own_labels: labels of the user's own metrics.
         verdict: a sentence that says what the table shows, above the notes.
         details: columns that commands print only with `details=true`.
         is_detail: whether that holds for the whole table.
         file: where a reader of a narrow terminal finds all columns; empty where no file has them.
+        intervals: how cells show their intervals: `subscript`, `plusminus` or `none`.
+        footnotes: the letters that cells have, and what each says.
+        signatures: the metrics' labels and signatures, which stand below the notes.
+        has_legend: whether a line below explains how numbers are set.
+        latex_label: for LaTeX's `\\ref`; empty for none.
     """
 
     title: str
     corner: str
-    columns: list[str]
-    rows: list[tuple[str, list[str]]]
-    latex_columns: list[str] = field(default_factory=list[str])
-    notes: list[str] = field(default_factory=list[str])
+    columns: Sequence[str | Column]
+    rows: Sequence[Row]
+    notes: Sequence[AnyNote] = field(default_factory=list[AnyNote])
     numeric: bool = True
-    short_columns: list[str] = field(default_factory=list[str])
     spare: tuple[tuple[int, ...], ...] = ()
     own_labels: frozenset[str] = frozenset()
     verdict: str = ""
     details: tuple[int, ...] = ()
     is_detail: bool = False
     file: str = "table.md"
+    intervals: str = "none"
+    footnotes: tuple[tuple[str, str], ...] = ()
+    signatures: tuple[tuple[str, str], ...] = ()
+    has_legend: bool = False
+    latex_label: str = ""
 
     def _repr_html_(self) -> str:
         """Return the table as a notebook shows it."""
+        from .html_table import html_of
+
         return html_of(self)
+
+    @property
+    def heads(self) -> list[str]:
+        """The whole heads of the columns, in plain text."""
+        return [str(column) for column in self.columns]
+
+    @property
+    def short_heads(self) -> list[str]:
+        """The heads for narrow terminals."""
+        return [
+            column.short or str(column) if isinstance(column, Column) else column
+            for column in self.columns
+        ]
+
+    @property
+    def spans(self) -> list[tuple[str, int]]:
+        """The heads that columns share, and over how many; empty ones where they share none."""
+        spans: list[tuple[str, int]] = []
+        for column in self.columns:
+            over = column.over if isinstance(column, Column) else ""
+            if spans and spans[-1][0] == over:
+                spans[-1] = (over, spans[-1][1] + 1)
+            else:
+                spans.append((over, 1))
+        return spans
+
+    @property
+    def cells(self) -> list[Cell]:
+        """All numbers, row by row."""
+        return [cell for row in self.rows for cell in row.cells if isinstance(cell, Cell)]
+
+    @property
+    def has_published_rows(self) -> bool:
+        """Tell whether a row has numbers that captau did not compute."""
+        return any(row.source for row in self.rows)
 
     def with_marks(self) -> ResultTable:
         """Return the table as people see it: a `*` marks their own metrics, and a note explains it."""
         if not self.own_labels:
             return self
-        rows = [(f"{r} *" if r in self.own_labels else r, cells) for r, cells in self.rows]
+        rows = [
+            replace(row, label=f"{row.label} *") if row.label in self.own_labels else row
+            for row in self.rows
+        ]
         return replace(self, rows=rows, own_labels=frozenset()).with_note("* your own metric.")
 
     def map_texts(self, change: Callable[[str], str]) -> ResultTable:
         """Return the table as people see it, each of its texts changed."""
         table = self.with_marks()
+        rows: list[Row] = []
+        for row in table.rows:
+            cells = [
+                replace(cell, text=change(cell.text)) if isinstance(cell, Cell) else change(cell)
+                for cell in row.cells
+            ]
+            rows.append(replace(row, label=change(row.label), cells=cells))
+
+        columns = [
+            Column(change(head), short=change(short))
+            for head, short in zip(table.heads, table.short_heads, strict=True)
+        ]
         return replace(
             table,
             title=change(table.title),
             corner=change(table.corner),
-            columns=list(map(change, table.columns)),
-            rows=[(change(label), list(map(change, cells))) for label, cells in table.rows],
-            notes=list(map(change, table.notes)),
+            columns=columns,
+            rows=rows,
+            notes=[change(str(note)) for note in table.notes],
             verdict=change(table.verdict),
         )
 
     @property
     def lines_below(self) -> list[str]:
         """The verdict, if there is one, and the notes."""
-        return [self.verdict] * bool(self.verdict) + self.notes
+        notes = [str(note) for note in self.notes]
+        return [self.verdict, *notes] if self.verdict else notes
 
     def without_columns(self, hidden: Collection[int]) -> ResultTable:
         """Return the table without some columns, without rows that have no other cells, and without their notes."""
         shown = [index for index in range(len(self.columns)) if index not in hidden]
-        heads = {self.columns[index] for index in hidden} - {self.columns[index] for index in shown}
-        rows = [
-            (label, cells)
-            for label, cells in self.rows
-            if not cells or any(cells[index] for index in shown)
-        ]
-        heads |= {label for label, _ in self.rows} - {label for label, _ in rows}
         new_index = {index: number for number, index in enumerate(shown)}
+
+        rows: list[Row] = []
+        for row in self.rows:
+            is_heading = not row.cells
+            if is_heading or any(str(row.cells[index]) for index in shown):
+                cells = [row.cells[index] for index in shown if not is_heading]
+                rows.append(replace(row, cells=cells))
+
+        kept_subjects = {self.heads[index] for index in shown} | {row.label for row in rows}
+        gone_subjects = {self.heads[index] for index in hidden} | {row.label for row in self.rows}
+        gone_subjects -= kept_subjects
+
+        notes: list[AnyNote] = []
+        for note in self.notes:
+            is_gone = isinstance(note, Note) and gone_subjects.issuperset(note.subjects)
+            if not is_gone:
+                notes.append(note)
+
+        spare = [
+            tuple(new_index[index] for index in group if index in new_index) for group in self.spare
+        ]
         return replace(
             self,
             columns=[self.columns[index] for index in shown],
-            rows=[(label, [cells[i] for i in shown if cells]) for label, cells in rows],
-            latex_columns=[self.latex_columns[index] for index in shown if self.latex_columns],
-            short_columns=[self.short_columns[index] for index in shown if self.short_columns],
-            notes=[note for note in self.notes if note.partition(": ")[0] not in heads],
-            spare=tuple(
-                tuple(new_index[i] for i in group if i in new_index) for group in self.spare
-            ),
+            rows=rows,
+            notes=notes,
+            spare=tuple(spare),
             details=tuple(new_index[index] for index in self.details if index in new_index),
         )
 
     def with_note(self, note: str) -> ResultTable:
         """Return the table with a note below the others; unchanged where the note is empty."""
         return replace(self, notes=[*self.notes, note]) if note else self
+
+
+def legend_lines(table: ResultTable, published_look: str) -> list[str]:
+    """Explain how a table sets its numbers; no line where the table has no legend.
+
+    Args:
+        table: the table.
+        published_look: how the format sets published numbers, as `In italics`.
+    """
+    lines: list[str] = []
+    if not table.has_legend:
+        return lines
+
+    if any(cell.emphasis for cell in table.cells):
+        are_systems = all(row.kind == "systems" for row in table.rows if row.cells)
+        competition = "" if are_systems else "; floors and what people reach do not compete"
+        lines.append(
+            f"Bold and underlined: the best and the second best of a column, as printed{competition}."
+        )
+
+    if table.has_published_rows:
+        lines.append(
+            f"{published_look}: as published, not computed by captau; out of competition where the protocol "
+            "is another or captau computed the metric."
+        )
+    return lines
+
+
+def signature_line(
+    table: ResultTable, write_text: Callable[[str], str], write_signature: Callable[[str], str]
+) -> list[str]:
+    """Return the line of the metrics' signatures; none where there are none."""
+    if not table.signatures:
+        return []
+    signatures = [
+        f"{write_text(label)}: {write_signature(signature)}"
+        for label, signature in table.signatures
+    ]
+    return [f"Signatures: {'; '.join(signatures)}."]
 
 
 def count_of(number: int, noun: str) -> str:
@@ -140,139 +348,71 @@ def format_p_value(value: float) -> str:
     return "<0.001" if value < 0.001 else format_number(value, 1, 3)
 
 
-def markdown_of(table: ResultTable, *, is_escaped: bool = False) -> str:
-    """Return GitHub's pipe table.
-
-    Args:
-        table: the table.
-        is_escaped: whether its texts are Markdown already.
-    """
-    table = table.with_marks()
-    escape_text: Callable[[str], str] = str if is_escaped else _pipe
-    heads = map(escape_text, (table.corner, *table.columns))
-    lines = [f"**{table.title}**", "", f"| {' | '.join(heads)} |"]
-    lines.append("|:--|" + ("--:|" if table.numeric else ":--|") * len(table.columns))
-    for label, cells in table.rows:
-        text = " | ".join(map(escape_text, (label, *cells)))
-        lines.append(f"| {text} |" + " |" * (len(table.columns) - len(cells)))
-    lines += [f"\n{escape_text(note)}" for note in table.lines_below]
-    return "\n".join(lines)
+def number_cell(value: float, scale: float, decimals: int) -> Cell:
+    """Return the cell of a value, which is printed scaled and rounded."""
+    printed = round(value * scale, decimals) if math.isfinite(value) else value
+    return Cell(format_number(value, scale, decimals), value, printed)
 
 
-def latex_of(table: ResultTable) -> str:
-    """Return a booktabs table that compiles as it stands after `\\usepackage{booktabs}`."""
-    table = table.with_marks()
-    heads = table.latex_columns or [latex_escape(c) for c in table.columns]
-    rows = [
-        latex_row([latex_escape(label), *(latex_escape(c).replace(MISSING, "--") for c in cells)])
-        for label, cells in table.rows
+def coefficient_cell(value: float, coefficient: str) -> Cell:
+    """Return the cell of a value of the coefficient of a name."""
+    coefficient_object = find_coefficient(coefficient)
+    return number_cell(value, coefficient_object.scale, coefficient_object.decimals)
+
+
+def p_value_cell(value: float) -> Cell:
+    """Return the cell of a p-value, see `format_p_value`; its printed number is the value itself."""
+    return Cell(format_p_value(value), value, value)
+
+
+def count_cell(number: int | None) -> AnyCell:
+    """Return the cell of a count or a rank, as `1,000`; an empty one of None."""
+    return "" if number is None else Cell(f"{number:,}", number, number)
+
+
+def mark_best(cells: Sequence[AnyCell]) -> list[AnyCell]:
+    """Return cells in which the greatest printed number is marked as the best; several that are equal all are."""
+    numbers = [
+        cell.printed for cell in cells if isinstance(cell, Cell) and not math.isnan(cell.printed)
     ]
-    return booktabs_table(
-        table.title,
-        "l" + ("r" if table.numeric else "l") * len(heads),
-        [latex_row([latex_escape(table.corner), *heads]), r"    \midrule", *rows],
-        [rf"  \par\footnotesize {latex_escape(note)}" for note in table.lines_below],
-    )
-
-
-def booktabs_table(
-    title: str,
-    columns: str,
-    lines: Iterable[str],
-    below: Iterable[str],
-    *,
-    label: str = "",
-    size: str = "",
-    is_wide: bool = False,
-    is_fitted: bool = False,
-) -> str:
-    """Return a LaTeX table whose rows and notes are escaped already.
-
-    Args:
-        title: the caption, not escaped.
-        columns: their sides, as `tabular` takes them.
-        lines: the head, the rules within and the rows, see `latex_row`.
-        below: lines below the columns.
-        label: for `\\ref`; empty for none.
-        size: the command of a size of type; empty for the text's.
-        is_wide: whether it spans the columns of a two-column article.
-        is_fitted: whether a table that is wider than the text is made as narrow.
-    """
-    fit = r"  \resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%"
-    environment = "table*" if is_wide else "table"
-    return "\n".join(
-        [
-            rf"\begin{{{environment}}}",
-            r"  \centering",
-            rf"  \caption{{{latex_escape(title)}}}",
-            *([rf"  \label{{{label}}}"] if label else []),
-            *([f"  {size}"] if size else []),
-            *([fit] if is_fitted else []),
-            rf"  \begin{{tabular}}{{{columns}}}",
-            r"    \toprule",
-            *lines,
-            r"    \bottomrule",
-            r"  \end{tabular}" + "}" * is_fitted,
-            *below,
-            rf"\end{{{environment}}}",
-        ]
-    )
-
-
-def latex_row(cells: Iterable[str]) -> str:
-    """Return a row of a LaTeX table."""
-    return f"    {' & '.join(cells)} " + r"\\"
-
-
-def html_of(table: ResultTable) -> str:
-    """Return a table as HTML, its notes below it."""
-    table = table.with_marks()
-    side = "right" if table.numeric else "left"
-
-    def row(tag: str, label: str, cells: Sequence[str]) -> str:
-        columns = "".join(f'<{tag} style="text-align:{side}">{escape(c)}</{tag}>' for c in cells)
-        return f'<tr><th style="text-align:left">{escape(label)}</th>{columns}</tr>'
-
-    head = row("th", table.corner, table.columns)
-    body = "".join(row("td", label, cells) for label, cells in table.rows)
-    notes = "<br>".join(map(escape, table.lines_below))
-    notes = f"<p><small>{notes}</small></p>" if notes else ""
-    caption = f'<caption style="text-align:left"><b>{escape(table.title)}</b></caption>'
-    return f"<table>{caption}<thead>{head}</thead><tbody>{body}</tbody></table>{notes}"
+    best = max(numbers, default=math.nan)
+    return [
+        replace(cell, emphasis="best") if isinstance(cell, Cell) and cell.printed == best else cell
+        for cell in cells
+    ]
 
 
 def frame_of(table: ResultTable) -> pd.DataFrame:
-    """Return a table as a DataFrame, its labels as index; columns of numbers alone are numeric, `MISSING` is NaN.
+    """Return a table as a DataFrame of its printed numbers and texts, its labels as index.
 
-    A head that stands several times, as `±` does, begins with the nearest head before it that stands once.
+    What is `MISSING` or empty is NaN in a column of numbers, and None in one of texts. A head that stands several
+    times, as `±` does, begins with the nearest head before it that stands once.
     """
     heads: list[str] = []
     owner = ""
-    for head in table.columns:
-        is_repeated = table.columns.count(head) > 1
+    for head in table.heads:
+        is_repeated = table.heads.count(head) > 1
         owner = owner if is_repeated else head
         heads.append(f"{owner} {head}".strip() if is_repeated else head)
-    index = pd.Index([label for label, _ in table.rows], name=table.corner)
-    frame = pd.DataFrame([cells for _, cells in table.rows], index, pd.Index(heads))
-    frame = frame.replace({MISSING: None, "": None})
-    for head, column in frame.items():
-        numbers = pd.to_numeric(column, errors="coerce")
-        if numbers.notna().equals(column.notna()):
-            frame[head] = numbers
+
+    rows = [row for row in table.rows if row.cells]
+    index = pd.Index([row.label for row in rows], name=table.corner)
+    columns = [
+        pd.Series([_plain_value(row.cells[number]) for row in rows], index)
+        for number in range(len(heads))
+    ]
+    frame = pd.concat(columns, axis=1) if columns else pd.DataFrame(index=index)
+    frame.columns = pd.Index(heads)
     return frame
 
 
-def csv_of(table: ResultTable) -> str:
-    """Return the table's printed cells as CSV; the first line is its title, as a comment."""
-    rows = [[label, *("" if c == MISSING else c for c in cells)] for label, cells in table.rows]
-    return f"# {table.title}\n" + csv_lines([[table.corner, *table.columns], *rows])
-
-
-def csv_lines(rows: Iterable[Sequence[str]]) -> str:
-    """Return rows as lines of CSV."""
-    buffer = io.StringIO()
-    csv.writer(buffer, lineterminator="\n").writerows(rows)
-    return buffer.getvalue()
+def _plain_value(cell: AnyCell) -> float | str | None:
+    """Return the printed number of a cell, or its text; None where it has neither."""
+    if str(cell) in ("", MISSING):
+        return None
+    if isinstance(cell, Cell) and not math.isnan(cell.printed):
+        return cell.printed
+    return str(cell)
 
 
 def split_head(head: str) -> list[str]:
@@ -280,47 +420,6 @@ def split_head(head: str) -> list[str]:
     return re.split(r"(?<=[-_])(?=\w\w)|\s+", head)
 
 
-def is_empty_column(rows: Sequence[tuple[str, Sequence[str]]], index: int) -> bool:
+def is_empty_column(rows: Sequence[Row], index: int) -> bool:
     """Tell whether no row has a number in a column."""
-    return all(cells[index][:1] in ("", MISSING) for _, cells in rows if cells)
-
-
-_LATEX = {
-    "\\": r"\textbackslash{}",
-    "&": r"\&",
-    "%": r"\%",
-    "$": r"\$",
-    "#": r"\#",
-    "_": r"\_",
-    "{": r"\{",
-    "}": r"\}",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "<": r"\textless{}",
-    ">": r"\textgreater{}",
-    "|": r"\textbar{}",
-    "α": r"$\alpha$",
-    "γ": r"$\gamma$",
-    "τ": r"$\tau$",
-    "κ": r"$\kappa$",
-    "ρ": r"$\rho$",
-    "±": r"$\pm$",
-    "×": r"$\times$",
-    "−": "$-$",
-    "→": r"$\to$",
-    "≥": r"$\geq$",
-    "█": r"\rule{2pt}{6pt}",
-}
-
-
-def latex_escape(text: str) -> str:
-    """Escape text for LaTeX; Greek letters and signs become formulas, and so do τ_a, τ_b and τ_c."""
-    escaped = "".join(_LATEX.get(char, char) for char in text)
-    escaped = re.sub(r"\$\\tau\$\\_([abc])\b", r"$\\tau_\1$", escaped)
-    # At the start of a row these would be arguments of the line break before it.
-    return "{}" + escaped if escaped.startswith(("[", "*")) else escaped
-
-
-def _pipe(text: str) -> str:
-    """Escape text in a cell: no bar ends it, and no tag of HTML begins in it."""
-    return re.sub(r"<(?=[A-Za-z/!?])", r"\\<", text.replace("|", r"\|"))
+    return all(str(row.cells[index])[:1] in ("", MISSING) for row in rows if row.cells)

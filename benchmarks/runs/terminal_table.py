@@ -1,4 +1,4 @@
-"""A results table drawn for a terminal: heads, labels and columns are fitted to its width."""
+"""Tables drawn for a terminal: heads, labels and columns are fitted to its width."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from .tables import ResultTable, split_head
+from .tables import AnyCell, Cell, ResultTable, Row, is_empty_column, split_head
 
 if TYPE_CHECKING:
     from rich.console import Group
@@ -15,12 +15,17 @@ if TYPE_CHECKING:
 LABEL_ROOM = 12
 #: The same where a label has a longer word: as many as it has, up to these.
 LONGEST_WORD = 24
+#: Letters and digits as they stand above the line in a terminal; there is no such q.
+_RAISED = str.maketrans(
+    "0123456789abcdefghijklmnoprstuvwxyz", "⁰¹²³⁴⁵⁶⁷⁸⁹ᵃᵇᶜᵈᵉᶠᵍʰⁱʲᵏˡᵐⁿᵒᵖʳˢᵗᵘᵛʷˣʸᶻ"
+)
 
 
 def rich_of(table: ResultTable, width: int | None = None) -> Group:
     """Return the table for the terminal, with the verdict and the notes below it in the terminal's width.
 
-    Where it is narrow, heads are short, labels and heads fold, lines between columns go, and numbers stay whole.
+    Ranks and footnotes stand above the line, intervals in brackets. Where it is narrow, heads are short, labels and
+    heads fold, lines between columns go, and numbers stay whole.
     Cells are `Text`, because rich takes brackets within a str for markup.
 
     Args:
@@ -33,7 +38,7 @@ def rich_of(table: ResultTable, width: int | None = None) -> Group:
     from rich.table import Table as RichTable
     from rich.text import Text
 
-    table = table.with_marks()
+    table = _with_tails(table.with_marks())
     is_framed = True
     if width is not None:
         table, is_framed = _fit_columns(table, width)
@@ -44,7 +49,7 @@ def rich_of(table: ResultTable, width: int | None = None) -> Group:
         rich_table = RichTable(box=box.SIMPLE_HEAD, show_edge=False, padding=0)
 
     rich_table.add_column(Text(table.corner), overflow="fold", min_width=widths.least_label)
-    for head, fixed, least in zip(table.columns, widths.fixed, widths.least, strict=True):
+    for head, fixed, least in zip(table.heads, widths.fixed, widths.least, strict=True):
         rich_table.add_column(
             Text(head if fixed is None else _fold_head(head, fixed)),
             justify="right" if table.numeric else "left",
@@ -53,17 +58,54 @@ def rich_of(table: ResultTable, width: int | None = None) -> Group:
             min_width=least,
         )
 
-    for label, cells in table.rows:
-        folded_label = _fold_head(label, widths.label_room) if widths.is_folded else label
+    for row in table.rows:
+        label = _fold_head(row.label, widths.label_room) if widths.is_folded else row.label
         # A row without cells is a heading.
-        style = "" if cells else "italic"
-        rich_table.add_row(Text(folded_label, style=style), *map(Text, cells))
+        style = "" if row.cells else "italic"
+        cells = [Text(str(cell)) for cell in row.cells]
+        rich_table.add_row(Text(label, style=style), *cells)
 
     parts = [Text(table.title, style="italic"), rich_table]
     if table.verdict:
         parts.append(Text(table.verdict, style="bold"))
-    parts += [Text(note) for note in table.notes]
+    parts += [Text(str(note)) for note in table.notes]
     return Group(*parts)
+
+
+def _with_tails(table: ResultTable) -> ResultTable:
+    """Return a table whose cells are texts: numbers with what stands behind them, which stand under one another."""
+    tails = [
+        [_tail_of(cell, table.intervals) for cell in row.cells] for row in table.rows if row.cells
+    ]
+    widths = [max(map(len, column)) for column in zip(*tails, strict=True)]
+
+    rows: list[Row] = []
+    for row in table.rows:
+        cells: list[AnyCell] = []
+        for cell, width in zip(row.cells, widths if row.cells else (), strict=True):
+            tail = _tail_of(cell, table.intervals).ljust(width) if str(cell) else ""
+            cells.append(str(cell) + tail)
+        rows.append(replace(row, label=row.sourced_label, cells=cells, source=""))
+
+    # A column without any number goes before the others.
+    spare = sorted(
+        table.spare,
+        key=lambda group: not all(is_empty_column(table.rows, index) for index in group),
+    )
+    footnotes = [f"{letter.translate(_RAISED)} {text}." for letter, text in table.footnotes]
+    return replace(table, rows=rows, notes=[*table.notes, *footnotes], spare=tuple(spare))
+
+
+def _tail_of(cell: AnyCell, intervals: str) -> str:
+    """Return what stands behind a number."""
+    if not isinstance(cell, Cell):
+        return ""
+    tail = "".join(cell.signs_above).translate(_RAISED)
+    if intervals == "plusminus" and cell.reach:
+        return f" ± {cell.reach}{tail}"
+    if intervals == "subscript" and cell.low:
+        return f"{tail} [{cell.low}, {cell.high}]"
+    return tail
 
 
 @dataclass(frozen=True)
@@ -87,7 +129,7 @@ def _choose_widths(table: ResultTable, width: int | None, *, is_framed: bool) ->
     """Choose widths at which numbers stay whole, and words as far as there is room."""
     numbers = _widest_cells(table)
     words = _widest_words(table)
-    whole_heads = [max(cell, _width(head)) for cell, head in zip(words, table.columns, strict=True)]
+    whole_heads = [max(cell, _width(head)) for cell, head in zip(words, table.heads, strict=True)]
 
     # Fixed widths: rich may widen columns with least widths until the table is wider than the terminal.
     fixed_widths: list[int] = []
@@ -130,26 +172,29 @@ def _fit_columns(table: ResultTable, width: int) -> tuple[ResultTable, bool]:
     First heads are shortened, then the frame goes, then spare columns, which a note names.
     """
     is_framed = True
+    is_shortened = False
     fitted = table
     if not _fits(table, width) and table.numeric:
-        fitted = replace(table, columns=table.short_columns or table.columns)
+        is_shortened = True
+        fitted = _with_short_heads(table)
         is_framed = _fits(fitted, width)
 
     # Numbers go from the right once nothing else is spare; a table of texts folds them instead.
     spare = list(table.spare)
     if table.numeric:
         spare += [(index,) for index in reversed(range(1, len(table.columns)))]
-    shortened = fitted
     hidden: list[int] = []
     for group in spare:
         if _fits(fitted, width, is_framed=is_framed):
             break
         hidden += set(group) - set(hidden)
-        fitted = shortened.without_columns(hidden)
+        fitted = table.without_columns(hidden)
+        if is_shortened:
+            fitted = _with_short_heads(fitted)
 
     # A head stands once, and is not missing where another column of that name is shown.
-    heads = dict.fromkeys(table.columns[i] for i in sorted(hidden))
-    shown = {table.columns[i] for i in range(len(table.columns)) if i not in hidden}
+    heads = dict.fromkeys(table.heads[i] for i in sorted(hidden))
+    shown = {table.heads[i] for i in range(len(table.columns)) if i not in hidden}
     missing_heads = ", ".join(head for head in heads if head not in shown)
     if not missing_heads:
         return fitted, is_framed
@@ -157,6 +202,11 @@ def _fit_columns(table: ResultTable, width: int) -> tuple[ResultTable, bool]:
     remedy = f", or see {table.file}" if table.file else ""
     note = f"The terminal is too narrow for {missing_heads}: widen it{remedy}."
     return fitted.with_note(note), is_framed
+
+
+def _with_short_heads(table: ResultTable) -> ResultTable:
+    """Return a table with its heads for narrow terminals."""
+    return replace(table, columns=table.short_heads)
 
 
 def _fits(table: ResultTable, width: int, *, is_framed: bool = True) -> bool:
@@ -185,7 +235,7 @@ def _least_width(table: ResultTable, widths: Sequence[int], *, is_framed: bool) 
 def _label_room(table: ResultTable) -> int:
     """Return the least width of the labels."""
     labels = [table.corner]
-    labels += [label for label, cells in table.rows if cells]
+    labels += [row.label for row in table.rows if row.cells]
 
     longest_word = 0
     for label in labels:
@@ -197,9 +247,9 @@ def _label_room(table: ResultTable) -> int:
 def _widest_cells(table: ResultTable) -> list[int]:
     """Return the width of each column's widest cell; 0 of a column without cells."""
     widest = [0] * len(table.columns)
-    for _, cells in table.rows:
-        for index, cell in enumerate(cells):
-            widest[index] = max(widest[index], _width(cell))
+    for row in table.rows:
+        for index, cell in enumerate(row.cells):
+            widest[index] = max(widest[index], _width(str(cell)))
     return widest
 
 
@@ -208,14 +258,14 @@ def _widest_words(table: ResultTable) -> list[int]:
     least_widths = _widest_cells(table)
     if not table.numeric:
         least_widths = [0] * len(table.columns)
-        for _, cells in table.rows:
-            for index, cell in enumerate(cells):
-                widest_word = max(map(_width, cell.split()), default=0)
+        for row in table.rows:
+            for index, cell in enumerate(row.cells):
+                widest_word = max(map(_width, str(cell).split()), default=0)
                 least_widths[index] = max(least_widths[index], min(widest_word, LONGEST_WORD))
 
     return [
         max([cell, *map(_width, split_head(head))])
-        for cell, head in zip(least_widths, table.columns, strict=True)
+        for cell, head in zip(least_widths, table.heads, strict=True)
     ]
 
 

@@ -123,8 +123,9 @@ def _scale_by_rater(caption_set: CaptionSet, ratings: pd.DataFrame, scale: str) 
     if caption_set.card.anonymous_raters:
         raise LackingError(
             Lack.RATERS,
-            f"dataset {caption_set.name}: protocol.rater_scale={scale} needs to know who rated, and its "
-            "raters are anonymous; set protocol.rater_scale=none",
+            f"protocol.rater_scale={scale} needs to know who rated, and its raters are anonymous; set "
+            "protocol.rater_scale=none",
+            caption_set.name,
         )
 
     by_rater = ratings.groupby(["dimension", "rater"], sort=False)["value"]
@@ -522,8 +523,8 @@ class Protocol:
         if level_column(self.level) == "system" and items["system"].isna().any():
             raise LackingError(
                 Lack.SYSTEM,
-                f"{where}: protocol.level={self.level} needs the system of every item, and it is not "
-                f"known",
+                f"protocol.level={self.level} needs the system of every item, and it is not known",
+                caption_set.name,
             )
         for dimension in self.dimension:
             if dimension not in caption_set.dimensions:

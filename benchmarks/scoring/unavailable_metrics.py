@@ -12,10 +12,10 @@ import pandas as pd
 
 from ...datasets.errors import Lack, LackingError
 from ...datasets.schema import CaptionSet
-from ...metrics.base import NONE_HAVE, Metric, Unavailability
+from ...metrics.base import Metric, Unavailability
 from ...metrics.rows import Rows
 from ..runs.results import make_correlations, missing_note
-from ..runs.tables import MISSING, ResultTable
+from ..runs.tables import MISSING, Note, ResultTable, Row
 from .catalog import metric_style
 from .protocol import Protocol
 
@@ -89,18 +89,9 @@ def split_available(
     return available, missing
 
 
-def describe_reasons(missing: UnavailableMetrics) -> dict[str, str]:
-    """Return the reasons as text by the metrics' specs, for run.json."""
-    return {metric.spec: str(reason) for metric, reason in missing.items()}
-
-
-def find_need(reason: str) -> str:
-    """Return what metrics need and no caption has, by the reason why they cannot be computed; else nothing."""
-    problem = Unavailability.parse(reason).problem
-    is_need = problem.startswith("needs ") and problem.endswith(NONE_HAVE)
-    if not is_need:
-        return ""
-    return problem.removeprefix("needs ").removesuffix(NONE_HAVE)
+def record_reasons(missing: UnavailableMetrics) -> dict[str, dict[str, str]]:
+    """Return the reasons by the metrics' specs, for run.json; `FinishedRun.find_reasons` reads them."""
+    return {metric.spec: reason.record() for metric, reason in missing.items()}
 
 
 def make_unavailable_rows(
@@ -146,18 +137,21 @@ def add_unavailable_rows(
     for metric in metrics:
         label = metric_style(metric).label
         for text in remarks.get(metric.spec, ()):
-            labels_by_note.setdefault(text.removesuffix("."), []).append(label)
+            labels_by_note.setdefault(text, []).append(label)
 
-    missing_rows: list[tuple[str, list[str]]] = []
+    missing_rows: list[Row] = []
     for metric, reason in missing.items():
         label = metric_style(metric).label
         labels_by_note.setdefault(missing_note(reason), []).append(label)
-        missing_rows.append((label, [MISSING] * len(table.columns)))
+        missing_rows.append(Row(label, [MISSING] * len(table.columns)))
 
     # Behind the metrics', and before rows of other kinds, such as what people reach.
     n_metrics = len(metrics)
     rows = [*table.rows[:n_metrics], *missing_rows, *table.rows[n_metrics:]]
-    notes = [f"{', '.join(labels)}: {text}." for text, labels in labels_by_note.items()]
+    notes = [
+        Note(f"{', '.join(labels)}: {text.removesuffix('.')}.", tuple(labels))
+        for text, labels in labels_by_note.items()
+    ]
     return replace(table, rows=rows, notes=[*table.notes, *notes])
 
 

@@ -20,21 +20,16 @@ import pandas as pd
 from ...datasets.errors import InputError
 from ..evaluation.wording import interval_words
 from ..options.finished_runs import SweepTableOptions
-from ..reporting.tables.drawn_table import draw_table
 from ..reporting.tables.joined_table import join
 from ..reporting.tables.named_run import NamedRun, describe_statistics
-from ..reporting.tables.printed_table import JoinedTable
 from ..reporting.tables.table_layouts import LAYOUTS
 from ..runs.finished_run import FinishedRun, read_run
+from ..runs.html_table import html_of
+from ..runs.latex_table import latex_of
+from ..runs.markdown_table import markdown_of
 from ..runs.output_folder import RUN_FILE
 from ..runs.results import to_csv, to_json
-from ..runs.tables import (
-    ResultTable,
-    format_coefficient,
-    html_of,
-    latex_of,
-    markdown_of,
-)
+from ..runs.tables import ResultTable, Row, format_coefficient
 from ..statistics.coefficients.coefficient import find_coefficient
 from .jobs import JOB_FILE, JobOutcome, Sweep, read_sweep
 from .sweep import count_states
@@ -111,7 +106,7 @@ class GatheredRuns:
             title,
             "job",
             [", ".join(keys), *columns],
-            [(row["job"], line) for row, line in zip(rows, cells, strict=True)],
+            [Row(row["job"], line) for row, line in zip(rows, cells, strict=True)],
             notes=[note for note in notes if note],
             numeric=False,
         )
@@ -157,7 +152,7 @@ class GatheredRuns:
     @property
     def drawn(self) -> ResultTable:
         """The table as a terminal draws it."""
-        return draw_table(self._grid()) if self.is_grid else self.table
+        return self._grid() if self.is_grid else self.table
 
     @property
     def is_grid(self) -> bool:
@@ -170,11 +165,11 @@ class GatheredRuns:
             and all(len(contents) == 1 for contents in self._digests().values())
         )
 
-    def _grid(self) -> JoinedTable:
+    def _grid(self) -> ResultTable:
         """Return the finished jobs as `captau table run=` joins them: metrics by datasets."""
         table = join(list(self.runs.values()))
         lines = [count_states(self.outcomes), *self.unfinished]
-        return replace(table, notes=(*table.notes, *(f"{line.rstrip('.')}." for line in lines)))
+        return replace(table, notes=[*table.notes, *(f"{line.rstrip('.')}." for line in lines)])
 
     def _record(self) -> dict[str, Any]:
         """Return the jobs with their states, and the rows, for JSON."""

@@ -16,7 +16,7 @@ import pandas as pd
 from ...benchmarks.reporting.charts.rating_charts import difference_figure
 from ...benchmarks.reporting.run_results import Results
 from ...benchmarks.runs.results import RunClock, describe_environment
-from ...benchmarks.runs.tables import ResultTable, format_number
+from ...benchmarks.runs.tables import ResultTable, Row, count_cell, number_cell
 from ...benchmarks.statistics.coefficients.coefficient import correlate
 from ...benchmarks.statistics.rater_agreement import difference_histogram, stability
 from ...benchmarks.statistics.rating_table import AgreementMeasure
@@ -148,14 +148,14 @@ def _tables(
         histograms: by dimension, the share of the differences at each step.
         source: the publication of the `published` column; empty if there is none.
     """
-    rows: list[tuple[str, list[str]]] = []
+    rows: list[Row] = []
     for row in measures.to_dict("records"):
         cells = [
-            format_number(row["value"], 1, 3),
-            format_number(row["published"], 1, 3),
-            f"{row['n_items']:,}",
+            number_cell(row["value"], 1, 3),
+            number_cell(row["published"], 1, 3),
+            count_cell(row["n_items"]),
         ]
-        rows.append((f"{row['dimension']}: {row['measure']}", cells))
+        rows.append(Row(f"{row['dimension']}: {row['measure']}", cells))
 
     notes = ["Differences in parts of the scale's width, first run less second."]
     if source:
@@ -166,13 +166,13 @@ def _tables(
     for shares in histograms.values():
         steps.update(shares)
 
-    share_rows: list[tuple[str, list[str]]] = []
+    share_rows: list[Row] = []
     for step in sorted(steps):
         cells = [
-            format_number(shares[step], 100, 1) if step in shares else ""
+            number_cell(shares[step], 100, 1) if step in shares else ""
             for shares in histograms.values()
         ]
-        share_rows.append((f"{step:+.3g}" if step else "0", cells))
+        share_rows.append(Row(f"{step:+.3g}" if step else "0", cells))
 
     return [
         ResultTable(

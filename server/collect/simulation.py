@@ -21,7 +21,7 @@ from ...benchmarks.options.sites import CollectOptions, SimulateOptions
 from ...benchmarks.reporting.run_results import Results
 from ...benchmarks.runs.output_folder import OutputFolder
 from ...benchmarks.runs.results import RunClock, describe_environment
-from ...benchmarks.runs.tables import ResultTable
+from ...benchmarks.runs.tables import AnyCell, ResultTable, Row, count_cell, number_cell
 from ...datasets.caption_texts import normalise_thumb
 from ...datasets.errors import InputError, unknown
 from ..storage.private_files import private_umask
@@ -360,10 +360,10 @@ def _points_table(records: Sequence[PlayRecord]) -> ResultTable:
     """Return each kind's players and answers; of a game the mean points of an answer, and how many passed the trial."""
     has_points = any(record.scores for record in records)
 
-    rows: list[tuple[str, list[str]]] = []
+    rows: list[Row] = []
     for kind in dict.fromkeys(record.kind for record in records):
         group = [record for record in records if record.kind == kind]
-        cells = [str(len(group)), str(sum(record.answers for record in group))]
+        cells = [count_cell(len(group)), count_cell(sum(record.answers for record in group))]
 
         turns: list[str] = []
         for record in group:
@@ -374,7 +374,7 @@ def _points_table(records: Sequence[PlayRecord]) -> ResultTable:
             cells += [_mean_score(group, phase) for phase in ("tutorial", "playing", "probation")]
             cells.append(n_passed)
 
-        rows.append((kind, cells))
+        rows.append(Row(kind, cells))
 
     columns = ["players", "answers"]
     if not has_points:
@@ -389,12 +389,12 @@ def _points_table(records: Sequence[PlayRecord]) -> ResultTable:
     return ResultTable("What players were paid", "kind", columns, rows, notes=[note])
 
 
-def _mean_score(records: Sequence[PlayRecord], phase: str) -> str:
+def _mean_score(records: Sequence[PlayRecord], phase: str) -> AnyCell:
     scores: list[int] = []
     for record in records:
         scores += record.scores.get(phase, ())
 
-    return f"{fmean(scores):.2f}" if scores else ""
+    return number_cell(fmean(scores), 1, 2) if scores else ""
 
 
 def _speed_table(records: Sequence[PlayRecord], seconds: float) -> ResultTable:
@@ -421,6 +421,6 @@ def _speed_table(records: Sequence[PlayRecord], seconds: float) -> ResultTable:
         str(sum(bool(record.fault) for record in records)),
     ]
     columns = ["answers", "answers/s", "requests/s", "median ms", "95 % ms", "stopped players"]
-    rows = [(str(len(records)), cells)]
+    rows = [Row(str(len(records)), cells)]
 
     return ResultTable("How fast", "players", columns, rows, numeric=False)

@@ -18,7 +18,7 @@ import pandas as pd
 
 from ....conf import group, own_files
 from ....datasets.errors import InputError
-from ...runs.results import parse_missing_note
+from ...runs.results import find_missing_reason
 from ...scoring.catalog import dataset_names, read_config, usual_protocol
 from ...scoring.protocol import CHOICES, Protocol
 from ...statistics.coefficients.coefficient import find_coefficient
@@ -226,7 +226,7 @@ def read_numbers(paper: str) -> Iterator[PublishedNumber]:
                 yield PublishedNumber(
                     paper,
                     row,
-                    spec if is_metric and not parse_missing_note(spec) else None,
+                    spec if is_metric and not find_missing_reason(spec) else None,
                     dataset,
                     options.get("dimension") or next(iter(protocol.dimension), ""),
                     options["coefficient"],

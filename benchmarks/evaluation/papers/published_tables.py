@@ -40,7 +40,7 @@ from ....conf import own_files
 from ....datasets import registry
 from ....datasets.errors import MissingFileError
 from ....metrics.learned.rater import RaterCard, RaterMetric
-from ...runs.results import parse_missing_note
+from ...runs.results import find_missing_reason
 from ...runs.tables import count_of
 from ...scoring.catalog import usual_protocol
 from ...scoring.protocol import Protocol
@@ -69,7 +69,7 @@ class TableRebuilder(TableSources):
         Raises:
             InputError: on malformed data.
         """
-        row_reasons = {r: str(s) for r, s in table.rows.items() if parse_missing_note(str(s))}
+        row_reasons = {r: str(s) for r, s in table.rows.items() if find_missing_reason(str(s))}
         column_reasons = {c: str(o["missing"]) for c, o in table.columns.items() if "missing" in o}
         rows = {r: spec for r, spec in table.rows.items() if r not in row_reasons}
         columns = {c: o for c, o in table.columns.items() if c not in column_reasons}
@@ -78,7 +78,7 @@ class TableRebuilder(TableSources):
         for column, reason in column_reasons.items():
             cells.update({(row, column): TableCell.missing(reason) for row in table.rows})
         for row, note in row_reasons.items():
-            reason = str(parse_missing_note(note))
+            reason = find_missing_reason(note)
             cells.update({(row, column): TableCell.missing(reason) for column in table.columns})
         for row, wanted in table.row_raters.items():
             cells.update(self._compute_rater_row(paper, table, row, wanted))

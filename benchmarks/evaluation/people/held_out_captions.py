@@ -22,7 +22,7 @@ from ....metrics.rows import Rows
 from ...runs.frames import groups_of, make_frame
 from ...runs.progress_bar import StepProgress
 from ...runs.results import AGREEMENT_COLUMNS
-from ...runs.tables import MISSING, ResultTable, count_of, format_number
+from ...runs.tables import MISSING, AnyCell, ResultTable, Row, count_of, number_cell
 from ...scoring.caption_files import read_references
 from ...scoring.catalog import MetricStyle, metric_style
 from ...scoring.corpus_scores import make_scorer
@@ -416,14 +416,17 @@ def _table(
     ]
     notes += [f"{people.left_out_note}."] if people.left_out_note else []
     notes += [note for note in dict.fromkeys(style.note for style, _ in styles) if note]
-    cells = [(style.label, _cells(parts[spec], style)) for style, spec in styles]
+    rows_of_metrics = [Row(style.label, _cells(parts[spec], style)) for style, spec in styles]
     title = f"{people.name}: one person's caption against the others"
-    return ResultTable(title, "metric", ["score", "±", "95 %"], cells, notes=notes)
+    return ResultTable(title, "metric", ["score", "±", "95 %"], rows_of_metrics, notes=notes)
 
 
-def _cells(part: pd.DataFrame, style: MetricStyle) -> list[str]:
-    """Format a metric's score, its deviation over choices and its interval."""
+def _cells(part: pd.DataFrame, style: MetricStyle) -> list[AnyCell]:
+    """Return a metric's score, its deviation over choices and its interval."""
     last = part.iloc[-1]
     numbers = [last["value"], _spread(part)[1], last["ci_low"], last["ci_high"]]
-    value, std, *ends = [format_number(float(n), style.scale, style.decimals) for n in numbers]
-    return [value, std, " to ".join(ends) if MISSING not in ends else MISSING]
+    value, std, low, high = (
+        number_cell(float(number), style.scale, style.decimals) for number in numbers
+    )
+    has_interval = MISSING not in (low.text, high.text)
+    return [value, std, f"{low} to {high}" if has_interval else MISSING]

@@ -18,7 +18,17 @@ from ....datasets.errors import InputError
 from ....metrics.base import Floats
 from ....metrics.text.tokens.ptb import tag_parts, tokenize
 from ...runs.progress_bar import StepProgress
-from ...runs.tables import ResultTable, count_of, format_number
+from ...runs.tables import (
+    AnyCell,
+    AnyNote,
+    Note,
+    ResultTable,
+    Row,
+    count_cell,
+    count_of,
+    format_number,
+    number_cell,
+)
 from ...statistics.bootstrap import StatisticsOptions, resample, resampling_interval
 from ..wording import INTERVAL_LABELS, join_notes, synthetic_note
 from . import word_agreement
@@ -336,12 +346,15 @@ def summary_table(measures: WordMeasures, rows: Sequence[Mapping[str, Any]]) -> 
     """Return the table of the rows of `agreement.csv`."""
     people = measures.people
     cells = [
-        (_label(r["measure"]), [format_number(float(r[c]), 1, 3) for c in ("value", "std")])
+        Row(_label(r["measure"]), [number_cell(float(r[c]), 1, 3) for c in ("value", "std")])
         for r in rows
     ]
-    notes = [f"{count_of(len(people.captions), 'image')}. ±: standard deviation over words."]
+    n_images = count_of(len(people.captions), "image")
+    notes: list[AnyNote] = [f"{n_images}. ±: standard deviation over words."]
     others = [r for r in rows if not r["measure"].startswith("human")]
-    notes += [f"{_label(r['measure'])}: {r['note']}." for r in others]
+    for row in others:
+        label = _label(row["measure"])
+        notes.append(Note(f"{label}: {row['note']}.", (label,)))
     title = f"{people.name}: agreement on words"
     return ResultTable(title, "measure", ["value", "±"], cells, notes=notes)
 
@@ -352,20 +365,20 @@ def word_table(measures: WordMeasures, named_words: Sequence[str]) -> ResultTabl
     examples = select_examples(frame, named_words)
     columns = ["captions", "recall = p", "95 %", "q", "precision", "95 %", "model's"]
     columns += ["system's"] if measures.has_system else []
-    rows: list[tuple[str, list[str]]] = []
+    rows: list[Row] = []
     for row in examples.to_dict("records"):
-        cells = [
-            f"{row['n_captions']:,}",
-            format_number(row["recall"], 1, 3),
+        cells: list[AnyCell] = [
+            count_cell(row["n_captions"]),
+            number_cell(row["recall"], 1, 3),
             _range(row["recall_low"], row["recall_high"]),
-            format_number(row["q"], 1, 4),
-            format_number(row["precision"], 1, 3),
+            number_cell(row["q"], 1, 4),
+            number_cell(row["precision"], 1, 3),
             _range(row["precision_low"], row["precision_high"]),
-            format_number(row["model_precision"], 1, 3),
+            number_cell(row["model_precision"], 1, 3),
         ]
         if measures.has_system:
-            cells.append(format_number(row["precision_at_human_recall"], 1, 3))
-        rows.append((row["word"], cells))
+            cells.append(number_cell(row["precision_at_human_recall"], 1, 3))
+        rows.append(Row(row["word"], cells))
     notes = [synthetic_note("people")] if people.is_synthetic else []
     notes.append(
         f"{len(examples)} of {len(frame):,} words; all are in words.csv. One of {measures.k + 1} "

@@ -12,7 +12,7 @@ import pandas as pd
 
 from ....metrics.base import Metric
 from ...runs.frames import records_of
-from ...runs.tables import MISSING, ResultTable, format_number
+from ...runs.tables import MISSING, Cell, ResultTable, Row, count_cell, number_cell
 from ...scoring.catalog import metric_style
 from ...statistics.bootstrap import (
     StatisticsOptions,
@@ -182,11 +182,12 @@ def probe_tables(
         if not columns:
             continue
         table_rows = [
-            (label, [format_probe_cell(cells[spec, fault]) for fault in columns])
+            Row(label, [probe_cell(cells[spec, fault]) for fault in columns])
             for spec, label in labels.items()
         ]
         first = next(iter(labels))
-        table_rows.append(("pairs", [f"{cells[first, fault]['n_pairs']:,}" for fault in columns]))
+        counts = [count_cell(cells[first, fault]["n_pairs"]) for fault in columns]
+        table_rows.append(Row("pairs", counts))
         tables.append(ResultTable(f"{source}: {title}", "metric", columns, table_rows))
     notes = [
         "The share of pairs, ×100, in which the changed caption scores lower; ties count ½.",
@@ -208,12 +209,12 @@ def example_table(
         noticed: what `find_noticed` returned of them.
         metrics: those of its columns.
     """
-    rows: list[tuple[str, list[str]]] = []
+    rows: list[Row] = []
     for fault, part in pairs.groupby("fault", sort=False):
         example = noticed.loc[part.index].mean(axis=1).fillna(1.0).idxmin()
         missed = [metric_style(m).label for m in metrics if noticed.at[example, m.spec] == 0.0]
         texts = [str(pairs.at[example, name]).strip() for name in ("caption", "faulty_caption")]
-        rows.append((str(fault), [*texts, ", ".join(missed) or MISSING]))
+        rows.append(Row(str(fault), [*texts, ", ".join(missed) or MISSING]))
     columns = ["caption", "with the fault", "scored higher by"]
     title = "an example of each change: the pair that the most metrics miss"
     return ResultTable(title, "fault", columns, rows, numeric=False, is_detail=True)
@@ -227,9 +228,10 @@ def is_weak(row: Mapping[str, Any]) -> bool:
     return low < NOTICED_SHARE
 
 
-def format_probe_cell(row: Mapping[str, Any]) -> str:
+def probe_cell(row: Mapping[str, Any]) -> Cell:
     """Return a share ×100, with an exclamation mark where it is weak."""
-    return format_number(row["value"], 100, 0) + "!" * is_weak(row)
+    cell = number_cell(row["value"], 100, 0)
+    return replace(cell, text=f"{cell}!") if is_weak(row) else cell
 
 
 def weakest_sentences(rows: pd.DataFrame, labels: Mapping[str, str]) -> str:

@@ -15,7 +15,18 @@ import numpy as np
 import pandas as pd
 
 from ...runs.frames import make_frame, records_of
-from ...runs.tables import MISSING, ResultTable, format_number
+from ...runs.tables import (
+    MISSING,
+    AnyCell,
+    AnyNote,
+    Cell,
+    Note,
+    ResultTable,
+    Row,
+    count_cell,
+    format_number,
+    number_cell,
+)
 from ...statistics.bootstrap import (
     MAX_UNDEFINED_SHARE,
     Interval,
@@ -349,20 +360,23 @@ def _strength_table(
     shares = dict(zip(battles.systems, battles.win_shares, strict=True))
     elo = records_of(_of_dimension(ranking.elo, battles.dimension))
     elo_by_system = {row["system"]: row for row in elo}
-    rows: list[tuple[str, list[str]]] = []
+    rows: list[Row] = []
     systems = _of_dimension(ranking.systems, battles.dimension)
     for row in records_of(systems):
-        numbers = [format_number(row[c], 1, 3) for c in ("value", "ci_low", "ci_high")]
-        rank = "" if pd.isna(row["rank"]) else str(row["rank"])
         rating = elo_by_system[row["system"]]
-        cells = [*numbers, rank, format_number(shares[row["system"]], 100, 1)]
-        cells += [f"{rating['elo']:.0f}", f"{rating['lowest']:.0f}–{rating['highest']:.0f}"]
-        rows.append((row["system"], cells))
+        cells: list[AnyCell] = [
+            *(number_cell(row[name], 1, 3) for name in ("value", "ci_low", "ci_high")),
+            count_cell(None if pd.isna(row["rank"]) else row["rank"]),
+            number_cell(shares[row["system"]], 100, 1),
+            number_cell(rating["elo"], 1, 0),
+            f"{rating['lowest']:.0f}–{rating['highest']:.0f}",
+        ]
+        rows.append(Row(row["system"], cells))
     columns = ["strength", "low", "high", "rank", "wins %", "Elo", "Elo, by order"]
     tie = ranking.fits[battles.dimension].tie[0]
     symbol = "ν" if tie_model == "davidson" else "θ"
     tie_text = MISSING if np.isnan(tie) else f"{tie:.3f}"
-    notes = [
+    notes: list[AnyNote] = [
         f"Strengths: logarithms with mean 0 of {MODEL_NAMES[tie_model]} Bradley–Terry model with ties ({symbol} = "
         f"{tie_text}), {len(battles.signs):,} comparisons, {int((battles.signs == 0).sum()):,} of them tied.",
         "Wins %: of a system's comparisons, ties counting half. Elo depends on the order of the comparisons: the mean, "
@@ -370,11 +384,11 @@ def _strength_table(
         _floor_note(battles, order_is_source=ranking.battles.order_is_source),
     ]
     if battles.dimension in set(ranking.tests["dimension"]):
-        notes.insert(
-            1,
+        words = (
             f"low, high: {100 * statistics.level:g} % intervals by resampling images. Systems of equal rank do not differ "
-            "significantly (system_tests.csv).",
+            "significantly (system_tests.csv)."
         )
+        notes.insert(1, Note(words, ("low", "high", "rank")))
     if n_same := ranking.battles.n_same_system:
         notes.append(f"Comparisons left out, of two captions of one system: {n_same:,}.")
     notes += distinct_notes(systems)
@@ -410,11 +424,13 @@ def _win_table(title: str, ranking: PreferenceRanking, battles: Battles) -> Resu
         for system in _of_dimension(ranking.systems, battles.dimension)["system"]
     ]
 
-    def cell(i: int, j: int) -> str:
+    def cell(i: int, j: int) -> AnyCell:
         has_met = wins[i, j] + wins[j, i] + ties[i, j] > 0
-        return f"{wins[i, j]:.0f} ({ties[i, j]:.0f})" if has_met else ""
+        if not has_met:
+            return ""
+        return Cell(f"{wins[i, j]:.0f} ({ties[i, j]:.0f})", wins[i, j], wins[i, j])
 
-    rows = [(battles.systems[i], [cell(i, j) for j in order]) for i in order]
+    rows = [Row(battles.systems[i], [cell(i, j) for j in order]) for i in order]
     title, systems = f"{title}: who beats whom", [battles.systems[j] for j in order]
     notes = ["Wins of the row's system over the column's; in brackets their ties."]
     return ResultTable(title, "wins of", systems, rows, notes=notes, is_detail=True)
@@ -440,7 +456,7 @@ def _order_table(
     """Return each system's place by people and by each metric, and how far a metric's order is people's."""
     strengths = _of_dimension(ranking.systems, dimension).set_index("system")["value"]
     systems = list(strengths.index)
-    rows = [("people", [*system_ranking.places_of(strengths, systems), *[""] * 5])]
+    rows = [Row("people", [*system_ranking.places_of(strengths, systems), *[""] * 5])]
     shares: dict[str, float] = {}
     rows_of_orders = records_of(_of_dimension(ranking.orders, dimension))
     orders = {(row["metric"], row["coefficient"]): row for row in rows_of_orders}
@@ -448,19 +464,19 @@ def _order_table(
         cells = system_ranking.places_of(means, systems)
         for measure in ("spearman", "tau_b"):
             row = orders[metric, measure]
-            cells.append(format_number(row["value"], 1, 2))
+            cells.append(number_cell(row["value"], 1, 2))
             low, high = (format_number(row[c], 1, 2) for c in ("ci_low", "ci_high"))
             cells.append(f"{low} to {high}" if pd.notna(row["ci_low"]) else MISSING)
         alike = orders[metric, "pairwise_accuracy"]["value"]
         is_floor = metric in PAIR_FLOORS
         shares |= {} if is_floor else {labels[metric]: alike}
         label = FLOORS[metric] if is_floor else labels[metric]
-        rows.append((label, [*cells, format_number(alike, 100, 0)]))
+        rows.append(Row(label, [*cells, number_cell(alike, 100, 0)]))
     notes = [system_ranking.same_order_note(dimension, len(ranking.battles.by_dimension))]
     if statistics.uses_resampling:
         level = f"{100 * statistics.level:g} %"
         notes.append(f"Intervals of ρ and τ_b: {level}, systems and images resampled.")
-        if any(MISSING in cells for _, cells in rows):
+        if any(str(cell) == MISSING for row in rows for cell in row.cells):
             notes.append(_missing_note(ranking.battles.n_images))
     columns = [*systems, "ρ", "interval of ρ", "τ_b", "interval of τ_b", system_ranking.SAME_ORDER]
     spare = (tuple(range(len(systems), len(systems) + 4)),)

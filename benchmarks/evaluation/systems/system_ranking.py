@@ -15,7 +15,7 @@ import pandas as pd
 from ....datasets.errors import Lack, unknown
 from ....datasets.schema import Card, cluster_of
 from ...runs.frames import make_frame, records_of
-from ...runs.tables import format_number
+from ...runs.tables import AnyCell, count_cell, format_number
 from ...scoring.corpus_scores import SystemPanel, compare_on_images
 from ...statistics.bootstrap import (
     Interval,
@@ -356,10 +356,12 @@ def count_best_worst(selection: EvaluationSet, dimensions: Sequence[str]) -> pd.
     return counts[list(BEST_WORST_COLUMNS)]
 
 
-def places_of(means: pd.Series, systems: Sequence[str]) -> list[str]:
+def places_of(means: pd.Series, systems: Sequence[str]) -> list[AnyCell]:
     """Return each system's place by its mean, 1 for the greatest; systems with equal means share one."""
     places = means.rank(method="min", ascending=False)
-    return ["" if pd.isna(places[system]) else f"{places[system]:.0f}" for system in systems]
+    return [
+        count_cell(None if pd.isna(places[system]) else int(places[system])) for system in systems
+    ]
 
 
 def same_order_note(dimension: str, n_dimensions: int) -> str:

@@ -30,7 +30,7 @@ from ....metrics.learned.rater import CARD_FILE, PAGE_FILE, Calibration, RaterCa
 from ....metrics.rows import Rows
 from ...runs.frames import groups_of, make_frame
 from ...runs.results import describe_environment, to_csv
-from ...runs.tables import ResultTable, format_number
+from ...runs.tables import AnyCell, ResultTable, Row, count_cell, format_number, number_cell
 from ...scoring.catalog import metric_style
 from ...statistics.coefficients.coefficient import (
     RatedPoints,
@@ -438,10 +438,10 @@ def error_rows(estimates: Sequence[RatingEstimates]) -> pd.DataFrame:
 
 def error_table(errors: pd.DataFrame) -> ResultTable:
     """Return the rows as a table."""
-    rows: list[tuple[str, list[str]]] = []
+    rows: list[Row] = []
     for dataset, rater, split, spearman, mse, n_items in errors.to_numpy().tolist():
-        numbers = [format_number(float(value), 1, 3) for value in (spearman, mse)]
-        rows.append((f"{rater}: {dataset}, {split}", [*numbers, f"{n_items:,}"]))
+        numbers = [number_cell(float(value), 1, 3) for value in (spearman, mse)]
+        rows.append(Row(f"{rater}: {dataset}, {split}", [*numbers, count_cell(n_items)]))
     title = "Predictions and mean ratings"
     return ResultTable(title, "rater: dataset, rows", ["Spearman", "MSE", "captions"], rows)
 
@@ -459,7 +459,7 @@ def lead_table(measured: Sequence[MeasuredDataset], metrics: Sequence[Metric]) -
         metrics: the others.
     """
     labels = {metric.spec: metric_style(metric).label for metric in metrics}
-    rows: list[tuple[str, list[str]]] = []
+    rows: list[Row] = []
     for dataset in measured:
         differences = dataset.differences
         if differences is None:
@@ -471,7 +471,7 @@ def lead_table(measured: Sequence[MeasuredDataset], metrics: Sequence[Metric]) -
         for (dimension, coefficient, rater), group in groups:
             if coefficient == first and find_coefficient(first).is_summary(dimension):
                 label = f"{rater}: {dataset.selection.name}, {dimension}"
-                rows.append((label, _lead_cells(group, coefficient, labels)))
+                rows.append(Row(label, _lead_cells(group, coefficient, labels)))
     title, corner = "Lead over the best of the other metrics", "rater: dataset, dimension"
     note = (
         "×100. The interval is the paired bootstrap's over images; significance.csv has every two."
@@ -479,9 +479,9 @@ def lead_table(measured: Sequence[MeasuredDataset], metrics: Sequence[Metric]) -
     return ResultTable(title, corner, list(LEAD_COLUMNS), rows, notes=[note])
 
 
-def _lead_cells(group: pd.DataFrame, coefficient: str, labels: dict[str, str]) -> list[str]:
+def _lead_cells(group: pd.DataFrame, coefficient: str, labels: dict[str, str]) -> list[AnyCell]:
     best = group.sort_values("value_b", kind="stable").iloc[-1]
-    numbers = [format_number(float(best[c]), 100, 2) for c in ("value_a", "value_b", "difference")]
+    numbers = [number_cell(float(best[c]), 100, 2) for c in ("value_a", "value_b", "difference")]
     ends = [format_number(float(best[c]), 100, 2) for c in ("ci_low", "ci_high")]
     value, other_value, lead = numbers
     symbol = find_coefficient(coefficient).symbol

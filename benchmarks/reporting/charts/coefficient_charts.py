@@ -11,7 +11,16 @@ import pandas as pd
 from ....metrics.base import Floats
 from ...evaluation.overview import MEAN, DatasetsOverview
 from ...runs.frames import groups_of, make_frame
-from ...runs.tables import MISSING, ResultTable, format_coefficient, format_number, format_p_value
+from ...runs.tables import (
+    MISSING,
+    ResultTable,
+    Row,
+    coefficient_cell,
+    count_cell,
+    format_number,
+    number_cell,
+    p_value_cell,
+)
 from ...scoring.catalog import METRIC_KINDS
 from ...statistics.bootstrap import Interval
 from ...statistics.coefficients.coefficient import are_of_preferences, find_coefficient
@@ -60,14 +69,13 @@ def _forest_chart(
     rows = _sort_for_forest(rows)
     labels = [part.label(m) for m in rows["metric"]]
     kinds = [part.metric_kind(m) for m in rows["metric"]]
-    cells: list[list[str]] = []
-    for row in rows.to_dict("records"):
-        numbers = [format_coefficient(float(row[name]), coefficient) for name in _VALUE_AND_ENDS]
-        counts = [f"{int(row[name]):,}" for name in ("n_items", "n_ratings")]
-        cells.append([*numbers, *counts, row["note"]])
+    lines: list[Row] = []
+    for label, row in zip(labels, rows.to_dict("records"), strict=True):
+        numbers = [coefficient_cell(float(row[name]), coefficient) for name in _VALUE_AND_ENDS]
+        counts = [count_cell(int(row[name])) for name in ("n_items", "n_ratings")]
+        lines.append(Row(label, [*numbers, *counts, row["note"]]))
     points = "pairs" if style.is_of_preferences else "ratings"
     title = f"{part.title}, {dimension}: {sign}"
-    lines = list(zip(labels, cells, strict=True))
     heads = ["value", "from", "to", "items", points, "remark"]
     table = ResultTable(figures.with_factor(title, sign), "metric", heads, lines)
 
@@ -92,9 +100,9 @@ def _forest_chart(
         return figure
 
     ranked = [
-        f"{label} {cell[0]}"
-        for label, cell, metric_kind in zip(labels, cells, kinds, strict=True)
-        if metric_kind in METRIC_KINDS and cell[0] != MISSING
+        f"{line.label} {line.cells[0]}"
+        for line, metric_kind in zip(lines, kinds, strict=True)
+        if metric_kind in METRIC_KINDS and str(line.cells[0]) != MISSING
     ]
     ranking = f"From the greatest to the least: {', '.join(ranked)}." if ranked else "No value."
     name = figures.slug(kind, part.dataset, part.protocol, dimension, coefficient)
@@ -235,14 +243,14 @@ def make_difference_chart(
     index_of = {key: index for index, key in enumerate(labels_by_name)}
     differences = np.full((len(index_of), len(index_of)), np.nan)
     p_values = np.full_like(differences, np.nan)
-    cells: list[tuple[str, list[str]]] = []
+    cells: list[Row] = []
     for row in rows.to_dict("records"):
         a, b = index_of[row["a"]], index_of[row["b"]]
         differences[a, b], differences[b, a] = row["difference"], -row["difference"]
         p_values[a, b] = p_values[b, a] = row["p"]
-        texts = [format_number(float(row[c]), *number_format) for c in _ENDS]
-        texts.append(format_p_value(float(row["p"])))
-        cells.append((f"{labels_by_name[row['a']]} − {labels_by_name[row['b']]}", texts))
+        numbers = [number_cell(float(row[c]), *number_format) for c in _ENDS]
+        numbers.append(p_value_cell(float(row["p"])))
+        cells.append(Row(f"{labels_by_name[row['a']]} − {labels_by_name[row['b']]}", numbers))
     labels = list(labels_by_name.values())
     table = ResultTable(f"{title} ({test})", corner, ["difference", "from", "to", "p"], cells)
 

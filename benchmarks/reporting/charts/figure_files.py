@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, cast
 from ....datasets.errors import InputError
 from ....datasets.paths import expand_home
 from ...runs.output_folder import write_file
-from ...runs.tables import MISSING, ResultTable, format_number
+from ...runs.tables import MISSING, Cell, ResultTable, number_cell
 
 if TYPE_CHECKING:
     from xml.etree import ElementTree
@@ -267,15 +267,16 @@ class UnavailableChart(Exception):  # noqa: N818
     """Why there is nothing to draw."""
 
 
-def format_percent(value: float) -> str:
-    return format_number(value, 100, 1)
+def percent_cell(value: float) -> Cell:
+    return number_cell(value, 100, 1)
 
 
-def format_short(value: float) -> str:
-    """Return a number with four digits, and 0 where it is smaller than half a thousandth."""
+def short_cell(value: float) -> Cell:
+    """Return the cell of a number with four digits, and 0 where it is smaller than half a thousandth."""
     if not math.isfinite(value):
-        return MISSING
-    return "0" if abs(value) < 0.0005 else f"{value:.4g}"
+        return Cell(MISSING)
+    text = "0" if abs(value) < 0.0005 else f"{value:.4g}"
+    return Cell(text, value, value)
 
 
 def with_factor(text: str, sign: str) -> str:

@@ -11,7 +11,7 @@ from ....datasets.schema import Scale
 from ....metrics.base import Floats
 from ...evaluation.people.rating_distributions import RatingDistribution
 from ...evaluation.wording import MEASURE_LABELS
-from ...runs.tables import ResultTable
+from ...runs.tables import AnyCell, ResultTable, Row, count_cell
 from ...statistics.rater_agreement import compute_measures
 from ...statistics.rating_table import (
     CEILINGS,
@@ -56,12 +56,12 @@ def rating_charts(part: RunDataset) -> Iterator[Chart]:
         level_indices = nearest_level(ratings["value"].to_numpy(dtype=float), cut)
         rating_counts = np.bincount(level_indices, minlength=len(levels))
         title = f"{part.title}, {dimension}: how people rated"
-        rows: list[tuple[str, list[str]]] = []
+        rows: list[Row] = []
         for level, *counts in zip(levels, rating_counts, item_counts, strict=True):
-            cells: list[str] = []
+            cells: list[AnyCell] = []
             for count, total in zip(counts, (rating_counts.sum(), item_counts.sum()), strict=True):
-                cells += [f"{int(count):,}", figures.format_percent(count / total)]
-            rows.append((f"{level:g}", cells))
+                cells += [count_cell(int(count)), figures.percent_cell(count / total)]
+            rows.append(Row(f"{level:g}", cells))
         columns = ["ratings", "% of ratings", "items by mean rating", "% of items"]
         commonest = levels[int(item_counts.argmax())]
         yield Chart(
@@ -118,11 +118,12 @@ def agreement_charts(part: RunDataset) -> Iterator[Chart]:
         measures, _ = compute_measures(table, scales[dimension])
         shown_measures = {name: measures[name] for name in FIGURE_MEASURES if name in measures}
         title = f"{part.title}, {dimension}: how well people agree"
-        rows: list[tuple[str, list[str]]] = []
+        rows: list[Row] = []
         for name, measure in measures.items():
-            numbers = [figures.format_percent(n) for n in (measure.value, measure.std)]
-            rows.append((MEASURE_LABELS[name], [*numbers, f"{measure.n_items:,}", measure.note]))
-        alpha = figures.format_percent(measures["krippendorff_alpha_ordinal"].value)
+            numbers = [figures.percent_cell(n) for n in (measure.value, measure.std)]
+            n_items = count_cell(measure.n_items)
+            rows.append(Row(MEASURE_LABELS[name], [*numbers, n_items, measure.note]))
+        alpha = figures.percent_cell(measures["krippendorff_alpha_ordinal"].value)
         columns = ["value", "± over draws", "items", "remark"]
         yield Chart(
             "agreement",

@@ -13,7 +13,7 @@ import pandas as pd
 from ....datasets.errors import InputError
 from ....metrics.base import Floats
 from ...evaluation.probes.faults import CONTROLS
-from ...evaluation.probes.noticed import format_probe_cell, is_weak
+from ...evaluation.probes.noticed import is_weak, probe_cell
 from ...evaluation.threshold_curves import (
     curve_names,
     describe_good,
@@ -21,7 +21,15 @@ from ...evaluation.threshold_curves import (
     metric_curve,
 )
 from ...runs.frames import make_frame, records_of
-from ...runs.tables import MISSING, ResultTable, format_number
+from ...runs.tables import (
+    MISSING,
+    Cell,
+    ResultTable,
+    Row,
+    count_cell,
+    format_number,
+    number_cell,
+)
 from ...statistics.rating_table import (
     nearest_level,
     scale_levels,
@@ -81,15 +89,17 @@ def make_violin_chart(
         corner: what groups are: `rating` or `system`.
         n_lost: how many scores are not finite.
     """
-    rows: list[tuple[str, list[str]]] = []
+    rows: list[Row] = []
     for group_name, group in scores_by_group.items():
         quarters = np.quantile(group, [0.25, 0.5, 0.75]) if len(group) else [np.nan] * 3
         mean = float(group.mean()) if len(group) else np.nan
-        numbers = [figures.format_short(float(number)) for number in (*quarters, mean)]
-        rows.append((group_name, [f"{len(group):,}", *numbers]))
+        numbers = [figures.short_cell(float(number)) for number in (*quarters, mean)]
+        rows.append(Row(group_name, [count_cell(len(group)), *numbers]))
     total = sum(map(len, scores_by_group.values())) + n_lost
     notes = [f"{n_lost:,} of {total:,} scores are not finite and left out."] if n_lost else []
-    medians = ", ".join(f"{cells[2]} at {group}" for group, cells in rows if cells[2] != MISSING)
+    medians = ", ".join(
+        f"{row.cells[2]} at {row.label}" for row in rows if str(row.cells[2]) != MISSING
+    )
     description = f"Violins of the scores of each {corner}, with their means. Medians: {medians}."
     columns = ["n", "25 %", "median", "75 %", "mean"]
     table = ResultTable(title, corner, columns, rows, notes=notes)
@@ -136,7 +146,7 @@ def metric_correlation_charts(part: RunPart) -> Iterator[Chart]:
     matrix = frame.rank().corr().to_numpy()
     labels = [str(c) for c in frame.columns]
     rows = [
-        (label, [figures.format_percent(float(v)) for v in row])
+        Row(label, [figures.percent_cell(float(v)) for v in row])
         for label, row in zip(labels, matrix, strict=True)
     ]
     title = f"{part.title}: Spearman's ρ of every two metrics"
@@ -150,8 +160,8 @@ def metric_correlation_charts(part: RunPart) -> Iterator[Chart]:
     if pairs:
         least_alike, most_alike = min(pairs), max(pairs)
         extremes = (
-            f" Most alike: {most_alike[2]} and {most_alike[1]}, {figures.format_percent(most_alike[0])}; least: {least_alike[2]} and "
-            f"{least_alike[1]}, {figures.format_percent(least_alike[0])}."
+            f" Most alike: {most_alike[2]} and {most_alike[1]}, {figures.percent_cell(most_alike[0])}; least: {least_alike[2]} and "
+            f"{least_alike[1]}, {figures.percent_cell(least_alike[0])}."
         )
 
     def draw() -> Any:
@@ -188,7 +198,7 @@ def precision_recall_charts(part: RunDataset) -> Iterator[Chart]:
             reasons.append(str(error))
             continue
         rows: list[dict[str, Any]] = []
-        cells: list[tuple[str, list[str]]] = []
+        cells: list[Row] = []
         areas: dict[str, float] = {}
         for metric in (m for m in part.metrics if m in part.oriented):
             scores = part.oriented[metric].loc[good.index].to_numpy(dtype=np.float64)
@@ -198,14 +208,15 @@ def precision_recall_charts(part: RunDataset) -> Iterator[Chart]:
             areas[metric] = summary["auc"]
             # Downwards, as in captau thresholds.
             threshold = np.floor(summary["threshold"] * 1e4) / 1e4
-            texts = [figures.format_percent(summary[name]) for name in ("auc", "recall")]
-            texts += [format_number(threshold, 1, 4), summary["note"]]
-            cells.append((part.label(metric), texts))
+            numbers = [figures.percent_cell(summary[name]) for name in ("auc", "recall")]
+            numbers.append(number_cell(threshold, 1, 4))
+            cells.append(Row(part.label(metric), [*numbers, summary["note"]]))
         frame = make_frame(rows, ["metric", "recall", "precision"])
         title = f"{part.title}, {dimension}: filtering captions"
         recall_label = f"recall at precision {part.precision:g}"
-        ranked = sorted(cells, key=lambda row: -_sortable(row[1][0]))
-        area_texts = ", ".join(f"{label} {texts[0]}" for label, texts in ranked)
+        # Stable, so that metrics of one area stay in their order; one without a value stands last.
+        ranked = sorted(cells, key=lambda row: -_area_of(row))
+        area_texts = ", ".join(f"{row.label} {row.cells[0]}" for row in ranked)
         is_fault = dimension in part.faults
         share = describe_good(definition, int(good.sum()), len(good), is_fault=is_fault)
         columns = ["AUC", recall_label, "threshold", "remark"]
@@ -222,8 +233,11 @@ def precision_recall_charts(part: RunDataset) -> Iterator[Chart]:
         raise UnavailableChart("; ".join(reasons))
 
 
-def _sortable(text: str) -> float:
-    return float(text) if text != MISSING else -np.inf
+def _area_of(row: Row) -> float:
+    """Return the area under a metric's curve as printed; less than any other where it has none."""
+    cell = row.cells[0]
+    has_value = isinstance(cell, Cell) and cell.text != MISSING
+    return cell.printed if has_value else -np.inf
 
 
 def _curves(
@@ -324,7 +338,7 @@ def probe_figure(rows: pd.DataFrame, labels: Mapping[str, str], title: str) -> d
         shade = (
             2 * row["value"] - 1 if fault not in CONTROLS else -1.0 if is_weak(row) else math.nan
         )
-        return figures.shade_square(shade, format_probe_cell(row))
+        return figures.shade_square(shade, probe_cell(row).text)
 
     with figures.style():
         figure, axis = figures.make_figure(1.8 + 0.4 * len(faults), 1.5 + 0.28 * len(labels))

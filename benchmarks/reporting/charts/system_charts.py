@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from ...evaluation.systems.system_battles import BattleSet
-from ...runs.tables import ResultTable
+from ...runs.tables import ResultTable, Row
 from ..run_parts import ScoredCaptions
 from . import figure_files as figures
 from .coefficient_charts import make_difference_chart
@@ -29,7 +29,6 @@ def _corpus_chart(part: ScoredCaptions, metric: str, order: list[str]) -> Chart:
     label = part.label(metric)
     rows = [part.rows[system, metric] for system in order]
     columns = ("score", "ci_low", "ci_high")
-    texts = [[part.format_score(float(row[c]), metric) for c in columns] for row in rows]
     title = f"{part.title}: {label}"
 
     def draw() -> Any:
@@ -44,8 +43,11 @@ def _corpus_chart(part: ScoredCaptions, metric: str, order: list[str]) -> Chart:
         axis.set_title(title)
         return figure
 
-    table_rows = list(zip(order, texts, strict=True))
-    ranking = ", ".join(f"{system} {cells[0]}" for system, cells in table_rows)
+    table_rows: list[Row] = []
+    for system, row in zip(order, rows, strict=True):
+        cells = [part.score_cell(float(row[column]), metric) for column in columns]
+        table_rows.append(Row(system, cells))
+    ranking = ", ".join(f"{row.label} {row.cells[0]}" for row in table_rows)
     description = f"Points with intervals. From the best to the worst: {ranking}."
     table = ResultTable(title, "system", ["score", "from", "to"], table_rows)
     name = figures.slug("forest", *part.file_words, metric)

@@ -15,7 +15,19 @@ from ...evaluation.caption_scores import CaptionScores, reliability_notes
 from ...evaluation.pair_tests import PairTests, Standing
 from ...evaluation.wording import CORRECTION_LABELS, interval_words, lead_words
 from ...runs.frames import groups_of, records_of
-from ...runs.tables import MISSING, ResultTable, count_of, format_coefficient, format_number
+from ...runs.tables import (
+    MISSING,
+    AnyCell,
+    AnyNote,
+    Cell,
+    Note,
+    ResultTable,
+    Row,
+    count_of,
+    format_coefficient,
+    format_number,
+    number_cell,
+)
 from ...scoring.catalog import MetricStyle, metric_style
 from ...scoring.corpus_scores import SystemScores
 from ...scoring.unavailable_metrics import UnavailableMetrics, add_unavailable_rows
@@ -121,15 +133,16 @@ def _score_table(
         columns += ["±"] if has_intervals else []
     if choices.trust is not None:
         columns.append("agreement with people")
-    rows: list[tuple[str, list[str]]] = []
+    rows: list[Row] = []
     for spec, style in metrics:
-        cells: list[str] = []
+        cells: list[AnyCell] = []
         for scored in scores.systems:
-            cells.append(format_number(scored.corpus[spec], style.scale, style.decimals))
-            cells += [_half_width(scored, spec, style)] if has_intervals else []
+            cells.append(number_cell(scored.corpus[spec], style.scale, style.decimals))
+            if has_intervals:
+                cells.append(_half_width(scored, spec, style))
         if choices.trust is not None:
             cells.append(scores.reliability.cell(spec))
-        rows.append((style.label, cells))
+        rows.append(Row(style.label, cells))
     notes = list(_notes(choices, metrics, scores, n_images))
     spare = (tuple(index for index, column in enumerate(columns) if column == "±"),)
     return ResultTable("Corpus scores", "metric", columns, rows, notes=notes, spare=spare)
@@ -142,11 +155,11 @@ def _head(scored: SystemScores, scores: CaptionScores) -> str:
     return ", ".join(parts)
 
 
-def _half_width(scored: SystemScores, spec: str, style: MetricStyle) -> str:
+def _half_width(scored: SystemScores, spec: str, style: MetricStyle) -> AnyCell:
     interval = scored.intervals.get(spec)
     if interval is None:
         return MISSING
-    return format_number((interval.high - interval.low) / 2, style.scale, style.decimals)
+    return number_cell((interval.high - interval.low) / 2, style.scale, style.decimals)
 
 
 def scale_note(styles: Sequence[MetricStyle]) -> str:
@@ -162,7 +175,7 @@ def _notes(
     metrics: StyledMetrics,
     scores: CaptionScores,
     n_images: Mapping[str, int],
-) -> Iterator[str]:
+) -> Iterator[AnyNote]:
     counts = {s.references: len(s.items) for s in scores.systems}
     fewest = min(counts.values())
     per_system = " of each system" if scores.has_several_systems else ""
@@ -196,9 +209,11 @@ def _notes(
         head = _head(scored, scores)
         for spec, style in metrics:
             if reason := scored.undefined_note(spec):
-                yield f"{style.label}{f' ({head})' if head else ''}: {reason}."
+                of_system = f" ({head})" if head else ""
+                yield Note(f"{style.label}{of_system}: {reason}.", (style.label,))
     if any(scored.intervals for scored in scores.systems):
-        yield f"±: half the width of the {interval_words(choices.statistics)}; both ends in corpus.csv."
+        words = interval_words(choices.statistics)
+        yield Note(f"±: half the width of the {words}; both ends in corpus.csv.", ("±",))
     intervals = [i for scored in scores.systems for i in scored.intervals.values()]
     yield from dict.fromkeys(f"{interval.note}." for interval in intervals if interval.note)
     if choices.trust is not None:
@@ -214,16 +229,16 @@ def _difference_table(
 ) -> ResultTable:
     statistics, styles = choices.statistics, dict(metrics)
     p_value = p_value_column(statistics.correction)
-    cells: dict[tuple[str, str], dict[str, str]] = {}
+    cells: dict[tuple[str, str], dict[str, Cell]] = {}
     for row in rows.to_dict("records"):
         style = styles[row["metric"]]
-        text = format_number(row["difference"], style.scale, style.decimals)
-        if text != MISSING and float(text) > 0:
-            text = f"+{text}"
+        cell = number_cell(row["difference"], style.scale, style.decimals)
+        plus = "+" if cell.printed > 0 else ""
         star = STAR if row[p_value] <= 1 - statistics.level else ""
-        cells.setdefault((row["system_a"], row["system_b"]), {})[row["metric"]] = text + star
+        cell = replace(cell, text=f"{plus}{cell}{star}")
+        cells.setdefault((row["system_a"], row["system_b"]), {})[row["metric"]] = cell
     table_rows = [
-        (f"{a} − {b}", [by_metric.get(spec, MISSING) for spec in styles])
+        Row(f"{a} − {b}", [by_metric.get(spec, MISSING) for spec in styles])
         for (a, b), by_metric in cells.items()
     ]
     note = (

@@ -1,7 +1,7 @@
 """`captau table`: finished runs and published numbers as one table, for a paper.
 
-A pure function of files: nothing is scored, and no dataset is read. `join` makes a `JoinedTable`,
-which `printed_table` writes in each format; `written_table` is that of a run without correlations.
+A pure function of files: nothing is scored, and no dataset is read. `join` makes the table, which `table_layouts`
+writes in each style; `written_table` is that of a run without correlations.
 """
 
 from __future__ import annotations
@@ -31,20 +31,19 @@ from ...evaluation.wording import (
     synthetic_note,
 )
 from ...runs.finished_run import FinishedRun
-from ...runs.tables import MISSING, format_coefficient
+from ...runs.tables import MISSING, AnyCell, Cell, ResultTable, Row, coefficient_cell
 from ...scoring.catalog import METRIC_KINDS
 from ...scoring.corpus_scores import PLAIN_PROTOCOL
 from ...scoring.protocol import Protocol
 from ...statistics.coefficients.coefficient import are_of_preferences, find_coefficient
 from ...statistics.joint_mean import JOINT_KEY, find_common_metrics, rescale
-from .named_run import ColumnKey, NamedRun, describe_statistics, name_runs, shorten_hashes
-from .printed_table import (
+from .coefficient_column import (
     CoefficientColumn,
-    JoinedTable,
-    PrintedNumber,
-    RowGroup,
-    TableRow,
+    shorten_dataset,
+    spare_columns,
+    with_headings,
 )
+from .named_run import ColumnKey, NamedRun, describe_statistics, name_runs, shorten_hashes
 from .systems_table import join_systems
 from .table_choices import USUAL_CHOICES, TableChoices
 from .table_rows import (
@@ -59,7 +58,15 @@ from .table_rows import (
 
 #: The name of a protocol in which nothing is changed.
 _USUAL_PROTOCOL = Protocol.__dataclass_fields__["name"].default
-MEAN_COLUMN = CoefficientColumn(MEAN, "", MEAN, PLAIN_PROTOCOL, "", "", MEAN, MEAN)
+MEAN_COLUMN = CoefficientColumn(
+    head=MEAN,
+    latex=MEAN,
+    dataset=MEAN,
+    dimension="",
+    coefficient=MEAN,
+    protocol=PLAIN_PROTOCOL,
+    revision="",
+)
 
 
 def written_table(
@@ -81,7 +88,7 @@ def written_table(
     return read_text(run.path_of(name))
 
 
-def join(runs: Sequence[FinishedRun], choices: TableChoices = USUAL_CHOICES) -> JoinedTable:
+def join(runs: Sequence[FinishedRun], choices: TableChoices = USUAL_CHOICES) -> ResultTable:
     """Finished runs and published numbers as one table.
 
     Of a metric with one signature that two runs have, the first run counts.
@@ -126,31 +133,29 @@ def join(runs: Sequence[FinishedRun], choices: TableChoices = USUAL_CHOICES) -> 
         for draft in drafts:
             draft.texts.clear()
     letters: dict[str, str] = {}
-    groups = _group_rows(columns, drafts, letters)
+    rows = [_row(draft, columns, letters) for draft in _by_kind(drafts)]
     signed = [draft for draft in drafts if draft.signature and has_details]
     signatures = [(draft.label, shorten_hashes(draft.signature)) for draft in signed]
-    return JoinedTable(
+    return ResultTable(
         choices.title or _title(columns),
-        choices.label or "",
+        "metric",
         tuple(columns.values()),
-        groups,
-        tuple((letter, text) for text, letter in letters.items()),
-        tuple(notes),
-        tuple(signatures),
-        intervals,
+        with_headings(rows),
+        notes=notes,
+        spare=spare_columns(tuple(columns.values())),
+        file="style=markdown",
+        intervals=intervals,
+        footnotes=tuple((letter, text) for text, letter in letters.items()),
+        signatures=tuple(signatures),
         has_legend=choices.notes != "none",
+        latex_label=choices.label or "",
     )
 
 
-def _group_rows(
-    columns: Iterable[ColumnKey], drafts: Sequence[RowDraft], letters: dict[str, str]
-) -> tuple[RowGroup, ...]:
-    """Return the rows by kind; `letters` takes the footnotes."""
-    kinds = dict.fromkeys(draft.kind for draft in drafts)
-    return tuple(
-        RowGroup(kind, tuple(_row(d, columns, letters) for d in drafts if d.kind == kind))
-        for kind in kinds
-    )
+def _by_kind(drafts: Sequence[RowDraft]) -> list[RowDraft]:
+    """Return the rows of one kind after another; kinds and rows stay in their order."""
+    kinds = list(dict.fromkeys(draft.kind for draft in drafts))
+    return sorted(drafts, key=lambda draft: kinds.index(draft.kind))
 
 
 def _title(columns: Mapping[ColumnKey, CoefficientColumn]) -> str:
@@ -171,7 +176,7 @@ def _average_runs(columns: dict[ColumnKey, CoefficientColumn], drafts: Sequence[
         return ""
     own = {str(i): d for i, d in enumerate(drafts) if d.kind in METRIC_KINDS and not d.source}
     keys = {key[0]: key for key in columns if find_coefficient(key[3]).chance is not None}
-    nothing = PrintedNumber(MISSING, math.nan)
+    nothing = Cell(MISSING)
     values = {
         dataset: {name: draft.cells.get(key, nothing).value for name, draft in own.items()}
         for dataset, key in keys.items()
@@ -184,7 +189,7 @@ def _average_runs(columns: dict[ColumnKey, CoefficientColumn], drafts: Sequence[
     columns[mean_key] = MEAN_COLUMN
     for name in metrics:
         mean = fmean(rescale(values[dataset][name], keys[dataset][3]) for dataset in common)
-        own[name].cells[mean_key] = PrintedNumber(format_coefficient(mean, JOINT_KEY[1]), mean)
+        own[name].cells[mean_key] = coefficient_cell(mean, JOINT_KEY[1])
     return f"mean: {words}. Of several runs it has no interval and no rank."
 
 
@@ -197,21 +202,28 @@ def _finish_cells(
         for draft in drafts:
             is_gap = key not in draft.cells and key[0] != MEAN
             if draft.kind in METRIC_KINDS and not draft.source and is_gap:
-                draft.cells[key] = PrintedNumber(MISSING, math.nan)
+                draft.cells[key] = Cell(MISSING)
                 draft.texts[key] = [f"not computed on {column.over}"]
 
 
-def _row(draft: RowDraft, columns: Iterable[ColumnKey], letters: dict[str, str]) -> TableRow:
-    """A row with its footnotes' letters, which are given out in the order of reading."""
-    cells: list[PrintedNumber | None] = []
+def _row(draft: RowDraft, columns: Iterable[ColumnKey], letters: dict[str, str]) -> Row:
+    """Return a row with its footnotes' letters, which are given out in the order of reading."""
+    cells: list[AnyCell] = []
     for key in columns:
-        cell = draft.cells.get(key)
-        if cell is not None:
+        cell = draft.cells.get(key, "")
+        if isinstance(cell, Cell):
             texts = draft.texts.get(key, [])
             marks = [letters.setdefault(text, _letter(len(letters))) for text in texts]
             cell = replace(cell, marks=tuple(marks))
         cells.append(cell)
-    return TableRow(draft.label, draft.source, draft.spec, draft.signature, tuple(cells))
+    return Row(
+        draft.label,
+        cells,
+        kind=draft.kind,
+        source=draft.source,
+        spec=draft.spec,
+        signature=draft.signature,
+    )
 
 
 def _letter(index: int) -> str:
@@ -305,15 +317,17 @@ def _column(
     is_named = len(rated) > 1 or style.is_of_preferences or is_quoted
     prefix = f"{dimension.replace('_', ' ')} " if is_named else ""
     over = _describe_dataset(data, protocol, protocols)
+    head = prefix + style.symbol
     return CoefficientColumn(
+        head=head,
+        latex=prefix + style.latex,
+        short=shorten_dataset(dataset, f"{over} {head}"),
+        over=over,
         dataset=dataset,
         dimension=dimension,
         coefficient=coefficient,
         protocol=protocol,
         revision=data["revision"],
-        over=over,
-        head=prefix + style.symbol,
-        latex=prefix + style.latex,
     )
 
 

@@ -5,25 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from decimal import Decimal
 
 from ....datasets.errors import InputError, unknown
 from ...evaluation.wording import interval_words, rank_words
 from ...runs.finished_run import FinishedRun
-from ...runs.tables import MISSING, latex_escape
+from ...runs.latex_table import escape_latex
+from ...runs.tables import MISSING, Cell, ResultTable, Row
 from ...scoring.catalog import MetricStyle
 from ...scoring.corpus_scores import PLAIN_PROTOCOL
 from ..run_parts import ScoredCaptions, scored_parts
+from .coefficient_column import GROUPS, CoefficientColumn, spare_columns
 from .corpus_score_tables import scale_note
 from .named_run import shorten_hashes
-from .printed_table import (
-    GROUPS,
-    CoefficientColumn,
-    JoinedTable,
-    PrintedNumber,
-    RowGroup,
-    TableRow,
-)
 from .table_choices import TableChoices
 from .table_rows import OWN_MARK, check_labels
 
@@ -31,7 +24,7 @@ from .table_rows import OWN_MARK, check_labels
 ColumnKey = tuple[str, str, str]
 
 
-def join_systems(runs: Sequence[FinishedRun], choices: TableChoices) -> JoinedTable:
+def join_systems(runs: Sequence[FinishedRun], choices: TableChoices) -> ResultTable:
     """Join the systems of runs of `captau score` in one table.
 
     Systems that were scored against the same references by the same metrics share columns.
@@ -66,30 +59,27 @@ def join_systems(runs: Sequence[FinishedRun], choices: TableChoices) -> JoinedTa
     check_labels(choices.names, ((name, choices.names.get(name, name)) for name in cells))
     has_details = choices.notes == "full"
     has_several_references = len({digest for digest, _, _ in part_by_key}) > 1
-    table_rows = [
-        TableRow(
-            label=choices.names.get(name, name + (OWN_MARK if name in choices.own else "")),
-            source="",
-            spec="",
-            signature="",
-            cells=tuple(row),
-        )
-        for name, row in _sort(cells, part_by_key, choices.sort).items()
+    table_rows: list[Row] = []
+    for name, row in _sort(cells, part_by_key, choices.sort).items():
+        own_label = name + (OWN_MARK if name in choices.own else "")
+        table_rows.append(Row(choices.names.get(name, own_label), row, kind="systems"))
+
+    columns = [
+        _column(part, metric, has_several_references, choices.names)
+        for (_, metric, _), part in part_by_key.items()
     ]
-    return JoinedTable(
+    return ResultTable(
         choices.title or "Scores of captioning systems",
-        choices.label or "",
-        tuple(
-            _column(part, metric, has_several_references, choices.names)
-            for (_, metric, _), part in part_by_key.items()
-        ),
-        (RowGroup("systems", tuple(table_rows)),),
-        (),
-        tuple(_notes(parts, cells, has_details)) if choices.notes != "none" else (),
-        _signatures(part_by_key) if has_details else (),
-        intervals,
+        "system",
+        columns,
+        table_rows,
+        notes=list(_notes(parts, cells, has_details)) if choices.notes != "none" else [],
+        spare=spare_columns(columns),
+        file="style=markdown",
+        intervals=intervals,
+        signatures=_signatures(part_by_key) if has_details else (),
         has_legend=choices.notes != "none",
-        corner="system",
+        latex_label=choices.label or "",
     )
 
 
@@ -129,10 +119,10 @@ def _signatures(part_by_key: Mapping[ColumnKey, ScoredCaptions]) -> tuple[tuple[
 
 
 def _sort(
-    cells: dict[str, list[PrintedNumber]],
+    cells: dict[str, list[Cell]],
     part_by_key: Mapping[ColumnKey, ScoredCaptions],
     sort: Sequence[str],
-) -> dict[str, list[PrintedNumber]]:
+) -> dict[str, list[Cell]]:
     """Return the rows from the best to the worst in the column of a metric.
 
     Raises:
@@ -170,7 +160,7 @@ def _name_rows(parts: Sequence[ScoredCaptions]) -> dict[str, list[tuple[ScoredCa
 
 def _cell(
     row: Sequence[tuple[ScoredCaptions, str]], key: ColumnKey, intervals: str, *, has_ranks: bool
-) -> PrintedNumber:
+) -> Cell:
     """Return a system's score in a column; `MISSING` where it was not scored so."""
     digest, metric, signature = key
     for part, system in row:
@@ -180,24 +170,26 @@ def _cell(
         value, low, high = (float(score[name]) for name in ("score", "ci_low", "ci_high"))
         ranks = {standing.label: standing.rank for standing in part.standings[metric]}
         rank = ranks.get(system) if has_ranks else None
-        cell = PrintedNumber(part.format_score(value, metric), value, rank=rank)
+        cell = replace(part.score_cell(value, metric), rank=rank)
         if intervals == "none" or math.isnan(low):
             return cell
-        ends = [part.format_score(end, metric) for end in (low, high, (high - low) / 2)]
-        return replace(cell, low=ends[0], high=ends[1], reach=ends[2])
-    return PrintedNumber(MISSING, math.nan)
+        return replace(
+            cell,
+            low=part.score_cell(low, metric).text,
+            high=part.score_cell(high, metric).text,
+            reach=part.score_cell((high - low) / 2, metric).text,
+        )
+    return Cell(MISSING)
 
 
-def _mark_column(
-    cells: dict[str, list[PrintedNumber]], index: int, *, higher_is_better: bool
-) -> None:
+def _mark_column(cells: dict[str, list[Cell]], index: int, *, higher_is_better: bool) -> None:
     """Mark the best and the second best number of a column as printed, unless one stands alone."""
-    texts = [row[index].text for row in cells.values() if row[index].text != MISSING]
-    values = sorted({Decimal(text) for text in texts}, reverse=higher_is_better)[:2]
+    numbers = [row[index].printed for row in cells.values() if row[index].text != MISSING]
+    values = sorted(set(numbers), reverse=higher_is_better)[:2]
     for row in cells.values():
-        text = row[index].text
-        if len(texts) > 1 and text != MISSING and Decimal(text) in values:
-            emphasis = ("best", "second")[values.index(Decimal(text))]
+        number = row[index].printed
+        if len(numbers) > 1 and number in values:
+            emphasis = ("best", "second")[values.index(number)]
             row[index] = replace(row[index], emphasis=emphasis)
 
 
@@ -207,20 +199,20 @@ def _column(
     label = names.get(metric, part.label(metric))
     over = f"references {part.dataset}" if has_several_references else ""
     return CoefficientColumn(
+        head=label,
+        latex=escape_latex(label),
+        over=over,
         dataset=part.dataset,
         dimension="",
         coefficient=metric,
         protocol=PLAIN_PROTOCOL,
         revision=part.digest,
-        over=over,
-        head=label,
-        latex=latex_escape(label),
     )
 
 
 def _notes(
     parts: Sequence[ScoredCaptions],
-    cells: Mapping[str, Sequence[PrintedNumber]],
+    cells: Mapping[str, Sequence[Cell]],
     has_details: bool,
 ) -> Iterator[str]:
     """Yield the notes below the table."""

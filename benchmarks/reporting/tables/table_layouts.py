@@ -3,35 +3,100 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import groupby
+from typing import Any
 
-from ...runs.tables import latex_escape
-from .latex_table import breaking, latex
-from .printed_table import JoinedTable, csv_of, escape_markdown, html_of, json_of, markdown
+from ...runs.csv_table import csv_of
+from ...runs.html_table import html_of
+from ...runs.latex_table import break_signature, escape_latex, latex_of
+from ...runs.markdown_table import escape_markdown, markdown_of
+from ...runs.results import to_json
+from ...runs.tables import AnyCell, Cell, ResultTable, Row
+from .coefficient_column import CoefficientColumn
 
 
-def appendix(table: JoinedTable, *, is_latex: bool) -> str:
+def appendix(table: ResultTable, *, is_latex: bool) -> str:
     """Return the notes and signatures of a table for a paper's appendix, as LaTeX or Markdown."""
     title = f"Details of the table: {table.title}"
+    notes = [str(note) for note in table.notes]
     if is_latex:
         signatures = [
-            rf"  \item {latex_escape(label)}: {breaking(signature)}"
+            rf"  \item {escape_latex(label)}: {break_signature(signature)}"
             for label, signature in table.signatures
         ]
-        lines = [rf"\paragraph{{{latex_escape(title)}}}", *map(latex_escape, table.notes)]
+        lines = [rf"\paragraph{{{escape_latex(title)}}}", *map(escape_latex, notes)]
         lines += [r"\begin{itemize}\raggedright", *signatures, r"\end{itemize}"]
-        return "\n".join(lines) + "\n"
+        return "\n".join(lines)
+
     signatures = [
         f"- {escape_markdown(label)}: `{signature}`" for label, signature in table.signatures
     ]
-    return (
-        "\n\n".join([f"## {title}", *map(escape_markdown, table.notes), "\n".join(signatures)])
-        + "\n"
-    )
+    return "\n\n".join([f"## {title}", *map(escape_markdown, notes), "\n".join(signatures)])
 
 
-LAYOUTS: dict[str, Callable[[JoinedTable], str]] = {
-    "markdown": markdown,
-    "latex": latex,
+def json_of(table: ResultTable) -> str:
+    """Return all of a joined table: values in full, printed texts, ranks, emphasis, footnotes, protocols."""
+    footnotes = dict(table.footnotes)
+    groups: list[dict[str, Any]] = []
+    numbers = (row for row in table.rows if row.cells)
+    for kind, rows in groupby(numbers, key=lambda row: row.kind):
+        groups.append({"kind": kind, "rows": [_row_record(row, footnotes) for row in rows]})
+    columns = [
+        _column_record(column) for column in table.columns if isinstance(column, CoefficientColumn)
+    ]
+    record = {
+        "title": table.title,
+        "columns": columns,
+        "groups": groups,
+        "notes": [str(note) for note in table.notes],
+    }
+    return to_json(record).decode()
+
+
+def _column_record(column: CoefficientColumn) -> dict[str, Any]:
+    """Return a column for JSON."""
+    return {
+        "dataset": column.dataset,
+        "dimension": column.dimension,
+        "coefficient": column.coefficient,
+        "protocol": vars(column.protocol),
+        "revision": column.revision,
+        "over": column.over,
+        "head": column.head,
+        "latex": column.latex,
+    }
+
+
+def _row_record(row: Row, footnotes: dict[str, str]) -> dict[str, Any]:
+    """Return a row for JSON."""
+    return {
+        "label": row.label,
+        "source": row.source,
+        "spec": row.spec,
+        "signature": row.signature,
+        "cells": [_cell_record(cell, footnotes) for cell in row.cells],
+    }
+
+
+def _cell_record(cell: AnyCell, footnotes: dict[str, str]) -> dict[str, Any] | None:
+    """Return a number for JSON; None where there is none."""
+    if not isinstance(cell, Cell):
+        return None
+    return {
+        "text": cell.text,
+        "value": cell.value,
+        "low": cell.low,
+        "high": cell.high,
+        "reach": cell.reach,
+        "rank": cell.rank,
+        "emphasis": cell.emphasis,
+        "marks": [footnotes[letter] for letter in cell.marks],
+    }
+
+
+LAYOUTS: dict[str, Callable[[ResultTable], str]] = {
+    "markdown": markdown_of,
+    "latex": latex_of,
     "html": html_of,
     "csv": csv_of,
     "json": json_of,

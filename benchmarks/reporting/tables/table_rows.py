@@ -6,7 +6,6 @@ import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from decimal import Decimal
 from typing import Any
 
 from ....datasets.errors import InputError, unknown
@@ -21,12 +20,11 @@ from ...evaluation.papers.published_numbers import (
     select_numbers,
     short_citation,
 )
-from ...runs.results import parse_missing_note
-from ...runs.tables import MISSING, format_coefficient, format_number
+from ...runs.tables import MISSING, Cell, coefficient_cell, format_coefficient, format_number
 from ...scoring.catalog import METRIC_KINDS
 from ...statistics.coefficients.coefficient import find_coefficient
+from .coefficient_column import GROUPS, CoefficientColumn
 from .named_run import ColumnKey, NamedRun, style_of
-from .printed_table import GROUPS, CoefficientColumn, PrintedNumber
 
 
 @dataclass
@@ -39,7 +37,7 @@ class RowDraft:
     spec: str = ""
     signature: str = ""
     source: str = ""
-    cells: dict[ColumnKey, PrintedNumber] = field(default_factory=dict[ColumnKey, PrintedNumber])
+    cells: dict[ColumnKey, Cell] = field(default_factory=dict[ColumnKey, Cell])
     texts: dict[ColumnKey, list[str]] = field(default_factory=dict[ColumnKey, list[str]])
     #: The run that a cell came from; nothing of a published one.
     runs: dict[ColumnKey, int] = field(default_factory=dict[ColumnKey, int])
@@ -72,24 +70,21 @@ def computed_rows(
                 draft.cells[key] = _cell(row, rank, intervals)
                 draft.runs[key] = index
                 if math.isnan(row["value"]):
-                    draft.texts[key] = [_describe_gap(row["note"])]
+                    reason = source.run.find_reasons(key[0]).get(spec)
+                    # The remedy is of no use to a table's reader.
+                    text = reason.problem if reason else row["note"]
+                    draft.texts[key] = [text or "undefined"]
     return list(drafts.values())
 
 
-def _cell(row: Mapping[str, Any], rank: int | None, intervals: str) -> PrintedNumber:
+def _cell(row: Mapping[str, Any], rank: int | None, intervals: str) -> Cell:
     value, low, high = (float(row[name]) for name in ("value", "ci_low", "ci_high"))
     coefficient = row["coefficient"]
-    cell = PrintedNumber(format_coefficient(value, coefficient), value, rank=rank)
+    cell = replace(coefficient_cell(value, coefficient), rank=rank)
     if intervals == "none" or math.isnan(low) or math.isnan(high):
         return cell
     ends = [format_coefficient(v, coefficient) for v in (low, high, (high - low) / 2)]
     return replace(cell, low=ends[0], high=ends[1], reach=ends[2])
-
-
-def _describe_gap(note: str) -> str:
-    """Say why a row has no value; without the remedy, which a table's reader has no use for."""
-    missing = parse_missing_note(note)
-    return missing.problem if missing else note or "undefined"
 
 
 @dataclass(frozen=True)
@@ -222,7 +217,7 @@ def _fill_row(
         row.order = style.order, 1, row.source
     for key, number in numbers.items():
         value = float(number.text) / find_coefficient(number.coefficient).scale
-        row.cells[key] = PrintedNumber(number.text, value)
+        row.cells[key] = Cell(number.text, value, float(number.text))
         row.texts[key] = [number.note] if has_remarks and number.note else []
         source = short_citation(number.paper)
         if differ := differences(number, columns[key].protocol):
@@ -296,9 +291,9 @@ def emphasise(key: ColumnKey, drafts: Sequence[RowDraft]) -> None:
     ]
     if len(competing) < 2:
         return
-    values = sorted({Decimal(d.cells[key].text) for d in competing}, reverse=True)
+    values = sorted({d.cells[key].printed for d in competing}, reverse=True)
     for draft in competing:
-        rank_index = values.index(Decimal(draft.cells[key].text))
+        rank_index = values.index(draft.cells[key].printed)
         if rank_index < 2:
             emphasis = ("best", "second")[rank_index]
             draft.cells[key] = replace(draft.cells[key], emphasis=emphasis)

@@ -23,7 +23,7 @@ from captau.benchmarks.reporting.charts.figure_files import style as figure_styl
 from captau.benchmarks.reporting.tables.joined_table import join
 from captau.benchmarks.reporting.tables.table_layouts import LAYOUTS
 from captau.benchmarks.runs.finished_run import read_run
-from captau.benchmarks.runs.tables import markdown_of
+from captau.benchmarks.runs.markdown_table import markdown_of
 from captau.benchmarks.scoring.catalog import DATASET_SETS, usual_protocol
 from captau.benchmarks.scoring.protocol import Protocol
 from captau.benchmarks.statistics.bootstrap import BLOCK, draw_weights

@@ -26,6 +26,10 @@ from captau.benchmarks.statistics.rating_table import CEILINGS
 from captau.datasets.registry import card
 from captau.metrics.registry import metric
 
+NO_IMAGE = "needs images, and a.jpg:1 has none"
+WHERE_LOOKED = "docs/neural.md says where they are looked for"
+MISSING_IMAGE = f"missing: {NO_IMAGE}; {WHERE_LOOKED}"
+
 #: Dataset, dimension, coefficient, metric, value, low, high, rank, note. The numbers are made up.
 ROWS = [
     ("flickr8k_expert", "overall", "tau_c", "bleu_1", 0.3004, 0.28, 0.32, 2, ""),
@@ -36,7 +40,7 @@ ROWS = [
     ("flickr8k_expert", "overall", "tau_c", "Mine <b>|*50%_", 0.3996, 0.38, 0.42, 1, ""),
     (
         *("flickr8k_expert", "overall", "tau_c", "clipscore", None, None, None, None),
-        "missing: needs images, and a.jpg:1 has none; docs/neural.md says where they are looked for",
+        MISSING_IMAGE,
     ),
     ("flickr8k_expert", "overall", "tau_c", "floor_random", -0.0004, -0.02, 0.02, None, "by lot"),
     ("flickr8k_expert", "overall", "tau_c", "ceiling_oracle", 0.7, 0.68, 0.72, None, "the mean"),
@@ -120,6 +124,11 @@ def made_results(
         },
         "floors": FLOORS,
         "ceilings": CEILINGS,
+        "missing": {
+            row[0]: {row[3]: {"problem": NO_IMAGE, "remedy": WHERE_LOOKED}}
+            for row in rows
+            if row[-1] == MISSING_IMAGE
+        },
         "data": {
             name: {
                 "revision": revision,

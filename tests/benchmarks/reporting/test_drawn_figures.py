@@ -22,7 +22,8 @@ from captau.benchmarks.reporting.charts.figure_files import Chart
 from captau.benchmarks.reporting.charts.run_charts import draw_charts, make_charts
 from captau.benchmarks.reporting.run_parts import CHART_TITLES, run_parts
 from captau.benchmarks.runs.finished_run import read_run
-from captau.benchmarks.runs.tables import ResultTable, markdown_of
+from captau.benchmarks.runs.markdown_table import markdown_of
+from captau.benchmarks.runs.tables import ResultTable
 from tests.benchmarks.commands.test_written_files import CASES, write_files
 from tests.benchmarks.reporting.described_figures import describe
 from tests.conftest import run_captau, says

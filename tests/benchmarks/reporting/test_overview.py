@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,10 +12,12 @@ import pytest
 
 from captau.benchmarks.evaluation.pair_tests import Standing
 from captau.benchmarks.reporting.overview import Overview, ScoreOverview, _notes
-from captau.benchmarks.runs.tables import MISSING
+from captau.benchmarks.runs.finished_run import FinishedRun
+from captau.benchmarks.runs.tables import MISSING, Cell, ResultTable, number_cell
 from captau.benchmarks.scoring.catalog import usual_protocol
 from captau.benchmarks.scoring.protocol import Protocol
 from captau.benchmarks.statistics.bootstrap import StatisticsOptions
+from tests.benchmarks.printed import lines_of
 
 NAN = math.nan
 
@@ -27,8 +30,8 @@ class Part(SimpleNamespace):
         kinds = {"m": "given", "ceiling_oracle": "people", "floor_random": "floor"}
         return kinds.get(metric, "learned")
 
-    def format_score(self, value: float, metric: str) -> str:
-        return MISSING if math.isnan(value) else f"{value:.2f}"
+    def score_cell(self, value: float, metric: str) -> Cell:
+        return number_cell(value, 1, 2)
 
 
 ROWS = [
@@ -44,6 +47,16 @@ ROWS = [
 ]
 
 
+def best_of(table: ResultTable) -> set[tuple[int, int]]:
+    """Return the row and the column of each cell that is marked as the best."""
+    return {
+        (number, column)
+        for number, row in enumerate(table.rows)
+        for column, cell in enumerate(row.cells)
+        if isinstance(cell, Cell) and cell.emphasis == "best"
+    }
+
+
 def part_of(rows: list[Any], names: str = "amu", **record: Any) -> Any:
     columns = ["dimension", "coefficient", "metric", "value", "ci_low", "ci_high"]
     frame = pd.DataFrame(rows, columns=columns).assign(n_items=1234, n_ratings=5678, note="note")
@@ -52,6 +65,7 @@ def part_of(rows: list[Any], names: str = "amu", **record: Any) -> Any:
         run=record,
         rank_by_key=ranks,
         find_protocol=lambda *_: record.get("protocol"),
+        find_reasons=FinishedRun(Path("run"), record).find_reasons,
         has_file=lambda _: False,
     )
     return Part(
@@ -66,26 +80,26 @@ def part_of(rows: list[Any], names: str = "amu", **record: Any) -> Any:
 
 
 def test_coefficients_stand_beside_their_intervals_and_ranks() -> None:
-    table, best = Overview(part_of(ROWS)).table()
+    table = Overview(part_of(ROWS)).table()
     assert table.title == "Coefficients ×100, the best of each in bold"
     assert table.corner == "metric"
     heads = ["τ_c", "interval", "rank", "τ_b", "fit acc. %", "mean acc. %", "interval", "kind"]
-    assert table.columns == heads
-    assert table.rows == [
+    assert table.heads == heads
+    assert lines_of(table) == [
         ("M", ["40.0", "30.0 – 50.0", "1", "40.0", "", "60.0", "50.0 – 70.0", "given"]),
         ("A", ["20.0", "10.0 – 30.0", "2", "40.0", "70.0", "80.0", "70.0 – 90.0", "learned"]),
         ("U", [MISSING, MISSING, "", "", "", "", MISSING, "learned"]),
         ("CEILING_ORACLE", ["90.0", "80.0 – 95.0", "", "", "", "", MISSING, "people"]),
     ]
     # The best of M, A and U in the columns 0, 3, 4 and 5; what people reach does not compete.
-    assert best == {(0, 0), (0, 3), (1, 3), (1, 4), (1, 5)}
-    assert table.notes == [
+    assert best_of(table) == {(0, 0), (0, 3), (1, 3), (1, 4), (1, 5)}
+    assert table.lines_below == [
         "U, p tau_c: note.",
         "Ranks: metrics that share a rank do not differ significantly.",
     ]
-    (row, *_), _ = Overview(part_of(ROWS[2:3], "u")).table()[0].rows, None
-    assert row == ("U", [MISSING, "learned"])
-    assert Overview(part_of(ROWS[2:3], "u")).table()[1] == set()
+    undefined = Overview(part_of(ROWS[2:3], "u")).table()
+    assert lines_of(undefined) == [("U", [MISSING, "learned"])]
+    assert best_of(undefined) == set()
 
 
 def test_dimensions_are_named_where_there_are_several() -> None:
@@ -98,7 +112,8 @@ def test_dimensions_are_named_where_there_are_several() -> None:
     assert one.head(("p", "tau_c")) == "τ_c"
     assert one.head(("fit", "accuracy")) == "fit acc. %"
     assert math.isnan(one.value("gone", ("p", "tau_c")))
-    assert (one.format_value("gone", ("p", "tau_c")), one.format_value("a", ("p", "tau_c"))) == ("", "20.0")  # fmt: skip
+    assert one.cell("gone", ("p", "tau_c")) == ""
+    assert str(one.cell("a", ("p", "tau_c"))) == "20.0"
 
 
 def test_the_leading_column_is_the_headline() -> None:
@@ -124,7 +139,7 @@ def test_the_verdict_names_the_dimension_where_it_has_to() -> None:
     assert few.verdict() == (
         "M is first of two, 20.0 above A; too few systems (5) to tell whether its lead is more than chance."
     )
-    assert few.table()[0].notes[-1] == (
+    assert few.table().notes[-1] == (
         "The tests draw or swap images of these 5 systems; ranks and intervals say nothing of other systems."
     )
     two = Overview(part_of([*rows, ("q", "tau_c", "a", 0.5, NAN, NAN)])).verdict()
@@ -163,16 +178,16 @@ def test_the_lead_counts_captions_and_judgements() -> None:
 def test_notes_tell_of_metrics_that_are_missing_once() -> None:
     record = {
         "metrics": {"a": {"note": "A's note."}, "m": {"note": "A's note."}},
-        "missing": {"d": {"u": "no images"}, "e": {"a": "no"}},
+        "missing": {"d": {"u": {"problem": "no images"}}, "e": {"a": {"problem": "no"}}},
         "config": {"statistics": {"interval": "percentile", "replicates": 40}},
     }
     part = part_of(ROWS, **record)
-    assert _notes(part, {"interval"}) == [
+    assert list(map(str, _notes(part, {"interval"}))) == [
         "A's note.",
         "U is missing: no images.",
         "Intervals: 95 % interval (percentile bootstrap over images, 40 replicates).",
     ]
-    assert _notes(part, {"rank"})[2:] == [
+    assert list(map(str, _notes(part, {"rank"})[2:])) == [
         "Ranks: metrics that share a rank do not differ significantly."
     ]
     assert _notes(part_of(ROWS[:2]), {"interval"}) == []
@@ -207,20 +222,20 @@ def systems(*names: str, **changes: Any) -> Any:
 
 def test_systems_are_columns_and_the_best_of_a_row_are_bold() -> None:
     """By m x and y share rank 1; by n, which was not tested, z alone is the best."""
-    table, best = ScoreOverview(systems("y", "x", "z", record={"notes": ["more"]})).table()
+    table = ScoreOverview(systems("y", "x", "z", record={"notes": ["more"]})).table()
     assert (table.title, table.corner) == ("Scores of all captions together", "metric")
-    assert table.columns == ["y", "x", "z", "agreement with people"]
+    assert table.heads == ["y", "x", "z", "agreement with people"]
     cells = ["0.25", "0.50 ± 0.15", "0.10 ± 0.05"]
-    assert table.rows == [("M", [*cells, "τ_c 10.0 on d"]), ("N", [*cells, MISSING])]
-    assert best == {(0, 0), (0, 1), (1, 2)}
+    assert lines_of(table) == [("M", [*cells, "τ_c 10.0 on d"]), ("N", [*cells, MISSING])]
+    assert best_of(table) == {(0, 0), (0, 1), (1, 2)}
     assert table.notes == ["Bold: the best system of a row.", "more"]
-    tested, _ = ScoreOverview(systems("x", "y", differences=[1])).table()
+    tested = ScoreOverview(systems("x", "y", differences=[1])).table()
     assert tested.notes == [
         "Bold: the best system of a row and those that share its rank: they do not differ significantly (paired "
         "bootstrap over images, level 10 %, Holm)."
     ]
-    alone, none = ScoreOverview(systems("x", agreement={"m": "", "n": ""})).table()
-    assert (alone.columns, alone.notes, none) == (["x"], [], set())
+    alone = ScoreOverview(systems("x", agreement={"m": "", "n": ""})).table()
+    assert (alone.heads, alone.notes, best_of(alone)) == (["x"], [], set())
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 from captau.benchmarks.evaluation.papers.published_numbers import PublishedNumber
-from captau.benchmarks.reporting.tables.printed_table import CoefficientColumn, PrintedNumber
+from captau.benchmarks.reporting.tables.coefficient_column import CoefficientColumn
 from captau.benchmarks.reporting.tables.table_rows import (
     OWN_MARK,
     PublishedRows,
@@ -18,7 +18,7 @@ from captau.benchmarks.reporting.tables.table_rows import (
     find_rows,
     name_rows,
 )
-from captau.benchmarks.runs.tables import MISSING
+from captau.benchmarks.runs.tables import MISSING, Cell
 from captau.benchmarks.scoring.catalog import usual_protocol
 from captau.benchmarks.scoring.protocol import Protocol
 from tests.conftest import says
@@ -46,7 +46,7 @@ def source(name: str, *rows: Any, signatures: dict[str, str] | None = None) -> A
         mean_rows=[],
         styles=styles,
         below={"floors": {"floor": "by lot"}, "ceilings": {}},
-        run=SimpleNamespace(run={"signatures": signatures or {}}),
+        run=SimpleNamespace(run={"signatures": signatures or {}}, find_reasons=lambda _: {}),
         ranks={("flickr8k_expert", "overall", "tau_c", "a"): 3},
     )
 
@@ -66,7 +66,7 @@ def test_rows_of_runs_are_by_kind_metric_and_signature() -> None:
     assert (a.kind, a.order, a.label, a.spec, a.signature, a.source) == (
         *("reference-based", (2, 0, ""), "A", "a", "a|1", ""),
     )
-    assert a.cells == {KEY: PrintedNumber("10.0", 0.1, rank=3)}
+    assert a.cells == {KEY: Cell("10.0", 0.1, 10.0, rank=3)}
     assert (a.runs, a.texts) == ({KEY: 0}, {})
     assert (b.kind, b.order, b.label, b.runs) == ("given", (1.5, 0, ""), "B", {KEY: 0})
     assert (b.cells[KEY].text, b.texts) == (MISSING, {KEY: ["undefined: x"]})
@@ -132,7 +132,9 @@ def published(text: str, **changes: Any) -> PublishedNumber:
 
 def column_of(dataset: str, **choices: Any) -> CoefficientColumn:
     protocol = Protocol.resolve(dataset, usual_protocol(dataset), choices)
-    return CoefficientColumn(dataset, "", "", protocol, "", "", "", "")
+    return CoefficientColumn(
+        head="", dataset=dataset, dimension="", coefficient="", protocol=protocol, revision=""
+    )
 
 
 def test_notes_say_where_published_numbers_are_from() -> None:
@@ -172,7 +174,7 @@ def test_a_metric_that_captau_lacks_has_a_row_by_its_papers_name() -> None:
     )
     assert tiger.source == "Hessel et al. 2021"
     assert (made.is_asked, made.equal, made.left_out, made.refused) == (True, {}, {}, {})
-    own = draft("given", "own", "cider", cells={KEY: PrintedNumber("1.0", 0.01)})
+    own = draft("given", "own", "cider", cells={KEY: Cell("1.0", 0.01, 1.0)})
     beside = add_published_rows(columns, [own], ("clipscore_2021",), has_remarks=False)
     assert beside.left_out == {"Hessel et al. 2021": [own]}
     assert "CIDEr" not in {row.label for row in beside.rows}

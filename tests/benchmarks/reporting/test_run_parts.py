@@ -80,7 +80,7 @@ def test_agreement_is_told_in_words() -> None:
 def test_scores_are_printed_in_the_style_of_their_metric() -> None:
     part = scored(1)
     part.styles["m"] |= {"scale": 100, "decimals": 2}
-    assert part.format_score(0.12345, "m") == "12.35"
+    assert part.score_cell(0.12345, "m").text == "12.35"
 
 
 def caption_run(references: tuple[str, ...], **changes: Any) -> ScoredCaptions:

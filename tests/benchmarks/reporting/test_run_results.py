@@ -24,7 +24,7 @@ from captau.benchmarks.runs.results import (
     SCORE_COLUMNS,
     SIGNIFICANCE_COLUMNS,
 )
-from captau.benchmarks.runs.tables import ResultTable, frame_of
+from captau.benchmarks.runs.tables import ResultTable, Row, count_cell, frame_of, number_cell
 from captau.benchmarks.scoring.corpus_scores import DIFFERENCE_COLUMNS
 from captau.datasets.preferences import PREFERENCE_COLUMNS
 from captau.datasets.schema import ITEM_COLUMNS, RATING_COLUMNS
@@ -149,7 +149,9 @@ def test_options_of_score_are_those_of_the_command(tmp_path: Path) -> None:
 
 def test_a_table_becomes_a_frame_with_heads_that_differ() -> None:
     """Worked by hand: `±` stands twice, a dash is not a number, and a mark makes a column text."""
-    rows = [("A", ["1.5", "0.1", "2", "0.2", "+3*"]), ("B", ["–", "", "4", "0.3", "–"])]
+    first = [number_cell(1.5, 1, 1), number_cell(0.1, 1, 1), count_cell(2), number_cell(0.2, 1, 1)]
+    second = ["–", "", count_cell(4), number_cell(0.3, 1, 1), "–"]
+    rows = [Row("A", [*first, "+3*"]), Row("B", second)]
     frame = frame_of(ResultTable("T", "metric", ["τ_c", "±", "τ_b", "±", "gap"], rows))
     assert list(frame.columns) == ["τ_c", "τ_c ±", "τ_b", "τ_b ±", "gap"]
     assert frame.index.name == "metric"
@@ -257,7 +259,7 @@ def test_judgements_need_all_of_their_files() -> None:
 
 
 def test_tables_are_printed_one_below_the_other() -> None:
-    tables = [ResultTable(t, "row", ["x"], [("r", [t])]) for t in ("one", "two")]
+    tables = [ResultTable(t, "row", ["x"], [Row("r", [t])]) for t in ("one", "two")]
     results = Results({}, {}, tables)
     text = results.to_markdown()
     assert text.startswith("**one**\n")
@@ -280,7 +282,7 @@ def test_judgements_are_items_ratings_and_preferences() -> None:
 
 
 def test_files_of_a_run_end_with_its_record() -> None:
-    table = ResultTable("T", "row", ["x"], [("r", ["1"])])
+    table = ResultTable("T", "row", ["x"], [Row("r", ["1"])])
     frames = {"a.csv": pd.DataFrame({"a": [1]}), "b.parquet": pd.DataFrame({"b": [2]})}
     results = Results(frames, {"command": "x"}, [table], {"f.svg": b"f"}, {"o.txt": b"o"})
     files = results.files()

@@ -31,7 +31,8 @@ from captau.benchmarks.reporting.html_report import (
     build,
 )
 from captau.benchmarks.reporting.run_parts import RunDataset, run_datasets
-from captau.benchmarks.runs.tables import ResultTable
+from captau.benchmarks.runs.tables import Cell, ResultTable, Row, count_cell
+from tests.benchmarks.printed import lines_of
 from tests.conftest import says
 
 pytest.importorskip("matplotlib")
@@ -80,7 +81,9 @@ def steps(monkeypatch: pytest.MonkeyPatch) -> list[int | None]:
         count = {"forest": 2, "scores": 1}.get(kind, 0)
         charts = []
         for n in range(count):
-            table = ResultTable("left out", "a", ["b", "c"], [("d", [str(n), "5 – 6"])])
+            table = ResultTable(
+                "left out", "a", ["b", "c"], [Row("d", [count_cell(n), Cell("5 – 6")])]
+            )
             figure = SimpleNamespace(axes=[SimpleNamespace(set_title=titles.append)])
             title = f"{part.title}{',:'[n % 2]} {kind} of {part.title}, {n}"
             charts.append(Chart(kind, kind, title, f"told <{n}>", table, lambda f=figure: f))
@@ -186,4 +189,4 @@ def test_a_reproduced_paper_has_its_cells_in_its_page() -> None:
     assert (table.title, table.corner, table.columns) == (
         *("Cells of the paper, and what captau finds", "metric", ["printed", "found"]),
     )
-    assert table.rows == [("CIDEr", ["43.9", "43.86"])]
+    assert lines_of(table) == [("CIDEr", ["43.9", "43.86"])]

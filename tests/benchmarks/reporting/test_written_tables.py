@@ -6,29 +6,25 @@ the difference before it is committed. The numbers are made up.
 
 from __future__ import annotations
 
+import io
 import json
 import shutil
 from collections.abc import Iterator
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 
 from captau.benchmarks.reporting.citations import cite
-from captau.benchmarks.reporting.tables.drawn_table import draw_table
+from captau.benchmarks.reporting.tables.coefficient_column import with_headings
 from captau.benchmarks.reporting.tables.joined_table import join, written_table
-from captau.benchmarks.reporting.tables.printed_table import (
-    CoefficientColumn,
-    JoinedTable,
-    PrintedNumber,
-    RowGroup,
-    TableRow,
-)
 from captau.benchmarks.reporting.tables.table_choices import TableChoices
 from captau.benchmarks.reporting.tables.table_layouts import LAYOUTS, appendix
 from captau.benchmarks.runs.finished_run import read_run, read_runs
-from captau.benchmarks.runs.tables import MISSING
+from captau.benchmarks.runs.tables import MISSING, AnyCell, Cell, Column, ResultTable, Row
+from captau.benchmarks.runs.terminal_table import rich_of
 from tests.benchmarks.reporting.made_runs import ROWS, made_run
 from tests.benchmarks.reporting.test_drawn_figures import compare
 from tests.benchmarks.reporting.test_written_pages import RECORD
@@ -104,7 +100,7 @@ CASES: dict[str, tuple[list[list[Any]], TableChoices]] = {
 }
 
 
-def table_of(folder: Path, name: str) -> JoinedTable:
+def table_of(folder: Path, name: str) -> ResultTable:
     runs, choices = CASES[name]
     folders = []
     for number, rows in enumerate(runs, 1):
@@ -113,12 +109,15 @@ def table_of(folder: Path, name: str) -> JoinedTable:
     return join(read_runs(folders), choices)
 
 
-def tell(table: JoinedTable) -> Iterator[str]:
-    yield LAYOUTS["markdown"](table)
-    yield LAYOUTS["latex"](table)
+def tell(table: ResultTable) -> Iterator[str]:
+    yield LAYOUTS["markdown"](table) + "\n"
+    yield LAYOUTS["latex"](table) + "\n"
     yield LAYOUTS["csv"](table)
-    for name, value in asdict(draw_table(table)).items():
-        yield f"{name}: {value}\n" if name != "rows" else "".join(f"{r}\n" for r in value)
+    for width in (120, 80):
+        console = Console(width=width, file=io.StringIO(), record=True)
+        console.print(rich_of(table, width))
+        lines = [line.rstrip() for line in console.export_text().splitlines()]
+        yield "\n".join([f"{width} columns:", *lines, ""])
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -204,42 +203,54 @@ def test_a_study_has_its_own_table(copied: Path) -> None:
             written_table(runs, choices, style, has_appendix=has_appendix)
 
 
-def column(number: int, over: str = "") -> CoefficientColumn:
-    protocol: Any = None
-    return CoefficientColumn("d", "p", "c", protocol, "", over, f"h {number}", rf"$h_{number}$")
+NUMBER = Cell(
+    "-4.5",
+    -0.045,
+    -4.5,
+    low="-5.0",
+    high="-4.0",
+    reach="0.5",
+    rank=2,
+    emphasis="best",
+    marks=("a", "b"),
+)
+PLAIN = Cell("44.4", 0.444, 44.4, emphasis="second")
+ABSENT = Cell(MISSING, marks=("a",))
 
 
-NUMBER = PrintedNumber("-4.5", -0.045, "-5.0", "-4.0", "0.5", 2, "best", ("a", "b"))
-PLAIN = PrintedNumber("44.4", 0.444, emphasis="second")
-ABSENT = PrintedNumber(MISSING, float("nan"), marks=("a",))
-
-
-def by_hand(intervals: str, *overs: str, **changes: Any) -> JoinedTable:
+def by_hand(intervals: str, *overs: str, kinds: bool = True, **changes: Any) -> ResultTable:
     """A table of as many columns as there are heads above them."""
-    cells = (NUMBER, PLAIN, None, ABSENT)
-    columns = tuple(column(n, over) for n, over in enumerate(overs))
+    cells: list[AnyCell] = [NUMBER, PLAIN, "", ABSENT]
     rows = [
-        TableRow(f"L {label}_<b>", source, "", "", tuple(cells[(n + k) % 4] for n, _ in enumerate(overs)))
-        for k, (label, source) in enumerate((("one", ""), ("two", "S et al."), ("three", "")))
-    ]  # fmt: skip
-    groups = (RowGroup("given", tuple(rows[:2])), RowGroup("floors", tuple(rows[2:])))
-    marks = (("a", "not there & gone"), ("b", "second"))
-    made = JoinedTable(
-        "Title | T", "tab:x", columns, groups, marks, ("Note *one*.",), (("L", "s|t:u"),), intervals
+        Row(f"L {label}_<b>", [cells[(n + k) % 4] for n, _ in enumerate(overs)], kind, source)
+        for k, (label, source, kind) in enumerate(
+            (("one", "", "given"), ("two", "S et al.", "given"), ("three", "", "floors"))
+        )
+    ]
+    table = ResultTable(
+        "Title | T",
+        "metric",
+        [Column(f"h {n}", latex=rf"$h_{n}$", over=over) for n, over in enumerate(overs)],
+        with_headings(rows) if kinds else [replace(rows[0], kind="systems")],
+        notes=["Note *one*."],
+        intervals=intervals,
+        footnotes=(("a", "not there & gone"), ("b", "second")),
+        signatures=(("L", "s|t:u"),),
+        has_legend=True,
+        latex_label="tab:x",
     )
-    return replace(made, **changes)
+    return replace(table, **changes)
 
 
 @pytest.mark.parametrize("intervals", ["subscript", "plusminus", "none"])
 def test_tables_by_hand(intervals: str) -> None:
-    systems = (RowGroup("systems", tuple(by_hand(intervals, "A").rows[:1])),)
     made = [
         by_hand(intervals, "A", "A", "B"),
         by_hand(intervals, "A", "B", "C"),
         by_hand(intervals, "A", "B", "C", "D"),
         by_hand(intervals, "A", "B", "C", "D", "E", "F", "G", "H", "I", "J"),
         by_hand(intervals, "", "", corner="system", has_legend=False),
-        by_hand(intervals, "A", groups=systems, corner="system", signatures=()),
+        by_hand(intervals, "A", kinds=False, corner="system", signatures=()),
     ]
     texts = [text for table in made for text in (*tell(table), LAYOUTS["html"](table))]
     texts += [appendix(made[0], is_latex=is_latex) for is_latex in (True, False)]

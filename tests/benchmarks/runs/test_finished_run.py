@@ -120,7 +120,6 @@ def test_a_record_that_is_nested_too_deeply(copy):
         ("versions.captau", 1, "versions.captau is 1, not str"),
         ("signatures", ["x"], "signatures is ['x'], not dict"),
         ("metrics.cider.decimals", True, "metrics.cider.decimals is True, not int"),
-        ("missing.demo", {"cider": 3}, "missing.demo.cider is 3, not str"),
         ("files", "none", "files is 'none', not dict"),
         ("config", None, "config is None, not dict"),
         ("config.statistics", {"a": 1}, "config.statistics: "),

@@ -19,33 +19,37 @@ from captau.benchmarks.runs.results import (
     RunClock,
     add_run_file,
     describe_environment,
+    find_missing_reason,
     missing_note,
-    parse_missing_note,
     table_files,
     tables_as_csv,
     to_json,
 )
-from captau.benchmarks.runs.tables import ResultTable
+from captau.benchmarks.runs.tables import ResultTable, Row
 from captau.metrics.base import Unavailability
 
-TEXT = st.text(st.characters(exclude_characters=";"), min_size=1)
 
-
-@given(TEXT, st.text())
-def test_a_missing_note_is_read_back_as_problem_and_remedy(problem: str, remedy: str) -> None:
-    reason = Unavailability(problem, remedy)
-    assert parse_missing_note(missing_note(reason)) == reason
-
-
-@given(st.text(min_size=1), st.text())
-def test_a_problem_with_semicolons_keeps_its_text_in_one_part(problem: str, remedy: str) -> None:
-    reason = parse_missing_note(missing_note(Unavailability(problem, remedy)))
-    assert reason == Unavailability(problem.replace("; ", ", "), remedy)
+@given(st.text(min_size=1))
+def test_the_reason_of_a_number_that_was_not_computed_is_found(reason: str) -> None:
+    assert find_missing_reason(missing_note(reason)) == reason
 
 
 @pytest.mark.parametrize("note", ["", "undefined: all scores are equal", "bleu_4"])
 def test_other_notes_name_no_missing_number(note: str) -> None:
-    assert parse_missing_note(note) is None
+    assert find_missing_reason(note) == ""
+
+
+@pytest.mark.parametrize(
+    ("reason", "text"),
+    [
+        (Unavailability("needs x", "get it"), "needs x; get it"),
+        (Unavailability("needs x"), "needs x"),
+    ],
+)
+def test_a_reason_is_its_problem_and_its_remedy(reason: Unavailability, text: str) -> None:
+    assert str(reason) == text
+    assert Unavailability(**reason.record()) == reason
+    assert missing_note(reason) == f"missing: {text}"
 
 
 def test_json_has_null_for_what_is_no_number_at_any_depth() -> None:
@@ -57,7 +61,7 @@ def test_json_has_null_for_what_is_no_number_at_any_depth() -> None:
 
 
 def test_tables_are_joined_into_one_file_of_each_form() -> None:
-    tables = [ResultTable(title, "m", ["v"], [("a", ["1"])]) for title in ("T", "U")]
+    tables = [ResultTable(title, "m", ["v"], [Row("a", ["1"])]) for title in ("T", "U")]
     files = table_files(iter(tables))
     assert list(files) == ["table.md", "table.tex"]
     cells = "| m | v |\n|:--|--:|\n| a | 1 |"

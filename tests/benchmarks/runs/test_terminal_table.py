@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from captau.benchmarks.runs import terminal_table
-from captau.benchmarks.runs.tables import ResultTable
+from captau.benchmarks.runs.tables import ResultTable, Row
 from captau.benchmarks.runs.terminal_table import rich_of
 
 TEXTS = ResultTable(
@@ -16,9 +16,9 @@ TEXTS = ResultTable(
     "dataset",
     ["images", "the verdict", "n"],
     [
-        ("caption_quality of_many_images", ["654 of them all", "part of it", "7"]),
-        ("group", []),
-        ("b", ["1", "whole", "10"]),
+        Row("caption_quality of_many_images", ["654 of them all", "part of it", "7"]),
+        Row("group", []),
+        Row("b", ["1", "whole", "10"]),
     ],
     numeric=False,
     notes=["note"],
@@ -27,11 +27,11 @@ NUMBERS = ResultTable(
     "t",
     "metric",
     ["τ_c all", "pair-wise acc. %"],
-    [("cider(df=a_long_name_of.json)", ["30.8", "-100.0"]), ("b", ["1", "10"])],
+    [Row("cider(df=a_long_name_of.json)", ["30.8", "-100.0"]), Row("b", ["1", "10"])],
 )
-LONG_WORD = ResultTable("t", "m", ["x y"], [("w" * 30, ["1"])])
+LONG_WORD = ResultTable("t", "m", ["x y"], [Row("w" * 30, ["1"])])
 #: A heading's length counts for no column.
-HEADING = ResultTable("t", "m", ["x"], [("h" * 40, []), ("a", ["1"])])
+HEADING = ResultTable("t", "m", ["x"], [Row("h" * 40, []), Row("a", ["1"])])
 
 
 def lines_at(table, width):
@@ -133,7 +133,7 @@ def test_columns_of_one_head_that_go_are_named_once_and_only_if_none_is_left():
         "t",
         "m",
         ["a1", "±", "b2", "±", "c3"],
-        [("x", list("12345"))],
+        [Row("x", list("12345"))],
         spare=((4, 3), (2,)),
         file="",
     )
@@ -177,7 +177,7 @@ def test_where_a_head_folds(head, width, expected):
 
 
 def test_headings_are_italic_and_the_verdict_is_bold():
-    table = ResultTable("t", "m", ["x"], [("h", []), ("a", ["1"])], verdict="v", notes=["n"])
+    table = ResultTable("t", "m", ["x"], [Row("h", []), Row("a", ["1"])], verdict="v", notes=["n"])
     console = Console(width=40, file=io.StringIO(), force_terminal=True, color_system="standard")
     console.print(rich_of(table))
     shown = console.file.getvalue()

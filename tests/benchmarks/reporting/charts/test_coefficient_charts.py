@@ -19,6 +19,7 @@ from captau.benchmarks.reporting.charts.coefficient_charts import (
 )
 from captau.benchmarks.reporting.charts.figure_files import Chart, UnavailableChart
 from captau.benchmarks.runs.tables import MISSING
+from tests.benchmarks.printed import lines_of
 from tests.benchmarks.reporting.described_figures import describe
 from tests.benchmarks.reporting.test_drawn_figures import GOLDEN, compare
 
@@ -60,7 +61,7 @@ def test_metrics_stand_from_the_greatest_to_the_least_and_then_floors_and_ceilin
     assert (first.title, first.table.title) == ("T, overall: τ_c", "T, overall: τ_c ×100")
     assert first.table.columns == ["value", "from", "to", "items", "ratings", "remark"]
     sizes = ["1,234", "5,678"]
-    assert first.table.rows == [
+    assert lines_of(first.table) == [
         ("L", ["50.0", MISSING, MISSING, *sizes, ""]),
         ("G", ["40.0", "30.0", "50.0", *sizes, ""]),
         ("A", ["10.0", "5.0", "20.0", *sizes, ""]),
@@ -74,7 +75,7 @@ def test_metrics_stand_from_the_greatest_to_the_least_and_then_floors_and_ceilin
     assert (second.title, second.table.columns[4]) == ("T, mean: acc. %", "pairs")
     (third,) = category_charts(part_of(ROWS))
     assert (third.kind, third.title) == ("categories", "T, fit: acc. %")
-    assert [label for label, _ in third.table.rows] == ["G", "A"]
+    assert [label for label, _ in lines_of(third.table)] == ["G", "A"]
     nothing = part_of([ROWS[3]])
     (none,) = forest_charts(nothing)
     assert none.description == "Points with intervals. No value."
@@ -128,7 +129,7 @@ def test_differences_are_of_the_datasets_best_test() -> None:
         ("T, recall: differences of τ_c", "bootstrap, holm)"),
         ("T, mean: differences of acc. %", "bootstrap, holm)"),
     ]
-    assert {len(chart.table.rows) for chart in made} == {4}
+    assert {len(lines_of(chart.table)) for chart in made} == {4}
     assert made[0].name == "significance_d_p_overall_tau_c"
     assert made[0].description == (
         "Each row's value less each column's; coloured where p is below 0.1 (permutation, holm): blue where the row is "
@@ -144,7 +145,7 @@ def test_differences_are_marked_below_the_level_alone() -> None:
     (chart,) = compared(pairs("bootstrap"))
     assert chart.table.columns == ["difference", "from", "to", "p"]
     assert chart.table.corner == "metrics"
-    assert chart.table.rows == [
+    assert lines_of(chart.table) == [
         ("A − B", ["-20.0", "-30.0", "-10.0", "0.010"]),
         ("A − U", [MISSING] * 4),
         ("B − U", [MISSING] * 4),
@@ -164,7 +165,7 @@ def test_differences_of_systems() -> None:
     labels = {"z": "Z", "x": "X", "y": "Y"}
     words = {"name": "n", "title": "T", "subject": "S", "corner": "systems", "test": "t"}
     chart = make_difference_chart(frame, labels, (1.0, 2), 0.05, **words)
-    assert chart.table.rows == [
+    assert lines_of(chart.table) == [
         ("X − Y", ["1.25", "0.50", "2.00", "0.050"]),
         ("Y − Z", ["-1.00", "-2.00", "0.50", "0.300"]),
     ]

@@ -149,11 +149,11 @@ def test_every_colour_has_its_name_in_the_page() -> None:
     ],
 )
 def test_short_numbers(value: float, text: str) -> None:
-    assert figures.format_short(value) == text
+    assert figures.short_cell(value).text == text
 
 
 def test_percent_and_factors() -> None:
-    assert figures.format_percent(0.1234) == "12.3"
+    assert figures.percent_cell(0.1234).text == "12.3"
     assert figures.with_factor("acc. %", "acc. %") == "acc. %"
     assert figures.with_factor("title", "τ_c") == "title ×100"
 

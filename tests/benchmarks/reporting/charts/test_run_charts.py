@@ -23,6 +23,7 @@ from captau.benchmarks.reporting.run_parts import CHART_TITLES, run_datasets
 from captau.benchmarks.runs.finished_run import read_run
 from captau.benchmarks.runs.output_folder import OutputFolder, write_file
 from captau.datasets.errors import InputError
+from tests.benchmarks.printed import lines_of
 from tests.benchmarks.reporting.made_runs import rewrite
 from tests.conftest import run_captau, says
 
@@ -59,14 +60,14 @@ def only(part, kind):
 
 
 def cells(table):
-    return dict(table.rows)
+    return dict(lines_of(table))
 
 
 def test_a_forest_has_the_numbers_of_the_run(part):
     first = only(part, "forest")[0]
     found = part.correlations[part.correlations["coefficient"] == "tau_c"].set_index("metric")
     shown = cells(first.table)
-    assert [label for label, _ in first.table.rows[:3]] == [
+    assert [label for label, _ in lines_of(first.table)[:3]] == [
         part.label(m) for m in found.loc[METRICS].sort_values("value", ascending=False).index
     ]
     for metric in METRICS:
@@ -92,10 +93,10 @@ def test_categories_are_those_of_the_preferences(part):
 def test_the_rating_bars_count_every_rating_and_item(part):
     (chart,) = only(part, "ratings")
     ratings = captau.load("demo").ratings["value"]
-    assert [label for label, _ in chart.table.rows] == ["1", "2", "3", "4", "5"]
-    for label, (count, _, _, _) in chart.table.rows:
+    assert [label for label, _ in lines_of(chart.table)] == ["1", "2", "3", "4", "5"]
+    for label, (count, _, _, _) in lines_of(chart.table):
         assert int(count.replace(",", "")) == (ratings == float(label)).sum()
-    assert sum(int(texts[2]) for _, texts in chart.table.rows) == 360
+    assert sum(int(texts[2]) for _, texts in lines_of(chart.table)) == 360
 
 
 def test_agreement_is_what_captau_agree_finds(part, tmp_path):
@@ -116,7 +117,7 @@ def test_scores_by_rating_are_those_of_the_single_ratings(part):
     ratings = part.ratings.assign(
         score=part.scores["cider"].loc[part.ratings["item_id"]].to_numpy()
     )
-    for label, (count, *quarters, mean) in chart.table.rows:
+    for label, (count, *quarters, mean) in lines_of(chart.table):
         group = ratings.loc[ratings["value"] == float(label), "score"]
         assert int(count) == len(group)
         expected = [*np.quantile(group, [0.25, 0.5, 0.75]), group.mean()]
@@ -128,7 +129,7 @@ def test_the_heat_map_is_spearmans_rho(part):
     people = part.ratings.groupby("item_id")["value"].mean()
     expected = part.scores["cider"].corr(people.loc[part.scores.index], method="spearman")
     assert cells(chart.table)["CIDEr"][-1] == f"{100 * expected:.1f}"
-    assert chart.table.rows[-1][0] == "people: overall"
+    assert lines_of(chart.table)[-1][0] == "people: overall"
 
 
 def test_the_matrix_has_the_differences_and_p_values(part):

@@ -22,6 +22,7 @@ from captau.benchmarks.reporting.charts.score_charts import (
     threshold_figure,
 )
 from captau.benchmarks.runs.tables import MISSING
+from tests.benchmarks.printed import lines_of
 from tests.benchmarks.reporting.described_figures import describe
 from tests.benchmarks.reporting.test_drawn_figures import GOLDEN, compare
 
@@ -44,7 +45,7 @@ def test_quarters_of_scores_by_group() -> None:
     table = chart.table
     assert (table.title, table.corner) == ("T", "rating")
     assert table.columns == ["n", "25 %", "median", "75 %", "mean"]
-    assert table.rows == [
+    assert lines_of(table) == [
         ("one", ["5", "2", "3", "4", "4"]),
         ("none", ["0", *[MISSING] * 4]),
         ("two", ["1,000", *["0.5"] * 4]),
@@ -146,7 +147,7 @@ def test_every_two_metrics_are_compared() -> None:
     assert chart.title == "T: Spearman's ρ of every two metrics"
     assert chart.table.title == "T: Spearman's ρ of every two metrics ×100"
     assert chart.table.columns == ["A", "B", "C", "D", "people: p"]
-    assert chart.table.rows[:2] == [
+    assert lines_of(chart.table)[:2] == [
         ("A", ["100.0", "80.0", "-100.0", MISSING, "100.0"]),
         ("B", ["80.0", "100.0", "-80.0", MISSING, "98.2"]),
     ]

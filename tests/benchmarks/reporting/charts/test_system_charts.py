@@ -20,7 +20,9 @@ from captau.benchmarks.reporting.charts.system_charts import (
     system_violin_charts,
     win_figures,
 )
+from captau.benchmarks.runs.tables import Cell
 from captau.benchmarks.statistics.bootstrap import StatisticsOptions
+from tests.benchmarks.printed import lines_of
 from tests.benchmarks.reporting.described_figures import describe
 from tests.benchmarks.reporting.test_drawn_figures import GOLDEN, compare
 
@@ -31,8 +33,8 @@ class Part(SimpleNamespace):
     def label(self, metric: str) -> str:
         return metric.upper()
 
-    def format_score(self, value: float, metric: str) -> str:
-        return f"{metric} {value:g}"
+    def score_cell(self, value: float, metric: str) -> Cell:
+        return Cell(f"{metric} {value:g}", value, value)
 
 
 def part_of(**changes: Any) -> Any:
@@ -75,7 +77,7 @@ def test_systems_stand_from_the_best_to_the_worst() -> None:
     )
     table = first.table
     assert (table.title, table.corner, table.columns) == ("T: M", "system", ["score", "from", "to"])
-    assert table.rows == [
+    assert lines_of(table) == [
         ("x", ["m 0.5", "m 0.4", "m 0.75"]),
         ("y", ["m 0.25", "m nan", "m nan"]),
     ]
@@ -91,7 +93,7 @@ def test_differences_of_systems_have_the_scale_of_their_metric() -> None:
     assert (chart.name, chart.title) == ("significance_refs_m", "T: differences of M")
     assert chart.table.title == "T: differences of M (bootstrap, holm)"
     assert chart.table.corner == "systems"
-    assert chart.table.rows == [
+    assert lines_of(chart.table) == [
         ("x − y", ["25.0", "10.0", "50.0", "0.090"]),
         ("y − z", ["0.0", "0.0", "0.0", "0.110"]),
     ]
@@ -110,12 +112,12 @@ def test_captions_scores_are_grouped_by_system() -> None:
     m, n, none = system_violin_charts(part_of())
     assert (m.name, m.title) == ("scores_refs_m", "T: captions' M")
     assert m.table.corner == "system"
-    assert [(label, cells[0], cells[4]) for label, cells in m.table.rows] == [
+    assert [(label, cells[0], cells[4]) for label, cells in lines_of(m.table)] == [
         ("y", "1", "4"),
         ("x", "2", "1.5"),
     ]
     assert m.table.notes == ["1 of 4 scores are not finite and left out."]
-    assert [(label, cells[0], cells[4]) for label, cells in n.table.rows] == [
+    assert [(label, cells[0], cells[4]) for label, cells in lines_of(n.table)] == [
         ("y", "2", "3.5"),
         ("x", "1", "1"),
     ]

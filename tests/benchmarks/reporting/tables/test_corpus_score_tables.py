@@ -199,7 +199,7 @@ def choices_of(interval="none", *, normalise="none", trust=None, keep=None, **st
 def notes_of(choices, *systems, metrics=STYLED, n_images=None, **options):
     scores = scores_of(*systems, **options)
     n_images = n_images or {s.references: len(s.items) for s in systems}
-    return list(_notes(choices, metrics, scores, n_images))
+    return [str(note) for note in _notes(choices, metrics, scores, n_images)]
 
 
 SCALES = "Scores ×100, but for Plain: as computed."

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from captau.benchmarks.reporting.tables.printed_table import PrintedNumber
 from captau.benchmarks.reporting.tables.table_rows import (
     MEAN,
     RowDraft,
@@ -12,6 +11,7 @@ from captau.benchmarks.reporting.tables.table_rows import (
     emphasise,
     sort_rows,
 )
+from captau.benchmarks.runs.tables import Cell, number_cell
 from tests.conftest import says
 
 KEYS: list[Any] = [("one", "p", "overall", "tau_c"), ("two", "p", "recall", "pearson")]
@@ -19,7 +19,7 @@ KEYS: list[Any] = [("one", "p", "overall", "tau_c"), ("two", "p", "recall", "pea
 
 def draft(kind: str, label: str, *values: float | None, spec: str = "") -> RowDraft:
     cells = {
-        key: PrintedNumber(f"{100 * value:.1f}", value)
+        key: number_cell(value, 100, 1)
         for key, value in zip(KEYS, values, strict=False)
         if value is not None
     }
@@ -43,7 +43,7 @@ def test_rows_are_sorted_within_their_group() -> None:
     assert labels(drafts, "two") == "a b high low none c"
     assert labels(drafts, "overall", "tau_c") == "b a high low c none"
     mean = (MEAN, "", "", "")
-    drafts[0].cells[cast(Any, mean)] = PrintedNumber("9", 9.0)
+    drafts[0].cells[cast(Any, mean)] = Cell("9", 9.0, 9.0)
     assert labels(drafts, columns=[*KEYS, mean]).startswith("a b")
     with says(
         "sort=two,tau_c: no column has these names; there are one overall tau_c two recall pearson"

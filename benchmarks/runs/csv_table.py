@@ -1,0 +1,77 @@
+"""Tables as CSV: the printed numbers, one a field."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Iterable, Sequence
+
+from .tables import MISSING, AnyCell, Cell, ResultTable
+
+
+def csv_of(table: ResultTable) -> str:
+    """Return a row a line, empty where there is no number.
+
+    An interval's ends and a rank have fields of their own. Where rows have kinds, a row begins with its kind, its label
+    and whoever published its numbers, and ends with its footnotes in full.
+    """
+    parts = _choose_parts(table)
+    heads = [table.heads[index] + name for index, name, _ in parts]
+    has_kinds = any(row.kind for row in table.rows)
+    lines = [[table.corner, *heads]]
+    if has_kinds:
+        lines = [["kind", table.corner, "published by", *heads, "notes"]]
+
+    footnotes = dict(table.footnotes)
+    # The kind of a row says what a heading says of those below it.
+    rows = [row for row in table.rows if row.cells or not has_kinds]
+    for row in rows:
+        fields = [read(row.cells[index]) for index, _, read in parts if row.cells]
+        if not has_kinds:
+            lines.append([row.label, *fields])
+            continue
+        numbers = [cell for cell in row.cells if isinstance(cell, Cell)]
+        letters = dict.fromkeys(letter for cell in numbers for letter in cell.marks)
+        notes = "; ".join(footnotes[letter] for letter in letters)
+        lines.append([row.kind, row.label, row.source, *fields, notes])
+    return csv_lines(lines)
+
+
+def _choose_parts(table: ResultTable) -> list[tuple[int, str, Callable[[AnyCell], str]]]:
+    """Return the fields of a row: the column, the end of the field's head, and what reads it from a cell."""
+    readers: dict[str, Callable[[AnyCell], str]] = {"": _text_of}
+    if table.intervals == "subscript":
+        readers[" low"] = lambda cell: cell.low if isinstance(cell, Cell) else ""
+        readers[" high"] = lambda cell: cell.high if isinstance(cell, Cell) else ""
+    elif table.intervals == "plusminus":
+        readers[" ±"] = lambda cell: cell.reach if isinstance(cell, Cell) else ""
+    readers[" rank"] = _rank_of
+
+    # A part that no row has in a column is left out; a column without any number is not.
+    chosen_parts: list[tuple[int, str, Callable[[AnyCell], str]]] = []
+    for index in range(len(table.columns)):
+        cells = [row.cells[index] for row in table.rows if row.cells]
+        for name, read in readers.items():
+            if not name or any(map(read, cells)):
+                chosen_parts.append((index, name, read))
+    return chosen_parts
+
+
+def _text_of(cell: AnyCell) -> str:
+    """Return what a cell shows; empty where it is `MISSING`."""
+    text = str(cell)
+    return "" if text == MISSING else text
+
+
+def _rank_of(cell: AnyCell) -> str:
+    """Return the rank of a cell; empty where it has none."""
+    if not isinstance(cell, Cell) or cell.rank is None:
+        return ""
+    return str(cell.rank)
+
+
+def csv_lines(rows: Iterable[Sequence[str]]) -> str:
+    """Return rows as lines of CSV."""
+    buffer = io.StringIO()
+    csv.writer(buffer, lineterminator="\n").writerows(rows)
+    return buffer.getvalue()
