@@ -529,13 +529,13 @@ def check_shown(words: list[str], lines: list[str], drawn: list[ResultTable]) ->
     text = " ".join(" ".join(lines).split())
     _, _, too_narrow = text.partition("The terminal is too narrow for ")
     for table in drawn:
-        heads = [head for head in table.columns if head not in too_narrow]
+        heads = [head for head in table.heads if head not in too_narrow]
         pieces = set(split_head(" ".join(heads)))
-        if table.short_columns and any(all(p not in word for word in shown) for p in pieces):
-            short_heads = dict(zip(table.columns, table.short_columns, strict=True))
+        if any(all(p not in word for word in shown) for p in pieces):
+            short_heads = dict(zip(table.heads, table.short_heads, strict=True))
             heads = [short_heads[head] for head in heads]
         pieces = [p for head in [table.corner, *heads] for p in split_head(head)]
-        pieces += [p for label, _ in table.rows for p in split_head(label)]
+        pieces += [p for row in table.rows for p in split_head(row.label)]
         lost = {p for p in pieces if p and len(p) <= LONGEST_WORD} - shown
         assert not {p for p in lost if not any(p in word for word in shown)}
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TextIO
 from ...datasets.errors import escape_controls
 
 if TYPE_CHECKING:
-    from ..runs.tables import AnyNote, ResultTable
+    from ..runs.tables import ResultTable
 
 
 def show_text(text: str, file: TextIO | None = None) -> None:
@@ -50,7 +50,7 @@ def show_tables(tables: Sequence[ResultTable]) -> None:
 
 def _say_notes_once(tables: Sequence[ResultTable]) -> list[ResultTable]:
     """Return tables without the notes that stand below one before."""
-    seen: set[AnyNote] = set()
+    seen: set[str] = set()
     shown: list[ResultTable] = []
     for table in (table.with_marks() for table in tables):
         shown.append(replace(table, notes=[note for note in table.notes if note not in seen]))

@@ -177,7 +177,7 @@ def run(options: ScoreOptions) -> ScoreResults:
         **_record(options, scores, [*systems.values(), *references.values()]),
         "signatures": {m.spec: sign(m, [protocol]) for m in metrics},
         "metrics": {m.spec: vars(metric_style(m)) for m in metrics},
-        "notes": [str(note) for note in tables[0].notes],
+        "notes": list(tables[0].notes),
         "missing": record_reasons(missing),
         **describe_environment(),
         "scores_computed": store.misses,

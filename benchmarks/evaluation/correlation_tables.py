@@ -14,7 +14,6 @@ from ...metrics.base import Metric
 from ..runs.frames import groups_of, make_frame, records_of
 from ..runs.tables import (
     AnyCell,
-    AnyNote,
     Column,
     Note,
     ResultTable,
@@ -204,10 +203,10 @@ def _notes(
     order: Sequence[str],
     labels: Mapping[str, str],
     contents: set[str],
-) -> list[AnyNote]:
+) -> list[str]:
     """Return the lines below the table."""
     frame = measured.printed_correlations
-    notes: list[AnyNote] = ["Coefficients ×100."]
+    notes: list[str] = ["Coefficients ×100."]
     if measured.caption_set.card.synthetic:
         notes.insert(0, wording.synthetic_note("metrics"))
     words = [word_dimension(dimension) for dimension in measured.protocol.dimension]
@@ -256,10 +255,10 @@ def _notes(
     return notes
 
 
-def _statistics_notes(measured: MeasuredDataset, contents: set[str]) -> list[AnyNote]:
+def _statistics_notes(measured: MeasuredDataset, contents: set[str]) -> list[str]:
     """Explain the columns of intervals and ranks."""
     statistics, n_images = measured.statistics, measured.selection.n_images
-    notes: list[AnyNote] = []
+    notes: list[str] = []
     if "width" in contents:
         coefficients = map(find_coefficient, dict.fromkeys(measured.correlations["coefficient"]))
         if unsure := [c for c in coefficients if n_images < c.min_images]:

@@ -20,7 +20,6 @@ from ..runs.progress_bar import StepProgress
 from ..runs.results import OVERVIEW_COLUMNS, make_significance
 from ..runs.tables import (
     AnyCell,
-    AnyNote,
     Column,
     Note,
     ResultTable,
@@ -413,9 +412,9 @@ class DatasetsOverview:
             tests = PairTests.of_ranks(standings, self.statistics, self.n_images)
         return wording.metric_verdict(standings, tests, _LIKE, head=MEAN)
 
-    def _notes(self) -> list[AnyNote]:
+    def _notes(self) -> list[str]:
         """Return the lines below the table."""
-        notes: list[AnyNote] = ["Coefficients ×100."]
+        notes: list[str] = ["Coefficients ×100."]
         mean_note = self.mean_note()
         notes.append(Note(mean_note, (MEAN,)) if self.joint.values else mean_note)
         if self.joint.intervals:

@@ -17,7 +17,7 @@ from ..evaluation.caption_scores import Evidence, MetricReliability, reliability
 from ..options.large import LargeOptions
 from ..reporting.tables.corpus_score_tables import scale_note
 from ..runs.frames import make_frame
-from ..runs.tables import AnyCell, AnyNote, Note, ResultTable, Row, count_of, number_cell
+from ..runs.tables import AnyCell, Note, ResultTable, Row, count_of, number_cell
 from ..scoring.catalog import metric_style
 from ..scoring.unavailable_metrics import add_unavailable_rows
 from .exact import DigitCounts, add_digit_counts, add_sums, compute_percentiles, sum_to_float
@@ -205,7 +205,7 @@ def make_table(
         if evidence is not None:
             cells.append(reliability.cell(spec))
         rows.append(Row(style.label, cells))
-    notes: list[AnyNote] = [
+    notes: list[str] = [
         f"{count_of(record['rows'], 'caption')}. {scale_note(list(styles.values()))}. P5, P50, P95: percentiles of their "
         f"scores.",
         *(note for note in dict.fromkeys(style.note for style in styles.values()) if note),

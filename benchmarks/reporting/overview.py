@@ -24,7 +24,6 @@ from ..runs.frames import records_of
 from ..runs.tables import (
     MISSING,
     AnyCell,
-    AnyNote,
     Cell,
     Note,
     ResultTable,
@@ -222,10 +221,10 @@ class Overview:
         return ResultTable(title, "metric", heads, rows, notes=_notes(self.part, set(heads)))
 
 
-def _notes(part: RunDataset, heads: set[str]) -> list[AnyNote]:
+def _notes(part: RunDataset, heads: set[str]) -> list[str]:
     """Return the lines below the table of coefficients."""
     styles = part.run.run.get("metrics", {})
-    notes: list[AnyNote] = [styles.get(m, {}).get("note", "") for m in part.metrics]
+    notes: list[str] = [styles.get(m, {}).get("note", "") for m in part.metrics]
 
     missing = part.run.find_reasons(part.dataset)
     for metric, reason in missing.items():
@@ -292,7 +291,7 @@ class ScoreOverview:
             rows.append(Row(part.label(metric), cells))
 
         heads = [*part.systems, *(["agreement with people"] if has_agreement else [])]
-        notes: list[AnyNote] = [*self._legend(), *part.run.run.get("notes", [])]
+        notes: list[str] = [*self._legend(), *part.run.run.get("notes", [])]
         return ResultTable("Scores of all captions together", "metric", heads, rows, notes=notes)
 
     def _find_best_systems(self, metric: str) -> set[str]:

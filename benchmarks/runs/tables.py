@@ -102,24 +102,24 @@ class Row:
         return f"{self.label} ({self.source})" if self.source else self.label
 
 
-@dataclass(frozen=True)
-class Note:
+class Note(str):
     """A sentence below a table that explains some of its columns or rows.
 
     Attributes:
-        words: the sentence, as it is printed.
         subjects: the heads of the columns, or the labels of the rows; the note goes when all of them go.
     """
 
-    words: str
+    __slots__ = ("subjects",)
     subjects: tuple[str, ...]
 
-    def __str__(self) -> str:
-        return self.words
+    def __new__(cls, words: str, subjects: tuple[str, ...]) -> Note:
+        note = super().__new__(cls, words)
+        note.subjects = subjects
+        return note
 
-
-#: A sentence about the whole table, or about some of its columns or rows.
-AnyNote = str | Note
+    def __getnewargs__(self) -> tuple[str, tuple[str, ...]]:
+        """Return what a copy is made of."""
+        return str(self), self.subjects
 
 
 @dataclass(frozen=True)
@@ -150,7 +150,7 @@ class ResultTable:
     corner: str
     columns: Sequence[str | Column]
     rows: Sequence[Row]
-    notes: Sequence[AnyNote] = field(default_factory=list[AnyNote])
+    notes: Sequence[str] = field(default_factory=list[str])
     numeric: bool = True
     spare: tuple[tuple[int, ...], ...] = ()
     own_labels: frozenset[str] = frozenset()
@@ -236,15 +236,17 @@ class ResultTable:
             corner=change(table.corner),
             columns=columns,
             rows=rows,
-            notes=[change(str(note)) for note in table.notes],
+            notes=[
+                Note(change(note), note.subjects) if isinstance(note, Note) else change(note)
+                for note in table.notes
+            ],
             verdict=change(table.verdict),
         )
 
     @property
     def lines_below(self) -> list[str]:
         """The verdict, if there is one, and the notes."""
-        notes = [str(note) for note in self.notes]
-        return [self.verdict, *notes] if self.verdict else notes
+        return [self.verdict, *self.notes] if self.verdict else list(self.notes)
 
     def without_columns(self, hidden: Collection[int]) -> ResultTable:
         """Return the table without some columns, without rows that have no other cells, and without their notes."""
@@ -262,7 +264,7 @@ class ResultTable:
         gone_subjects = {self.heads[index] for index in hidden} | {row.label for row in self.rows}
         gone_subjects -= kept_subjects
 
-        notes: list[AnyNote] = []
+        notes: list[str] = []
         for note in self.notes:
             is_gone = isinstance(note, Note) and gone_subjects.issuperset(note.subjects)
             if not is_gone:

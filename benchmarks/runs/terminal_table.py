@@ -68,7 +68,7 @@ def rich_of(table: ResultTable, width: int | None = None) -> Group:
     parts = [Text(table.title, style="italic"), rich_table]
     if table.verdict:
         parts.append(Text(table.verdict, style="bold"))
-    parts += [Text(str(note)) for note in table.notes]
+    parts += [Text(note) for note in table.notes]
     return Group(*parts)
 
 

@@ -20,7 +20,6 @@ from ....metrics.text.tokens.ptb import tag_parts, tokenize
 from ...runs.progress_bar import StepProgress
 from ...runs.tables import (
     AnyCell,
-    AnyNote,
     Note,
     ResultTable,
     Row,
@@ -350,7 +349,7 @@ def summary_table(measures: WordMeasures, rows: Sequence[Mapping[str, Any]]) -> 
         for r in rows
     ]
     n_images = count_of(len(people.captions), "image")
-    notes: list[AnyNote] = [f"{n_images}. ±: standard deviation over words."]
+    notes: list[str] = [f"{n_images}. ±: standard deviation over words."]
     others = [r for r in rows if not r["measure"].startswith("human")]
     for row in others:
         label = _label(row["measure"])

@@ -18,7 +18,6 @@ from ...runs.frames import make_frame, records_of
 from ...runs.tables import (
     MISSING,
     AnyCell,
-    AnyNote,
     Cell,
     Note,
     ResultTable,
@@ -376,7 +375,7 @@ def _strength_table(
     tie = ranking.fits[battles.dimension].tie[0]
     symbol = "ν" if tie_model == "davidson" else "θ"
     tie_text = MISSING if np.isnan(tie) else f"{tie:.3f}"
-    notes: list[AnyNote] = [
+    notes: list[str] = [
         f"Strengths: logarithms with mean 0 of {MODEL_NAMES[tie_model]} Bradley–Terry model with ties ({symbol} = "
         f"{tie_text}), {len(battles.signs):,} comparisons, {int((battles.signs == 0).sum()):,} of them tied.",
         "Wins %: of a system's comparisons, ties counting half. Elo depends on the order of the comparisons: the mean, "

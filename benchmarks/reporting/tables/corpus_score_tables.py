@@ -18,7 +18,6 @@ from ...runs.frames import groups_of, records_of
 from ...runs.tables import (
     MISSING,
     AnyCell,
-    AnyNote,
     Cell,
     Note,
     ResultTable,
@@ -175,7 +174,7 @@ def _notes(
     metrics: StyledMetrics,
     scores: CaptionScores,
     n_images: Mapping[str, int],
-) -> Iterator[AnyNote]:
+) -> Iterator[str]:
     counts = {s.references: len(s.items) for s in scores.systems}
     fewest = min(counts.values())
     per_system = " of each system" if scores.has_several_systems else ""

@@ -18,7 +18,7 @@ from .coefficient_column import CoefficientColumn
 def appendix(table: ResultTable, *, is_latex: bool) -> str:
     """Return the notes and signatures of a table for a paper's appendix, as LaTeX or Markdown."""
     title = f"Details of the table: {table.title}"
-    notes = [str(note) for note in table.notes]
+    notes = table.notes
     if is_latex:
         signatures = [
             rf"  \item {escape_latex(label)}: {break_signature(signature)}"
@@ -48,7 +48,7 @@ def json_of(table: ResultTable) -> str:
         "title": table.title,
         "columns": columns,
         "groups": groups,
-        "notes": [str(note) for note in table.notes],
+        "notes": list(table.notes),
     }
     return to_json(record).decode()
 

@@ -26,6 +26,7 @@ from captau.benchmarks.statistics.rating_table import (
 )
 from captau.benchmarks.statistics.remarks import Note, remark
 from captau.datasets.schema import CaptionSet, Card, Scale, make_items
+from tests.benchmarks.printed import lines_of
 from tests.benchmarks.statistics.rating_matrices import table_of_matrix
 from tests.conftest import run_captau
 
@@ -315,17 +316,17 @@ def test_bench_has_ceilings_below_the_metrics(data_root):
     assert "Y-XZ" in tau_c.loc["ceiling_one_vs_rest", "note"]
     assert list(tau_c["n_ratings"]) == [16992, 16992, 2 * 5664, 16992]
     (table,) = results.tables
-    assert [label for label, _ in table.rows[-3:]] == list(CEILINGS.values())
-    assert table.rows[-3][1][0] == "47.9"
-    assert table.rows[-2][1][0] == "54.8"
-    assert table.rows[-1][1][0] == "70.6"
+    assert [label for label, _ in lines_of(table)[-3:]] == list(CEILINGS.values())
+    assert lines_of(table)[-3][1][0] == "47.9"
+    assert lines_of(table)[-2][1][0] == "54.8"
+    assert lines_of(table)[-1][1][0] == "70.6"
 
 
 def test_ceilings_have_no_accuracy_and_can_be_left_out():
     results = captau.bench("demo", "rouge_1")
     of_people = results.correlations["metric"].isin(list(CEILINGS))
     assert set(results.correlations.loc[of_people, "coefficient"]) == {"tau_c", "tau_b"}
-    assert [c for c in results.tables[0].rows[-1][1] if not c]
+    assert [c for c in lines_of(results.tables[0])[-1][1] if not c]
     without = captau.bench("demo", "rouge_1", ceilings=False).correlations
     pd.testing.assert_frame_equal(without, results.correlations[~of_people])
 

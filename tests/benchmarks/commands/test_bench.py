@@ -16,6 +16,7 @@ from captau.benchmarks.runs.results import CORRELATION_COLUMNS, SCORE_COLUMNS, t
 from captau.benchmarks.scoring.catalog import resolve_metrics
 from captau.benchmarks.statistics.rating_table import CEILINGS
 from captau.datasets.errors import InputError
+from tests.benchmarks.printed import lines_of
 from tests.conftest import run_captau
 
 QUICK = ["bleu_1", "rouge_l", "cider"]
@@ -68,7 +69,7 @@ def test_the_protocol_says_what_is_printed_ranked_and_tested():
     """Of ratings the files hold τ_c, τ_b, ρ and r, whichever of them the protocol names."""
     options = {"ceilings": False, "statistics": {"replicates": 64}}
     one = captau.bench("demo", QUICK[:2], protocol={"coefficients": "pearson"}, **options)
-    assert one.tables[0].columns == ["r", "±", "rank"]
+    assert one.tables[0].heads == ["r", "±", "rank"]
     assert set(one.ranks["coefficient"]) == {"pearson"}
     coefficients = list(dict.fromkeys(one.correlations["coefficient"]))
     assert coefficients == ["pearson", "tau_c", "tau_b", "spearman"]
@@ -228,7 +229,7 @@ def test_tables_begin_with_the_best_metric_and_files_keep_the_order_of_the_optio
     monkeypatch.chdir(tmp_path)
     metrics = ["python(even:even)", "bleu_1", "rouge_l"]
     results = captau.bench("demo", metrics, protocol={"coefficients": ["tau_c"]}, ceilings=False)
-    assert [label for label, _ in results.tables[0].rows] == ["ROUGE-L", "BLEU-1", "even"]
+    assert [label for label, _ in lines_of(results.tables[0])] == ["ROUGE-L", "BLEU-1", "even"]
     assert "\n| even * | – |" in results.to_markdown()
     printed = results.correlations[results.correlations["coefficient"] == "tau_c"]
     assert list(printed["metric"]) == ["even", "bleu_1", "rouge_l"]

@@ -22,6 +22,7 @@ from captau.datasets import registry
 from captau.datasets.errors import InputError
 from captau.datasets.reading.source_files import find
 from captau.datasets.schema import CaptionSet, Card, make_items
+from tests.benchmarks.printed import lines_of
 from tests.conftest import run_captau
 
 RATED = [
@@ -427,7 +428,7 @@ def test_shared_images_captions_and_leaks_are_counted(monkeypatch):
         "b": made("b", [("1", "x", "train"), ("2", "other", "train"), ("9", "z", "test")]),
     }
     monkeypatch.setattr(module.registry, "load", lambda name, _: sets[name])
-    (row,) = overlap(["a", "b"], None).rows
+    (row,) = lines_of(overlap(["a", "b"], None))
     # images of a, of b, shared; shared and on the same side: train, validation, test; leaks; captions
     assert row == ("a, b", ["3", "3", "2", "1", "0", "0", "1", "1"])
 
@@ -449,15 +450,15 @@ def test_two_datasets_are_needed():
 
 
 def test_no_leaks_between_the_real_sets_of_coco(data_root):
-    (row,) = overlap(["capeval1k", "thumb"], data_root).rows
+    (row,) = lines_of(overlap(["capeval1k", "thumb"], data_root))
     assert row == ("capeval1k, thumb", ["250", "500", "26", "20", "4", "2", "0", "0"])
 
 
 def test_the_page_of_a_dataset_is_named(tmp_path):
     (table,) = module.details(["flickr8k_expert"], tmp_path)
-    facts = {fact: cells[0] for fact, cells in table.rows}
+    facts = {fact: cells[0] for fact, cells in lines_of(table)}
     assert facts["page"] == registry.card("flickr8k_expert").homepage
     (table,) = module.details(["demo"], tmp_path)
-    assert {fact: cells[0] for fact, cells in table.rows}["page"] == (
+    assert {fact: cells[0] for fact, cells in lines_of(table)}["page"] == (
         registry.card("demo").homepage or "–"
     )

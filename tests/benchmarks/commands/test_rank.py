@@ -20,6 +20,7 @@ from captau.benchmarks.evaluation.systems.system_ranking import (
 from captau.benchmarks.evaluation.wording import number_word
 from captau.benchmarks.reporting.charts.figure_files import can_draw
 from captau.benchmarks.statistics.bradley_terry import fit_strengths
+from tests.benchmarks.printed import lines_of
 from tests.conftest import run_captau, says
 
 
@@ -38,7 +39,7 @@ def test_the_files_have_the_columns_of_the_contract(tmp_path, capsys):
         "system_tests": SYSTEM_TEST_COLUMNS,
         "metric_orders": ORDER_COLUMNS,
     }
-    assert {name: tuple(table.columns) for name, table in tables.items()} == columns
+    assert {name: tuple(table.heads) for name, table in tables.items()} == columns
     systems, tests = tables["systems"], tables["system_tests"]
     n_systems = systems["system"].nunique()
     assert len(tests) == n_systems * (n_systems - 1) // 2
@@ -345,4 +346,4 @@ def test_of_a_fault_the_system_with_the_least_is_the_first():
         metric_means={"bleu_1": pd.Series({"A": 0.5, "B": 0.25, "C": 0.75})},
     )
     table = rank_module._orders_table(ranking)
-    assert table.rows == [("people", ["1", "2", "3", ""]), ("BLEU-1", ["2", "1", "3", "67"])]
+    assert lines_of(table) == [("people", ["1", "2", "3", ""]), ("BLEU-1", ["2", "1", "3", "67"])]

@@ -40,6 +40,7 @@ from captau.benchmarks.statistics.bootstrap import (
 from captau.datasets.registry import load
 from captau.metrics.registry import metric
 from captau.metrics.rows import Rows
+from tests.benchmarks.printed import lines_of
 from tests.conftest import AWKWARD, run_captau, says
 
 WORDS = [
@@ -200,7 +201,7 @@ def test_systems_and_sets_side_by_side(files: Path) -> None:
         "Differences, references c4",
         "Differences, references c2",
     ]
-    (label, cells) = differences[0].rows[0]
+    (label, cells) = lines_of(differences[0])[0]
     assert label == "good − poor"
     assert all(cell.startswith("+") for cell in cells)
     assert cells[0].endswith("*"), "half of every other caption is gone"
@@ -229,7 +230,7 @@ def test_a_system_against_itself_differs_by_nothing(files: Path) -> None:
     assert found.caption_scores.differences is not None
     assert (found.caption_scores.differences["difference"] == 0).all()
     assert (found.caption_scores.differences["p_value"] == 1).all()
-    assert not any("*" in cell for _, cells in found.tables[1].rows for cell in cells)
+    assert not any("*" in cell for _, cells in lines_of(found.tables[1]) for cell in cells)
 
 
 def test_intervals_on_demand(files: Path) -> None:
@@ -466,7 +467,7 @@ def test_trust_of_a_run(files: Path, demo_files: Path, tmp_path: Path) -> None:
     one = found.caption_scores.reliability.by_spec["bleu_4"]
     assert (one.value, one.low, one.high) == tuple(table[["value", "ci_low", "ci_high"]])
     half = f"{50 * (one.high - one.low):.1f}"
-    cells = {label: cells[-1] for label, cells in found.tables[0].rows}
+    cells = {label: cells[-1] for label, cells in lines_of(found.tables[0])}
     assert cells == {"BLEU-4": f"τ_c {100 * one.value:.1f} ± {half} on demo", "CIDEr": "not known"}
     assert any(f"run {folder}" in note for note in found.tables[0].notes)
     rows = found.caption_scores.corpus_rows.set_index("metric")
@@ -489,7 +490,7 @@ def test_captions_unlike_those_of_the_evidence_get_no_coefficient(demo_files: Pa
     found = score(
         demo_files, ["long.json"], ["refs.json"], ["bleu_4", "cider"], trust=str(demo_files / "run")
     )
-    cells = {label: cells[-1] for label, cells in found.tables[0].rows}
+    cells = {label: cells[-1] for label, cells in lines_of(found.tables[0])}
     assert cells == {"BLEU-4": "none for such captions", "CIDEr": "not known"}
     (note,) = (n for n in found.tables[0].notes if n.startswith("none for such captions"))
     assert note.startswith("none for such captions, BLEU-4: your captions have ")

@@ -22,6 +22,7 @@ from captau.benchmarks.scoring.catalog import resolve_metrics, usual_protocol
 from captau.benchmarks.scoring.protocol import Protocol
 from captau.benchmarks.scoring.score_store import Locations
 from captau.datasets.errors import InputError
+from tests.benchmarks.printed import lines_of
 from tests.conftest import run_captau, says
 
 
@@ -193,7 +194,7 @@ def test_protocols_are_those_of_bench():
     assert one["rank"].tolist() == stats.rankdata(-one["value"]).tolist()
     assert rows["protocol"].nunique() == 16
     assert set(rows["coefficient"]) == {"tau_c", "tau_b", "spearman", "pearson"}
-    spread = found.tables[0].rows[0][1][0]
+    spread = lines_of(found.tables[0])[0][1][0]
     values = rows[(rows["metric"] == "rouge_1") & (rows["coefficient"] == "tau_c")]["value"]
     assert spread == f"{100 * values.min():.1f} – {100 * values.max():.1f}"
 
@@ -334,10 +335,10 @@ def test_tables_over_protocols_by_hand() -> None:
         columns=["protocol", "coefficient", "metric", "value", "rank", "note"],
     )
     ranges, by_protocol = sensitivity._protocol_tables(rows, "d", "x", {"a": "A", "b": "B"})
-    assert (ranges.title, ranges.columns) == (
+    assert (ranges.title, ranges.heads) == (
         *("d, x: range of each metric over protocols", ["τ_c", "τ_b", "rank"]),
     )
-    assert ranges.rows == [
+    assert lines_of(ranges) == [
         ("A", ["12.5 – 50.0", "50.0 – 50.0", "1 – 2"]),
         ("B", ["25.0 – 37.5", "50.0 – 50.0", "1 – 2"]),
     ]
@@ -345,16 +346,16 @@ def test_tables_over_protocols_by_hand() -> None:
         "×100, least and greatest over 2 protocols a coefficient.",
         "Pairs of metrics whose order changes between some two of the 3 protocols: 1 of 1.",
     ]
-    assert (by_protocol.title, by_protocol.columns) == ("d, x: τ_c by protocol", ["A", "B"])
-    assert by_protocol.rows == [
+    assert (by_protocol.title, by_protocol.heads) == ("d, x: τ_c by protocol", ["A", "B"])
+    assert lines_of(by_protocol) == [
         ("p", ["50.0 (1)", "25.0 (2)"]),
         ("q", ["12.5 (2)", "37.5 (1)"]),
     ]
     assert by_protocol.notes == ["×100; in brackets the rank."]
     alone = rows[rows["coefficient"] == "tau_b"]
     ranges, by_protocol = sensitivity._protocol_tables(alone, "d", "x", {"a": "A", "b": "B"})
-    assert [cells[-1] for _, cells in ranges.rows] == ["–", "–"]
-    assert by_protocol.rows == [("p", ["50.0", "50.0"])]
+    assert [cells[-1] for _, cells in lines_of(ranges)] == ["–", "–"]
+    assert lines_of(by_protocol) == [("p", ["50.0", "50.0"])]
     assert sensitivity._count_swaps(alone) == (0, 1)
 
 
@@ -371,14 +372,14 @@ def test_the_power_table_by_hand() -> None:
         columns=columns,
     )
     table = sensitivity._power_table(rows, "T:", {"a": "A", "b": "B", "c": "C"})
-    assert (table.title, table.columns) == (
+    assert (table.title, table.heads) == (
         *("T: differences that 1,000 images can show",),
         *(["difference", "detectable", "power %", "images"],),
     )
-    assert table.rows == [
+    assert lines_of(table) == [
         ("A − B", ["2.0", "4.0", "50", "4,000"]),
         ("A − C", ["0.0", "4.0", "5", "–"]),
     ]
     alone = sensitivity._power_table(rows[rows["size"] == 500], "T:", {"a": "A", "b": "B"})
-    assert alone.rows == [("A − B", ["2.0", "6.0", "25", "4,500"])]
+    assert lines_of(alone) == [("A − B", ["2.0", "6.0", "25", "4,500"])]
     assert alone.title == "T: differences that 500 images can show"

@@ -16,6 +16,7 @@ from captau.benchmarks.options.studies import ProbeOptions
 from captau.benchmarks.scoring.catalog import resolve_metrics
 from captau.benchmarks.statistics.bootstrap import StatisticsOptions
 from captau.metrics.base import Unavailability
+from tests.benchmarks.printed import lines_of
 
 
 def test_means_over_seeds_by_hand() -> None:
@@ -36,8 +37,8 @@ def test_means_over_seeds_by_hand() -> None:
         **{"n_items": 8, "n_ratings": 9, "note": "mean of 2 seeds, standard deviation 0.353553"},
     }
     (table,) = train._mean_tables([mean], options)
-    assert (table.title, table.columns) == ("Mean of 2 seeds", ["coefficient", "mean", "std"])
-    assert table.rows == [("icr: d, x", ["τ_c", "50.00", "35.36"])]
+    assert (table.title, table.heads) == ("Mean of 2 seeds", ["coefficient", "mean", "std"])
+    assert lines_of(table) == [("icr: d, x", ["τ_c", "50.00", "35.36"])]
     assert train._mean_tables([], options) == []
     assert train._seed_means(frame, SimpleNamespace(seeds=(0,))) == []  # pyright: ignore[reportArgumentType]
 

@@ -127,7 +127,7 @@ def test_marked_words_that_are_not_the_captions_are_refused(
 def test_without_a_metric_that_blames_words_there_are_no_rows_of_words(hat: Path) -> None:
     results = bench("hat", "bleu_1", data_root=hat)
     assert set(results.correlations["dimension"]) == {"hallucination"}
-    assert results.tables[0].columns[:1] == ["AP"]
+    assert results.tables[0].heads[:1] == ["AP"]
 
 
 def test_words_count_in_pooled_detection_alone(hat: Path) -> None:

@@ -22,6 +22,7 @@ from captau.benchmarks.statistics.bootstrap import StatisticsOptions
 from captau.datasets.preferences import make_preferences
 from captau.datasets.schema import CaptionSet, Card, Scale, make_items
 from captau.metrics.registry import metric
+from tests.benchmarks.printed import lines_of
 
 NAN = math.nan
 NONE = StatisticsOptions(interval="none")
@@ -124,9 +125,9 @@ def test_a_table_has_the_best_metric_on_top_and_floors_and_ceilings_below() -> N
     table = correlation_table(measured, METRICS)
     assert table.title == "Made: agreement with people"
     assert table.corner == "metric"
-    assert table.columns == ["τ_c", "±", "rank", "r"]
+    assert table.heads == ["τ_c", "±", "rank", "r"]
     assert table.latex_columns == [r"$\tau_c$", r"$\pm$", "rank", "$r$"]
-    assert table.rows == [
+    assert lines_of(table) == [
         ("ROUGE-L", ["50.0", "12.5", "1", ""]),
         ("BLEU-1", ["25.0", "5.0", "2", "12.5"]),
         ("CIDEr", ["–", "–", "", ""]),
@@ -178,9 +179,9 @@ def test_several_dimensions_stand_in_the_heads_and_synthetic_data_are_named() ->
         made(selection, rows, ceiling_remark="What people reach needs more."), METRICS[:1]
     )
     assert table.title == "Made (synthetic): agreement with people"
-    assert table.columns == ["X τ_c", "X τ_b", "y_z τ_c", "y_z τ_b"]
+    assert table.heads == ["X τ_c", "X τ_b", "y_z τ_c", "y_z τ_b"]
     assert table.latex_columns[2] == r"y z $\tau_c$"
-    assert table.rows == [("BLEU-1", ["25.0", "25.0", "50.0", "50.0"])]
+    assert lines_of(table) == [("BLEU-1", ["25.0", "25.0", "50.0", "50.0"])]
     assert table.details == (1, 3)  # the protocol's coefficients are the usual ones
     assert table.verdict == "BLEU-1 reaches X τ_c 25.0."
     assert table.notes[0] == (
@@ -207,8 +208,8 @@ def test_preferences_have_their_unit_ties_and_floors() -> None:
         made(selection, rows, headline=("mean", "accuracy"), statistics=StatisticsOptions()),
         METRICS[:1],
     )
-    assert table.columns == ["X acc. %", "y_z acc. %", "mean acc. %", "±"]
-    assert table.rows == [
+    assert table.heads == ["X acc. %", "y_z acc. %", "mean acc. %", "±"]
+    assert lines_of(table) == [
         ("BLEU-1", ["50.0", "75.0", "62.5", "2.5"]),
         ("longer caption", ["", "", "50.0", "10.0"]),
     ]
@@ -258,7 +259,7 @@ def test_rows_about_words_are_counted_apart() -> None:
         n_ratings=[7_000 if of_words else 5 for of_words in is_of_words]
     )
     table = correlation_table(measured, METRICS[:1])
-    assert table.columns == ["X AUROC", "x of words AUROC"]
+    assert table.heads == ["X AUROC", "x of words AUROC"]
     assert table.notes[1].startswith("3 items of 2 images, 5 data points; protocol")
     assert table.notes[2] == (
         "Rows about words compare the words that metrics blame with people's marks on 7,000 words."
@@ -410,8 +411,8 @@ def test_differences_have_the_better_metric_first() -> None:
     )
     first, second = difference_tables(measured, ["permutation", "williams", "bootstrap"], LABELS)
     assert (first.title, first.corner) == ("Made, x: differences of τ_c", "metrics")
-    assert first.columns == ["difference", "from", "to", "p Williams", "p bootstrap"]
-    assert first.rows == [
+    assert first.heads == ["difference", "from", "to", "p Williams", "p bootstrap"]
+    assert lines_of(first) == [
         ("CIDEr over BLEU-1", ["25.0", "5.0", "35.0", "0.030", "<0.001"]),
         ("BLEU-1 over ROUGE-L", ["50.0", "40.0", "70.0", "–", "0.050"]),
     ]
@@ -421,8 +422,8 @@ def test_differences_have_the_better_metric_first() -> None:
     ]
     assert not first.is_detail
     assert second.title == "Made, x: differences of r"
-    assert second.rows == [("BLEU-1 over CIDEr", ["12.5", "-50.0", "25.0", "0.250"])]
-    assert second.columns == ["difference", "from", "to", "p bootstrap"]
+    assert lines_of(second) == [("BLEU-1 over CIDEr", ["12.5", "-50.0", "25.0", "0.250"])]
+    assert second.heads == ["difference", "from", "to", "p bootstrap"]
     assert "corrected for 1 pair (" in second.notes[0]
     assert second.is_detail
     assert difference_tables(measured, [], LABELS) == []
@@ -492,13 +493,13 @@ def test_corrected_correlations_have_a_table_a_dimension() -> None:
     )
     first, second = disattenuated_tables(cast(Any, measured), LABELS)
     assert first.title == "Made, x: r corrected for the ratings' noise"
-    assert first.columns == ["r", "reliability", "corrected", "±"]
-    assert first.rows == [
+    assert first.heads == ["r", "reliability", "corrected", "±"]
+    assert lines_of(first) == [
         ("BLEU-1", ["25.0", "64.0", "31.2", "12.5"]),
         ("longer caption", ["10.0", "64.0", "12.5", "–"]),
     ]
     note = "corrected: r over the root of the reliability (disattenuated.csv says which)."
     assert first.notes == [note, "of two raters."]
     assert second.title == "Made, y: r corrected for the ratings' noise"
-    assert second.rows == [("BLEU-1", ["50.0", "100.0", "50.0", "10.0"])]
+    assert lines_of(second) == [("BLEU-1", ["50.0", "100.0", "50.0", "10.0"])]
     assert second.notes == [note]

@@ -18,6 +18,7 @@ from captau.benchmarks.evaluation.judged_pairs import (
 )
 from captau.datasets.preferences import make_preferences
 from captau.datasets.schema import Scale
+from tests.benchmarks.printed import lines_of
 from tests.conftest import says
 
 HEADER = "image,caption_a,caption_b,strength,rater,dimension,references\n"
@@ -99,7 +100,7 @@ def test_length_and_position_stand_below_the_metrics(table):
     assert frame.at[("floor_length", "fit"), "value"] == (1 + 1 + 1 + 0 + 1) / 5
     assert frame.at[("floor_position", "fit"), "value"] == 3 / 5
     tables = captau.bench("file", "python(letters:count)", **table).tables
-    labels = [label for label, _ in tables[0].rows]
+    labels = [label for label, _ in lines_of(tables[0])]
     assert {"longer caption", "first caption"} <= set(labels)
 
 

@@ -20,6 +20,7 @@ from captau.benchmarks.evaluation.overview import (
 from captau.benchmarks.runs.results import OVERVIEW_COLUMNS
 from captau.benchmarks.scoring.catalog import MetricStyle
 from captau.benchmarks.statistics.bootstrap import Interval, StatisticsOptions
+from tests.benchmarks.printed import lines_of
 
 
 def style(label: str, order: float, kind: str = "reference-based", note: str = "") -> MetricStyle:
@@ -107,13 +108,13 @@ def test_the_table_has_a_column_a_dataset_and_the_mean() -> None:
     table = made(absent=("x", "y")).table()
     assert table.title == "Agreement with people on several datasets"
     assert table.corner == "metric"
-    assert table.columns == ["One in all τ_c", "Two, long acc. %", "mean", "±", "rank"]
+    assert table.heads == ["One in all τ_c", "Two, long acc. %", "mean", "±", "rank"]
     assert table.short_columns == ["One in all τ_c", "THumB acc. %", "mean", "±", "rank"]
     assert table.latex_columns[2:] == ["mean", r"$\pm$", "rank"]
     assert table.latex_columns[0].startswith("One in all ")
     assert table.latex_columns[1].startswith("Two, long ")
-    assert table.latex_columns[:2] != table.columns[:2]
-    assert table.rows == [
+    assert table.latex_columns[:2] != table.heads[:2]
+    assert lines_of(table) == [
         ("Mine", ["37.5", "–", "46.0", "12.5", "1"]),
         ("M", ["50.0", "70.0", "45.0", "5.0", "1"]),
         ("N", ["25.0", "80.0", "42.5", "–", "2"]),
@@ -138,8 +139,8 @@ def test_the_table_has_a_column_a_dataset_and_the_mean() -> None:
 
 def test_a_table_without_a_mean_has_neither_its_columns_nor_a_verdict() -> None:
     table = made(joint=WITHOUT).table()
-    assert table.columns == ["One in all τ_c", "Two, long acc. %"]
-    assert [len(cells) for _, cells in table.rows] == [2, 2, 2]
+    assert table.heads == ["One in all τ_c", "Two, long acc. %"]
+    assert [len(cells) for _, cells in lines_of(table)] == [2, 2, 2]
     assert table.verdict == ""
     assert table.notes == [
         "Coefficients ×100.",

@@ -22,6 +22,7 @@ from captau.benchmarks.regression.check import Checked
 from captau.benchmarks.regression.differences import Difference, make_difference_table
 from captau.benchmarks.runs.output_folder import write_file
 from captau.metrics.text.cider import Cider
+from tests.benchmarks.printed import lines_of
 from tests.benchmarks.regression.conftest import edit, fault
 from tests.conftest import run_captau, says
 
@@ -475,5 +476,5 @@ def test_more_than_three_metrics_that_are_all_are_counted():
     for names, shown in (("abc", "a, b, c"), ("abcd", "all 4"), ("abcde", "a, b, c, d")):
         found = Difference("versions", tuple(names[:4]), "numpy", "1", "2")
         table = make_difference_table("T", [found], tuple(names), ("then", "now"))
-        assert table.rows == [("versions", [shown, "numpy", "1", "2", "", ""])]
-        assert table.columns == ["metric", "what", "then", "now", "by", "likely cause"]
+        assert lines_of(table) == [("versions", [shown, "numpy", "1", "2", "", ""])]
+        assert table.heads == ["metric", "what", "then", "now", "by", "likely cause"]

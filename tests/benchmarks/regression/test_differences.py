@@ -21,6 +21,7 @@ from captau.benchmarks.regression.differences import (
     signature_changes_of,
     version_differences,
 )
+from tests.benchmarks.printed import lines_of
 
 
 @pytest.mark.parametrize(
@@ -58,9 +59,9 @@ def test_a_difference_of_all_metrics_says_how_many(
         }
     )
     table = make_difference_table("t", [difference], metrics, ("before", "now"))
-    assert table.rows == [("scores", [words, "captions", "1", "2", "+1", "version"])]
+    assert lines_of(table) == [("scores", [words, "captions", "1", "2", "+1", "version"])]
     assert (table.title, table.corner) == ("t", "part")
-    assert table.columns == ["metric", "what", "before", "now", "by", "likely cause"]
+    assert table.heads == ["metric", "what", "before", "now", "by", "likely cause"]
 
 
 @pytest.mark.parametrize(

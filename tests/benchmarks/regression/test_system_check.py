@@ -15,6 +15,7 @@ from captau.benchmarks.regression import system_check
 from captau.benchmarks.scoring.catalog import resolve_metrics
 from captau.benchmarks.statistics.bootstrap import StatisticsOptions
 from captau.datasets.errors import InputError
+from tests.benchmarks.printed import lines_of
 from tests.conftest import says
 
 N_IMAGES = 20
@@ -56,7 +57,7 @@ def check(
 
 
 def rows_of(result: system_check.CheckedSystem) -> list[tuple[str, list[str]]]:
-    return result.tables[0].rows
+    return lines_of(result.tables[0])
 
 
 def test_a_system_that_fell(files):
@@ -269,13 +270,13 @@ def test_the_table_and_the_lines_of_three_metrics_in_whole(files, monkeypatch):
     result = check(Path(), "worse", "whole.json", names, replicates=200, correction="holm")
     (table,) = result.tables
     assert (table.title, table.corner) == ("worse.json against whole.json", "metric")
-    assert table.columns == ["old", "new", "change", "from", "to", "p", "verdict"]
-    assert [(label, cells[:3], cells[-1]) for label, cells in table.rows] == [
+    assert table.heads == ["old", "new", "change", "from", "to", "p", "verdict"]
+    assert [(label, cells[:3], cells[-1]) for label, cells in lines_of(table)] == [
         ("BLEU-1", ["100.0", "68.1", "-31.9"], "fell"),
         ("ROUGE-L", ["100.0", "73.9", "-26.1"], "fell"),
         ("ROUGE-1", ["100.0", "70.0", "-30.0"], "fell"),
     ]
-    for _, cells in table.rows:
+    for _, cells in lines_of(table):
         low, change, high = float(cells[3]), float(cells[2]), float(cells[4])
         assert low < change < high < 0
     assert table.notes == [

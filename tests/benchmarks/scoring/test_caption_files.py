@@ -26,6 +26,7 @@ from captau.benchmarks.scoring.score_store import Locations
 from captau.datasets.reading.table import Columns
 from captau.metrics.base import Metric
 from captau.metrics.rows import Rows
+from tests.benchmarks.printed import lines_of
 from tests.conftest import says
 
 CAPTIONS = {"42": "a dog runs on the grass", "7": "two cats", "1000": "a\u2028red bus"}
@@ -541,7 +542,7 @@ def test_files_of_a_run(tmp_path: Path) -> None:
     assert (told["command"], told["candidates"]) == ("score", str(candidates))
     assert list(told["signatures"]) == ["rouge_1", "rouge_2"]
     assert len(files["scores.csv"].splitlines()) == 1 + len(CAPTIONS)
-    assert [label for label, _ in found.tables[0].rows] == ["ROUGE-1", "ROUGE-2"]
+    assert [label for label, _ in lines_of(found.tables[0])] == ["ROUGE-1", "ROUGE-2"]
 
 
 def test_what_a_run_rests_on_and_the_store(tmp_path: Path) -> None:

@@ -26,6 +26,7 @@ from captau.server.collect.simulation import (
     list_players,
 )
 from captau.server.collect.study import read_study
+from tests.benchmarks.printed import lines_of
 from tests.conftest import says
 from tests.server.collect.conftest import write_study
 
@@ -161,7 +162,7 @@ def test_tables_of_players_have_their_means_and_quantiles():
     assert records[0].turns == ["trial_passed", "tutorial_done"]
     points = _points_table(records)
     columns = ["players", "answers", "points: tutorial", "game", "practice", "passed"]
-    assert (points.columns, points.rows) == (
+    assert (points.heads, lines_of(points)) == (
         columns,
         [
             ("honest", ["2", "4", "2.00", "1.00", "", "1 of 2"]),
@@ -169,14 +170,16 @@ def test_tables_of_players_have_their_means_and_quantiles():
         ],
     )
     without = _points_table([PlayRecord("honest", 3), PlayRecord("constant", 1)])
-    assert (without.columns, without.rows) == (
+    assert (without.heads, lines_of(without)) == (
         ["players", "answers"],
         [("honest", ["1", "3"]), ("constant", ["1", "1"])],
     )
     # 21 requests in 2 s: the 11th and the 20th of them, counted from 1.
     speed = _speed_table(records, 2.0)
-    assert speed.rows == [("3", ["5", "2", "10", "11", "20", "1"])]
-    assert _speed_table([PlayRecord("honest")], 1.0).rows == [("1", ["0", "0", "0", "0", "0", "0"])]
+    assert lines_of(speed) == [("3", ["5", "2", "10", "11", "20", "1"])]
+    assert lines_of(_speed_table([PlayRecord("honest")], 1.0)) == [
+        ("1", ["0", "0", "0", "0", "0", "0"])
+    ]
 
 
 def page(key=None, status=200, heading="", **shown):

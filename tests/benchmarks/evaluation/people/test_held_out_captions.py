@@ -24,6 +24,7 @@ from captau.datasets.registry import load
 from captau.datasets.schema import CaptionSet, Card, make_items
 from captau.metrics.base import Metric
 from captau.metrics.text.tokens.ptb import tokenize
+from tests.benchmarks.printed import lines_of
 from tests.conftest import AWKWARD, run_captau, says
 
 CAPTIONS = {
@@ -327,9 +328,9 @@ def test_scores_of_people_with_their_intervals_by_hand():
     }
     (table,) = result.tables
     assert table.title == "mine: one person's caption against the others"
-    assert (table.corner, table.columns) == ("metric", ["score", "±", "95 %"])
+    assert (table.corner, table.heads) == ("metric", ["score", "±", "95 %"])
     ends = f"{2.5 - halves[3]:.3f} to {2.5 + halves[3]:.3f}"
-    assert table.rows == [("words", ["2.500", "1.323", ends])]
+    assert lines_of(table) == [("words", ["2.500", "1.323", ends])]
     assert table.notes == [
         "Each of an image's captions in turn is held out and scored against the others (2 references); 4 images. "
         "Corpus scores, as the COCO server computes them; those of a scale of 100 are ×100.",
@@ -358,7 +359,7 @@ def test_a_single_choice_has_no_deviation_and_two_images_no_interval():
         "the last caption of each image held out, against 1-2 others; 2 images with fewer captions left out"
     )
     (table,) = result.tables
-    assert table.rows == [("words", ["2.000", "–", "–"])]
+    assert lines_of(table) == [("words", ["2.000", "–", "–"])]
     assert table.notes[0].startswith(
         "The last caption of each image is held out and scored against the others (1-2 references); 2 images. "
     )
@@ -426,4 +427,4 @@ def test_a_choice_without_every_score_is_undefined():
     undefined = "undefined: not every caption has a score"
     assert result.choices["note"].tolist() == ["", "", undefined, undefined]
     assert result.choices["value"].isna().tolist() == [False, False, True, True]
-    assert result.tables[0].rows == [("some words", ["–", "0.354", "–"])]
+    assert lines_of(result.tables[0]) == [("some words", ["–", "0.354", "–"])]

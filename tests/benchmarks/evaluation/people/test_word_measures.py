@@ -29,6 +29,7 @@ from captau.benchmarks.evaluation.people.word_measures import (
 from captau.benchmarks.runs.progress_bar import StepProgress
 from captau.metrics.text.tokens import ptb
 from tests.benchmarks.evaluation.people.test_word_agreement import CAPTIONS, config
+from tests.benchmarks.printed import lines_of
 from tests.conftest import run_captau, says
 
 
@@ -57,7 +58,7 @@ def test_precision_at_human_recall_of_a_part_of_speech_is_the_mean_over_its_word
     for name in ("recall", "precision"):
         value = summary.loc[f"human_{name}_noun", "value"]
         assert value == pytest.approx(nouns[name].mean())
-    labels = [label for label, _ in result.tables[1].rows]
+    labels = [label for label, _ in lines_of(result.tables[1])]
     assert {"people's recall, noun", "precision at people's recall, noun"} <= set(labels)
     at_recall = summary.loc["precision_at_human_recall_noun"]
     of_two = nouns.loc[["dog", "bus"]]
@@ -203,8 +204,8 @@ def test_the_table_of_summaries_names_its_measures() -> None:
     measures = made(at_recall=True)
     table = summary_table(measures, summary_rows(measures))
     assert table.title == "mine: agreement on words"
-    assert (table.corner, table.columns) == ("measure", ["value", "±"])
-    assert [label for label, _ in table.rows] == [
+    assert (table.corner, table.heads) == ("measure", ["value", "±"])
+    assert [label for label, _ in lines_of(table)] == [
         "people's precision, k = 1",
         "people's recall, k = 1",
         "people's precision",
@@ -214,8 +215,8 @@ def test_the_table_of_summaries_names_its_measures() -> None:
         "the model's error with its best k",
         "precision at people's recall",
     ]
-    assert table.rows[0][1] == ["0.400", "0.200"]
-    assert table.rows[7][1] == ["0.500", "0.354"]
+    assert lines_of(table)[0][1] == ["0.400", "0.200"]
+    assert lines_of(table)[7][1] == ["0.500", "0.354"]
     assert table.notes[0] == "1,500 images. ±: standard deviation over words."
     assert [note.partition(":")[0] for note in table.notes[1:]] == [
         "the model's best k",
@@ -229,8 +230,8 @@ def test_the_table_of_summaries_names_its_measures() -> None:
 def test_the_table_of_words_has_a_systems_column_where_there_is_one() -> None:
     table = word_table(made(), ["cat", "dog"])
     head = ["captions", "recall = p", "95 %", "q", "precision", "95 %", "model's"]
-    assert table.columns == head
-    assert table.rows == [
+    assert table.heads == head
+    assert lines_of(table) == [
         (
             "cat",
             ["5", "0.200", "0.100 to 0.300", "1.5000", "0.385", "0.100 to 0.600", "0.385"],
@@ -244,8 +245,8 @@ def test_the_table_of_words_has_a_systems_column_where_there_is_one() -> None:
         "2 of 3 words; all are in words.csv. One of 3 captions held out (each); 95 %: expanded percentile bootstrap over images."
     ]
     of_system = word_table(made(at_recall=True), ["dog"])
-    assert of_system.columns == [*head, "system's"]
-    assert of_system.rows[0][1][-1] == "0.250"
+    assert of_system.heads == [*head, "system's"]
+    assert lines_of(of_system)[0][1][-1] == "0.250"
 
 
 def test_examples_are_spread_over_the_more_frequent_words() -> None:

@@ -25,6 +25,7 @@ from captau.benchmarks.statistics.bootstrap import StatisticsOptions
 from captau.benchmarks.statistics.preferences import wilson_interval
 from captau.metrics.base import Metric
 from captau.metrics.registry import metric
+from tests.benchmarks.printed import lines_of
 
 NONE = StatisticsOptions(interval="none")
 
@@ -232,10 +233,10 @@ def test_tables_have_a_row_a_metric_and_a_column_a_fault() -> None:
     assert first.title == "demo: one thing in the caption changed"
     assert second.title == "demo: another text in its place"
     assert third.title == "demo: controls, after which a caption should not lose"
-    assert list(first.columns) == ["object"]
-    assert first.rows == [("ROUGE-L", ["75"]), ("BLEU-1", ["50!"]), ("pairs", ["1,234"])]
-    assert second.rows == [("ROUGE-L", ["25!"]), ("BLEU-1", ["100"]), ("pairs", ["7"])]
-    assert third.rows == [("ROUGE-L", ["90!"]), ("BLEU-1", ["40"]), ("pairs", ["1,234"])]
+    assert list(first.heads) == ["object"]
+    assert lines_of(first) == [("ROUGE-L", ["75"]), ("BLEU-1", ["50!"]), ("pairs", ["1,234"])]
+    assert lines_of(second) == [("ROUGE-L", ["25!"]), ("BLEU-1", ["100"]), ("pairs", ["7"])]
+    assert lines_of(third) == [("ROUGE-L", ["90!"]), ("BLEU-1", ["40"]), ("pairs", ["1,234"])]
     assert (first.notes, first.verdict, second.notes) == ([], "", [])
     assert third.notes == [
         "The share of pairs, ×100, in which the changed caption scores lower; ties count ½.",
@@ -262,13 +263,13 @@ def test_the_example_is_the_pair_that_most_metrics_miss() -> None:
         index=pairs.index,
     )
     table = example_table(pairs, noticed, metrics)
-    assert table.rows == [
+    assert lines_of(table) == [
         ("half", ["c", "C", "ROUGE-L, BLEU-1"]),
         ("empty", ["d", "", MISSING]),
         ("twice", ["e", "E", MISSING]),
     ]
     assert table.title == "an example of each change: the pair that the most metrics miss"
-    assert (table.corner, list(table.columns)) == (
+    assert (table.corner, list(table.heads)) == (
         "fault",
         ["caption", "with the fault", "scored higher by"],
     )

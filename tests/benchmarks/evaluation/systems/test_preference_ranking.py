@@ -27,6 +27,7 @@ from captau.benchmarks.statistics.bootstrap import (
 )
 from captau.datasets.preferences import make_preferences
 from captau.datasets.schema import CaptionSet, Card, make_items
+from tests.benchmarks.printed import lines_of
 
 #: Image, first and second system, strength: of seven images A wins four and B one; the last is of A alone.
 GAMES = [
@@ -88,10 +89,10 @@ def test_tables_without_resampling_by_hand() -> None:
     for table, dimension in ((tables[0], "colour"), (tables[2], "overall")):
         elo = elo_cells(ranking, dimension)
         assert table.corner == "system"
-        assert table.columns == [
+        assert table.heads == [
             *("strength", "low", "high", "rank", "wins %", "Elo", "Elo, by order"),
         ]
-        assert table.rows == [
+        assert lines_of(table) == [
             ("A", ["0.693", "–", "–", "1", "71.4", *elo["A"]]),
             ("B", ["-0.693", "–", "–", "2", "28.6", *elo["B"]]),
         ]
@@ -106,14 +107,14 @@ def test_tables_without_resampling_by_hand() -> None:
         assert table.spare == ((6,), (5,), (4,))
         assert table.verdict.startswith("People put A first (strength 0.693)")
     assert tables[3].corner == "wins of"
-    assert tables[3].columns == ["A", "B"]
-    assert tables[3].rows == [("A", ["", "4 (2)"]), ("B", ["1 (2)", ""])]
+    assert tables[3].heads == ["A", "B"]
+    assert lines_of(tables[3]) == [("A", ["", "4 (2)"]), ("B", ["1 (2)", ""])]
     assert tables[3].notes == [
         "Wins of the row's system over the column's; in brackets their ties."
     ]
     orders = tables[4]
     assert orders.corner == "order by"
-    assert orders.columns == [
+    assert orders.heads == [
         "A",
         "B",
         "ρ",
@@ -122,7 +123,7 @@ def test_tables_without_resampling_by_hand() -> None:
         "interval of τ_b",
         "same order %",
     ]
-    assert orders.rows == [
+    assert lines_of(orders) == [
         ("people", ["1", "2", "", "", "", "", ""]),
         ("M", ["2", "1", "-1.00", "–", "-1.00", "–", "0"]),
         ("longer caption", ["1", "2", "1.00", "–", "1.00", "–", "100"]),
@@ -190,7 +191,7 @@ def test_all_tied_and_no_ties_at_all() -> None:
     selection = select(decided, "overall")
     table = preference_tables(selection, rank(selection, NONE), {"m": "M"}, NONE, "davidson")[0]
     assert "3 comparisons, 0 of them tied." in table.notes[0]
-    assert [cells[0] for _, cells in table.rows] == ["0.347", "-0.347"]  # ln(2) / 2
+    assert [cells[0] for _, cells in lines_of(table)] == ["0.347", "-0.347"]  # ln(2) / 2
 
 
 def closed_form(games: Sequence[tuple[str, str, str, float]], *, is_lead: bool) -> Any:
@@ -241,7 +242,7 @@ def test_intervals_and_tests_are_those_of_resampled_images(interval: str) -> Non
         "significantly (system_tests.csv)."
     )
     assert orders.notes[1] == "Intervals of ρ and τ_b: 95 %, systems and images resampled."
-    assert [cells[3] for _, cells in orders.rows[1:]] == ["–", "–"]
+    assert [cells[3] for _, cells in lines_of(orders)[1:]] == ["–", "–"]
     assert orders.notes[2:] == [
         "–: undefined. Systems are equal, or a strength has no bound; an interval is left out where that "
         "happens in more than 10 % of the resamples."

@@ -45,6 +45,7 @@ from captau.metrics.learned.common.training import TrainingSession
 from captau.metrics.learned.rater import Calibration, Curve, RaterCard
 from captau.metrics.registry import metric
 from captau.metrics.rows import Rows
+from tests.benchmarks.printed import lines_of
 from tests.conftest import run_captau, says
 
 
@@ -92,8 +93,8 @@ def test_errors_are_printed_with_three_decimals():
     errors = error_rows([estimates("test", [0.1, 0.2, 0.3], [0.1, 0.4, 0.2])] * 400)
     table = error_table(errors)
     assert (table.title, table.corner) == ("Predictions and mean ratings", "rater: dataset, rows")
-    assert table.columns == ["Spearman", "MSE", "captions"]
-    assert table.rows == [("qe: one, test", ["0.500", "0.017", "1,200"])]
+    assert table.heads == ["Spearman", "MSE", "captions"]
+    assert lines_of(table) == [("qe: one, test", ["0.500", "0.017", "1,200"])]
 
 
 class LengthModel(RaterModel):
@@ -475,16 +476,14 @@ def test_a_lead_is_over_the_greatest_of_the_other_metrics() -> None:
     without = SimpleNamespace(differences=None)
     metrics = [metric("bleu_1"), metric("rouge_l")]
     table = lead_table(cast(Any, [without, measured, preferred]), metrics)
-    assert table.rows == [
+    assert lines_of(table) == [
         ("s: made, fit", ["τ_c", "10.00", "BLEU-1", "25.00", "-15.00", "-20.00 to -10.00"]),
         ("r: made, fit", ["τ_c", "50.00", "ROUGE-L", "45.68", "4.32", "-1.00 to 9.00"]),
         ("r: pairs, mean", ["acc. %", "75.00", "BLEU-1", "50.00", "25.00", "10.00 to 40.00"]),
     ]
     assert table.title == "Lead over the best of the other metrics"
     assert table.corner == "rater: dataset, dimension"
-    assert table.columns == [
-        *("coefficient", "rater", "best other", "its value", "lead", "interval")
-    ]
+    assert table.heads == [*("coefficient", "rater", "best other", "its value", "lead", "interval")]
     assert table.notes == [
         "×100. The interval is the paired bootstrap's over images; significance.csv has every two."
     ]
