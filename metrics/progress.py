@@ -125,27 +125,41 @@ def _log_state(bar: LoggedBar) -> Generator[None]:
 
 def describe_task(bar: LoggedBar, task: LoggedTask) -> str:
     """Return a line on a task: what is being done, how much is done, and the time left where it can be told."""
-    from rich.filesize import decimal
-
-    done, total = (
-        "?" if n is None else decimal(int(n)) if bar.counts_bytes else f"{n:,.0f}"
-        for n in (task.completed, task.total)
-    )
+    done = _format_count(bar, task.completed)
+    total = _format_count(bar, task.total)
     line = f"{task.description or 'working'}: {done} of {total} done"
     if not task.completed or not task.total:
         return line
+
     # rich's own estimate looks at the last half minute only, in which a slow step may not end.
     seconds = task.elapsed * (task.total - task.completed) / task.completed
     hours, minutes = divmod(round(seconds / 60), 60)
-    time_left = f"{hours} h {minutes} min" if hours else f"{minutes} min" if minutes else "1 min"
+    time_left = f"{max(minutes, 1)} min"
+    if hours:
+        time_left = f"{hours} h {minutes} min"
+
     return f"{line}, about {time_left} left"
+
+
+def _format_count(bar: LoggedBar, count: float | None) -> str:
+    """Return a number of units, or of bytes with their unit; `?` where it is not known."""
+    if count is None:
+        return "?"
+    if not bar.counts_bytes:
+        return f"{count:,.0f}"
+
+    from rich.filesize import decimal
+
+    return decimal(int(count))
 
 
 class ProgressCounter:
     """A line on a bar; call it with how many more units are done."""
 
     def __init__(self, bar: Progress | LoggedBar, task: Any, description: str) -> None:
-        self._bar, self._task, self._description = bar, task, description
+        self._bar = bar
+        self._task = task
+        self._description = description
 
     def __call__(self, count: int) -> None:
         self._bar.advance(self._task, count)
@@ -171,6 +185,7 @@ def progress_counter(description: str, total: int) -> Generator[ProgressCounter]
         finally:
             bar.remove_task(task)
         return
+
     bar = _own_bar()
     with show_bar(bar):
         yield ProgressCounter(bar, bar.add_task(description, total=total), description)

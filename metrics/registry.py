@@ -40,6 +40,7 @@ def register(name: str, **fixed: Any) -> Callable[[MetricClass], MetricClass]:
         is_same = (before.__module__, before.__qualname__) == (cls.__module__, cls.__qualname__)
         if not is_same or _own_modules().get(name, cls.__module__) != cls.__module__:
             raise ValueError(f"metric {name} is registered twice")
+
         _METRICS[name] = (cls, fixed)
         if not hasattr(cls, "name") and "name" not in cls.__dataclass_fields__:
             setattr(cls, "name", property(_find_own_name))  # noqa: B010 - a property is no str
@@ -68,8 +69,11 @@ def _own_modules() -> dict[str, str]:
     root = Path(__file__).parent
     modules: dict[str, str] = {}
     for path in root.rglob("*.py"):
-        module = ".".join([__package__ or "", *path.relative_to(root).with_suffix("").parts])
-        modules |= dict.fromkeys(_REGISTRATION.findall(path.read_text(encoding="utf-8")), module)
+        parts = path.relative_to(root).with_suffix("").parts
+        module = ".".join([__package__ or "", *parts])
+        names = _REGISTRATION.findall(path.read_text(encoding="utf-8"))
+        modules |= dict.fromkeys(names, module)
+
     return modules
 
 
@@ -82,8 +86,12 @@ def metric_names() -> list[str]:
 def find_metric_name(name: str) -> str | None:
     """Return the registered name for one as tables have it, such as `BLEU-4`; None for an unknown one."""
     spellings = (name, plain_name(name))
-    own_name = next((n for n in spellings if n in _own_modules()), None)
-    return own_name or next((n for n in spellings if n in metric_names()), None)
+    # captau's own names are known without looking for plugins, which takes longer.
+    for spelling in spellings:
+        if spelling in _own_modules():
+            return spelling
+
+    return next((spelling for spelling in spellings if spelling in metric_names()), None)
 
 
 def metric_class(name: str) -> tuple[type[Metric], dict[str, Any]]:
@@ -103,6 +111,7 @@ def recipe_of(metric: Metric) -> str | None:
     name = registered_name(metric)
     if metric.origin or name is None:
         return metric.origin or None
+
     # A metric that goes by a name of its own still has the spec that any metric has.
     spec: Any = Metric.spec.fget  # pyright: ignore[reportAttributeAccessIssue]
     return f"{name}{spec(metric).removeprefix(metric.name)}"
@@ -110,8 +119,11 @@ def recipe_of(metric: Metric) -> str | None:
 
 def _find_name(cls: type, metric: Metric) -> str | None:
     for name, (registered, fixed) in _METRICS.items():
-        if registered is cls and all(getattr(metric, k) == v for k, v in fixed.items()):
+        if registered is not cls:
+            continue
+        if all(getattr(metric, field) == value for field, value in fixed.items()):
             return name
+
     return None
 
 
@@ -139,17 +151,22 @@ def metric(spec: str) -> Metric:
     """
     if not isinstance(spec, str):
         raise InputError(f"metric {spec!r}: a name is expected, such as 'cider'")
+
     match = _SPEC.fullmatch(spell_out(spec))
     if match is None:
         raise InputError(f"metric '{spec}': a name is expected, or name(parameter=value,…)")
-    name, inside = find_metric_name(match.group(1)), match.group(2)
+
+    name = find_metric_name(match.group(1))
+    inside = match.group(2) or ""
     if name is None:
         raise unknown("metric", match.group(1), metric_names())
+
     cls, fixed = metric_class(name)
     fields = {f.name: f for f in dataclasses.fields(cls) if f.name not in fixed}
     hints = typing.get_type_hints(cls)
     values: dict[str, Any] = {}
-    for position, (key, text) in enumerate(split_parameters(inside or "", spec)):
+    for position, (key, text) in enumerate(split_parameters(inside, spec)):
+        # The first parameter needs no name.
         if key is None:
             if position or not fields:
                 raise InputError(f"metric '{spec}': '{text}' is not of the form parameter=value")
@@ -159,11 +176,11 @@ def metric(spec: str) -> Metric:
         if key in values:
             raise InputError(f"metric '{spec}': the parameter {key} is given twice")
         values[key] = _parse_value(text, hints[key], f"metric '{spec}': {key}")
-    missing = [
-        f.name for f in fields.values() if f.default is dataclasses.MISSING and f.name not in values
-    ]
-    if missing:
-        raise InputError(f"metric '{spec}': the parameter {missing[0]} is needed")
+
+    for field in fields.values():
+        if field.default is dataclasses.MISSING and field.name not in values:
+            raise InputError(f"metric '{spec}': the parameter {field.name} is needed")
+
     return cls(**fixed, **values)
 
 
@@ -178,6 +195,7 @@ def split_parameters(inside: str, spec: str) -> list[tuple[str | None, str]]:
     parts = split_at_commas(inside)
     if parts is None:
         raise InputError(f"metric '{spec}': quotes or brackets do not match")
+
     parameters: list[tuple[str | None, str]] = []
     for part in parts:
         key, equals, value = part.partition("=")
@@ -185,6 +203,7 @@ def split_parameters(inside: str, spec: str) -> list[tuple[str | None, str]]:
             parameters.append((key.strip(), value.strip()))
         elif part.strip():
             parameters.append((None, part.strip()))
+
     return parameters
 
 
@@ -192,20 +211,25 @@ def _parse_value(text: str, hint: Any, label: str) -> Any:
     """Convert `text` to the type that the field's annotation asks for."""
     kinds = typing.get_args(hint) or (hint,)
     literals = [k for k in kinds if isinstance(k, str)]
-    bare = text[1:-1] if len(text) > 1 and text[0] == text[-1] and text[0] in "'\"" else text
+    is_quoted = len(text) > 1 and text[0] == text[-1] and text[0] in "'\""
+    bare = text[1:-1] if is_quoted else text
+
     if literals:
         if bare not in literals:
             raise unknown(f"value ({label})", bare, literals)
         return bare
+
     if text.lower() in ("none", "null") and type(None) in kinds:
         return None
     if bool in kinds and bare.lower() in ("true", "false"):
         return bare.lower() == "true"
     for kind in (int, float):
-        if kind in kinds and (number := _parse_number(bare, kind)) is not None:
+        number = _parse_number(bare, kind) if kind in kinds else None
+        if number is not None:
             return number
     if str in kinds:
         return bare
+
     expected = " or ".join(getattr(k, "__name__", str(k)) for k in kinds)
     raise InputError(f"{label} is '{text}', not {expected}")
 
@@ -215,4 +239,5 @@ def _parse_number(text: str, kind: type[int] | type[float]) -> int | float | Non
         value = kind(text)
     except ValueError:
         return None
+
     return value if isinstance(value, int) or math.isfinite(value) else None

@@ -71,13 +71,14 @@ class TrainerReward(ABC):
 
         def score_completions(completions: Sequence[Any], **columns: Any) -> list[float]:
             captions = [c if isinstance(c, str) else c[-1]["content"] for c in completions]
-            return self(
-                captions,
-                *(
-                    None if name is None else self._take(columns, name, "the trainer's rows have")
-                    for name in (image_column, references_column)
-                ),
-            )
+            images = None
+            if image_column is not None:
+                images = self._take(columns, image_column, "the trainer's rows have")
+            references = None
+            if references_column is not None:
+                references = self._take(columns, references_column, "the trainer's rows have")
+
+            return self(captions, images, references)
 
         score_completions.__name__ = self.__name__
         return score_completions
@@ -102,12 +103,16 @@ class TrainerReward(ABC):
             is_batch = "solution_strs" in plural
             captions = plural["solution_strs"] if is_batch else [solution_str]
             truths = plural.get("ground_truths") if is_batch else [ground_truth]
+
             if image_key is None:
                 scores = self(captions, None, truths)
             else:
                 infos = plural.get("extra_infos") if is_batch else [extra_info]
-                images = [self._take(i or {}, image_key, "extra_info has") for i in infos or ()]
+                images = [
+                    self._take(info or {}, image_key, "extra_info has") for info in infos or ()
+                ]
                 scores = self(captions, images)
+
             return scores if is_batch else scores[0]
 
         return compute_score
@@ -144,6 +149,7 @@ class Reward(TrainerReward):
         self.metric = metric
         self.__name__ = metric.spec
         self._image_paths = {str(image): str(path) for image, path in image_paths.items()}
+
         self._references: dict[str, tuple[str, ...]] = {}
         for image, texts in references.items():
             checked = _check_references(image, texts)
@@ -151,17 +157,24 @@ class Reward(TrainerReward):
                 raise InputError(
                     f"image {image!r}: the same id as a text and a number has other references"
                 )
+
+        self._check_needs(references)
+        self._scale = _make_scale(metric, scale)
+        self._numbers = {image: number for number, image in enumerate(self._references)}
+        self._score = metric.prepare_references(list(self._references.values()))
+
+    def _check_needs(self, references: Mapping[Any, Sequence[str]]) -> None:
+        """Check that there is what the metric needs, and that a score depends on nothing but its caption."""
+        metric = self.metric
         if "images" in metric.needs and not self._image_paths:
             raise InputError(f"metric {metric.spec}: a reward of it needs image_paths={{image: …}}")
+
         counts_batch = metric.depends_on_corpus and metric.parameters.get("df") is None
         if "references" in metric.needs and not references and counts_batch:
             raise InputError(
                 f"metric {metric.spec}: a reward of it needs references={{image: …}}, or df=FILE where each call brings its "
                 "references, since scores would otherwise depend on the batch"
             )
-        self._scale = _make_scale(metric, scale)
-        self._numbers = {image: number for number, image in enumerate(self._references)}
-        self._score = metric.prepare_references(list(self._references.values()))
 
     def __call__(
         self,
@@ -175,20 +188,26 @@ class Reward(TrainerReward):
         for column, words in ((images, "images"), (references, "sets of references")):
             if column is not None and (isinstance(captions, str) or len(captions) != len(column)):
                 raise InputError(f"{subject}: {len(captions)} captions and {len(column)} {words}")
+
         for i, caption in enumerate(captions):
             if not isinstance(cast(object, caption), str):
                 raise InputError(f"caption {i} is {caption!r}, not a text")
+
         if not len(captions):
             return []
+
         names = None if images is None else [str(image) for image in images]
+        # Prepared references are scored faster; a call's own ones are not prepared.
         try:
             if self._score is not None and references is None and names is not None:
-                scores = self._score(captions, np.array([self._numbers[name] for name in names]))
+                numbers = np.array([self._numbers[name] for name in names])
+                scores = self._score(captions, numbers)
             else:
                 scores = self.metric.score(self._make_rows(captions, names, references))
         except KeyError as error:
             image = next(i for i in images or () if str(i) == error.args[0])
             raise InputError(f"{subject}: it was not prepared for image {image!r}") from error
+
         return self._scale(scores).tolist()
 
     def _make_rows(
@@ -200,16 +219,19 @@ class Reward(TrainerReward):
         """Make rows of captions, with the references of the call or of their images."""
         metric = self.metric
         columns: dict[str, Any] = {"caption": list(captions)}
+
         if references is not None:
             if metric.depends_on_corpus and metric.parameters.get("df") is None:
                 raise InputError(
                     f"reward {metric.spec}: references of a call need df=FILE, since scores would otherwise depend on the "
                     "batch"
                 )
-            columns["references"] = [
-                _check_references(i, [texts] if isinstance(texts, str) else texts, "caption")
-                for i, texts in enumerate(references)
-            ]
+            texts_of_captions: list[tuple[str, ...]] = []
+            for i, texts in enumerate(references):
+                several = [texts] if isinstance(texts, str) else texts
+                texts_of_captions.append(_check_references(i, several, "caption"))
+            columns["references"] = texts_of_captions
+
         if images is not None:
             columns["image_id"] = list(images)
             # A metric that needs no references may use those that there are.
@@ -222,6 +244,7 @@ class Reward(TrainerReward):
             raise InputError(
                 f"reward {metric.spec}: it needs the image or the references of each caption"
             )
+
         return Rows(pd.DataFrame(columns))
 
 
@@ -242,10 +265,10 @@ class MixedReward(TrainerReward):
         images: Sequence[Any] | None = None,
         references: Sequence[str | Sequence[str]] | None = None,
     ) -> list[float]:
-        parts = [
-            weight * np.array(part(captions, images, references))
-            for part, weight in self.weights.items()
-        ]
+        parts: list[Floats] = []
+        for part, weight in self.weights.items():
+            parts.append(weight * np.array(part(captions, images, references)))
+
         return np.sum(parts, axis=0).tolist()
 
 
@@ -278,19 +301,23 @@ def reward(
     """
     if scale not in ("own", "unit"):
         raise unknown("value of scale", str(scale), ["own", "unit"])
+
     weights = metric if isinstance(metric, Mapping) else {metric: 1.0}
     instances = {make_metric(source): float(weight) for source, weight in weights.items()}
     if not instances:
         raise InputError("reward: the mixture is empty; name a metric and its weight")
+
     if df is not None and not any("df" in instance.parameters for instance in instances):
         raise InputError(
             f"metric {next(iter(instances)).spec}: it has no document frequencies (df)"
         )
+
     parts: dict[Reward, float] = {}
     for instance, weight in instances.items():
         if df is not None and "df" in instance.parameters:
             instance = dataclasses.replace(instance, **{"df": str(df)})
         parts[Reward(instance, references or {}, image_paths or {}, scale)] = weight
+
     return MixedReward(parts) if isinstance(metric, Mapping) else next(iter(parts))
 
 
@@ -299,18 +326,22 @@ def _make_scale(metric: Metric, scale: Scale) -> Callable[[Floats], Floats]:
     sign = 1.0 if metric.higher_is_better else -1.0
     if scale == "own":
         return lambda scores: scores if metric.higher_is_better else 0.0 - scores
+
     low, high = metric.bounds
     if low is None or high is None:
         raise InputError(
             f"metric {metric.spec}: scale=unit needs bounds, and it has none; leave out scale="
         )
+
     worst = low if metric.higher_is_better else high
+    # Adding 0.0 makes 0.0 of a worst score of -0.0.
     return lambda scores: 0.0 + sign * (scores - worst) / (high - low)
 
 
 def _check_references(image: Any, texts: Sequence[str], subject: str = "image") -> tuple[str, ...]:
     where = f"{subject} {image!r}"
     references = parse_references(texts, where)
+
     if not references:
         raise InputError(f"{where} has no references; give at least one")
     return references

@@ -43,8 +43,10 @@ def find_uv(subject: str) -> str:
         with suppress(FileNotFoundError):
             return str(importlib.import_module("uv").find_uv_bin())
     path = shutil.which("uv")
+
     if path is None:
         raise UnavailableError(subject, "needs uv, which is not on the PATH", "pip install uv")
+
     return path
 
 
@@ -87,12 +89,14 @@ class Script(OutsideMetric):
 
     def compute(self, rows: Rows) -> Floats:
         command = [find_uv(self.label), "run", "--quiet", "--script", str(expand_home(self.path))]
-        lines = [
-            json.dumps(
-                {"caption": c, "references": list(r), "image": i and str(Path(i).absolute())}
-            )
-            for c, r, i in zip(rows.captions, rows.references, rows.images, strict=True)
-        ]
+        lines: list[str] = []
+        for caption, references, image in zip(
+            rows.captions, rows.references, rows.images, strict=True
+        ):
+            path = image and str(Path(image).absolute())
+            record = {"caption": caption, "references": list(references), "image": path}
+            lines.append(json.dumps(record))
+
         with (
             tempfile.TemporaryFile() as errors,
             subprocess.Popen(
@@ -114,8 +118,10 @@ class Script(OutsideMetric):
         """
         assert process.stdin is not None
         assert process.stdout is not None
+        # A thread writes, since a script that answers line by line stops when nobody reads its answers.
         writer = threading.Thread(target=_send, args=(process.stdin, lines), daemon=True)
         writer.start()
+
         scores: list[float] = []
         with progress_counter(f"{self.name}, captions", len(lines)) as advance:
             for line in process.stdout:
@@ -123,8 +129,10 @@ class Script(OutsideMetric):
                     raise InputError(f"{self.label}: it wrote more than {len(lines):,} lines")
                 scores.append(self._read_score(line, rows.label(len(scores))))
                 advance(1)
+
         status = process.wait()
         writer.join()
+
         if status or len(scores) < len(lines):
             errors.seek(0)
             words = errors.read().decode("utf-8", "replace").strip().splitlines()
@@ -132,6 +140,7 @@ class Script(OutsideMetric):
             raise InputError(
                 f"{self.label}: it ended with status {status} after {len(scores):,} of {len(lines):,} captions{last_words}"
             )
+
         return np.array(scores, dtype=np.float64)
 
     def _read_score(self, line: bytes, row: str) -> float:
@@ -139,14 +148,17 @@ class Script(OutsideMetric):
         answer: Any = None
         with suppress(ValueError):
             answer = json.loads(line)
+
         score = answer.get("score", "") if isinstance(answer, dict) else ""
         if score is None:
             return math.nan
+
         if isinstance(score, bool) or not isinstance(score, int | float):
             text = line.decode("utf-8", "replace").strip()[:_SHOWN]
             raise InputError(
                 f'{self.label}: it wrote {text!r} for {row}; {{"score": NUMBER}} is expected, and other words on stderr'
             )
+
         return float(score)
 
 

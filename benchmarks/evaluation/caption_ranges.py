@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass, replace
 from functools import cache
 from heapq import nsmallest
 from importlib import resources
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -59,7 +60,8 @@ class Spread(NamedTuple):
     @classmethod
     def of(cls, counts: Sequence[int]) -> Spread:
         """Return the quantiles of some counts, each a count that occurs."""
-        return cls(*map(int, np.quantile(counts, QUANTILES, method="inverted_cdf")))
+        quantiles = np.quantile(counts, QUANTILES, method="inverted_cdf")
+        return cls(*map(int, quantiles))
 
     def __str__(self) -> str:
         return f"{self.low:g}" if self.low == self.high else f"{self.low:g} to {self.high:g}"
@@ -98,7 +100,11 @@ class CaptionRange:
 
     def record(self) -> dict[str, Any]:
         """Return the fields as plain data."""
-        return {k: list(v) if isinstance(v, Spread) else v for k, v in asdict(self).items()}
+        record: dict[str, Any] = {}
+        for name, value in asdict(self).items():
+            record[name] = list(value) if isinstance(value, Spread) else value
+
+        return record
 
     @classmethod
     def from_record(cls, record: Any, source: str) -> CaptionRange:
@@ -112,10 +118,11 @@ class CaptionRange:
             InputError: where a field is missing, unknown or of another kind.
         """
         try:
-            spreads = {
-                name: None if record[name] is None else Spread(*map(float, record[name]))
-                for name in ("caption_words", "reference_words", "references")
-            }
+            spreads: dict[str, Spread | None] = {}
+            for name in ("caption_words", "reference_words", "references"):
+                numbers = record[name]
+                spreads[name] = None if numbers is None else Spread(*map(float, numbers))
+
             values: dict[str, Any] = {**record, **spreads}
             return cls(**values)
         except (TypeError, KeyError, ValueError, IndexError) as error:
@@ -131,27 +138,39 @@ class CaptionRange:
         Args:
             references, k, own_references: as in `Protocol`.
         """
-        captions = self if own_references == "keep" else replace(self, n_copies=0)
-        is_single = references.endswith("_over_single")
-        n_used = 1 if is_single else k if references == "first_k" else None
+        captions = self
+        # Any other policy takes away a copied reference, or the caption that copies it.
+        if own_references != "keep":
+            captions = replace(self, n_copies=0)
+
+        n_used = k if references == "first_k" else None
+        if references.endswith("_over_single"):
+            n_used = 1
         if captions.references is None or n_used is None:
             return captions
-        return replace(captions, references=Spread(*(min(n_used, n) for n in captions.references)))
+
+        spread = Spread(*(min(n_used, n) for n in captions.references))
+        return replace(captions, references=spread)
 
     def __str__(self) -> str:
-        lengths = (
-            "of unknown length" if self.caption_words is None else f"of {self.caption_words} words"
-        )
-        parts = [f"captions {lengths}"]
+        length = "unknown length"
+        if self.caption_words is not None:
+            length = f"{self.caption_words} words"
+        parts = [f"captions of {length}"]
         if self.references is not None and self.reference_words is not None:
             reference = "reference" if self.references.high == 1 else "references"
             parts.append(f"{self.references} {reference} of {self.reference_words} words")
         parts.append(self.language or f"{self.script} script")
-        sentences = [", ".join(parts), *filter(None, [self.systems])]
+        sentences = [", ".join(parts)]
+
+        if self.systems:
+            sentences.append(self.systems)
         if self.n_copies:
+            verb = "repeats" if self.n_copies == 1 else "repeat"
             sentences.append(
-                f"{self.n_copies:,} of {self.n_captions:,} repeat{'s' * (self.n_copies == 1)} one of their references"
+                f"{self.n_copies:,} of {self.n_captions:,} {verb} one of their references"
             )
+
         return "; ".join(sentences)
 
 
@@ -162,20 +181,21 @@ def measure_range(items: pd.DataFrame) -> CaptionRange:
         items: with the columns `image_id, caption, references`; not empty.
     """
     captions: list[str] = items["caption"].tolist()
-    reference_sets = {
-        (image_id, references)
-        for image_id, references in zip(items["image_id"], items["references"], strict=True)
-        if references
-    }
+    # The captions of an image share their references, which count once.
+    reference_sets = set(zip(items["image_id"], items["references"], strict=True))
+    reference_texts = [texts for _, texts in reference_sets if texts]
+    reference_counts = [len(texts) for texts in reference_texts]
+    reference_lengths = [len(text.split()) for text in chain.from_iterable(reference_texts)]
+
     counts = Counter(re.findall(r"[^\W\d_]+", "\n".join(captions).lower()))
     n_words = counts.total()
     frequent = nsmallest(N_FREQUENT_WORDS, counts.items(), key=lambda pair: (-pair[1], pair[0]))
-    lengths = [len(text.split()) for _, texts in reference_sets for text in texts]
+
     return CaptionRange(
         n_captions=len(captions),
         caption_words=Spread.of([len(text.split()) for text in captions]),
-        reference_words=Spread.of(lengths) if lengths else None,
-        references=Spread.of([len(texts) for _, texts in reference_sets]) if lengths else None,
+        reference_words=Spread.of(reference_lengths) if reference_lengths else None,
+        references=Spread.of(reference_counts) if reference_counts else None,
         script=find_script(captions),
         frequent_words={word: round(count / n_words, 5) for word, count in frequent},
         n_words=n_words,
@@ -196,8 +216,10 @@ def find_mismatch(evidence: CaptionRange, captions: CaptionRange, *, with_refere
     """
     if captions.script and captions.script != evidence.script:
         return f"are in {captions.script} script, the judged ones in {evidence.script}"
+
     if captions.caption_words is None or evidence.caption_words is None:
         return ""
+
     if captions.n_words >= FEWEST_WORDS:
         expected = sum(evidence.frequent_words.values())
         share = sum(captions.frequent_words.get(word, 0.0) for word in evidence.frequent_words)
@@ -207,10 +229,13 @@ def find_mismatch(evidence: CaptionRange, captions: CaptionRange, *, with_refere
                 f"do not look like {language}: the {len(evidence.frequent_words)} words that are the most frequent in "
                 f"the judged captions make up {100 * expected:.0f} % of those and {100 * share:.0f} % of yours"
             )
+
     if not _lies_within(captions.caption_words, evidence.caption_words):
         return f"have {captions.caption_words.median:g} words, the judged ones {evidence.caption_words}"
+
     if not with_references or captions.references is None or evidence.references is None:
         return ""
+
     if captions.share_of_copies > evidence.share_of_copies + COPIES_MARGIN:
         return (
             f"are one of their references in {100 * captions.share_of_copies:.0f} % of cases, the judged ones in "
@@ -220,6 +245,7 @@ def find_mismatch(evidence: CaptionRange, captions: CaptionRange, *, with_refere
         count = captions.references.median
         noun = "reference" if count == 1 else "references"
         return f"have {count:g} {noun}, the judged ones {evidence.references}"
+
     if captions.reference_words is None or evidence.reference_words is None:
         return ""
     if not _lies_within(captions.reference_words, evidence.reference_words):

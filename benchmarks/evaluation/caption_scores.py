@@ -26,7 +26,7 @@ from ..scoring.corpus_scores import SystemScores
 from ..statistics.bootstrap import Interval
 from ..statistics.coefficients.coefficient import coefficient_names, find_coefficient
 from .caption_ranges import CaptionRange, find_mismatch, published_range
-from .papers.published_numbers import read_numbers
+from .papers.published_numbers import PublishedNumber, read_numbers
 from .wording import join_notes
 
 #: The value of the option `trust` that stands for the papers' numbers.
@@ -66,14 +66,21 @@ class Reliability:
     def __str__(self) -> str:
         symbol = find_coefficient(self.coefficient).symbol
         text = f"{symbol.removesuffix(' %')} {format_coefficient(self.value, self.coefficient)}"
+
         if not math.isnan(self.high):
             width = format_coefficient((self.high - self.low) / 2, self.coefficient)
             text += f" ± {width}"
-        return f"{text} on {self.judgements}" + ("" if self.has_range else ", range not known")
+
+        text += f" on {self.judgements}"
+        return text if self.has_range else f"{text}, range not known"
 
     def record(self) -> dict[str, Any]:
         """Return the fields as `run.json` has them."""
-        return {"on" if name == "judgements" else name: v for name, v in vars(self).items()}
+        record: dict[str, Any] = {}
+        for name, value in vars(self).items():
+            record["on" if name == "judgements" else name] = value
+
+        return record
 
 
 @dataclass(frozen=True)
@@ -99,6 +106,7 @@ class _ComparableNumbers:
             mismatch = find_mismatch(self.captions, ranges, with_references=with_references)
             if mismatch:
                 return f"({name}) {mismatch}" if name else mismatch
+
         return ""
 
 
@@ -124,7 +132,8 @@ class MetricReliability:
 
     def cell(self, spec: str) -> str:
         """Return the text of a metric's cell in a table."""
-        return str(self.by_spec.get(spec, OUTSIDE if spec in self.outside else UNKNOWN))
+        missing = OUTSIDE if spec in self.outside else UNKNOWN
+        return str(self.by_spec.get(spec, missing))
 
 
 @dataclass(frozen=True)
@@ -153,29 +162,30 @@ class Evidence:
                 where there is one.
             reference_free: the metrics for which references do not matter.
         """
-        best = sorted(
-            self.columns,
-            key=lambda c: (
-                not c.has_range,
-                not c.is_usual,
-                -sum(spec in c.by_spec for spec in self.specs),
-            ),
-        )
+
+        def rank(column: _ComparableNumbers) -> tuple[bool, bool, int]:
+            n_specs = sum(spec in column.by_spec for spec in self.specs)
+            return not column.has_range, not column.is_usual, -n_specs
+
         by_spec: dict[str, Reliability] = {}
         outside: dict[str, str] = {}
-        for column in best:
-            mismatches = {
-                uses_references: column.find_mismatch(captions, with_references=uses_references)
-                for uses_references in (True, False)
-            }
+        for column in sorted(self.columns, key=rank):
+            mismatch_of_all = column.find_mismatch(captions, with_references=True)
+            mismatch_of_captions = column.find_mismatch(captions, with_references=False)
+
             for spec, reliability in column.by_spec.items():
-                if mismatch := mismatches[spec not in reference_free]:
+                is_free = spec in reference_free
+                mismatch = mismatch_of_captions if is_free else mismatch_of_all
+                if mismatch:
                     outside.setdefault(spec, f"{mismatch} ({reliability.judgements})")
                 elif column.has_range or spec not in outside:
                     by_spec.setdefault(spec, reliability)
+
+        # In the order of the metrics; a metric that some column is fit for is not outside.
+        specs_outside = [spec for spec in self.specs if spec in outside and spec not in by_spec]
         return MetricReliability(
-            {spec: by_spec[spec] for spec in self.specs if spec in by_spec},
-            {spec: outside[spec] for spec in self.specs if spec in outside and spec not in by_spec},
+            by_spec={spec: by_spec[spec] for spec in self.specs if spec in by_spec},
+            outside={spec: outside[spec] for spec in specs_outside},
         )
 
 
@@ -191,6 +201,7 @@ def load_evidence(specs: Iterable[str], trust: str | Path | None) -> Evidence | 
     """
     if trust is None:
         return None
+
     specs = list(specs)
     columns = _published_columns(specs) if trust == PUBLISHED else _run_columns(Path(trust))
     return Evidence(specs, list(columns))
@@ -204,28 +215,46 @@ def _published_columns(specs: Iterable[str]) -> Iterable[_ComparableNumbers]:
         for number in read_numbers(paper):
             if number.spec is None or _name_of(number.spec) not in names:
                 continue
+
             protocol = number.protocol
-            key = (number.dataset, number.revision, number.dimension, number.coefficient)
-            key += (protocol.references, protocol.ratings, protocol.systems)
+            key = (
+                number.dataset,
+                number.revision,
+                number.dimension,
+                number.coefficient,
+                protocol.references,
+                protocol.ratings,
+                protocol.systems,
+            )
             if key not in columns:
-                is_usual = protocol.references == "all" and not protocol.systems
-                is_usual &= number.dimension in _OVERALL
-                captions = published_range(number.dataset).with_policy(
-                    protocol.references, protocol.k, protocol.own_references
-                )
-                columns[key] = _ComparableNumbers(is_usual, captions)
+                columns[key] = _make_published_column(number)
+
             revision = f" (revision {number.revision})" if number.revision else ""
             reliability = Reliability(
-                number.coefficient,
-                float(number.text) / find_coefficient(number.coefficient).scale,
-                _describe_judgements(f"{number.dataset}{revision}", number.dimension),
-                number.source + _describe_column(number.column, protocol.references),
-                read_config("paper", paper)["citation"],
+                coefficient=number.coefficient,
+                value=float(number.text) / find_coefficient(number.coefficient).scale,
+                judgements=_describe_judgements(f"{number.dataset}{revision}", number.dimension),
+                source=number.source + _describe_column(number.column, protocol.references),
+                citation=read_config("paper", paper)["citation"],
                 captions=str(columns[key].captions),
                 has_range=columns[key].has_range,
             )
+            # Where papers print a number twice, the first one stands.
             columns[key].by_spec.setdefault(number.spec, reliability)
+
     return columns.values()
+
+
+def _make_published_column(number: PublishedNumber) -> _ComparableNumbers:
+    """Return the column, still empty, to which a number belongs."""
+    protocol = number.protocol
+    is_usual = protocol.references == "all" and not protocol.systems
+    is_usual &= number.dimension in _OVERALL
+    captions = published_range(number.dataset).with_policy(
+        protocol.references, protocol.k, protocol.own_references
+    )
+
+    return _ComparableNumbers(is_usual, captions)
 
 
 def _name_of(spec: str) -> str:
@@ -236,24 +265,28 @@ def _run_columns(folder: Path) -> Iterable[_ComparableNumbers]:
     """Read the correlations of a run, by dataset, protocol, dimension and coefficient."""
     if not expand_home(folder).is_dir():
         raise InputError(f"trust={folder} is neither '{PUBLISHED}' nor the folder of a run")
+
     columns: dict[tuple[Any, ...], _ComparableNumbers] = {}
     finished = read_run(folder, needs="correlations.csv")
     for row in finished.correlations.to_dict("records"):
         if np.isnan(row["value"]) or row["coefficient"] not in coefficient_names():
             continue
+
         key = (row["dataset"], row["protocol"], row["dimension"], row["coefficient"])
         if key not in columns:
             captions = _run_range(finished, row["dataset"], row["protocol"])
             columns[key] = _ComparableNumbers(row["dimension"] in _OVERALL, captions)
+
         columns[key].by_spec[row["metric"]] = Reliability(
-            row["coefficient"],
-            row["value"],
-            _describe_judgements(row["dataset"], row["dimension"]),
-            f"run {folder}, protocol {row['protocol']}",
+            coefficient=row["coefficient"],
+            value=row["value"],
+            judgements=_describe_judgements(row["dataset"], row["dimension"]),
+            source=f"run {folder}, protocol {row['protocol']}",
             low=row["ci_low"],
             high=row["ci_high"],
             captions=str(columns[key].captions),
         )
+
     return columns.values()
 
 
@@ -270,6 +303,7 @@ def _run_range(finished: FinishedRun, dataset: str, protocol: str) -> CaptionRan
             f"{finished.folder}: run.json has no range of {dataset}'s captions, so that its numbers cannot be "
             f"applied to others; run captau {finished.command} again"
         )
+
     protocols: dict[str, Any] = finished.run["protocols"]
     choices = protocols.get(dataset) or protocols.get(protocol) or {}
     captions = CaptionRange.from_record(record, f"{finished.folder}/run.json: {dataset}")
@@ -284,8 +318,12 @@ def _describe_judgements(dataset: str, dimension: str) -> str:
 
 def _describe_column(column: str, references: str) -> str:
     """Name the column of a table with several, and a use of references unlike that of `captau score`."""
-    parts = [] if column in coefficient_names() else [f"column {column}"]
-    parts += [] if references == "all" else [f"protocol.references={references}"]
+    parts: list[str] = []
+    if column not in coefficient_names():
+        parts.append(f"column {column}")
+    if references != "all":
+        parts.append(f"protocol.references={references}")
+
     return f" ({', '.join(parts)})" if parts else ""
 
 
@@ -305,22 +343,27 @@ def reliability_notes(
     for spec, number in reliability.by_spec.items():
         by_source.setdefault(number.source, []).append(labels[spec])
         by_dataset[number.judgements] = number.captions
+
     sources = "; ".join(f"{', '.join(names)}: {source}" for source, names in by_source.items())
     if sources:
         yield (
             f"agreement with people: correlations ×100 of captions' scores with people's ratings, not of these "
             f"captions but as {'published' if is_published else 'measured'} ({sources})."
         )
+
     yield from (f"{dataset}: {captions}." for dataset, captions in by_dataset.items())
+
     by_mismatch: dict[str, list[str]] = {}
     for spec, mismatch in reliability.outside.items():
         by_mismatch.setdefault(mismatch, []).append(labels[spec])
+
     remedy = "run captau bench dataset=NAME output_dir=DIR on {}, and give trust=DIR here."
     for mismatch, names in by_mismatch.items():
         yield (
             f"{OUTSIDE}, {', '.join(names)}: your captions {mismatch}. To measure the agreement, "
             + remedy.format("rated captions that are like yours")
         )
+
     if len(reliability.by_spec) + len(reliability.outside) < len(labels):
         measured = f"To measure it, {remedy.format('a dataset with ratings')}"
         reason = f"no published number is known. {measured}"
@@ -364,17 +407,18 @@ class CaptionScores:
             if self.has_several_references:
                 branch = branch.setdefault(scored.references, {})
             branch.update(scored.corpus)
+
         return tree
 
     @property
     def undefined(self) -> dict[str, Any]:
         """The reasons why metrics have no corpus score, by metric; by system where there are several."""
-        reasons = {
-            f"{scored.system} {scored.references}".strip(): {
-                spec: reason for spec in scored.corpus if (reason := scored.undefined_note(spec))
-            }
-            for scored in self.systems
-        }
+        reasons: dict[str, dict[str, str]] = {}
+        for scored in self.systems:
+            notes = {spec: scored.undefined_note(spec) for spec in scored.corpus}
+            system = f"{scored.system} {scored.references}".strip()
+            reasons[system] = {spec: note for spec, note in notes.items() if note}
+
         return next(iter(reasons.values())) if len(self.systems) == 1 else reasons
 
     @property
@@ -386,6 +430,7 @@ class CaptionScores:
                 interval = scored.intervals.get(spec, Interval())
                 reliability = self.reliability.by_spec.get(spec)
                 mismatch = self.reliability.outside.get(spec, "")
+
                 row = {
                     "system": scored.system,
                     "references": scored.references,
@@ -404,15 +449,17 @@ class CaptionScores:
                     ),
                 }
                 rows.append(row)
+
         return pd.DataFrame(rows)
 
     @property
     def items(self) -> pd.DataFrame:
         """The scored captions, columns `dataset` (the set of references) and `ITEM_COLUMNS`."""
-        parts = [
-            s.items.assign(dataset=s.references, system=s.system)[["dataset", *ITEM_COLUMNS]]
-            for s in self.systems
-        ]
+        parts: list[pd.DataFrame] = []
+        for scored in self.systems:
+            part = scored.items.assign(dataset=scored.references, system=scored.system)
+            parts.append(part[["dataset", *ITEM_COLUMNS]])
+
         return pd.concat(parts, ignore_index=True)
 
     @property
@@ -421,19 +468,25 @@ class CaptionScores:
 
         Of several sets of references each has its columns, `cider@c5`, empty for images that it lacks.
         """
-        keys = ["item_id", "image_id", *(["system"] if self.has_several_systems else [])]
+        keys = ["item_id", "image_id"]
+        if self.has_several_systems:
+            keys.append("system")
+
         parts: dict[str, list[pd.DataFrame]] = {}
         for scored in self.systems:
             part = scored.items[keys].assign(**scored.scores)
             parts.setdefault(scored.references, []).append(part)
+
         by_references = {name: pd.concat(p, ignore_index=True) for name, p in parts.items()}
         if len(by_references) == 1:
             return next(iter(by_references.values()))
+
         captions = pd.concat([scores[keys] for scores in by_references.values()])
         joined = captions.drop_duplicates(ignore_index=True)
         for name, scores in by_references.items():
             columns = {c: f"{c}@{name}" for c in scores.columns if c not in keys}
             joined = joined.merge(scores.rename(columns=columns), on=keys, how="left")
+
         return joined
 
 
@@ -453,10 +506,12 @@ def keep_captions(
     """
     if metric not in scored.scores:
         raise InputError(f"keep.metric={metric}: it cannot be computed here")
+
     scores = scored.scores[metric]
     if np.isnan(scores).any():
         row = scored.items.iloc[int(np.argmax(np.isnan(scores)))]
         raise InputError(f"keep.metric={metric}: image '{row['image_id']}' has no score")
+
     return [
         {"image_id": int(i) if str(i).isdecimal() else i, "caption": captions[i]}
         for i in scored.items.loc[scores >= threshold, "image_id"]

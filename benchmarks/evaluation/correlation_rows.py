@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -70,18 +71,29 @@ def metric_rows(selection: EvaluationSet, metric: str, scores: pd.Series, note: 
     for dimension in selection.protocol.dimension:
         points = selection.points(dimension)
         rated = selection.data_points(scores, points)
+
         dropped: list[Remark] = []
         if rated.n_dropped:
             counts = {"n_dropped": rated.n_dropped, "n_points": len(points)}
             dropped.append(remark(Note.DROPPED_POINTS, **counts))
+
         for coefficient in selection.measured_coefficients:
             correlation = rated.correlate(selection.protocol, coefficient).with_remarks(*dropped)
-            n_items, n_points = rated.n_items, len(rated.scores)
-            rows.append(_row(dimension, coefficient, correlation, n_items, n_points))
+            row = _row(
+                dimension,
+                coefficient,
+                correlation,
+                n_items=rated.n_items,
+                n_ratings=len(rated.scores),
+            )
+            rows.append(row)
+
     if selection.uses_preferences:
         rows += _preference_rows(selection, selection.judged_pairs.differences(scores))
+
     if selection.graded_coefficients:
         rows += _graded_rows(selection, scores)
+
     return _complete(rows, selection, metric, note)
 
 
@@ -98,45 +110,61 @@ def pair_floor_rows(
 
 def pair_ceiling_rows(selection: EvaluationSet) -> list[Row]:
     """Return the accuracy that people reach on each dimension of preferences, and the mean of the dimensions."""
-    judged, rows = selection.judged_pairs, list[Row]()
+    judged = selection.judged_pairs
+    rows: list[Row] = []
+
     for ceiling, outcomes in selection.pair_ceilings.items():
         of_ceiling: list[Row] = []
         for number, dimension in enumerate(judged.dimensions):
             is_own = judged.dimension == number
             counted = outcomes.is_counted & is_own
-            value = float(outcomes.values[counted].mean()) if counted.any() else float("nan")
-            result = CoefficientValue(value, remarks=(remark(PAIR_CEILING_NOTES[ceiling]),))
-            if not counted.any():
+
+            if counted.any():
+                share = float(outcomes.values[counted].mean())
+                result = CoefficientValue(share, remarks=(remark(PAIR_CEILING_NOTES[ceiling]),))
+            else:
                 result = CoefficientValue.undefined(remark(Undefined.NO_SECOND_RATING))
+
             of_ceiling.append(_pair_row(dimension, Accuracy.name, result, judged.frame[counted]))
+
         mean = _mean_accuracy({row["dimension"]: row["value"] for row in of_ceiling})
         counted_pairs = judged.frame[outcomes.is_counted]
         of_ceiling.append(_pair_row(MEAN_DIMENSION, Accuracy.name, mean, counted_pairs))
         rows += _complete(of_ceiling, selection, ceiling, "")
+
     return rows
 
 
 def _complete(rows: list[Row], selection: EvaluationSet, metric: str, note: str) -> list[Row]:
     names = _names(selection, metric)
-    return [{**names, **row, "note": join_notes(row["note"], note)} for row in rows]
+    completed: list[Row] = []
+    for row in rows:
+        completed.append({**names, **row, "note": join_notes(row["note"], note)})
+
+    return completed
 
 
 def _graded_rows(selection: EvaluationSet, scores: pd.Series) -> list[Row]:
     """Return coefficients of graded preferences, ties among them, with the differences of scores."""
-    answers, rows = selection.all_pairs, list[Row]()
+    answers = selection.all_pairs
     differences = answers.differences(scores)
     if selection.protocol.undefined == "drop":
         is_gap = np.isnan(differences)
-        answers, differences = answers.without(is_gap), differences[~is_gap]
+        answers = answers.without(is_gap)
+        differences = differences[~is_gap]
+
+    rows: list[Row] = []
     for dimension in answers.graded_dimensions:
         pairs = answers.frame[answers.frame["dimension"] == dimension]
         x = both_orders(differences[pairs.index])
         y = both_orders(answers.strengths[pairs.index])
+
         for name in selection.graded_coefficients:
             # Points that stand there twice have no p-value.
             coefficient = replace(correlate(x, y, name), p_value=float("nan"))
             coefficient = coefficient.with_remarks(remark(Note.BOTH_ORDERS))
             rows.append(_pair_row(dimension, name, coefficient, pairs))
+
     return rows
 
 
@@ -147,6 +175,7 @@ def _preference_rows(selection: EvaluationSet, differences: Floats) -> list[Row]
     for coefficient in coefficients:
         if isinstance(coefficient, PreferenceCoefficient):
             rows += _rows_of_preferences(selection, differences, coefficient)
+
     return rows
 
 
@@ -154,25 +183,34 @@ def _rows_of_preferences(
     selection: EvaluationSet, differences: Floats, coefficient: PreferenceCoefficient
 ) -> list[Row]:
     """Return a coefficient on each dimension of preferences, and the mean of the dimensions."""
-    judged = selection.judged_pairs
+    everything = selection.judged_pairs
+    judged = everything
     if selection.protocol.undefined == "drop":
         is_gap = np.isnan(differences)
-        judged, differences = judged.without(is_gap), differences[~is_gap]
+        judged = judged.without(is_gap)
+        differences = differences[~is_gap]
+
     rows: list[Row] = []
     counted: list[pd.DataFrame] = [judged.frame.iloc[:0]]
-    everything = selection.judged_pairs
+
     for number, outcomes in enumerate(judged.outcomes(differences)):
         dimension = judged.dimensions[number]
-        images = judged.image[judged.dimension == number]
+        is_own = judged.dimension == number
+        images = judged.image[is_own]
         accuracy = coefficient.value(outcomes, judged.ties, images)
         if n_tied := judged.n_tied[dimension]:
             accuracy = accuracy.with_remarks(remark(Note.TIED_PAIRS, n_pairs=n_tied))
+
+        # A pair that `undefined=drop` took away is missing from `judged`, but not from `everything`.
         n_pairs = int((everything.dimension == number).sum())
         if n_dropped := n_pairs - len(outcomes.values):
             counts = {"n_dropped": n_dropped, "n_pairs": n_pairs}
             accuracy = accuracy.with_remarks(remark(Note.DROPPED_PAIRS, **counts))
-        counted.append(judged.frame[judged.dimension == number][outcomes.is_counted])
-        rows.append(_pair_row(dimension, coefficient.name, accuracy, counted[-1]))
+
+        counted_pairs = judged.frame[is_own][outcomes.is_counted]
+        counted.append(counted_pairs)
+        rows.append(_pair_row(dimension, coefficient.name, accuracy, counted_pairs))
+
     mean = _mean_accuracy({row["dimension"]: row["value"] for row in rows})
     return [*rows, _pair_row(MEAN_DIMENSION, coefficient.name, mean, pd.concat(counted))]
 
@@ -189,8 +227,10 @@ def _mean_accuracy(by_dimension: Mapping[str, float]) -> CoefficientValue:
     if undefined:
         reason = remark(Undefined.UNDEFINED_DIMENSIONS, dimensions=undefined)
         return CoefficientValue.undefined(reason)
+
     if not by_dimension:
         return CoefficientValue.undefined(remark(Undefined.NO_PREFERENCES))
+
     mean = float(np.mean(list(by_dimension.values())))
     return CoefficientValue(mean, remarks=(remark(Note.MEAN_OF_DIMENSIONS),))
 
@@ -201,10 +241,16 @@ def ceiling_rows(selection: EvaluationSet) -> Ceilings:
     Only where each rating is a data point: a metric that meets an item's mean rating has an
     easier task, and may well pass a person who meets single ratings.
     """
-    protocol, coefficients = selection.protocol, selection.rating_coefficients
-    ratings, item_ids = selection.ratings, selection.items["item_id"]
-    tables = {d: RatingTable.from_ratings(ratings, item_ids, d) for d in protocol.dimension}
-    by_dimension = {dimension: table for dimension, table in tables.items() if table.n_items}
+    protocol = selection.protocol
+    coefficients = selection.rating_coefficients
+    item_ids = selection.items["item_id"]
+
+    by_dimension: dict[str, RatingTable] = {}
+    for dimension in protocol.dimension:
+        table = RatingTable.from_ratings(selection.ratings, item_ids, dimension)
+        if table.n_items:
+            by_dimension[dimension] = table
+
     if not by_dimension or not coefficients:
         return Ceilings([], {})
     if protocol.ratings != "per_rating":
@@ -213,6 +259,7 @@ def ceiling_rows(selection: EvaluationSet) -> Ceilings:
     if protocol.level != "pooled":
         reason = "What people reach needs all ratings together: protocol.level=pooled."
         return Ceilings([], {}, reason)
+
     rows: list[Row] = []
     draws: dict[str, list[ExtraRow]] = {}
     for dimension, table in by_dimension.items():
@@ -221,10 +268,14 @@ def ceiling_rows(selection: EvaluationSet) -> Ceilings:
                 if not np.isnan(ceiling.value):
                     extra = ExtraRow((name, dimension, coefficient), ceiling.points)
                     draws.setdefault(dimension, []).append(extra)
+
                 value = CoefficientValue(ceiling.value, remarks=ceiling.remarks)
                 row = _row(dimension, coefficient, value, ceiling.n_items, ceiling.n_ratings)
                 rows.append(_names(selection, name) | row)
-    return Ceilings(sorted(rows, key=lambda row: list(CEILINGS).index(row["metric"])), draws)
+
+    ceilings = list(CEILINGS)
+    rows.sort(key=lambda row: ceilings.index(row["metric"]))
+    return Ceilings(rows, draws)
 
 
 def _names(selection: EvaluationSet, metric: str) -> Row:
@@ -258,29 +309,33 @@ def build_word_panels(selection: EvaluationSet, blame: BlameByMetric) -> list[Ra
     """Join metrics' blame to the words that people marked, dimension by dimension."""
     if not blame:
         return []
+
     items = selection.items
     places = pd.Index(items["item_id"])
     panels: list[RatingPanel] = []
+
     for dimension, words in selection.words.groupby("dimension", sort=False):
-        of_item = places.get_indexer(pd.Index(words["item_id"]))
+        item_places = places.get_indexer(pd.Index(words["item_id"])).tolist()
         positions = words["position"].to_numpy(dtype=np.int64)
+        # A word is an item of its own here, and a marked one a fault.
         word_ids = [str(number) for number in range(len(words))]
         marks = pd.DataFrame({"item_id": word_ids, "value": 0.0 - words["value"].to_numpy(float)})
+
         scores: dict[str, Floats] = {}
         for metric, item_blame in blame.items():
-            word_places = zip(of_item.tolist(), positions, strict=True)
+            word_places = zip(item_places, positions, strict=True)
             scores[metric] = np.array([-item_blame[item][place] for item, place in word_places])
-        word_items = items.iloc[of_item].assign(item_id=word_ids)
-        panels.append(
-            make_rating_panel(
-                word_items,
-                marks,
-                scores,
-                word_dimension(str(dimension)),
-                selection.detection_coefficients,
-                drop=False,
-            )
+
+        panel = make_rating_panel(
+            items=items.iloc[item_places].assign(item_id=word_ids),
+            points=marks,
+            scores=scores,
+            dimension=word_dimension(str(dimension)),
+            coefficients=selection.detection_coefficients,
+            drop=False,
         )
+        panels.append(panel)
+
     return panels
 
 
@@ -296,35 +351,48 @@ def word_rows(
     """
     n_items = selection.words.groupby("dimension", sort=False)["item_id"].nunique()
     n_items.index = n_items.index.map(word_dimension)
+
     rows: list[Row] = []
     for panel in panels:
         for metric, scores in panel.scores.items():
-            n, n_points = int(n_items[panel.dimension]), len(scores)
-            of_metric = [
-                _row(panel.dimension, name, correlate(scores, panel.ratings, name), n, n_points)
-                for name in panel.coefficients
-            ]
+            of_metric: list[Row] = []
+            for coefficient in panel.coefficients:
+                row = _row(
+                    panel.dimension,
+                    coefficient,
+                    correlate(scores, panel.ratings, coefficient),
+                    n_items=int(n_items[panel.dimension]),
+                    n_ratings=len(scores),
+                )
+                of_metric.append(row)
             rows += _complete(of_metric, selection, metric, notes.get(metric, ""))
+
     return rows
 
 
 def blamed_words(selection: EvaluationSet, blame: BlameByMetric) -> list[pd.DataFrame]:
     """Return the marked words, and those of each metric that blames words; columns `results.BLAME_COLUMNS`."""
     names = {"dataset": selection.name}
-    parts = [selection.words.assign(source=PEOPLE_SOURCE, **names)] if len(selection.words) else []
+    parts: list[pd.DataFrame] = []
+    if len(selection.words):
+        parts.append(selection.words.assign(source=PEOPLE_SOURCE, **names))
+
     items = selection.items
-    words = [caption.split() for caption in items["caption"].tolist()]
-    counts = list(map(len, words))
+    captions = [caption.split() for caption in items["caption"].tolist()]
+    counts = [len(words) for words in captions]
+    positions = [np.arange(count) for count in counts]
+    all_words = list(chain.from_iterable(captions))
     for metric, item_blame in blame.items():
         columns = {
             **names,
             "item_id": np.repeat(items["item_id"].to_numpy(dtype=object), counts),
-            "position": np.concatenate([np.arange(count) for count in counts]),
-            "word": [word for caption_words in words for word in caption_words],
+            "position": np.concatenate(positions),
+            "word": all_words,
             "source": metric,
             "value": np.concatenate(item_blame),
         }
         parts.append(pd.DataFrame(columns))
+
     return parts
 
 
@@ -332,10 +400,11 @@ def disattenuated_rows(
     selection: EvaluationSet, panels: Sequence[Panel], statistics: StatisticsOptions
 ) -> pd.DataFrame:
     """Correct Pearson's r for the ratings' noise; columns `DISATTENUATED_COLUMNS`."""
-    ratings, item_ids = selection.ratings, selection.items["item_id"]
+    item_ids = selection.items["item_id"]
     corrections: list[Disattenuation] = []
     for panel in panels:
         if isinstance(panel, RatingPanel):
-            table = RatingTable.from_ratings(ratings, item_ids, panel.dimension)
+            table = RatingTable.from_ratings(selection.ratings, item_ids, panel.dimension)
             corrections += disattenuate(panel, table, selection.protocol.ratings, statistics)
+
     return make_disattenuated(selection.name, selection.protocol.name, corrections)

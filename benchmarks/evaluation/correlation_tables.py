@@ -63,6 +63,7 @@ class _PrintedColumn:
             return ""
         if self.content == "rank":
             return count_cell(rank)
+
         value = row["value"]
         if self.content == "width":
             value = (row["ci_high"] - row["ci_low"]) / 2
@@ -74,21 +75,23 @@ def correlation_table(measured: MeasuredDataset, metrics: Sequence[Metric]) -> R
 
     Undefined metrics stand last; equal ones in the field's order.
     """
-    frame = measured.printed_correlations
     styles = {m.spec: metric_style(m) for m in metrics}
+    frame = measured.printed_correlations
     row_by_key = {row_key(row): row for row in records_of(frame)}
     columns = _columns(measured)
-    values = {
-        spec: row_by_key.get((spec, *measured.headline), {}).get("value", math.nan)
-        for spec in styles
-    }
+
+    values: dict[str, float] = {}
+    for spec in styles:
+        row = row_by_key.get((spec, *measured.headline), {})
+        values[spec] = row.get("value", math.nan)
     order = sort_by_headline(values, {spec: style.order for spec, style in styles.items()})
+
     present = set(frame["metric"])
     below = {name: text for name, text in {**FLOORS, **CEILINGS}.items() if name in present}
     labels = {**{spec: label.label for spec, label in styles.items()}, **below}
 
     def cell(metric: str, column: _PrintedColumn) -> AnyCell:
-        key = metric, column.dimension, column.coefficient
+        key = (metric, column.dimension, column.coefficient)
         return column.cell(row_by_key.get(key), measured.ranks.get(key))
 
     card = measured.caption_set.card
@@ -111,11 +114,13 @@ def _spare_columns(
 ) -> tuple[tuple[int, ...], ...]:
     """Return the columns beside the headline's: the last coefficients, then intervals and ranks, then the last dimension."""
     other_columns = [i for i, c in enumerate(columns) if (c.dimension, c.coefficient) != headline]
+
     dimensions = [i for i in other_columns if columns[i].coefficient == headline[1]]
     names = dict.fromkeys(columns[i].coefficient for i in other_columns if i not in dimensions)
     of_coefficients: list[tuple[int, ...]] = []
     for name in reversed(names):
         of_coefficients.append(tuple(i for i in other_columns if columns[i].coefficient == name))
+
     of_intervals = tuple(i for i in dimensions if columns[i].content != "value")
     values = [(i,) for i in reversed(dimensions) if columns[i].content == "value"]
     return (*of_coefficients, of_intervals, *values)
@@ -125,8 +130,10 @@ def _details(measured: MeasuredDataset, columns: Sequence[_PrintedColumn]) -> tu
     """Return the columns of coefficients other than the headline's; none where the protocol's are not the usual ones."""
     changes = usual_protocol_of(measured.caption_set)
     usual = Protocol.resolve("", changes, {}).for_dataset(measured.caption_set).coefficients
+
     if tuple(measured.protocol.coefficients) != tuple(usual):
         return ()
+
     return tuple(i for i, c in enumerate(columns) if c.coefficient != measured.headline[1])
 
 
@@ -141,6 +148,7 @@ def _verdict(
     defined = records_of(measured.correlations.dropna(subset="value"))
     rows = {row["metric"]: row for row in defined if row_key(row)[1:] == measured.headline}
     standings: list[Standing] = []
+
     for spec in order:
         if row := rows.get(spec):
             rank = measured.ranks.get((spec, *measured.headline))
@@ -155,10 +163,12 @@ def _verdict(
                 high=row["ci_high"],
             )
             standings.append(standing)
+
     person = rows.get("ceiling_one_vs_one", {}).get("value", math.nan)
     frame = measured.correlations
     is_named = frame.loc[frame["coefficient"] == coefficient, "dimension"].nunique() > 1
     label = measured.caption_set.card.label(dimension) if is_named else ""
+
     tests = measured.find_pair_tests(*measured.headline)
     chance = _chance(measured, dimension, coefficient)
     return wording.metric_verdict(standings, tests, coefficient, label, person, chance=chance)
@@ -171,6 +181,7 @@ def _chance(measured: MeasuredDataset, dimension: str, coefficient: str) -> floa
     # At another level the value is a mean over groups, each with a chance of its own.
     if dimension in protocol.dimension and protocol.level == "pooled":
         ratings = measured.selection.points(dimension)["value"].to_numpy(dtype=np.float64)
+
     return find_coefficient(coefficient).chance_on(ratings, protocol.ties)
 
 
@@ -179,21 +190,27 @@ def _columns(measured: MeasuredDataset) -> list[_PrintedColumn]:
     of_ratings = frame.loc[~are_of_preferences(frame["coefficient"]), "dimension"]
     has_dimensions = len(measured.protocol.dimension) > 1 or of_ratings.nunique() > 1
     ranked = {key[1:] for key in measured.ranks}
+
     columns: list[_PrintedColumn] = []
     for (dimension, coefficient), rows in groups_of(frame, "dimension", "coefficient"):
         coefficient_object = find_coefficient(coefficient)
-        head, latex_head = coefficient_object.symbol, coefficient_object.latex
+        head = coefficient_object.symbol
+        latex_head = coefficient_object.latex
         if has_dimensions or dimension not in measured.protocol.dimension:
             label = measured.caption_set.card.label(dimension)
             head = f"{label} {head}"
             latex_head = f"{label.replace('_', ' ')} {latex_head}"
+
         contents = [("value", head, latex_head)]
+
         if coefficient_object.is_summary(dimension):
             if rows["ci_low"].notna().any():
                 contents.append(("width", "±", r"$\pm$"))
             if (dimension, coefficient) in ranked:
                 contents.append(("rank", "rank", "rank"))
+
         columns += [_PrintedColumn(c, dimension, coefficient, h, tex) for c, h, tex in contents]
+
     return columns
 
 
@@ -257,7 +274,8 @@ def _notes(
 
 def _statistics_notes(measured: MeasuredDataset, contents: set[str]) -> list[str]:
     """Explain the columns of intervals and ranks."""
-    statistics, n_images = measured.statistics, measured.selection.n_images
+    statistics = measured.statistics
+    n_images = measured.selection.n_images
     notes: list[str] = []
     if "width" in contents:
         coefficients = map(find_coefficient, dict.fromkeys(measured.correlations["coefficient"]))
@@ -301,12 +319,14 @@ def _unranked_notes(
         rows_of_own_test = rows[rows["test"] == find_coefficient(coefficient).tests[0]]
         values = dict(zip(rows_of_own_test["metric_a"], rows_of_own_test["value_a"], strict=True))
         values |= dict(zip(rows_of_own_test["metric_b"], rows_of_own_test["value_b"], strict=True))
-        unranked = [
-            metric
-            for metric in order
-            if pd.notna(values.get(metric, np.nan))
-            and (metric, dimension, coefficient) not in measured.ranks
-        ]
+
+        unranked: list[str] = []
+        for metric in order:
+            has_value = pd.notna(values.get(metric, np.nan))
+            has_rank = (metric, dimension, coefficient) in measured.ranks
+            if has_value and not has_rank:
+                unranked.append(metric)
+
         if unranked and find_coefficient(coefficient).is_summary(dimension):
             untested = rows_of_own_test[rows_of_own_test["p_value"].isna()]
             reasons = filter(None, dict.fromkeys(untested["note"]))
@@ -329,6 +349,7 @@ def difference_tables(
     """
     if measured.differences is None or not tests:
         return []
+
     statistics = measured.statistics
     tables: list[ResultTable] = []
     groups = groups_of(measured.differences, "dimension", "coefficient")
@@ -336,12 +357,14 @@ def difference_tables(
         coefficient_object = find_coefficient(coefficient)
         if not coefficient_object.is_summary(dimension):
             continue
+
         available_tests = [test for test in tests if test in set(differences["test"])]
         p_value = p_value_column(statistics.correction)
-        rows = [
-            _difference_row(pair.set_index("test"), available_tests, p_value, labels)
-            for _, pair in groups_of(differences, "metric_a", "metric_b")
-        ]
+        rows: list[tuple[str, list[str]]] = []
+        for _, pair in groups_of(differences, "metric_a", "metric_b"):
+            by_test = pair.set_index("test")
+            rows.append(_difference_row(by_test, available_tests, p_value, labels))
+
         title = f"{measured.caption_set.card.title}, {dimension}: differences of {coefficient_object.symbol}"
         columns = ["difference", "from", "to", *(_TEST_LABELS[test] for test in available_tests)]
         notes = [
@@ -360,12 +383,18 @@ def _difference_row(
     by_test: Any, tests: Sequence[str], p_value: str, labels: Mapping[str, str]
 ) -> Row:
     first = by_test.iloc[0]
-    sign = -1 if first["difference"] < 0 else 1
-    ends = sorted((sign * first["ci_low"], sign * first["ci_high"]))
+    metrics = [first["metric_a"], first["metric_b"]]
+    ends = [first["ci_low"], first["ci_high"]]
+    if first["difference"] < 0:
+        # The better metric stands first, with the interval of its lead.
+        metrics.reverse()
+        ends = [-ends[1], -ends[0]]
+
     numbers = (abs(first["difference"]), *ends)
     cells = [coefficient_cell(float(v), first["coefficient"]) for v in numbers]
     cells += [p_value_cell(float(by_test.loc[test, p_value])) for test in tests]
-    better, worse = (labels[first[side]] for side in ("metric_a", "metric_b")[::sign])
+
+    better, worse = (labels[metric] for metric in metrics)
     return Row(f"{better} over {worse}", cells)
 
 
@@ -388,25 +417,31 @@ def _disagreement_note(
     ranking_test = find_coefficient(differences["coefficient"].iloc[0]).tests[0]
     compared_tests = list(dict.fromkeys((ranking_test, *tests)))
     p_value = p_value_column(statistics.correction)
+
     pairs: list[str] = []
     disagreeing_tests: set[str] = set()
     for _, pair in groups_of(differences, "metric_a", "metric_b"):
         by_test = {row["test"]: row for row in records_of(pair)}
-        p_values = {
-            test: float(by_test[test][p_value])
-            for test in compared_tests
-            if test in by_test and not math.isnan(by_test[test][p_value])
-        }
-        if len({p <= 1 - statistics.level for p in p_values.values()}) < 2:
+        p_values: dict[str, float] = {}
+        for test in compared_tests:
+            if test in by_test and not math.isnan(by_test[test][p_value]):
+                p_values[test] = float(by_test[test][p_value])
+
+        # The tests agree where all p-values are on one side of the level.
+        verdicts = {p <= 1 - statistics.level for p in p_values.values()}
+        if len(verdicts) < 2:
             continue
+
         row = by_test[compared_tests[0]]
         names = [labels[row["metric_a"]], labels[row["metric_b"]]]
         better, worse = names if row["difference"] >= 0 else reversed(names)
         numbers = ", ".join(f"{test} {format_p_value(p)}" for test, p in p_values.items())
         pairs.append(f"{better} over {worse} ({numbers})")
         disagreeing_tests |= set(p_values)
+
     if not pairs:
         return ""
+
     reasons = [wording.TEST_WORDS[test] for test in compared_tests if test in disagreeing_tests]
     return (
         f"The tests disagree on whether a lead is significant, {wording.list_words(pairs)}: "
@@ -421,10 +456,11 @@ def disattenuated_tables(measured: MeasuredDataset, labels: Mapping[str, str]) -
     for dimension, group in groups_of(measured.disattenuated, "dimension"):
         rows: list[Row] = []
         for row in group.to_dict("records"):
-            numbers = [row[c] for c in ("pearson", "reliability", "corrected")]
-            numbers.append((row["ci_high"] - row["ci_low"]) / 2)
+            half_width = (row["ci_high"] - row["ci_low"]) / 2
+            numbers = (row["pearson"], row["reliability"], row["corrected"], half_width)
             cells = [number_cell(float(number), 100, 1) for number in numbers]
             rows.append(Row(labels[row["metric"]], cells))
+
         dataset = measured.caption_set.card.title
         title = f"{dataset}, {dimension}: r corrected for the ratings' noise"
         notes = ["corrected: r over the root of the reliability (disattenuated.csv says which)."]
@@ -446,8 +482,10 @@ def significance_frames(
     frames = [m.differences for m in measured if m.differences is not None]
     frame = pd.concat(frames, ignore_index=True)
     frame = frame[frame["test"].isin(tests)].reset_index(drop=True)
+
     p_value = p_value_column(measured[0].statistics.correction)
     keys = ["dataset", "protocol", "dimension", "coefficient", "test"]
+
     rows: list[dict[str, Any]] = []
     for names, group in groups_of(frame, *keys):
         for metric in metrics:
@@ -456,4 +494,5 @@ def significance_frames(
                 pairs = group[group[side] == metric]
                 row |= dict(zip(pairs[opponent], pairs[p_value], strict=True))
             rows.append(row)
+
     return frame, make_frame(rows, [*keys, "metric", *metrics])

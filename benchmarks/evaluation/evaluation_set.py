@@ -99,6 +99,7 @@ class EvaluationSet:
                 "another level"
             )
             raise LackingError(Lack.VARIATION, problem, caption_set.name)
+
         return cls(caption_set, protocol, protocol.select_items(caption_set), pair_dimensions)
 
     @property
@@ -119,15 +120,20 @@ class EvaluationSet:
         Args:
             scores: of each metric, shape (n_items,).
         """
-        items, facts = self.items, self._judgements_of_items()
+        # NaN has no place in an order; an undefined score counts as the lowest.
         columns = [np.nan_to_num(column, nan=-np.inf).tolist() for column in scores]
-        texts = (items[name] for name in ("item_id", "caption", "references", "system"))
-        contents = zip(*texts, *columns, strict=True)
-        keys = [
-            (caption, references, sorted(facts.get(item_id, [])), item_scores, str(system))
-            for item_id, caption, references, system, *item_scores in contents
-        ]
-        return replace(self, items=order_by_content(items, keys))
+        judgements = self._judgements_of_items()
+
+        names = ("item_id", "caption", "references", "system")
+        texts = (self.items[name] for name in names)
+        keys: list[tuple[Any, ...]] = []
+        for item_id, caption, references, system, *item_scores in zip(
+            *texts, *columns, strict=True
+        ):
+            item_judgements = sorted(judgements.get(item_id, []))
+            keys.append((caption, references, item_judgements, item_scores, str(system)))
+
+        return replace(self, items=order_by_content(self.items, keys))
 
     def _judgements_of_items(self) -> dict[str, list[tuple[float, str]]]:
         """Return, by item id, the rank of each rating, and of each preference with the other caption."""
@@ -135,13 +141,16 @@ class EvaluationSet:
         ranks = self.ratings.groupby("dimension")["value"].rank(method="dense")
         for item_id, rank in zip(self.ratings["item_id"], ranks, strict=True):
             judgements.setdefault(item_id, []).append((rank, ""))
+
         caption_of = dict(zip(self.items["item_id"], self.items["caption"], strict=True))
+        item_a = self.preferences["item_a"]
+        item_b = self.preferences["item_b"]
         strengths = self.preferences["strength"].astype(np.float64)
         signed_ranks = np.sign(strengths) * strengths.abs().rank(method="dense")
-        pairs = self.preferences["item_a"], self.preferences["item_b"], signed_ranks
-        for a, b, rank in zip(*pairs, strict=True):
+        for a, b, rank in zip(item_a, item_b, signed_ranks, strict=True):
             judgements.setdefault(a, []).append((rank, caption_of[b]))
             judgements.setdefault(b, []).append((0.0 - rank, caption_of[a]))
+
         return judgements
 
     @cached_property
@@ -157,8 +166,11 @@ class EvaluationSet:
     @property
     def measured_coefficients(self) -> tuple[str, ...]:
         """The names of the coefficients of ratings that results hold: the protocol's, and those that every paper quotes."""
-        chosen = self.rating_coefficients
-        return tuple(dict.fromkeys([*chosen, *QUOTED_COEFFICIENTS])) if chosen else ()
+        coefficients = self.rating_coefficients
+        if not coefficients:
+            return ()
+
+        return tuple(dict.fromkeys([*coefficients, *QUOTED_COEFFICIENTS]))
 
     @property
     def detection_coefficients(self) -> list[str]:
@@ -214,6 +226,7 @@ class EvaluationSet:
         preferences = self.protocol.select_pairs(self.caption_set)
         if self.pair_dimensions:
             preferences = preferences[preferences["dimension"].isin(self.pair_dimensions)]
+
         are_selected = preferences[["item_a", "item_b"]].isin(set(self.items["item_id"]))
         return preferences[are_selected.all(axis=1)]
 
@@ -222,11 +235,14 @@ class EvaluationSet:
         """The number of pairs that are left out as they have no reference beside their own captions."""
         if self.protocol.own_references != "leave_out_pair":
             return 0
+
         preferences = self.caption_set.preferences
         candidates = set(self.candidate_rows["item_id"])
         are_candidates = preferences[["item_a", "item_b"]].isin(candidates).all(axis=1)
         is_without = leave_out_of_pairs(self.caption_set.items, preferences).is_pair_without
-        return preferences.loc[are_candidates & is_without, "pair_id"].nunique()
+        is_left_out = are_candidates & is_without
+
+        return preferences.loc[is_left_out, "pair_id"].nunique()
 
     @cached_property
     def n_images(self) -> int:
@@ -235,6 +251,7 @@ class EvaluationSet:
         counts = [self.image_of(self.points(dimension)).nunique() for dimension in dimensions]
         if self.uses_preferences:
             counts.append(self.judged_pairs.n_images)
+
         return max(counts, default=0)
 
     @property
@@ -263,11 +280,14 @@ class EvaluationSet:
         It is so where no system's captions stand in both places, or people always prefer the same place.
         """
         frame = self.preferences
-        first, second = (
-            set(self.keys.loc[frame[side], "system"].dropna()) for side in ("item_a", "item_b")
-        )
-        has_sides = bool(first) and bool(second) and not first & second
-        return has_sides or frame.loc[frame["strength"] != 0, "strength"].gt(0).nunique() == 1
+        first_systems = set(self.keys.loc[frame["item_a"], "system"].dropna())
+        second_systems = set(self.keys.loc[frame["item_b"], "system"].dropna())
+        has_systems = bool(first_systems) and bool(second_systems)
+        if has_systems and not first_systems & second_systems:
+            return True
+
+        strengths = frame["strength"]
+        return strengths[strengths != 0].gt(0).nunique() == 1
 
     @cached_property
     def all_pairs(self) -> JudgedPairs:
@@ -281,6 +301,7 @@ class EvaluationSet:
             return {}
         if self.judged_pairs.frame.empty:
             return {}
+
         return self.judged_pairs.ceilings(self.all_pairs)
 
     def points(self, dimension: str) -> pd.DataFrame:
@@ -290,12 +311,16 @@ class EvaluationSet:
         """
         if dimension in self.derived_points:
             return self.derived_points[dimension]
+
         points = self.protocol.data_points_of(self.ratings, self.items, dimension)
         place = pd.Index(self.items["item_id"]).get_indexer(pd.Index(points["item_id"]))
         order = np.lexsort((points["value"], place))
         points = points.iloc[order].reset_index(drop=True)
-        is_fault = dimension in self.caption_set.card.faults
-        return points.assign(value=0.0 - points["value"]) if is_fault else points
+
+        if dimension in self.caption_set.card.faults:
+            points = points.assign(value=0.0 - points["value"])
+
+        return points
 
     def image_of(self, points: pd.DataFrame) -> pd.Series:
         """Return the image of each data point, or its cluster where the dataset has clusters."""
@@ -309,18 +334,23 @@ class EvaluationSet:
             points: as `points` returns them.
         """
         point_scores = scores.loc[points["item_id"]].to_numpy(dtype=np.float64)
-        is_gap = np.isnan(point_scores)
-        if self.protocol.undefined != "drop":
-            is_gap[:] = False
+        is_gap = np.zeros(len(points), dtype=bool)
+        if self.protocol.undefined == "drop":
+            is_gap = np.isnan(point_scores)
+
         counted = points[~is_gap]
+        counted_scores = point_scores[~is_gap]
         ratings = counted["value"].to_numpy(dtype=np.float64)
+        # Images are numbered among all points, so that metrics with other gaps are resampled alike.
+        image_numbers, _ = number_images(self.image_of(points))
+
         return DataPoints(
-            point_scores[~is_gap],
-            ratings,
-            self.keys.loc[counted["item_id"]],
-            number_images(self.image_of(points))[0][~is_gap],
-            int(is_gap.sum()),
-            undefined_reason(point_scores[~is_gap], ratings),
+            scores=counted_scores,
+            ratings=ratings,
+            keys=self.keys.loc[counted["item_id"]],
+            image=image_numbers[~is_gap],
+            n_dropped=int(is_gap.sum()),
+            reason=undefined_reason(counted_scores, ratings),
         )
 
     def with_items(self, items: pd.DataFrame) -> EvaluationSet:
@@ -360,9 +390,11 @@ class EvaluationSet:
         """
         if self.protocol.dimension:
             return
+
         message = preferences_remedy
         if dimensions := self.caption_set.dimensions:
             message = f"protocol.dimension is empty; name at least one of {','.join(dimensions)}"
+
         raise self.lacking(Lack.JUDGEMENTS, message)
 
     def lacking(self, lack: Lack, message: str) -> LackingError:
@@ -380,10 +412,13 @@ def order_by_content(items: pd.DataFrame, contents: Sequence[tuple[Any, ...]]) -
     contents_of_image: dict[str, list[Any]] = {}
     for image_id, content in zip(items["image_id"], contents, strict=True):
         contents_of_image.setdefault(image_id, []).append(content)
+
     for image_contents in contents_of_image.values():
         image_contents.sort()
-    keys = [
-        (contents_of_image[image_id], content)
-        for image_id, content in zip(items["image_id"], contents, strict=True)
-    ]
-    return items.iloc[sorted(range(len(items)), key=keys.__getitem__)].reset_index(drop=True)
+
+    keys: list[tuple[list[Any], Any]] = []
+    for image_id, content in zip(items["image_id"], contents, strict=True):
+        keys.append((contents_of_image[image_id], content))
+
+    order = sorted(range(len(items)), key=keys.__getitem__)
+    return items.iloc[order].reset_index(drop=True)

@@ -42,25 +42,35 @@ def audit_judge(judgements: PairJudgements, own_systems: Collection[str] = ()) -
     """
     captions = judgements.captions
     items = captions.items.set_index("item_id")
+
     strangers = set(own_systems) - set(items["system"])
     if strangers:
         raise InputError(f"dataset {captions.name}: no caption is of system '{min(strangers)}'")
+
     orders = judgements.orders.set_index("pair_id")
     signs = np.sign(orders[list(ORDERS)].to_numpy(dtype=np.float64))
-    shown_first = np.concatenate([signs[:, 0], -signs[:, 1]])
     is_decided = (np.abs(signs) == 1).all(axis=1)
+    is_contradiction = signs[:, 0] != signs[:, 1]
+    # A sign of 1 prefers caption a, which the second order shows last.
+    shown_first = np.concatenate([signs[:, 0], -signs[:, 1]])
+    prefers_first = shown_first[np.abs(shown_first) == 1] > 0
+
     strengths = judgements.strengths
+    judged = strengths.to_numpy(dtype=np.float64)
     sums = captions.preferences.groupby("pair_id")["strength"].sum().loc[strengths.index]
     people = np.sign(sums.to_numpy(dtype=np.float64))
-    sides = [orders.loc[strengths.index, f"item_{side}"] for side in "ab"]
+
     words = count_words(captions.items)
-    n_words = [side.map(words).to_numpy(dtype=np.float64) for side in sides]
-    is_own = [side.map(items["system"]).isin(set(own_systems)).to_numpy(int) for side in sides]
-    judged = strengths.to_numpy(dtype=np.float64)
-    prefers_first = shown_first[np.abs(shown_first) == 1] > 0
+    n_words: list[NDArray[Any]] = []
+    is_own: list[NDArray[Any]] = []
+    for column in ("item_a", "item_b"):
+        side = orders.loc[strengths.index, column]
+        n_words.append(side.map(words).to_numpy(dtype=np.float64))
+        is_own.append(side.map(items["system"]).isin(set(own_systems)).to_numpy(int))
+
     rows = [
         _audit_row("position", prefers_first, note="answers, not pairs"),
-        _audit_row("order", (signs[:, 0] != signs[:, 1])[is_decided]),
+        _audit_row("order", is_contradiction[is_decided]),
         _compare_shares("length", judged, people, np.sign(n_words[0] - n_words[1])),
         _compare_shares("self_preference", judged, people, is_own[0] - is_own[1]),
     ]
@@ -72,8 +82,10 @@ def _compare_shares(
 ) -> dict[str, object]:
     """Return the share of decided pairs that go to the favoured side (1: a, -1: b, 0: neither)."""
     by_judge = (judged == favoured)[(judged != 0) & (favoured != 0)]
+
     both = (judged != 0) & (favoured != 0) & (people != 0)
     by_people = float((people == favoured)[both].mean()) if both.any() else float("nan")
+
     return _audit_row(bias, by_judge, by_people, note=f"people on {both.sum()} pairs")
 
 
@@ -83,5 +95,6 @@ def _audit_row(
     value = float(outcomes.mean()) if len(outcomes) else float("nan")
     low, high = wilson_interval(value, len(outcomes))
     reason = "" if len(outcomes) else "undefined: no such pair"
+
     cells = (bias, value, low, high, people, len(outcomes), reason or note)
     return dict(zip(AUDIT_COLUMNS, cells, strict=True))

@@ -83,16 +83,19 @@ class JudgedPairs:
             image_of_item: image ids by item id, in the order that the comparisons are to have.
         """
         frame = _summarise(preferences, ratings)
+
         n_tied = dict.fromkeys(frame["dimension"], 0)
-        place_a, place_b = (
-            image_of_item.index.get_indexer(pd.Index(frame[side])) for side in ("item_a", "item_b")
-        )
+        place_a = image_of_item.index.get_indexer(pd.Index(frame["item_a"]))
+        place_b = image_of_item.index.get_indexer(pd.Index(frame["item_b"]))
         frame = frame.iloc[np.lexsort((frame["strength"], frame["dimension"], place_b, place_a))]
+
         is_tied = (frame["strength"] == 0).to_numpy()
         if ties != "calibrated":
             n_tied |= frame.loc[is_tied, "dimension"].value_counts().to_dict()
             frame = frame[~is_tied]
+
         image, n_images = number_images(image_of_item.loc[frame["item_a"]])
+
         return cls(frame.reset_index(drop=True), ties, n_tied, image, n_images)
 
     @property
@@ -124,10 +127,14 @@ class JudgedPairs:
 
     def outcomes(self, differences: Floats) -> list[PairOutcomes]:
         """Return the outcomes of each dimension's comparisons."""
-        return [
-            judge_differences(differences[is_own], self.strengths[is_own], self.ties)
-            for is_own in (self.dimension == number for number in range(len(self.dimensions)))
-        ]
+        outcomes: list[PairOutcomes] = []
+        for number in range(len(self.dimensions)):
+            is_own = self.dimension == number
+            outcomes.append(
+                judge_differences(differences[is_own], self.strengths[is_own], self.ties)
+            )
+
+        return outcomes
 
     def floors(self, items: pd.DataFrame) -> dict[str, Floats]:
         """Return the differences of the floors of `PAIR_FLOORS`.
@@ -151,17 +158,24 @@ class JudgedPairs:
         """
         group, turn = answers.groups
         oriented = np.sign(answers.strengths) * turn
+        # For each group, the numbers of answers for the second caption, for a tie, and for the first.
         counts = np.stack([np.bincount(group, oriented == sign) for sign in (-1, 0, 1)])
         sums = np.bincount(group, answers.strengths * turn)
+
         # The points are the answers themselves, without ties where the rule leaves them out.
         is_point = np.ones(len(group), dtype=bool)
         if self.ties != "calibrated":
             is_point = answers.strengths != 0
-        group, turn, oriented = group[is_point], turn[is_point], oriented[is_point]
+        group = group[is_point]
+        turn = turn[is_point]
+        oriented = oriented[is_point]
+
         n_answers = counts[:, group].sum(axis=0)
         if (n_answers < 2).all():
             return {}
-        n_same = counts[oriented.astype(int) + 1, np.arange(counts.shape[1])[group]] - 1
+
+        # Less one, as a rater is compared with the other raters.
+        n_same = counts[oriented.astype(int) + 1, group] - 1
         n_tied = counts[1, group]
         with np.errstate(invalid="ignore", divide="ignore"):
             shares = {
@@ -169,13 +183,16 @@ class JudgedPairs:
                 "drop": n_same / (n_answers - 1 - n_tied),
                 "calibrated": n_same / (n_answers - 1),
             }[self.ties]
+
         means = sums[group] / n_answers * turn
+        # Strengths that cancel out need not sum to exactly 0.
         signs = np.where(np.abs(means) < 1e-12, 0.0, np.sign(means))
         oracle = (signs == np.sign(self.strengths)).astype(np.float64)
         is_oracle = n_answers > 1
         if self.ties != "calibrated":
             oracle[signs == 0] = 0.5
             is_oracle &= (signs != 0) | (self.ties == "half")
+
         is_rest = (n_answers > 1) & np.isfinite(shares)
         return {
             "ceiling_one_vs_one": PairOutcomes(np.where(is_rest, shares, 0.0), is_rest),
@@ -195,12 +212,13 @@ class JudgedPairs:
     @cached_property
     def captions(self) -> tuple[Ints, Floats]:
         """Number the answers about the same captions in any dimension; otherwise as `groups`."""
-        a, b = (
-            self.frame[side].astype(str).to_numpy(dtype=object) for side in ("item_a", "item_b")
-        )
+        a = self.frame["item_a"].astype(str).to_numpy(dtype=object)
+        b = self.frame["item_b"].astype(str).to_numpy(dtype=object)
         is_turned = (a > b).astype(bool)
         keys = pd.MultiIndex.from_arrays([np.where(is_turned, b, a), np.where(is_turned, a, b)])
-        return pd.factorize(keys)[0].astype(np.int64), np.where(is_turned, -1.0, 1.0)
+        numbers, _ = pd.factorize(keys)
+
+        return numbers.astype(np.int64), np.where(is_turned, -1.0, 1.0)
 
     def outcome_panel(
         self, differences: Mapping[str, Floats], ceilings: Mapping[str, PairOutcomes], *, drop: bool
@@ -214,12 +232,15 @@ class JudgedPairs:
         """
         values = {name: ceiling.values for name, ceiling in ceilings.items()}
         counted = {name: ceiling.is_counted for name, ceiling in ceilings.items()}
+
         for metric, column in differences.items():
             values[metric] = np.full(len(self.frame), np.nan)
             counted[metric] = np.zeros(len(self.frame), dtype=bool)
             for number, outcomes in enumerate(self.outcomes(column)):
-                values[metric][self.dimension == number] = outcomes.values
-                counted[metric][self.dimension == number] = outcomes.is_counted
+                is_own = self.dimension == number
+                values[metric][is_own] = outcomes.values
+                counted[metric][is_own] = outcomes.is_counted
+
         return PreferencePanel(
             image=self.image,
             n_images=self.n_images,
@@ -244,6 +265,7 @@ class JudgedPairs:
         """Return the panel of a graded dimension's differences and strengths, each pair in both orders."""
         is_own = (self.frame["dimension"] == dimension).to_numpy()
         image, n_images = number_images(self.image[is_own].tolist())
+
         return RatingPanel(
             image=np.tile(image, 2),
             n_images=n_images,
@@ -284,18 +306,26 @@ class PairAnswers:
             preferences: as `CaptionSet.preferences`.
             item_ids: of the captions, in the order that the pairs are to have.
         """
-        a, b = (preferences[side].astype(str) for side in ("item_a", "item_b"))
+        a = preferences["item_a"].astype(str)
+        b = preferences["item_b"].astype(str)
         answers = preferences[["dimension", "rater"]]
         in_order = answers.assign(item_id=a + "|" + b, value=preferences["strength"])
         turned = answers.assign(item_id=b + "|" + a, value=-preferences["strength"])
         ratings = pd.concat([in_order, turned], ignore_index=True)
+
         scales: dict[str, Scale] = {}
         for dimension, values in ratings.groupby("dimension", sort=False)["value"]:
             largest = float(values.abs().max())
             is_whole = bool((values == values.round()).all())
-            scales[str(dimension)] = Scale(-largest, largest, 1.0 if is_whole and largest else None)
+            # Strengths that are whole numbers are answers on a scale of steps.
+            step = 1.0 if is_whole and largest else None
+            scales[str(dimension)] = Scale(-largest, largest, step)
+
         place = pd.Index(item_ids).get_indexer
-        order = np.lexsort((place(pd.Index(pd.concat([b, a]))), place(pd.Index(pd.concat([a, b])))))
+        first_place = place(pd.Index(pd.concat([a, b])))
+        second_place = place(pd.Index(pd.concat([b, a])))
+        order = np.lexsort((second_place, first_place))
+
         return cls(ratings, list(ratings["item_id"].iloc[order].unique()), scales)
 
 
@@ -315,8 +345,11 @@ def _summarise(preferences: pd.DataFrame, ratings: str) -> pd.DataFrame:
     columns = ["pair_id", "item_a", "item_b", "dimension", "strength"]
     if ratings == "per_rating":
         return preferences[columns]
+
     grouped = preferences.groupby(columns[:-1], sort=False)["strength"]
     strengths = grouped.median() if ratings == "median" else grouped.mean()
+
     if ratings == "rounded_mean":
         strengths = np.sign(strengths) * np.floor(strengths.abs() + 0.5)
+
     return strengths.reset_index()

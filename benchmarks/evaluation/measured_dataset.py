@@ -83,15 +83,18 @@ class ScoredDataset:
     @property
     def oriented(self) -> dict[str, pd.Series]:
         """Scores of which more is better, by metric and item id, without companions."""
-        return {
-            metric.spec: (1.0 if metric.higher_is_better else -1.0) * self.by_metric[metric.spec]
-            for metric in self.metrics
-        }
+        scores: dict[str, pd.Series] = {}
+        for metric in self.metrics:
+            sign = 1.0 if metric.higher_is_better else -1.0
+            scores[metric.spec] = sign * self.by_metric[metric.spec]
+
+        return scores
 
     def in_order(self) -> ScoredDataset:
         """Return the scores with the items in the order of `EvaluationSet.in_order`."""
         columns = [series.to_numpy(dtype=np.float64) for series in self.by_metric.values()]
         selection = self.selection.in_order(columns)
+
         item_ids = selection.items["item_id"]
         by_metric = {metric: s.loc[item_ids] for metric, s in self.by_metric.items()}
         return replace(self, selection=selection, by_metric=by_metric)
@@ -100,9 +103,7 @@ class ScoredDataset:
     def blame(self) -> dict[str, list[Floats]]:
         """By metric that blames words, an array for each item: a number for each of its words."""
         return {
-            metric.spec: metric.blame(self.selection.items)
-            for metric in self.metrics
-            if isinstance(metric, WordMetric)
+            m.spec: m.blame(self.selection.items) for m in self.metrics if isinstance(m, WordMetric)
         }
 
     @property
@@ -110,9 +111,12 @@ class ScoredDataset:
         """The scores in long form, columns `SCORE_COLUMNS`."""
         items = self.selection.items.assign(dataset=self.selection.name)
         scores = self.by_metric.items()
+
         frames = [items.assign(metric=metric, score=s.to_numpy()) for metric, s in scores]
-        none = items.iloc[:0].assign(metric="", score=0.0)
-        return pd.concat(frames or [none], ignore_index=True)[list(SCORE_COLUMNS)]
+        # pandas joins no empty list; without metrics the frame has its columns and no row.
+        empty = items.iloc[:0].assign(metric="", score=0.0)
+
+        return pd.concat(frames or [empty], ignore_index=True)[list(SCORE_COLUMNS)]
 
 
 @dataclass(frozen=True)
@@ -230,13 +234,17 @@ def score_dataset(
     items = selection.items
     if corpus_metrics := [m.spec for m in metrics if m.depends_on_corpus]:
         selection.protocol.check_equal_weights(selection.caption_set, items, corpus_metrics[0])
+
     caveats = metric_caveats(metrics, items)
     scorer = Scorer(selection.name, items, selection.protocol)
     columns = score_all(scorer, metrics, store, progress)
-    remarks = {
-        m.spec: [*scorer.remarks.get(m.spec, []), *([caveats[m.spec]] if m.spec in caveats else [])]
-        for m in metrics
-    }
+
+    remarks: dict[str, list[str]] = {}
+    for metric in metrics:
+        remarks[metric.spec] = list(scorer.remarks.get(metric.spec, []))
+        if metric.spec in caveats:
+            remarks[metric.spec].append(caveats[metric.spec])
+
     return ScoredDataset(selection, tuple(metrics), by_item(columns, items), caveats, remarks)
 
 
@@ -272,20 +280,25 @@ def correlate_dataset(
         InputError: where there is nothing to correlate with, the level has no such interval, or
             there are tests and fewer than two images or metrics.
     """
-    measured, scored = scored, scored.in_order()
-    selection = scored.selection
+    # What draws at random takes the items in an order of their contents; the results keep that of the dataset.
+    ordered = scored.in_order()
+    selection = ordered.selection
     selection.require_coefficients()
+
     by_floor = floor_scores(selection.items) if floors else {}
     by_pair_floor = _pair_floors(selection, by_floor) if floors or pair_floors else {}
-    word_panels = build_word_panels(selection, scored.blame) if selection.has_words else []
+    word_panels = build_word_panels(selection, ordered.blame) if selection.has_words else []
     of_people = ceiling_rows(selection) if ceilings else Ceilings([], {})
-    rows = _score_rows(scored, by_floor, by_pair_floor, word_panels) + of_people.rows
-    rows += pair_ceiling_rows(selection) if ceilings else []
+
+    rows = _score_rows(ordered, by_floor, by_pair_floor, word_panels) + of_people.rows
+    if ceilings:
+        rows += pair_ceiling_rows(selection)
+
     panels: list[Panel] = []
     if statistics.uses_resampling or statistics.disattenuate:
-        panels = build_panels(selection, {**scored.oriented, **by_floor}, by_pair_floor)
+        panels = build_panels(selection, {**ordered.oriented, **by_floor}, by_pair_floor)
     uncertainty = _measure_uncertainty(
-        scored,
+        ordered,
         rows=rows,
         panels=panels,
         word_panels=word_panels,
@@ -295,20 +308,29 @@ def correlate_dataset(
         progress=progress,
         compares=compares,
     )
-    differences = None
-    if statistics.uses_resampling:
-        differences = make_significance(
-            selection.name, selection.protocol.name, uncertainty.differences, statistics.replicates
-        )
-    values = {row_key(r): r["value"] for r in rows if r["metric"] in scored.oriented}
+    values = {row_key(r): r["value"] for r in rows if r["metric"] in ordered.oriented}
     return MeasuredDataset(
-        measured,
-        make_correlations(_with_intervals(rows, uncertainty.intervals, statistics)),
-        statistics,
-        differences,
-        uncertainty.compute_ranks(values),
-        disattenuated_rows(selection, panels if statistics.disattenuate else [], statistics),
-        of_people.remark,
+        scored=scored,
+        correlations=make_correlations(_with_intervals(rows, uncertainty.intervals, statistics)),
+        statistics=statistics,
+        differences=_make_differences(selection, uncertainty, statistics),
+        ranks=uncertainty.compute_ranks(values),
+        disattenuated=disattenuated_rows(
+            selection, panels if statistics.disattenuate else [], statistics
+        ),
+        ceiling_remark=of_people.remark,
+    )
+
+
+def _make_differences(
+    selection: EvaluationSet, uncertainty: Uncertainty, statistics: StatisticsOptions
+) -> pd.DataFrame | None:
+    """Return the rows of `significance.csv`; None without resampling."""
+    if not statistics.uses_resampling:
+        return None
+
+    return make_significance(
+        selection.name, selection.protocol.name, uncertainty.differences, statistics.replicates
     )
 
 
@@ -321,12 +343,16 @@ def _score_rows(
     """Return the rows of metrics, floors, metrics that blame words, and floors of preferences."""
     selection = scored.selection
     notes = {**scored.caveats, **{name: FLOOR_NOTES[name] for name in by_floor}}
+
     rows: list[Row] = []
     for name, scores in {**scored.oriented, **by_floor}.items():
         rows += metric_rows(selection, name, scores, notes.get(name, ""))
+
     rows += word_rows(selection, word_panels, notes)
+
     for name, pair_differences in by_pair_floor.items():
         rows += pair_floor_rows(selection, name, pair_differences, FLOOR_NOTES[name])
+
     return rows
 
 
@@ -335,7 +361,12 @@ def _pair_floors(selection: EvaluationSet, by_floor: Mapping[str, pd.Series]) ->
     pairs = selection.judged_pairs
     if not selection.uses_preferences or pairs.frame.empty:
         return {}
-    left_out = {*by_floor, *(["floor_position"] if selection.order_is_source else [])}
+
+    # A floor of captions has its accuracy among the rows of its scores.
+    left_out = set(by_floor)
+    if selection.order_is_source:
+        left_out.add("floor_position")
+
     return {name: d for name, d in pairs.floors(selection.items).items() if name not in left_out}
 
 
@@ -345,12 +376,14 @@ def _with_intervals(
     """Add its interval to each row; accuracies that have none get Wilson's."""
     if statistics.interval == "none":
         return list(rows)
+
     bare_rows = [row for row in rows if np.isnan(intervals.get(row_key(row), Interval()).low)]
-    wilson_by_key = {
-        key: replace(wilson, remarks=(*intervals.get(key, Interval()).remarks, *wilson.remarks))
-        for key, wilson in wilson_intervals(bare_rows, statistics.level).items()
-    }
-    interval_by_key = {**intervals, **wilson_by_key}
+    interval_by_key = dict(intervals)
+    for key, wilson in wilson_intervals(bare_rows, statistics.level).items():
+        # A resampled interval that has no ends says why; Wilson's keeps what it says.
+        remarks = intervals.get(key, Interval()).remarks
+        interval_by_key[key] = replace(wilson, remarks=(*remarks, *wilson.remarks))
+
     return [_with_interval(row, interval_by_key.get(row_key(row))) for row in rows]
 
 
@@ -392,17 +425,23 @@ def build_panels(
         scores: by metric and item id, more is better.
         pair_differences: further rows of the preferences, see `JudgedPairs.floors`.
     """
-    items, protocol = selection.items, selection.protocol
+    protocol = selection.protocol
     columns = {m: series.to_numpy(dtype=np.float64) for m, series in scores.items()}
-    drop = protocol.undefined == "drop"
     coefficients = selection.rating_coefficients
+
     panels: list[Panel] = []
     for dimension in protocol.dimension if coefficients else ():
-        points = selection.points(dimension)
         panel = make_rating_panel(
-            items, points, columns, dimension, coefficients, drop=drop, level=protocol.level
+            items=selection.items,
+            points=selection.points(dimension),
+            scores=columns,
+            dimension=dimension,
+            coefficients=coefficients,
+            drop=protocol.undefined == "drop",
+            level=protocol.level,
         )
         panels.append(panel)
+
     return panels + _pair_panels(selection, scores, pair_differences or {})
 
 
@@ -413,19 +452,22 @@ def _pair_panels(
 ) -> list[Panel]:
     """Join scores to preferences: the panel of accuracies, and one of each graded dimension's other coefficients."""
     drop = selection.protocol.undefined == "drop"
-    pairs, panels = selection.judged_pairs, list[Panel]()
+    panels: list[Panel] = []
+
+    pairs = selection.judged_pairs
     if selection.uses_preferences and len(pairs.frame):
         differences = {metric: pairs.differences(series) for metric, series in scores.items()}
         differences |= pair_differences
         panel = pairs.outcome_panel(differences, selection.pair_ceilings, drop=drop)
         panels.append(replace(panel, coefficients=selection.preference_coefficients))
+
     if coefficients := selection.graded_coefficients:
         answers = selection.all_pairs
         differences = {metric: answers.differences(series) for metric, series in scores.items()}
-        panels += [
-            answers.graded_panel(differences, dimension, coefficients, drop=drop)
-            for dimension in answers.graded_dimensions
-        ]
+        for dimension in answers.graded_dimensions:
+            panel = answers.graded_panel(differences, dimension, coefficients, drop=drop)
+            panels.append(panel)
+
     return panels
 
 
@@ -446,7 +488,8 @@ def _measure_uncertainty(
     Raises:
         InputError: see `correlate_dataset`.
     """
-    selection, metrics = scored.selection, [m.spec for m in scored.metrics]
+    selection = scored.selection
+    metrics = [m.spec for m in scored.metrics]
     if statistics.interval == "fisher":
         if selection.protocol.level != "pooled":
             raise InputError(
@@ -454,27 +497,38 @@ def _measure_uncertainty(
                 f"protocol.level={selection.protocol.level} set statistics.interval to expanded, percentile or bca"
             )
         return Uncertainty(statistics, fisher_intervals(rows, statistics.level), ())
+
     if not statistics.uses_resampling:
         return Uncertainty(statistics, {}, ())
+
     if tests:
         _check_comparable(selection, metrics, panels, tests)
+
     competing = metrics if compares else []
     all_panels = [*panels, *word_panels]
     n_competing = [len(set(competing) & set(panel.metrics)) for panel in all_panels]
     steps = sum(count_steps(statistics.replicates, n) for n in n_competing)
+
+    # Every paper quotes these coefficients: they get intervals, but neither ranks nor tests.
     unprinted = set(selection.measured_coefficients) - set(selection.rating_coefficients)
-    unranked_panels = [
-        replace(panel, coefficients=tuple(unprinted))
-        for panel in panels
-        if unprinted and isinstance(panel, RatingPanel)
-    ]
+    unranked_panels: list[Panel] = []
+    if unprinted:
+        rating_panels = [panel for panel in panels if isinstance(panel, RatingPanel)]
+        unranked_panels += [replace(p, coefficients=tuple(unprinted)) for p in rating_panels]
     steps += count_steps(statistics.replicates, 0) * len(unranked_panels)
+
     progress.add_steps(steps, f"{selection.name}: replicates")
-    advance, all_tests = progress.advance, tuple(dict.fromkeys(("bootstrap", *tests)))
+    advance = progress.advance
     uncertainty = measure_uncertainty(
-        all_panels, competing, statistics, all_tests, extras=ceilings.draws, advance=advance
+        all_panels,
+        competing,
+        statistics,
+        tests=tuple(dict.fromkeys(("bootstrap", *tests))),
+        extras=ceilings.draws,
+        advance=advance,
     )
     unranked = measure_uncertainty(unranked_panels, [], statistics, advance=advance)
+
     return replace(uncertainty, intervals={**unranked.intervals, **uncertainty.intervals})
 
 
@@ -491,21 +545,28 @@ def _check_comparable(
             "protocol.coefficients names only accuracy, and the dataset has no preferences; add a coefficient of "
             "ratings, such as tau_c",
         )
+
     if (fewest := min(panel.n_images for panel in panels)) < 2:
         message = f"too few images with judgements ({fewest}); a comparison needs two"
         raise selection.lacking(Lack.TESTS, message)
+
     coefficients = set[str]()
     if any(not isinstance(panel, RatingPanel) for panel in panels):
         coefficients |= set(selection.preference_coefficients)
     if any(isinstance(panel, RatingPanel) for panel in panels):
         coefficients |= set(selection.rating_coefficients)
+
     if not any(set(tests) & set(find_coefficient(c).tests) for c in coefficients):
-        tested = [",".join(c.name for c in list_coefficients() if t in c.tests) for t in tests]
+        tested: list[str] = []
+        for test in tests:
+            names = [c.name for c in list_coefficients() if test in c.tests]
+            tested.append(",".join(names))
         raise selection.lacking(
             Lack.TESTS,
             f"tests={','.join(tests)} compare {' and '.join(tested)}, and the run has "
             f"{','.join(sorted(coefficients))}; name another test, or another of protocol.coefficients",
         )
+
     if len(metrics) < 2:
         message = f"only {','.join(metrics)} can be computed here; a comparison needs two metrics"
         raise selection.lacking(Lack.METRICS, message)

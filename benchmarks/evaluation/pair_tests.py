@@ -125,6 +125,7 @@ class PairTests:
         too_few = ""
         if n_tests:
             too_few = find_shortage(statistics, n_images, n_tests, smallest)
+
         findings: dict[tuple[str, str], Finding] = {}
         for row in records_of(rows):
             is_first_better = (row["difference"] > 0) == higher_is_better
@@ -133,7 +134,9 @@ class PairTests:
                 finding = Finding.UNTESTED
             elif row[p_value] <= alpha:
                 finding = Finding.AHEAD if is_first_better else Finding.BEHIND
+
             findings |= _both_ways(row[names[0]], row[names[1]], finding)
+
         return cls(findings, too_few)
 
     @classmethod
@@ -155,6 +158,7 @@ class PairTests:
         dimension, coefficient = column
         is_asked = (rows["dimension"] == dimension) & (rows["coefficient"] == coefficient)
         is_asked &= rows["test"] == find_coefficient(coefficient).tests[0]
+
         asked = rows[is_asked]
         n_images = int(asked["n_images"].max()) if len(asked) else 0
         return cls.of_rows(asked, statistics, n_images).on_few_systems(n_systems, statistics)
@@ -180,21 +184,25 @@ class PairTests:
         ranked = [standing for standing in standings if standing.rank is not None]
         n_pairs = len(ranked) * (len(ranked) - 1) // 2
         has_one_rank = len({standing.rank for standing in ranked}) == 1
+
         too_few = ""
         if has_one_rank and n_pairs:
             too_few = find_shortage(statistics, n_images, n_pairs)
-        members = [
-            [s for s in ranked if s.rank == r] for r in sorted({s.rank or 0 for s in ranked})
-        ]
+
+        clusters: dict[int, list[Standing]] = {}
+        for standing in sorted(ranked, key=lambda s: s.rank or 0):
+            clusters.setdefault(standing.rank or 0, []).append(standing)
+
         findings: dict[tuple[str, str], Finding] = {}
         for first, second in combinations(ranked, 2):
             finding = Finding.UNKNOWN
             if first.rank == second.rank:
                 finding = Finding.TOO_FEW if too_few else Finding.LEVEL
             findings |= _both_ways(first.key, second.key, finding)
-        for cluster, next_cluster in pairwise(members):
+        for cluster, next_cluster in pairwise(clusters.values()):
             if len(cluster) == 1:
                 findings |= _both_ways(cluster[0].key, next_cluster[0].key, Finding.AHEAD)
+
         return cls(findings, too_few).on_few_systems(n_systems, statistics)
 
     def on_few_systems(self, n_systems: int | None, statistics: StatisticsOptions) -> PairTests:
@@ -209,10 +217,12 @@ class PairTests:
         """
         if n_systems is None or 2.0 ** (1 - n_systems) <= 1 - statistics.level:
             return self
-        findings = {
-            names: finding if finding is Finding.UNTESTED else Finding.TOO_FEW
-            for names, finding in self.findings.items()
-        }
+
+        findings: dict[tuple[str, str], Finding] = {}
+        for names, finding in self.findings.items():
+            was_tested = finding is not Finding.UNTESTED
+            findings[names] = Finding.TOO_FEW if was_tested else finding
+
         return replace(self, findings=findings, too_few=f"too few systems ({n_systems})")
 
 
@@ -238,7 +248,9 @@ def find_shortage(
     alpha = 1 - statistics.level
     if factor * smallest(n_images, statistics) <= alpha:
         return ""
+
     most_replicates = replace(statistics, replicates=MAX_REPLICATES)
     if n_images is None or factor * smallest(n_images, most_replicates) <= alpha:
         return f"too few replicates ({statistics.replicates:,})"
+
     return f"too few images ({n_images:,})"

@@ -114,11 +114,12 @@ class SensitivityAnalysis:
             points = self.selection.points(dimension)
             for size in self._sizes(points, "images"):
                 drawn = self._resample(scores, points, size)
+
                 for metric, table in drawn.items():
                     reason = self.selection.data_points(scores[metric], points).reason
+                    phrase = reason.phrase if reason else ""
                     for coefficient, values in zip(self.study.coefficients, table, strict=True):
                         names = self._names("images", dimension, metric, coefficient, size)
-                        phrase = reason.phrase if reason else ""
                         yield names | _curve_point(values, phrase)
 
     def raters(self) -> Iterator[Row]:
@@ -126,17 +127,20 @@ class SensitivityAnalysis:
         scores = self.study.scores()
         rng = np.random.default_rng(self.seed)
         for dimension in self.selection.protocol.dimension:
-            ratings = self.selection.ratings
-            ratings = ratings[ratings["dimension"] == dimension]
+            of_all = self.selection.ratings
+            ratings = of_all[of_all["dimension"] == dimension]
             counts = ratings["item_id"].value_counts()
             usual = int(np.median(counts)) if len(counts) else 0
             if usual < 2:
                 message = f"most items have one rating of {dimension}; kind=raters needs two"
                 raise self.selection.lacking(Lack.VARIATION, message)
+
+            # Every size is of the same items, so that the curve shows raters and not items.
             complete = set(counts.index[counts >= usual])
             ratings = ratings[ratings["item_id"].isin(complete)]
             n_left_out = len(counts) - len(complete)
             note = f"{n_left_out} items left out, with fewer than {usual} ratings"
+
             for size in range(1, usual + 1):
                 drawn: dict[CurveKey, list[CoefficientValue]] = {}
                 for _ in self._draws("raters", size, usual, is_whole=size == int(counts.max())):
@@ -146,6 +150,7 @@ class SensitivityAnalysis:
                         shuffled[lot_rank < size].sort_index(), self.selection.items, dimension
                     )
                     self._add_draw(drawn, self.selection, scores, points, dimension)
+
                 yield from self._curves("raters", size, drawn, note if n_left_out else "")
 
     def references(self) -> Iterator[Row]:
@@ -154,14 +159,17 @@ class SensitivityAnalysis:
         if not metrics:
             message = "kind=references: none of the metrics uses references"
             raise self.selection.lacking(Lack.VARIATION, message)
+
         counts = self.selection.items["references"].map(len)
         max_count = int(counts.max())
         if max_count < 2:
             message = "no item has two references; kind=references needs them"
             raise self.selection.lacking(Lack.VARIATION, message)
+
         rng = np.random.default_rng(self.seed)
         n_fewer = int((counts < max_count).sum())
         note = f"{n_fewer} items have fewer than {max_count} references" if n_fewer else ""
+
         for size in range(1, max_count + 1):
             drawn: dict[CurveKey, list[CoefficientValue]] = {}
             for _ in self._draws("references", size, max_count, is_whole=size == max_count):
@@ -171,6 +179,7 @@ class SensitivityAnalysis:
                 for dimension in self.selection.protocol.dimension:
                     points = selection.points(dimension)
                     self._add_draw(drawn, selection, scores, points, dimension)
+
             yield from self._curves("references", size, drawn, note)
 
     def power(self) -> Iterator[Row]:
@@ -184,16 +193,19 @@ class SensitivityAnalysis:
         if len(scores) < 2:
             message = "kind=power compares metrics; name two at least"
             raise self.selection.lacking(Lack.METRICS, message)
+
         significant = float(stats.norm.ppf(1 - TEST_LEVEL / 2))
         detectable = significant + float(stats.norm.ppf(POWER))
-        protocol, coefficients = self.selection.protocol, self.study.coefficients
+
+        protocol = self.selection.protocol
+        coefficients = self.study.coefficients
         for dimension in protocol.dimension:
             points = self.selection.points(dimension)
             rated = {m: self.selection.data_points(s, points) for m, s in scores.items()}
-            observed = {
-                metric: [r.correlate(protocol, c).value for c in coefficients]
-                for metric, r in rated.items()
-            }
+            observed: dict[str, list[float]] = {}
+            for metric, data in rated.items():
+                observed[metric] = [data.correlate(protocol, c).value for c in coefficients]
+
             pairs = list(combinations(scores, 2))
             for size in self._sizes(points, "power"):
                 drawn = self._resample(scores, points, size)
@@ -202,9 +214,11 @@ class SensitivityAnalysis:
                     error = float("nan")
                     if len(differences) > 1:
                         error = float(np.std(differences, ddof=1))
+
                     is_undefined = bool(np.isnan(differences).any())
                     power = float((np.abs(differences) > significant * error).mean())
                     reason = rated[a].reason or rated[b].reason or remark(Undefined.IN_SOME_DRAWS)
+
                     yield {
                         **self._names("power", dimension, a, coefficient, size),
                         "other": b,
@@ -228,6 +242,7 @@ class SensitivityAnalysis:
         items = self.selection.items
         if self.selection.uses_preferences and not self.selection.preferences.empty:
             yield from self._pair_bands(scores)
+
         n_words = count_words(items)
         for dimension in self.selection.protocol.dimension:
             points = self.selection.points(dimension)
@@ -243,10 +258,15 @@ class SensitivityAnalysis:
             reason = Undefined.UNDEFINED_METRIC.value if np.isnan(accuracy.value) else ""
             band = accuracy.band
             names = self._names(
-                "length", accuracy.dimension, accuracy.metric, "accuracy", band.longest
+                kind="length",
+                dimension=accuracy.dimension,
+                metric=accuracy.metric,
+                coefficient="accuracy",
+                size=band.longest,
             )
             row = names | _curve_point(accuracy.drawn, reason, accuracy.note)
-            yield row | {"value": accuracy.value, "other": band.label}
+            row |= {"value": accuracy.value, "other": band.label}
+            yield row
 
     def _length_band(
         self,
@@ -260,7 +280,9 @@ class SensitivityAnalysis:
         note = (
             f"{band.label}: {count_of(len(points), 'judgement')} of {count_of(n_images, 'image')}"
         )
+
         drawn = self._resample(scores, points, n_images)
+
         for metric, table in drawn.items():
             rated = self.selection.data_points(scores[metric], points)
             for coefficient, values in zip(self.study.coefficients, table, strict=True):
@@ -268,8 +290,11 @@ class SensitivityAnalysis:
                 reason = rated.reason.phrase if rated.reason else correlation.explanation
                 names = self._names("length", dimension, metric, coefficient, band.longest)
                 row = names | _curve_point(values, reason, note)
+
+                row = names | _curve_point(values, reason, note)
                 row |= {"value": correlation.value, "other": band.label}
-                if n_images < 2:  # all resamples are alike
+                # All resamples of one image are alike.
+                if n_images < 2:
                     row |= {"low": float("nan"), "high": float("nan")}
                 yield row
 
@@ -277,29 +302,37 @@ class SensitivityAnalysis:
         """Yield every sensible combination of ratings, references, coefficient, copies and duplicates."""
         counts = self.selection.items["references"].map(len)
         policies = [r for r in CHOICES["references"].allowed() if counts.max() > 1 or r == "all"]
+
         for variant, references in product(list(self._variants()), policies):
             k = 1 if references == "first_k" else None
             for dimension in self.selection.protocol.dimension:
-                has_several = self._has_several_ratings(dimension)
-                for ratings in (
-                    CHOICES["ratings"].allowed() if has_several else (variant.protocol.ratings,)
-                ):
+                allowed = CHOICES["ratings"].allowed()
+                if not self._has_several_ratings(dimension):
+                    # Of single ratings, every choice makes the same data points.
+                    allowed = (variant.protocol.ratings,)
+
+                for ratings in allowed:
                     changes = {"references": references, "k": k, "ratings": ratings}
                     protocol = replace(variant.protocol, dimension=(dimension,), **changes)
                     selection = EvaluationSet.select(self.selection.caption_set, protocol)
-                    counted = selection.items[~selection.items["item_id"].isin(variant.left_out)]
+                    is_left_out = selection.items["item_id"].isin(variant.left_out)
+                    counted = selection.items[~is_left_out]
                     selection = selection.with_items(counted.reset_index(drop=True))
+
                     name = f"{ratings}, {references}" + (" k=1" if k else "") + variant.suffix
                     yield from self._ranked(selection, dimension, name, variant.note)
 
     def _variants(self) -> Iterator[_Variant]:
         """Yield the treatments of copies of references, and of duplicates, that the dataset has."""
-        rows, copies = self.selection.candidate_rows, self.selection.copies
+        rows = self.selection.candidate_rows
+        copies = self.selection.copies
         usual = self.selection.protocol
         yield _Variant(replace(usual, own_references="keep"))
+
         if copies.n_copies and not copies.is_copy.all():
             note = f"{copies.n_copies} copies of references left out"
             yield _Variant(replace(usual, own_references="drop"), ", own_references=drop", note)
+
         if copies.n_copies and not copies.is_single.all():
             note = f"{copies.n_copies} copies of references scored without these"
             undefined = usual.undefined
@@ -308,6 +341,7 @@ class SensitivityAnalysis:
                 undefined = "drop"
             protocol = replace(usual, own_references="leave_out", undefined=undefined)
             yield _Variant(protocol, ", own_references=leave_out", note)
+
         is_duplicate = find_duplicates(rows).to_numpy()
         if is_duplicate.sum() > copies.n_copies and not is_duplicate.all():
             note = f"{int(is_duplicate.sum())} duplicates left out"
@@ -320,11 +354,14 @@ class SensitivityAnalysis:
     ) -> Iterator[Row]:
         """Yield each metric's value and rank under one protocol, coefficient by coefficient."""
         points = selection.points(dimension)
-        scores, protocol = self.study.scores(selection), selection.protocol
+        scores = self.study.scores(selection)
+        protocol = selection.protocol
         rated = {m: selection.data_points(s, points) for m, s in scores.items()}
+
         for coefficient in dict.fromkeys((*QUOTED_COEFFICIENTS, *self.study.coefficients)):
             values = {m: r.correlate(protocol, coefficient).value for m, r in rated.items()}
             ranks = stats.rankdata([-v for v in values.values()], "min", nan_policy="omit")
+
             for (metric, value), rank in zip(values.items(), ranks, strict=True):
                 reason = rated[metric].reason
                 names = self._names("protocols", dimension, metric, coefficient, len(points))
@@ -347,6 +384,7 @@ class SensitivityAnalysis:
         if n_images < 2:
             message = f"too few images with judgements ({n_images}); kind={kind} draws images and needs two"
             raise self.selection.lacking(Lack.VARIATION, message)
+
         return sorted({max(2, round(n_images * factor)) for factor in SIZE_FACTORS})
 
     def _resample(
@@ -361,18 +399,23 @@ class SensitivityAnalysis:
         n_draws = self.n_draws or DRAWS["images"]
         rng = np.random.default_rng([self.seed, size])
         weights = rng.multinomial(size, np.full(n_images, 1 / n_images), n_draws).T.astype(float)
+
         blocks = [weights[:, i : i + BLOCK] for i in range(0, n_draws, BLOCK)]
-        level, coefficients = self.selection.protocol.level, self.study.coefficients
+
+        level = self.selection.protocol.level
+        coefficients = self.study.coefficients
         drawn: dict[str, Floats] = {}
         for metric, by_item in scores.items():
             rated = self.selection.data_points(by_item, points)
             if rated.reason:
                 drawn[metric] = np.full((len(coefficients), n_draws), np.nan)
                 continue
+
             statistic = prepare_at_level(
                 level, rated.scores, rated.ratings, rated.keys, coefficients, rated.image
             )
             drawn[metric] = np.concatenate([statistic(block) for block in blocks], axis=1)
+
         return drawn
 
     def _draws(self, kind: str, size: int, max_size: int, *, is_whole: bool) -> Iterator[None]:
@@ -405,6 +448,7 @@ class SensitivityAnalysis:
         for key, correlations in drawn.items():
             values = np.array([c.value for c in correlations])
             reasons = dict.fromkeys(c.explanation for c in correlations if not c.is_defined)
+
             reason = ", ".join(reasons)
             yield self._names(kind, *key, size) | _curve_point(values, reason, note)
 
@@ -422,17 +466,19 @@ def _curve_point(drawn: Floats, reason: str, note: str = "") -> Row:
         note: added to the row's.
     """
     defined = drawn[~np.isnan(drawn)]
-    value, low, high = (float("nan"),) * 3
+    value = low = high = float("nan")
     if len(defined):
         value = float(defined.mean())
     if len(defined) > 1:
         low, high = map(float, np.quantile(defined, [(1 - BAND) / 2, (1 + BAND) / 2]))
+
     undefined = ""
     if n_undefined := len(drawn) - len(defined):
         undefined = f"undefined: {reason}"
         if len(defined):
             undefined = f"undefined in {n_undefined} of {len(drawn)} draws"
             undefined += f": {reason}" if reason else ""
+
     point = {"value": value, "low": low, "high": high, "draws": len(drawn)}
     return point | {"note": join_notes(undefined, note)}
 
@@ -441,11 +487,13 @@ def draw_references(items: pd.DataFrame, size: int, rng: np.random.Generator) ->
     """Draw so many references of each image, the same for all its captions; fewer where it has fewer."""
     places_by_image: dict[tuple[str, int], np.ndarray] = {}
     drawn: list[tuple[str, ...]] = []
+
     for image, texts in zip(items["image_id"], items["references"], strict=True):
         key = (image, len(texts))
         if key not in places_by_image:
             places_by_image[key] = np.sort(rng.permutation(len(texts))[:size])
         drawn.append(tuple(texts[i] for i in places_by_image[key]))
+
     return items.assign(references=pd.Series(drawn, dtype=object))
 
 

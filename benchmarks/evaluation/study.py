@@ -9,6 +9,7 @@ import logging
 from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -16,7 +17,7 @@ import pandas as pd
 from ...datasets import registry
 from ...datasets.errors import InputError, Lack, LackingError
 from ...datasets.reading.source_files import fits, locate, sha256, used, with_recorded_hash
-from ...datasets.schema import CaptionSet
+from ...datasets.schema import CaptionSet, Card
 from ...metrics.base import Metric
 from ..runs.progress_bar import StepProgress
 from ..runs.results import RunClock, describe_environment
@@ -50,9 +51,12 @@ class LeftOutDatasets(dict[str, LackingError]):
             InputError: where nothing is left.
         """
         if len(self) == n_datasets:
-            raise InputError("; ".join(dict.fromkeys(map(str, self.values()))))
-        for dataset, error in self.items() if is_logged else ():
-            logger.warning("left out %s: %s", dataset, error)
+            reasons = dict.fromkeys(str(error) for error in self.values())
+            raise InputError("; ".join(reasons))
+
+        if is_logged:
+            for dataset, error in self.items():
+                logger.warning("left out %s: %s", dataset, error)
 
     def record(self) -> dict[str, dict[str, str]]:
         """Return the code and message of each reason, for run.json."""
@@ -77,33 +81,11 @@ def provenance(
     """
     root = registry.data_root(locations.data_root)
     data: dict[str, Any] = {}
-    for caption_set in {c.name: c for c in caption_sets}.values():
+    # The last one of each name; a dataset may stand here once a protocol.
+    caption_set_by_name = {caption_set.name: caption_set for caption_set in caption_sets}
+    for caption_set in caption_set_by_name.values():
         card = caption_set.card
-        files: dict[str, str] = {}
-        sources: list[dict[str, str]] = []
-        for source in used(root, card):
-            path = locate(root, card, source)
-            if path is None:
-                continue
-            files[source.path] = sha256(path)
-            is_known = fits(path, with_recorded_hash(root, source))
-            if source.sha256 and not is_known:
-                logger.warning(
-                    "%s is not revision %s of %s; its numbers may differ from published ones",
-                    path,
-                    shorten_revision(source.revision or card.revision),
-                    card.title,
-                )
-            # A file of one's own lies anywhere, and where is nobody else's business.
-            is_below_root = path.is_relative_to(root)
-            sources.append(
-                {
-                    "path": path.relative_to(root).as_posix() if is_below_root else path.name,
-                    "split": source.split,
-                    "revision": source.revision if is_known else "",
-                    "sha256": files[source.path],
-                }
-            )
+        sources = _describe_sources(root, card)
         data[card.name] = {
             "revision": card.revision,
             "title": card.title,
@@ -116,14 +98,48 @@ def provenance(
             "citation": card.citation,
             "digest": caption_set.digest,
             "range": dataset_range(card.name, caption_set.items).record(),
-            "files": files,
+            "files": {path: source["sha256"] for path, source in sources},
         }
         if sources:
-            data[card.name]["sources"] = sources
+            data[card.name]["sources"] = [source for _, source in sources]
         if card.single_values:
             data[card.name]["single_values"] = dict(card.single_values)
+
     signatures = {metric.spec: sign(metric, protocols) for metric in metrics}
     return {"signatures": signatures, "data": data, **describe_environment()}
+
+
+def _describe_sources(root: Path, card: Card) -> list[tuple[str, dict[str, str]]]:
+    """Return the files of a dataset that are there: the path on the card, and what `run.json` says of each.
+
+    Logs a warning for each file that is not of its card's revision.
+    """
+    described: list[tuple[str, dict[str, str]]] = []
+    for source in used(root, card):
+        path = locate(root, card, source)
+        if path is None:
+            continue
+
+        is_known = fits(path, with_recorded_hash(root, source))
+        if source.sha256 and not is_known:
+            logger.warning(
+                "%s is not revision %s of %s; its numbers may differ from published ones",
+                path,
+                shorten_revision(source.revision or card.revision),
+                card.title,
+            )
+
+        # A file of one's own lies anywhere, and where is nobody else's business.
+        is_below_root = path.is_relative_to(root)
+        description = {
+            "path": path.relative_to(root).as_posix() if is_below_root else path.name,
+            "split": source.split,
+            "revision": source.revision if is_known else "",
+            "sha256": sha256(path),
+        }
+        described.append((source.path, description))
+
+    return described
 
 
 @dataclass(frozen=True)
@@ -162,9 +178,10 @@ class StudiedDataset:
             metrics: some of the study's; None for all.
         """
         scored_metrics = self.metrics if metrics is None else metrics
-        return score_dataset(
+        scored = score_dataset(
             selection or self.selection, scored_metrics, self.store, self.progress
-        ).oriented
+        )
+        return scored.oriented
 
 
 class Studies(list[StudiedDataset]):
@@ -178,7 +195,8 @@ class Studies(list[StudiedDataset]):
 
     def __init__(self, protocols: Mapping[str, Protocol], locations: Locations) -> None:
         super().__init__()
-        self.protocols, self.locations = protocols, locations
+        self.protocols = protocols
+        self.locations = locations
         self.left_out = LeftOutDatasets()
 
     def record(
@@ -201,14 +219,17 @@ class Studies(list[StudiedDataset]):
             choices: seed and number of draws, where the command has them.
         """
         studies = self[:n_finished]
-        computed = list(dict.fromkeys(m for s in studies for m in s.metrics))
+        metrics: dict[Metric, None] = {}
+        for study in studies:
+            metrics.update(dict.fromkeys(study.metrics))
         caption_sets = [s.selection.caption_set for s in studies]
+
         return {
             "command": command,
             "config": dict(configuration),
             "protocols": {n: vars(p) for n, p in self.protocols.items()},
             **choices,
-            **provenance(computed, caption_sets, self.locations, self.protocols.values()),
+            **provenance(list(metrics), caption_sets, self.locations, self.protocols.values()),
             "missing": {s.name: record_reasons(s.missing) for s in studies},
             "left_out": self.left_out.record(),
             "marks": {s.name: s.caveats for s in studies},
@@ -240,21 +261,33 @@ def load_studies(
         InputError: where that leaves none.
     """
     studies = Studies(datasets, locations)
+
     for name, protocol in datasets.items():
         with studies.left_out.leave_out(name):
             selection = EvaluationSet.select(locations.load(name), protocol).in_order()
             if needs_ratings:
                 selection.require_ratings("it has preferences and no ratings to correlate with")
+
             missing = find_unavailable(metrics, selection.items, needs_one=needs_ratings)
             if check is not None:
                 check(selection)
-            computed = [m for m in metrics if m not in missing]
+
             coefficients = selection.rating_coefficients
             if needs_ratings and not coefficients:
                 message = "protocol.coefficients names none of ratings; add one, such as tau_c"
                 raise selection.lacking(Lack.JUDGEMENTS, message)
-            caveats = metric_caveats(computed, selection.items)
-            parts = selection, computed, missing, caveats, coefficients, locations.store(), progress
-            studies.append(StudiedDataset(*parts))
+
+            computed = [m for m in metrics if m not in missing]
+            study = StudiedDataset(
+                selection=selection,
+                metrics=computed,
+                missing=missing,
+                caveats=metric_caveats(computed, selection.items),
+                coefficients=coefficients,
+                store=locations.store(),
+                progress=progress,
+            )
+            studies.append(study)
+
     studies.left_out.check(len(datasets))
     return studies

@@ -68,7 +68,9 @@ class Conjunction:
                     f"{key} is '{text}': '{part}' is not a condition on a dimension; a share of the scale, as "
                     f"0.5, or conditions, as 'correct>=1 and helpful>=1', are expected"
                 )
+
             conditions.append(Condition(match["dimension"], match["sign"], float(match["number"])))
+
         return cls(tuple(conditions))
 
 
@@ -97,9 +99,11 @@ class ThresholdCurve:
         """
         order = np.argsort(-scores, kind="stable")
         ranked = scores[order]
-        last = np.flatnonzero(np.append(np.diff(ranked) != 0, True))  # equal scores go together
+        # Equal scores are served together: a threshold stands at the last of each.
+        last = np.flatnonzero(np.append(np.diff(ranked) != 0, True))
         hits = np.cumsum(is_good[order])[last]
         n_served = (last + 1).astype(np.float64)
+
         return cls(ranked[last], hits / n_served, hits / is_good.sum(), n_served)
 
     @property
@@ -115,15 +119,25 @@ class ThresholdCurve:
         reached = np.flatnonzero(self.precision >= precision)
         if not reached.size:
             return float("nan"), float("nan")
-        return float(self.recall[reached[-1]]), float(self.thresholds[reached[-1]])
+
+        last = reached[-1]
+        return float(self.recall[last]), float(self.thresholds[last])
 
     def rows(self, n_items: int) -> list[Row]:
         """Return a row a threshold, columns as in `thresholds.csv`."""
+        rows: list[Row] = []
         columns = zip(self.thresholds, self.precision, self.recall, self.n_served, strict=True)
-        return [
-            {"threshold": t, "precision": p, "recall": r, "n_kept": int(n), "n_items": n_items}
-            for t, p, r, n in columns
-        ]
+        for threshold, precision, recall, n_served in columns:
+            row = {
+                "threshold": threshold,
+                "precision": precision,
+                "recall": recall,
+                "n_kept": int(n_served),
+                "n_items": n_items,
+            }
+            rows.append(row)
+
+        return rows
 
 
 def curve_names(good: float | Conjunction, dimensions: Iterable[str]) -> list[str]:
@@ -161,19 +175,24 @@ def mark_good_captions(
         for condition in good.conditions:
             if condition.dimension not in rated:
                 raise unknown(f"dimension of dataset {dataset} in good", condition.dimension, rated)
+
         majorities = [_majority(ratings, c.dimension, c.compare) for c in good.conditions]
         is_good = pd.concat(majorities, axis=1, join="inner").all(axis=1).astype(float)
-        definition, remedy = f"good='{good}'", "set good= to other conditions"
+        definition = f"good='{good}'"
+        remedy = "set good= to other conditions"
     else:
         scale = scales[name]
         if name in faults:
             scale = replace(scale, low=scale.high, high=scale.low)
+        # A share such as 0.7 of a scale is not exact; a rating just on it counts.
         is_good = _majority(ratings, name, lambda values: scale.share(values) >= good - 1e-9)
         definition = f"good={good:g} of the scale {scale}"
         remedy = "set good= between 0 and 1 to another share of it"
+
     if is_good.nunique() < 2:
         subject = "every caption is" if is_good.all() else "no caption is"
         raise InputError(f"dataset {dataset}, {name}: {subject} good at {definition}; {remedy}")
+
     return is_good.astype(float)
 
 
@@ -201,6 +220,7 @@ def describe_good(
         definition = f"{1 - good:g} of the scale or less"
     else:
         definition = f"{good:g} of the scale or more"
+
     verb = "is" if n_good == 1 else "are"
     return f"{n_good:,} of {n_items:,} rated captions {verb} good: most of their ratings are {definition}."
 
@@ -221,8 +241,10 @@ def metric_curve(
         undefined = {"auc": np.nan, "recall": np.nan, "threshold": np.nan}
         note = f"undefined: {n_undefined} of {n_items} captions have no finite score"
         return [], {**undefined, "wanted_precision": wanted_precision, **counts, "note": note}
+
     curve = ThresholdCurve.compute(scores, is_good.to_numpy(dtype=np.float64))
     recall, threshold = curve.recall_at(wanted_precision)
+
     return curve.rows(n_items), {
         "auc": curve.auc,
         "wanted_precision": wanted_precision,
@@ -247,6 +269,7 @@ def calibrated_filter(scores: Floats, is_good: pd.Series, threshold: float) -> R
     goods = is_good.to_numpy(dtype=np.float64)
     is_served = scores >= threshold
     has_threshold = not np.isnan(threshold)
+
     return {
         "calibrated_threshold": threshold,
         "calibrated_precision": goods[is_served].mean() if is_served.any() else np.nan,

@@ -36,12 +36,15 @@ class QeNetwork(nn.Module):
         super().__init__()
         images, texts, label_width, self.n_labels = widths
         self.drop = nn.Dropout(dropout)
-        self.image, self.text = nn.Linear(images, images), nn.Linear(texts, texts)
+        self.image = nn.Linear(images, images)
+        self.text = nn.Linear(texts, texts)
         self.image_text = Bilinear(images, texts)
+
         if self.n_labels:
             self.label = nn.Linear(label_width, label_width)
             self.label_image = Bilinear(label_width, images)
             self.label_text = Bilinear(label_width, texts)
+
         self.out = nn.Linear(1 + 2 * self.n_labels, 1)
 
     def forward(self, images: Tensor, texts: Tensor, labels: Tensor, mask: Tensor) -> Tensor:
@@ -62,12 +65,13 @@ class QeNetwork(nn.Module):
         widths = (self.image.in_features, self.text.in_features, label_width, n_labels)
         copied = QeNetwork(widths, self.drop.p)
         weights = {name: self.state_dict()[name] for name in copied.state_dict()}
-        first, label_image, label_text = weights["out.weight"].split(
-            [1, *[self.n_labels] * 2], dim=1
-        )
-        weights["out.weight"] = torch.cat(
-            [first, label_image[:, :n_labels], label_text[:, :n_labels]], dim=1
-        )
+
+        # The output layer reads the image with the caption, then each label with the image, then with the caption.
+        sizes = [1, self.n_labels, self.n_labels]
+        first, label_image, label_text = weights["out.weight"].split(sizes, dim=1)
+        kept = [first, label_image[:, :n_labels], label_text[:, :n_labels]]
+        weights["out.weight"] = torch.cat(kept, dim=1)
+
         copied.load_state_dict(weights)
         return copied.to(first.device)
 
@@ -84,15 +88,21 @@ class QeNetwork(nn.Module):
         texts = append_one(self._dense(self.text, texts))
         image_text = torch.einsum(text_product, self.image_text.project(images), texts)
         terms = [image_text[..., None]]
+
         if self.n_labels:
             labels = self._dense(self.label, labels)
             projected = self.label_image.project(labels)
             label_image = torch.einsum("nld,nd->nl", projected, append_one(images)) * mask
+            # Of all pairs, an image's labels are the same with every caption.
+
             if image_text.ndim == 2:
                 label_image = label_image[:, None].expand(*image_text.shape, -1)
                 mask = mask[:, None]
+
             projected = self.label_text.project(labels)
-            terms += [label_image, torch.einsum(label_product, projected, texts) * mask]
+            label_text = torch.einsum(label_product, projected, texts) * mask
+            terms += [label_image, label_text]
+
         return self.out(self.drop(torch.cat(terms, dim=-1)))[..., 0]
 
     def _dense(self, layer: nn.Module, x: Tensor) -> Tensor:

@@ -78,8 +78,11 @@ class Icr(NetworkRecipe):
 
     def load_inputs(self, rows: Rows, widths: Sequence[int | None]) -> tuple[Floats, ...]:
         """Load the embeddings of images and of captions, shape (len(rows), width) each."""
-        pairs = zip(self.sources(), widths, strict=True)
-        return tuple(check_vectors(source.vectors(rows), width, source) for source, width in pairs)
+        inputs: list[Floats] = []
+        for source, width in zip(self.sources(), widths, strict=True):
+            inputs.append(check_vectors(source.vectors(rows), width, source))
+
+        return tuple(inputs)
 
     def compute_widths(self, inputs: Sequence[Floats]) -> tuple[int, ...]:
         return tuple(vectors.shape[1] for vectors in inputs)
@@ -96,20 +99,23 @@ class Icr(NetworkRecipe):
         train = train.select_rated()
         inputs = self.load_inputs(train.rows, (None, None))
         widths = self.compute_widths(inputs)
+
         validation_side = None
         if self.select != "last":
             validation = validation.select_rated(must_vary=False)
-            validation_side = self.load_inputs(validation.rows, widths), validation, self.select
+            validation_inputs = self.load_inputs(validation.rows, widths)
+            validation_side = (validation_inputs, validation, self.select)
+
         session.reseed("weights")
         model = NetworkModel(self, self.make_network(widths).to(session.device), widths)
         optimizer = torch.optim.Adam(model.network.parameters(), lr=self.learning_rate)
         self.train_network(
             "icr",
             model,
-            (inputs, train),
-            validation_side,
-            session,
-            optimizer,
+            train=(inputs, train),
+            validation=validation_side,
+            session=session,
+            optimizer=optimizer,
             scheduler=torch.optim.lr_scheduler.StepLR(optimizer, self.decay_every, self.decay),
         )
         return model
@@ -122,6 +128,7 @@ class Icr(NetworkRecipe):
         for hidden in self.hidden:
             layers += [nn.Linear(width, hidden), nn.ReLU(), nn.Dropout(self.dropout)]
             width = hidden
+
         return nn.Sequential(*layers, nn.Linear(width, 1))
 
     def run_network(self, network: Any, batch: Sequence[torch.Tensor]) -> torch.Tensor:

@@ -83,9 +83,8 @@ def _decode_image(path: str, preprocess: Callable[[Any], Any]) -> Any:
     try:
         with Image.open(path) as image:
             return preprocess(image)
-    except (
-        Exception
-    ) as error:  # OSError, SyntaxError, ValueError, struct.error, … by format and fault
+    # OSError, SyntaxError, ValueError, struct.error and others, by format and fault.
+    except Exception as error:
         raise InputError(f"{path}: not an image that PIL can read ({error})") from error
 
 
@@ -173,12 +172,11 @@ class Clip:
     @property
     def signature(self) -> str:
         """The signature of its features: weights, architecture, precision, device and libraries."""
-        config = (
-            json.dumps(_config(self.folder), sort_keys=True)
-            if self.folder
-            else f"arch:{self.model}"
-        )
+        config = f"arch:{self.model}"
+        if self.folder:
+            config = json.dumps(_config(self.folder), sort_keys=True)
         versions = [f"{d}:{version_of(d)}" for d in ("torch", "open_clip_torch")]
+
         return "|".join([self.weights, config, f"{self.precision}:{self.device}", *versions])
 
     @property
@@ -199,10 +197,12 @@ class Clip:
 
             loaded = self._loaded()
             tokens = loaded.tokenizer(list(batch))
+
             with torch.inference_mode():
-                features = loaded.model.encode_text(tokens.to(self.device))
+                features = _array(loaded.model.encode_text(tokens.to(self.device)))
+
             cut = loaded.cut_short(list(batch), tokens)
-            return list(np.column_stack([_array(features), cut]).astype(_array(features).dtype))
+            return list(np.column_stack([features, cut]).astype(features.dtype))
 
         def run(todo: list[int]) -> Iterator[tuple[Sequence[int], Sequence[Array]]]:
             with progress_counter(f"{self.metric}: texts", len(todo)) as advance:
@@ -214,7 +214,8 @@ class Clip:
                     advance(len(positions))
                     yield positions, features
 
-        return FeatureStore.of(f"clip text|{self.signature}").get([key_of(t) for t in texts], run)
+        store = FeatureStore.of(f"clip text|{self.signature}")
+        return store.get([key_of(text) for text in texts], run)
 
     def fits(self, text: str) -> bool:
         """Return whether the model reads a text whole."""
@@ -230,6 +231,7 @@ class Clip:
             stacked = torch.stack([picture for _, picture in batch]).to(self.device)
             if self.precision == "fp16":
                 stacked = stacked.half()
+
             with torch.inference_mode():
                 return list(_array(self._loaded().model.encode_image(stacked)))
 
@@ -250,11 +252,14 @@ class Clip:
 
     def _check_finite(self, features: Sequence[Array], names: Sequence[str]) -> None:
         for feature, name in zip(features, names, strict=True):
-            if not np.isfinite(feature).all():
-                raise InputError(
-                    f"metric {self.metric}: {self.checkpoint} gives numbers that are not finite for "
-                    f"{name}" + ("; try precision=fp32" if self.precision == "fp16" else "")
-                )
+            if np.isfinite(feature).all():
+                continue
+
+            remedy = "; try precision=fp32" if self.precision == "fp16" else ""
+            raise InputError(
+                f"metric {self.metric}: {self.checkpoint} gives numbers that are not finite for "
+                f"{name}{remedy}"
+            )
 
     def _loaded(self) -> _Loaded:
         stat = self.checkpoint.stat()
@@ -270,22 +275,29 @@ class _Loaded:
 
         if clip.folder is None and clip.model not in (known_models := open_clip.list_models()):
             raise unknown("open_clip model", clip.model, known_models)
+
         name = clip.model if clip.folder is None else f"local-dir:{clip.folder}"
         try:
-            with _quiet():  # it warns that there are no weights yet
+            # It warns that there are no weights yet.
+            with _quiet():
                 model = open_clip.create_model(
                     name, load_weights=False, precision="fp32", pretrained_text=False
                 )
-        except Exception as error:  # KeyError, TypeError, ValueError by what the config lacks
+        # KeyError, TypeError or ValueError, by what the config lacks.
+        except Exception as error:
             reason = short_reason(error)
             raise InputError(f"{name}: open_clip cannot build the model ({reason})") from error
+
         _fill(model, clip.checkpoint)
+
         if clip.precision == "fp16":
             from open_clip.model import convert_weights_to_lp
 
             convert_weights_to_lp(model)
+
         self.model: Any = model.to(clip.device).eval()
         self.tokenizer: Any = open_clip.get_tokenizer(name)
+
         config = open_clip.get_model_preprocess_cfg(model)
         expected_preprocessing = open_clip.transform.PreprocessCfg(**config)
         self.preprocess: Any = open_clip.transform.image_transform_v2(
@@ -294,11 +306,16 @@ class _Loaded:
 
     def cut_short(self, texts: list[str], tokens: Any) -> Array:
         """1 where a text has more tokens than the context holds, else 0; shape (n,)."""
-        full = (tokens[:, -1] != tokens[:, -1].new_tensor(self._padding)).cpu().numpy()
+        last_tokens = tokens[:, -1]
+        is_full = (last_tokens != last_tokens.new_tensor(self._padding)).cpu().numpy()
         limit = tokens.shape[1]
-        return np.array(
-            [float(f and self._length(text) > limit) for f, text in zip(full, texts, strict=True)]
-        )
+
+        cut = np.zeros(len(texts))
+        for place in np.flatnonzero(is_full):
+            # A text may fill the context and be whole.
+            cut[place] = self._length(texts[place]) > limit
+
+        return cut
 
     @property
     def _padding(self) -> int:
@@ -360,6 +377,7 @@ def _config(folder: Path) -> dict[str, Any]:
         _ = config["model_cfg"]["text_cfg"], config["model_cfg"]["vision_cfg"]
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise InputError(f"{path}: no description of an open_clip model ({error!r})") from error
+
     return config
 
 
@@ -373,6 +391,7 @@ def _checkpoint(metric: str, model: str, folder: Path | None, checkpoint: str | 
         path = local(checkpoint)
         if path is not None and path.is_file():
             return path
+
         if folder is None and may_download() and (path := _download(model, checkpoint)):
             return path
         source = SOURCES.get(checkpoint, "a tag of open_clip is fetched with weights.download=true")
@@ -381,25 +400,30 @@ def _checkpoint(metric: str, model: str, folder: Path | None, checkpoint: str | 
             f"needs the checkpoint '{checkpoint}', which is neither a file nor in {weights_root()}",
             source,
         )
+
     if folder is not None:
+        files = (folder / name for name in NAMES)
         return require(
-            next((folder / n for n in NAMES if (folder / n).is_file()), None),
+            next((file for file in files if file.is_file()), None),
             f"metric {metric}",
             f"needs weights, and {folder} has none",
             f"{' or '.join(NAMES)} is expected in it",
         )
-    path = next((p for e in (".safetensors", ".pt", ".bin") if (p := local(model + e))), None)
+
+    files = (local(model + ending) for ending in (".safetensors", ".pt", ".bin"))
+    path = next((file for file in files if file is not None), None)
     if path is None and may_download() and model in USUAL:
         path = _download(model, USUAL[model])
+
     repository = "timm/vit_base_patch32_clip_224.openai"
     hint = f" (hf download {repository} --local-dir …)" if model == "ViT-B-32-quickgelu" else ""
+    download = ", or allow the download with weights.download=true" if model in USUAL else ""
     return require(
         path,
         f"metric {metric}",
         f"needs the weights of {model}, which are not here",
         f"put an open_clip model's folder at {weights_root() / model}{hint}, or name a file with "
-        f"checkpoint=FILE"
-        + (", or allow the download with weights.download=true" if model in USUAL else ""),
+        f"checkpoint=FILE{download}",
     )
 
 
@@ -412,7 +436,8 @@ def _download(model: str, tag: str) -> Path | None:
         return None
     try:
         return Path(open_clip.download_pretrained(pretrained))
-    except Exception as error:  # of requests and huggingface_hub alike
+    # Those of requests and huggingface_hub alike.
+    except Exception as error:
         raise InputError(
             f"the weights '{tag}' of {model} could not be fetched ({short_reason(error)})"
         ) from error
@@ -429,13 +454,11 @@ def _check_activation(
     Raises:
         InputError: where the architecture has another activation, with the name of the right one.
     """
-    named = [
-        Path(tag or "").name,
-        path.name,
-        path.parent.name,
-        *(p.name for p in path.parents if "--" in p.name),
-    ]
-    of_openai = any("openai" in name.lower() for name in named)
+    # In the cache of the hub the repository's name is that of a folder further up.
+    repositories = [parent.name for parent in path.parents if "--" in parent.name]
+    names = [Path(tag or "").name, path.name, path.parent.name, *repositories]
+    of_openai = any("openai" in name.lower() for name in names)
+
     if folder is not None:
         quick = bool(_config(folder)["model_cfg"].get("quick_gelu"))
         if "quickgelu" in model.lower() and not quick:
@@ -445,6 +468,7 @@ def _check_activation(
         # Architectures of that name have it, and so do a few whose description says so.
         quick = "quickgelu" in model.lower() or bool(_builtin(model).get("quick_gelu"))
         remedy = f"model={model}-quickgelu"
+
     if of_openai and not quick:
         raise InputError(
             f"metric {metric}: {path.name} is OpenAI's, trained with QuickGELU, and {model} has "

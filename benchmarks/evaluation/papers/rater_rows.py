@@ -35,9 +35,11 @@ def compute_rating_error(rater: Metric, selection: EvaluationSet) -> float:
     """Return the mean squared error of predictions against mean ratings, both from 0 to 1; NaN where it predicts none."""
     if not isinstance(rater, RaterMetric) or rater.rating_scale is None:
         return math.nan
+
     dimension = selection.protocol.dimension[0]
     points = selection.points(dimension).set_index("item_id")["value"]
     shares = selection.caption_set.card.scales[dimension].share(points)
+
     low, high = rater.rating_scale
     predictions = pd.Series(rater.score(selection.items), selection.items["item_id"])
     errors = (predictions[points.index] - low) / (high - low) - shares
@@ -52,11 +54,13 @@ def read_best_validation(rater: Metric, stage: str) -> float:
     """
     if not isinstance(rater, RaterMetric):
         return math.nan
+
     history = read_table(find_rater_folder(rater.path) / HISTORY_FILE)
-    epochs = zip(*(history.column(c) for c in ("stage", "best", "validation")), strict=True)
-    values = [
-        float(validation)
-        for name, is_best, validation in epochs
-        if str(name).startswith(stage) and str(is_best).lower() == "true"
-    ]
-    return values[0] if values else math.nan
+    stages = history.column("stage")
+    are_best = history.column("best")
+    validations = history.column("validation")
+    for name, is_best, validation in zip(stages, are_best, validations, strict=True):
+        if str(name).startswith(stage) and str(is_best).lower() == "true":
+            return float(validation)
+
+    return math.nan

@@ -78,10 +78,12 @@ class ReferenceDraws:
             size: the number of references of a draw; a pair with fewer has all of them.
         """
         distinct = tuple(sorted(set(pairs)))
-        pools = tuple(
-            tuple(text for text in references[image] if text not in (first, second))
-            for image, first, second in distinct
-        )
+        pools: list[tuple[str, ...]] = []
+        for image, first, second in distinct:
+            # A caption that is a reference of its image would be compared with itself.
+            pools.append(tuple(text for text in references[image] if text not in (first, second)))
+
+        return cls(distinct, tuple(pools), size)
         return cls(distinct, pools, size)
 
     def draw(self, number: int) -> NDArray[np.int64]:
@@ -90,7 +92,9 @@ class ReferenceDraws:
         longest = max(map(len, self.pools))
         order = rng.random((len(self.pairs), longest))
         lengths = np.array([len(pool) for pool in self.pools])
+        # Places beyond a pool's end come last.
         order[np.arange(longest) >= lengths[:, None]] = np.inf
+
         return np.argsort(order, axis=1, kind="stable")[:, : self.size]
 
     def differences(
@@ -107,27 +111,34 @@ class ReferenceDraws:
             advance: called after each draw.
         """
         new = [m for m in metrics if (m.spec, policy, n_draws) not in self._differences]
-        joins_single = [
-            m
-            for m in new
-            if (policy != "all" or m.is_best_of_references) and not m.depends_on_corpus
-        ]
-        by_reference = {m.spec: self._score_each_reference(m) for m in joins_single}
+        # The score against each reference is enough where scores are joined over single references.
+        is_single = policy != "all"
+        by_reference: dict[str, Floats] = {}
+        scored_by_draw: list[Metric] = []
+        for metric in new:
+            if (is_single or metric.is_best_of_references) and not metric.depends_on_corpus:
+                by_reference[metric.spec] = self._score_each_reference(metric)
+            else:
+                scored_by_draw.append(metric)
+
         differences: dict[str, list[Floats]] = {metric.spec: [] for metric in new}
         for number in range(n_draws):
             places = self.draw(number)
-            scores = self._score_draw([m for m in new if m not in joins_single], policy, places)
+            scores = self._score_draw(scored_by_draw, policy, places)
             for spec, table in by_reference.items():
-                chosen = np.take_along_axis(table, places[None], axis=2)
+                drawn = np.take_along_axis(table, places[None], axis=2)
                 is_mean = policy == "mean_over_single"
-                scores[spec] = chosen.mean(axis=2) if is_mean else chosen.max(axis=2)
+                scores[spec] = drawn.mean(axis=2) if is_mean else drawn.max(axis=2)
+
             for metric in new:
                 first, second = scores[metric.spec]
                 sign = 1.0 if metric.higher_is_better else -1.0
                 differences[metric.spec].append(sign * (first - second))
             advance()
+
         for spec, rows in differences.items():
             self._differences[spec, policy, n_draws] = np.array(rows)
+
         return {m.spec: self._differences[m.spec, policy, n_draws] for m in metrics}
 
     @cached_property
@@ -143,28 +154,33 @@ class ReferenceDraws:
         """Score both captions of each pair against the references of a draw, shape (2, n_pairs), by metric."""
         if not metrics:
             return {}
-        drawn = [
-            tuple(pool[place] for place in row)
-            for pool, row in zip(self.pools, places.tolist(), strict=True)
-        ]
+
+        drawn: list[tuple[str, ...]] = []
+        for pool, row in zip(self.pools, places.tolist(), strict=True):
+            drawn.append(tuple(pool[place] for place in row))
         passes = [drawn]
         if policy != "all":
+            # One pass for each reference of a draw.
             passes = [[texts[k : k + 1] for texts in drawn] for k in range(places.shape[1])]
+
         scores: dict[str, list[Floats]] = {metric.spec: [] for metric in metrics}
         for references in passes:
             frame = pd.DataFrame({"caption": self._captions, "references": references + references})
             rows = Rows(frame)
             for metric in metrics:
                 scores[metric.spec].append(metric.score(rows))
+
         join = np.max if policy == "max_over_single" else np.mean
-        return {
-            spec: join(columns, axis=0).reshape(2, len(self.pairs))
-            for spec, columns in scores.items()
-        }
+        joined: dict[str, Floats] = {}
+        for spec, columns in scores.items():
+            joined[spec] = join(columns, axis=0).reshape(2, len(self.pairs))
+
+        return joined
 
     def _score_each_reference(self, metric: Metric) -> Floats:
         """Score both captions of each pair against each reference of its pool, shape (2, n_pairs, n_references)."""
         longest = max(map(len, self.pools))
+        # Each caption and reference is scored once, however many pairs have them.
         number_of: dict[tuple[str, str], int] = {}
         numbers = np.zeros((2, len(self.pairs), longest), dtype=np.int64)
         for place, ((_, *captions), pool) in enumerate(zip(self.pairs, self.pools, strict=True)):
@@ -172,6 +188,7 @@ class ReferenceDraws:
                 for column, reference in enumerate(pool):
                     text = (caption, reference)
                     numbers[side, place, column] = number_of.setdefault(text, len(number_of))
+
         frame = pd.DataFrame(
             {
                 "caption": [caption for caption, _ in number_of],
@@ -203,12 +220,15 @@ class DrawnAccuracy:
 def judged_pairs_of(selection: EvaluationSet) -> list[Pair]:
     """Return the image and the captions of each comparison of `selection.judged_pairs`, the captions in order."""
     items = selection.items.set_index("item_id")
-    images, captions = items["image_id"].to_dict(), items["caption"].to_dict()
+    images = items["image_id"].to_dict()
+    captions = items["caption"].to_dict()
     frame = selection.judged_pairs.frame
+
     pairs: list[Pair] = []
     for item_a, item_b in zip(frame["item_a"], frame["item_b"], strict=True):
         first, second = sorted((captions[item_a], captions[item_b]))
         pairs.append((images[item_a], first, second))
+
     return pairs
 
 
@@ -224,20 +244,26 @@ def measure_draws(
     """
     place_of = {pair: place for place, pair in enumerate(draws.pairs)}
     places = np.array([place_of[pair] for pair in judged_pairs_of(selection)])
+
     captions = selection.items.set_index("item_id")["caption"]
     frame = selection.judged_pairs.frame
-    is_in_order = (
-        captions.loc[frame["item_a"]].to_numpy() <= captions.loc[frame["item_b"]].to_numpy()
-    )
-    signs = np.where(is_in_order, 1.0, -1.0)
+    first_captions = captions.loc[frame["item_a"]].to_numpy()
+    second_captions = captions.loc[frame["item_b"]].to_numpy()
+    # A pair of `draws` has its captions in order; the judged one may have them the other way round.
+    signs = np.where(first_captions <= second_captions, 1.0, -1.0)
+
     by_draw: list[list[float]] = []
     for row in differences:
         outcomes = selection.judged_pairs.outcomes(signs * row[places])
         by_draw.append([outcome.accuracy for outcome in outcomes])
     accuracies = np.array(by_draw)
+
     columns = dict(zip(selection.judged_pairs.dimensions, accuracies.T, strict=True))
     columns[MEAN_DIMENSION] = accuracies.mean(axis=1)
-    return {
-        dimension: DrawnAccuracy(float(v.mean()), float(v.std(ddof=1)), len(v))
-        for dimension, v in columns.items()
-    }
+
+    measured: dict[str, DrawnAccuracy] = {}
+    for dimension, values in columns.items():
+        deviation = float(values.std(ddof=1))
+        measured[dimension] = DrawnAccuracy(float(values.mean()), deviation, len(values))
+
+    return measured

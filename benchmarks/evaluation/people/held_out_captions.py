@@ -80,6 +80,7 @@ class ImageCaptions:
                     f"dataset {caption_set.name}: rows of image '{image_id}' have different references; "
                     f"give the image's in a file, references=FILE"
                 )
+
         image_files = dict(zip(items["image_id"], items["image"], strict=True))
         return cls(caption_set.name, captions, caption_set=caption_set, image_files=image_files)
 
@@ -93,6 +94,7 @@ class ImageCaptions:
         """A note on the images left out; empty where there is none."""
         if not self.n_left_out:
             return ""
+
         return f"{count_of(self.n_left_out, 'image')} with fewer captions left out"
 
     def keep_first(self, k: int | None) -> ImageCaptions:
@@ -102,17 +104,18 @@ class ImageCaptions:
             InputError: where no image has enough.
         """
         min_captions = 2 if k is None else k + 1
-        captions = {
-            image_id: texts if k is None else texts[:min_captions]
-            for image_id, texts in self.captions.items()
-            if len(texts) >= min_captions
-        }
+        captions: dict[str, tuple[str, ...]] = {}
+        for image_id, texts in self.captions.items():
+            if len(texts) >= min_captions:
+                captions[image_id] = texts if k is None else texts[:min_captions]
+
         if not captions:
             largest = max(map(len, self.captions.values()), default=0)
             raise InputError(
                 f"{self.file or self.name}: no image has {min_captions} captions, of which one is held out; "
                 f"the most is {largest}"
             )
+
         n_left_out = self.n_left_out + len(self.captions) - len(captions)
         return replace(self, captions=captions, n_left_out=n_left_out)
 
@@ -192,20 +195,25 @@ def score_held_out_captions(
     with StepProgress(None) as progress:
         for source in sources:
             people = source.keep_first(k)
+
             trials = list(hold_out(people.captions, held_out, draws, seed))
-            items = _items(*trials[0][1:], people.image_files)
+            items = _make_items(*trials[0][1:], people.image_files)
+
             unavailable = find_unavailable(metrics, items)
             computed = [m for m in metrics if m not in unavailable]
             scores, remarks = score_trials(
                 trials, computed, store, progress, seed, image_files=people.image_files
             )
+
             of_source = _choice_rows(people, scores)
             rows += of_source
             table = _table(people, held_out, of_source, computed)
             tables.append(add_unavailable_rows(table, computed, remarks, unavailable))
             missing[source.name] = unavailable
+
     choices = make_frame(rows, HUMAN_COLUMNS)
     scored = [m for m in metrics if any(m not in lack for lack in missing.values())]
+
     return HeldOutScores(scored, missing, choices, _agreement(choices), tables)
 
 
@@ -220,38 +228,52 @@ def hold_out(
             `each` place in turn, as many as every image has; `draw`, a random one of each image.
         draws, seed: the number of draws, and their seed.
     """
+    for name, index_by_image in _choose_places(captions, method, draws, seed):
+        held_out: dict[str, str] = {}
+        references: dict[str, tuple[str, ...]] = {}
+        for image, index in index_by_image.items():
+            texts = captions[image]
+            held_out[image] = texts[index]
+            references[image] = _without(texts, index)
+
+        yield name, held_out, references
+
+
+def _choose_places(
+    captions: Mapping[str, tuple[str, ...]], method: str, draws: int, seed: int
+) -> Iterator[tuple[str, dict[str, int]]]:
+    """Yield the name of each choice, and the place of the held-out caption by image; see `hold_out`."""
     if method == "last":
-        choices = [("last", dict.fromkeys(captions, -1))]
-    elif method == "each":
-        fewest = min(map(len, captions.values()))
-        choices = [(str(index + 1), dict.fromkeys(captions, index)) for index in range(fewest)]
-    else:
-        rng = np.random.default_rng(seed)
-        sizes = np.array([len(texts) for texts in captions.values()])
-        choices = [
-            (f"draw {draw + 1}", dict(zip(captions, rng.integers(sizes).tolist(), strict=True)))
-            for draw in range(draws)
-        ]
-    for name, index_by_image in choices:
-        yield (
-            name,
-            {image: captions[image][index] for image, index in index_by_image.items()},
-            {image: _without(captions[image], index) for image, index in index_by_image.items()},
-        )
+        yield "last", dict.fromkeys(captions, -1)
+        return
+
+    if method == "each":
+        fewest = min(len(texts) for texts in captions.values())
+        for index in range(fewest):
+            yield str(index + 1), dict.fromkeys(captions, index)
+        return
+
+    rng = np.random.default_rng(seed)
+    sizes = np.array([len(texts) for texts in captions.values()])
+    for draw in range(draws):
+        places = rng.integers(sizes).tolist()
+        yield f"draw {draw + 1}", dict(zip(captions, places, strict=True))
 
 
 def _without(texts: tuple[str, ...], index: int) -> tuple[str, ...]:
+    # The last place is -1.
     index %= len(texts)
     return texts[:index] + texts[index + 1 :]
 
 
-def _items(
+def _make_items(
     held_out: Mapping[str, str],
     references: Mapping[str, tuple[str, ...]],
     image_files: Mapping[str, str | None],
 ) -> pd.DataFrame:
     others = [references[image_id] for image_id in held_out]
     files = [image_files.get(image_id) for image_id in held_out]
+
     return make_items(list(held_out), list(held_out.values()), others, images=files)
 
 
@@ -295,26 +317,33 @@ def score_trials(
     values: dict[str, list[float]] = {m.spec: [] for m in metrics}
     by_group: dict[str, list[list[float]]] = {m.spec: [] for m in metrics}
     remarks: dict[str, list[str]] = {}
+
     for name, held_out, references in trials:
         names.append(name)
-        items = _items(held_out, references, image_files or {})
+        items = _make_items(held_out, references, image_files or {})
         scorer = make_scorer(items)
         progress.add_steps(len(metrics), name)
         columns = score_all(scorer, metrics, store, progress)
+
         groups = _random_groups(len(items), seed)
-        parts = [Rows(items.iloc[g]) for g in groups]  # shared, as the metrics share their counts
+        # Metrics share the rows of a group, and with them the counts that they make of these.
+        group_rows = [Rows(items.iloc[places]) for places in groups]
         for metric in metrics:
             column = columns[metric.spec]
             values[metric.spec].append(metric.corpus_score(scorer.rows, column))
-            by_group[metric.spec].append(
-                [metric.corpus_score(p, column[g]) for p, g in zip(parts, groups, strict=True)]
-            )
+            group_scores: list[float] = []
+            for places, rows in zip(groups, group_rows, strict=True):
+                group_scores.append(metric.corpus_score(rows, column[places]))
+            by_group[metric.spec].append(group_scores)
+
         for spec, texts in scorer.remarks.items():
             remarks[spec] = list(dict.fromkeys([*remarks.get(spec, []), *texts]))
-    scores = {
-        spec: ChoiceScores(names, np.array(values[spec]), np.array(by_group[spec]))
-        for spec in values
-    }
+
+    scores: dict[str, ChoiceScores] = {}
+    for metric in metrics:
+        spec = metric.spec
+        scores[spec] = ChoiceScores(names, np.array(values[spec]), np.array(by_group[spec]))
+
     return scores, remarks
 
 
@@ -323,6 +352,7 @@ def _random_groups(n_images: int, seed: int) -> list[Any]:
     n_groups = min(N_GROUPS, n_images // 2)
     if n_groups < 2:
         return []
+
     return np.array_split(np.random.default_rng(seed).permutation(n_images), n_groups)
 
 
@@ -338,23 +368,25 @@ def random_group_interval(value: float, by_group: Floats) -> tuple[float, float]
     """
     if len(by_group) < 2:
         return float("nan"), float("nan")
+
     error = by_group.std(ddof=1) / np.sqrt(len(by_group))
-    half_width = float(stats.t.ppf((1 + LEVEL) / 2, len(by_group) - 1) * error)
+    quantile = stats.t.ppf((1 + LEVEL) / 2, len(by_group) - 1)
+    half_width = float(quantile * error)
     return value - half_width, value + half_width
 
 
 def _choice_rows(people: ImageCaptions, scores: Mapping[str, ChoiceScores]) -> list[dict[str, Any]]:
     sizes = [len(texts) - 1 for texts in people.captions.values()]
-    min_size, max_size = min(sizes), max(sizes)
-    counts = {
-        "n_items": len(sizes),
-        "n_references": str(min_size) if min_size == max_size else f"{min_size}-{max_size}",
-    }
+    min_size = min(sizes)
+    max_size = max(sizes)
+    n_references = str(min_size) if min_size == max_size else f"{min_size}-{max_size}"
+
     rows: list[dict[str, Any]] = []
     for metric, of_metric in scores.items():
-        choices = [*zip(of_metric.names, of_metric.values, of_metric.by_group, strict=True)]
+        choices = list(zip(of_metric.names, of_metric.values, of_metric.by_group, strict=True))
         if len(choices) > 1:
             choices.append(("mean", of_metric.values.mean(), of_metric.by_group.mean(axis=0)))
+
         for choice, value, by_group in choices:
             low, high = random_group_interval(float(value), by_group)
             undefined = "" if np.isfinite(value) else "undefined: not every caption has a score"
@@ -365,27 +397,32 @@ def _choice_rows(people: ImageCaptions, scores: Mapping[str, ChoiceScores]) -> l
                 "value": float(value),
                 "ci_low": low,
                 "ci_high": high,
-                **counts,
+                "n_items": len(sizes),
+                "n_references": n_references,
                 "note": join_notes(undefined, people.left_out_note),
             }
             rows.append(row)
+
     return rows
 
 
 def _spread(part: pd.DataFrame) -> tuple[int, float]:
     """Return the number of a metric's choices, and their standard deviation, NaN of a single one."""
     values = part.loc[part["choice"] != "mean", "value"]
-    return len(values), float(values.std(ddof=1)) if len(values) > 1 else float("nan")
+    std = float(values.std(ddof=1)) if len(values) > 1 else float("nan")
+    return len(values), std
 
 
 def _agreement(choices: pd.DataFrame) -> pd.DataFrame:
     rows: list[dict[str, Any]] = []
     for (dataset, metric), part in groups_of(choices, "dataset", "metric"):
-        last = part.iloc[-1]  # the mean, or the only one
+        # The mean stands last; a single choice has none, and stands for itself.
+        last = part.iloc[-1]
         n_choices, std = _spread(part)
         method = "the last caption of each image held out"
         if n_choices > 1:
             method = f"mean over {n_choices} choices of the held-out caption"
+
         row = {
             "dataset": dataset,
             "measure": metric,
@@ -395,6 +432,7 @@ def _agreement(choices: pd.DataFrame) -> pd.DataFrame:
             "note": join_notes(f"{method}, against {last['n_references']} others", last["note"]),
         }
         rows.append(row)
+
     return make_frame(rows, AGREEMENT_COLUMNS)
 
 

@@ -44,10 +44,12 @@ class RatingDistribution:
     def rows(self) -> list[dict[str, Any]]:
         """Return a row a level, columns `DISTRIBUTION_COLUMNS`."""
         names = {"dataset": self.dataset, "dimension": self.dimension, "group": self.group}
-        return [
-            {**names, "level": level, "n_items": count, "share": count / max(self.n_items, 1)}
-            for level, count in self.counts.items()
-        ]
+        n_items = max(self.n_items, 1)
+        rows: list[dict[str, Any]] = []
+        for level, count in self.counts.items():
+            rows.append({**names, "level": level, "n_items": count, "share": count / n_items})
+
+        return rows
 
 
 def rating_distributions(
@@ -72,9 +74,12 @@ def rating_distributions(
         is_own = ratings["dimension"] == dimension
         if dimension in totals:
             scale = _observed_scale(ratings[is_own], scale)
+
         for group in dict.fromkeys(groups):
-            counts = count_by_level(ratings[is_own & (rating_groups == group)], scale)
+            of_group = ratings[is_own & (rating_groups == group)]
+            counts = count_by_level(of_group, scale)
             distributions.append(RatingDistribution(dataset, dimension, group, scale, counts))
+
     return distributions
 
 
@@ -82,8 +87,10 @@ def _observed_scale(ratings: pd.DataFrame, scale: Scale) -> Scale:
     """Return the part of a scale that items' mean ratings reach, in its steps or else in whole numbers."""
     means = ratings.groupby("item_id", sort=False)["value"].mean()
     step = scale.step or 1.0
+    # A mean that is a level but for rounding keeps its level.
     low = scale.low + step * np.floor((means.min() - scale.low) / step + 1e-9)
     high = scale.low + step * np.ceil((means.max() - scale.low) / step - 1e-9)
+
     return Scale(float(low), float(high), scale.step) if low < high else scale
 
 
@@ -103,15 +110,19 @@ def group_items(selection: EvaluationSet, by: str) -> pd.Series:
         return pd.Series("", index=items.index)
     if by == "split":
         return items["split"].astype(str)
+
     if items["system"].isna().any():
         raise InputError(f"dataset {selection.name}: by={by} needs the system of every item")
+
     systems = items["system"].astype(str)
     if by == "system":
         return systems
+
     is_human = systems.str.casefold() == _HUMAN
     if not is_human.any():
         raise InputError(
             f"dataset {selection.name}: by=human needs a system called human; there are "
             f"{', '.join(dict.fromkeys(systems))}"
         )
+
     return is_human.map({True: _HUMAN, False: _MACHINES})

@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -72,20 +73,37 @@ class WordUses:
             extra_words: further words to count, where some caption has them.
         """
         tokenized = iter(tokenize(t for texts in captions.values() for t in texts))
-        word_sets = [[set(next(tokenized).split()) for _ in texts] for texts in captions.values()]
-        counts = Counter(w for sets in word_sets for words in sets for w in words)
+        word_sets: list[list[set[str]]] = []
+        for texts in captions.values():
+            word_sets.append([set(next(tokenized).split()) for _ in texts])
+
+        # A caption counts once for a word, however often it has it.
+        counts: Counter[str] = Counter()
+        for used in chain.from_iterable(word_sets):
+            counts.update(used)
+
         ranked = sorted(counts, key=lambda w: (-counts[w], w))
         frequent = dict.fromkeys(ranked[:n_words])
         words = list(frequent | dict.fromkeys(w for w in extra_words if w in counts))
         column = {w: j for j, w in enumerate(words)}
         by_place: list[Any] = []
+
         for position in range(len(word_sets[0])):
-            sets = enumerate(of_image[position] for of_image in word_sets)
-            pairs = [(i, column[w]) for i, used in sets for w in used if w in column]
-            rows, columns = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
-            shape = (len(word_sets), len(words))
-            by_place.append(csr_array((np.ones(len(rows)), (rows, columns)), shape=shape))
+            rows: list[int] = []
+            columns: list[int] = []
+            for i, of_image in enumerate(word_sets):
+                used_columns = [column[w] for w in of_image[position] if w in column]
+                rows += [i] * len(used_columns)
+                columns += used_columns
+            by_place.append(_mark(rows, columns, (len(word_sets), len(words))))
+
         return cls(words, list(captions), by_place)
+
+
+def _mark(rows: list[int], columns: list[int], shape: tuple[int, int]) -> Any:
+    """Return a sparse matrix with 1.0 at some places."""
+    places = (np.array(rows, dtype=np.int64), np.array(columns, dtype=np.int64))
+    return csr_array((np.ones(len(rows)), places), shape=shape)
 
 
 @dataclass(frozen=True)
@@ -109,13 +127,16 @@ class ExpectedCounts:
             last = uses.by_place[-1]
             first_uses = sum(uses.by_place[1:k], uses.by_place[0])
             return cls(last * first_uses, _drop_zeros(last - last * (first_uses > 0)), first_uses)
-        counts, people = uses.counts, uses.k + 1
+
+        # Each caption in turn is held out, and all ways to choose k of the others count alike.
+        counts = uses.counts
+        people = uses.k + 1
         count = counts.data
         none_has_it = comb(people - count, k) / comb(people - 1, k)
         return cls(
-            _replace_data(counts, count * (count - 1) * k / (people * (people - 1))),
-            _drop_zeros(_replace_data(counts, count / people * none_has_it)),
-            _replace_data(counts, count * k / people),
+            tp=_replace_data(counts, count * (count - 1) * k / (people * (people - 1))),
+            fp=_drop_zeros(_replace_data(counts, count / people * none_has_it)),
+            cw=_replace_data(counts, count * k / people),
         )
 
     def precision(self, weights: Floats) -> Floats:
@@ -124,7 +145,8 @@ class ExpectedCounts:
         Args:
             weights: of the images, shape (n_images, n_samples).
         """
-        tp, fp = self.tp.T @ weights, self.fp.T @ weights
+        tp = self.tp.T @ weights
+        fp = self.fp.T @ weights
         return safe_ratio(tp, tp + fp)
 
     def recall(self, weights: Floats) -> Floats:
@@ -174,6 +196,7 @@ def fit_k(precision: Floats, recall: Floats) -> float:
     minimum: Any = minimize_scalar(
         squared_error, bounds=bounds, method="bounded", options={"xatol": 1e-9}
     )
+
     return float(np.exp(minimum.x))
 
 
@@ -198,8 +221,10 @@ class SystemWordScores:
                 word lacks an image: a missing score is an error, never 0.
         """
         table = read_table(path)
-        images, words = table.texts("image_id"), table.filled("word")
+        images = table.texts("image_id")
+        words = table.filled("word")
         values = np.array(table.floats("score", None))
+
         row_by_image = {image: n for n, image in enumerate(image_ids)}
         rows = np.array([row_by_image.get(image, -1) for image in images], dtype=np.int64)
         if (rows < 0).any():
@@ -208,6 +233,7 @@ class SystemWordScores:
                 f"{table.places[first]}: image '{images[first]}' is none of the {len(image_ids):,} "
                 f"images whose captions count"
             )
+
         codes, names = pd.factorize(pd.Series(words, dtype=object))
         pairs = codes.astype(np.int64) * len(image_ids) + rows
         is_repeated = pd.Series(pairs).duplicated().to_numpy()
@@ -217,17 +243,22 @@ class SystemWordScores:
                 f"{table.places[second]}: a second score of '{words[second]}' for image "
                 f"'{images[second]}'; keep one"
             )
+
         grid = np.full(len(names) * len(image_ids), np.nan)
         grid[pairs] = values
         grid = grid.reshape(len(names), len(image_ids))
         for word, row in zip(names, grid, strict=True):
-            if n_missing := int(np.isnan(row).sum()):
-                image = image_ids[int(np.argmax(np.isnan(row)))]
-                raise InputError(
-                    f"{path}: '{word}' has no score for image '{image}'"
-                    + (f" and {n_missing - 1:,} more" if n_missing > 1 else "")
-                    + "; every word of the file needs every image"
-                )
+            n_missing = int(np.isnan(row).sum())
+            if not n_missing:
+                continue
+
+            image = image_ids[int(np.argmax(np.isnan(row)))]
+            others = f" and {n_missing - 1:,} more" if n_missing > 1 else ""
+            raise InputError(
+                f"{path}: '{word}' has no score for image '{image}'{others}; every word of the file "
+                f"needs every image"
+            )
+
         return cls(path, {str(word): row for word, row in zip(names, grid, strict=True)})
 
 
@@ -247,22 +278,28 @@ def precision_at_human_recall(
     """
     precision = np.full(len(uses.words), np.nan)
     notes = [""] * len(uses.words)
+    k = uses.k
     if held_out == "last":
         counts: Any = sum(uses.by_place[1:-1], uses.by_place[0])
-        people, k = uses.k, uses.k
+        people = k
     else:
-        counts, people, k = uses.counts, uses.k + 1, uses.k
+        counts = uses.counts
+        people = k + 1
+
+    # Of people's captions, k count for the word's weight; `each`: all ways to choose them alike.
     by_word = counts.tocsc()
     for j, word in enumerate(uses.words):
         if word not in scores.by_word:
             continue
-        count = by_word[:, [j]].toarray()[:, 0]
-        # Of people's captions, k count for the word's weight; `each`: all ways to choose them alike.
-        gain, loss = count * k / people, comb(people - count, k) / comb(people, k)
         if not recall[j] > 0:
             notes[j] = "undefined: people never agree on the word"
             continue
+
+        count = by_word[:, [j]].toarray()[:, 0]
+        gain = count * k / people
+        loss = comb(people - count, k) / comb(people, k)
         precision[j] = precision_at(scores.by_word[word], gain, loss, float(recall[j]))
+
     return precision, notes
 
 
@@ -277,6 +314,10 @@ def precision_at(scores: Floats, gain: Floats, loss: Floats, recall: float) -> f
     """
     order = np.argsort(-scores, kind="stable")
     last = np.flatnonzero(np.append(np.diff(scores[order]) != 0, True))
-    tp, fp = np.cumsum(gain[order])[last], np.cumsum(loss[order])[last]
+
+    tp = np.cumsum(gain[order])[last]
+    fp = np.cumsum(loss[order])[last]
+    # A sum of shares may miss the recall by its rounding.
     first = int(np.argmax(tp / tp[-1] >= recall - 1e-12))
+
     return float(tp[first] / (tp[first] + fp[first]))

@@ -52,10 +52,15 @@ def find_parts(captions: Iterable[str], words: Sequence[str]) -> list[str]:
         for word, tag in tag_parts(text.split()):
             if word in counts:
                 counts[word][_PART_BY_LETTER.get(tag[:1], "other")] += 1
-    return [
-        max(PARTS, key=lambda part: (of_word[part], -PARTS.index(part))) if of_word else "other"
-        for of_word in counts.values()
-    ]
+
+    parts: list[str] = []
+    for of_word in counts.values():
+        part = "other"
+        if of_word:
+            part = max(PARTS, key=lambda part: (of_word[part], -PARTS.index(part)))
+        parts.append(part)
+
+    return parts
 
 
 def part_rows(frame: pd.DataFrame) -> Iterator[tuple[str, float, float, str]]:
@@ -75,10 +80,12 @@ def part_rows(frame: pd.DataFrame) -> Iterator[tuple[str, float, float, str]]:
             values = of_part[column].dropna()
             if values.empty:
                 continue
+
             note = f"mean over {len(values)} words; std over words"
             if measure == "precision_at_human_recall":
                 of_people = float(of_part.loc[values.index, "precision"].mean())
                 note = f"{note}; people's precision on these is {of_people:.4f}"
+
             yield f"{measure}_{part}", float(values.mean()), _std(values), note
 
 
@@ -174,22 +181,31 @@ def measure_words(
             uses is to be named.
     """
     people = source.keep_first(_usual_k(source) if k is None else k)
+
     scores = None
     if system_scores is not None:
         scores = word_agreement.SystemWordScores.read(system_scores, list(people.captions))
-    system_words = [] if scores is None else list(scores.by_word)
+    system_words: list[str] = []
+    if scores is not None:
+        system_words = list(scores.by_word)
+
     uses = word_agreement.WordUses.count(people.captions, n_words, [*named_words, *system_words])
     if unknown := [w for w in named_words if w not in uses.words]:
         raise InputError(f"words.label: no caption of {people.name} has the word '{unknown[0]}'")
+
     n_images = len(uses.image_ids)
     ones = np.ones((n_images, 1))
     compute = partial(word_agreement.ExpectedCounts.compute, uses, held_out=held_out)
     by_k = {fewer: _points(compute(fewer), ones) for fewer in range(1, uses.k)}
     expected = compute(uses.k)
-    people_points = by_k[uses.k] = _points(expected, ones)
+    people_points = _points(expected, ones)
+    by_k[uses.k] = people_points
+
+    parts = [""] * len(uses.words)
+    if has_parts:
+        parts = find_parts(chain.from_iterable(people.captions.values()), uses.words)
+
     intervals = _intervals(expected, people_points, n_images, seed, progress)
-    texts = chain.from_iterable(people.captions.values())
-    parts = find_parts(texts, uses.words) if has_parts else [""] * len(uses.words)
     weight = np.asarray(expected.cw.sum(axis=0), dtype=float)
     frame = _make_frame(people, uses, people_points.assign(**intervals, part=parts), weight)
     if scores is not None:
@@ -197,12 +213,23 @@ def measure_words(
         values, notes = word_agreement.precision_at_human_recall(scores, uses, held_out, recall)
         frame["precision_at_human_recall"] = values
         frame["note"] = list(map(join_notes, notes, frame["note"]))
+
     unused = [w for w in system_words if w not in uses.words]
     note = ""
     if unused:
         note = f"{count_of(len(unused), 'word')} of the scores that nobody uses left out"
-    fitted_k = word_agreement.fit_k(*(people_points[c].to_numpy() for c in ("precision", "recall")))
-    return WordMeasures(people, frame, by_k, fitted_k, held_out, scores is not None, note)
+
+    precision = people_points["precision"].to_numpy()
+    recall = people_points["recall"].to_numpy()
+    return WordMeasures(
+        people=people,
+        frame=frame,
+        by_k=by_k,
+        fitted_k=word_agreement.fit_k(precision, recall),
+        held_out=held_out,
+        has_system=scores is not None,
+        note=note,
+    )
 
 
 def _make_frame(
@@ -218,6 +245,7 @@ def _make_frame(
     recall = points["recall"].to_numpy()
     # E[cw] = k p q an image, and the recall is p.
     q = word_agreement.safe_ratio(weight, len(uses.image_ids) * uses.k * recall)
+
     columns = {
         "dataset": people.name,
         "word": uses.words,
@@ -230,18 +258,22 @@ def _make_frame(
         "precision_at_human_recall": np.nan,
         "note": np.where(q > 1, _Q_ABOVE_ONE, "").tolist(),
     }
+
     return points.assign(**columns)[list(WORD_COLUMNS)]
 
 
 def _points(expected: word_agreement.ExpectedCounts, weights: Floats) -> pd.DataFrame:
     """Return precision and recall of the words."""
-    columns = {"precision": expected.precision(weights), "recall": expected.recall(weights)}
-    return pd.DataFrame({name: column[:, 0] for name, column in columns.items()})
+    points = {
+        "precision": expected.precision(weights)[:, 0],
+        "recall": expected.recall(weights)[:, 0],
+    }
+    return pd.DataFrame(points)
 
 
 def _usual_k(source: ImageCaptions) -> int:
     """Return one less than most images have captions, and 1 at least."""
-    sizes = Counter(map(len, source.captions.values()))
+    sizes = Counter(len(texts) for texts in source.captions.values())
     usual_size = max(sizes, key=lambda n: (sizes[n], n), default=0)
     return max(usual_size - 1, 1)
 
@@ -258,26 +290,34 @@ def _intervals(
     if n_images < 2:
         undefined = np.full(len(points), np.nan)
         return {f"{name}_{end}": undefined for name in names for end in ("low", "high")}
+
     options = StatisticsOptions(seed=seed)
     statistics = [expected.precision, expected.recall]
     replicates = resample(
         statistics, n_images, options.replicates, options.seed, advance=progress.advance
     )
+
     columns: dict[str, Floats] = {}
     for name, drawn in zip(names, replicates, strict=True):
-        intervals = [
-            resampling_interval(value, row, n_images, options)
-            for value, row in zip(points[name].tolist(), drawn, strict=True)
-        ]
-        columns[f"{name}_low"] = np.array([interval.low for interval in intervals])
-        columns[f"{name}_high"] = np.array([interval.high for interval in intervals])
+        low: list[float] = []
+        high: list[float] = []
+        for value, row in zip(points[name].tolist(), drawn, strict=True):
+            interval = resampling_interval(value, row, n_images, options)
+            low.append(interval.low)
+            high.append(interval.high)
+        columns[f"{name}_low"] = np.array(low)
+        columns[f"{name}_high"] = np.array(high)
+
     return columns
 
 
 def summary_rows(measures: WordMeasures) -> list[dict[str, Any]]:
     """Return the rows of `agreement.csv`: means over words, and the errors of the model."""
-    frame, k, fitted = measures.frame, measures.k, measures.fitted_k
+    frame = measures.frame
+    k = measures.k
+    fitted = measures.fitted_k
     n_words = len(frame)
+
     rows: list[tuple[str, float, float, str]] = []
     for fewer, points in measures.by_k.items():
         suffix = "" if fewer == k else f"_k{fewer}"
@@ -288,16 +328,21 @@ def summary_rows(measures: WordMeasures) -> list[dict[str, Any]]:
             mean = f"mean over {n_words} words; std over words"
             note = join_notes(mean, undefined, f"against {fewer} captions")
             rows.append((f"human_{name}{suffix}", float(column.mean()), _std(column), note))
+
     rows.append(("model_k", fitted, float("nan"), "least squares over the words"))
-    precision, recall = (frame[c].to_numpy(dtype=np.float64) for c in ("precision", "recall"))
-    for name, model_k, model in (
+
+    precision = frame["precision"].to_numpy(dtype=np.float64)
+    recall = frame["recall"].to_numpy(dtype=np.float64)
+    models = (
         ("model_error", float(k), f"k = {k}"),
         ("model_error_fitted", fitted, f"the k that fits, {fitted:.3f}"),
-    ):
+    )
+    for name, model_k, model in models:
         squares = (precision - word_agreement.model_precision(recall, model_k)) ** 2
         error = float(np.sqrt(np.nanmean(squares)))
         note = f"root mean square over {n_words} words of the model's precision with {model}"
         rows.append((name, error, float("nan"), note))
+
     at_recall = frame["precision_at_human_recall"].dropna()
     if len(at_recall) or measures.note:
         of_people = float(frame.loc[at_recall.index, "precision"].mean())
@@ -305,18 +350,23 @@ def summary_rows(measures: WordMeasures) -> list[dict[str, Any]]:
         note = join_notes(note, measures.note)
         mean = float(at_recall.mean())
         rows.append(("precision_at_human_recall", mean, _std(at_recall), note))
+
     rows += part_rows(frame)
-    return [
-        {
-            "dataset": measures.people.name,
+
+    people = measures.people
+    records: list[dict[str, Any]] = []
+    for name, value, std, note in rows:
+        record = {
+            "dataset": people.name,
             "measure": name,
             "value": value,
             "std": std,
-            "n_items": len(measures.people.captions),
-            "note": join_notes(note, measures.people.left_out_note),
+            "n_items": len(people.captions),
+            "note": join_notes(note, people.left_out_note),
         }
-        for name, value, std, note in rows
-    ]
+        records.append(record)
+
+    return records
 
 
 def _std(column: pd.Series) -> float:
@@ -327,9 +377,11 @@ def select_examples(frame: pd.DataFrame, label: Sequence[str]) -> pd.DataFrame:
     """Return the rows of the words in `label`, else of some from the least recall to the greatest."""
     if label:
         return frame.set_index("word", drop=False).loc[list(label)]
+
     # Among the more frequent half, whose points are not an accident of a few captions.
     is_frequent = frame["n_captions"] >= frame["n_captions"].median()
     ranked = frame[is_frequent].dropna(subset=["recall"]).sort_values(["recall", "word"])
+
     places = np.linspace(0, len(ranked) - 1, N_EXAMPLES).round().astype(int)
     return ranked.iloc[np.unique(places)] if len(ranked) else ranked
 
@@ -337,33 +389,39 @@ def select_examples(frame: pd.DataFrame, label: Sequence[str]) -> pd.DataFrame:
 def _label(measure: str) -> str:
     """Return a measure of `summary_rows` as tables print it: `people's recall, k = 2` for `human_recall_k2`."""
     name = next(name for name in _LABELS if measure.startswith(name))
-    part = re.sub(r"^k(\d+)$", r"k = \1", measure.removeprefix(name).removeprefix("_"))
-    return ", ".join(filter(None, [_LABELS[name], part]))
+    part = measure.removeprefix(name).removeprefix("_")
+    part = re.sub(r"^k(\d+)$", r"k = \1", part)
+
+    return f"{_LABELS[name]}, {part}" if part else _LABELS[name]
 
 
 def summary_table(measures: WordMeasures, rows: Sequence[Mapping[str, Any]]) -> ResultTable:
     """Return the table of the rows of `agreement.csv`."""
     people = measures.people
-    cells = [
-        Row(_label(r["measure"]), [number_cell(float(r[c]), 1, 3) for c in ("value", "std")])
-        for r in rows
-    ]
+    cells: list[Row] = []
+    for row in rows:
+        numbers = [number_cell(float(row[c]), 1, 3) for c in ("value", "std")]
+        cells.append(Row(_label(row["measure"]), numbers))
+
     n_images = count_of(len(people.captions), "image")
     notes: list[str] = [f"{n_images}. ±: standard deviation over words."]
     others = [r for r in rows if not r["measure"].startswith("human")]
     for row in others:
         label = _label(row["measure"])
         notes.append(Note(f"{label}: {row['note']}.", (label,)))
+
     title = f"{people.name}: agreement on words"
     return ResultTable(title, "measure", ["value", "±"], cells, notes=notes)
 
 
 def word_table(measures: WordMeasures, named_words: Sequence[str]) -> ResultTable:
     """Return the table of the named words, or else of some examples."""
-    people, frame = measures.people, measures.frame
+    people = measures.people
+    frame = measures.frame
     examples = select_examples(frame, named_words)
     columns = ["captions", "recall = p", "95 %", "q", "precision", "95 %", "model's"]
     columns += ["system's"] if measures.has_system else []
+
     rows: list[Row] = []
     for row in examples.to_dict("records"):
         cells: list[AnyCell] = [
@@ -378,11 +436,13 @@ def word_table(measures: WordMeasures, named_words: Sequence[str]) -> ResultTabl
         if measures.has_system:
             cells.append(number_cell(row["precision_at_human_recall"], 1, 3))
         rows.append(Row(row["word"], cells))
+
     notes = [synthetic_note("people")] if people.is_synthetic else []
     notes.append(
         f"{len(examples)} of {len(frame):,} words; all are in words.csv. One of {measures.k + 1} "
         f"captions held out ({measures.held_out}); 95 %: {INTERVAL_LABELS[StatisticsOptions().interval]} bootstrap over images."
     )
+
     return ResultTable(f"{people.name}: people's words", "word", columns, rows, notes=notes)
 
 

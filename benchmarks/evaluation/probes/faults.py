@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from itertools import pairwise
+from itertools import chain, pairwise
 
 import numpy as np
 
@@ -58,12 +58,15 @@ class Original:
     def words(self) -> list[re.Match[str]]:
         """Return the caption's words that may be changed: those outside fixed phrases, such as "hot dog"."""
         phrases = "|".join(map(re.escape, self.lists["phrases"]))
-        fixed = [m.span() for m in re.finditer(rf"\b(?:{phrases})\b", self.caption, re.IGNORECASE)]
-        return [
-            word
-            for word in WORD.finditer(self.caption)
-            if not any(start <= word.start() < end for start, end in fixed)
-        ]
+        pattern = re.compile(rf"\b(?:{phrases})\b", re.IGNORECASE)
+        fixed = [match.span() for match in pattern.finditer(self.caption)]
+
+        words: list[re.Match[str]] = []
+        for word in WORD.finditer(self.caption):
+            if not any(start <= word.start() < end for start, end in fixed):
+                words.append(word)
+
+        return words
 
     def choose(self, options: Sequence[str]) -> str:
         """Draw one of several texts."""
@@ -85,15 +88,18 @@ def _swap(original: Original, candidates: Callable[[str], Sequence[str]]) -> str
     """
     lists = original.lists
     kinds = lists.kinds_of([original.caption, *original.references])
+
     matches = [match for match in original.words() if candidates(match[0].lower())]
     if not matches:
         raise CannotMakeError(Obstacle.NO_WORD)
+
     for match_index in original.rng.permutation(len(matches)).tolist():
         match = matches[match_index]
         others = candidates(match[0].lower())
         new_words = [word for word in others if kinds.isdisjoint(lists.kinds_of([word]))]
         if new_words:
             return replace_word(original.caption, match, original.choose(new_words))
+
     raise CannotMakeError(Obstacle.IN_REFERENCES)
 
 
@@ -104,6 +110,7 @@ def swap_object(original: Original) -> str:
         noun = original.lists.nouns.get(word)
         if noun is None or noun.line == "people":
             return []
+
         kinds = [kind for kind in original.lists.kinds_by_line[noun.line] if kind != noun.kind]
         return [original.lists.forms[kind][noun.is_plural] for kind in kinds]
 
@@ -119,25 +126,34 @@ def swap_number(original: Original) -> str:
     """Put another number in the place of one from two to eight."""
     numbers = original.lists.numbers
     kinds = sorted(set(numbers.values()))
-    return _swap(
-        original, lambda word: [k for k in kinds if k != numbers[word]] if word in numbers else []
-    )
+
+    def other_numbers(word: str) -> list[str]:
+        if word not in numbers:
+            return []
+        return [kind for kind in kinds if kind != numbers[word]]
+
+    return _swap(original, other_numbers)
 
 
 def swap_gender(original: Original) -> str:
     """Make men of all women in a caption, or women of all men; captions and references of both are left out."""
     caption_words = set(words_of(original.caption))
     men, women = original.lists.genders
+    reference_words = set(chain.from_iterable(words_of(text) for text in original.references))
+
     for counterparts, other_gender in ((men, women), (women, men)):
-        if caption_words & counterparts.keys():
-            reference_words = {word for text in original.references for word in words_of(text)}
-            if (caption_words | reference_words) & other_gender.keys():
-                raise CannotMakeError(Obstacle.IN_REFERENCES)
-            text = original.caption
-            for match in reversed(list(WORD.finditer(text))):
-                if match[0].lower() in counterparts:
-                    text = replace_word(text, match, counterparts[match[0].lower()])
-            return text
+        if not caption_words & counterparts.keys():
+            continue
+        if (caption_words | reference_words) & other_gender.keys():
+            raise CannotMakeError(Obstacle.IN_REFERENCES)
+
+        text = original.caption
+        # From the end, so that the places of the words before stay.
+        for match in reversed(list(WORD.finditer(text))):
+            if match[0].lower() in counterparts:
+                text = replace_word(text, match, counterparts[match[0].lower()])
+        return text
+
     raise CannotMakeError(Obstacle.NO_WORD)
 
 
@@ -146,7 +162,9 @@ def swap_roles(original: Original) -> str:
     lists = original.lists
     nouns = [match for match in original.words() if match[0].lower() in lists.nouns]
     for first, second in pairwise(nouns):
-        a, b = (lists.nouns[match[0].lower()] for match in (first, second))
+        a = lists.nouns[first[0].lower()]
+        b = lists.nouns[second[0].lower()]
+
         text_between = original.caption[first.end() : second.start()]
         between = words_of(text_between)
         is_one_way = any(word in lists["one_way"] or word.endswith("ing") for word in between)
@@ -154,10 +172,14 @@ def swap_roles(original: Original) -> str:
         is_apart = not is_one_way or is_both_ways or bool(set(text_between) & set(",.;"))
         if a.kind == b.kind or a.is_plural != b.is_plural or is_apart:
             continue
+
         if any(_names_in_order(text, b.kind, a.kind, lists) for text in original.references):
             raise CannotMakeError(Obstacle.IN_REFERENCES)
+
+        # The second first, so that the place of the first stays.
         text = replace_word(original.caption, second, first[0].lower())
         return replace_word(text, first, second[0].lower())
+
     raise CannotMakeError(Obstacle.NO_WORD)
 
 
@@ -170,31 +192,37 @@ def _names_in_order(text: str, first_kind: str, second_kind: str, lists: WordLis
 def negate(original: Original) -> str:
     """Put "not" behind the first "is" or "are", else before the first word in "-ing", else "no" for an article."""
     negations = original.lists["negations"]
-    texts = (original.caption, *original.references)
-    if any(word in negations for text in texts for word in words_of(text)):
-        raise CannotMakeError(Obstacle.IN_REFERENCES)
-    for pattern, new in (
+    for text in (original.caption, *original.references):
+        if not set(words_of(text)).isdisjoint(negations):
+            raise CannotMakeError(Obstacle.IN_REFERENCES)
+
+    rules = (
         (r"\b(is|are)\b", r"\1 not"),
+        # A word in "-ing" behind an article is a thing, such as "the building".
         (r"(?<!\ba )(?<!\ban )(?<!\bthe )(?<=\w )(\w{2,}ing)\b", r"not \1"),
         (r"\b(?:an?|the|two|three|some)\b(?= \w)", "no"),
-    ):
+    )
+    for pattern, new in rules:
         text = re.sub(pattern, new, original.caption, count=1, flags=re.IGNORECASE)
         if text != original.caption:
             return text[0].upper() + text[1:] if original.caption[0].isupper() else text
+
     raise CannotMakeError(Obstacle.NO_WORD)
 
 
 def add_object(original: Original) -> str:
     """Add an object that nobody names, and none of its line."""
     lists = original.lists
-    texts = [original.caption, *original.references]
-    named_lines = {
-        lists.nouns[w].line for text in texts for w in words_of(text) if w in lists.nouns
-    }
+    named_lines: set[str] = set()
+    for text in (original.caption, *original.references):
+        named_lines |= {lists.nouns[w].line for w in words_of(text) if w in lists.nouns}
+
     lines = [line for line in lists["added"] if line not in named_lines]
     if not lines:
         raise CannotMakeError(Obstacle.IN_REFERENCES)
-    thing = original.choose([kind for line in lines for kind in lists.kinds_by_line[line]])
+
+    kinds = chain.from_iterable(lists.kinds_by_line[line] for line in lines)
+    thing = original.choose(list(kinds))
     article = "an" if thing[0] in "aeiou" else "a"
     body = original.caption.rstrip(" .!")
     return f"{body} and {article} {thing}{original.caption[len(body) :]}"
@@ -210,6 +238,7 @@ def cut_half(original: Original) -> str:
     words = original.caption.split()
     if len(words) < 4:
         raise CannotMakeError(Obstacle.TOO_SHORT)
+
     return " ".join(words[: len(words) // 2])
 
 
@@ -225,13 +254,15 @@ def shuffle_words(original: Original) -> str:
 
 def sort_reference_words(original: Original) -> str:
     """List all words of the references in alphabetical order."""
-    return " ".join(sorted(word for text in original.references for word in words_of(text)))
+    words = chain.from_iterable(words_of(text) for text in original.references)
+    return " ".join(sorted(words))
 
 
 def join_references(original: Original) -> str:
     """Write all references in a row."""
     if len(original.references) < 2:
         raise CannotMakeError(Obstacle.NO_REFERENCE)
+
     return " ".join(text.strip() for text in original.references)
 
 
@@ -258,6 +289,7 @@ def swap_synonym(original: Original) -> str:
     matches = list(re.finditer(rf"\b(?:{pattern})\b", original.caption, re.IGNORECASE))
     if not matches:
         raise CannotMakeError(Obstacle.NO_WORD)
+
     match = matches[int(original.rng.integers(len(matches)))]
     return replace_word(original.caption, match, synonyms[match[0].lower()])
 
@@ -306,7 +338,9 @@ def make_fault(name: str, original: Original) -> str:
     text = {**FAULTS, **CONTROLS}[name](original)
     if text == original.caption:
         raise CannotMakeError(Obstacle.UNCHANGED)
+
     forms = {comparison_form(reference) for reference in original.references}
     if name not in _MAY_BE_REFERENCE and comparison_form(text) in forms:
         raise CannotMakeError(Obstacle.IN_REFERENCES)
+
     return text

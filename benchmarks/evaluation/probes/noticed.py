@@ -75,15 +75,18 @@ def find_noticed(
     columns: dict[str, Floats] = {}
     for metric in metrics:
         of_metric = scores[metric.spec]
-        original, faulty = (
-            of_metric.loc[pairs[name]].to_numpy(np.float64) for name in ("item_id", "pair_id")
-        )
+        original = of_metric.loc[pairs["item_id"]].to_numpy(np.float64)
+        faulty = of_metric.loc[pairs["pair_id"]].to_numpy(np.float64)
+
+        # Two infinite scores are equal, and their difference is not a number.
         with np.errstate(invalid="ignore"):
             difference = np.where(original == faulty, 0.0, original - faulty)
-            difference *= 1.0 if metric.higher_is_better else -1.0
+        difference *= 1.0 if metric.higher_is_better else -1.0
+
         tie = TIE_SHARE * _scale_of(metric, of_metric.to_numpy(np.float64))
         noticed = np.where(abs(difference) <= tie, 0.5, (difference > 0).astype(np.float64))
         columns[metric.spec] = np.where(np.isnan(difference), np.nan, noticed)
+
     return pd.DataFrame(columns, index=pairs.index)
 
 
@@ -120,11 +123,15 @@ def measure_probes(
             values = column.to_numpy(np.float64)
             is_defined = ~np.isnan(values)
             n_undefined = int((~is_defined).sum())
-            undefined = f"pairs left out for want of a score: {n_undefined:,}" * (n_undefined > 0)
+            undefined = ""
+            if n_undefined:
+                undefined = f"pairs left out for want of a score: {n_undefined:,}"
+
             images = pairs.loc[is_of_fault, "image_id"][is_defined]
             value, low, high, comment = _share_with_interval(values[is_defined], images, options)
             if math.isnan(value):
                 comment = "no pairs"
+
             row = {
                 "metric": str(metric),
                 "fault": fault,
@@ -135,6 +142,7 @@ def measure_probes(
                 "note": join_notes(comment, undefined, note),
             }
             rows.append(row)
+
     specs = list(noticed.columns)
     return sorted(rows, key=lambda row: specs.index(row["metric"]))
 
@@ -145,13 +153,17 @@ def _share_with_interval(
     """Return a mean, both ends of its interval, and a remark on it."""
     if not len(values):
         return math.nan, math.nan, math.nan, ""
+
     value = float(values.mean())
     if not options.uses_resampling:
         return value, math.nan, math.nan, ""
+
     image, n_images = number_images(image_ids)
     if n_images < 2:
         return value, math.nan, math.nan, str(remark(Note.TOO_FEW_IMAGES, n_images=n_images))
-    sums, counts = np.bincount(image, values), np.bincount(image).astype(np.float64)
+
+    sums = np.bincount(image, values)
+    counts = np.bincount(image).astype(np.float64)
     if np.ptp(sums / counts) == 0 and value in (0.0, 1.0):
         return value, *wilson_interval(value, n_images, options.level), ""
 
@@ -181,10 +193,12 @@ def probe_tables(
         columns = [fault for fault in faults if fault in set(rows["fault"])]
         if not columns:
             continue
-        table_rows = [
-            Row(label, [probe_cell(cells[spec, fault]) for fault in columns])
-            for spec, label in labels.items()
-        ]
+
+        table_rows: list[Row] = []
+        for spec, label in labels.items():
+            row_cells = [probe_cell(cells[spec, fault]) for fault in columns]
+            table_rows.append(Row(label, row_cells))
+
         first = next(iter(labels))
         counts = [count_cell(cells[first, fault]["n_pairs"]) for fault in columns]
         table_rows.append(Row("pairs", counts))
@@ -212,9 +226,11 @@ def example_table(
     rows: list[Row] = []
     for fault, part in pairs.groupby("fault", sort=False):
         example = noticed.loc[part.index].mean(axis=1).fillna(1.0).idxmin()
-        missed = [metric_style(m).label for m in metrics if noticed.at[example, m.spec] == 0.0]
-        texts = [str(pairs.at[example, name]).strip() for name in ("caption", "faulty_caption")]
-        rows.append(Row(str(fault), [*texts, ", ".join(missed) or MISSING]))
+        labels = [metric_style(m).label for m in metrics if noticed.at[example, m.spec] == 0.0]
+        caption = str(pairs.at[example, "caption"]).strip()
+        faulty = str(pairs.at[example, "faulty_caption"]).strip()
+        rows.append(Row(str(fault), [caption, faulty, ", ".join(labels) or MISSING]))
+
     columns = ["caption", "with the fault", "scored higher by"]
     title = "an example of each change: the pair that the most metrics miss"
     return ResultTable(title, "fault", columns, rows, numeric=False, is_detail=True)
@@ -224,6 +240,7 @@ def is_weak(row: Mapping[str, Any]) -> bool:
     """Return whether a metric does not notice a fault often enough, or punishes a control."""
     if row["fault"] in CONTROLS:
         return row["ci_low"] > 0.5
+
     low = row["value"] if math.isnan(row["ci_low"]) else row["ci_low"]
     return low < NOTICED_SHARE
 
@@ -238,10 +255,13 @@ def weakest_sentences(rows: pd.DataFrame, labels: Mapping[str, str]) -> str:
     """Say which fault each of the three metrics with the weakest spots misses most often."""
     faults = rows[~rows["fault"].isin(list(CONTROLS))].dropna(subset=["value"])
     weakest = faults.sort_values("value", kind="stable").groupby("metric", sort=False).head(1)
-    return " ".join(
-        f"{labels[row['metric']]} {_describe_share(row['value'], FAULT_WORDS[row['fault']])}."
-        for row in weakest.head(3).to_dict("records")
-    )
+
+    sentences: list[str] = []
+    for row in weakest.head(3).to_dict("records"):
+        share = _describe_share(row["value"], FAULT_WORDS[row["fault"]])
+        sentences.append(f"{labels[row['metric']]} {share}.")
+
+    return " ".join(sentences)
 
 
 def _describe_share(value: float, fault: str) -> str:
@@ -254,6 +274,13 @@ def _describe_share(value: float, fault: str) -> str:
         return f"notices every {fault}"
     if value <= 1e-9:
         return f"notices no {fault}"
-    verb, share = ("misses", missed) if missed <= 0.5 else ("notices only", value)
+
+    verb = "misses"
+    share = missed
+    if missed > 0.5:
+        verb = "notices only"
+        share = value
     number = round(1 / share)
-    return f"{verb} one {fault} out of {number_word(number) if number <= 10 else f'{number:,}'}"
+    number_text = number_word(number) if number <= 10 else f"{number:,}"
+
+    return f"{verb} one {fault} out of {number_text}"

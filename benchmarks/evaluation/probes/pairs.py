@@ -70,16 +70,17 @@ class Probes:
 
 def items_of_references(references: Mapping[str, Sequence[str]]) -> pd.DataFrame:
     """Make items of references alone: each is a caption once, and is left out of its own references then."""
-    rows = [
-        (image_id, text, (*texts[:index], *texts[index + 1 :]))
-        for image_id, texts in references.items()
-        for index, text in enumerate(texts)
-        if len(texts) > 1
-    ]
+    rows: list[tuple[str, str, tuple[str, ...]]] = []
+    for image_id, texts in references.items():
+        for index, text in enumerate(texts):
+            others = (*texts[:index], *texts[index + 1 :])
+            if others:
+                rows.append((image_id, text, others))
     if not rows:
         raise InputError(
             "no image has two references; one of them is the caption, so give two an image, or candidates=FILE"
         )
+
     return make_items(*(list(column) for column in zip(*rows, strict=True)))
 
 
@@ -100,16 +101,20 @@ def make_probe_pairs(items: pd.DataFrame, faults: Sequence[str], n_pairs: int, s
     rows = _order_items(items, seed)
     if not rows:
         raise InputError("no caption has a reference that differs from it; probes need one")
+
     lists = english_words()
     is_english = lists.is_english([row["caption"] for row in rows])
+
     pairs: list[dict[str, Any]] = []
     notes: dict[str, str] = {}
     for fault in faults:
         if fault in ENGLISH_FAULTS and not is_english:
             notes[fault] = "needs English captions"
             continue
+        # A generator for each fault, so that no fault's draws depend on the choice of the others.
         index = [*FAULTS, *CONTROLS].index(fault)
         rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(index,)))
+
         obstacles: Counter[Obstacle] = Counter()
         pairs_of_fault: list[dict[str, Any]] = []
         for row in rows:
@@ -119,7 +124,9 @@ def make_probe_pairs(items: pd.DataFrame, faults: Sequence[str], n_pairs: int, s
                 pairs_of_fault.append(_make_pair(fault, row, rows, rng))
             except CannotMakeError as error:
                 obstacles[error.obstacle] += 1
+
         pairs += pairs_of_fault
+
         n_tried = len(pairs_of_fault) + obstacles.total()
         counts = ", ".join(f"{n:,} {obstacle}" for obstacle, n in sorted(obstacles.items()))
         left_out = f"captions left out: {obstacles.total():,} of {n_tried:,} ({counts})"
@@ -141,8 +148,10 @@ def _describe_borrowed(rows: Sequence[Mapping[str, Any]]) -> str:
     for row in rows:
         images = images_by_form.get(comparison_form(row["caption"]), set())
         n_borrowed += bool(images) and row["image_id"] not in images
+
     if n_borrowed <= len(rows) / 2:
         return ""
+
     return (
         f"{n_borrowed:,} of the {len(rows):,} captions are references of other images themselves, so that the caption of yet "
         "another image is hardly worse"
@@ -152,20 +161,28 @@ def _describe_borrowed(rows: Sequence[Mapping[str, Any]]) -> str:
 def _order_items(items: pd.DataFrame, seed: int) -> list[dict[str, Any]]:
     """Return the items with references, copies left out, in a random order: first captions of images come first."""
     rows: list[dict[str, Any]] = []
-    contents = zip(*(items[name] for name in ("caption", "references", "system")), strict=True)
-    ordered = order_by_content(items, [(*texts, str(system)) for *texts, system in contents])
+    contents: list[tuple[Any, ...]] = []
+    for text, references, system in zip(
+        items["caption"], items["references"], items["system"], strict=True
+    ):
+        contents.append((text, references, str(system)))
+    ordered = order_by_content(items, contents)
+
     for row in records_of(ordered):
         form = comparison_form(row["caption"])
         references = tuple(text for text in row["references"] if comparison_form(text) != form)
         if references and form:
             rows.append({**row, "references": references})
+
     rng = np.random.default_rng(seed)
     shuffled = [rows[index] for index in rng.permutation(len(rows))]
+
     n_captions: Counter[str] = Counter()
     rounds: list[int] = []
     for row in shuffled:
         rounds.append(n_captions[row["image_id"]])
         n_captions[row["image_id"]] += 1
+
     return [shuffled[index] for index in np.argsort(rounds, kind="stable")]
 
 
@@ -187,10 +204,13 @@ def _make_pair(
                 return drawn["caption"]
         raise CannotMakeError(Obstacle.UNCHANGED)
 
-    pair_id, item_id = f"{row['item_id']}|{fault}", row["item_id"]
-    if fault == "other_reference":  # both captions are scored without it
+    item_id = row["item_id"]
+    pair_id = f"{item_id}|{fault}"
+    # Both captions are scored without the reference that is the second one.
+    if fault == "other_reference":
         if len(references) < 2:
             raise CannotMakeError(Obstacle.NO_REFERENCE)
+
         faulty = references[int(rng.integers(len(references)))]
         form = comparison_form(faulty)
         references = tuple(text for text in references if comparison_form(text) != form)
@@ -198,9 +218,15 @@ def _make_pair(
         if not references:
             raise CannotMakeError(Obstacle.NO_REFERENCE)
     else:
-        faulty = make_fault(
-            fault, Original(row["caption"], references, draw_other, english_words(), rng)
+        original = Original(
+            caption=row["caption"],
+            references=references,
+            draw_other=draw_other,
+            lists=english_words(),
+            rng=rng,
         )
+        faulty = make_fault(fault, original)
+
     return {
         "pair_id": pair_id,
         "fault": fault,

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import chain
 from typing import Any
 
 from ...scoring.catalog import read_config
@@ -68,10 +69,16 @@ class WordLists:
 
     def kinds_of(self, texts: Iterable[str]) -> set[str]:
         """Return the kinds of all nouns, attributes and numbers of texts."""
-        words = {word for text in texts for word in words_of(text)}
-        kinds = {self.nouns[word].kind for word in words if word in self.nouns}
-        kinds |= {self.attributes[word][0] for word in words if word in self.attributes}
-        return kinds | {self.numbers[word] for word in words if word in self.numbers}
+        kinds: set[str] = set()
+        for word in set(chain.from_iterable(words_of(text) for text in texts)):
+            if word in self.nouns:
+                kinds.add(self.nouns[word].kind)
+            if word in self.attributes:
+                kinds.add(self.attributes[word][0])
+            if word in self.numbers:
+                kinds.add(self.numbers[word])
+
+        return kinds
 
 
 def words_of(text: str) -> list[str]:
@@ -83,40 +90,79 @@ def words_of(text: str) -> list[str]:
 def english_words() -> WordLists:
     """Read the file's words."""
     lists = read_config("probe", "english")
-    irregular: Mapping[str, str] = lists["irregular_plurals"]
     lines = {**lists["objects"], "people": lists["people"]}
-    nouns: dict[str, Noun] = {}
-    forms: dict[str, tuple[str, str]] = {}
-    for line, kinds in lines.items():
-        for names in _split(kinds):
-            forms[names[0]] = names[0], make_plural(names[0], irregular)
-            for name in names:
-                nouns[make_plural(name, irregular)] = Noun(names[0], line, is_plural=True)
-                nouns[name] = Noun(names[0], line, is_plural=False)
-    colours = _split(lists["colours"])
-    attributes = {
-        name: (names[0], [colour[0] for colour in colours if colour is not names])
-        for names in colours
-        for name in names
-    }
-    for pair in lists["opposites"]:
-        sides = [side.split("|") for side in pair]
-        for side, opposite in (sides, sides[::-1]):
-            attributes |= {name: (side[0], [opposite[0]]) for name in side}
-    men: dict[str, str] = {}
-    women: dict[str, str] = {}
-    for pair in lists["genders"]:
-        his, hers = (side.split("|") for side in pair)
-        men |= dict.fromkeys(his, hers[0])
-        women |= {word: his[0] for word in hers if word not in women}
+    nouns, forms = _read_nouns(lines, lists["irregular_plurals"])
+
+    numbers: dict[str, str] = {}
+    for names in _split(lists["numbers"]):
+        numbers |= dict.fromkeys(names, names[0])
+
     synonyms: dict[str, str] = {}
     for first, second in lists["synonyms"]:
         synonyms.setdefault(first, second)
         synonyms.setdefault(second, first)
-    numbers = {name: names[0] for names in _split(lists["numbers"]) for name in names}
-    kinds_by_line = {line: [names[0] for names in _split(kinds)] for line, kinds in lines.items()}
-    genders = men, women
-    return WordLists(nouns, forms, kinds_by_line, attributes, numbers, genders, synonyms, lists)
+
+    return WordLists(
+        nouns=nouns,
+        forms=forms,
+        kinds_by_line={
+            line: [names[0] for names in _split(kinds)] for line, kinds in lines.items()
+        },
+        attributes=_read_attributes(lists["colours"], lists["opposites"]),
+        numbers=numbers,
+        genders=_read_genders(lists["genders"]),
+        synonyms=synonyms,
+        rest=lists,
+    )
+
+
+def _read_nouns(
+    lines: Mapping[str, str], irregular: Mapping[str, str]
+) -> tuple[dict[str, Noun], dict[str, tuple[str, str]]]:
+    """Return what each form of a noun is, and the singular and the plural of each kind."""
+    nouns: dict[str, Noun] = {}
+    forms: dict[str, tuple[str, str]] = {}
+    for line, kinds in lines.items():
+        for names in _split(kinds):
+            kind = names[0]
+            forms[kind] = (kind, make_plural(kind, irregular))
+            for name in names:
+                nouns[make_plural(name, irregular)] = Noun(kind, line, is_plural=True)
+                # A noun whose plural is the same counts as the singular.
+                nouns[name] = Noun(kind, line, is_plural=False)
+
+    return nouns, forms
+
+
+def _read_attributes(
+    colours: str, opposites: Iterable[Sequence[str]]
+) -> dict[str, tuple[str, list[str]]]:
+    """Return the kind of each attribute, and the kinds that a caption may have in its place."""
+    attributes: dict[str, tuple[str, list[str]]] = {}
+    split_colours = _split(colours)
+    for names in split_colours:
+        others = [colour[0] for colour in split_colours if colour is not names]
+        attributes |= dict.fromkeys(names, (names[0], others))
+
+    for pair in opposites:
+        first, second = (side.split("|") for side in pair)
+        attributes |= dict.fromkeys(first, (first[0], [second[0]]))
+        attributes |= dict.fromkeys(second, (second[0], [first[0]]))
+
+    return attributes
+
+
+def _read_genders(pairs: Iterable[Sequence[str]]) -> tuple[dict[str, str], dict[str, str]]:
+    """Return the counterparts of men's words, and those of women's."""
+    men: dict[str, str] = {}
+    women: dict[str, str] = {}
+    for pair in pairs:
+        his, hers = (side.split("|") for side in pair)
+        men |= dict.fromkeys(his, hers[0])
+        # Of two men's words with one counterpart, the first is its.
+        women |= {word: his[0] for word in hers if word not in women}
+
+    return men, women
 
 
 def _split(line: str) -> list[list[str]]:
@@ -136,10 +182,15 @@ def make_plural(noun: str, irregular: Mapping[str, str]) -> str:
 
 def replace_word(text: str, match: re.Match[str], new: str) -> str:
     """Return a text with another word in the place of one, capitalised alike, behind the "a" or "an" that suits it."""
-    before, after = text[: match.start()], text[match.end() :]
+    before = text[: match.start()]
+    after = text[match.end() :]
     if article := re.search(r"\b(a)n?(\s+)$", before, flags=re.IGNORECASE):
         ending = "n" if new[0].lower() in _VOWELS else ""
         before = before[: article.start()] + article[1] + ending + article[2]
-    if match[0][0].isupper():
-        new = new.upper() if match[0].isupper() and len(match[0]) > 1 else new[0].upper() + new[1:]
+
+    old = match[0]
+    if old[0].isupper():
+        is_shouted = old.isupper() and len(old) > 1
+        new = new.upper() if is_shouted else new[0].upper() + new[1:]
+
     return before + new + after

@@ -104,10 +104,12 @@ class _Resampled:
         values = statistic(np.ones((n_images, 1)))[:, 0]
         if not options.uses_resampling or n_images < 2:
             return cls(values, np.empty((len(values), 0)), None, n_images)
+
         (replicates,) = resample(
             [statistic], n_images, options.replicates, options.seed, advance=advance
         )
         left_out = jackknife(statistic, n_images) if options.interval == "bca" else None
+
         return cls(values, replicates, left_out, n_images)
 
     def split(self, sizes: Sequence[int]) -> list[_Resampled]:
@@ -116,28 +118,38 @@ class _Resampled:
         for stop, size in zip(np.cumsum(sizes).tolist(), sizes, strict=True):
             rows = slice(stop - size, stop)
             left_out = None if self.left_out is None else self.left_out[rows]
-            values, replicates = self.values[rows], self.replicates[rows]
-            parts.append(_Resampled(values, replicates, left_out, self.n_images))
+            part = _Resampled(
+                values=self.values[rows],
+                replicates=self.replicates[rows],
+                left_out=left_out,
+                n_images=self.n_images,
+            )
+            parts.append(part)
+
         return parts
 
     def interval(self, row: int, options: StatisticsOptions) -> Interval:
         """Return the interval of a value; an end is infinite where a tail of the replicates is."""
         if not self.replicates.size:
             return Interval()
-        value, replicates = float(self.values[row]), self.replicates[row]
+        value = float(self.values[row])
+        replicates = self.replicates[row]
         # Infinite values have no mean, on which BCa's acceleration rests.
         left_out = None if self.left_out is None else self.left_out[row]
         if left_out is not None:
             left_out = np.where(np.isfinite(left_out), left_out, np.nan)
+
         # Quantiles lie between two replicates: a number that is greater than all others stands for infinity.
         largest = 2 * np.abs(np.append(replicates[np.isfinite(replicates)], 1.0)).max()
         bounded = np.clip(replicates, -largest, largest)
         interval = resampling_interval(
             np.clip(value, -largest, largest), bounded, self.n_images, options, left_out
         )
+
         limit = largest / 2
         low = -np.inf if interval.low < -limit else interval.low
         high = np.inf if interval.high > limit else interval.high
+
         return replace(interval, low=low, high=high)
 
 
@@ -164,26 +176,42 @@ def rank_by_preferences(
     """
     system_ranking.check_systems(selection)
     battles = BattleSet.make(selection)
-    systems, dataset = battles.systems, selection.name
+    systems = battles.systems
+    dataset = selection.name
     ones = np.ones((battles.n_images, 1))
     fits = [fit_strengths(*b.count(ones), tie_model) for b in battles.by_dimension]
     means = battles.means(selection.items, scores)
 
+    # All are one statistic, so that each replicate draws its images once for all of them.
     statistic = _join_statistics(battles, fits, means, tie_model)
     sample = _Resampled.draw(statistic, battles.n_images, statistics, advance)
     dimensions = [b.dimension for b in battles.by_dimension]
-    n_values, n_systems = 2 * len(dimensions), len(systems)
+
+    n_systems = len(systems)
     n_pairs = n_systems * (n_systems - 1) // 2
     parts = sample.split([n_systems, n_pairs] * len(dimensions) + [n_systems] * len(means))
+    n_values = 2 * len(dimensions)
     strengths_by_dimension = dict(zip(dimensions, parts[:n_values:2], strict=True))
+    differences_by_dimension = dict(zip(dimensions, parts[1:n_values:2], strict=True))
     means_by_metric = dict(zip(means, parts[n_values:], strict=True))
-    compared = [
-        _compare(dataset, b, fit, parts[2 * number], parts[2 * number + 1], statistics)
-        for number, (b, fit) in enumerate(zip(battles.by_dimension, fits, strict=True))
-    ]
+
+    system_rows: list[pd.DataFrame] = []
+    tests: list[pd.DataFrame] = []
+    for of_dimension, fit in zip(battles.by_dimension, fits, strict=True):
+        rows, dimension_tests = _compare(
+            dataset,
+            of_dimension,
+            fit,
+            strengths=strengths_by_dimension[of_dimension.dimension],
+            differences=differences_by_dimension[of_dimension.dimension],
+            statistics=statistics,
+        )
+        system_rows.append(rows)
+        tests.append(dimension_tests)
+
     return PreferenceRanking(
-        systems=_join([rows for rows, _ in compared]).astype({"rank": "Int64"}),
-        tests=_join([tests for _, tests in compared]),
+        systems=_join(system_rows).astype({"rank": "Int64"}),
+        tests=_join(tests),
         n_images=battles.n_images,
         battles=battles,
         fits=dict(zip(dimensions, fits, strict=True)),
@@ -210,8 +238,12 @@ def _join_statistics(
         values: list[Floats] = []
         for b, fit in zip(battles.by_dimension, fits, strict=True):
             strengths = fit_strengths(*b.count(weights), tie_model, fit)
-            values += [strengths.values, strengths.differences[first, second]]
-        return np.concatenate([*values, *(mean(weights) for mean in means.values())])
+            values.append(strengths.values)
+            values.append(strengths.differences[first, second])
+        for mean in means.values():
+            values.append(mean(weights))
+
+        return np.concatenate(values)
 
     return statistic
 
@@ -230,32 +262,38 @@ def _compare(
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return the rows of `systems.csv`, the best system first, and of `system_tests.csv`, of one dimension."""
     systems = battles.systems
-    tested = [
-        MetricDifference(
-            dimension="",
-            coefficient=battles.dimension,  # `make_tests` groups by coefficient
-            metric_a=a,
-            metric_b=b,
-            test="bootstrap",
-            value_a=float(differences.values[row]),
-            value_b=0.0,
-            result=PairedTest(
+    tested: list[MetricDifference] = []
+    if differences.replicates.size:
+        for row, (a, b) in enumerate(combinations(systems, 2)):
+            test = PairedTest(
                 two_sided_p_value(differences.replicates[row], battles.n_images, statistics),
                 differences.interval(row, statistics),
-            ),
-            n_points=len(battles.signs),
-            n_images=battles.n_images,
-        )
-        for row, (a, b) in enumerate(combinations(systems, 2))
-        if differences.replicates.size
-    ]
+            )
+            difference = MetricDifference(
+                dimension="",
+                # `make_tests` groups by coefficient.
+                coefficient=battles.dimension,
+                metric_a=a,
+                metric_b=b,
+                test="bootstrap",
+                value_a=float(differences.values[row]),
+                value_b=0.0,
+                result=test,
+                n_points=len(battles.signs),
+                n_images=battles.n_images,
+            )
+            tested.append(difference)
     tests = system_ranking.make_tests(dataset, [battles.dimension], tested, statistics.correction)
+
     # A system is the better, the more systems it is above without bound.
     leads = np.clip(np.nan_to_num(fit.differences[:, :, 0], nan=0.0), -1e6, 1e6).sum(axis=1)
-    is_finite = bool(np.isfinite(strengths.values).all())
     order = dict(zip(systems, leads.tolist(), strict=True))
-    ranks = system_ranking.rank_values(order, tests, statistics) if is_finite or len(tests) else {}
+    is_finite = bool(np.isfinite(strengths.values).all())
     reason = "" if is_finite else unbounded_reason(battles)
+    ranks: dict[str, int] = {}
+    if is_finite or len(tests):
+        ranks = system_ranking.rank_values(order, tests, statistics)
+
     rows: list[dict[str, Any]] = []
     for i in np.argsort(-leads, kind="stable"):
         interval = strengths.interval(int(i), statistics)
@@ -273,6 +311,7 @@ def _compare(
             "note": join_notes(reason or interval.note, unranked),
         }
         rows.append(row)
+
     return make_frame(rows, system_ranking.SYSTEM_COLUMNS), tests
 
 
@@ -293,9 +332,11 @@ def _order_rows(
         n_systems, n_replicates = people.replicates.shape
         drawn = draw_systems(n_systems, n_replicates, statistics.seed)
         ones = np.ones((n_systems, 1))
+
         for metric, sample in by_metric.items():
             values = compare_orders(people.values[:, None], sample.values[:, None], ones)
             replicates = compare_orders(people.replicates, sample.replicates, drawn)
+
             for measure in ORDER_MEASURES:
                 value = float(values[measure][0])
                 interval = Interval()
@@ -314,6 +355,7 @@ def _order_rows(
                     "n_systems": n_systems,
                 }
                 rows.append(row)
+
     return make_frame(rows, system_ranking.ORDER_COLUMNS)
 
 
@@ -333,6 +375,7 @@ def preference_tables(
     card = selection.caption_set.card
     dimensions = [battles.dimension for battles in ranking.battles.by_dimension]
     leading = system_ranking.leading_dimension(dimensions, card)
+
     tables: list[ResultTable] = []
     for battles in ranking.battles.by_dimension:
         title = f"{selection.name}, {card.label(battles.dimension)}"
@@ -342,6 +385,7 @@ def preference_tables(
             table = replace(table, notes=[*table.notes, *of_dataset])
         tables.append(replace(table, is_detail=battles.dimension != leading))
         tables.append(_win_table(title, ranking, battles))
+
     return [*tables, _order_table(selection.name, ranking, labels, statistics, leading)]
 
 
@@ -360,6 +404,7 @@ def _strength_table(
     elo = records_of(_of_dimension(ranking.elo, battles.dimension))
     elo_by_system = {row["system"]: row for row in elo}
     rows: list[Row] = []
+
     systems = _of_dimension(ranking.systems, battles.dimension)
     for row in records_of(systems):
         rating = elo_by_system[row["system"]]
@@ -407,6 +452,7 @@ def _strength_table(
 def _floor_note(battles: Battles, *, order_is_source: bool) -> str:
     length, position = battles.floor_shares()
     n_decided = int((battles.signs != 0).sum())
+
     if not n_decided:
         return "People tied every comparison."
     note = f"Of the {n_decided:,} decided comparisons the {FLOORS['floor_length']} wins {100 * length:.1f} %"
@@ -418,10 +464,8 @@ def _floor_note(battles: Battles, *, order_is_source: bool) -> str:
 def _win_table(title: str, ranking: PreferenceRanking, battles: Battles) -> ResultTable:
     """Return how often the system of a row beats that of a column, and how often they tie."""
     wins, ties = battles.totals
-    order = [
-        battles.systems.index(system)
-        for system in _of_dimension(ranking.systems, battles.dimension)["system"]
-    ]
+    systems = list(_of_dimension(ranking.systems, battles.dimension)["system"])
+    order = [battles.systems.index(system) for system in systems]
 
     def cell(i: int, j: int) -> AnyCell:
         has_met = wins[i, j] + wins[j, i] + ties[i, j] > 0
@@ -430,7 +474,8 @@ def _win_table(title: str, ranking: PreferenceRanking, battles: Battles) -> Resu
         return Cell(f"{wins[i, j]:.0f} ({ties[i, j]:.0f})", wins[i, j], wins[i, j])
 
     rows = [Row(battles.systems[i], [cell(i, j) for j in order]) for i in order]
-    title, systems = f"{title}: who beats whom", [battles.systems[j] for j in order]
+
+    title = f"{title}: who beats whom"
     notes = ["Wins of the row's system over the column's; in brackets their ties."]
     return ResultTable(title, "wins of", systems, rows, notes=notes, is_detail=True)
 
@@ -439,6 +484,7 @@ def _missing_note(n_images: int) -> str:
     """Say why an order or its interval is missing."""
     if n_images < 2:
         return f"{MISSING}: no interval, since all comparisons are of one image."
+
     return (
         f"{MISSING}: undefined. Systems are equal, or a strength has no bound; an interval is left out where that "
         f"happens in more than {100 * MAX_UNDEFINED_SHARE:g} % of the resamples."
@@ -455,10 +501,13 @@ def _order_table(
     """Return each system's place by people and by each metric, and how far a metric's order is people's."""
     strengths = _of_dimension(ranking.systems, dimension).set_index("system")["value"]
     systems = list(strengths.index)
+
     rows = [Row("people", [*system_ranking.places_of(strengths, systems), *[""] * 5])]
+
     shares: dict[str, float] = {}
     rows_of_orders = records_of(_of_dimension(ranking.orders, dimension))
     orders = {(row["metric"], row["coefficient"]): row for row in rows_of_orders}
+
     for metric, means in ranking.means.items():
         cells = system_ranking.places_of(means, systems)
         for measure in ("spearman", "tau_b"):
@@ -466,17 +515,22 @@ def _order_table(
             cells.append(number_cell(row["value"], 1, 2))
             low, high = (format_number(row[c], 1, 2) for c in ("ci_low", "ci_high"))
             cells.append(f"{low} to {high}" if pd.notna(row["ci_low"]) else MISSING)
+
         alike = orders[metric, "pairwise_accuracy"]["value"]
         is_floor = metric in PAIR_FLOORS
-        shares |= {} if is_floor else {labels[metric]: alike}
         label = FLOORS[metric] if is_floor else labels[metric]
+        # A floor is no metric of which the verdict speaks.
+        if not is_floor:
+            shares[label] = alike
         rows.append(Row(label, [*cells, number_cell(alike, 100, 0)]))
+
     notes = [system_ranking.same_order_note(dimension, len(ranking.battles.by_dimension))]
     if statistics.uses_resampling:
         level = f"{100 * statistics.level:g} %"
         notes.append(f"Intervals of ρ and τ_b: {level}, systems and images resampled.")
         if any(str(cell) == MISSING for row in rows for cell in row.cells):
             notes.append(_missing_note(ranking.battles.n_images))
+
     columns = [*systems, "ρ", "interval of ρ", "τ_b", "interval of τ_b", system_ranking.SAME_ORDER]
     spare = (tuple(range(len(systems), len(systems) + 4)),)
     title, verdict = f"{name}: how people and metrics order the systems", order_verdict(shares)

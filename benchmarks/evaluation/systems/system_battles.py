@@ -61,11 +61,12 @@ class Battles:
         n = len(self.systems)
         winner = np.where(self.signs >= 0, self.first, self.second)
         loser = np.where(self.signs >= 0, self.second, self.first)
+        # The first S² cells count wins, the others ties.
         cells = winner * n + loser + (self.signs == 0) * n**2
         ones = np.ones(len(cells))
-        return sparse.coo_array(
-            (ones, (cells, self.image)), shape=(2 * n**2, self.n_images)
-        ).tocsr()
+        counts = sparse.coo_array((ones, (cells, self.image)), shape=(2 * n**2, self.n_images))
+
+        return counts.tocsr()
 
     def count(self, weights: Floats) -> tuple[Floats, Floats]:
         """Return wins and ties, shape (n_systems, n_systems, n), where images have weights of shape (n_images, n)."""
@@ -98,6 +99,7 @@ class Battles:
             InputError: naming the groups that never meet.
         """
         wins, ties = self.totals
+
         groups = find_groups(wins + wins.T + ties)
         if len(groups) > 1:
             names = " | ".join(",".join(self.systems[i] for i in group) for group in groups)
@@ -112,9 +114,10 @@ class Battles:
         wins, ties = self.totals
         rows: list[tuple[str | int, ...]] = []
         for (i, a), (j, b) in combinations(enumerate(self.systems), 2):
-            counts = int(wins[i, j]), int(wins[j, i]), int(ties[i, j])
+            counts = (int(wins[i, j]), int(wins[j, i]), int(ties[i, j]))
             if any(counts):
                 rows.append((dataset, self.dimension, a, b, *counts))
+
         return make_frame(rows, WIN_COLUMNS)
 
     def elo_rows(self, dataset: str, seed: int) -> pd.DataFrame:
@@ -122,6 +125,7 @@ class Battles:
         rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(0, 3)))
         orders = np.stack([rng.permutation(len(self.signs)) for _ in range(N_ORDERS)])
         ratings = elo_ratings(self.first, self.second, (self.signs + 1) / 2, orders)
+
         columns = {
             "dataset": dataset,
             "dimension": self.dimension,
@@ -139,7 +143,10 @@ class Battles:
         agrees = self.signs * self.lengths
         length = np.where(agrees == 0, 0.5, agrees > 0)[is_decided]
         position = (self.signs > 0)[is_decided]
-        return (float(length.mean()), float(position.mean())) if len(length) else (np.nan, np.nan)
+        if not len(length):
+            return float("nan"), float("nan")
+
+        return float(length.mean()), float(position.mean())
 
 
 @dataclass(frozen=True)
@@ -169,24 +176,33 @@ class BattleSet:
         systems = tuple(dict.fromkeys(items["system"]))
         codes = pd.Index(systems).get_indexer(pd.Index(items["system"]))
         number = pd.Series(codes, index=items.index)
+
         pairs = selection.all_pairs
         frame = pairs.frame
-        first, second = (number.loc[frame[s]].to_numpy(np.int64) for s in ("item_a", "item_b"))
+        first = number.loc[frame["item_a"]].to_numpy(np.int64)
+        second = number.loc[frame["item_b"]].to_numpy(np.int64)
         is_battle = first != second
         if not is_battle.any():
             raise InputError(
                 f"dataset {selection.name}: no pair has captions of two different systems, which captau rank compares"
             )
-        frame, first, second = frame[is_battle], first[is_battle], second[is_battle]
+
+        frame = frame[is_battle]
+        first = first[is_battle]
+        second = second[is_battle]
         image, names = pd.factorize(cluster_of(items).loc[frame["item_a"]])
-        n_words = count_words(selection.items)
-        n_first, n_second = (n_words.loc[frame[s]].to_numpy(float) for s in ("item_a", "item_b"))
         signs = np.sign(frame["strength"].to_numpy(dtype=np.float64))
+        n_words = count_words(selection.items)
+        n_first = n_words.loc[frame["item_a"]].to_numpy(float)
+        n_second = n_words.loc[frame["item_b"]].to_numpy(float)
+        lengths = np.sign(n_first - n_second)
+
         battles: list[Battles] = []
         for dimension in pairs.dimensions:
             is_own = (frame["dimension"] == dimension).to_numpy()
             if not is_own.any():
                 continue
+
             captions = pd.unique(pd.concat([frame["item_a"][is_own], frame["item_b"][is_own]]))
             of_dimension = Battles(
                 dimension=str(dimension),
@@ -196,11 +212,12 @@ class BattleSet:
                 second=second[is_own],
                 signs=signs[is_own],
                 image=image[is_own].astype(np.int64),
-                lengths=np.sign(n_first - n_second)[is_own],
+                lengths=lengths[is_own],
                 n_items=np.bincount(number.loc[captions], minlength=len(systems)),
             )
             of_dimension.check_groups(selection.name)
             battles.append(of_dimension)
+
         n_same_system = int((~is_battle).sum())
         return cls(tuple(battles), pd.Index(names), n_same_system, selection.order_is_source)
 
@@ -229,25 +246,31 @@ class BattleSet:
         system = pd.Index(self.systems).get_indexer(pd.Index(items["system"]))
         is_counted = image >= 0
         cells = system[is_counted] * self.n_images + image[is_counted]
-        by_caption = {
-            name: self._mean(cells, series.loc[items["item_id"]].to_numpy(np.float64)[is_counted])
-            for name, series in {**scores, "floor_length": count_words(items)}.items()
-        }
+
+        means: dict[str, Statistic] = {}
+        for name, series in {**scores, "floor_length": count_words(items)}.items():
+            values = series.loc[items["item_id"]].to_numpy(np.float64)
+            means[name] = self._mean(cells, values[is_counted])
         if self.order_is_source:
-            return by_caption
-        sides = [
-            (b.image + system * self.n_images, np.full(len(b.image), is_first))
-            for b in self.by_dimension
-            for system, is_first in ((b.first, 1.0), (b.second, 0.0))
-        ]
-        places, is_first = (np.concatenate(column) for column in zip(*sides, strict=True))
-        return {**by_caption, "floor_position": self._mean(places, is_first)}
+            return means
+
+        # Each comparison counts for both of its systems: once as the first, once as the second.
+        places: list[Ints] = []
+        is_first: list[Floats] = []
+        for battles in self.by_dimension:
+            for side, share in ((battles.first, 1.0), (battles.second, 0.0)):
+                places.append(battles.image + side * self.n_images)
+                is_first.append(np.full(len(battles.image), share))
+        means["floor_position"] = self._mean(np.concatenate(places), np.concatenate(is_first))
+
+        return means
 
     def _mean(self, cells: Ints, values: Floats) -> Statistic:
         """Return a mean by system of values in cells, which number systems and within them images."""
-        shape = len(self.systems), self.n_images
-        sums = np.bincount(cells, values, shape[0] * shape[1]).reshape(shape)
-        counts = np.bincount(cells, minlength=shape[0] * shape[1]).reshape(shape)
+        n_systems = len(self.systems)
+        n_cells = n_systems * self.n_images
+        sums = np.bincount(cells, values, n_cells).reshape(n_systems, self.n_images)
+        counts = np.bincount(cells, minlength=n_cells).reshape(n_systems, self.n_images)
 
         def statistic(weights: Floats) -> Floats:
             with np.errstate(invalid="ignore", divide="ignore"):
@@ -263,6 +286,7 @@ def unbounded_reason(battles: Battles) -> str:
     _, labels = connected_components(beats, directed=True, connection="strong")
     if not labels.any():
         return "too few wins beside the ties to tell strengths from the chance of ties, so that strengths have no bound"
+
     for group in range(labels.max() + 1):
         is_own = labels == group
         if not beats[~is_own][:, is_own].any():

@@ -105,6 +105,7 @@ def weigh_dimensions(selection: EvaluationSet, weights: Mapping[str, float]) -> 
     for dimension in weights:
         if dimension not in dimensions:
             raise unknown(f"dimension of dataset {selection.name}", dimension, dimensions)
+
     columns = {d: _mean_of_items(selection, d) for d in weights}
     sums = sum(column * weights[d] for d, column in columns.items())
     return pd.Series(sums, name="value").dropna().rename_axis("item_id").reset_index()
@@ -138,20 +139,29 @@ def rank_systems(
     means = {d: _MeanRatings.from_points(selection, table) for d, table in points.items()}
     systems = list(dict.fromkeys(selection.items["system"]))
     _, n_images = number_images(cluster_of(selection.items))
+
     intervals: Mapping[str, Mapping[str, Interval]] = {}
     differences: Sequence[MetricDifference] = ()
+
     if statistics.uses_resampling and n_images > 1:
         corpus = {s: _stack([m.statistic(s) for m in means.values()]) for s in systems}
         panel = SystemPanel.from_statistics(corpus, tuple(means), n_images)
         comparison = compare_on_images(panel, statistics, advance)
         intervals, differences = comparison.intervals, comparison.differences
+
     tests = make_tests(selection.name, means, differences, statistics.correction)
+
     rows: list[dict[str, Any]] = []
     for dimension, ratings in means.items():
         values = {system: ratings.mean(system) for system in systems}
+        best_first = sorted(systems, key=lambda s: -np.nan_to_num(values[s], nan=-np.inf))
         ranks = rank_values(values, tests[tests["dimension"] == dimension], statistics)
-        for system in sorted(systems, key=lambda s: -np.nan_to_num(values[s], nan=-np.inf)):
+        for system in best_first:
             interval = intervals.get(system, {}).get(dimension, Interval())
+            note = "undefined: no ratings"
+            if not np.isnan(values[system]):
+                note = join_notes(interval.note, UNTESTED if system not in ranks else "")
+
             row = {
                 "dataset": selection.name,
                 "dimension": dimension,
@@ -161,14 +171,14 @@ def rank_systems(
                 "ci_high": interval.high,
                 "rank": ranks.get(system),
                 **ratings.counts(system),
-                "note": "undefined: no ratings"
-                if np.isnan(values[system])
-                else join_notes(interval.note, UNTESTED if system not in ranks else ""),
+                "note": note,
             }
             rows.append(row)
+
     table = make_frame(rows, SYSTEM_COLUMNS)
     _restore_signs(table, selection, "value")
     _restore_signs(tests, selection, "difference")
+
     return SystemRanking(table.astype({"rank": "Int64"}), tests, n_images)
 
 
@@ -176,6 +186,7 @@ def _restore_signs(table: pd.DataFrame, selection: EvaluationSet, column: str) -
     """Turn a column and its interval back to the stored sign where `EvaluationSet.points` turned faults."""
     is_fault = table["dimension"].isin(selection.caption_set.card.faults)
     turned = 0.0 - table.loc[is_fault, [column, "ci_high", "ci_low"]].to_numpy(dtype=np.float64)
+
     table.loc[is_fault, [column, "ci_low", "ci_high"]] = turned
 
 
@@ -222,6 +233,7 @@ class _MeanRatings:
         index = pd.Index(items["item_id"]).get_indexer(pd.Index(points["item_id"]))
         systems = items["system"].to_numpy()[index]
         values = points["value"].to_numpy(dtype=np.float64)
+
         sums: dict[str, Floats] = {}
         counts: dict[str, Floats] = {}
         n_items: dict[str, int] = {}
@@ -231,11 +243,13 @@ class _MeanRatings:
             sums[system] = np.bincount(images, values[is_own], n_images).astype(np.float64)
             counts[system] = np.bincount(images, minlength=n_images).astype(np.float64)
             n_items[system] = len(np.unique(index[is_own]))
+
         return cls(sums, counts, n_items)
 
     def statistic(self, system: str) -> Statistic:
         """Return a system's mean as a function of the images' weights, shape (1, n)."""
-        sums, counts = self.sums[system], self.counts_by_image[system]
+        sums = self.sums[system]
+        counts = self.counts_by_image[system]
 
         def mean(weights: Floats) -> Floats:
             with np.errstate(invalid="ignore", divide="ignore"):
@@ -245,7 +259,8 @@ class _MeanRatings:
 
     def mean(self, system: str) -> float:
         """Return a system's mean; NaN where it has no rating."""
-        return float(self.statistic(system)(np.ones((len(self.sums[system]), 1)))[0, 0])
+        ones = np.ones((len(self.sums[system]), 1))
+        return float(self.statistic(system)(ones)[0, 0])
 
     def counts(self, system: str) -> dict[str, int]:
         """Return how many items of a system are rated, and by how many data points."""
@@ -268,8 +283,8 @@ def make_tests(
     for dimension in dimensions:
         of_dimension = [d for d in differences if d.coefficient == dimension]
         corrected = correct_p_values([d.result.p_value for d in of_dimension], correction)
-        rows += [
-            {
+        for difference, p_corrected in zip(of_dimension, corrected, strict=True):
+            row = {
                 "dataset": dataset,
                 "dimension": dimension,
                 "system_a": difference.metric_a,
@@ -280,8 +295,8 @@ def make_tests(
                 "p_value": difference.result.p_value,
                 "p_corrected": p_corrected,
             }
-            for difference, p_corrected in zip(of_dimension, corrected, strict=True)
-        ]
+            rows.append(row)
+
     return make_frame(rows, SYSTEM_TEST_COLUMNS)
 
 
@@ -322,8 +337,11 @@ def rank_values(
     if not len(tests):
         places = pd.Series(values).rank(method="min", ascending=False).dropna()
         return {str(system): int(rank) for system, rank in places.items()}
-    rows = records_of(tests)
-    p_values = {frozenset((r["system_a"], r["system_b"])): r["p_corrected"] for r in rows}
+
+    p_values: dict[frozenset[str], float] = {}
+    for row in records_of(tests):
+        p_values[frozenset((row["system_a"], row["system_b"]))] = row["p_corrected"]
+
     return rank_clusters(values, p_values, 1 - statistics.level)
 
 
@@ -340,19 +358,18 @@ def count_best_worst(selection: EvaluationSet, dimensions: Sequence[str]) -> pd.
         Columns `BEST_WORST_COLUMNS`.
     """
     items = selection.items
-    is_best = is_worst = np.ones(len(items), dtype=bool)
+    is_best = np.ones(len(items), dtype=bool)
+    is_worst = np.ones(len(items), dtype=bool)
     for dimension in dimensions:
         values = _mean_of_items(selection, dimension).reset_index(drop=True)
         by_image = values.groupby(items["image_id"])
-        is_best = is_best & (values == by_image.transform("max")).to_numpy()
-        is_worst = is_worst & (values == by_image.transform("min")).to_numpy()
-    counts = (
-        pd.DataFrame({"system": items["system"], "best": is_best, "worst": is_worst})
-        .groupby("system", sort=False)
-        .sum()
-        .reset_index()
-        .assign(dataset=selection.name, dimensions="+".join(dimensions))
-    )
+        is_best &= (values == by_image.transform("max")).to_numpy()
+        is_worst &= (values == by_image.transform("min")).to_numpy()
+
+    of_items = pd.DataFrame({"system": items["system"], "best": is_best, "worst": is_worst})
+    counts = of_items.groupby("system", sort=False).sum().reset_index()
+    counts = counts.assign(dataset=selection.name, dimensions="+".join(dimensions))
+
     return counts[list(BEST_WORST_COLUMNS)]
 
 
@@ -391,15 +408,17 @@ def system_verdict(
         is_of_penalties: whether tables print the values with the other sign.
     """
     rows = systems[(systems["dimension"] == dimension) & systems["value"].notna()]
-    standings = [
-        Standing(str(system), float(value))
-        for system, value in zip(rows["system"], rows["value"], strict=True)
-    ]
+    standings: list[Standing] = []
+    for system, value in zip(rows["system"], rows["value"], strict=True):
+        standings.append(Standing(str(system), float(value)))
     if len(standings) < 2:
         return "People's judgements put the systems in no order."
+
     best = standings[0]
-    reached = f"{head} {format_number(best.value * (-1 if is_of_penalties else 1), 1, 3)}"
+    value = -best.value if is_of_penalties else best.value
+    reached = f"{head} {format_number(value, 1, 3)}"
     leaders = [standing.label for standing in standings if standing.value == best.value]
     if len(leaders) > 1:
         return f"{list_words(leaders)} share the first place ({reached})."
+
     return f"People put {best.label} first ({reached}){lead_words(standings, tests)}."

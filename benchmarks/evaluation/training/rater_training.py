@@ -21,6 +21,7 @@ from filelock import FileLock, Timeout
 
 from ....datasets.cache import replacing
 from ....datasets.errors import InputError
+from ....datasets.schema import CaptionSet
 from ....metrics.base import Floats, Metric
 from ....metrics.learned.common.agreement import Coefficient
 from ....metrics.learned.common.examples import Examples
@@ -55,10 +56,13 @@ def make_card(
 ) -> RaterCard:
     """Describe a rater that was just trained, without figures."""
     caption_sets = {name: corpus.selection.caption_set for name, corpus in corpora.items()}
-    train_images, validation_images = (
-        {*map(str, examples.image_ids)} for examples in (job.train, job.validation)
-    )
-    example_images = train_images | validation_images if session.reads_examples else set[str]()
+    train_images = {str(image) for image in job.train.image_ids}
+    validation_images = {str(image) for image in job.validation.image_ids}
+    # A rater that reads no examples has seen only what its session says.
+    example_images: set[str] = set()
+    if session.reads_examples:
+        example_images = train_images | validation_images
+
     return RaterCard(
         rater=plan.recipe.name,
         options=plan.recipe.options,
@@ -68,17 +72,7 @@ def make_card(
         about={
             "design": plan.design,
             "shuffled": plan.shuffled,
-            "data": {
-                name: {
-                    "title": c.card.title,
-                    "revision": c.card.revision,
-                    "digest": c.digest,
-                    "licence": c.card.licence,
-                    "ranges": _describe_ranges(job, name),
-                }
-                for name, c in caption_sets.items()
-                if name in {*job.train.rows.frame["dataset"], *job.validation.rows.frame["dataset"]}
-            },
+            "data": _describe_data(job, caption_sets),
             "train": _count_examples(job.train),
             "validation": _count_examples(job.validation),
             "dropped": job.n_dropped,
@@ -91,20 +85,42 @@ def make_card(
 
 
 def _count_examples(examples: Examples) -> dict[str, dict[str, int]]:
-    grouped = examples.rows.frame.groupby("dataset", sort=False)["image_id"]
-    return {
-        str(name): {"captions": len(images), "images": int(images.nunique())}
-        for name, images in grouped
-    }
+    counts: dict[str, dict[str, int]] = {}
+    for name, images in examples.rows.frame.groupby("dataset", sort=False)["image_id"]:
+        counts[str(name)] = {"captions": len(images), "images": int(images.nunique())}
+
+    return counts
+
+
+def _describe_data(
+    job: TrainingJob, caption_sets: Mapping[str, CaptionSet]
+) -> dict[str, dict[str, Any]]:
+    """Return what a card says of the datasets that were learned from, in the order of `caption_sets`."""
+    learned = set(job.train.rows.frame["dataset"]) | set(job.validation.rows.frame["dataset"])
+    described: dict[str, dict[str, Any]] = {}
+    for name, caption_set in caption_sets.items():
+        if name in learned:
+            described[name] = {
+                "title": caption_set.card.title,
+                "revision": caption_set.card.revision,
+                "digest": caption_set.digest,
+                "licence": caption_set.card.licence,
+                "ranges": _describe_ranges(job, name),
+            }
+
+    return described
 
 
 def _describe_ranges(job: TrainingJob, name: str) -> dict[str, list[int]]:
     """Return quantiles of words a caption, and the least and greatest number of references, of a dataset."""
-    parts = [part.rows.frame for part in (job.train, job.validation)]
-    captions = [c for frame in parts for c in frame.loc[frame["dataset"] == name, "caption"]]
-    references = [r for frame in parts for r in frame.loc[frame["dataset"] == name, "references"]]
-    words = [len(caption.split()) for caption in captions]
-    counts = [len(texts) for texts in references]
+    words: list[int] = []
+    counts: list[int] = []
+    for examples in (job.train, job.validation):
+        frame = examples.rows.frame
+        frame = frame[frame["dataset"] == name]
+        words += [len(caption.split()) for caption in frame["caption"]]
+        counts += [len(texts) for texts in frame["references"]]
+
     return {
         "caption_words": np.quantile(words, _QUANTILES, method="nearest").astype(int).tolist(),
         "references": [min(counts), max(counts)],
@@ -126,6 +142,7 @@ def _describe_rater(card: RaterCard) -> str:
         "",
         f"Trained with design={about['design']}, seed {card.seed}. As a metric: `rater(path=FOLDER)`.",
     ]
+
     if about["shuffled"]:
         lines.append("CONTROL: it was trained on shuffled ratings.")
     if about["design"] == "all":
@@ -133,17 +150,30 @@ def _describe_rater(card: RaterCard) -> str:
             "It was trained on every caption of the datasets below, so none of their images can test it; "
             "`captau train design=leave_one_out` measures raters that were made alike."
         )
+
     lines += ["", "| learned from | captions | images | words a caption | references | licence |"]
     lines.append("|:--|--:|--:|:--|:--|:--|")
     for name, data in about["data"].items():
-        counts = [about[side].get(name, {}) for side in ("train", "validation")]
-        captions, images = (sum(c.get(k, 0) for c in counts) for k in ("captions", "images"))
+        captions = 0
+        images = 0
+        for side in ("train", "validation"):
+            counts = about[side].get(name, {})
+            captions += counts.get("captions", 0)
+            images += counts.get("images", 0)
+
         low, _, middle, _, high = data["ranges"]["caption_words"]
         low_count, high_count = data["ranges"]["references"]
-        cells = [f"{data['title']} ({data['revision']})", f"{captions:,}", f"{images:,}"]
-        cells += [f"{low} to {high}, median {middle}", f"{low_count} to {high_count}"]
-        cells.append(data["licence"])
+
+        cells = [
+            f"{data['title']} ({data['revision']})",
+            f"{captions:,}",
+            f"{images:,}",
+            f"{low} to {high}, median {middle}",
+            f"{low_count} to {high_count}",
+            data["licence"],
+        ]
         lines.append(f"| {' | '.join(cells)} |")
+
     lines += [
         "",
         "The ratings and captions remain under the licences above, which bind the use of this rater.",
@@ -158,12 +188,14 @@ def _describe_figures(about: Mapping[str, Any]) -> list[str]:
         return [
             "No figures: nothing was left to test it on, or its figures are of several raters together."
         ]
+
     lines = ["| tested on | dimension | coefficient ×100 | captions |", "|:--|:--|--:|--:|"]
     for row in about["test"]:
-        symbol, value = find_coefficient(row["coefficient"]).symbol, row["value"]
-        lines.append(
-            f"| {row['dataset']} | {row['dimension']} | {symbol} {format_number(value, 100, 1)} | {row['n_items']:,} |"
-        )
+        symbol = find_coefficient(row["coefficient"]).symbol
+        value = format_number(row["value"], 100, 1)
+        cells = [row["dataset"], row["dimension"], f"{symbol} {value}", f"{row['n_items']:,}"]
+        lines.append(f"| {' | '.join(cells)} |")
+
     for name, rows in about.get("reliability", {}).items():
         lines += ["", f"Reliability on {name}: what the calibration expects, and what people said,"]
         lines += ["by fifths of its captions; ratings as a share of their scale.", ""]
@@ -173,6 +205,7 @@ def _describe_figures(about: Mapping[str, Any]) -> list[str]:
         for row in rows:
             cells = [format_number(row[key], 1, 2) for key in keys]
             lines.append(f"| {' | '.join([*cells, str(row['n_items'])])} |")
+
     return lines
 
 
@@ -190,11 +223,13 @@ def measure_reliability(
     calibration: Calibration | None = getattr(model, "calibration", None)
     if calibration is None:
         return {}
+
     tables: dict[str, list[dict[str, float]]] = {}
     for name, rows in job.test.items():
         examples = corpora[name].examples.take(rows)
         if table := calibration.measure_reliability(examples, test_predictions[name]):
             tables[name] = table
+
     return tables
 
 
@@ -281,9 +316,13 @@ def train_rater(
                 f"remove it, or set another output_dir"
             )
         return recipe.load(folder), card
-    train, validation = job.train, job.validation
+
+    train = job.train
+    validation = job.validation
     if plan.shuffled:
-        train, validation = (shuffle_labels(e, job.seed) for e in (train, validation))
+        train = shuffle_labels(train, job.seed)
+        validation = shuffle_labels(validation, job.seed)
+
     session = TrainingSession(
         job.seed,
         folder,
@@ -295,10 +334,14 @@ def train_rater(
     )
     with _restore_torch(plan.threads):
         model = recipe.fit(train, validation, session)
+
     folder.mkdir(parents=True, exist_ok=True)
+
     model.save(folder)
     history = make_frame(session.history, HISTORY_COLUMNS)
     (folder / HISTORY_FILE).write_bytes(to_csv(history))
+    # The card comes last: its presence says that the rater is complete.
+
     card = make_card(plan, job, corpora, session, fingerprint)
     write_card(card, folder)
     session.remove_checkpoints()
@@ -356,6 +399,7 @@ def _fingerprint(plan: TrainingPlan, job: TrainingJob) -> str:
         sorted(job.test_image_ids),
         {k: v for k, v in versions.items() if k in WEIGHT_DISTRIBUTIONS},
     ]
+
     digest.update(json.dumps(table, default=str).encode())
     for examples in (job.train, job.validation):
         frame = examples.rows.frame[["dataset", "item_id", "image_id", "caption", "references"]]
@@ -363,6 +407,7 @@ def _fingerprint(plan: TrainingPlan, job: TrainingJob) -> str:
         for row in zip(rows, map(tuple, examples.ratings), strict=True):
             digest.update(repr(row).encode("utf-8", "surrogatepass"))
         digest.update(examples.preferences.tobytes())
+
     return digest.hexdigest()
 
 
@@ -370,8 +415,11 @@ def shuffle_labels(examples: Examples, seed: int) -> Examples:
     """Give rows each other's ratings, and draw winners at random, so that nothing can be learned."""
     rng = np.random.default_rng([seed, 1])
     order = rng.permutation(len(examples))
+
     is_turned = rng.random(len(examples.preferences)) < 0.5
-    pairs = np.where(is_turned[:, None], examples.preferences[:, ::-1], examples.preferences)
+    turned = examples.preferences[:, ::-1]
+    pairs = np.where(is_turned[:, None], turned, examples.preferences)
+
     return Examples(examples.rows, tuple(examples.ratings[i] for i in order), pairs)
 
 
@@ -415,6 +463,7 @@ def estimate_ratings(
     for dataset in datasets.unique():
         examples = job.validation.take(np.flatnonzero(datasets == dataset))
         yield pair(str(dataset), "validation", model.predict(examples.rows), examples)
+
     for dataset, rows in job.test.items():
         examples = corpora[dataset].examples.take(rows)
         yield pair(dataset, "test", test_predictions[dataset], examples)
@@ -426,6 +475,7 @@ def error_rows(estimates: Sequence[RatingEstimates]) -> pd.DataFrame:
     for part in estimates:
         if len(part.predictions):
             grouped.setdefault((part.dataset, part.rater, part.split), []).append(part)
+
     rows: list[tuple[str | float, ...]] = []
     for key, parts in grouped.items():
         predictions = np.concatenate([part.predictions for part in parts])
@@ -433,6 +483,7 @@ def error_rows(estimates: Sequence[RatingEstimates]) -> pd.DataFrame:
         spearman = correlate(predictions, means, "spearman").value
         mse = float(np.mean((predictions - means) ** 2))
         rows.append((*key, spearman, mse, len(means)))
+
     return make_frame(rows, ERROR_COLUMNS)
 
 
@@ -442,6 +493,7 @@ def error_table(errors: pd.DataFrame) -> ResultTable:
     for dataset, rater, split, spearman, mse, n_items in errors.to_numpy().tolist():
         numbers = [number_cell(float(value), 1, 3) for value in (spearman, mse)]
         rows.append(Row(f"{rater}: {dataset}, {split}", [*numbers, count_cell(n_items)]))
+
     title = "Predictions and mean ratings"
     return ResultTable(title, "rater: dataset, rows", ["Spearman", "MSE", "captions"], rows)
 
@@ -464,15 +516,18 @@ def lead_table(measured: Sequence[MeasuredDataset], metrics: Sequence[Metric]) -
         differences = dataset.differences
         if differences is None:
             continue
+
         are_metrics = differences[["metric_a", "metric_b"]].isin(list(labels))
         leads = differences[~are_metrics["metric_a"] & are_metrics["metric_b"]]
-        first = dataset.protocol.coefficients[0]
+        headline = dataset.protocol.coefficients[0]
         groups = groups_of(leads, "dimension", "coefficient", "metric_a")
         for (dimension, coefficient, rater), group in groups:
-            if coefficient == first and find_coefficient(first).is_summary(dimension):
+            if coefficient == headline and find_coefficient(coefficient).is_summary(dimension):
                 label = f"{rater}: {dataset.selection.name}, {dimension}"
                 rows.append(Row(label, _lead_cells(group, coefficient, labels)))
-    title, corner = "Lead over the best of the other metrics", "rater: dataset, dimension"
+
+    title = "Lead over the best of the other metrics"
+    corner = "rater: dataset, dimension"
     note = (
         "×100. The interval is the paired bootstrap's over images; significance.csv has every two."
     )
@@ -480,9 +535,12 @@ def lead_table(measured: Sequence[MeasuredDataset], metrics: Sequence[Metric]) -
 
 
 def _lead_cells(group: pd.DataFrame, coefficient: str, labels: dict[str, str]) -> list[AnyCell]:
+    """Return the cells of `LEAD_COLUMNS` of a rater's differences from all other metrics."""
     best = group.sort_values("value_b", kind="stable").iloc[-1]
-    numbers = [number_cell(float(best[c]), 100, 2) for c in ("value_a", "value_b", "difference")]
-    ends = [format_number(float(best[c]), 100, 2) for c in ("ci_low", "ci_high")]
-    value, other_value, lead = numbers
+    columns = ("value_a", "value_b", "difference", "ci_low", "ci_high")
+    value, other_value, lead, low, high = (
+        number_cell(float(best[column]), 100, 2) for column in columns
+    )
     symbol = find_coefficient(coefficient).symbol
-    return [symbol, value, labels[best["metric_b"]], other_value, lead, " to ".join(ends)]
+
+    return [symbol, value, labels[best["metric_b"]], other_value, lead, f"{low} to {high}"]

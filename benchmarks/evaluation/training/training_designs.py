@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Set
 from dataclasses import dataclass, field, replace
-from itertools import combinations
+from itertools import chain, combinations
 
 import numpy as np
 import pandas as pd
@@ -118,10 +118,12 @@ class TrainingCorpus:
                 f"dataset {self.name}: protocol.split={chosen_split}: with this design captau train divides the "
                 "images by itself; leave the option out, or choose design=folds or leave_one_out"
             )
+
         rows = np.flatnonzero(self.items["split"] == split)
         if not len(rows):
             remedy = way_to_get_split(self.selection.caption_set.card, split)
             raise InputError(f"dataset {self.name}: no row has the split '{split}'{remedy}")
+
         return rows
 
     def take(self, split: str) -> Examples:
@@ -135,40 +137,51 @@ def _target_dimension(selection: EvaluationSet, target: str | None) -> str | Non
     candidates = selection.protocol.dimension if target is None else (target,)
     if len(candidates) > 1:
         candidates = tuple(d for d in candidates if d in OVERALL)
+
     if not candidates and not dimensions:
         return None
+
     choices = f"target={'|'.join(dimensions)}"
     if target is not None and target not in dimensions:
         raise InputError(f"dataset {selection.name}: it has no ratings of '{target}'; {choices}")
     if len(candidates) != 1 or candidates[0] not in dimensions:
         raise InputError(f"dataset {selection.name}: name the dimension to learn: {choices}")
+
     return candidates[0]
 
 
 def _make_examples(selection: EvaluationSet, dimension: str | None) -> Examples:
-    caption_set, items = selection.caption_set, selection.items
-    index = pd.Index(items["item_id"])
-    ratings_by_row: list[list[float]] = [[] for _ in range(len(items))]
+    caption_set = selection.caption_set
+    index = pd.Index(selection.items["item_id"])
+    n_items = len(selection.items)
+
+    ratings_by_row: list[list[float]] = [[] for _ in range(n_items)]
     if dimension is not None:
         scale = caption_set.card.scales[dimension]
         ratings = caption_set.ratings
         ratings = ratings[ratings["dimension"] == dimension]
         rows = index.get_indexer(pd.Index(ratings["item_id"]))
+
         for row, value in zip(rows, ratings["value"], strict=True):
             if row >= 0:
                 ratings_by_row[row].append(scale.share(value))
+
     pairs = selection.protocol.select_pairs(caption_set)
     pairs = pairs[pairs["winner"] != "tie"]
     prefers_a = pairs["winner"] == "a"
     winner = np.where(prefers_a, pairs["item_a"], pairs["item_b"])
     loser = np.where(prefers_a, pairs["item_b"], pairs["item_a"])
-    rows = np.column_stack([index.get_indexer(pd.Index(side)) for side in (winner, loser)])
-    rows = rows[(rows >= 0).all(axis=1)].astype(np.intp)
-    return Examples(
-        Rows(items.assign(dataset=caption_set.name)),
-        tuple(np.sort(np.array(values, dtype=np.float64)) for values in ratings_by_row),
-        rows[np.lexsort((rows[:, 1], rows[:, 0]))],
-    )
+    winner_rows = index.get_indexer(pd.Index(winner))
+    loser_rows = index.get_indexer(pd.Index(loser))
+    pair_rows = np.column_stack([winner_rows, loser_rows])
+    pair_rows = pair_rows[(pair_rows >= 0).all(axis=1)].astype(np.intp)
+
+    # Ratings and pairs are in an order of their own, so that nothing depends on that of the file.
+    rows = Rows(selection.items.assign(dataset=caption_set.name))
+    sorted_ratings = tuple(np.sort(np.array(r, dtype=np.float64)) for r in ratings_by_row)
+    pair_order = np.lexsort((pair_rows[:, 1], pair_rows[:, 0]))
+
+    return Examples(rows, sorted_ratings, pair_rows[pair_order])
 
 
 @dataclass(frozen=True)
@@ -201,37 +214,48 @@ def plan_jobs(plan: TrainingPlan, corpora: Mapping[str, TrainingCorpus]) -> list
     Raises:
         InputError: where the design needs another number of datasets, or an image is on two sides.
     """
-    jobs = [job for seed in plan.seeds for job in DESIGNS[plan.design](plan, corpora, seed)]
+    jobs: list[TrainingJob] = []
+    for seed in plan.seeds:
+        jobs += DESIGNS[plan.design](plan, corpora, seed)
     for job in jobs:
         _check_disjoint(job, corpora)
+
     return [replace(job, test_image_ids=_find_test_images(job, corpora)) for job in jobs]
 
 
 def _find_test_images(job: TrainingJob, corpora: Mapping[str, TrainingCorpus]) -> frozenset[str]:
-    images = (corpora[name].examples.image_ids[rows] for name, rows in job.test.items())
-    return frozenset(str(image) for of_dataset in images for image in of_dataset)
+    image_ids: set[str] = set()
+    for name, rows in job.test.items():
+        image_ids.update(str(image) for image in corpora[name].examples.image_ids[rows])
+
+    return frozenset(image_ids)
 
 
 def _split_jobs(
     plan: TrainingPlan, corpora: Mapping[str, TrainingCorpus], seed: int
 ) -> Iterator[TrainingJob]:
-    train, validation = (
-        Examples.join([corpus.take(split) for corpus in corpora.values()])
-        for split in ("train", "validation")
+    yield TrainingJob(
+        name=f"seed-{seed}",
+        label=_label(plan, seed),
+        seed=seed,
+        train=Examples.join([corpus.take("train") for corpus in corpora.values()]),
+        validation=Examples.join([corpus.take("validation") for corpus in corpora.values()]),
+        test={name: corpus.rows_of("test") for name, corpus in corpora.items()},
     )
-    test = {name: corpus.rows_of("test") for name, corpus in corpora.items()}
-    label = _label(plan, seed)
-    yield TrainingJob(f"seed-{seed}", label, seed, train, validation, test)
 
 
 def _transfer_jobs(
     plan: TrainingPlan, corpora: Mapping[str, TrainingCorpus], seed: int
 ) -> Iterator[TrainingJob]:
     for name, corpus in corpora.items():
-        label = _label(plan, seed, f"on {name}")
-        train, validation = corpus.take("train"), corpus.take("validation")
-        test = {dataset: c.rows_of("test") for dataset, c in corpora.items()}
-        yield TrainingJob(f"{name}-seed-{seed}", label, seed, train, validation, test)
+        yield TrainingJob(
+            name=f"{name}-seed-{seed}",
+            label=_label(plan, seed, f"on {name}"),
+            seed=seed,
+            train=corpus.take("train"),
+            validation=corpus.take("validation"),
+            test={dataset: c.rows_of("test") for dataset, c in corpora.items()},
+        )
 
 
 def _fold_jobs(
@@ -240,46 +264,61 @@ def _fold_jobs(
     if len(corpora) != 1:
         raise InputError("design=folds takes one dataset at a time; name one")
     ((name, corpus),) = corpora.items()
+
     image_ids = corpus.examples.image_ids
     image, n_images = number_images(image_ids)
     if n_images < 2 * plan.folds:
         raise InputError(f"dataset {name}: {n_images} images are too few for {plan.folds} folds")
+
     fold = np.random.default_rng([seed, plan.folds]).permutation(n_images) % plan.folds
     fold_of_row = fold[image]
     borrowed = _borrowed_images(corpus) if plan.strict or plan.strict_control else {}
+
     for index in range(plan.folds):
-        test = np.flatnonzero(fold_of_row == index)
-        lenders = sorted({image for row in test.tolist() for image in borrowed.get(row, ())})
-        training_images = pd.unique(image_ids[fold_of_row != index])
-        excluded = training_images[np.isin(training_images, lenders)]
+        is_test = fold_of_row == index
+        test = np.flatnonzero(is_test)
+        training_images = pd.unique(image_ids[~is_test])
+
+        # Strictly, an image of which a tested caption is a reference is left out as well.
+        lenders: set[str] = set()
+        for row in test.tolist():
+            lenders |= borrowed.get(row, set())
+        excluded = training_images[np.isin(training_images, sorted(lenders))]
         if plan.strict_control:
             rng = np.random.default_rng([seed, plan.folds, index, 1])
             excluded = rng.choice(training_images, size=len(excluded), replace=False)
-        is_usable = (fold_of_row != index) & ~np.isin(image_ids, excluded)
-        usable = np.flatnonzero(is_usable)
+        usable = np.flatnonzero(~is_test & ~np.isin(image_ids, excluded))
+
         usable_images = pd.unique(image_ids[usable])
         shuffled = np.random.default_rng([seed, plan.folds, index]).permutation(usable_images)
         n_validation = round(VALIDATION_SHARE * len(usable_images))
         is_validation = np.isin(image_ids[usable], shuffled[:n_validation])
-        train, validation = (
-            corpus.examples.take(usable[is_side]) for is_side in (~is_validation, is_validation)
+
+        yield TrainingJob(
+            name=f"seed-{seed}-fold-{index + 1}",
+            label=_label(plan, seed),
+            seed=seed,
+            train=corpus.examples.take(usable[~is_validation]),
+            validation=corpus.examples.take(usable[is_validation]),
+            test={name: test},
+            n_dropped=int((~is_test).sum()) - len(usable),
         )
-        job_name, label = f"seed-{seed}-fold-{index + 1}", _label(plan, seed)
-        n_dropped = int((fold_of_row != index).sum()) - len(usable)
-        yield TrainingJob(job_name, label, seed, train, validation, {name: test}, n_dropped)
 
 
 def _borrowed_images(corpus: TrainingCorpus) -> dict[int, set[str]]:
     """Return by row the other images that have its candidate among their references."""
+    rows = corpus.examples.rows
+    image_ids = corpus.examples.image_ids
     owners: dict[str, set[str]] = {}
-    rows, image_ids = corpus.examples.rows, corpus.examples.image_ids
     for image, references in zip(image_ids, rows.references, strict=True):
         for text in references:
             owners.setdefault(comparison_form(text), set()).add(str(image))
-    return {
-        row: owners.get(comparison_form(text), set()) - {str(image)}
-        for row, (text, image) in enumerate(zip(rows.captions, image_ids, strict=True))
-    }
+
+    borrowed: dict[int, set[str]] = {}
+    for row, (text, image) in enumerate(zip(rows.captions, image_ids, strict=True)):
+        borrowed[row] = owners.get(comparison_form(text), set()) - {str(image)}
+
+    return borrowed
 
 
 def _leave_one_out_jobs(
@@ -287,39 +326,51 @@ def _leave_one_out_jobs(
 ) -> Iterator[TrainingJob]:
     if len(corpora) < 2:
         raise InputError("design=leave_one_out needs two datasets at least: dataset=a,b")
+
     for name, corpus in corpora.items():
-        test_texts = {comparison_form(t) for ts in corpus.examples.rows.references for t in ts}
-        joined: list[Examples] = []
+        test_references = chain.from_iterable(corpus.examples.rows.references)
+        test_texts = {comparison_form(text) for text in test_references}
+        train: list[Examples] = []
+        validation: list[Examples] = []
         n_dropped = 0
-        for splits in (("train", "test"), ("validation",)):
-            parts: list[Examples] = []
-            for learnt in corpora.values():
-                if learnt is corpus:
-                    continue
+        for learnt in corpora.values():
+            if learnt is corpus:
+                continue
+
+            # An image is shared under another name, too, where it has a reference in common.
+            shared_images = set(corpus.examples.image_ids) | _images_with(learnt, test_texts)
+            for parts, splits in ((train, ("train", "test")), (validation, ("validation",))):
                 rows = np.flatnonzero(learnt.items["split"].isin(splits))
-                shared_images = set(corpus.examples.image_ids) | _images_with(learnt, test_texts)
                 is_shared = np.isin(learnt.examples.image_ids[rows], list(shared_images))
                 n_dropped += int(is_shared.sum())
                 parts.append(learnt.examples.take(rows[~is_shared]))
-            joined.append(Examples.join(parts))
-        train, validation = joined
-        if not len(train):
+
+        train_examples = Examples.join(train)
+        if not len(train_examples):
             raise InputError(
                 f"dataset {name}: nothing is left to learn from; the other datasets share all their images with it"
             )
-        job_name, label = f"without-{name}-seed-{seed}", _label(plan, seed)
-        test = {name: np.arange(len(corpus.items))}
-        yield TrainingJob(job_name, label, seed, train, validation, test, n_dropped)
+
+        yield TrainingJob(
+            name=f"without-{name}-seed-{seed}",
+            label=_label(plan, seed),
+            seed=seed,
+            train=train_examples,
+            validation=Examples.join(validation),
+            test={name: np.arange(len(corpus.items))},
+            n_dropped=n_dropped,
+        )
 
 
 def _images_with(corpus: TrainingCorpus, texts: Set[str]) -> set[str]:
     """Return the images that have one of these texts, in `comparison_form`, among their references."""
-    image_ids, references = corpus.examples.image_ids, corpus.examples.rows.references
-    return {
-        str(image)
-        for image, image_texts in zip(image_ids, references, strict=True)
-        if not texts.isdisjoint(map(comparison_form, image_texts))
-    }
+    images: set[str] = set()
+    references = corpus.examples.rows.references
+    for image, image_texts in zip(corpus.examples.image_ids, references, strict=True):
+        if not texts.isdisjoint(map(comparison_form, image_texts)):
+            images.add(str(image))
+
+    return images
 
 
 def _all_jobs(
@@ -343,8 +394,13 @@ DESIGNS: Mapping[
 
 
 def _label(plan: TrainingPlan, seed: int, suffix: str = "") -> str:
-    parts = [plan.recipe.name, suffix, f"seed {seed}" if len(plan.seeds) > 1 else ""]
-    return " ".join(part for part in parts if part)
+    parts = [plan.recipe.name]
+    if suffix:
+        parts.append(suffix)
+    if len(plan.seeds) > 1:
+        parts.append(f"seed {seed}")
+
+    return " ".join(parts)
 
 
 def _check_disjoint(job: TrainingJob, corpora: Mapping[str, TrainingCorpus]) -> None:
@@ -356,8 +412,10 @@ def _check_disjoint(job: TrainingJob, corpora: Mapping[str, TrainingCorpus]) -> 
     sides = {"training": set(job.train.image_ids), "validation": set(job.validation.image_ids)}
     for name, rows in job.test.items():
         sides[f"test ({name})"] = set(corpora[name].examples.image_ids[rows])
+
     for first, second in combinations(sides, 2):
-        is_learnt = first in ("training", "validation")  # tests of two datasets may share images
+        # Tests of two datasets may share images.
+        is_learnt = first in ("training", "validation")
         if is_learnt and (shared := sides[first] & sides[second]):
             raise InputError(
                 f"image '{min(shared)}' is in {first} and in {second} ({len(shared)} images are); the datasets' splits "

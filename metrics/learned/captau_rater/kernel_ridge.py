@@ -81,28 +81,36 @@ def fit_kernel_ridge(
     """
     mean, scale = compute_scaling(inputs)
     standard = _standardise(inputs, mean, scale, shares)
+
     marks = np.sort(rng.permutation(len(inputs))[:max_landmarks])
     distances = _distances(standard, standard[marks])
     spread = max(float(np.median(distances)), 1e-6)
     kernel = _kernel(distances, spread)
     mark_kernel = kernel[marks]
     gram = kernel.T @ kernel
+
+    # All captions of an image are in one fold, so that none is predicted from another of its image.
     _, group = np.unique(groups, return_inverse=True)
     fold = rng.permutation(group.max() + 1)[group] % FOLDS
     errors = np.zeros(len(PENALTIES))
     for number in range(FOLDS):
         test = fold == number
-        if test.any() and not test.all():
-            level = targets[~test].mean()
-            train_gram = gram - kernel[test].T @ kernel[test]
-            moments = kernel[~test].T @ (targets[~test] - level)
-            for i, penalty in enumerate(PENALTIES):
-                weights = _solve(train_gram, mark_kernel, moments, penalty)
-                errors[i] += ((kernel[test] @ weights + level - targets[test]) ** 2).sum()
+        if not test.any() or test.all():
+            continue
+
+        level = targets[~test].mean()
+        # The sum over the other folds is that of all rows less this one's.
+        train_gram = gram - kernel[test].T @ kernel[test]
+        moments = kernel[~test].T @ (targets[~test] - level)
+        for i, penalty in enumerate(PENALTIES):
+            weights = _solve(train_gram, mark_kernel, moments, penalty)
+            errors[i] += ((kernel[test] @ weights + level - targets[test]) ** 2).sum()
+
     level = targets.mean()
     penalty = PENALTIES[int(np.argmin(errors))]
     weights = _solve(gram, mark_kernel, kernel.T @ (targets - level), penalty)
     numbers = np.array([level, spread])
+
     return KernelRidge(mean, scale, shares, standard[marks], weights, numbers)
 
 
@@ -127,11 +135,15 @@ def _kernel(distances: Floats, spread: float) -> Floats:
 
 def _standardise(inputs: Array, mean: Floats, scale: Floats, shares: Floats) -> NDArray[np.float32]:
     """Return inputs with mean 0 and deviation 1, clipped, and times their shares."""
-    return (np.clip((inputs - mean) / scale, -CLIP, CLIP) * shares).astype(np.float32)
+    standard = np.clip((inputs - mean) / scale, -CLIP, CLIP)
+    return (standard * shares).astype(np.float32)
 
 
 def _distances(rows: NDArray[np.float32], marks: NDArray[np.float32]) -> Floats:
     """Return distances, shape (n_rows, n_marks)."""
-    x, z = rows.astype(np.float64), marks.astype(np.float64)
+    x = rows.astype(np.float64)
+    z = marks.astype(np.float64)
+    # |x - z|² = |x|² + |z|² - 2 x·z, which is below 0 by rounding where both are equal.
     squared = (x**2).sum(1)[:, None] + (z**2).sum(1) - 2 * x @ z.T
+
     return np.sqrt(np.maximum(squared, 0.0))

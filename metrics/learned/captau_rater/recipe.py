@@ -91,16 +91,21 @@ class Captau(EncoderRecipe):
         examples = Examples.join([train, validation])
         if self.has_regression:
             examples = examples.select_rated()
+
         texts = self.encode_texts(examples.rows, session.device)
         same_image = SameImage.learn(texts, examples.image_ids.tolist())
         model = CaptauModel(self, same_image, session.device)
+
         if not self.has_regression:
             model.calibration = Calibration.fit(examples, model.predict(examples.rows))
             return model
+
         model.names, inputs = compute_inputs(
             texts, examples.rows, same_image, has_spice=self.has_spice
         )
+
         shares = np.full(inputs.shape[1], VECTOR_SHARE)
+        # The numbers count in full, each element of a vector little.
         shares[: len(model.names)] = 1.0
         model.regression = fit_kernel_ridge(
             inputs,
@@ -116,13 +121,16 @@ class Captau(EncoderRecipe):
         tensors, card = self.load_file(path, "terms")
         if json.loads(card["terms"]) != TERMS:
             raise InputError(f"{path}: a rater with other weights; train it again")
+
         model = CaptauModel(self, make_arrays(SameImage, path, tensors), resolve("auto"))
         model.calibration = Calibration.read(folder)
+
         if self.has_regression:
             path = folder / REGRESSION_FILE
             tensors, card = self.load_file(path, "names")
             model.names = json.loads(card["names"])
             model.regression = make_arrays(KernelRidge, path, tensors)
+
         return model
 
 
@@ -132,10 +140,12 @@ def compute_midranks(examples: Examples) -> Floats:
     datasets = examples.rows.frame["dataset"].to_numpy()
     for name in dict.fromkeys(datasets.tolist()):
         rows = np.flatnonzero(datasets == name)
+
         counts = [len(examples.ratings[i]) for i in rows]
         ratings = np.concatenate([examples.ratings[i] for i in rows])
         ranks = (scipy.stats.rankdata(ratings) - 0.5) / len(ratings)
         midranks[rows] = [part.mean() for part in np.split(ranks, np.cumsum(counts)[:-1])]
+
     return midranks
 
 
@@ -148,9 +158,12 @@ def compute_inputs(
         names of the inputs that are numbers; and all inputs, shape (n, width): these, then the elements of vectors.
     """
     names, similarities = compute_similarities(texts, rows, has_spice=has_spice)
+
+    read_terms = [term for term in TERMS if term != _UNREAD_TERM]
     is_read = np.array([term != _UNREAD_TERM for term in TERMS])
     terms = compute_terms(texts, rows, same_image)[:, is_read]
-    names += [term for term in TERMS if term != _UNREAD_TERM]
+    names += read_terms
+
     return names, np.hstack([similarities, terms, compute_comparison_vectors(texts)])
 
 
@@ -175,15 +188,18 @@ class CaptauModel(RaterModel):
         """Return scores from 0 to 1, shape (n,); the formula gives an empty caption 0."""
         if not len(rows):
             return np.empty(0)
+
         texts = self.recipe.encode_texts(rows, self.device)
         if self.regression is None:
             return apply_formula(compute_terms(texts, rows, self.same_image), rows.captions)
+
         has_spice = "spice" in self.names
         names, inputs = compute_inputs(texts, rows, self.same_image, has_spice=has_spice)
         if names != self.names:
             raise InputError(
                 "rater captau was trained on other similarities than this version computes; train it again"
             )
+
         return np.clip(self.regression.predict(inputs), 0.0, 1.0)
 
     def save(self, folder: Path) -> None:

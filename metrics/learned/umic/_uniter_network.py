@@ -50,6 +50,7 @@ class TextEmbeddings(nn.Module):
         positions = self.position_embeddings.weight[: input_ids.shape[1]]
         text_type = self.token_type_embeddings.weight[0]
         states = self.word_embeddings(input_ids) + positions + text_type
+
         return self.dropout(self.LayerNorm(states))
 
 
@@ -83,13 +84,18 @@ class SelfAttention(nn.Module):
         self.value = nn.Linear(sizes.hidden, sizes.hidden)
 
     def forward(self, queries: Tensor, states: Tensor, mask: Tensor) -> Tensor:
-        query, key, value = (
-            projected.unflatten(-1, (self.heads, -1)).transpose(1, 2)
-            for projected in (self.query(queries), self.key(states), self.value(states))
-        )
+        query = self._split_heads(self.query(queries))
+        key = self._split_heads(self.key(states))
+        value = self._split_heads(self.value(states))
+
         rate = self.dropout if self.training else 0.0
         mixed = F.scaled_dot_product_attention(query, key, value, attn_mask=mask, dropout_p=rate)
+
         return mixed.transpose(1, 2).flatten(-2)
+
+    def _split_heads(self, projected: Tensor) -> Tensor:
+        """Return states head by head, shape (n, heads, states, width of a head)."""
+        return projected.unflatten(-1, (self.heads, -1)).transpose(1, 2)
 
 
 class ResidualLayer(nn.Module):
@@ -122,6 +128,7 @@ class BertLayer(nn.Module):
     def forward(self, queries: Tensor, states: Tensor, mask: Tensor) -> Tensor:
         attended = self.attention["self"](queries, states, mask)
         mixed = self.attention["output"](attended, queries)
+
         return self.output(F.gelu(self.intermediate["dense"](mixed)), mixed)
 
 
@@ -135,8 +142,10 @@ class BertEncoder(nn.Module):
     def forward(self, states: Tensor, mask: Tensor, n_states: int | None) -> Tensor:
         """Return the last layer's first `n_states` states; that layer computes no others."""
         for number, layer in enumerate(self.layer, start=1):
+            # Nobody reads the other states of the last layer.
             queries = states[:, :n_states] if number == len(self.layer) else states
             states = layer(queries, states, mask)
+
         return states
 
 
@@ -163,6 +172,7 @@ class UniterBody(nn.Module):
         image_type = self.embeddings.token_type_embeddings.weight[1]
         texts = self.embeddings(input_ids)
         padded = torch.cat([texts, self.img_embeddings(features, boxes, image_type)], dim=1)
+
         # Move the regions next to each caption's last word piece, so that all padding is at the end.
         total = text_len + num_bb
         step = torch.arange(int(total.max()), device=padded.device).expand(len(padded), -1)
@@ -170,6 +180,7 @@ class UniterBody(nn.Module):
         skip = texts.shape[1] - text_len[:, None]
         source = torch.where(step < text_len[:, None], step, step + skip) * mask
         states = padded.gather(1, source[..., None].expand(-1, -1, padded.shape[2]))
+
         return self.encoder(states, mask[:, None, None], n_states)
 
     def pool(self, states: Tensor) -> Tensor:
@@ -190,6 +201,7 @@ class Uniter(nn.Module):
         self.uniter = UniterBody(sizes, dropout)
         self.itm_output = nn.Linear(sizes.hidden, 2)
         self.rank_output = nn.Linear(sizes.hidden, 1)
+
         deviation = BASE_DEVIATION * math.sqrt(BASE_HIDDEN / sizes.hidden)
         for module in self.modules():
             if isinstance(module, nn.Linear | nn.Embedding):
@@ -226,6 +238,7 @@ def compute_logit(network: Uniter, pooled: Tensor, head: str) -> Tensor:
     if head == "rank":
         return network.rank_output(pooled)[:, 0]
     logits = network.itm_output(pooled)
+
     return logits[:, 1] - logits[:, 0]
 
 
@@ -244,6 +257,7 @@ def read_sizes(tensors: Mapping[str, Tensor], heads: int | None) -> UniterSizes:
         heads: attention heads; if None, one for each 64 dimensions.
     """
     words, hidden = tensors[WORDS].shape
+
     return UniterSizes(
         hidden=hidden,
         layers=len({k.split(".")[3] for k in tensors if k.startswith("uniter.encoder.layer.")}),

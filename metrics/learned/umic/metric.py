@@ -96,15 +96,15 @@ def load_uniter(
         remedy = "; a checkpoint of UNITER? metric umic_c rates with it" if head == "rank" else ""
         raise InputError(f"{path}: no head {HEADS[head]}{remedy}")
 
-    with torch.random.fork_rng(devices=[]):  # the random weights are overwritten
+    # The random weights are overwritten.
+    with torch.random.fork_rng(devices=[]):
         network = Uniter(sizes, dropout)
+
     required: list[Head] = [head] if head else present
     parts = ("uniter.", *(HEADS[h] for h in required))
-    expected = {
-        name: tensor for name, tensor in network.state_dict().items() if name.startswith(parts)
-    }
+    expected = {name: t for name, t in network.state_dict().items() if name.startswith(parts)}
     unused_heads = tuple(name for h, name in HEADS.items() if h not in required)
-    used = {name: tensor for name, tensor in tensors.items() if not name.startswith(unused_heads)}
+    used = {name: t for name, t in tensors.items() if not name.startswith(unused_heads)}
     check_shapes(path, expected, used)
 
     # A head that the file lacks stays at zero.
@@ -114,6 +114,7 @@ def load_uniter(
     network.load_state_dict(used, strict=False)
     if head is None and "rank" not in present:
         network.start_ranking()
+
     return network.eval()
 
 
@@ -445,6 +446,7 @@ class Umic(Metric):
                 f"{self._vocabulary()}: {len(pieces)} word pieces, but {path} was trained with "
                 f"{network.sizes.vocabulary}; another vocabulary?"
             )
+
         pairs = list(zip(self._image_ids(rows), rows.captions, strict=True))
         index = {pair: i for i, pair in enumerate(dict.fromkeys(pairs))}
         ids = WordPieces(pieces)([caption for _, caption in index])

@@ -45,6 +45,7 @@ class Answers:
         """Return the path of the answer to a request, which need not exist."""
         text = json.dumps(request, sort_keys=True, ensure_ascii=True)
         digest = hashlib.sha256(text.encode()).hexdigest()
+
         return self.root / digest[:2] / f"{digest}.json"
 
     def get(self, request: Mapping[str, Any]) -> Answer | None:
@@ -101,7 +102,9 @@ class AnswerFile:
             except IsADirectoryError as error:
                 raise InputError(f"{self.path}: a folder, not a file of answers") from error
         # A last line without an end was cut when a run was killed; the next answer goes in its place.
+
         self._size = data.rfind(b"\n") + 1
+
         for number, line in enumerate(data[: self._size].splitlines(), start=1):
             record = self._parse_line(line, number)
             key = _key({name: record[name] for name in _KEY_FIELDS})
@@ -116,9 +119,11 @@ class AnswerFile:
             _make_answer(record)
             is_complete = all(name in record for name in _KEY_FIELDS)
         except (ValueError, KeyError, TypeError, AttributeError):
-            is_complete, record = False, {}
+            is_complete = False
+            record = {}
         if not is_complete:
             raise InputError(f"{self.path}:{number}: not an answer of a judge; delete the line")
+
         return record
 
     def get(self, request: Mapping[str, Any]) -> Answer | None:
@@ -126,9 +131,11 @@ class AnswerFile:
         record = self._records.get(_key(self._name_request(request)))
         if record is not None:
             return _make_answer(record)
+
         answer = self.answers.get(request)
         if answer is not None:
             self._append(request, answer)
+
         return answer
 
     def put(self, request: Mapping[str, Any], answer: Answer) -> None:
@@ -150,9 +157,11 @@ class AnswerFile:
         }
 
     def _append(self, request: Mapping[str, Any], answer: Answer) -> None:
+
         name = self._name_request(request)
         record = {**name, **_shorten_answer(answer)}
         line = json.dumps(record, ensure_ascii=False).encode() + b"\n"
+        # Several requests are under way at once.
         with self._lock:
             try:
                 self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -164,6 +173,7 @@ class AnswerFile:
                 raise InputError(
                     f"{self.path}: answers cannot be kept there ({error.strerror})"
                 ) from error
+
             self._size += len(line)
             self._records[_key(name)] = record
 
@@ -176,15 +186,16 @@ def _shorten_answer(answer: Answer) -> dict[str, Any]:
     """Return what of a chat completion a score or a count of tokens needs."""
     choice: Any = answer["choices"][0]
     record: dict[str, Any] = {"text": choice["message"].get("content")}
+    # A model that gives no probabilities has no tokens here.
     with suppress(KeyError, TypeError):
-        record["tokens"] = [
-            [
-                entry["token"],
-                entry["logprob"],
-                [[likely["token"], likely["logprob"]] for likely in entry["top_logprobs"]],
+        tokens: list[list[Any]] = []
+        for entry in choice["logprobs"]["content"]:
+            likely_tokens = [
+                [likely["token"], likely["logprob"]] for likely in entry["top_logprobs"]
             ]
-            for entry in choice["logprobs"]["content"]
-        ]
+            tokens.append([entry["token"], entry["logprob"], likely_tokens])
+        record["tokens"] = tokens
+
     optional = {
         "refusal": choice["message"].get("refusal"),
         "finish_reason": choice.get("finish_reason"),
@@ -195,16 +206,14 @@ def _shorten_answer(answer: Answer) -> dict[str, Any]:
 
 def _make_answer(record: Mapping[str, Any]) -> Answer:
     """Return the chat completion that a line stands for."""
-    tokens = [
-        {
-            "token": token,
-            "logprob": logprob,
-            "top_logprobs": [{"token": t, "logprob": p} for t, p in likely],
-        }
-        for token, logprob, likely in record.get("tokens", [])
-    ]
+    tokens: list[dict[str, Any]] = []
+    for token, logprob, likely in record.get("tokens", []):
+        top_logprobs = [{"token": t, "logprob": p} for t, p in likely]
+        tokens.append({"token": token, "logprob": logprob, "top_logprobs": top_logprobs})
+
     message = {"content": record["text"], "refusal": record.get("refusal")}
     choice: dict[str, Any] = {"message": message, "finish_reason": record.get("finish_reason")}
     if "tokens" in record:
         choice["logprobs"] = {"content": tokens}
+
     return {"choices": [choice], "usage": record.get("usage")}

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import base64
 import io
+import math
 import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -76,6 +77,7 @@ class SpendingLimits:
         """
         usage = answer.get("usage")
         total = usage.get("total_tokens") if isinstance(usage, dict) else None
+
         with self._lock:
             if isinstance(total, int):
                 self.used += total
@@ -113,8 +115,13 @@ class Question:
             image = f"sha256-{sha256(Path(self.image))}" if self.image else None
         except OSError as error:
             raise InputError(f"{self.image}: cannot be read ({error.strerror})") from error
-        vote = {"vote": self.vote} if self.vote else {}
-        return {"text": self.text, "image": image, **vote}
+
+        identity: dict[str, Any] = {"text": self.text, "image": image}
+        # The first of several votes is the answer to a question that is asked once.
+        if self.vote:
+            identity["vote"] = self.vote
+
+        return identity
 
 
 @dataclass
@@ -147,10 +154,11 @@ class Endpoint:
             raise InputError(f"url is '{self.url}'; an address such as https://HOST/v1 is expected")
         if parts.username or parts.password or parts.query or parts.fragment:
             raise InputError(f"url: keep keys out of it; the variable {KEY} is for them")
+
         self._key = os.environ.get(KEY, "").strip()
         self._local = threading.local()
         self._stop = threading.Event()
-        #: Whether the endpoint has ever answered.
+        # Whether the endpoint has ever answered.
         self._met = threading.Event()
 
     def ask(
@@ -178,31 +186,38 @@ class Endpoint:
                 identities[i] = identity
             else:
                 answers[i] = stored_answer
+
         done(len(answers))
+
         if identities:
             self.announce([questions[i] for i in identities], list(answers.values()))
+
         with ThreadPoolExecutor(self.concurrency) as pool:
-            futures = {
-                pool.submit(self._request_answer, questions[i], identity): i
-                for i, identity in identities.items()
-            }
+            futures: dict[Future[Answer], int] = {}
+            for i, identity in identities.items():
+                futures[pool.submit(self._request_answer, questions[i], identity)] = i
+
             try:
                 for future in as_completed(futures):
                     i = futures[future]
                     try:
                         answers[i] = future.result()
                     except _StoppedError:
-                        continue  # another one failed, and is about to come
+                        # Another one failed, and is about to come.
+                        continue
                     except (InputError, SpentError) as error:
                         pool.shutdown(cancel_futures=True)
-                        fine = [f for f in futures if not f.cancelled() and f.exception() is None]
-                        stored_count = len(questions) - len(identities) + len(fine)
+                        finished = [f for f in futures if not f.cancelled()]
+                        n_fine = sum(future.exception() is None for future in finished)
+                        stored_count = len(questions) - len(identities) + n_fine
                         raise self._failed(label(i), error, stored_count, len(questions)) from error
+
                     done(len(answers))
             finally:
                 # After Ctrl-C too: what is under way ends without another attempt.
                 self._stop.set()
                 pool.shutdown(wait=False, cancel_futures=True)
+
         return [answers[i] for i in range(len(questions))]
 
     def _failed(self, label: str, error: Exception, stored_count: int, total: int) -> InputError:
@@ -211,6 +226,7 @@ class Endpoint:
         )
         if isinstance(error, SpentError):
             return InputError(f"{self.url}: stopped at {error}; {consequence}: raise the limit")
+
         return InputError(f"{self.url}: {label}: {error}; {consequence}")
 
     def _request_answer(self, question: Question, identity: dict[str, Any]) -> Answer:
@@ -226,12 +242,15 @@ class Endpoint:
         import requests
 
         body = {**self.parameters, "messages": [{"role": "user", "content": _content(question)}]}
+        # 1, 2, 4, … seconds, a minute at most.
         waits = iter([min(2.0**i, 60.0) for i in range(self.retries)])
         while True:
             if self._stop.is_set():
                 raise _StoppedError
+
             self.limits.count_request()
-            reason, requested_wait = "", None
+            reason = ""
+            requested_wait: float | None = None
             try:
                 response = self._session.post(
                     f"{self.url.rstrip('/')}/chat/completions",
@@ -262,11 +281,14 @@ class Endpoint:
                     requested_wait = _retry_after(response.headers.get("Retry-After"))
                 else:
                     raise InputError(self._clean(_refusal(response, bool(self._key))))
+
             pause = next(waits, None)
             if pause is None:
                 raise InputError(f"{reason}, {self.retries + 1} times")
+
             if requested_wait is not None and requested_wait > LONGEST:
                 raise InputError(f"{reason}, and asks to wait {requested_wait:.0f} s")
+
             self._pause(pause if requested_wait is None else requested_wait)
 
     def _authorize(self, request: requests.PreparedRequest) -> requests.PreparedRequest:
@@ -306,6 +328,7 @@ def _content(question: Question) -> Any:
     if question.image is None:
         return question.text
     kind, data = _image(Path(question.image))
+
     url = f"data:{kind};base64,{base64.b64encode(data).decode('ascii')}"
     return [
         {"type": "image_url", "image_url": {"url": url}},
@@ -327,6 +350,7 @@ def _image(path: Path) -> tuple[str, bytes]:
             image.load()
             if image.format in _SENT and image.mode in ("L", "RGB"):
                 return _SENT[image.format], data
+
             out = io.BytesIO()
             image.convert("RGB").save(out, "PNG")
             return "image/png", out.getvalue()
@@ -349,10 +373,13 @@ def _refusal(response: requests.Response, with_key: bool) -> str:
     text = " ".join(response.text.split())
     with suppress(ValueError, KeyError, TypeError, RecursionError):
         text = str(response.json()["error"]["message"])
+
     explanation = f": {text[:300]}" if text else ""
+
     remedy = ""
     if response.status_code in (401, 403):
         remedy = f"; check the key in {KEY}" if with_key else f"; set {KEY} to your key"
+
     return f"status {response.status_code}{explanation}{remedy}"
 
 
@@ -367,6 +394,9 @@ def _retry_after(value: str | None) -> float | None:
             until = parsedate_to_datetime(value)
         except ValueError:
             return None
-        until = until if until.tzinfo else until.replace(tzinfo=UTC)
+        # A date without a zone is meant in UTC.
+        if until.tzinfo is None:
+            until = until.replace(tzinfo=UTC)
         seconds = (until - datetime.now(UTC)).total_seconds()
-    return max(seconds, 0.0) if seconds == seconds else None
+
+    return None if math.isnan(seconds) else max(seconds, 0.0)

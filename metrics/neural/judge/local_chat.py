@@ -51,6 +51,7 @@ class LocalChat:
             "max_tokens": self.max_tokens,
             "top_logprobs": self.top_logprobs,
         }
+
         answers: list[Answer] = []
         for i, question in enumerate(questions):
             identity = {**model, **question.identity}
@@ -61,8 +62,10 @@ class LocalChat:
                 except InputError as error:
                     raise InputError(f"{label(i)}: {error}") from error
                 self.answers.put(identity, answer)
+
             answers.append(answer)
             done(len(answers))
+
         return answers
 
     @cached_property
@@ -71,22 +74,27 @@ class LocalChat:
         import torch
         import transformers
 
-        kinds = (
-            (transformers.AutoModelForImageTextToText, transformers.AutoProcessor)
-            if self.images
-            else (transformers.AutoModelForCausalLM, transformers.AutoTokenizer)
-        )
+        if self.images:
+            model_kind: Any = transformers.AutoModelForImageTextToText
+            processor_kind: Any = transformers.AutoProcessor
+        else:
+            model_kind = transformers.AutoModelForCausalLM
+            processor_kind = transformers.AutoTokenizer
         dtype: Any = torch.float32 if self.device == "cpu" else "auto"
+
         try:
-            loaded: Any = kinds[0].from_pretrained(
+            loaded: Any = model_kind.from_pretrained(
                 self.folder, dtype=dtype, local_files_only=True, output_loading_info=True
             )
-            processor: Any = kinds[1].from_pretrained(self.folder, local_files_only=True)
-        except Exception as error:  # of transformers, safetensors and torch alike
+            processor: Any = processor_kind.from_pretrained(self.folder, local_files_only=True)
+        # Those of transformers, safetensors and torch alike.
+        except Exception as error:
             reason = (str(error).strip() or type(error).__name__).splitlines()[0]
             raise InputError(f"{self.folder}: the model cannot be loaded ({reason})") from error
+
         model, device_note = loaded
         check_keys(str(self.folder), device_note["missing_keys"], device_note["unexpected_keys"])
+
         return model.to(self.device).eval(), processor
 
     def _answer(self, question: Question) -> Answer:
@@ -95,7 +103,9 @@ class LocalChat:
         model, processor = self._loaded
         tokenizer = getattr(processor, "tokenizer", processor)
         inputs = self._inputs(processor, question).to(self.device)
-        inputs.pop("token_type_ids", None)  # some tokenizers of transformers 4 add it for no model
+        # Some tokenizers of transformers 4 add it for no model.
+        inputs.pop("token_type_ids", None)
+
         with torch.inference_mode():
             out = model.generate(
                 **inputs,
@@ -104,21 +114,28 @@ class LocalChat:
                 output_logits=True,
                 return_dict_in_generate=True,
             )
+
         tokens: list[dict[str, Any]] = []
         ids = out.sequences[0, -len(out.logits) :].tolist()
+
         for token, logits in zip(ids, out.logits, strict=True):
             if token in tokenizer.all_special_ids:
                 break
+
             logprobs = torch.log_softmax(logits[0].float(), dim=-1)
             best = torch.topk(logprobs, min(self.top_logprobs, len(logprobs)))
             top = zip(best.indices.tolist(), best.values.tolist(), strict=True)
+            top_logprobs: list[dict[str, Any]] = []
+            for likely, logprob in top:
+                top_logprobs.append({"token": _text(tokenizer, likely), "logprob": logprob})
             tokens.append(
                 {
                     "token": _text(tokenizer, token),
                     "logprob": float(logprobs[token]),
-                    "top_logprobs": [{"token": _text(tokenizer, t), "logprob": p} for t, p in top],
+                    "top_logprobs": top_logprobs,
                 }
             )
+
         content = "".join(t["token"] for t in tokens)
         return {"choices": [{"message": {"content": content}, "logprobs": {"content": tokens}}]}
 
@@ -136,6 +153,7 @@ class LocalChat:
             content = [{"type": "image", "image": picture}, {"type": "text", "text": question.text}]
         elif not processor.chat_template:
             return processor(question.text, return_tensors="pt")
+
         return processor.apply_chat_template(
             [{"role": "user", "content": content}],
             add_generation_prompt=True,

@@ -52,17 +52,25 @@ def estimate_costs(
         questions: those to be asked.
         stored: answers to others, from which tokens are estimated where they say them.
     """
-    counts = [count for answer in stored if (count := _count_tokens(answer)) is not None]
+    counts: list[tuple[int, int]] = []
+    for answer in stored:
+        count = _count_tokens(answer)
+        if count is not None:
+            counts.append(count)
+
     if counts:
         tokens_each = sum(sent for sent, _ in counts) / len(counts)
-        sent, origin = tokens_each * len(questions), f"as many each as {len(counts)} earlier ones"
+        sent = tokens_each * len(questions)
+        origin = f"as many each as {len(counts)} earlier ones"
     else:
         sent = sum(len(question.text) for question in questions) / _CHARACTERS_PER_TOKEN
         origin = f"at {_CHARACTERS_PER_TOKEN} characters each"
         if any(question.image for question in questions):
             origin += ", and those of the images"
+
     answered = max_tokens * len(questions)
     cost = prices.describe_cost(sent, answered)
+
     return (
         f"{len(questions):,} requests, about {sent:,.0f} tokens sent ({origin}), "
         f"at most {answered:,} answered{cost.replace('cost', 'cost about')}"
@@ -325,13 +333,16 @@ class MllmJudge(Metric):
             InputError: if the file of the prompt cannot be used.
         """
         names = ("temperature", "max_tokens", "top_logprobs")
-        changes: dict[str, Any] = {
-            name: value for name in names if (value := getattr(self, name)) is not None
-        }
+        changes: dict[str, Any] = {}
+        for name in names:
+            value = getattr(self, name)
+            if value is not None:
+                changes[name] = value
         if self.prompt is not None:
             changes["prompt"] = read_prompt(self.prompt, preset)
         if self.smoothing == "none":
             changes["smoothing"] = "none"
+
         return dataclasses.replace(preset, **changes)
 
     def ask(
@@ -357,10 +368,12 @@ class MllmJudge(Metric):
         }
         if is_smoothed:
             settings |= {"logprobs": True, "top_logprobs": preset.top_logprobs}
+
         answers: AnswerStore = Answers(cache_folder("judge"))
         if self.answers is not None:
             path = expand_home(self.answers)
             answers = AnswerFile(path, self.model, settings, Answers(cache_folder("judge")))
+
         if self.backend == "transformers":
             return LocalChat(
                 folder=transformers_folder(self.name, self.model),

@@ -55,17 +55,20 @@ class PairJudgements:
         """The judge's preferences, columns `PREFERENCE_COLUMNS`, on the dimension `overall`."""
         strengths = self.strengths
         items = self.orders.set_index("pair_id").loc[strengths.index]
-        rows = zip(strengths.index, items["item_a"], items["item_b"], strengths, strict=True)
-        return make_preferences(
-            [(pair_id, a, b, "overall", float(strength)) for pair_id, a, b, strength in rows],
-            self.judge,
-        )
+        rows: list[tuple[str, str, str, str, float]] = []
+        for pair_id, a, b, strength in zip(
+            strengths.index, items["item_a"], items["item_b"], strengths, strict=True
+        ):
+            rows.append((pair_id, a, b, "overall", float(strength)))
+
+        return make_preferences(rows, self.judge)
 
     def write(self, path: Path) -> None:
         """Write the preferences as a table that `dataset=file file.path=…` reads (CSV)."""
         items = self.captions.items.set_index("item_id")
         preferences = self.preferences
-        first, second = (items.loc[preferences[side]] for side in ("item_a", "item_b"))
+        first = items.loc[preferences["item_a"]]
+        second = items.loc[preferences["item_b"]]
         table: dict[str, Any] = {
             "image": first["image_id"].to_list(),
             "caption_a": first["caption"].to_list(),
@@ -80,6 +83,7 @@ class PairJudgements:
                 "system_a": first["system"].to_list(),
                 "system_b": second["system"].to_list(),
             }
+
         pd.DataFrame(table).to_csv(path, index=False)
 
 
@@ -102,17 +106,20 @@ def judge_pairs(
     pairs = captions.preferences.drop_duplicates("pair_id")[columns].reset_index(drop=True)
     if pairs.empty:
         raise InputError(f"dataset {captions.name}: it has no pairs of captions to be judged")
+
     prompt = judge.effective_preset(load_preset(preset))
     items = captions.items.set_index("item_id").to_dict("index")
-    questions = [
-        question
-        for pair in pairs.to_dict("records")
-        for order in ORDERS
-        for question in _questions(judge, prompt, pair, items, order)
-    ]
+
+    # By pair, then by order, then by vote, which is how the answers are read below.
+    questions: list[Question] = []
+    for pair in pairs.to_dict("records"):
+        for order in ORDERS:
+            questions += _questions(judge, prompt, pair, items, order)
+
     per_pair = len(ORDERS) * judge.votes
     labels = pairs["pair_id"].to_list()
     answers = judge.ask(questions, prompt, lambda i: f"pair {labels[i // per_pair]}")
+
     votes = np.full(len(answers), np.nan)
     for i, answer in enumerate(answers):
         try:
@@ -123,9 +130,12 @@ def judge_pairs(
                     f"judge {judge.model}: pair {labels[i // per_pair]}: {error}; "
                     f"unusable=undefined leaves such answers out"
                 ) from error
+
+    # In the second order caption 1 is b.
     by_order = votes.reshape(len(pairs), len(ORDERS), judge.votes) * np.array([[1.0], [-1.0]])
     is_usable = ~np.isnan(by_order)
     sums = np.where(is_usable.any(axis=2), np.nansum(by_order, axis=2), np.nan)
+
     orders = pairs.assign(**{order: sums[:, i] for i, order in enumerate(ORDERS)})
     return PairJudgements(captions, judge.model, orders, int((~is_usable).sum()))
 
@@ -138,14 +148,15 @@ def _questions(
     Raises:
         InputError: where both captions are one, or what the prompt shows is missing.
     """
-    first, second = (items[pair[f"item_{side}"]] for side in order)
     where = f"pair {pair['pair_id']}"
+    first, second = (items[pair[f"item_{side}"]] for side in order)
     if pair["item_a"] == pair["item_b"]:
         raise InputError(f"{where}: both captions are item {pair['item_a']}")
     if prompt.shows_references and not first["references"]:
         raise InputError(f"{where}: it has no references; preset=pairwise shows the image")
     if prompt.shows_image and first["image"] is None:
         raise InputError(f"{where}: its image is not here; preset=pairwise_references does without")
+
     captions = {"caption_1": first["caption"], "caption_2": second["caption"]}
     text = prompt.fill(captions, first["references"])
     image = first["image"] if prompt.shows_image else None

@@ -84,16 +84,21 @@ class Preset:
             captions: by the name of their place, such as `caption`.
         """
         parts = {name: " ".join(text.split()) for name, text in captions.items()}
-        joined = self.references["between"].join(" ".join(text.split()) for text in references)
+        cleaned = (" ".join(text.split()) for text in references)
+        joined = self.references["between"].join(cleaned)
         parts["references"] = f"{self.references['before']}{joined}{self.references['after']}"
+
         names = "|".join(parts)
+
+        # In one pass: a caption that holds `{references}` keeps its text.
         return re.sub(rf"\{{({names})\}}", lambda match: parts[match[1]], self.prompt)
 
 
 @cache
 def load_preset(name: str) -> Preset:
     """Load a preset of `prompts/`."""
-    return Preset(**yaml.safe_load((_FOLDER / f"{name}.yaml").read_text(encoding="utf-8")))
+    text = (_FOLDER / f"{name}.yaml").read_text(encoding="utf-8")
+    return Preset(**yaml.safe_load(text))
 
 
 def read_prompt(path: str, preset: Preset) -> str:
@@ -106,6 +111,7 @@ def read_prompt(path: str, preset: Preset) -> str:
     for place in re.findall(r"\{(?:caption(?:_[12])?|references)\}", preset.prompt):
         if place not in text:
             raise InputError(f"{path}: no {place}, where inputs={preset.inputs} has it")
+
     return text
 
 
@@ -143,6 +149,7 @@ def score_of(answer: Answer, reading: Reading = "number", smoothing: Smoothing =
     except UnusableError as error:
         cut = "; it was cut off by max_tokens" if choice.get("finish_reason") == "length" else ""
         raise UnusableError(f"{error}{cut}") from None
+
     return value if smoothing == "none" else _smooth_digits(choice, content, value)
 
 
@@ -156,6 +163,7 @@ def choice_of(answer: Answer) -> int:
     matches = _CHOICE.findall(content)
     if not matches:
         raise UnusableError(f"the answer '{content[:80]}' has no judgement")
+
     return {"1": 1, "2": 2}.get(matches[-1][-1], 0)
 
 
@@ -165,6 +173,7 @@ def _content(choice: Any) -> str:
     if refusal or choice.get("finish_reason") == "content_filter":
         text = " ".join(str(refusal or message.get("content") or "").split())
         raise UnusableError(f"the model refused ('{text[:80]}')")
+
     if not isinstance(message.get("content"), str):
         raise UnusableError("the answer has no text")
     return message["content"]
@@ -176,13 +185,17 @@ def _read_json(content: str) -> float:
     A number below 1 outside JSON counts a hundredfold: some models answer from 0 to 1.
     """
     try:
-        score = float(json.loads("{" + content.split("{")[1].split("}")[0] + "}")["score"])
+        inside = content.split("{")[1].split("}")[0]
+        score = float(json.loads("{" + inside + "}")["score"])
     except (ValueError, KeyError, IndexError, TypeError):
         match = re.search(r"\d*\.?\d+", content)
         if match is None:
             raise UnusableError(f"the answer '{content[:80]}' has no number") from None
+
         score = float(match[0])
-        score *= 100 if score < 1 else 1
+        if score < 1:
+            score *= 100
+
     if not 0 <= score <= 100:
         raise UnusableError(f"the answer '{content[:80]}' has no number from 0 to 100")
     return score / 100
@@ -195,6 +208,7 @@ def _read_integer(content: str) -> int:
         raise UnusableError(
             f"the answer '{content[-80:]}' has no whole number from 0 to 100 between dollar signs"
         )
+
     return int(match[1])
 
 
@@ -207,8 +221,13 @@ def _smooth_integer(choice: Any, integer: int) -> float:
             f"the number {integer} is not a single token after a dollar sign, so it cannot be "
             f"smoothed; smoothing=none takes it as it is"
         )
-    weights = {t: p for t, p in places[at][1].items() if re.fullmatch(r"[0-9]|[1-9][0-9]|100", t)}
-    return sum(int(t) * p for t, p in weights.items()) / sum(weights.values()) / 100
+
+    likely = places[at][1]
+    pattern = re.compile(r"[0-9]|[1-9][0-9]|100")
+    weights = {int(token): p for token, p in likely.items() if pattern.fullmatch(token)}
+    total = sum(number * p for number, p in weights.items())
+
+    return total / sum(weights.values()) / 100
 
 
 def _smooth_digits(choice: Any, content: str, value: float) -> float:
@@ -218,6 +237,7 @@ def _smooth_digits(choice: Any, content: str, value: float) -> float:
     spelt, integer_start, decimals = _number(text)
     if spelt != value:
         raise UnusableError(f"the tokens of the answer spell '{text[:80]}', not '{content[:80]}'")
+
     starts = np.cumsum([0, *(len(token) for token, _ in places)])
 
     def token_at(char: int) -> tuple[str, str, dict[str, float]]:
@@ -227,22 +247,30 @@ def _smooth_digits(choice: Any, content: str, value: float) -> float:
         offset = char - int(starts[i])
         return token[:offset], token[offset:], likely
 
+    # Without a decimal, or for 1.0, FLEUR reads the digit before the point alone.
     if value == 1 or decimals[0] == decimals[1]:
         before, _, likely = token_at(integer_start)
-        first = {d: sum(p for t, p in likely.items() if _begins(t, before + d)) for d in "01"}
-        return min((0.9 * first["0"] if value == 1 else 0.0) + first["1"], 1.0)
+        p_zero = sum(p for token, p in likely.items() if _begins(token, before + "0"))
+        p_one = sum(p for token, p in likely.items() if _begins(token, before + "1"))
+        score = 0.9 * p_zero + p_one if value == 1 else p_one
+        return min(score, 1.0)
+
     # As FLEUR reads it: the first decimal always, the second where it is there and not a last 0.
     digit_count = min(len(text[slice(*decimals)].rstrip("0")) or 1, 2)
-    score, digits_read = 0.0, 0
+    score = 0.0
+    digits_read = 0
     while digits_read < digit_count:
         before, after, likely = token_at(decimals[0] + digits_read)
         digits = re.match(r"[0-9]+", after)
+        # A token of several digits counts as the number that it spells.
         size = min(len(digits[0]) if digits else 1, 2 - digits_read)
         for token, p in likely.items():
             rest = token.removeprefix(before)
             if token.startswith(before) and re.fullmatch(r"[0-9]+", rest):
                 score += p * int(rest[:size].ljust(size, "0")) * 10.0 ** -(digits_read + size)
+
         digits_read += size
+
     return min(score, 1.0)
 
 
@@ -263,7 +291,9 @@ def _number(text: str) -> tuple[float, int, tuple[int, int]]:
     value = float(match[0])
     if not 0 <= value <= 1 or _OTHER_SCALE.match(text, match.end()):
         raise UnusableError(f"the answer '{text[:80]}' has no number from 0 to 1")
-    return value, match.start(), match.span("decimals") if match["decimals"] else (0, 0)
+
+    decimals = match.span("decimals") if match["decimals"] else (0, 0)
+    return value, match.start(), decimals
 
 
 def _places(choice: Any) -> list[tuple[str, dict[str, float]]]:
@@ -280,10 +310,12 @@ def _places(choice: Any) -> list[tuple[str, dict[str, float]]]:
             places.append((str(entry["token"]), likely))
     except (KeyError, TypeError, ValueError, OverflowError):
         places = []
+
     if not places:
         raise UnusableError(
             "the answer has no probabilities (logprobs); smoothing=none does without them"
         )
     if any(not sum(likely.values()) <= 1.001 for _, likely in places):
         raise UnusableError("the probabilities of the answer (logprobs) are none")
+
     return places

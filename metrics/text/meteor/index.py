@@ -31,6 +31,7 @@ import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -73,22 +74,30 @@ def compile_tables(
     """
     try:
         with zipfile.ZipFile(program) as archive:
-            synsets = exceptions = prefixes = [""]
+            # Lists of the jar end in an empty line; other languages have none.
+            synsets = [""]
+            exceptions = [""]
+            prefixes = [""]
             if language == "english":
                 synsets = archive.read("synonym/english.synsets").decode().split("\n")
                 exceptions = archive.read("synonym/english.exceptions").decode().split("\n")
                 prefixes = archive.read("nonbreaking/english.prefixes").decode().splitlines()
     except (zipfile.BadZipFile, KeyError, UnicodeDecodeError, zlib.error) as error:
         raise _damage_error(program) from error
+
+    if paraphrases is None:
+        paraphrase_arrays, longest = _empty_paraphrases()
+    else:
+        paraphrase_arrays, longest = _compile_paraphrases(paraphrases, progress)
+
     function_words = read_function_words(program, language).decode().splitlines()
     arrays = _compile_synonyms(synsets, exceptions)
-    paraphrase_arrays, longest = (
-        _empty_paraphrases() if paraphrases is None else _compile_paraphrases(paraphrases, progress)
-    )
     lexicon = Lexicon(**arrays, function=frozenset(function_words))
-    words = [w.decode("utf-8", "replace") for w in paraphrase_arrays["words"].tolist()]
+    words = [word.decode("utf-8", "replace") for word in paraphrase_arrays["words"].tolist()]
     properties = WordProperties.describe(words, lexicon, make_stemmer(language))
-    arrays |= {f"{PROPERTY_PREFIX}{name}": array for name, array in vars(properties).items()}
+    for name, array in vars(properties).items():
+        arrays[f"{PROPERTY_PREFIX}{name}"] = array
+
     small = {"longest": longest, "function": function_words, "prefixes": parse_prefixes(prefixes)}
     return arrays | paraphrase_arrays, small
 
@@ -127,22 +136,29 @@ def _empty_paraphrases() -> tuple[Arrays, int]:
 
 
 def parse_prefixes(lines: list[str]) -> dict[str, bool]:
-    fields = [line.split() for line in lines]
-    return {f[0]: f[1:2] == ["#NUMERIC_ONLY#"] for f in fields if f and not f[0].startswith("#")}
+    prefixes: dict[str, bool] = {}
+    for line in lines:
+        parts = line.split()
+        if parts and not parts[0].startswith("#"):
+            prefixes[parts[0]] = parts[1:2] == ["#NUMERIC_ONLY#"]
+
+    return prefixes
 
 
 def _compile_synonyms(synsets: list[str], exceptions: list[str]) -> Arrays:
     """Compile words and irregular forms with their synsets; lines alternate between key and list."""
-    synsets_of = {
-        word.encode(): sorted({int(n) for n in numbers.split()})
-        for word, numbers in zip(synsets[:-1:2], synsets[1::2], strict=True)
-    }
+    synsets_of: dict[bytes, list[int]] = {}
+    for word, numbers in zip(synsets[:-1:2], synsets[1::2], strict=True):
+        synsets_of[word.encode()] = sorted({int(number) for number in numbers.split()})
+
     synsets_of_form: dict[bytes, set[int]] = {}
     for base, forms in zip(exceptions[:-1:2], exceptions[1::2], strict=True):
         for form in forms.encode().split():
             synsets_of_form.setdefault(form, set()).update(synsets_of.get(base.encode(), ()))
+
     lemmas, lemma_first, lemma_sets = _flatten(synsets_of)
     forms, form_first, form_sets = _flatten({k: sorted(v) for k, v in synsets_of_form.items()})
+
     return {
         "lemmas": lemmas,
         "lemma_first": lemma_first,
@@ -156,8 +172,11 @@ def _compile_synonyms(synsets: list[str], exceptions: list[str]) -> Arrays:
 def _flatten(lists: dict[bytes, list[int]]) -> tuple[NDArray[np.bytes_], Ints, Ints]:
     """Return the sorted keys, the start of each one's list, and all lists one after another."""
     keys = sorted(lists)
-    first = np.cumsum([0, *(len(lists[k]) for k in keys)], dtype=np.int32)
-    return np.array(keys), first, np.array([n for k in keys for n in lists[k]], dtype=np.int32)
+    lengths = [len(lists[key]) for key in keys]
+    first = np.cumsum([0, *lengths], dtype=np.int32)
+    numbers = chain.from_iterable(lists[key] for key in keys)
+
+    return np.array(keys), first, np.array(list(numbers), dtype=np.int32)
 
 
 def _compile_paraphrases(path: Path, progress: Progress) -> tuple[Arrays, int]:
@@ -165,13 +184,18 @@ def _compile_paraphrases(path: Path, progress: Progress) -> tuple[Arrays, int]:
     sources, targets, phrases = _read_pairs(path, progress)
     words, texts = _split_phrases(phrases)
     progress(0.8)
+
     first_child, node_word, node = _build_trie(texts)
     progress(0.9)
-    sources, targets = node[sources], node[targets]
+
+    sources = node[sources]
+    targets = node[targets]
     used = np.zeros(len(node_word), np.uint8)
-    used[sources] = used[targets] = 1
+    used[sources] = 1
+    used[targets] = 1
     to_first = np.zeros(len(node_word) + 1, np.int32)
     np.cumsum(np.bincount(sources, minlength=len(node_word)), out=to_first[1:])
+
     arrays: Arrays = {
         "words": words,
         "first_child": first_child,
@@ -199,6 +223,7 @@ def _read_pairs(path: Path, progress: Progress) -> tuple[Ints, Ints, pa.BinaryAr
             while block := stream.read(1 << 24):
                 data = rest + block
                 ends = np.flatnonzero(np.frombuffer(data, np.uint8) == _NEWLINE) + 1
+                # Whole pairs of three lines; what is left over comes before the next block.
                 ends = ends[: len(ends) // 3 * 3]
                 rest = data[ends[-1] if len(ends) else 0 :]
                 phrase_lines = np.flatnonzero(np.arange(len(ends)) % 3)
@@ -208,9 +233,11 @@ def _read_pairs(path: Path, progress: Progress) -> tuple[Ints, Ints, pa.BinaryAr
             raise EOFError
     except (OSError, EOFError, zlib.error) as error:
         raise _damage_error(path) from error
+
     encoded = pa.chunked_array(blocks).unify_dictionaries()
     numbers = np.concatenate([np.asarray(chunk.indices) for chunk in encoded.chunks])
     sources, targets = numbers.reshape(-1, 2).T
+
     return sources, targets, encoded.chunk(0).dictionary
 
 
@@ -229,15 +256,20 @@ def _split_phrases(phrases: pa.BinaryArray) -> tuple[NDArray[np.bytes_], Ints]:
     offsets = np.frombuffer(offset_buffer, np.int32)[: len(phrases) + 1]
     data = np.frombuffer(data_buffer, np.uint8)[: offsets[-1]].copy()
     data[data == _NEWLINE] = _BLANK
+
     word_ends = np.flatnonzero(data == _BLANK) + 1
     words = _cut(data, word_ends).dictionary_encode()
+    # The blank behind a word is part of the piece.
     unsorted = np.array([word[:-1] for word in words.dictionary.to_pylist()])
+
     order = np.argsort(unsorted, kind="stable")
     rank = np.empty(len(order), np.int32)
     rank[order] = np.arange(len(order))
+
     lengths = np.diff(np.searchsorted(word_ends, offsets, side="right"))
     texts = np.full((len(phrases), lengths.max()), -1, np.int32)
     texts[np.arange(texts.shape[1]) < lengths[:, None]] = rank[np.asarray(words.indices)]
+
     return unsorted[order], texts
 
 
@@ -255,6 +287,7 @@ def _build_trie(texts: Ints) -> tuple[Ints, Ints, Ints]:
         size += len(distinct)
         parents.append(distinct >> 32)
         words.append((distinct & 0xFFFFFFFF).astype(np.int32))
+
     parent = np.concatenate(parents)
     first_child = np.searchsorted(parent, np.arange(size + 1)).astype(np.int32)
     return first_child, np.concatenate(words), node
@@ -323,23 +356,28 @@ def open_index(
     from ....datasets.reading.source_files import sha256
     from ...base import version_of
 
-    stemmer = version_of("snowballstemmer")  # the index has stems
+    # The index has stems.
+    stemmer = version_of("snowballstemmer")
     digest = hashlib.sha256(_MAGIC + f"{language} {stemmer}".encode())
     for path in filter(None, (program, paraphrases)):
         digest.update(bytes.fromhex(sha256(path)))
     name = f"{digest.hexdigest()[:24]}.index"
+
     index = _read(folder / name)
     if index is not None:
         return index
+
     try:
         return _compile(folder / name, program, paraphrases, language)
-    except (OSError, NotImplementedError) as error:  # the latter where files cannot be locked
+    # NotImplementedError comes where files cannot be locked.
+    except (OSError, NotImplementedError) as error:
         logger.warning(
             "METEOR's index is not kept for the next run: %s cannot be written (%s); set "
             "cache.root=DIR",
             folder,
             getattr(error, "strerror", error),
         )
+
     try:
         temporary = Path(tempfile.mkdtemp(prefix="captau-meteor-"))
         atexit.register(shutil.rmtree, temporary, ignore_errors=True)
@@ -362,6 +400,7 @@ def _compile(path: Path, program: Path, paraphrases: Path | None, language: str)
         index = _read(path)
         if index is not None:
             return index
+        # What a killed process left.
         for leftover in path.parent.glob(".*.tmp"):
             leftover.unlink(missing_ok=True)
         with (
@@ -376,7 +415,9 @@ def _compile(path: Path, program: Path, paraphrases: Path | None, language: str)
                 language,
             )
             _write(stream, *tables)
+
         index = _read(path)
+
     assert index is not None
     return index
 
@@ -398,13 +439,15 @@ def _read(path: Path) -> Index | None:
             return None
     except (OSError, ValueError, KeyError, TypeError):
         return None
-    arrays: dict[str, Any] = {
-        name: body[start:end].view(dtype) for name, (dtype, start, end) in header["arrays"].items()
-    }
+
+    arrays: dict[str, Any] = {}
+    for name, (dtype, start, end) in header["arrays"].items():
+        arrays[name] = body[start:end].view(dtype)
+    properties: dict[str, Any] = {}
+    for field in fields(WordProperties):
+        properties[field.name] = arrays.pop(f"{PROPERTY_PREFIX}{field.name}")
     small = header["small"]
-    properties = {
-        field.name: arrays.pop(f"{PROPERTY_PREFIX}{field.name}") for field in fields(WordProperties)
-    }
+
     return Index(
         **arrays,
         properties=WordProperties(**properties),
@@ -424,12 +467,15 @@ def _write(stream: IO[bytes], arrays: Arrays, small: dict[str, Any]) -> None:
         piece += bytes(_align(len(piece)) - len(piece))
         size += len(piece)
         pieces.append(piece)
+
     fields_of_header: dict[str, Any] = {"size": size, "arrays": places, "small": small}
     crc = _header_crc(fields_of_header)
     for piece in pieces:
         crc = zlib.crc32(piece, crc)
+
     header = json.dumps({"crc": crc, **fields_of_header}).encode()
     start = len(_MAGIC) + 16 + len(header)
+
     stream.write(_MAGIC + f"{len(header):16d}".encode() + header)
     stream.write(bytes(_align(start) - start))
     for piece in pieces:

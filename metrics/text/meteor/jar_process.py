@@ -76,11 +76,20 @@ class Setting:
         """The options of the Java program."""
         name = self.language.name
         options = ["-l", "en" if name == "english" else name]
-        options += ["-norm"] if self.is_normalised else []
-        options += ["-a", str(self.paraphrases)] if self.paraphrases else []
+        if self.is_normalised:
+            options.append("-norm")
+        if self.paraphrases:
+            options += ["-a", str(self.paraphrases)]
+
+        # By itself the jar uses all modules, which it has for English alone.
         if name != "english":
-            modules = ["exact", *(["stem"] if name not in ("czech", "other") else [])]
-            options += ["-m", " ".join([*modules, *(["paraphrase"] if self.paraphrases else [])])]
+            modules = ["exact"]
+            if name not in ("czech", "other"):
+                modules.append("stem")
+            if self.paraphrases:
+                modules.append("paraphrase")
+            options += ["-m", " ".join(modules)]
+
         return tuple(options)
 
 
@@ -98,8 +107,10 @@ def running_process(setting: Setting = ENGLISH) -> MeteorProcess:
         process.stop()
         process = None
     if process is None:
-        process = _running[setting] = MeteorProcess(setting)
+        process = MeteorProcess(setting)
+        _running[setting] = process
         atexit.register(process.stop)
+
     return process
 
 
@@ -128,20 +139,24 @@ class MeteorProcess(JavaProcess):
         self, candidates: list[str], references: list[tuple[str, ...]]
     ) -> list[str]:
         """Return METEOR's statistics of each row, as the lines that it prints."""
-        lines = [
-            " ||| ".join(["SCORE", *(_without_bars(r) for r in refs), _without_bars(candidate)])
-            for candidate, refs in zip(candidates, references, strict=True)
-        ]
+        lines: list[str] = []
+        for candidate, texts in zip(candidates, references, strict=True):
+            fields = ["SCORE", *map(_without_bars, texts), _without_bars(candidate)]
+            lines.append(" ||| ".join(fields))
+
         return self._exchange(lines, len(lines))
 
     def evaluate(self, statistics: list[str]) -> tuple[list[float], float]:
         """Return the score of each row, and that of the summed statistics."""
-        answers = self._exchange([" ||| ".join(["EVAL", *statistics])], len(statistics) + 1)
+        line = " ||| ".join(["EVAL", *statistics])
+        answers = self._exchange([line], len(statistics) + 1)
+
         return [float(line) for line in answers[:-1]], float(answers[-1])
 
     def _exchange(self, lines: list[str], n_answers: int) -> list[str]:
         """Write lines and read as many answers as are expected; one thread at a time."""
         stdin = self.process.stdin
+
         assert stdin is not None
         with self.lock:
             # A thread writes, since either pipe may fill up.
@@ -165,17 +180,20 @@ class MeteorProcess(JavaProcess):
             try:
                 line = self.read_line()
             except StalledError:
-                line, reason = b"", silence_message(self.program)
+                line = b""
+                reason = silence_message(self.program)
             if not line:
                 raise InputError(
                     f"METEOR stopped after {len(answers)} of {n_answers} rows. {reason or self.end()[1]}"
                 )
             answers.append(line.decode("utf-8").strip())
+
         return answers
 
 
 def _write(stdin: IO[bytes], lines: list[str]) -> None:
-    with suppress(BrokenPipeError):  # the reader sees the end of the output and says so
+    # The reader sees the end of the output, and says so.
+    with suppress(BrokenPipeError):
         for line in lines:
             stdin.write(f"{line}\n".encode("utf-8", "replace"))
         stdin.flush()

@@ -80,24 +80,26 @@ class SceneStore:
                     f"SELECT caption, tuples, reason, limits FROM scenes WHERE caption IN ({marks})"
                 )
                 for caption, tuples, reason, limits in connection.execute(query, batch):
-                    scenes[caption] = (
-                        ParseFailure(reason, limits) if tuples is None else json.loads(tuples)
-                    )
+                    if tuples is None:
+                        scenes[caption] = ParseFailure(reason, limits)
+                    else:
+                        scenes[caption] = json.loads(tuples)
 
         self._use(read)
         return scenes
 
     def put(self, scenes: Mapping[str, Scene]) -> None:
         """Store scenes, all of them or none."""
-        rows = [
-            (caption, None, scene.reason, scene.limits)
-            if isinstance(scene, ParseFailure)
-            else (caption, json.dumps(scene, ensure_ascii=False), None, None)
-            for caption, scene in scenes.items()
-        ]
+        rows: list[tuple[str, str | None, str | None, str | None]] = []
+        for caption, scene in scenes.items():
+            if isinstance(scene, ParseFailure):
+                rows.append((caption, None, scene.reason, scene.limits))
+            else:
+                rows.append((caption, json.dumps(scene, ensure_ascii=False), None, None))
 
         def write(connection: sqlite3.Connection) -> None:
-            with connection:  # one transaction
+            # One transaction.
+            with connection:
                 connection.executemany("REPLACE INTO scenes VALUES (?, ?, ?, ?)", rows)
 
         if rows:
@@ -125,7 +127,8 @@ class SceneStore:
             renamed = path.with_suffix(".damaged")
             try:
                 path.replace(renamed)
-                self.path, remedy = path, f"it was renamed to {renamed.name}, and a new one begun"
+                self.path = path
+                remedy = f"it was renamed to {renamed.name}, and a new one begun"
             except OSError:
                 remedy = "delete it"
         else:
@@ -176,18 +179,19 @@ class SpiceProcess(JavaProcess):
         folder = pycocoevalcap_file("spice", "spice-1.0.jar").parent
         library = sorted((folder / "lib").glob("*.jar"))
         path = [folder / "spice-1.0.jar", *load_jars(), *library]
+
+        command = [*OPTIONS, f"-Xmx{HEAP_GB}g", "-Xss64m", "-XX:+UseSerialGC"]
+        command.append("-XX:+ExitOnOutOfMemoryError")
         # Scene graphs merge nodes in the order of a hash table whose hashes are random. With equal
         # hashes the order is that of insertion, and equal rows get equal scores.
-        equal_hashes = ["-XX:+UnlockExperimentalVMOptions", "-XX:hashCode=2"]
-        command = [*OPTIONS, f"-Xmx{HEAP_GB}g", "-Xss64m", "-XX:+UseSerialGC"]
-        command += ["-XX:+ExitOnOutOfMemoryError", *([] if can_parse else equal_hashes)]
-        command += [
-            "-cp",
-            os.pathsep.join(map(str, path)),
-            "org.mozilla.javascript.tools.shell.Main",
-        ]
+        if not can_parse:
+            command += ["-XX:+UnlockExperimentalVMOptions", "-XX:hashCode=2"]
+        command += ["-cp", os.pathsep.join(map(str, path))]
+        command.append("org.mozilla.javascript.tools.shell.Main")
         command += ["-opt", "-1", str(Path(__file__).with_name("spice.js"))]
-        command += ["parse"] if can_parse else []
+        if can_parse:
+            command.append("parse")
+
         super().__init__(command, folder)
         try:
             self._answer(SILENCE)
@@ -207,9 +211,11 @@ class SpiceProcess(JavaProcess):
             DiedError: if the process ends instead.
         """
         assert self.process.stdin is not None
-        with suppress(BrokenPipeError):  # a dead process gives no answer, which is raised below
+        # A dead process gives no answer, which is raised below.
+        with suppress(BrokenPipeError):
             self.process.stdin.write(json.dumps(request).encode() + b"\n")
             self.process.stdin.flush()
+
         return self._answer(seconds)
 
     def _answer(self, seconds: float) -> Any:
@@ -241,6 +247,7 @@ def acquire(*, can_parse: bool) -> SpiceProcess:
             if process.is_usable:
                 return process
             process.stop()
+
     return SpiceProcess(can_parse=can_parse)
 
 
@@ -318,6 +325,7 @@ def _parse_caption(client: _JarClient, caption: str) -> Scene:
         if error.status == _OUT_OF_MEMORY:
             return _failure(f"it needs more than {HEAP_GB} GB")
         raise InputError(f"SPICE's parser died twice over one caption: {error}") from error
+
     return _failure(answer["error"]) if isinstance(answer, dict) else answer
 
 
@@ -331,11 +339,15 @@ def _memory_gb() -> float:
     """Return the memory of this machine or container, in GB; 0 if it is unknown."""
     try:
         memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
-    except (AttributeError, ValueError, OSError):  # not on this system
+    # Not on this system.
+    except (AttributeError, ValueError, OSError):
         return 0.0
+
     try:
-        return min(memory, int(_CONTAINER_MEMORY.read_text(encoding="ascii")) / 2**30)
-    except (OSError, ValueError):  # no container, or "max"
+        container_memory = int(_CONTAINER_MEMORY.read_text(encoding="ascii")) / 2**30
+        return min(memory, container_memory)
+    # No container, or "max".
+    except (OSError, ValueError):
         return memory
 
 
@@ -352,8 +364,10 @@ class _JarClient:
         while True:
             if self._process is None:
                 self._process = acquire(can_parse=self._can_parse)
-                if self.is_stopped:  # while it started
+                # It may have been stopped while the process started.
+                if self.is_stopped:
                     self._process.stop()
+
             try:
                 return self._process.ask(request, seconds)
             except StalledError:
@@ -367,7 +381,8 @@ class _JarClient:
 
     def finish(self) -> None:
         """Release the process for others, after the last request."""
-        process, self._process = self._process, None
+        process = self._process
+        self._process = None
         if process is not None:
             release(process)
 

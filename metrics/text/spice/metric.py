@@ -15,6 +15,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -97,7 +98,10 @@ class Spice(ParsedMetric):
 
     @property
     def companions(self) -> tuple[str, ...]:
-        return tuple(f"spice_{p}" for p in PARTS if p != "f") if self.part == "f" else ()
+        if self.part != "f":
+            return ()
+
+        return tuple(f"spice_{part}" for part in PARTS if part != "f")
 
     def compute(self, rows: Rows) -> Floats:
         scores = rows.compute_once("spice", lambda: _score_rows(rows))
@@ -110,6 +114,7 @@ class Spice(ParsedMetric):
         defined = ~np.isnan(values)
         if self.part == "f" or not defined.any():
             return super().corpus_score(rows, values)
+
         return float(np.average(values[defined], weights=rows.weights[defined]))
 
     def corpus_resampler(self, items: Items, scores: Floats) -> CorpusResampler | None:
@@ -128,7 +133,9 @@ class Spice(ParsedMetric):
         """Return scores, 0 where undefined, and whether each is defined."""
         if self.part == "f":
             return np.stack([scores, np.ones(len(scores))], axis=1)
-        return np.stack([np.nan_to_num(scores), ~np.isnan(scores)], axis=1)
+        is_defined = ~np.isnan(scores)
+
+        return np.stack([np.nan_to_num(scores), is_defined], axis=1)
 
     def corpus_score_from_sums(self, sums: Sequence[float]) -> float:
         """Compute the mean over the rows where it is defined."""
@@ -148,14 +155,22 @@ def compute_figures(rows: Rows) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield the figures of each row that could be parsed, by kind of tuple, as the jar prints them."""
     candidates, references = tokenize_rows(rows)
     texts = [(c, *refs) for c, refs in zip(candidates, references, strict=True)]
-    scenes = parse_scenes(t for row in texts for t in row)
-    failures = {t: scene for t, scene in scenes.items() if isinstance(scene, ParseFailure)}
-    tuples = {t: scene for t, scene in scenes.items() if not isinstance(scene, ParseFailure)}
+    scenes = parse_scenes(chain.from_iterable(texts))
+
+    failures: dict[str, ParseFailure] = {}
+    tuples: dict[str, Any] = {}
+    for text, scene in scenes.items():
+        if isinstance(scene, ParseFailure):
+            failures[text] = scene
+        else:
+            tuples[text] = scene
     if failures:
         _warn(rows, texts, failures)
-    parsed_rows = [i for i, row in enumerate(texts) if not any(t in failures for t in row)]
+
+    parsed_rows = [i for i, row in enumerate(texts) if failures.keys().isdisjoint(row)]
     if not parsed_rows:
         return
+
     with progress_counter("SPICE, rows", len(parsed_rows)) as advance:
         requests = ([tuples[t] for t in texts[i]] for i in parsed_rows)
         for i, by_kind in zip(parsed_rows, score(requests), strict=True):
@@ -175,14 +190,17 @@ def parse_scenes(captions: Iterable[str]) -> dict[str, Scene]:
     distinct = list(dict.fromkeys(captions))
     name = f"scenes-pycocoevalcap-{version_of('pycocoevalcap')}-corenlp-{CORENLP}.sqlite"
     store = SceneStore(cache_folder("spice", name))
-    scenes = {
-        caption: scene
-        for caption, scene in store.get(distinct).items()
-        if not (isinstance(scene, ParseFailure) and scene.limits != limits())
-    }
+
+    scenes: dict[str, Scene] = {}
+    for caption, scene in store.get(distinct).items():
+        # A caption that failed is tried again where the limits have changed.
+        has_same_limits = not isinstance(scene, ParseFailure) or scene.limits == limits()
+        if has_same_limits:
+            scenes[caption] = scene
     missing = [caption for caption in distinct if caption not in scenes]
     if not missing:
         return scenes
+
     unstored: dict[str, Scene] = {}
     last_stored = time.monotonic()
     try:
@@ -191,7 +209,8 @@ def parse_scenes(captions: Iterable[str]) -> dict[str, Scene]:
             closing(parse(missing)) as results,
         ):
             for caption, scene in results:
-                unstored[caption] = scenes[caption] = scene
+                scenes[caption] = scene
+                unstored[caption] = scene
                 advance(1)
                 if time.monotonic() - last_stored > _STORE_INTERVAL:
                     store.put(unstored)
@@ -199,6 +218,7 @@ def parse_scenes(captions: Iterable[str]) -> dict[str, Scene]:
                     last_stored = time.monotonic()
     finally:
         store.put(unstored)
+
     return scenes
 
 
@@ -208,7 +228,10 @@ def _warn(rows: Rows, texts: list[tuple[Any, ...]], failures: dict[str, ParseFai
         labels = [rows.label(i) for i, row in enumerate(texts) if caption in row]
         more = f" and {len(labels) - 1} rows more" if len(labels) > 1 else ""
         words = caption.split()
-        beginning = " ".join(words[:8]) + (" …" if len(words) > 8 else "")
+        beginning = " ".join(words[:8])
+        if len(words) > 8:
+            beginning += " …"
+
         logger.warning(
             f"SPICE of {labels[0]}{more} is undefined: a caption of {len(words):,} words could not be "
             f"parsed, {failure.reason}: {beginning}"

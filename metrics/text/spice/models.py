@@ -63,7 +63,8 @@ class Jar:
 
     @property
     def file(self) -> str:
-        return "-".join(p for p in (self.artifact, self.version, self.classifier) if p) + ".jar"
+        parts = (self.artifact, self.version, self.classifier)
+        return "-".join(part for part in parts if part) + ".jar"
 
     @property
     def coordinates(self) -> str:
@@ -113,8 +114,15 @@ def missing_jars(root: Path) -> list[Jar]:
 def pending_download() -> LargeDownload | None:
     """Return the download of the jars that are not here; None where all are."""
     jars = missing_jars(jar_folder())
-    description = f"The metric SPICE needs a parser: {CONTENT}"
-    return LargeDownload(NAME, description, LICENCE, sum(j.size for j in jars)) if jars else None
+    if not jars:
+        return None
+
+    return LargeDownload(
+        NAME,
+        f"The metric SPICE needs a parser: {CONTENT}",
+        LICENCE,
+        sum(jar.size for jar in jars),
+    )
 
 
 def check_permission(metric: str) -> None:
@@ -152,7 +160,8 @@ def damaged_jars(root: Path) -> list[Jar]:
     Raises:
         InputError: if a jar cannot be read.
     """
-    return [j for j in JARS if (root / j.file).is_file() and _hash(root / j.file) != j.sha256]
+    present = [jar for jar in JARS if (root / jar.file).is_file()]
+    return [jar for jar in present if _hash(root / jar.file) != jar.sha256]
 
 
 def fetch_jars(root: Path, note: Note = silent) -> list[Path]:
@@ -176,11 +185,11 @@ def fetch_jars(root: Path, note: Note = silent) -> list[Path]:
         root.mkdir(parents=True, exist_ok=True)
         with FileLock(root / ".captau.lock"):
             jars = list(dict.fromkeys([*missing_jars(root), *damaged_jars(root)]))
-            shutil.rmtree(staging, ignore_errors=True)  # a killed process leaves torn files
+            # A killed process leaves torn files.
+            shutil.rmtree(staging, ignore_errors=True)
+            megabytes = sum(jar.size for jar in jars) // 10**6
             try:
-                with progress_counter(
-                    "SPICE's models, MB", sum(j.size for j in jars) // 10**6
-                ) as advance:
+                with progress_counter("SPICE's models, MB", megabytes) as advance:
                     for jar in jars:
                         path = root / jar.file
                         _fetch_from_maven(jar, staging, advance, jars).replace(path)
@@ -193,6 +202,7 @@ def fetch_jars(root: Path, note: Note = silent) -> list[Path]:
             f"{root}: cannot be written ({error.strerror}); make room, or set java.spice=DIR (or "
             f"CAPTAU_SPICE_JARS)"
         ) from error
+
     return fetched
 
 
@@ -210,8 +220,10 @@ def _fetch_from_maven(
 
         def receive(count: int) -> None:
             nonlocal received
-            advance((received + count) // 10**6 - received // 10**6)
+            # Whole megabytes are counted; what is left over counts with the next bytes.
+            megabytes_before = received // 10**6
             received += count
+            advance(received // 10**6 - megabytes_before)
 
         yield receive
 
@@ -219,13 +231,16 @@ def _fetch_from_maven(
     context = MavenContext(resolver, repo_cache=staging, timeout=_TIMEOUT)
     component = context.project(jar.group, jar.artifact).at_version(jar.version)
     artifact = component.artifact(classifier=jar.classifier) if jar.classifier else None
+
     try:
         path = (artifact or component.artifact()).resolve()
     except (requests.RequestException, RuntimeError) as error:
         raise _fetch_error(jars, f"{jar.coordinates}: {type(error).__name__}") from error
+
     digest = _hash(path)
     if digest != jar.sha256:
         raise _fetch_error(jars, f"the SHA-256 of {jar.file} there is {digest}")
+
     return path
 
 

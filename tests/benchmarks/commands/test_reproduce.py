@@ -29,7 +29,7 @@ from captau.benchmarks.evaluation.papers.published_numbers import (
 from captau.benchmarks.evaluation.papers.published_sources import TableCell
 from captau.benchmarks.evaluation.papers.published_tables import TableRebuilder
 from captau.benchmarks.runs.progress_bar import StepProgress
-from captau.benchmarks.runs.results import parse_missing_note
+from captau.benchmarks.runs.results import find_missing_reason
 from captau.benchmarks.scoring.catalog import read_config
 from captau.benchmarks.scoring.score_store import Locations, ScoreStore
 from captau.conf import group
@@ -523,7 +523,7 @@ def test_no_reason_contradicts_the_registry():
         _letters(row)
         for t in tables
         for row, spec in t["rows"].items()
-        if spec and not parse_missing_note(spec)
+        if spec and not find_missing_reason(spec)
     }
     denied = {row for t in tables for row, spec in t["rows"].items() if spec is None}
     assert denied
