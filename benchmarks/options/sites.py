@@ -3,55 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
 from . import shared
-from .declaration import NEEDED, Composed, Option, Options, option, part
-
-
-@dataclass(frozen=True, kw_only=True)
-class OidcOptions(Options):
-    """A provider of OpenID Connect by which people sign in, and whom it may let in."""
-
-    issuer: str | None = option(
-        None,
-        "the provider's issuer, as its documentation names it; needs pip install 'captau[oidc]'",
-        takes="URL",
-        is_literal=True,
-    )
-    client_id: str | None = option(
-        None, "the name under which the provider knows this site", takes="TEXT", is_literal=True
-    )
-    secret_file: Path | None = option(
-        None,
-        "a file with the client's secret (default: $CAPTAU_OIDC_SECRET; without either, none)",
-        takes="FILE",
-    )
-    allow: tuple[str, ...] = option(
-        None,
-        "who may sign in: domains of verified e-mail addresses, and groups as group:NAME "
-        "(default: everybody whom the provider signs in)",
-        takes="A,B",
-        read=shared.words_of,
-    )
-    only: bool = option(
-        False, "true turns off every other way in; the dashboard keeps its password"
-    )
-
-
-_OIDC_HEADING = "Signing in by OpenID Connect (docs/challenges.md)"
-OIDC: tuple[Option, ...] = tuple(
-    replace(declared, key=f"oidc.{declared.key}", heading=_OIDC_HEADING)
-    for declared in OidcOptions.declared()
-)
-
-
-def oidc_of(composed: Composed) -> OidcOptions:
-    """Read the options `oidc.*`."""
-    return OidcOptions.read(Composed(composed["oidc"]))
-
+from .declaration import NEEDED, Option, Options, option, part
 
 #: Attributes of options that hold the address of a database, or a study.
 DATABASE: dict[str, Any] = {"takes": "FILE|URL", "is_literal": True}
@@ -85,7 +42,6 @@ captau collect                                        the rating game on the dem
 captau collect study=mine.yaml port=8080
 captau collect study=mine.yaml url=https://lab.example/study proxy=true    behind a proxy
 captau collect study=mine.yaml database=postgresql://user@host/name
-captau collect study=mine.yaml url=https://lab.example oidc.issuer=https://login.lab.example oidc.client_id=captau
 """
     notes: ClassVar[str] = """
 docs/collect.md explains how to write a study. Every answer is on the disk before it is acknowledged; stop the server as
@@ -99,7 +55,6 @@ the printed link does.
         "the database (default: collected/NAME.sqlite3); may be PostgreSQL",
         **DATABASE,
     )
-    oidc: OidcOptions = part(oidc_of, *OIDC, default=OidcOptions())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -202,7 +157,6 @@ captau serve                                            the two demo challenges
 captau serve challenge=mine.yaml port=8080
 captau serve challenge=captions.yaml,metrics.yaml     or a folder of them
 captau serve challenge=mine.yaml url=https://lab.example/challenge proxy=true    behind a proxy
-captau serve challenge=mine.yaml url=https://lab.example oidc.issuer=https://login.lab.example oidc.client_id=captau
 captau serve challenge=mine.yaml database=postgresql://user@host/name workers=4
 """
     notes: ClassVar[str] = """
@@ -244,7 +198,6 @@ opens the printed link does.
         "true scores all submissions again; needed when references, ratings, metrics or "
         "protocol changed",
     )
-    oidc: OidcOptions = part(oidc_of, *OIDC, default=OidcOptions())
 
 
 @dataclass(frozen=True, kw_only=True)

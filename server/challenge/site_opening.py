@@ -19,7 +19,6 @@ from ...metrics.registry import metric
 from ..storage.database import Database, parse_database_url
 from ..storage.private_files import make_private_folder
 from ..web.errors import RefusedError
-from ..web.oidc import open_provider
 from ..web.passwords import password_from_environment
 from ..web.site import parse_public_address
 from .definition_file import read_challenges
@@ -55,7 +54,7 @@ def open_site(options: ServeOptions) -> Site:
     evaluators = [make_evaluator(challenge) for challenge in challenges]
     for evaluator in evaluators:
         evaluator.check_challenge()
-    password, provider = password_from_environment(), open_provider(options.oidc)
+    password = password_from_environment()
     public_address = parse_public_address(options.url)
     name = "demo" if options.challenge == "demo" else challenges[0].name
     address = options.database or str(_DEFAULT_FOLDER / f"{name}.sqlite3")
@@ -88,7 +87,7 @@ def open_site(options: ServeOptions) -> Site:
         workers = WorkerPool(
             SubmissionLifecycle(store), setup, n_workers, starts_at_once=lacks_human_scores
         )
-        site = Site(store, workers, options.title or "", public_address, provider)
+        site = Site(store, workers, options.title or "", public_address)
         site.admin_account.adopt_password(password)
     except BaseException:
         database.close()

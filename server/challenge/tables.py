@@ -65,9 +65,6 @@ accounts = Table(
     #: How often all sessions of the account were ended.
     Column("epoch", Integer, nullable=False),
     Column("blocked_at", Float),
-    #: `oidc.Identity.key` of an account that a provider signs in; null for others.
-    Column("identity", String(64)),
-    Index("accounts_identity", "identity", unique=True),
     # Sessions name this number, so it must not be given to another account.
     sqlite_autoincrement=True,
 )
@@ -173,12 +170,6 @@ audit = Table(
 
 SCHEMA = Schema(
     metadata,
-    {
-        "0001": (),
-        "0002": (
-            "ALTER TABLE accounts ADD COLUMN identity VARCHAR(64)",
-            "CREATE UNIQUE INDEX accounts_identity ON accounts (identity)",
-        ),
-    },
+    {"0001": ()},
     "captau serve",
 )

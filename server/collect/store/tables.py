@@ -57,7 +57,7 @@ raters = Table(
     Column("nickname", String(64)),
     #: The nickname as it is compared (`person_names.name_key`).
     Column("nickname_key", Text, unique=True),
-    #: A hash of the crowd platform's code, or of the identity at a provider; neither itself is stored.
+    #: A hash of the crowd platform's code, which itself is not stored.
     Column("worker", String(64), unique=True),
     Column("joined_at", Float, nullable=False),
     Column("consented", Text, nullable=False),

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated
 
-from fastapi import Depends, Request, Response
+from fastapi import Depends, Request
 from fastapi import Path as PathParameter
 
 from ....benchmarks.options.sites import CollectOptions
@@ -18,7 +18,6 @@ from ....datasets.paths import expand_home
 from ...storage.database import Database, OutdatedTablesError
 from ...storage.private_files import make_private_folder
 from ...web.errors import SignInRequiredError, TooManyRequestsError
-from ...web.oidc import Identity, OidcProvider, open_provider
 from ...web.passwords import AdminAccount, password_from_environment
 from ...web.sessions import Session
 from ...web.site import PublicAddress, WebSite, current_site, parse_public_address
@@ -37,7 +36,6 @@ class StudySite(WebSite):
         store: the study in its database.
         address: the site as visitors see it.
         read_again: reads the study's file again, and computes the ratings that units start with.
-        provider: by which participants may sign in.
 
     Attributes:
         join_limiter: counts new participants by address.
@@ -50,7 +48,6 @@ class StudySite(WebSite):
         store: StudyStore,
         address: PublicAddress,
         read_again: Callable[[], Study],
-        provider: OidcProvider | None = None,
     ) -> None:
         limits, study = store.study.limits, store.study
         template_globals = {
@@ -67,7 +64,6 @@ class StudySite(WebSite):
             limits.logins,
             template_globals,
             study.form.wording.language,
-            provider,
         )
         self.store, self.read_again = store, read_again
         self.join_limiter = RateLimiter(limits.joins, limits.joins / 60)
@@ -78,14 +74,6 @@ class StudySite(WebSite):
     def study(self) -> Study:
         """The study."""
         return self.store.study
-
-    async def admit(self, request: Request, identity: Identity, page: str) -> Response:
-        """Lead a participant whom the provider knows to their next caption, and others to the consent."""
-        rater_id = await self.store.participants.find_identity(identity.key)
-        if rater_id is None:
-            session = replace(Session.new(), identity=identity.key)
-            return self.set_session(self.redirect("/"), session)
-        return self.set_session(self.redirect("/rate"), Session.new(rater_id))
 
     def require_rater(self, request: Request) -> tuple[Session, int]:
         """Return the participant's session and number.
@@ -122,11 +110,6 @@ def open_site(options: CollectOptions, *, wait: float | None = None) -> StudySit
     """
     study = read_study(options.study, options.data_root, prepares_units=False)
     password = password_from_environment()
-    provider = open_provider(options.oidc)
-    if provider and study.participants != "open":
-        raise InputError(
-            f"{options.study}: participants is {study.participants}; oidc.issuer= needs participants: open"
-        )
     public_address = parse_public_address(options.url)
     database = _open_database(_database_address(options, study))
     try:
@@ -142,7 +125,6 @@ def open_site(options: CollectOptions, *, wait: float | None = None) -> StudySit
             StudyStore(database, study),
             public_address,
             partial(read_study, options.study, options.data_root),
-            provider,
         )
         site.admin_account.adopt_password(password)
     except BaseException:

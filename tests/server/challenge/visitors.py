@@ -50,9 +50,9 @@ def serve_small(tmp_path):
     """Return a function that serves a small challenge until the test ends, and returns site and address."""
     with ExitStack() as stack:
 
-        def serve(*paths, address=None, provider=None, **changes):
+        def serve(*paths, address=None, **changes):
             paths = paths or (write_challenge(tmp_path, **changes),)
-            site = make_site(tmp_path, *paths, address=address, provider=provider)
+            site = make_site(tmp_path, *paths, address=address)
             return site, stack.enter_context(serve_site(site))
 
         yield serve
