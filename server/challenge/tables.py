@@ -168,8 +168,10 @@ audit = Table(
     Column("why", Text, nullable=False),
 )
 
+#: The number of its databases stands for "capc" in ASCII.
 SCHEMA = Schema(
-    metadata,
-    {"0001": ()},
-    "captau serve",
+    tables=metadata,
+    application_id=0x6361_7063,
+    revision=1,
+    command_name="captau serve",
 )

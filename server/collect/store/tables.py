@@ -124,9 +124,10 @@ invitations = Table(
     Column("rater", ForeignKey("raters.id")),
 )
 
-#: The second revision had a table of settled disagreements, which annotators now check one after the other.
+#: The number stands for "caps" in ASCII.
 SCHEMA = Schema(
-    metadata,
-    {"0001": (), "0002": (), "0003": ("DROP TABLE IF EXISTS resolutions",)},
-    "captau collect",
+    tables=metadata,
+    application_id=0x6361_7073,
+    revision=1,
+    command_name="captau collect",
 )

@@ -14,8 +14,7 @@ from fastapi import Path as PathParameter
 
 from ....benchmarks.options.sites import CollectOptions
 from ....datasets.errors import InputError
-from ....datasets.paths import expand_home
-from ...storage.database import Database, OutdatedTablesError
+from ...storage.database import Database
 from ...storage.private_files import make_private_folder
 from ...web.errors import SignInRequiredError, TooManyRequestsError
 from ...web.passwords import AdminAccount, password_from_environment
@@ -111,9 +110,9 @@ def open_site(options: CollectOptions, *, wait: float | None = None) -> StudySit
     study = read_study(options.study, options.data_root, prepares_units=False)
     password = password_from_environment()
     public_address = parse_public_address(options.url)
-    database = _open_database(_database_address(options, study))
+    database = _open_database(_database_path(options, study))
     try:
-        if options.database is None:  # a former version made it for everybody to read
+        if options.database is None:  # it may have been made for everybody to read
             make_private_folder(_DEFAULT_FOLDER)
         if not holds_study(database):
             # A database that holds the study has the ratings that units start with.
@@ -136,8 +135,6 @@ def open_site(options: CollectOptions, *, wait: float | None = None) -> StudySit
 def open_snapshot(options: CollectOptions) -> StudyStore:
     """Open a study in its database to read it, while a site may be at work on it.
 
-    A database of an older captau is brought up to date first, which needs it for itself.
-
     Args:
         options: those of `captau collect`.
 
@@ -145,14 +142,11 @@ def open_snapshot(options: CollectOptions) -> StudyStore:
         InputError: on a fault of the study, or if the database is missing or holds another one.
     """
     study = read_study(options.study, options.data_root, prepares_units=False)
-    address = _database_address(options, study)
-    if "://" not in address and not expand_home(address).is_file():
-        raise InputError(f"{address}: no such file; name the study's with database=FILE")
-    try:
-        database = _open_database(address, read_only=True)
-    except OutdatedTablesError:
-        _open_database(address).close()
-        database = _open_database(address, read_only=True)
+    path = _database_path(options, study)
+    if not path.is_file():
+        raise InputError(f"{path}: no such file; name the study's with database=FILE")
+
+    database = _open_database(path, read_only=True)
     try:
         return StudyStore(database, study)
     except BaseException:
@@ -160,13 +154,13 @@ def open_snapshot(options: CollectOptions) -> StudyStore:
         raise
 
 
-def _database_address(options: CollectOptions, study: Study) -> str:
-    return options.database or str(_DEFAULT_FOLDER / f"{study.name}.sqlite3")
+def _database_path(options: CollectOptions, study: Study) -> Path:
+    return options.database or _DEFAULT_FOLDER / f"{study.name}.sqlite3"
 
 
-def _open_database(address: str, *, read_only: bool = False) -> Database:
+def _open_database(path: Path, *, read_only: bool = False) -> Database:
     return Database(
-        address,
+        path,
         SCHEMA,
         lambda line: print(f"captau: {line}", file=sys.stderr),
         read_only=read_only,

@@ -82,7 +82,7 @@ def write_challenge(folder, name="small", **changes):
 def make_site(folder, *paths, **options):
     """Return the site of some challenges, on a database beside them, without workers."""
     challenges = read_challenges([str(p) for p in paths] or [str(write_challenge(folder))])
-    database = Database(str(folder / "site.sqlite3"), SCHEMA)
+    database = Database(folder / "site.sqlite3", SCHEMA)
     return Site(open_store(database, challenges, folder / "files"), **options)
 
 

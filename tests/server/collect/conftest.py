@@ -72,7 +72,7 @@ def make_site(folder, protocol="game", database=None, url="", **changes):
     path = folder / "study.yaml"
     if changes or not path.exists():
         path = write_study(folder, protocol, **changes)
-    database = str(database or folder / "small.sqlite3")
+    database = database or folder / "small.sqlite3"
     return open_site(CollectOptions(study=str(path), database=database, url=url))
 
 

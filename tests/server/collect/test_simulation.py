@@ -352,7 +352,7 @@ def test_a_simulation_is_written_as_a_run(monkeypatch, tmp_path, fault):
         answers=2,
         seed=5,
         wait=0.5,
-        database=str(tmp_path / "kept.sqlite3"),
+        database=tmp_path / "kept.sqlite3",
         output_dir=tmp_path / "out",
     )
     report = simulation.run_simulation(options)

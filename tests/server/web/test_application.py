@@ -113,7 +113,7 @@ def test_errors_are_pages_and_static_files_are_kept_an_hour(served):
 
 def test_other_origins_long_bodies_and_large_numbers_are_refused(served):
     base, ask = served
-    numbers = (0, 1, 2**31 - 1, 2**31)  # of rows, as PostgreSQL's integers hold them
+    numbers = (0, 1, 2**31 - 1, 2**31)  # of rows
     assert [ask(f"{base}/number/{n}")[0] for n in numbers] == [422, 200, 200, 422]
     status, _, body = ask(f"{base}/number/1", "POST", b"x", Origin="https://evil.example")
     assert (status, body) == (
