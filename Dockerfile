@@ -7,8 +7,8 @@ RUN pip wheel --no-cache-dir --no-deps --wheel-dir /wheels . \
  && if [ -e requirements.lock ]; then cp requirements.lock /wheels; fi
 
 FROM python:3.13-slim
-# `postgres,coco` adds METEOR and SPICE, which are under the LGPL and the AGPL (docs/licences.md).
-ARG EXTRAS=postgres
+# `server,coco` adds METEOR and SPICE, which are under the LGPL and the AGPL (docs/licences.md).
+ARG EXTRAS=server
 COPY --from=build /wheels /wheels
 RUN if [ -e /wheels/requirements.lock ]; then \
       pip install --no-cache-dir --require-hashes -r /wheels/requirements.lock; \

@@ -7,7 +7,7 @@ WORKERS ?= 2
 VENV := .venv
 BIN := $(VENV)/bin
 # What the quick tier leaves out: tests marked by what they need (see CONTRIBUTING.md).
-SLOW_MARKERS := java dev neural browser database cluster wheel docs kill training
+SLOW_MARKERS := java dev neural browser proxy cluster wheel docs kill training
 NOTHING :=
 QUICK := not ($(subst $(NOTHING) $(NOTHING), or ,$(SLOW_MARKERS)))
 

@@ -253,8 +253,6 @@ class Site:
         redirects: path → where it leads.
         statuses: what the next answers are instead of the file, in turn.
         cuts: after how many bytes of the body the next answers break off, in turn; None lets one pass.
-        ranges: whether range requests are heeded.
-        tag: the ETag, a strong one; none where it is empty.
         pause: seconds to wait before each half of a body.
         asked: path and headers of each request so far.
     """
@@ -264,8 +262,6 @@ class Site:
         self.redirects: dict[str, str] = {}
         self.statuses: list[int] = []
         self.cuts: list[int | None] = []
-        self.ranges = True
-        self.tag = '"1"'
         self.pause = 0.0
         self.asked: list[tuple[str, dict[str, str]]] = []
         site = self
@@ -302,25 +298,12 @@ class Site:
             return request.end_headers()
         if body is None:
             return request.send_error(404)
-        start = 0
-        span = headers.get("Range", "")
-        if span and self.ranges and headers.get("If-Range", self.tag) == self.tag:
-            start = int(span.removeprefix("bytes=").removesuffix("-"))
-        if start >= len(body) and start:
-            request.send_response(416)
-            request.send_header("Content-Range", f"bytes */{len(body)}")
-            request.send_header("Content-Length", "0")
-            return request.end_headers()
-        request.send_response(206 if start else 200)
-        if start:
-            request.send_header("Content-Range", f"bytes {start}-{len(body) - 1}/{len(body)}")
-        if self.tag:
-            request.send_header("ETag", self.tag)
-        request.send_header("Content-Length", str(len(body) - start))
+        request.send_response(200)
+        request.send_header("Content-Length", str(len(body)))
         request.end_headers()
         cut = self.cuts.pop(0) if self.cuts else None
-        rest = body[start:][:cut]
-        for half in (rest[: len(rest) // 2], rest[len(rest) // 2 :]):
+        sent = body[:cut]
+        for half in (sent[: len(sent) // 2], sent[len(sent) // 2 :]):
             time.sleep(self.pause)
             request.wfile.write(half)
             request.wfile.flush()

@@ -72,7 +72,7 @@ def project(tmp_path: Path) -> Path:
     for name in ("Dockerfile", "compose.yaml"):
         shutil.copy(ROOT / name, tmp_path / name)
     project = '[project]\nname = "x"\nversion = "1"\ndependencies = []\n'
-    extra = '[project.optional-dependencies]\npostgres = ["demo-package>=1"]\n'
+    extra = '[project.optional-dependencies]\nserver = ["demo-package>=1"]\n'
     (tmp_path / "pyproject.toml").write_text(project + extra)
     return tmp_path
 

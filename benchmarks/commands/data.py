@@ -142,7 +142,7 @@ def fetch(names: Iterable[str], root: Path | None, offline: bool, show: Show = s
         show(f"{name}: {card.title}\nlicence: {card.licence}\nplease cite:\n{card.citation}\n")
         try:
             with DownloadProgress() as progress:
-                limits = download.RetryLimits(offline=offline)
+                limits = download.FetchLimits(offline=offline)
                 fetched = download.fetch(card, folder, limits, progress, show)
             if not fetched:
                 all_here = f"nothing to fetch, all is in {folder}"

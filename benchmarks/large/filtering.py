@@ -31,6 +31,7 @@ from ..runs.progress_bar import RowProgress
 from ..runs.results import RunClock, add_run_file, describe_environment, table_files, to_csv
 from ..runs.tables import MISSING, AnyCell, ResultTable, Row, count_cell, number_cell
 from ..scoring.catalog import resolve_metrics
+from ..statistics.preferences import wilson_interval
 from .engines import Engine, open_engine
 from .plan import RunPlan
 from .run_folder import MANIFEST, SCORES, WORK, ResultFolder, lock_folder
@@ -38,9 +39,6 @@ from .score_report import SHARES
 from .score_scan import ScoreReader, ScoreScan, scan_scores
 from .stage_runner import choose_piece_rows
 from .stages import Result, describe_file_error
-
-#: The level of the interval of a share.
-LEVEL = 0.95
 
 
 @dataclass(frozen=True)
@@ -129,7 +127,7 @@ def choose_threshold(
             return Threshold(value)
         point = points_above.sort_values("n_kept").iloc[-1]
     precision, n_above = float(point["precision"]), int(point["n_kept"])
-    low, high = wilson_interval(round(precision * n_above), n_above)
+    low, high = wilson_interval(precision, n_above)
     judgements = f"{point['dataset']}, {point['dimension']}"
     return Threshold(value, precision, low, high, n_above, int(point["n_items"]), judgements)
 
@@ -170,14 +168,6 @@ def _read_curve(options: FilterOptions, path: Path, signature: str) -> pd.DataFr
             f"captions were scored ({signature}); run captau thresholds anew"
         )
     return points
-
-
-def wilson_interval(successes: int, n: int) -> tuple[float, float]:
-    """Return the ends of a share's 95 % interval (Wilson 1927)."""
-    from scipy.stats import binomtest
-
-    interval = binomtest(successes, n).proportion_ci(LEVEL, method="wilson")
-    return float(interval.low), float(interval.high)
 
 
 #: The folder of the kept shards within the output folder.

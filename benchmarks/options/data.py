@@ -91,8 +91,8 @@ captau data fetch dataset=spice_models      what the metric spice needs (387 MB,
     notes: ClassVar[str] = """
 The licence and the citation are shown first. A file takes its name only when its hash is that of the card's revision. Where
 no hash is known, that of the first download is printed and recorded in NAME.sha256, and later ones have to be the same. A file that is there already with the right hash is not fetched again; one with another
-hash is replaced. A download that is cut is continued the next time (from NAME.part). A server that fails is tried
-again, with growing pauses, and then the mirror.
+hash is replaced. An address that fails is tried
+again twice, and then the mirror.
 
 Sets on Hugging Face's hub that ask you to accept terms need HF_TOKEN; HF_ENDPOINT names a mirror of the hub.
 

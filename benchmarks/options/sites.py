@@ -3,58 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
+from ...datasets.errors import InputError
 from . import shared
-from .declaration import NEEDED, Composed, Option, Options, option, part
+from .declaration import NEEDED, Option, Options, option, part, path_of
 
 
-@dataclass(frozen=True, kw_only=True)
-class OidcOptions(Options):
-    """A provider of OpenID Connect by which people sign in, and whom it may let in."""
+def _read_database(text: str | None, key: str) -> Path | None:
+    """Return the file of a database.
 
-    issuer: str | None = option(
-        None,
-        "the provider's issuer, as its documentation names it; needs pip install 'captau[oidc]'",
-        takes="URL",
-        is_literal=True,
-    )
-    client_id: str | None = option(
-        None, "the name under which the provider knows this site", takes="TEXT", is_literal=True
-    )
-    secret_file: Path | None = option(
-        None,
-        "a file with the client's secret (default: $CAPTAU_OIDC_SECRET; without either, none)",
-        takes="FILE",
-    )
-    allow: tuple[str, ...] = option(
-        None,
-        "who may sign in: domains of verified e-mail addresses, and groups as group:NAME "
-        "(default: everybody whom the provider signs in)",
-        takes="A,B",
-        read=shared.words_of,
-    )
-    only: bool = option(
-        False, "true turns off every other way in; the dashboard keeps its password"
-    )
+    Raises:
+        InputError: on the address of a server.
+    """
+    scheme, is_address, _ = (text or "").partition("://")
+    if is_address:
+        raise InputError(f"{key}={scheme}://…: the path of a file is expected; it is SQLite's")
+    return path_of(text)
 
 
-_OIDC_HEADING = "Signing in by OpenID Connect (docs/challenges.md)"
-OIDC: tuple[Option, ...] = tuple(
-    replace(declared, key=f"oidc.{declared.key}", heading=_OIDC_HEADING)
-    for declared in OidcOptions.declared()
-)
-
-
-def oidc_of(composed: Composed) -> OidcOptions:
-    """Read the options `oidc.*`."""
-    return OidcOptions.read(Composed(composed["oidc"]))
-
-
-#: Attributes of options that hold the address of a database, or a study.
-DATABASE: dict[str, Any] = {"takes": "FILE|URL", "is_literal": True}
+#: Attributes of options that hold the file of a database, or a study.
+_DATABASE: dict[str, Any] = {"takes": "FILE", "read": _read_database}
 _STUDY: dict[str, Any] = {"takes": "NAME|FILE.yaml", "is_literal": True}
 
 
@@ -84,8 +55,7 @@ class CollectOptions(SiteOptions):
 captau collect                                        the rating game on the demo
 captau collect study=mine.yaml port=8080
 captau collect study=mine.yaml url=https://lab.example/study proxy=true    behind a proxy
-captau collect study=mine.yaml database=postgresql://user@host/name
-captau collect study=mine.yaml url=https://lab.example oidc.issuer=https://login.lab.example oidc.client_id=captau
+captau collect study=mine.yaml database=answers.sqlite3
 """
     notes: ClassVar[str] = """
 docs/collect.md explains how to write a study. Every answer is on the disk before it is acknowledged; stop the server as
@@ -94,12 +64,11 @@ the printed link does.
 """
 
     study: str = option("demo_game", "one of captau's studies, or your own file", **_STUDY)
-    database: str | None = option(
+    database: Path | None = option(
         None,
-        "the database (default: collected/NAME.sqlite3); may be PostgreSQL",
-        **DATABASE,
+        "the database (default: collected/NAME.sqlite3)",
+        **_DATABASE,
     )
-    oidc: OidcOptions = part(oidc_of, *OIDC, default=OidcOptions())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,7 +80,7 @@ class _StudyOptions(Options):
     output_dir: Path | None = option(None, shared.OUTPUT_DIR.help, takes="DIR")
     data_root: Path | None = part(shared.data_root_of, shared.DATA_ROOT, default=None)
     study: str
-    database: str | None
+    database: Path | None
 
     def site_options(self) -> CollectOptions:
         """Return the options under which `captau collect` serves the same study."""
@@ -131,8 +100,8 @@ captau agree dataset=file file.path=gathered/ratings.csv
 Raters are named by codes. It only reads the database, so that the site may run; the dashboard offers the same files.
 """
     study: str = option(NEEDED, "the study", **_STUDY)
-    database: str | None = option(
-        None, "the study's database (default: collected/NAME.sqlite3)", **DATABASE
+    database: Path | None = option(
+        None, "the study's database (default: collected/NAME.sqlite3)", **_DATABASE
     )
     form: str = option(
         "captau",
@@ -181,7 +150,7 @@ A server is started for it on a free port, with a database that starts empty; th
 browsers, consent and tutorial included.
 """
     study: str = option("demo_game", "one of captau's studies, or your own file", **_STUDY)
-    database: str | None = option(None, "the database (default: a temporary file)", **DATABASE)
+    database: Path | None = option(None, "the database (default: a temporary file)", **_DATABASE)
     players: Mapping[str, int] | None = option(
         None,
         "the number of players of each kind (default: honest 12, careless, random, constant and "
@@ -202,8 +171,7 @@ captau serve                                            the two demo challenges
 captau serve challenge=mine.yaml port=8080
 captau serve challenge=captions.yaml,metrics.yaml     or a folder of them
 captau serve challenge=mine.yaml url=https://lab.example/challenge proxy=true    behind a proxy
-captau serve challenge=mine.yaml url=https://lab.example oidc.issuer=https://login.lab.example oidc.client_id=captau
-captau serve challenge=mine.yaml database=postgresql://user@host/name workers=4
+captau serve challenge=mine.yaml database=challenge.sqlite3 workers=4
 """
     notes: ClassVar[str] = """
 docs/challenges.md explains how to write a challenge. Every submission is on the disk before it is acknowledged; stop
@@ -226,17 +194,13 @@ opens the printed link does.
     title: str | None = option(
         None, "the site's title (default: the challenge's)", takes="TEXT", is_literal=True
     )
-    database: str | None = option(
+    database: Path | None = option(
         None,
-        "the database (default: challenges/NAME.sqlite3); may be PostgreSQL",
-        **DATABASE,
+        "the database (default: challenges/NAME.sqlite3)",
+        **_DATABASE,
     )
-    files: str | None = option(
-        None,
-        "the folder of submissions (default: beside the database); without a database file, "
-        "challenges/NAME",
-        takes="DIR",
-        is_literal=True,
+    files: Path | None = option(
+        None, "the folder of submissions (default: beside the database)", takes="DIR"
     )
     workers: int = option(1, "the number of submissions evaluated at a time")
     rescore: bool = option(
@@ -244,7 +208,6 @@ opens the printed link does.
         "true scores all submissions again; needed when references, ratings, metrics or "
         "protocol changed",
     )
-    oidc: OidcOptions = part(oidc_of, *OIDC, default=OidcOptions())
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -48,8 +48,13 @@ def write(chunks: Iterable[bytes], path: Path) -> None:
 
 
 @contextmanager
-def locked(root: Path, note: Note = silent) -> Generator[None]:
-    """Keep other captau runs from writing to a data folder, which is made if need be; wait in turn.
+def locked(root: Path, note: Note = silent, remedy: str = REMEDY) -> Generator[None]:
+    """Keep other captau runs from writing to a folder, which is made if need be; wait in turn.
+
+    Args:
+        root: the folder.
+        note: called with a line if another run is writing there.
+        remedy: what helps where the folder cannot be written.
 
     Raises:
         InputError: where the folder cannot be made or written to.
@@ -65,7 +70,7 @@ def locked(root: Path, note: Note = silent) -> Generator[None]:
             note(f"another captau is writing to {root}; waiting for it")
             lock.acquire()
     except OSError as error:
-        raise unwritable(root, error, REMEDY) from error
+        raise unwritable(root, error, remedy) from error
     try:
         yield
     finally:

@@ -222,10 +222,10 @@ def make_targets(folder: Path, stack: ExitStack) -> list[Target]:
     for name, fields in (("study", STUDY), ("challenge", CHALLENGE)):
         (folder / f"{name}.yaml").write_text(yaml.safe_dump(fields))
     study = open_study(
-        CollectOptions(study=str(folder / "study.yaml"), database=f"{folder}/a.sqlite3")
+        CollectOptions(study=str(folder / "study.yaml"), database=folder / "a.sqlite3")
     )
     study_port = stack.enter_context(serve(make_study_app(study)))
-    options = ServeOptions(challenge=str(folder / "challenge.yaml"), database=f"{folder}/b.sqlite3")
+    options = ServeOptions(challenge=str(folder / "challenge.yaml"), database=folder / "b.sqlite3")
     challenges = open_challenges(options)
     challenges.workers = None
     port = stack.enter_context(serve(make_challenges_app(challenges)))

@@ -1,6 +1,6 @@
 """How many ratings a second `captau collect` takes from many raters at once.
 
-    python scripts/speed/benchmark_collect.py [raters=200] [answers=15] [pace=0] [database=postgresql://…]
+    python scripts/speed/benchmark_collect.py [raters=200] [answers=15] [pace=0] [database=FILE]
 
 Raters are played by processes of their own through HTTP, each rater with its own connection, one answer
 every `pace` seconds, or as fast as they are answered. A database that is kept starts empty.
@@ -55,7 +55,7 @@ def main() -> int:
             "name: load\nprotocol: good_bad\nconsent: a measurement\n"
             "items: {dataset: demo}\nratings: 1000\n"
         )
-        database = given.get("database", str(Path(folder) / "load.sqlite3"))
+        database = Path(given.get("database", Path(folder) / "load.sqlite3"))
         server = StudyServer(CollectOptions(study=str(study), database=database))
         context = multiprocessing.get_context("spawn")
         with context.Pool(PROCESSES) as pool:

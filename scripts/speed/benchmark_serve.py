@@ -158,9 +158,7 @@ def measure(folder: Path, server: subprocess.Popen[bytes], options: argparse.Nam
             return 1
         time.sleep(0.1)
     url = match[0]
-    is_file = "://" not in options.database
-    name = str(folder / options.database) if is_file else options.database
-    database = Database(name, SCHEMA, guest=True)
+    database = Database(folder / options.database, SCHEMA, guest=True)
     names = [create_account(database, f"user{k}") for k in range(options.users + 1)]
     client = ChallengeClient(url, names[-1])
     rows = measure_single(folder, client, options.images)

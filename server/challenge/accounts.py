@@ -6,9 +6,8 @@ There is no e-mail. Passwords are hashed by Argon2id; recovery codes replace a f
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from itertools import count
 from typing import Any
 
 from sqlalchemy import Connection, Row, func, insert, select, update
@@ -17,7 +16,6 @@ from ...datasets.caption_texts import collapse_blanks
 from ..storage.database import Database, transaction
 from ..texts import name_key
 from ..web.errors import NotFoundError, RefusedError
-from ..web.oidc import Identity
 from ..web.passwords import check_password, hash_new_password, hash_password
 from .audit_log import fetch_all, write_audit
 from .members import (
@@ -97,34 +95,11 @@ class Accounts:
 
         return load_member(connection, account_id)
 
-    async def sign_in_identity(self, identity: Identity, address: str) -> Member:
-        """Return the account of a provider's identity, which its first sign-in creates."""
-        return await self._begin_session(await self._find_identity(identity), address)
-
-    @transaction
-    def _find_identity(self, connection: Connection, identity: Identity) -> int:
-        """Return the number of an identity's account, after creating it if there is none."""
-        query = select(accounts.c.id).where(accounts.c.identity == identity.key)
-        account_id = connection.execute(query).scalar()
-        if account_id is None:
-            now, name = self.clock(), _free_name(connection, identity.names)
-            team = create_team(connection, name, now)
-            # No password has an empty hash, so that nobody signs in by one.
-            fields = {"name": name, "password": "", "team": team, "identity": identity.key}
-            account_id = _insert_account(connection, now, **fields)
-        return account_id
-
-    @transaction
-    def has_password(self, connection: Connection, member: Member) -> bool:
-        """Return whether a member may sign in by password."""
-        query = select(accounts.c.password).where(accounts.c.id == member.id)
-        return bool(connection.execute(query).scalar_one())
-
     async def sign_in(self, name: str, password: str, address: str) -> Member | None:
         """Return the account of a name and password; None if they match no account."""
         row = await self._find_password(name)
-        hashed = row.password if row else ""  # empty for accounts that a provider signs in
-        is_right = await check_password(hashed or self._dummy_hash, password)
+        hashed = row.password if row else self._dummy_hash
+        is_right = await check_password(hashed, password)
         if row is None or not is_right:
             account_id = None if row is None else row.id
             return await self._reject(account_id, "sign in", address)
@@ -270,18 +245,6 @@ def _insert_account(connection: Connection, now: float, **fields: Any) -> int:
     write_audit(connection, now, account_id, "sign up", f"team {fields['team']}")
 
     return account_id
-
-
-def _free_name(connection: Connection, names: Sequence[str]) -> str:
-    """Return the first of some names that no account or team has, else one of them with a number."""
-    tables = (accounts, teams)
-    for number in count(1):
-        for name in names or ["member"]:
-            numbered = name if number == 1 else f"{name[:24]} {number}"
-            if all(find_look_alike(connection, table, numbered) is None for table in tables):
-                return numbered
-
-    raise AssertionError  # `count` does not end
 
 
 def _set_password(connection: Connection, account_id: int, hashed: str) -> Member:

@@ -30,7 +30,7 @@ def serve(options: ServeOptions) -> int:
     url = public_url(options.url, socket)
     print(f"{site.title}: {url}/")
     names = ", ".join(site.challenges)
-    print(f"{names}, kept in {site.store.database.display_name} and {site.store.folder}")
+    print(f"{names}, kept in {site.store.database.path} and {site.store.folder}")
     print(site.admin_account.sign_in_hint(url, site.setup_code), flush=True)
 
     serve_app(make_app(site), socket, proxy=options.proxy)

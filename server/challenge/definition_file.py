@@ -1,13 +1,18 @@
-"""Challenge files: YAML read into `definition.Challenge`; every fault is named with file, line and field."""
+"""Challenge files: YAML read into `definition.Challenge`; every fault is named with file, line and field.
+
+The models below say which fields a file has, and of which kind; the functions check what fields are together.
+"""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import asdict, fields, replace
+from datetime import UTC, datetime
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, NonNegativeInt, PositiveInt, create_model
 
 from ...benchmarks.scoring.catalog import resolve_metrics, usual_protocol_of
 from ...benchmarks.scoring.protocol import Protocol
@@ -16,7 +21,14 @@ from ...conf import group
 from ...datasets.errors import InputError, unknown
 from ...datasets.paths import expand_home
 from ...datasets.reading.source_files import sha256
-from ...datasets.reading.yaml_fields import YamlFields, read_yaml_fields
+from ...datasets.reading.yaml_document import (
+    VISIBLE,
+    Text,
+    YamlDocument,
+    YamlModel,
+    matching,
+    one_of,
+)
 from ...datasets.registry import load, names
 from .definition import Challenge, Limits, Phase, ReferenceSet
 from .leaderboard.board import rank_keys
@@ -34,6 +46,116 @@ OWN_DATASET = "file"
 DEMO_CHALLENGES = ("demo_captions", "demo_metrics")
 #: The values of `human` besides a file: as in `captau agree kind=captions`, or `none`.
 HUMAN_CHOICES = ("last", "each", "draw", "none")
+
+
+def _list_datasets() -> list[str]:
+    """Return the datasets whose references a set may have."""
+    return [name for name in names() if name != OWN_DATASET]
+
+
+class _PhaseFields(YamlModel):
+    """A phase as a file has it; a time is UTC unless it names a zone."""
+
+    name: Annotated[str, Field(max_length=64), VISIBLE]
+    begins: datetime | None = Field(None, alias="from")
+    ends: datetime | None = Field(None, alias="to")
+    per_day: PositiveInt | None = None
+    in_all: PositiveInt | None = None
+
+
+class _ReferenceFields(YamlModel):
+    """A set of references as a file has it."""
+
+    name: Annotated[
+        str,
+        Field(max_length=32),
+        matching(r"[\w-]+", "another word for each set is expected, such as c5"),
+    ]
+    file: Text | None = None
+    dataset: Annotated[str, one_of("dataset", _list_datasets)] | None = None
+    first: PositiveInt | None = None
+    split: (
+        Annotated[
+            str, matching("[a-z]+[0-9]*", "a split as file names have it is expected: val2014")
+        ]
+        | None
+    ) = None
+
+
+class _VisibilityFields(YamlModel):
+    """What visitors and teams see."""
+
+    leaderboard: Literal["private", "public"] = "private"
+    per_item: bool = False
+    exact: bool = False
+
+
+class _MetricsVisibilityFields(_VisibilityFields):
+    """The same of a challenge of metrics, whose items may have references."""
+
+    references: bool = False
+
+
+_usual = StatisticsOptions()
+
+
+class _StatisticsFields(YamlModel):
+    """The intervals of scores."""
+
+    interval: Annotated[str, one_of("interval", lambda: (*RESAMPLED_INTERVALS, "none"))] = (
+        _usual.interval
+    )
+    replicates: int = Field(_usual.replicates, ge=1, le=100_000)
+    seed: NonNegativeInt = _usual.seed
+
+
+#: Each limit is a whole number from 1 on.
+_limit_fields: dict[str, Any] = {
+    name: (PositiveInt, usual) for name, usual in asdict(Limits()).items()
+}
+_LimitsFields = create_model("_LimitsFields", __base__=YamlModel, **_limit_fields)
+
+#: The choices of the protocol, which `Protocol` checks itself.
+_protocol_fields: dict[str, Any] = {
+    field.name: (Any, None) for field in fields(Protocol) if field.name != "name"
+}
+_ProtocolFields = create_model("_ProtocolFields", __base__=YamlModel, **_protocol_fields)
+
+
+class _ChallengeFields(YamlModel):
+    """The fields of both kinds."""
+
+    name: Annotated[
+        str,
+        Field(max_length=64),
+        matching("[a-z0-9][a-z0-9_-]*", "small letters, digits, '_' and '-' are expected"),
+    ]
+    kind: str
+    title: Annotated[str, Field(max_length=200), VISIBLE] | None = None
+    intro: Annotated[str, Field(max_length=20_000), VISIBLE] = ""
+    phases: list[_PhaseFields] = Field(default_factory=list)
+    rank_by: str = Field("", max_length=64)
+    statistics: _StatisticsFields = _StatisticsFields()
+    limits: _LimitsFields = _LimitsFields()  # pyright: ignore[reportInvalidTypeForm]
+
+
+class _CaptionsFields(_ChallengeFields):
+    """A challenge of captions."""
+
+    references: list[_ReferenceFields] = Field(default_factory=list)
+    metrics: Any = None
+    split: str | None = None
+    human: Any = None
+    visibility: _VisibilityFields = _VisibilityFields()
+
+
+class _MetricsFields(_ChallengeFields):
+    """A challenge of metrics."""
+
+    dataset: Annotated[str, one_of("dataset", names)]
+    ratings: dict[str, Any] | None = None
+    protocol: _ProtocolFields = _ProtocolFields()  # pyright: ignore[reportInvalidTypeForm]
+    visibility: _MetricsVisibilityFields = _MetricsVisibilityFields()
 
 
 def read_challenges(
@@ -58,12 +180,12 @@ def read_challenges(
 
     challenges: dict[str, Challenge] = {}
     for path in paths:
-        file_fields = read_yaml_fields(path)
-        challenge = _read_challenge(file_fields, path.parent.resolve(), data_root)
+        document = YamlDocument.read(path)
+        challenge = _read_challenge(document, path.parent.resolve(), data_root)
         name = challenge.name
         if name in challenges:
-            raise file_fields.error(
-                "name", f"that of {challenges[name].source} is '{name}' as well"
+            raise document.error(
+                ("name",), f"that of {challenges[name].source} is '{name}' as well"
             )
         challenges[name] = challenge
 
@@ -91,58 +213,59 @@ def _find_files(request: str) -> list[Path]:
     return [path]
 
 
-def _read_challenge(top: YamlFields, folder: Path, data_root: Path | None) -> Challenge:
+def _read_challenge(document: YamlDocument, folder: Path, data_root: Path | None) -> Challenge:
     """Read a challenge.
 
     Args:
-        top: the fields of its file.
+        document: its file.
         folder: the one that files are relative to.
         data_root: the folder of datasets.
     """
-    name = top.text("name", max_length=64)
-    if not re.fullmatch(r"[a-z0-9][a-z0-9_-]*", name):
-        raise top.error("name", f"'{name}': small letters, digits, '_' and '-' are expected")
+    model: type[_CaptionsFields | _MetricsFields] = _CaptionsFields
+    if isinstance(document.plain, dict) and "kind" in document.plain:
+        kind = document.plain["kind"]
+        if kind not in KINDS:
+            raise document.error(("kind",), str(unknown("kind", str(kind), KINDS)))
+        for key in _FIELDS_OF_OTHER_KIND[kind]:
+            if key in document.plain:
+                raise document.error((key,), f"the kind is {kind}; leave it out")
+        if kind == "metrics":
+            model = _MetricsFields
 
-    kind = top.choice("kind", KINDS)
-    for key in _FIELDS_OF_OTHER_KIND[kind]:
-        if key in top:
-            raise top.error(key, f"the kind is {kind}; leave it out")
-
-    visibility = top.section("visibility")
-    title = top.text("title", name, 200)
-    intro = top.text("intro", "")
-    phases = _read_phases(top)
+    entries = document.validate(model)
+    phases = _make_phases(document, entries.phases)
     # Datasets and references may take long to read; what costs nothing is checked before.
-    if kind == "captions":
-        fields_of_kind = _read_captions_fields(top, folder)
+    shows_references = False
+    if isinstance(entries, _CaptionsFields):
+        fields_of_kind = _read_captions_fields(document, entries, folder)
     else:
-        fields_of_kind = _read_metrics_fields(top, folder, data_root)
+        fields_of_kind = _read_metrics_fields(document, entries, folder, data_root)
+        shows_references = entries.visibility.references
 
     challenge = Challenge(
-        source=top.location,
-        name=name,
-        title=title,
-        kind=kind,
-        intro=intro,
+        source=document.location,
+        name=entries.name,
+        title=entries.name if entries.title is None else entries.title,
+        kind=entries.kind,
+        intro=entries.intro,
         phases=phases,
         **fields_of_kind,
-        statistics=_read_statistics(top.section("statistics")),
-        rank_by=top.text("rank_by", "", 64),
-        is_public=visibility.choice("leaderboard", ("private", "public"), "private") == "public",
-        per_item=visibility.flag("per_item", False),
-        exact=visibility.flag("exact", False),
-        shows_references=visibility.flag("references", False) if kind == "metrics" else False,
-        limits=_read_limits(top.section("limits")),
+        statistics=StatisticsOptions(**entries.statistics.model_dump()),
+        rank_by=entries.rank_by,
+        is_public=entries.visibility.leaderboard == "public",
+        per_item=entries.visibility.per_item,
+        exact=entries.visibility.exact,
+        shows_references=shows_references,
+        limits=Limits(**entries.limits.model_dump()),
         data_root=data_root,
     )
-    visibility.reject_unknown()
-    top.reject_unknown()
 
     keys = rank_keys(challenge)
     if not keys:
-        raise top.error("protocol", f"dataset {challenge.dataset} has nothing for its coefficients")
+        message = f"dataset {challenge.dataset} has nothing for its coefficients"
+        raise document.error(("protocol",), message)
     if challenge.rank_by and challenge.rank_by not in keys:
-        raise top.error("rank_by", str(unknown("score", challenge.rank_by, keys)))
+        raise document.error(("rank_by",), str(unknown("score", challenge.rank_by, keys)))
 
     if not challenge.rank_by:
         challenge = replace(challenge, rank_by=keys[-1])
@@ -150,69 +273,62 @@ def _read_challenge(top: YamlFields, folder: Path, data_root: Path | None) -> Ch
     return challenge
 
 
-def _read_phases(top: YamlFields) -> tuple[Phase, ...]:
+def _make_phases(document: YamlDocument, entries: Sequence[_PhaseFields]) -> tuple[Phase, ...]:
+    """Return the phases; there is at least one, each has another name, and none ends before it begins."""
     phases: list[Phase] = []
-    for entry in top.sections("phases"):
+    for number, entry in enumerate(entries):
         phase = Phase(
-            name=entry.text("name", max_length=64),
-            begins=entry.time("from"),
-            ends=entry.time("to"),
-            per_day=entry.optional_count("per_day"),
-            in_all=entry.optional_count("in_all"),
+            name=entry.name,
+            begins=_timestamp(entry.begins),
+            ends=_timestamp(entry.ends),
+            per_day=entry.per_day,
+            in_all=entry.in_all,
         )
-        entry.reject_unknown()
-
         if phase.name in [earlier.name for earlier in phases]:
-            raise entry.error("name", f"two phases are called '{phase.name}'")
+            message = f"two phases are called '{phase.name}'"
+            raise document.error(("phases", number, "name"), message)
+
         has_bounds = phase.begins is not None and phase.ends is not None
         # A phase that is not open at its own beginning is never open.
         if has_bounds and not phase.is_open(phase.begins or 0):
-            raise entry.error("to", "the phase ends before it begins")
+            raise document.error(("phases", number, "to"), "the phase ends before it begins")
         phases.append(phase)
 
     if not phases:
-        raise top.error("phases", "at least one phase is needed, with a name")
+        raise document.error(("phases",), "at least one phase is needed, with a name")
 
     return tuple(phases)
 
 
-def _read_statistics(entry: YamlFields) -> StatisticsOptions:
-    default = StatisticsOptions()
-    statistics = StatisticsOptions(
-        interval=entry.choice("interval", (*RESAMPLED_INTERVALS, "none"), default.interval),
-        replicates=entry.count("replicates", default.replicates, 1, 100_000),
-        seed=entry.count("seed", default.seed, 0),
-    )
-    entry.reject_unknown()
-
-    return statistics
+def _timestamp(moment: datetime | None) -> float | None:
+    """Return seconds since 1970."""
+    if moment is None:
+        return None
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
 
 
-def _read_limits(entry: YamlFields) -> Limits:
-    limits = {name: entry.count(name, default, 1) for name, default in asdict(Limits()).items()}
-    entry.reject_unknown()
-    return Limits(**limits)
-
-
-def _read_captions_fields(top: YamlFields, folder: Path) -> dict[str, Any]:
+def _read_captions_fields(
+    document: YamlDocument, entries: _CaptionsFields, folder: Path
+) -> dict[str, Any]:
     """Read the fields of kind `captions`."""
-    reference_sets = _read_reference_sets(top, folder)
+    reference_sets = _make_reference_sets(document, entries.references, folder)
     splits = {references.split for references in reference_sets}
-    if "split" in top and splits != {None}:
-        raise top.error("split", "the sets of references name their splits; leave it out")
+    if entries.split is not None and splits != {None}:
+        message = "the sets of references name their splits; leave it out"
+        raise document.error(("split",), message)
 
     return {
         "reference_sets": reference_sets,
-        "metric_specs": _read_metrics(top),
-        "metrics_source": top.location_of("metrics"),
-        "split": top.optional("split"),
-        **_read_human(top, folder),
+        "metric_specs": _read_metrics(document, entries.metrics),
+        "metrics_source": document.location_of("metrics"),
+        "split": entries.split,
+        **_read_human(document, entries.human, folder),
     }
 
 
-def _read_human(top: YamlFields, folder: Path) -> dict[str, Any]:
+def _read_human(document: YamlDocument, value: Any, folder: Path) -> dict[str, Any]:
     """Read which captions of people are scored: a choice, a file, or both as a list."""
-    value = top.plain_data("human")
+    keys = ("human",)
     if isinstance(value, list):
         requests = value
     elif value is None:
@@ -226,9 +342,8 @@ def _read_human(top: YamlFields, folder: Path) -> dict[str, Any]:
     ]
     is_known = len(requests) > 0 and len(choices) + len(file_names) == len(requests)
     if not is_known or len(choices) > 1 or len(file_names) > 1:
-        raise top.error(
-            "human", f"one of {', '.join(HUMAN_CHOICES)}, a file, or one of each is expected"
-        )
+        message = f"one of {', '.join(HUMAN_CHOICES)}, a file, or one of each is expected"
+        raise document.error(keys, message)
 
     human = choices[0] if choices else "none"
     if not file_names:
@@ -236,56 +351,54 @@ def _read_human(top: YamlFields, folder: Path) -> dict[str, Any]:
 
     path = folder / expand_home(file_names[0])
     if not path.suffix:
-        raise top.error(
-            "human", str(unknown("human", file_names[0], [*HUMAN_CHOICES, "FILE.json"]))
-        )
+        message = str(unknown("human", file_names[0], [*HUMAN_CHOICES, "FILE.json"]))
+        raise document.error(keys, message)
     if not _is_file(path):
-        raise top.error("human", f"{path}: no such file")
+        raise document.error(keys, f"{path}: no such file")
 
     return {"human": human, "human_file": path, "human_mark": f"{human} {sha256(path)}"}
 
 
-def _read_reference_sets(top: YamlFields, folder: Path) -> tuple[ReferenceSet, ...]:
+def _make_reference_sets(
+    document: YamlDocument, entries: Sequence[_ReferenceFields], folder: Path
+) -> tuple[ReferenceSet, ...]:
+    """Return the sets of references: each has another name, and a file or a dataset."""
     reference_sets: list[ReferenceSet] = []
-    for entry in top.sections("references"):
-        name = entry.text("name", max_length=32)
+    for number, entry in enumerate(entries):
+        keys = ("references", number)
         earlier_names = [earlier.name for earlier in reference_sets]
-        if not re.fullmatch(r"[\w-]+", name) or name in earlier_names:
-            message = f"'{name}': another word for each set is expected, such as c5"
-            raise entry.error("name", message)
+        if entry.name in earlier_names:
+            message = f"'{entry.name}': another word for each set is expected, such as c5"
+            raise document.error((*keys, "name"), message)
 
-        split = entry.optional("split")
-        if split is not None and not re.fullmatch(r"[a-z]+[0-9]*", split):
-            raise entry.error(
-                "split", f"'{split}': a split as file names have it is expected: val2014"
+        split = entry.split
+        if (entry.file is None) == (entry.dataset is None):
+            message = "either file or dataset is needed beside it"
+            raise document.error((*keys, "name"), message)
+        if entry.file is None:
+            reference_set = ReferenceSet(
+                entry.name, dataset=entry.dataset, k=entry.first, split=split
             )
-
-        if ("file" in entry) == ("dataset" in entry):
-            raise entry.error("name", "either file or dataset is needed beside it")
-
-        if "dataset" in entry:
-            datasets = [dataset for dataset in names() if dataset != OWN_DATASET]
-            dataset = entry.choice("dataset", datasets)
-            k = entry.optional_count("first")
-            reference_sets.append(ReferenceSet(name, dataset=dataset, k=k, split=split))
         else:
-            path = folder / expand_home(entry.text("file"))
+            if entry.first is not None:
+                message = "unknown field 'first' beside file; only a dataset has it"
+                raise document.error((*keys, "first"), message)
+            path = folder / expand_home(entry.file)
             if not _is_file(path):
-                raise entry.error("file", f"{path}: no such file")
-            reference_sets.append(ReferenceSet(name, file=path, split=split))
-        entry.reject_unknown()
+                raise document.error((*keys, "file"), f"{path}: no such file")
+            reference_set = ReferenceSet(entry.name, file=path, split=split)
+        reference_sets.append(reference_set)
 
     if not reference_sets:
         message = "at least one set is needed: a name, and file or dataset"
-        raise top.error("references", message)
+        raise document.error(("references",), message)
 
     splits = {references.split for references in reference_sets}
     if None in splits and len(splits) > 1:
-        raise top.error("references", "each set needs a split, or none has one")
+        raise document.error(("references",), "each set needs a split, or none has one")
     if len(splits) > 2:
-        raise top.error(
-            "references", f"{len(splits)} splits; a submission has results on two at most"
-        )
+        message = f"{len(splits)} splits; a submission has results on two at most"
+        raise document.error(("references",), message)
 
     return tuple(reference_sets)
 
@@ -298,64 +411,64 @@ def _is_file(path: Path) -> bool:
         return False
 
 
-def _read_metrics(top: YamlFields) -> tuple[str, ...]:
-    requested = top.plain_data("metrics")
+def _read_metrics(document: YamlDocument, requested: Any) -> tuple[str, ...]:
+    """Return the suites and metrics, none of which looks at images."""
+    keys = ("metrics",)
     specs = ["text"] if requested is None else requested
     if isinstance(specs, str):
         specs = [specs]
     if not isinstance(specs, list) or not all(isinstance(spec, str) for spec in specs):
-        raise top.error("metrics", "suites or metrics are expected, as [text]")
+        raise document.error(keys, "suites or metrics are expected, as [text]")
 
     try:
         metrics = resolve_metrics(specs)
     except InputError as error:
-        raise top.error("metrics", str(error)) from error
+        raise document.error(keys, str(error)) from error
 
     for metric in metrics:
         if "images" in metric.needs:
             message = f"{metric.spec} looks at images, which are not evaluated here yet"
-            raise top.error("metrics", message)
+            raise document.error(keys, message)
 
     return tuple(specs)
 
 
-def _read_metrics_fields(top: YamlFields, folder: Path, data_root: Path | None) -> dict[str, Any]:
+def _read_metrics_fields(
+    document: YamlDocument, entries: _MetricsFields, folder: Path, data_root: Path | None
+) -> dict[str, Any]:
     """Read the fields of kind `metrics`."""
-    dataset = top.choice("dataset", names())
-    options = _read_dataset_options(top, dataset, folder)
-
-    entry = top.section("protocol")
-    changes = {f.name: entry.plain_data(f.name) for f in fields(Protocol) if f.name != "name"}
-    entry.reject_unknown()
-
+    dataset = entries.dataset
+    options = _read_dataset_options(document, entries, folder)
     try:
         items = load(dataset, data_root, **options)
     except (InputError, TypeError) as error:
-        field = "ratings" if dataset == OWN_DATASET else "dataset"
-        raise top.error(field, str(error)) from error
+        key = "ratings" if dataset == OWN_DATASET else "dataset"
+        raise document.error((key,), str(error)) from error
 
     try:
+        changes = entries.protocol.model_dump()
         protocol = Protocol.resolve(dataset, usual_protocol_of(items), changes)
         _ = protocol.for_dataset(items).select_items(items)
     except (InputError, TypeError) as error:
-        raise top.error("protocol", str(error)) from error
+        raise document.error(("protocol",), str(error)) from error
 
     return {"dataset": dataset, "dataset_options": options, "protocol": protocol}
 
 
-def _read_dataset_options(top: YamlFields, dataset: str, folder: Path) -> dict[str, Any]:
-    options = top.plain_data("ratings")
-    if dataset == OWN_DATASET and options is None:
+def _read_dataset_options(
+    document: YamlDocument, entries: _MetricsFields, folder: Path
+) -> dict[str, Any]:
+    """Return the options of the dataset `file`; no other dataset has any."""
+    keys = ("ratings",)
+    dataset = entries.dataset
+    if dataset == OWN_DATASET and entries.ratings is None:
         message = "this field is required: options of the dataset file (docs/own_judgements.md)"
-        raise top.error("ratings", message)
-    if dataset != OWN_DATASET and options is not None:
+        raise document.error(keys, message)
+    if dataset != OWN_DATASET and entries.ratings is not None:
         message = f"the dataset is {dataset}, not {OWN_DATASET}; leave it out"
-        raise top.error("ratings", message)
+        raise document.error(keys, message)
 
-    options = options or {}
-    if not isinstance(options, dict) or not all(isinstance(key, str) for key in options):
-        raise top.error("ratings", "options of the dataset file are expected, such as path:")
-
+    options = dict(entries.ratings or {})
     if "path" in options:
         options["path"] = str(folder / expand_home(str(options["path"])))
 

@@ -12,7 +12,6 @@ from fastapi.responses import HTMLResponse
 from ...benchmarks.runs.tables import format_number
 from ..texts import format_time
 from ..web.errors import SignInRequiredError, TooManyRequestsError
-from ..web.oidc import Identity, OidcProvider
 from ..web.passwords import AdminAccount
 from ..web.sessions import EndedSessions, Session
 from ..web.site import PublicAddress, WebSite
@@ -62,7 +61,6 @@ class Site(WebSite):
         workers: check and evaluate; None if nobody does.
         title: of the site; empty for the challenge's.
         address: the site as visitors see it.
-        provider: by which people may sign in.
 
     Attributes:
         requests: counts the requests of an account, or of an address without one.
@@ -76,7 +74,6 @@ class Site(WebSite):
         workers: WorkerPool | None = None,
         title: str = "",
         address: PublicAddress | None = None,
-        provider: OidcProvider | None = None,
     ) -> None:
         limits = [challenge.limits for challenge in store.challenges.values()]
         # Of several challenges the highest limits hold.
@@ -98,7 +95,6 @@ class Site(WebSite):
             address or PublicAddress(),
             sign_ins,
             template_values,
-            provider=provider,
         )
 
         self.store = store
@@ -160,11 +156,6 @@ class Site(WebSite):
     def begin_session(self, member: Member, response: Response) -> Response:
         """Return the response with a new session of a member."""
         return self.set_session(response, Session.new(member.id, epoch=member.epoch))
-
-    async def admit(self, request: Request, identity: Identity, page: str) -> Response:
-        """Sign in the account of a provider's identity, which its first sign-in creates."""
-        member = await self.accounts.sign_in_identity(identity, client_address(request))
-        return self.begin_session(member, self.redirect(page))
 
     async def log_admin_action(self, action: str, detail: str) -> None:
         """Record an action of the admin in the log."""

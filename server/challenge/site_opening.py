@@ -13,13 +13,11 @@ from typing import Any
 from ...benchmarks.options.sites import ServeOptions
 from ...datasets.cache import replacing
 from ...datasets.errors import InputError
-from ...datasets.paths import expand_home
 from ...datasets.registry import load
 from ...metrics.registry import metric
-from ..storage.database import Database, parse_database_url
+from ..storage.database import Database
 from ..storage.private_files import make_private_folder
 from ..web.errors import RefusedError
-from ..web.oidc import open_provider
 from ..web.passwords import password_from_environment
 from ..web.site import parse_public_address
 from .definition_file import read_challenges
@@ -55,21 +53,21 @@ def open_site(options: ServeOptions) -> Site:
     evaluators = [make_evaluator(challenge) for challenge in challenges]
     for evaluator in evaluators:
         evaluator.check_challenge()
-    password, provider = password_from_environment(), open_provider(options.oidc)
+    password = password_from_environment()
     public_address = parse_public_address(options.url)
     name = "demo" if options.challenge == "demo" else challenges[0].name
-    address = options.database or str(_DEFAULT_FOLDER / f"{name}.sqlite3")
-    folder = _choose_folder(options.files, address, name)
+    database_path = options.database or _DEFAULT_FOLDER / f"{name}.sqlite3"
+    folder = (options.files or database_path.with_suffix("")).resolve()
     setup: dict[str, Any] = {
         "challenge": options.challenge,
         "data_root": str(options.data_root) if options.data_root else None,
-        "database": address,
+        "database": str(database_path),
         "files": str(folder),
     }
 
-    database = Database(address, SCHEMA, _log.warning)
+    database = Database(database_path, SCHEMA, _log.warning)
     try:
-        if options.database is None:  # a former version made it for everybody to read
+        if options.database is None:  # it may have been made for everybody to read
             make_private_folder(_DEFAULT_FOLDER)
         store = open_store(database, challenges, folder, rescore=options.rescore)
 
@@ -88,24 +86,12 @@ def open_site(options: ServeOptions) -> Site:
         workers = WorkerPool(
             SubmissionLifecycle(store), setup, n_workers, starts_at_once=lacks_human_scores
         )
-        site = Site(store, workers, options.title or "", public_address, provider)
+        site = Site(store, workers, options.title or "", public_address)
         site.admin_account.adopt_password(password)
     except BaseException:
         database.close()
         raise
     return site
-
-
-def _choose_folder(option: str | None, address: str, name: str) -> Path:
-    """Return the folder of submitted files: the option's, or one beside the database's file."""
-    if option is None:
-        url = parse_database_url(address)
-        is_file = url.database is not None and "://" not in address
-        option = str(_DEFAULT_FOLDER / name)
-        if is_file:
-            option = str(Path(str(url.database)).with_suffix(""))
-
-    return expand_home(option).resolve()
 
 
 #: The systems of the dataset `demo` that are submitted, from good to poor.

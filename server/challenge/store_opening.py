@@ -132,7 +132,7 @@ def _check_digests(
     for name, digest in digests.items():
         if previous_digests.get(name, digest) != digest:
             raise InputError(
-                f"{database.display_name}: the references, ratings, metrics or protocol of '{name}' are not "
+                f"{database.path}: the references, ratings, metrics or protocol of '{name}' are not "
                 f"those it was started with; undo the change, evaluate everything again with "
                 f"rescore=true, or start again with another database="
             )

@@ -65,9 +65,6 @@ accounts = Table(
     #: How often all sessions of the account were ended.
     Column("epoch", Integer, nullable=False),
     Column("blocked_at", Float),
-    #: `oidc.Identity.key` of an account that a provider signs in; null for others.
-    Column("identity", String(64)),
-    Index("accounts_identity", "identity", unique=True),
     # Sessions name this number, so it must not be given to another account.
     sqlite_autoincrement=True,
 )
@@ -171,14 +168,10 @@ audit = Table(
     Column("why", Text, nullable=False),
 )
 
+#: The number of its databases stands for "capc" in ASCII.
 SCHEMA = Schema(
-    metadata,
-    {
-        "0001": (),
-        "0002": (
-            "ALTER TABLE accounts ADD COLUMN identity VARCHAR(64)",
-            "CREATE UNIQUE INDEX accounts_identity ON accounts (identity)",
-        ),
-    },
-    "captau serve",
+    tables=metadata,
+    application_id=0x6361_7063,
+    revision=1,
+    command_name="captau serve",
 )

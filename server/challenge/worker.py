@@ -56,7 +56,7 @@ class Worker:
 
         self._kind = WorkKind(setup["kind"])
         self._name = str(setup["name"])
-        self._database = Database(setup["database"], SCHEMA, guest=True)
+        self._database = Database(Path(setup["database"]), SCHEMA, guest=True)
         self._store = open_store_for_worker(self._database, challenges, Path(setup["files"]))
         self._lifecycle = SubmissionLifecycle(self._store)
 

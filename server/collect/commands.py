@@ -33,7 +33,7 @@ def collect(options: CollectOptions) -> int:
     url = public_url(options.url, listener)
 
     print(f"{site.study.title}: {url}/")
-    print(f"{store.pool_sizes['main']:,} to judge, kept in {store.database.display_name}")
+    print(f"{store.pool_sizes['main']:,} to judge, kept in {store.database.path}")
     # The server prints nothing more; whoever waits for the address reads it at once.
     print(site.admin_account.sign_in_hint(url, site.setup_code), flush=True)
 

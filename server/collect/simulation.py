@@ -282,7 +282,7 @@ def run_simulation(options: SimulateOptions) -> SimulationReport:
         OutputFolder(options.output_dir, "collect-simulate") as folder,
         tempfile.TemporaryDirectory() as scratch,
     ):
-        database = options.database or str(Path(scratch) / "study.sqlite3")
+        database = options.database or Path(scratch) / "study.sqlite3"
         # Answers of players do not get into the study's own database unless it is named.
         server = StudyServer(replace(options.site_options(), database=database), options.wait)
         try:

@@ -1,4 +1,4 @@
-"""The database of a site, on which one thread works, and the clock whose times it stores.
+"""The SQLite database of a site, on which one thread works, and the clock whose times it stores.
 
 Every job is a function of a connection. Jobs queue up; the thread does each in a transaction of its own, commits,
 and only then answers the caller: what was acknowledged is on the disk, and no two jobs run at once.
@@ -9,21 +9,20 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import time
-from collections.abc import Callable, Coroutine, Generator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 from filelock import FileLock, Timeout
-from sqlalchemy import Connection, Engine, MetaData, create_engine, event, inspect, text
-from sqlalchemy.engine import URL, make_url
-from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
+from sqlalchemy import Connection, Engine, MetaData, create_engine, event, inspect
+from sqlalchemy.engine import URL
+from sqlalchemy.exc import DBAPIError
 
 from ...datasets.errors import InputError
-from ...datasets.paths import expand_home
 from .private_files import (
     database_files,
     make_missing_folders,
@@ -35,12 +34,8 @@ from .site_settings import renew_secret
 
 Result = TypeVar("Result")
 
-#: PostgreSQL's advisory lock that says a server is at work on a database.
-_ADVISORY_LOCK = 0x6361_7074
 #: The milliseconds for which SQLite tries again while another program has locked the database.
 _BUSY_MILLISECONDS = 3000
-#: The seconds in which PostgreSQL notices that a server was killed, and gives its lock back.
-_LOCK_SECONDS = 3.0
 
 
 class StoreError(Exception):
@@ -49,10 +44,6 @@ class StoreError(Exception):
 
 class BusyError(StoreError):
     """Another program has locked the database for longer than a job waits."""
-
-
-class OutdatedTablesError(InputError):
-    """A database has the tables of another version of captau."""
 
 
 class Clock:
@@ -74,76 +65,49 @@ class Schema:
     """The tables of a site's database.
 
     Attributes:
-        tables: as they are now, with which a new database begins.
-        migrations: the statements that change older tables, by the revision to which they lead; the first
-            revision's are none.
+        tables: those with which a new database begins.
+        application_id: the number in SQLite's header by which a database of this site is known.
+        revision: the number of the tables' version, in SQLite's header as well. A change of the tables raises it and
+            comes with the statements that change the tables of released versions.
         command_name: the command that such a database belongs to, for messages.
     """
 
     tables: MetaData
-    migrations: Mapping[str, Sequence[str]]
+    application_id: int
+    revision: int
     command_name: str
 
-    @property
-    def revision(self) -> str:
-        """Return the revision of the tables as they are now."""
-        return max(self.migrations)
-
-    def create_or_migrate(self, engine: Engine, report: Callable[[str], None]) -> None:
-        """Create a database's tables, or bring them up to date after a copy was made of the older ones.
-
-        Args:
-            engine: opens the database.
-            report: receives a line that says what was changed and where the copy is.
+    def create_or_check(self, engine: Engine, path: Path) -> None:
+        """Create the tables of a new database, and check those of another.
 
         Raises:
-            InputError: if the database belongs to something else, or a newer captau wrote it.
+            InputError: as `check` does.
         """
-        name = display_name(engine.url)
-        with engine.connect() as connection:
-            tables = inspect(connection).get_table_names()
-            revision = _read_revision(connection, tables)
-        if revision == self.revision:
-            return
-        if revision is None and tables:
-            raise InputError(
-                f"{name}: it holds {tables[0]} and is not a database of {self.command_name}; name another"
-            )
-        if revision is not None and revision not in self.migrations:
-            raise InputError(f"{name}: a newer captau wrote it (tables {revision}); update captau")
-        changes = f"{name}: tables {revision} → {self.revision}"
-        if revision is not None and is_sqlite(engine.url):
-            copy = _copy_file(sqlite_path(engine.url), revision)
-            report(f"{changes}; a copy of it as it was is {copy}")
         with engine.begin() as connection:
-            if revision is None:
+            if not inspect(connection).get_table_names():
                 self.tables.create_all(connection)
-                connection.exec_driver_sql(
-                    "CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL PRIMARY KEY)"
-                )
-                insert = text("INSERT INTO alembic_version VALUES (:revision)")
-                connection.execute(insert, {"revision": self.revision})
+                connection.exec_driver_sql(f"PRAGMA application_id = {self.application_id}")
+                connection.exec_driver_sql(f"PRAGMA user_version = {self.revision}")
                 return
-            if not is_sqlite(engine.url):
-                schema = _copy_tables(connection, revision, tables)
-                report(f"{changes}; a copy of them as they were is the schema {schema}")
-            for later_revision, statements in self.migrations.items():
-                for statement in statements if later_revision > revision else ():
-                    connection.exec_driver_sql(statement)
-            update = text("UPDATE alembic_version SET version_num = :revision")
-            connection.execute(update, {"revision": self.revision})
 
-    def check(self, engine: Engine) -> None:
-        """Check that a database has the newest tables.
+        self.check(engine, path)
+
+    def check(self, engine: Engine, path: Path) -> None:
+        """Check that a database has these tables.
 
         Raises:
-            OutdatedTablesError: if it does not.
+            InputError: if it belongs to something else, or another version of captau wrote it.
         """
         with engine.connect() as connection:
-            revision = _read_revision(connection, inspect(connection).get_table_names())
+            application_id = connection.exec_driver_sql("PRAGMA application_id").scalar()
+            revision = connection.exec_driver_sql("PRAGMA user_version").scalar()
+
+        if application_id != self.application_id:
+            raise InputError(f"{path}: it is not a database of {self.command_name}; name another")
         if revision != self.revision:
-            raise OutdatedTablesError(
-                f"{display_name(engine.url)}: tables {revision}, not {self.revision}"
+            raise InputError(
+                f"{path}: it has the tables of another version of captau (revision {revision}, not "
+                f"{self.revision}); open it with that version, or name another"
             )
 
 
@@ -154,61 +118,55 @@ class Database:
     moves the database to new files and makes the site's secret anew.
 
     Args:
-        database: a path, for SQLite, or an address.
+        path: the file.
         schema: its tables.
-        report: receives a line about each change on opening.
+        report: receives a line if other users could open the file.
         guest: whether this is a worker of a server that has it open already.
         read_only: whether it is only read; each job sees a snapshot, while a server may be at work on it.
 
     Raises:
-        InputError: if it cannot be opened, another server is at work on it, or a newer captau wrote it.
-        OutdatedTablesError: if it is read only, and its tables are not those of this captau.
+        InputError: if it cannot be opened, another server is at work on it, or its tables are not those of this captau.
     """
 
     def __init__(
         self,
-        database: str,
+        path: Path,
         schema: Schema,
         report: Callable[[str], None] = lambda _: None,
         *,
         guest: bool = False,
         read_only: bool = False,
     ) -> None:
-        self.url: URL = parse_database_url(database)
+        self.path = path
         self.is_read_only = read_only
-        self._command_name, self._is_locked = schema.command_name, not (guest or read_only)
-        #: The driver's connection that holds PostgreSQL's advisory lock.
-        self._locked_driver: Any = None
+        self._command_name = schema.command_name
+        is_server = not (guest or read_only)
         exposed_files: list[Path] = []
+
         with ExitStack() as cleanup:
-            if is_sqlite(self.url) and self._is_locked:
+            if is_server:
                 exposed_files = readable_by_others(database_files(self._real_path))
-                cleanup.callback(self._lock_file(database).release)
-            self._engine = open_engine(self.url, read_only=read_only)
+                cleanup.callback(self._lock_file().release)
+
+            self._engine = open_engine(path, read_only=read_only)
             cleanup.callback(self._engine.dispose)
-            with opening_errors(database):
+            with opening_errors(path):
                 self._connection = self._engine.connect()
                 cleanup.callback(lambda: self._connection.close())
-                if not self._lock_postgresql():  # nobody's tables change while they work
-                    raise InputError(self._busy_text(self.display_name))
                 if read_only:
-                    schema.check(self._engine)
+                    schema.check(self._engine, path)
                 elif not guest:
-                    schema.create_or_migrate(self._engine, report)
+                    schema.create_or_check(self._engine, path)
                 if exposed_files:
                     self._end_exposure(exposed_files, report)
             self._cleanup = cleanup.pop_all()
+
         self._thread = ThreadPoolExecutor(1, "captau-database")
 
     @property
-    def display_name(self) -> str:
-        """The address as messages show it, without a password."""
-        return display_name(self.url)
-
-    @property
     def _real_path(self) -> Path:
-        """SQLite's file, beside which SQLite puts others; an address may name a link to it."""
-        return sqlite_path(self.url).resolve()
+        """The file beside which SQLite puts others; `path` may be a link to it."""
+        return self.path.resolve()
 
     def run_blocking(self, function: Callable[[Connection], Result]) -> Result:
         """Run a job and wait until it is committed; for threads other than the event loop's.
@@ -234,30 +192,17 @@ class Database:
     def _transact(self, function: Callable[[Connection], Result]) -> Result:
         """Run a job in a transaction, and commit."""
         try:
-            if not self._lock_postgresql():  # the connection may be another than before
-                raise StoreError(self._busy_text(self.display_name))
             result = function(self._connection)
             self._connection.commit()
         except DBAPIError as error:
-            self._roll_back()
+            self._connection.rollback()
             code = getattr(error.orig, "sqlite_errorcode", 0) & 0xFF
             kind = BusyError if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED) else StoreError
             raise kind(str(error.orig).strip().splitlines()[0]) from error
         except BaseException:
-            self._roll_back()
+            self._connection.rollback()
             raise
         return result
-
-    def _roll_back(self) -> None:
-        try:
-            self._connection.rollback()
-        except SQLAlchemyError:  # PostgreSQL went away: the next job tries anew
-            with suppress(SQLAlchemyError):
-                self._connection.invalidate()
-                self._connection.rollback()
-
-    def _busy_text(self, database: str) -> str:
-        return f"{database}: another {self._command_name} is using it; stop that first"
 
     def _end_exposure(self, exposed_files: Sequence[Path], report: Callable[[str], None]) -> None:
         """Move a database that others could read to a private file, and make its secret anew there.
@@ -291,21 +236,21 @@ class Database:
         if is_renewed:
             names = ", ".join(file.name for file in exposed_files)
             report(
-                f"{self.display_name}: other users of this machine could open {names}; now they cannot, and the "
+                f"{self.path}: other users of this machine could open {names}; now they cannot, and the "
                 f"site's secret was made anew, so that everybody has to sign in or join again"
             )
         elif not is_private:
             report(
-                f"{self.display_name}: other users of this machine may open it, since its file system keeps no "
+                f"{self.path}: other users of this machine may open it, since its file system keeps no "
                 f"permissions; move it to one that does, and name it with database=FILE"
             )
 
-    def _lock_file(self, database: str) -> FileLock:
-        """Lock a file beside an SQLite database, so that only one server works on it.
+    def _lock_file(self) -> FileLock:
+        """Lock a file beside the database, so that only one server works on it.
 
         A new database's file is made as well, so that it is private before SQLite opens it.
         """
-        path = sqlite_path(self.url)
+        path = self.path
         try:
             make_missing_folders(path.parent)
             lock_path = path.with_name(f"{path.name}.lock")
@@ -314,31 +259,11 @@ class Database:
             lock = FileLock(lock_path, thread_local=False)  # any thread may close
             lock.acquire(timeout=0)
         except Timeout as error:
-            raise InputError(self._busy_text(database)) from error
+            busy = f"{path}: another {self._command_name} is using it; stop that first"
+            raise InputError(busy) from error
         except OSError as error:
-            raise InputError(f"{database}: {error.strerror}") from error
+            raise InputError(f"{path}: {error.strerror}") from error
         return lock
-
-    def _lock_postgresql(self) -> bool:
-        """Take PostgreSQL's lock for as long as this connection lasts; return False if another server has it.
-
-        Guests and readers take none, and SQLite has its file's.
-        """
-        if is_sqlite(self.url) or not self._is_locked:
-            return True
-        driver: Any = self._connection.connection.driver_connection
-        if driver is self._locked_driver:
-            return True
-        statement = text(f"SELECT pg_try_advisory_lock({_ADVISORY_LOCK})")
-        end = time.monotonic() + _LOCK_SECONDS
-        while not self._connection.execute(statement).scalar():
-            self._connection.commit()
-            if time.monotonic() > end:
-                return False
-            time.sleep(0.05)
-        self._connection.commit()
-        self._locked_driver = driver
-        return True
 
 
 class _HasDatabase(Protocol):
@@ -375,63 +300,14 @@ def blocking_transaction(
     return run
 
 
-def parse_database_url(database: str) -> URL:
-    """Return the address of a database; the path of a file stands for SQLite.
-
-    Raises:
-        InputError: on an invalid address, or a kind of database that captau does not support.
-    """
-    if "://" not in database:
-        return URL.create("sqlite", database=str(expand_home(database)))
-    try:
-        url = make_url(database)
-    except ArgumentError as error:
-        raise InputError(
-            f"database={database}: not an address; postgresql://… or a path"
-        ) from error
-    backend = url.get_backend_name()
-    if backend == "postgresql":
-        return url.set(drivername="postgresql+psycopg")
-    if backend == "sqlite" and url.database not in (None, "", ":memory:"):
-        return url
-    raise InputError(f"database={backend}://…: a path (SQLite) or postgresql://… is expected")
-
-
-def is_sqlite(url: URL) -> bool:
-    """Return whether an address is that of an SQLite file."""
-    return url.get_backend_name() == "sqlite"
-
-
-def sqlite_path(url: URL) -> Path:
-    """Return the file of an SQLite database."""
-    return Path(str(url.database))
-
-
-def display_name(url: URL) -> str:
-    """Return an address as messages show it, without a password."""
-    return str(url.database) if is_sqlite(url) else url.render_as_string(hide_password=True)
-
-
-def open_engine(url: URL, *, read_only: bool) -> Engine:
-    """Return an engine; an SQLite database is written through to the disk and locked by transactions.
+def open_engine(path: Path, *, read_only: bool) -> Engine:
+    """Return an engine of an SQLite file, which is written through to the disk and locked by transactions.
 
     Args:
-        url: the database.
+        path: the file.
         read_only: whether transactions only read, each a snapshot, while another process writes.
     """
-    if not is_sqlite(url):
-        options: dict[str, Any] = (
-            {
-                "isolation_level": "REPEATABLE READ",
-                "execution_options": {"postgresql_readonly": True},
-            }
-            if read_only
-            else {}
-        )
-        try:
-            return create_engine(url, pool_pre_ping=True, **options)
-        except ImportError as error:
-            raise InputError("PostgreSQL needs: pip install 'captau[postgres]'") from error
+    url = URL.create("sqlite", database=str(path))
     engine = create_engine(url, connect_args={"check_same_thread": False, "isolation_level": None})
 
     @event.listens_for(engine, "connect")
@@ -454,37 +330,18 @@ def open_engine(url: URL, *, read_only: bool) -> Engine:
 
 
 @contextmanager
-def opening_errors(database: str) -> Generator[None]:
+def opening_errors(path: Path) -> Generator[None]:
     """Turn errors of the database into an `InputError` of one line."""
     try:
         yield
     except DBAPIError as error:
-        name = database
-        with suppress(ArgumentError):
-            name = make_url(database).render_as_string(hide_password=True)
         reason = str(error.orig).strip().splitlines()[0]
-        raise InputError(f"{name}: {reason}") from error
-
-
-def _read_revision(connection: Connection, tables: Sequence[str]) -> str | None:
-    """Return a database's revision; None if captau did not make it."""
-    if "alembic_version" not in tables:
-        return None
-    return connection.execute(text("SELECT version_num FROM alembic_version")).scalar()
-
-
-def _copy_file(path: Path, revision: str) -> Path:
-    """Copy an SQLite database and return the copy."""
-    copy = path.with_name(f"{path.name}.{revision}.backup")
-    unfinished_copy = path.with_name(f"{copy.name}.tmp")
-    _copy_database(path, unfinished_copy)
-    unfinished_copy.replace(copy)
-    return copy
+        raise InputError(f"{path}: {reason}") from error
 
 
 def _renew_secret(path: Path) -> bool:
     """Make the secret in an SQLite database anew; return False if it has none yet."""
-    engine = open_engine(URL.create("sqlite", database=str(path)), read_only=False)
+    engine = open_engine(path, read_only=False)
     try:
         with engine.begin() as connection:
             return renew_secret(connection)
@@ -506,18 +363,3 @@ def _copy_database(path: Path, copy: Path) -> None:
     finally:
         source.close()
         target.close()
-
-
-def _copy_tables(c: Connection, revision: str, tables: Sequence[str]) -> str:
-    """Copy PostgreSQL tables into a new schema and return its name.
-
-    The copy belongs to the transaction that changes the tables: both happen, or neither.
-    """
-    schemas = c.dialect.get_schema_names(c)
-    names = (f"captau_backup_{revision}{k}" for k in ("", *(f"_{n}" for n in range(2, 1000))))
-    schema = next(name for name in names if name not in schemas)
-    quote = c.dialect.identifier_preparer.quote
-    c.exec_driver_sql(f"CREATE SCHEMA {schema}")
-    for table in map(quote, tables):
-        c.exec_driver_sql(f"CREATE TABLE {schema}.{table} AS TABLE {table}")
-    return schema

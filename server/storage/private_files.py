@@ -10,7 +10,6 @@ import os
 import stat
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager, suppress
-from glob import escape
 from pathlib import Path
 
 _OWNER_ONLY_FOLDER = 0o700
@@ -68,10 +67,9 @@ def make_private_file(path: Path) -> None:
 
 
 def database_files(path: Path) -> list[Path]:
-    """Return an SQLite database's file and those beside it that are there, copies of older tables included."""
+    """Return an SQLite database's file and those beside it that are there."""
     sidecars = [path.with_name(f"{path.name}{ending}") for ending in _SIDECAR_ENDINGS]
-    copies = sorted(path.parent.glob(f"{escape(path.name)}.*.backup"))
-    return [file for file in (path, *sidecars, *copies) if file.exists()]
+    return [file for file in (path, *sidecars) if file.exists()]
 
 
 def readable_by_others(files: Sequence[Path]) -> list[Path]:

@@ -17,12 +17,11 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from ..storage.database import BusyError, StoreError
 from .errors import (
     NotFoundError,
-    ProviderDownError,
     RefusedError,
     SignInRequiredError,
     TooManyRequestsError,
 )
-from .sign_in_pages import admin_router, provider_router
+from .sign_in_pages import admin_router
 from .site import PublicAddress, WebSite
 
 #: The most bytes of a request's body where a site takes no files.
@@ -219,10 +218,7 @@ def build_application(
     )
     app.state.site = site
 
-    shared_routers = [admin_router]
-    if site.provider:
-        shared_routers.append(provider_router)
-    for router in (*routers, *shared_routers):
+    for router in (*routers, admin_router):
         app.include_router(router, prefix=site.base)
     if site.base:
 
@@ -270,7 +266,6 @@ def _error_handlers(
         HTTPException: http_error,
         RefusedError: message_handler(site, 400),
         NotFoundError: message_handler(site, 404, "There is nothing here for you."),
-        ProviderDownError: message_handler(site, 503),
         RequestValidationError: message_handler(site, 422, invalid),
         TooManyRequestsError: message_handler(site, 429, too_many, back=home),
         BusyError: message_handler(site, 503, busy, back=home),

@@ -15,10 +15,6 @@ class TooManyRequestsError(Exception):
     """A visitor who sends more requests than the site allows (429)."""
 
 
-class ProviderDownError(Exception):
-    """A provider of OpenID Connect that does not answer as it should; the message tells the visitor so (503)."""
-
-
 class SignInRequiredError(Exception):
     """A visitor who has not joined or is not signed in; `page` is where they do so (303)."""
 

@@ -28,14 +28,12 @@ class Session:
         member: the number of the participant or account; None before they joined or signed in.
         admin: whether it belongs to the admin's pages.
         epoch: how often all sessions had been ended when this one began.
-        identity: `oidc.Identity.key` of a visitor who is signed in by a provider and has yet to join a study.
     """
 
     name: str
     member: int | None
     admin: bool
     epoch: int
-    identity: str = ""
 
     @classmethod
     def new(cls, member: int | None = None, *, admin: bool = False, epoch: int = 0) -> Session:

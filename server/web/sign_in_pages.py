@@ -1,4 +1,4 @@
-"""Pages on which the admin signs in, and the addresses of signing in by OpenID Connect."""
+"""Pages on which the admin signs in."""
 
 from __future__ import annotations
 
@@ -6,15 +6,13 @@ import asyncio
 import hmac
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Query, Request, Response
-from fastapi.responses import RedirectResponse
+from fastapi import APIRouter, Depends, Request, Response
 
 from .errors import NotFoundError, RefusedError, TooManyRequestsError
-from .oidc import OidcProvider
 from .passwords import PASSWORD_LENGTH, check_password, hash_new_password
 from .sessions import Session
-from .site import WebSite, current_site, visible_origin
-from .visitors import client_address, field_value, form_schema, local_path
+from .site import WebSite, current_site
+from .visitors import client_address, field_value, form_schema
 
 CurrentSite = Annotated[WebSite, Depends(current_site)]
 _FORM = form_schema("token", "password", "again", "code")
@@ -129,40 +127,3 @@ def _render(
         setup_code=setup_code,
         min_length=PASSWORD_LENGTH,
     )
-
-
-Field = Annotated[str | None, Query(max_length=4000)]
-
-provider_router = APIRouter(prefix="/signin/oidc", default_response_class=Response)
-
-
-@provider_router.get("")
-async def begin(request: Request, site: CurrentSite, to: Field = None) -> Response:
-    """Send the visitor to the provider; `to` is the page to go on to."""
-    provider = _provider(request, site)
-    session = site.unsigned_session(request)
-    back = f"{visible_origin(site.address, request)}{site.base}{provider_router.prefix}/back"
-    address = client_address(request)
-    url = await asyncio.to_thread(provider.begin, address, session, local_path(to or "/"), back)
-    return site.set_session(RedirectResponse(url, 303), session)
-
-
-@provider_router.get("/back")
-async def come_back(
-    request: Request, site: CurrentSite, state: Field = None, code: Field = None, iss: Field = None
-) -> Response:
-    """Sign in the visitor whom the provider sent back."""
-    provider = _provider(request, site)
-    fields = {"state": state, "code": code, "iss": iss}
-    answer = {name: value for name, value in fields.items() if value is not None}
-    identity, page = await asyncio.to_thread(provider.finish, site.read_session(request), answer)
-    return await site.admit(request, identity, page)
-
-
-def _provider(request: Request, site: WebSite) -> OidcProvider:
-    """Return the site's provider, after counting an attempt."""
-    if site.provider is None:
-        raise NotFoundError
-    if not site.provider_limiter.take(client_address(request)):
-        raise TooManyRequestsError
-    return site.provider

@@ -19,7 +19,6 @@ from ...datasets.errors import InputError
 from ..storage.database import StoreError
 from ..texts import ENGLISH, Language
 from .errors import RefusedError, SignInRequiredError
-from .oidc import Identity, OidcProvider
 from .passwords import AdminAccount
 from .sessions import ADMIN_AGE, MEMBER_AGE, Session, Sessions
 from .visitors import RateLimiter
@@ -82,7 +81,6 @@ class WebSite:
         sign_ins: the attempts to sign in that an address has in ten minutes.
         template_globals: variables and functions for every template; `title` is needed.
         language: of the pages, if their templates ask for translations.
-        provider: by which people may sign in.
 
     Attributes:
         setup_code: lets its holder choose the admin's password, once.
@@ -97,17 +95,13 @@ class WebSite:
         sign_ins: int,
         template_globals: Mapping[str, Any],
         language: Language = ENGLISH,
-        provider: OidcProvider | None = None,
     ) -> None:
         self.admin_account = admin_account
-        self.provider = provider
         self.address = address
         self.base = address.base
         self.setup_code = secrets.token_urlsafe(16)
         self.sessions = Sessions(secret)
         self.sign_in_limiter = RateLimiter(sign_ins, sign_ins / 600)
-        # At the provider nobody guesses this site's passwords, and a whole class may have one address.
-        self.provider_limiter = RateLimiter(100, 1)
         self._templates = Environment(
             loader=ChoiceLoader([PackageLoader(package), PackageLoader("captau.server.web")]),
             autoescape=True,
@@ -120,7 +114,6 @@ class WebSite:
         shared: dict[str, Any] = {
             "base": self.base,
             "lang": language.code,
-            "provider": provider,
             "_": self.translate,
             **template_globals,
         }
@@ -186,10 +179,6 @@ class WebSite:
     def redirect(self, path: str) -> RedirectResponse:
         """Send the browser to a page of this site, by GET."""
         return RedirectResponse(self.base + path, 303)
-
-    async def admit(self, request: Request, identity: Identity, page: str) -> Response:
-        """Sign in a visitor whom the provider knows, and lead them to a page."""
-        raise NotImplementedError
 
     async def log_admin_action(self, action: str, detail: str) -> None:
         """Record an action of the admin; a site without such a log does nothing.

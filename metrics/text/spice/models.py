@@ -17,8 +17,8 @@ from pathlib import Path
 
 from ....datasets.cache import cache_folder
 from ....datasets.download.permission import LargeDownload, is_allowed
-from ....datasets.download.writing import Note, silent
-from ....datasets.errors import InputError
+from ....datasets.download.writing import Note, locked, silent
+from ....datasets.errors import InputError, unwritable
 from ....datasets.paths import expand_home
 from ....datasets.reading.source_files import sha256
 from ...base import UnavailableError, need_modules
@@ -44,6 +44,7 @@ CITATION = """\
   year={2016}
 }"""
 _TIMEOUT = 60
+_REMEDY = "set java.spice=DIR (or CAPTAU_SPICE_JARS)"
 
 
 @dataclass(frozen=True)
@@ -177,13 +178,10 @@ def fetch_jars(root: Path, note: Note = silent) -> list[Path]:
     Raises:
         InputError: if a jar cannot be fetched or written; those fetched before are kept.
     """
-    from filelock import FileLock
-
     fetched: list[Path] = []
     staging = root / ".maven"
     try:
-        root.mkdir(parents=True, exist_ok=True)
-        with FileLock(root / ".captau.lock"):
+        with locked(root, note, remedy=_REMEDY):
             jars = list(dict.fromkeys([*missing_jars(root), *damaged_jars(root)]))
             # A killed process leaves torn files.
             shutil.rmtree(staging, ignore_errors=True)
@@ -198,10 +196,7 @@ def fetch_jars(root: Path, note: Note = silent) -> list[Path]:
             finally:
                 shutil.rmtree(staging, ignore_errors=True)
     except OSError as error:
-        raise InputError(
-            f"{root}: cannot be written ({error.strerror}); make room, or set java.spice=DIR (or "
-            f"CAPTAU_SPICE_JARS)"
-        ) from error
+        raise unwritable(root, error, _REMEDY) from error
 
     return fetched
 

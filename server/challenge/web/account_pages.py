@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Request, Response
+from fastapi import APIRouter, Request, Response
 from fastapi import Path as PathParameter
 
 from ....datasets.caption_texts import collapse_blanks
 from ...texts import name_key
-from ...web.errors import NotFoundError, RefusedError, TooManyRequestsError
+from ...web.errors import RefusedError, TooManyRequestsError
 from ...web.passwords import PASSWORD_LENGTH
 from ...web.sessions import Session
 from ...web.visitors import RowNumber, client_address, field_value, form_schema, local_path
@@ -34,17 +34,7 @@ def limit_sign_in(site: Site, request: Request, name: str) -> None:
         raise TooManyRequestsError
 
 
-def check_passwords(site: CurrentSite) -> None:
-    """Raise NotFoundError on a site where people sign in by the provider only."""
-    if site.provider is not None and site.provider.is_only:
-        raise NotFoundError
-
-
-#: For routes of names and passwords.
-needs_passwords = [Depends(check_passwords)]
-
-
-@router.get("/signup", dependencies=needs_passwords)
+@router.get("/signup")
 async def show_sign_up(request: Request, site: CurrentSite, visitor: CurrentVisitor) -> Response:
     """Show the form of a new account."""
     if visitor.member:
@@ -53,7 +43,7 @@ async def show_sign_up(request: Request, site: CurrentSite, visitor: CurrentVisi
     return _render_form(site, request, "up")
 
 
-@router.post("/signup", openapi_extra=_FORM, dependencies=needs_passwords)
+@router.post("/signup", openapi_extra=_FORM)
 async def sign_up(request: Request, site: CurrentSite) -> Response:
     """Create an account and show its recovery codes once."""
     fields = await site.read_form(request, site.unsigned_session(request))
@@ -91,7 +81,7 @@ async def show_sign_in(
     return _render_form(site, request, "in", to=page)
 
 
-@router.post("/signin", openapi_extra=_FORM, dependencies=needs_passwords)
+@router.post("/signin", openapi_extra=_FORM)
 async def sign_in(request: Request, site: CurrentSite) -> Response:
     """Sign in and go on to the page that the visitor came from."""
     fields = await site.read_form(request, site.unsigned_session(request))
@@ -112,7 +102,7 @@ async def sign_in(request: Request, site: CurrentSite) -> Response:
     return site.begin_session(member, site.redirect(to))
 
 
-@router.get("/recover", dependencies=needs_passwords)
+@router.get("/recover")
 async def show_recovery(request: Request, site: CurrentSite, visitor: CurrentVisitor) -> Response:
     """Show the form of a recovery code."""
     if visitor.member:
@@ -121,7 +111,7 @@ async def show_recovery(request: Request, site: CurrentSite, visitor: CurrentVis
     return _render_form(site, request, "recover")
 
 
-@router.post("/recover", openapi_extra=_FORM, dependencies=needs_passwords)
+@router.post("/recover", openapi_extra=_FORM)
 async def recover(request: Request, site: CurrentSite) -> Response:
     """Set a new password by a recovery code."""
     fields = await site.read_form(request, site.unsigned_session(request))
@@ -180,7 +170,7 @@ async def show_account(site: CurrentSite, visitor: CurrentMember) -> Response:
     return await _render_account(site, visitor)
 
 
-@router.post("/account/password", openapi_extra=_ACCOUNT_FORM, dependencies=needs_passwords)
+@router.post("/account/password", openapi_extra=_ACCOUNT_FORM)
 async def change_password(request: Request, site: CurrentSite, form: SentForm) -> Response:
     """Set another password; all other sessions end."""
     limit_sign_in(site, request, form.member.name)
@@ -198,7 +188,7 @@ async def change_password(request: Request, site: CurrentSite, form: SentForm) -
     return site.begin_session(member, site.redirect("/account"))
 
 
-@router.post("/account/codes", openapi_extra=_ACCOUNT_FORM, dependencies=needs_passwords)
+@router.post("/account/codes", openapi_extra=_ACCOUNT_FORM)
 async def renew_recovery_codes(request: Request, site: CurrentSite, form: SentForm) -> Response:
     """Replace the recovery codes and show the new ones once."""
     limit_sign_in(site, request, form.member.name)
@@ -279,7 +269,6 @@ async def _render_account(
         error="" if error is None else str(error),
         new_token=values.get("new_token", ""),
         new_invitation=values.get("new_invitation", ""),
-        has_password=await site.accounts.has_password(member),
         n_recovery_codes=await site.accounts.count_recovery_codes(member),
         tokens=await site.tokens.list_active(member),
         team_members=await site.teams.list_members(member.team),

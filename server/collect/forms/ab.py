@@ -8,13 +8,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cache
+from dataclasses import dataclass, field
 from itertools import combinations
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -25,7 +23,6 @@ from ....datasets.reading.rating_scales import format_scales
 from ....datasets.reading.table import Table
 from ....datasets.reading.yaml_fields import YamlFields
 from ....datasets.schema import Scale
-from ...texts import Language
 from ...web.visitors import field_value
 from ..items.item_pool import ItemPool
 from ..items.item_source import pair_items
@@ -38,8 +35,6 @@ _MAX_STRENGTH = 5
 #: The signs of known answers, by the winner that `attention` names.
 _SIGNS = {"a": 1, "b": -1, "tie": 0}
 
-logger = logging.getLogger(__name__)
-
 
 @dataclass(frozen=True)
 class AbForm(Form):
@@ -50,26 +45,9 @@ class AbForm(Form):
 
     name = "ab"
     template = "forms/ab.html"
-    study_fields = ("ab",)
     unit_noun = "pairs"
 
     wording: Wording = field(default=load_wording("ab", has_free_dimensions=True), kw_only=True)
-
-    @classmethod
-    def from_study(cls, study: YamlFields, participants: str, language: Language) -> Self:
-        """Read the wording, also where the section `ab` spells it as earlier studies did."""
-        form = super().from_study(study, participants, language)
-        if "ab" not in study:
-            return form
-        if "dimensions" in study:
-            raise study.error("ab", "dimensions has questions and levels; leave it out")
-
-        dimensions = _read_earlier_spelling(study.section("ab"), form.wording)
-        advice = "an earlier spelling; list dimensions, each with name, question and levels"
-        # A site that opens a new study reads its file twice.
-        _warn_once(str(study.error("ab", advice)))
-
-        return replace(form, wording=replace(form.wording, dimensions=dimensions))
 
     @classmethod
     def check_levels(
@@ -99,16 +77,11 @@ class AbForm(Form):
 
     def digest_rules(self) -> dict[str, Any]:
         """Return the dimensions and the number of answers to choose from; their texts may change."""
-        numbers = [int(d.scale.high) for d in self.wording.dimensions]
-        ties = [d.scale.low == 0 for d in self.wording.dimensions]
-
-        is_uniform = len(set(numbers)) == 1 and len(set(ties)) == 1
-
-        # Databases that were begun when all dimensions had the same levels have one number of each.
+        dimensions = self.wording.dimensions
         return {
-            "dimensions": [d.name for d in self.wording.dimensions],
-            "levels": numbers[0] if is_uniform else numbers,
-            "ties": ties[0] if is_uniform else ties,
+            "dimensions": [dimension.name for dimension in dimensions],
+            "levels": [int(dimension.scale.high) for dimension in dimensions],
+            "ties": [dimension.scale.low == 0 for dimension in dimensions],
         }
 
     def read_table(self, table: Table, images: Path | None) -> pd.DataFrame:
@@ -255,12 +228,6 @@ class AbForm(Form):
         return answer
 
 
-@cache
-def _warn_once(message: str) -> None:
-    """Warn of a study's file the first time that it is read."""
-    logger.warning("%s", message)
-
-
 def _read_signs(pair: YamlFields) -> list[int]:
     """Return the signs of a pair's accepted answers: `a`, `b`, `tie`, or a list of them."""
     winners = pair.texts("accepted") if pair.is_list("accepted") else (pair.text("accepted"),)
@@ -268,24 +235,3 @@ def _read_signs(pair: YamlFields) -> list[int]:
         raise pair.error("accepted", f"{', '.join(winners)}; a, b or tie is expected")
 
     return [_SIGNS[winner] for winner in winners]
-
-
-def _read_earlier_spelling(ab: YamlFields, wording: Wording) -> tuple[Dimension, ...]:
-    """Return the dimensions of `ab.dimensions`, `levels`, `ties` and `equal`, which all have the same levels."""
-    (usual,) = wording.dimensions
-    better, equal = usual.levels
-    questions = ab.section("dimensions").all_texts() or {usual.name: usual.question}
-    texts = ab.texts("levels", (better.text,))
-    levels = [Level(k, text=text) for k, text in enumerate(texts, start=1)]
-    if not levels:
-        raise ab.error("levels", "at least one text is expected")
-
-    if ab.flag("ties", True):
-        levels.append(Level(0, text=ab.text("equal", equal.text)))
-    elif "equal" in ab:
-        raise ab.error("equal", "ab.ties is false; leave it out")
-
-    # The rules for levels hold in the earlier spelling as well.
-    AbForm.check_levels(ab, levels, None)
-    ab.reject_unknown()
-    return tuple(Dimension(name, text, tuple(levels)) for name, text in questions.items())

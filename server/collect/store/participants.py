@@ -24,16 +24,13 @@ class Participants:
         self._study = study.study
 
     @transaction
-    def join(
-        self, c: Connection, nickname: str, worker: str, token: str, identity: str = ""
-    ) -> int:
+    def join(self, c: Connection, nickname: str, worker: str, token: str) -> int:
         """Add a participant and return their number.
 
         Args:
             nickname: empty for none.
             worker: the crowd platform's name of them, of which a hash is stored.
             token: of an invitation; a used one returns the number of its user.
-            identity: of a person whom a provider signed in, of which a hash is stored; empty for none.
 
         Raises:
             RefusedError: if the study does not accept them.
@@ -43,9 +40,6 @@ class Participants:
         name = nickname
 
         worker_hash = self._data.tag("worker", worker) if worker and is_crowd else None
-        if identity:
-            worker_hash = self._data.tag("identity", identity)
-
         invitation = None
         if study.participants == "invitation":
             invitation = _find_invitation(c, token)
@@ -94,12 +88,6 @@ class Participants:
             raise NotFoundError
 
         return row.rater
-
-    @transaction
-    def find_identity(self, c: Connection, identity: str) -> int | None:
-        """Return the participant whom a provider signed in; None if they have not joined yet."""
-        is_theirs = raters.c.worker == self._data.tag("identity", identity)
-        return c.execute(select(raters.c.id).where(is_theirs)).scalar()
 
     @transaction
     def is_participant(self, c: Connection, rater_id: int, worker: str) -> bool:

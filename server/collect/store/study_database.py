@@ -123,8 +123,6 @@ class StudyDatabase:
         self.secret = bytes.fromhex(settings[SECRET])
         # Codes that raters have seen and exports hold stay where the secret was made anew.
         self._code_secret = bytes.fromhex(settings.get(FIRST_SECRET, settings[SECRET]))
-        # Databases of former versions have none, and keep the codes that raters have seen.
-        self._code_prefix = settings.get("completion_prefix", "")
 
         self.units = database.run_blocking(lambda c: _load_units(c, study))
         self.pool_sizes = Counter(unit.pool for unit in self.units.values())
@@ -152,7 +150,7 @@ class StudyDatabase:
         if self.study.completion:
             return self.study.completion
 
-        return f"{self._code_prefix}{self.tag('completion', rater_id)[:10].upper()}"
+        return f"C{self.tag('completion', rater_id)[:10].upper()}"
 
     def items_by_id(self) -> dict[int, tuple[StudyUnit, StudyItem]]:
         """Return each item with its unit, by the item's number."""
@@ -176,28 +174,27 @@ class StudyDatabase:
         """Return the database's settings, the secret among them; the first to open a database fills it."""
         settings = {row.key: row.value for row in c.execute(select(site_settings))}
         study = self.study
-        name = self.database.display_name
+        path = self.database.path
 
         if SECRET not in settings and self.database.is_read_only:
-            raise InputError(f"{name}: it holds no study yet; captau collect creates one")
+            raise InputError(f"{path}: it holds no study yet; captau collect creates one")
 
         if SECRET not in settings:
             settings = {
                 "study": study.name,
                 "digest": study.digest,
                 SECRET: new_secret(),
-                "completion_prefix": "C",
             }
             rows = [{"key": key, "value": value} for key, value in settings.items()]
             c.execute(insert(site_settings), rows)
             _fill(c, study)
         if settings["study"] != study.name:
             raise InputError(
-                f"{name}: it holds the study '{settings['study']}'; name another database"
+                f"{path}: it holds the study '{settings['study']}'; name another database"
             )
         if settings["digest"] != study.digest:
             raise InputError(
-                f"{name}: the items or rules of '{study.name}' are not those it was started with; "
+                f"{path}: the items or rules of '{study.name}' are not those it was started with; "
                 f"undo the change, or start again with another database="
             )
 

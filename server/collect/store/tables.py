@@ -57,7 +57,7 @@ raters = Table(
     Column("nickname", String(64)),
     #: The nickname as it is compared (`person_names.name_key`).
     Column("nickname_key", Text, unique=True),
-    #: A hash of the crowd platform's code, or of the identity at a provider; neither itself is stored.
+    #: A hash of the crowd platform's code, which itself is not stored.
     Column("worker", String(64), unique=True),
     Column("joined_at", Float, nullable=False),
     Column("consented", Text, nullable=False),
@@ -124,9 +124,10 @@ invitations = Table(
     Column("rater", ForeignKey("raters.id")),
 )
 
-#: The second revision had a table of settled disagreements, which annotators now check one after the other.
+#: The number stands for "caps" in ASCII.
 SCHEMA = Schema(
-    metadata,
-    {"0001": (), "0002": (), "0003": ("DROP TABLE IF EXISTS resolutions",)},
-    "captau collect",
+    tables=metadata,
+    application_id=0x6361_7073,
+    revision=1,
+    command_name="captau collect",
 )

@@ -49,7 +49,6 @@ def landing_page(
     """Render the page that introduces the study and asks for consent."""
     session = session or Session.new()
     defaults = {"fault": "", "worker": "", "invitation": "", "nickname": ""}
-    defaults["identity"] = session.identity
 
     page = site.render("landing.html", session, status, **{**defaults, **variables})
     return site.set_session(page, session)
@@ -93,14 +92,8 @@ async def join(request: Request, site: CurrentSite) -> Response:
     nickname = collapse_blanks(field_value(fields, "nickname"))
     worker, token = field_value(fields, "worker")[:200], field_value(fields, "invitation")[:64]
     variables = {"nickname": nickname[:64], "worker": worker, "invitation": token}
-    fault, identity = "", session.identity if session else ""
-    if identity:  # who may have joined in another browser since this one signed them in
-        rater_id = await site.store.participants.find_identity(identity)
-        if rater_id is not None:
-            return site.set_session(site.redirect("/rate"), Session.new(rater_id))
-    if site.provider and site.provider.is_only and not identity:
-        fault = "Sign in to take part."
-    elif field_value(fields, "consent") != "yes":
+    fault = ""
+    if field_value(fields, "consent") != "yes":
         fault = "Tick the box to take part."
     elif nickname and not (site.study.nicknames and is_valid_name(nickname)):
         fault = f"A nickname has {NAME_RULE}."
@@ -111,7 +104,7 @@ async def join(request: Request, site: CurrentSite) -> Response:
 
     try:
         # Forms that were refused above have not counted towards the limit.
-        rater_id = await site.store.participants.join(nickname, worker, token, identity)
+        rater_id = await site.store.participants.join(nickname, worker, token)
     except RefusedError as error:
         return landing_page(site, session, 400, fault=str(error), **variables)
 

@@ -9,16 +9,14 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated
 
-from fastapi import Depends, Request, Response
+from fastapi import Depends, Request
 from fastapi import Path as PathParameter
 
 from ....benchmarks.options.sites import CollectOptions
 from ....datasets.errors import InputError
-from ....datasets.paths import expand_home
-from ...storage.database import Database, OutdatedTablesError
+from ...storage.database import Database
 from ...storage.private_files import make_private_folder
 from ...web.errors import SignInRequiredError, TooManyRequestsError
-from ...web.oidc import Identity, OidcProvider, open_provider
 from ...web.passwords import AdminAccount, password_from_environment
 from ...web.sessions import Session
 from ...web.site import PublicAddress, WebSite, current_site, parse_public_address
@@ -37,7 +35,6 @@ class StudySite(WebSite):
         store: the study in its database.
         address: the site as visitors see it.
         read_again: reads the study's file again, and computes the ratings that units start with.
-        provider: by which participants may sign in.
 
     Attributes:
         join_limiter: counts new participants by address.
@@ -50,7 +47,6 @@ class StudySite(WebSite):
         store: StudyStore,
         address: PublicAddress,
         read_again: Callable[[], Study],
-        provider: OidcProvider | None = None,
     ) -> None:
         limits, study = store.study.limits, store.study
         template_globals = {
@@ -67,7 +63,6 @@ class StudySite(WebSite):
             limits.logins,
             template_globals,
             study.form.wording.language,
-            provider,
         )
         self.store, self.read_again = store, read_again
         self.join_limiter = RateLimiter(limits.joins, limits.joins / 60)
@@ -78,14 +73,6 @@ class StudySite(WebSite):
     def study(self) -> Study:
         """The study."""
         return self.store.study
-
-    async def admit(self, request: Request, identity: Identity, page: str) -> Response:
-        """Lead a participant whom the provider knows to their next caption, and others to the consent."""
-        rater_id = await self.store.participants.find_identity(identity.key)
-        if rater_id is None:
-            session = replace(Session.new(), identity=identity.key)
-            return self.set_session(self.redirect("/"), session)
-        return self.set_session(self.redirect("/rate"), Session.new(rater_id))
 
     def require_rater(self, request: Request) -> tuple[Session, int]:
         """Return the participant's session and number.
@@ -122,15 +109,10 @@ def open_site(options: CollectOptions, *, wait: float | None = None) -> StudySit
     """
     study = read_study(options.study, options.data_root, prepares_units=False)
     password = password_from_environment()
-    provider = open_provider(options.oidc)
-    if provider and study.participants != "open":
-        raise InputError(
-            f"{options.study}: participants is {study.participants}; oidc.issuer= needs participants: open"
-        )
     public_address = parse_public_address(options.url)
-    database = _open_database(_database_address(options, study))
+    database = _open_database(_database_path(options, study))
     try:
-        if options.database is None:  # a former version made it for everybody to read
+        if options.database is None:  # it may have been made for everybody to read
             make_private_folder(_DEFAULT_FOLDER)
         if not holds_study(database):
             # A database that holds the study has the ratings that units start with.
@@ -142,7 +124,6 @@ def open_site(options: CollectOptions, *, wait: float | None = None) -> StudySit
             StudyStore(database, study),
             public_address,
             partial(read_study, options.study, options.data_root),
-            provider,
         )
         site.admin_account.adopt_password(password)
     except BaseException:
@@ -154,8 +135,6 @@ def open_site(options: CollectOptions, *, wait: float | None = None) -> StudySit
 def open_snapshot(options: CollectOptions) -> StudyStore:
     """Open a study in its database to read it, while a site may be at work on it.
 
-    A database of an older captau is brought up to date first, which needs it for itself.
-
     Args:
         options: those of `captau collect`.
 
@@ -163,14 +142,11 @@ def open_snapshot(options: CollectOptions) -> StudyStore:
         InputError: on a fault of the study, or if the database is missing or holds another one.
     """
     study = read_study(options.study, options.data_root, prepares_units=False)
-    address = _database_address(options, study)
-    if "://" not in address and not expand_home(address).is_file():
-        raise InputError(f"{address}: no such file; name the study's with database=FILE")
-    try:
-        database = _open_database(address, read_only=True)
-    except OutdatedTablesError:
-        _open_database(address).close()
-        database = _open_database(address, read_only=True)
+    path = _database_path(options, study)
+    if not path.is_file():
+        raise InputError(f"{path}: no such file; name the study's with database=FILE")
+
+    database = _open_database(path, read_only=True)
     try:
         return StudyStore(database, study)
     except BaseException:
@@ -178,13 +154,13 @@ def open_snapshot(options: CollectOptions) -> StudyStore:
         raise
 
 
-def _database_address(options: CollectOptions, study: Study) -> str:
-    return options.database or str(_DEFAULT_FOLDER / f"{study.name}.sqlite3")
+def _database_path(options: CollectOptions, study: Study) -> Path:
+    return options.database or _DEFAULT_FOLDER / f"{study.name}.sqlite3"
 
 
-def _open_database(address: str, *, read_only: bool = False) -> Database:
+def _open_database(path: Path, *, read_only: bool = False) -> Database:
     return Database(
-        address,
+        path,
         SCHEMA,
         lambda line: print(f"captau: {line}", file=sys.stderr),
         read_only=read_only,

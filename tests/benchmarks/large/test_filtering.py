@@ -14,8 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from captau.benchmarks.large import filtering
-from captau.benchmarks.large.filtering import wilson_interval
 from captau.benchmarks.large.run_folder import lock_folder
+from captau.benchmarks.statistics.preferences import wilson_interval
 from tests.benchmarks.large.large_sets import command, put, rows_of, score, scores_in, write
 from tests.conftest import says
 
@@ -164,7 +164,7 @@ def test_the_threshold_is_the_lowest_that_reaches_a_precision(tmp_path, capsys):
     assert threshold["threshold"] == row["threshold"]
     assert threshold["precision"] == row["precision"]
     assert (threshold["low"], threshold["high"]) == wilson_interval(
-        round(row["precision"] * row["n_kept"]), int(row["n_kept"])
+        row["precision"], int(row["n_kept"])
     )
     printed = " ".join(capsys.readouterr().out.split())
     assert (
@@ -196,16 +196,6 @@ def test_the_threshold_is_the_lowest_that_reaches_a_precision(tmp_path, capsys):
     assert "no threshold of rouge_l reaches precision 0.6; the most is 0.5" in message
     assert filter_run(tmp_path / "run", tmp_path / "o", *words, metric="cider") == 2
     assert "weighs words by the set that it scores" in capsys.readouterr().err
-
-
-def test_the_interval_of_a_share_is_wilsons():
-    """Wilson 1927 with z = 1.959964: 8 of 10 is 0.4902 to 0.9433."""
-    low, high = wilson_interval(8, 10)
-    z, n, p = 1.959963984540054, 10, 0.8
-    middle, half = p + z * z / (2 * n), z * np.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
-    assert low == pytest.approx((middle - half) / (1 + z * z / n))
-    assert high == pytest.approx((middle + half) / (1 + z * z / n))
-    assert (round(low, 4), round(high, 4)) == (0.4902, 0.9433)
 
 
 def test_bad_options_and_changed_shards_are_one_line(rows, tmp_path, capsys):

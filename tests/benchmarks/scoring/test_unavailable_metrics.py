@@ -11,15 +11,14 @@ import pandas as pd
 import pytest
 
 import captau
-from captau.benchmarks.runs.tables import MISSING, ResultTable
+from captau.benchmarks.runs.tables import MISSING, ResultTable, Row
 from captau.benchmarks.scoring.catalog import optional_specs, resolve_metrics
 from captau.benchmarks.scoring.protocol import Protocol
 from captau.benchmarks.scoring.unavailable_metrics import (
     add_unavailable_rows,
-    describe_reasons,
-    find_need,
     find_unavailable,
     make_unavailable_rows,
+    record_reasons,
     split_available,
     warn_unavailable,
 )
@@ -300,14 +299,13 @@ def test_metrics_that_were_named_are_not_left_out():
         split_available([NO_X], frozenset("c"), protocol, demo)
 
 
-def test_reasons_as_texts():
-    reasons = {NO_X: X, NO_Y: Unavailability("needs y")}
-    assert describe_reasons(reasons) == {"c": "needs x; get it", "e": "needs y"}
-    none_have = ", which these captions do not have"
-    assert find_need(f"needs references{none_have}; name others") == "references"
-    assert find_need(f"needs images{none_have}") == "images"
-    assert find_need("needs images, and row 1 has none") == ""
-    assert find_need(f"wants images{none_have}") == ""
+def test_reasons_of_run_json():
+    need = "references"
+    reasons = {NO_X: X, NO_Y: Unavailability("needs references", need=need)}
+    assert record_reasons(reasons) == {
+        "c": {"problem": "needs x", "remedy": "get it", "need": ""},
+        "e": {"problem": "needs references", "remedy": "", "need": "references"},
+    }
 
 
 def test_a_row_for_each_missing_metric_dimension_and_coefficient():
@@ -324,7 +322,7 @@ def test_a_row_for_each_missing_metric_dimension_and_coefficient():
 
 def test_rows_below_the_metrics_and_notes_below_the_others():
     cider = metric("cider")
-    rows = [("a", ["1", "2"]), ("CIDEr", ["3", "4"]), ("length", ["5", "6"])]
+    rows = [Row("a", ["1", "2"]), Row("CIDEr", ["3", "4"]), Row("length", ["5", "6"])]
     table = ResultTable("t", "metric", ["x", "y"], rows, notes=["first"])
     remarks = {"a": ["Cut short.", "odd"], "cider": ["Cut short."], "c": ["never"]}
     missing = {NO_X: X, NO_Y: Y, NO_X_2: X}
@@ -332,7 +330,7 @@ def test_rows_below_the_metrics_and_notes_below_the_others():
         table,
         rows=[
             *rows[:2],
-            *(("c", [MISSING, MISSING]), ("e", [MISSING, MISSING]), ("d", [MISSING, MISSING])),
+            *(Row(label, [MISSING, MISSING]) for label in "ced"),
             rows[2],
         ],
         notes=[

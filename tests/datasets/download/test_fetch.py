@@ -6,27 +6,35 @@ import errno
 import hashlib
 import io
 import re
+import resource
+import shutil
+import ssl
 import subprocess
 import sys
 import tarfile
+import threading
 import time
 import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 
 from captau.datasets import registry
 from captau.datasets.download.archives import Archive
-from captau.datasets.download.fetch import RetryLimits, fetch
+from captau.datasets.download.fetch import fetch
+from captau.datasets.download.web_file import FetchLimits
 from captau.datasets.errors import InputError
 from captau.datasets.schema import Card, SourceFile
 
 CONTENT = bytes(range(256)) * 1000
 LENGTH = len(CONTENT)
 SHA256 = hashlib.sha256(CONTENT).hexdigest()
-QUICK = RetryLimits(tries=2, backoff=0.001, timeout=5)
-ONCE = RetryLimits(tries=0, backoff=0.001, timeout=5)
+QUICK = FetchLimits(tries=2, timeout=5)
+ONCE = FetchLimits(tries=0, timeout=5)
 
 
 def blob(content: bytes) -> str:
@@ -44,16 +52,11 @@ def file_at(*addresses: str, **changes) -> Card:
 
 def left(root: Path) -> list[str]:
     """What lies in the data folder, but for the lock."""
-    return sorted(p.relative_to(root).as_posix() for p in root.rglob("*") if p.is_file())[
-        1 if (root / ".captau.lock").is_file() else 0 :
-    ]
+    names = {p.relative_to(root).as_posix() for p in root.rglob("*") if p.is_file()}
+    return sorted(names - {".captau.lock"})
 
 
-def ranges(site) -> list[str]:
-    return [headers.get("Range", "") for _, headers in site.asked]
-
-
-def fails(one: Card, root: Path, how: RetryLimits = QUICK) -> str:
+def fails(one: Card, root: Path, how: FetchLimits = QUICK) -> str:
     with pytest.raises(InputError) as caught:
         fetch(one, root, how)
     message = str(caught.value)
@@ -103,112 +106,19 @@ def test_a_git_blob_id_will_do_for_a_hash(site, served, root) -> None:
     )
 
 
-CUTS = [0, 1, 2, 777, LENGTH // 2, 1 << 16, (1 << 16) + 1, LENGTH - 2, LENGTH - 1]
-
-
-@pytest.mark.parametrize("cut", CUTS)
-def test_a_cut_download_goes_on_at_once(site, served, root, cut) -> None:
+@pytest.mark.parametrize("cut", [0, 1, LENGTH - 1])
+def test_a_cut_download_starts_over(site, served, root, cut) -> None:
     site.cuts = [cut]
     fetch(served, root, QUICK)
     assert (root / "mine/data.bin").read_bytes() == CONTENT
     assert left(root) == ["mine/data.bin"]
-    assert ranges(site) == ["", f"bytes={cut}-" if cut else ""]
+    assert len(site.asked) == 2
 
 
-@pytest.mark.parametrize("cut", CUTS)
-def test_a_cut_download_goes_on_in_the_next_run(site, served, root, cut) -> None:
-    site.cuts = [cut, 0, 0, 0]
-    assert "could not be downloaded" in fails(served, root, ONCE)
-    assert (root / "mine/data.bin.part").read_bytes() == CONTENT[:cut]
-    assert not (root / "mine/data.bin").exists()
-    site.cuts, site.asked = [], []
-    fetch(served, root, ONCE)
-    assert (root / "mine/data.bin").read_bytes() == CONTENT
-    assert left(root) == ["mine/data.bin"]
-    assert ranges(site) == [f"bytes={cut}-" if cut else ""]
-
-
-def test_a_download_cut_at_any_byte_goes_on(site, root) -> None:
-    content = CONTENT[:48]
-    site.files["/small"] = content
-    for cut in range(len(content)):
-        source = SourceFile(
-            f"mine/{cut}", "", hashlib.sha256(content).hexdigest(), downloads=(f"{site.url}/small",)
-        )
-        site.cuts = [cut, 0]
-        fails(card(source), root, ONCE)
-        assert (root / f"mine/{cut}.part").stat().st_size == cut
-        site.cuts = []
-        fetch(card(source), root, ONCE)
-        assert ranges(site)[-1] == (f"bytes={cut}-" if cut else "")
-        assert (root / f"mine/{cut}").read_bytes() == content
-    assert len(left(root)) == len(content)
-
-
-def test_a_connection_that_breaks_again_and_again_gets_there(site, served, root) -> None:
-    site.cuts = [20_000] * 12
-    fetch(served, root, ONCE)
-    assert (root / "mine/data.bin").read_bytes() == CONTENT
-    assert len(site.asked) == 13
-
-
-def test_a_server_that_ignores_ranges_starts_over(site, served, root) -> None:
-    site.ranges = False
-    site.cuts = [1000, 2000]
-    fetch(served, root, QUICK)
-    assert (root / "mine/data.bin").read_bytes() == CONTENT
-    assert ranges(site) == ["", "bytes=1000-", "bytes=2000-"]
-
-
-@pytest.mark.parametrize(
-    "part",
-    [
-        CONTENT,  # killed before it got its name
-        CONTENT + b"more",  # longer than the file
-        b"x" * 1000,  # of another revision
-        CONTENT[:-1] + b"x",
-        b"x" * LENGTH,
-    ],
-    ids=["whole", "longer", "another", "a wrong end", "all wrong"],
-)
-def test_a_part_that_is_not_what_it_seems(site, served, root, part) -> None:
-    path = root / "mine" / "data.bin.part"
-    path.parent.mkdir(parents=True)
-    path.write_bytes(part)
-    fetch(served, root, QUICK)
-    assert (root / "mine/data.bin").read_bytes() == CONTENT
-    assert left(root) == ["mine/data.bin"]
-
-
-def test_a_part_of_a_file_that_changed_meanwhile_starts_over(site, served, root) -> None:
-    site.files["/data.bin"] = b"x" * LENGTH
-    site.cuts = [1000, 0]
-    fails(served, root, ONCE)
-    site.files["/data.bin"], site.asked = CONTENT, []
-    fetch(served, root, QUICK)
-    assert (root / "mine/data.bin").read_bytes() == CONTENT
-    assert ranges(site) == ["bytes=1000-", ""]
-
-
-def test_without_a_hash_a_part_starts_over(site, root) -> None:
-    site.files["/data.bin"] = CONTENT
-    one = file_at(f"{site.url}/data.bin", sha256="")
-    site.cuts = [1000, 0]
-    fails(one, root, ONCE)
-    site.cuts, site.asked = [], []
-    fetch(one, root, QUICK)
-    assert (root / "mine/data.bin").read_bytes() == CONTENT
-    assert ranges(site) == [""]
-
-
-def test_a_part_goes_on_from_a_mirror(site, root) -> None:
-    site.files["/b"] = CONTENT
-    site.files["/a"] = CONTENT
-    site.cuts = [1000, 0]
-    fetch(file_at(f"{site.url}/a", f"{site.url}/b"), root, ONCE)
-    assert (root / "mine/data.bin").read_bytes() == CONTENT
-    assert [path for path, _ in site.asked] == ["/a", "/a", "/b"]
-    assert ranges(site)[2] == "bytes=1000-"
+def test_a_connection_that_breaks_again_and_again_is_given_up(site, served, root) -> None:
+    site.cuts = [1000] * 3
+    assert fails(served, root).endswith("/data.bin: the connection breaks off)")
+    assert left(root) == []
 
 
 @pytest.mark.parametrize("earlier", [None, b"an older revision"])
@@ -250,10 +160,11 @@ def test_the_mirror_is_next(site, served, root, first, said) -> None:
     site.redirects["/circle"] = "/circle"
     site.redirects["/moved"] = "/data.bin"
     notes: list[str] = []
-    fetch(file_at(site.url + first, f"{site.url}/moved"), root, QUICK, note=notes.append)
+    fetch(file_at(site.url + first, f"{site.url}/moved"), root, ONCE, note=notes.append)
     assert (root / "mine/data.bin").read_bytes() == CONTENT
     assert notes[0] == f"{site.url}{first}: {said}"
-    message = fails(file_at(site.url + first, site.url + "/gone", path="mine/other.bin"), root)
+    other = file_at(site.url + first, site.url + "/gone", path="mine/other.bin")
+    message = fails(other, root, ONCE)
     assert message == (
         f"dataset mine: mine/other.bin could not be downloaded ({site.url}{first}: {said}; "
         f"{site.url}/gone: 404 Not Found)"
@@ -276,49 +187,77 @@ def test_a_server_that_keeps_failing_is_given_up(site, served, root) -> None:
 
 def test_no_server(site, served, root) -> None:
     site.close()
-    assert fails(served, root).endswith("/data.bin: no connection)")
+    assert fails(served, root, ONCE).endswith("/data.bin: the connection fails)")
 
 
 def test_a_server_that_says_nothing(site, served, root) -> None:
     site.pause = 6
     how = replace(ONCE, timeout=1)
-    assert "the connection keeps breaking, at 0 bytes" in fails(served, root, how)
+    assert fails(served, root, how).endswith("/data.bin: the connection fails)")
 
 
 def test_an_address_that_is_none(root) -> None:
     assert "the request failed (InvalidSchema)" in fails(
-        file_at("ftp://example.org/data.bin"), root
+        file_at("ftp://example.org/data.bin"), root, ONCE
     )
 
 
-def test_tls_is_not_given_up_by_a_redirect(site, served, root, monkeypatch) -> None:
-    import requests
+@contextmanager
+def redirecting_over_tls(folder: Path, target: str) -> Iterator[tuple[str, Path]]:
+    """A server with TLS that redirects every request; yields its address and the certificate to trust."""
+    key, certificate = folder / "key.pem", folder / "certificate.pem"
+    words = (
+        "req -x509 -newkey rsa:2048 -nodes -subj /CN=localhost -addext subjectAltName=IP:127.0.0.1"
+    )
+    files = ["-keyout", str(key), "-out", str(certificate)]
+    subprocess.run(["openssl", *words.split(), *files], check=True, capture_output=True)
 
-    get = requests.Session.get
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(302)
+            self.send_header("Location", target)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
 
-    def as_if(self, url, **options):
-        return get(self, url.replace("https:", "http:"), **options)
+        def log_message(self, *_: object) -> None:
+            pass
 
-    monkeypatch.setattr(requests.Session, "get", as_if)
-    url = f"{site.url.replace('http:', 'https:')}/data.bin"
-    assert "it redirects to an address without TLS" in fails(file_at(url), root)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.socket = context.wrap_socket(server.socket, server_side=True)
+    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+    try:
+        yield f"https://127.0.0.1:{server.server_port}", certificate
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl makes the certificate")
+def test_tls_is_not_given_up_by_a_redirect(site, served, root, tmp_path, monkeypatch) -> None:
+    with redirecting_over_tls(tmp_path, f"{site.url}/data.bin") as (url, certificate):
+        monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(certificate))
+        message = fails(file_at(f"{url}/data.bin"), root, ONCE)
+    assert "it redirects to an address without TLS" in message
     assert left(root) == []
+    assert site.asked == []
 
 
 def test_tls_certificates_are_checked(site, served, root) -> None:
     url = f"{site.url.replace('http:', 'https:')}/data.bin"
-    assert "its TLS certificate is not trusted" in fails(file_at(url), root)
+    assert "its TLS certificate is not trusted" in fails(file_at(url), root, ONCE)
 
 
 def test_offline(site, served, root) -> None:
-    message = fails(served, root, RetryLimits(offline=True))
+    message = fails(served, root, FetchLimits(offline=True))
     assert message == (
         f"dataset mine: data.offline=true, so not fetched: mine/data.bin from {site.url}/data.bin"
     )
     assert site.asked == []
     assert not root.exists()
     fetch(served, root, QUICK)
-    assert fetch(served, root, RetryLimits(offline=True)) == []
+    assert fetch(served, root, FetchLimits(offline=True)) == []
 
 
 def test_what_has_to_be_got_by_hand_is_said_and_the_rest_is_fetched(site, served, root) -> None:
@@ -334,11 +273,11 @@ def test_what_has_to_be_got_by_hand_is_said_and_the_rest_is_fetched(site, served
 def test_stand_ins_are_tried_where_a_file_cannot_be_had(site, served, root) -> None:
     lost = SourceFile("mine/lost.json", "", SHA256, downloads=(f"{site.url}/lost.json",))
     one = card(lost, replace(served.sources[0], alternative=True))
-    assert fetch(one, root, QUICK) == [root / "mine/data.bin"]
-    assert fetch(one, root, QUICK) == [], "the stand-in will do"
+    assert fetch(one, root, ONCE) == [root / "mine/data.bin"]
+    assert fetch(one, root, ONCE) == [], "the stand-in will do"
     del site.files["/data.bin"]
     (root / "mine/data.bin").unlink()
-    message = fails(one, root)
+    message = fails(one, root, ONCE)
     assert "mine/lost.json could not be downloaded" in message
     assert "mine/data.bin could not be downloaded" in message
 
@@ -460,29 +399,6 @@ def test_a_damaged_member(site, packed, root) -> None:
     assert left(root) == []
 
 
-def test_an_archive_is_gone_on_with(site, packed, root) -> None:
-    whole = zipped(GOOD)
-    site.files["/all.zip"] = whole
-    site.cuts = [100, 0]
-    fails(packed, root, ONCE)
-    assert left(root) == ["mine/all.zip.part"]
-    site.cuts, site.asked = [], []
-    fetch(packed, root, ONCE)
-    assert ranges(site) == ["bytes=100-"]
-    assert left(root) == ["mine/one.txt", "mine/two.txt"]
-
-
-def test_an_archive_that_changed_meanwhile_starts_over(site, packed, root) -> None:
-    whole = zipped(GOOD)
-    site.files["/all.zip"] = b"x" * len(whole)
-    site.cuts = [100, 0]
-    fails(packed, root, ONCE)
-    site.files["/all.zip"], site.cuts, site.asked = whole, [], []
-    fetch(packed, root, ONCE)
-    assert ranges(site) == ["bytes=100-", ""]
-    assert left(root) == ["mine/one.txt", "mine/two.txt"]
-
-
 def test_archive_names(tmp_path) -> None:
     path = tmp_path / "a"
     path.write_bytes(tarred(DEEP))
@@ -516,8 +432,30 @@ class Full:
         return self.stream.write(data)
 
 
-@pytest.mark.parametrize(("ending", "room"), [(".part", 0), (".part", 100_000), (".tmp", 0)])
-def test_a_full_disk(site, served, packed, root, monkeypatch, ending, room) -> None:
+@contextmanager
+def largest_file(n_bytes: int) -> Iterator[None]:
+    """Let this process write no file beyond a size, as on a disk that becomes full there."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (n_bytes, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_a_download_that_cannot_be_written(site, served, root) -> None:
+    path = root / "mine" / "data.bin"
+    path.parent.mkdir(parents=True)
+    path.write_bytes(b"an older revision")
+    with largest_file(100_000):
+        message = fails(served, root)
+    assert "cannot be written (File too large); make room or set data.root=DIR" in message
+    assert left(root) == ["mine/data.bin"]
+    assert path.read_bytes() == b"an older revision"
+    fetch(served, root, QUICK)
+
+
+def test_a_member_on_a_full_disk(site, packed, root, monkeypatch) -> None:
     site.files["/all.zip"] = zipped(GOOD)
     path = root / "mine" / "two.txt"
     path.parent.mkdir(parents=True)
@@ -526,16 +464,15 @@ def test_a_full_disk(site, served, packed, root, monkeypatch, ending, room) -> N
 
     def on_a_full_disk(self, mode="r", *rest, **more):
         stream = opened(self, mode, *rest, **more)
-        return Full(stream, room) if self.name.endswith(ending) and "b" in mode else stream
+        return Full(stream, 0) if self.name.endswith(".tmp") and "b" in mode else stream
 
-    one = packed if ending == ".tmp" else served
     with monkeypatch.context() as patch:
         patch.setattr(Path, "open", on_a_full_disk)
-        message = fails(one, root)
+        message = fails(packed, root)
     assert "cannot be written (No space left on device); make room or set data.root=DIR" in message
     assert left(root) == ["mine/two.txt"]
     assert path.read_bytes() == b"an older revision"
-    fetch(one, root, QUICK)
+    fetch(packed, root, QUICK)
 
 
 @pytest.mark.parametrize("place", ["", "mine"])
@@ -549,11 +486,12 @@ def test_a_file_where_a_folder_should_be(site, served, root, place) -> None:
 RUN = """
 import sys
 from pathlib import Path
-from captau.datasets.download.fetch import RetryLimits, fetch
+from captau.datasets.download.fetch import fetch
+from captau.datasets.download.web_file import FetchLimits
 from captau.datasets.schema import Card, SourceFile
 url, root, digest = sys.argv[1:]
 source = SourceFile("mine/data.bin", "", digest, downloads=(url,))
-how = RetryLimits(tries=2, backoff=0.001)
+how = FetchLimits(tries=2)
 fetch(Card("mine", "", "", "", "", "", sources=(source,)), Path(root), how, note=print)
 """
 
@@ -578,23 +516,21 @@ def test_two_at_once(site, served, root) -> None:
     assert left(root) == ["mine/data.bin"]
 
 
-def test_a_killed_run_goes_on(site, served, root) -> None:
+def test_a_killed_run_leaves_no_file_of_that_name(site, served, root) -> None:
     site.pause = 3
     run = start(site, root)
-    part = root / "mine" / "data.bin.part"
     until = time.monotonic() + 60
-    while not (part.is_file() and part.stat().st_size) and time.monotonic() < until:
+    while not site.asked and time.monotonic() < until:
         time.sleep(0.02)
+    time.sleep(3.5)  # half of the body is here
     run.kill()
     run.communicate()
-    assert left(root) == ["mine/data.bin.part"]
-    here = part.stat().st_size
-    assert 0 < here < LENGTH
+    assert not (root / "mine" / "data.bin").exists()
+    assert [name.startswith(".captau.downloads/") for name in left(root)] == [True]
     site.pause = 0
     fetch(served, root, QUICK)
     assert (root / "mine/data.bin").read_bytes() == CONTENT
     assert left(root) == ["mine/data.bin"]
-    assert ranges(site)[-1] == f"bytes={here}-"
 
 
 # The cards.

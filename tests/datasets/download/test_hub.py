@@ -13,13 +13,14 @@ from pathlib import Path
 import pytest
 
 from captau.datasets import registry
-from captau.datasets.download.fetch import RetryLimits, fetch, sources_to_fetch
+from captau.datasets.download.fetch import fetch, sources_to_fetch
 from captau.datasets.download.hub import files_of, listing_of
+from captau.datasets.download.web_file import FetchLimits
 from captau.datasets.errors import InputError
 from captau.datasets.reading.source_files import hub_file, locate_all, state
 from captau.datasets.schema import Card, SourceFile
 
-QUICK = RetryLimits(tries=0, backoff=0.001, timeout=5)
+QUICK = FetchLimits(tries=0, timeout=5)
 PARTS = {f"data/train-0000{i}-of-00002.parquet": bytes([i]) * 3000 for i in range(2)}
 TRAIN = hub_file(
     "mine/train.csv",
@@ -86,13 +87,6 @@ def test_a_download_that_broke_off_between_parts_goes_on(hub, tmp_path) -> None:
     hub.asked.clear()
     assert fetch(card(TRAIN), tmp_path, QUICK) == [tmp_path / "mine" / second]
     assert RESOLVED + first not in [path for path, _ in hub.asked]
-
-
-def test_a_truncated_part_goes_on_where_it_broke(hub, tmp_path) -> None:
-    hub.cuts = [None, 1000]
-    fetch(card(TRAIN), tmp_path, RetryLimits(tries=2, backoff=0.001, timeout=5))
-    assert [headers.get("Range") for _, headers in hub.asked] == [None, None, "bytes=1000-", None]
-    assert all((tmp_path / "mine" / p).read_bytes() == PARTS[p] for p in PARTS)
 
 
 def test_a_part_of_another_hash_is_refused(hub, tmp_path) -> None:

@@ -102,8 +102,8 @@ def serve_options(folder, **changes):
     return ServeOptions(
         **{
             "challenge": str(folder),
-            "database": str(folder / "site.sqlite3"),
-            "files": str(folder / "files"),
+            "database": folder / "site.sqlite3",
+            "files": folder / "files",
             **changes,
         }
     )

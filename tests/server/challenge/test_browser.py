@@ -209,7 +209,7 @@ def demo_submissions():
 
 def test_the_demo_scores_good_and_poor_submissions_and_refuses_broken_ones(chromium, tmp_path):
     """With workers, as `captau serve challenge=demo`."""
-    database = str(tmp_path / "demo.sqlite3")
+    database = tmp_path / "demo.sqlite3"
     options = serve_options(tmp_path, challenge="demo", database=database, files=None)
     with serve_site(open_site(options)) as url:
         browser = ChromiumPage(chromium, url, 1280).open("/signup")

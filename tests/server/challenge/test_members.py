@@ -15,7 +15,6 @@ from captau.server.challenge.audit_log import read_audit, write_audit
 from captau.server.challenge.members import MAX_MEMBERS, hash_code, make_code
 from captau.server.challenge.submissions import SubmissionState
 from captau.server.web.errors import NotFoundError, RefusedError
-from captau.server.web.oidc import Identity
 from captau.server.web.passwords import is_password
 from tests.server.challenge.conftest import NOW
 from tests.server.challenge.visitors import PASSWORD, load_table, make_site, quick_passwords
@@ -58,8 +57,13 @@ def test_an_account_has_a_team_and_eight_codes(site):
     (row,) = load_table(site, tables.accounts)
     assert is_password(row.pop("password"), PASSWORD)
     assert row == {
-        **{"id": 1, "name": "Ann B", "name_key": "ann b", "team": 1, "joined_at": NOW, "epoch": 0},
-        **{"blocked_at": None, "identity": None},
+        "id": 1,
+        "name": "Ann B",
+        "name_key": "ann b",
+        "team": 1,
+        "joined_at": NOW,
+        "epoch": 0,
+        "blocked_at": None,
     }
     (team,) = load_table(site, tables.teams)
     fields = {"id": 1, "name": "Ann B", "name_key": "ann b", "invitation": None, "created_at": NOW}
@@ -153,7 +157,6 @@ def test_passwords_and_codes_are_replaced_and_sessions_end(site):
     assert run(recover("Ann", codes[4], PASSWORD, PASSWORD, "a4")) is None
     run(accounts.sign_out_everywhere(member))
     assert run(accounts.find(1)).epoch == 3
-    assert run(accounts.has_password(member))
     used = [row["used_at"] for row in load_table(site, tables.recoveries)]
     assert used == [NOW] * 8 + [None] * 8
     assert log_of(site)[1:] == [
@@ -166,28 +169,6 @@ def test_passwords_and_codes_are_replaced_and_sessions_end(site):
         (None, "failed recover", "account 1", "from a4"),
         (1, "sign out", "account 1", "everywhere"),
     ]
-
-
-def test_a_provider_s_person_gets_the_first_name_that_is_free(site):
-    sign_up(site, "ann", "Bob")
-
-    def name(key, *names):
-        return run(site.accounts.sign_in_identity(Identity(key, names), "a")).name
-
-    long = "x" * 32
-    assert [
-        *(name("k1", "ann", "bob", "Cid"), name("k1", "other"), name("k2", "Ann", "BOB")),
-        *(name("k3", "ann"), name("k4"), name("k5"), name("k6", long), name("k7", long)),
-    ] == ["Cid", "Cid", "Ann 2", "ann 3", "member", "member 2", long, "x" * 24 + " 2"]
-    rows = load_table(site, tables.accounts)
-    assert [(r["identity"], r["password"]) for r in rows[1:4]] == [
-        ("k1", ""),
-        ("k2", ""),
-        ("k3", ""),
-    ]
-    assert not run(site.accounts.has_password(run(site.accounts.find(2))))
-    assert run(site.accounts.sign_in("Cid", "", "a")) is None
-    assert log_of(site)[1:3] == [(2, "sign up", "team 2", ""), (2, "sign in", "account 2", "")]
 
 
 def test_a_team_is_joined_by_its_last_code_and_an_empty_one_gives_its_name_back(site):

@@ -37,7 +37,7 @@ def test_references_and_ratings_are_in_no_output(tmp_path, start_serve):
     write_challenge(tmp_path, name="leaky", metrics=metrics, statistics=no_interval)
     words = [f"challenge={tmp_path}", "database=site.sqlite3"]
     server = start_serve(*words, PYTHONPATH=str(tmp_path))
-    database = Database(str(tmp_path / "site.sqlite3"), SCHEMA, guest=True)
+    database = Database(tmp_path / "site.sqlite3", SCHEMA, guest=True)
     token, _ = create_account(database)
     client = ChallengeClient(server.url, token)
     outputs = []

@@ -104,7 +104,7 @@ def check_replicates(folder, key, submission):
 
 def test_both_kinds_of_challenge_score_as_the_commands_do(folder, start_serve, capsys, monkeypatch):
     server = start_serve("database=site.sqlite3")
-    database = Database(str(folder / "site.sqlite3"), SCHEMA, guest=True)
+    database = Database(folder / "site.sqlite3", SCHEMA, guest=True)
     token, _ = create_account(database)
     monkeypatch.setenv("CAPTAU_TOKEN", token)
     submissions = {}

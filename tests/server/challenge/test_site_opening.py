@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import asyncio
 
-import pytest
-
 from captau.server.challenge.site_opening import (
     DEMO_METRICS,
     DEMO_SYSTEMS,
-    _choose_folder,
     add_demo_submissions,
     open_site,
 )
@@ -31,20 +28,6 @@ def test_each_demo_challenge_opens_with_three_submissions_once(tmp_path):
     names = [account["name"] for account in asyncio.run(site.accounts.list_all())]
     assert names == [f"Example {number}" for number in range(1, 7)]
     site.store.database.close()
-
-
-@pytest.mark.parametrize(
-    ("option", "address", "folder"),
-    [
-        ("mine", "a/x.sqlite3", "mine"),
-        (None, "a/x.sqlite3", "a/x"),
-        (None, "postgresql://h/captau", "challenges/small"),
-        (None, "sqlite:///a/x.sqlite3", "challenges/small"),
-    ],
-)
-def test_files_lie_beside_the_database_s_file(option, address, folder, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    assert _choose_folder(option, address, "small") == tmp_path / folder
 
 
 def test_a_site_has_a_worker_at_least(tmp_path):

@@ -112,7 +112,7 @@ def test_a_worker_s_clock_is_not_before_the_server_s(tmp_path, site):
     set_received_at(site, site.store.clock() + 86_400)
     site.store.database.close()
     server = make_site(tmp_path).store
-    database = Database(str(tmp_path / "site.sqlite3"), SCHEMA, guest=True)
+    database = Database(tmp_path / "site.sqlite3", SCHEMA, guest=True)
     store = open_store_for_worker(database, list(server.challenges.values()), server.folder)
     SubmissionLifecycle(store).claim_next("w", "received")
     assert not SubmissionLifecycle(server).is_overdue("w")
@@ -163,14 +163,14 @@ def test_a_folder_with_other_files_is_left_alone(tmp_path):
     pictures = tmp_path / "birds" / "pictures"
     pictures.mkdir(parents=True)
     with says("birds", "a folder of their own"):
-        make_site(tmp_path, files=str(pictures.parent))
+        make_site(tmp_path, files=pictures.parent)
     assert list(pictures.parent.iterdir()) == [pictures]
 
 
 def test_a_folder_of_another_site_is_left_alone(tmp_path, site):
     number = submit(site, account_of(site))
     with says("holds another site's files"):
-        make_site(tmp_path, database=str(tmp_path / "other.sqlite3"))
+        make_site(tmp_path, database=tmp_path / "other.sqlite3")
     assert (tmp_path / "files" / load(site, number).key / "upload.json").exists()
 
 

@@ -83,7 +83,7 @@ def test_memory_and_time_are_bounded(tmp_path, start_serve):
     )
     words = [f"challenge={path}", "database=site.sqlite3"]
     server = start_serve(*words, PYTHONPATH=str(tmp_path))
-    database = Database(str(tmp_path / "site.sqlite3"), SCHEMA, guest=True)
+    database = Database(tmp_path / "site.sqlite3", SCHEMA, guest=True)
     client = ChallengeClient(server.url, create_account(database)[0])
 
     def evaluate(order):

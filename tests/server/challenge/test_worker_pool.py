@@ -35,7 +35,7 @@ def test_no_acknowledged_submission_is_lost_or_counted_twice(tmp_path, start_ser
     words = [f"challenge={path}", "database=site.sqlite3"]
     rng = random.Random(5)
     server = start_serve(*words)
-    database = Database(str(tmp_path / "site.sqlite3"), SCHEMA, guest=True)
+    database = Database(tmp_path / "site.sqlite3", SCHEMA, guest=True)
     tokens = [create_account(database, f"team{k}")[0] for k in range(N_TEAMS)]
     acknowledged: dict[str, str] = {}
     url, stop = [server.url], threading.Event()

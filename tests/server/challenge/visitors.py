@@ -50,9 +50,9 @@ def serve_small(tmp_path):
     """Return a function that serves a small challenge until the test ends, and returns site and address."""
     with ExitStack() as stack:
 
-        def serve(*paths, address=None, provider=None, **changes):
+        def serve(*paths, address=None, **changes):
             paths = paths or (write_challenge(tmp_path, **changes),)
-            site = make_site(tmp_path, *paths, address=address, provider=provider)
+            site = make_site(tmp_path, *paths, address=address)
             return site, stack.enter_context(serve_site(site))
 
         yield serve
@@ -82,7 +82,7 @@ def write_challenge(folder, name="small", **changes):
 def make_site(folder, *paths, **options):
     """Return the site of some challenges, on a database beside them, without workers."""
     challenges = read_challenges([str(p) for p in paths] or [str(write_challenge(folder))])
-    database = Database(str(folder / "site.sqlite3"), SCHEMA)
+    database = Database(folder / "site.sqlite3", SCHEMA)
     return Site(open_store(database, challenges, folder / "files"), **options)
 
 

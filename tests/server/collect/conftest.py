@@ -64,7 +64,7 @@ def write_study(folder, protocol="game", **changes):
     return path
 
 
-def make_site(folder, protocol="game", database=None, url="", oidc=None, **changes):
+def make_site(folder, protocol="game", database=None, url="", **changes):
     """Open the site of a small study, its database beside it."""
     from captau.benchmarks.options.sites import CollectOptions
     from captau.server.collect.web.site import open_site
@@ -72,9 +72,8 @@ def make_site(folder, protocol="game", database=None, url="", oidc=None, **chang
     path = folder / "study.yaml"
     if changes or not path.exists():
         path = write_study(folder, protocol, **changes)
-    database = str(database or folder / "small.sqlite3")
-    options = {"oidc": oidc} if oidc else {}
-    return open_site(CollectOptions(study=str(path), database=database, url=url, **options))
+    database = database or folder / "small.sqlite3"
+    return open_site(CollectOptions(study=str(path), database=database, url=url))
 
 
 def serve_site(site):

@@ -68,7 +68,7 @@ def test_answers_are_exported_while_the_site_runs(captau, tmp_path):
 
 def test_an_export_needs_a_study_in_the_database(captau, tmp_path):
     path = write_study(tmp_path, "good_bad")
-    Database(str(tmp_path / "empty.sqlite3"), SCHEMA).close()
+    Database(tmp_path / "empty.sqlite3", SCHEMA).close()
     status, _, fault = captau("collect", "export", f"study={path}", "database=empty.sqlite3")
     assert (status, "it holds no study yet" in fault) == (2, True)
 
@@ -99,7 +99,7 @@ def test_an_export_lists_its_files_and_what_reads_them(tmp_path, capsys):
     asyncio.run(answer())
     store.database.close()
     out = tmp_path / "out"
-    fields = {"study": str(tmp_path / "study.yaml"), "database": str(tmp_path / "small.sqlite3")}
+    fields = {"study": str(tmp_path / "study.yaml"), "database": tmp_path / "small.sqlite3"}
     commands.export(ExportOptions(**fields, output_dir=out))
     sizes = {path.name: path.stat().st_size for path in out.iterdir()}
     lines = capsys.readouterr().out.splitlines()

@@ -73,7 +73,7 @@ def texts_of_forms():
 def texts_of_sites():
     """Return the messages that every page may answer with: of joining, of signing in, and of refusals."""
     web_folder = package_folder(captau.server.web)
-    paths = [web_folder / name for name in ("application.py", "oidc.py", "site.py")]
+    paths = [web_folder / name for name in ("application.py", "site.py")]
     paths.append(package_folder(captau.server.collect) / "web" / "rater_pages.py")
     texts = {f"A nickname has {NAME_RULE}."}
     for path in paths:

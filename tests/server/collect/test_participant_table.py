@@ -10,17 +10,14 @@ from dataclasses import astuple
 
 import pandas as pd
 import pytest
-from sqlalchemy import delete
 
 from captau.server.collect.export import export_files
 from captau.server.collect.forms.game_rules import consensus, score
 from captau.server.collect.rater_figures import compute_rater_figures
 from captau.server.collect.simulated_browser import join_study
-from captau.server.collect.store.tables import site_settings
 from captau.server.storage.database import Clock
 from tests.conftest import says
 from tests.server.challenge.visitors import read_tables
-from tests.server.collect.conftest import make_site
 from tests.server.collect.visitors import finish_tutorial, load_rows, open_unit_id, sign_in_admin
 
 
@@ -208,17 +205,6 @@ def test_a_completion_code_is_never_read_as_a_number(serve_small, monkeypatch, t
     monkeypatch.setattr(site.store, "tag", lambda *_: tag)
     table = read_table(site, "participants", "participants.csv")
     assert table["completion"].tolist() == [f"C{tag[:10].upper()}"]
-
-
-def test_a_study_of_a_former_version_keeps_its_completion_codes(tmp_path):
-    store = make_site(tmp_path, "four", participants="crowd").store
-    code = store.completion_code(1)
-    statement = delete(site_settings).where(site_settings.c.key == "completion_prefix")
-    store.database.run_blocking(lambda c: c.execute(statement) and None)
-    store.database.close()
-    reopened = make_site(tmp_path).store
-    assert f"C{reopened.completion_code(1)}" == code
-    reopened.database.close()
 
 
 @pytest.mark.parametrize("protocol", ["thumb", "ab", "references"])

@@ -355,7 +355,7 @@ def test_a_simulation_is_written_as_a_run(monkeypatch, tmp_path, fault):
         answers=2,
         seed=5,
         wait=0.5,
-        database=str(tmp_path / "kept.sqlite3"),
+        database=tmp_path / "kept.sqlite3",
         output_dir=tmp_path / "out",
     )
     report = simulation.run_simulation(options)
@@ -364,7 +364,10 @@ def test_a_simulation_is_written_as_a_run(monkeypatch, tmp_path, fault):
     assert rest == [["honest", "random", "random"], 2, 5]
     ((served, wait), ended) = StubServer.log
     assert (served.database, served.study, wait, ended) == (
-        *(str(tmp_path / "kept.sqlite3"), "demo_game", 0.5, "stopped"),
+        tmp_path / "kept.sqlite3",
+        "demo_game",
+        0.5,
+        "stopped",
     )
     run = json.loads((tmp_path / "out" / "run.json").read_text())
     expected = {

@@ -1,19 +1,19 @@
-"""The database: one writer, older ones brought up to date, faults told."""
+"""The database: one writer, and faults that are told."""
 
 from __future__ import annotations
 
 import asyncio
 import socket
 import sqlite3
-import sys
 import threading
 import time
 from pathlib import Path
 
 import pytest
-from sqlalchemy import MetaData, create_engine, insert, select, text
+from sqlalchemy import MetaData, insert, select
 from sqlalchemy.exc import OperationalError
 
+from captau.server.challenge.tables import SCHEMA as CHALLENGE_SCHEMA
 from captau.server.collect.simulated_browser import join_study
 from captau.server.collect.store.tables import SCHEMA, site_settings
 from captau.server.storage import database as database_module
@@ -21,13 +21,10 @@ from captau.server.storage.database import (
     BusyError,
     Clock,
     Database,
-    OutdatedTablesError,
     StoreError,
     blocking_transaction,
-    display_name,
     open_engine,
     opening_errors,
-    parse_database_url,
     transaction,
 )
 from captau.server.storage.site_settings import (
@@ -41,7 +38,6 @@ from captau.server.web.listener import listen
 from captau.server.web.sessions import MEMBER_AGE, Session, Sessions
 from tests.conftest import says
 from tests.server.collect.conftest import make_site, serve_site, write_study
-from tests.server.collect.first_tables import create_first_tables
 
 
 def put(key, value="x"):
@@ -57,14 +53,14 @@ def keys(database):
 def test_a_new_database_is_made_in_new_folders_without_a_copy_or_a_word(tmp_path):
     reports = []
     path = tmp_path / "one" / "two" / "x.sqlite3"
-    Database(str(path), SCHEMA, reports.append).close()
+    Database(path, SCHEMA, reports.append).close()
     assert reports == []
     assert sorted(file.name for file in path.parent.iterdir()) == ["x.sqlite3", "x.sqlite3.lock"]
 
 
 @pytest.fixture
 def database(tmp_path):
-    opened = Database(str(tmp_path / "x.sqlite3"), SCHEMA)
+    opened = Database(tmp_path / "x.sqlite3", SCHEMA)
     yield opened
     opened.close()
 
@@ -116,7 +112,7 @@ def test_acknowledged_changes_are_on_the_disk(database, tmp_path):
 
 def test_a_database_has_one_server_at_a_time(database, tmp_path):
     with says("x.sqlite3", "another captau collect is using it"):
-        Database(str(tmp_path / "x.sqlite3"), SCHEMA)
+        Database(tmp_path / "x.sqlite3", SCHEMA)
 
 
 def test_a_reader_sees_what_is_committed_and_stops_nobody(database, tmp_path):
@@ -128,7 +124,7 @@ def test_a_reader_sees_what_is_committed_and_stops_nobody(database, tmp_path):
         is_changing.set()
         may_commit.wait()
 
-    reader = Database(str(tmp_path / "x.sqlite3"), SCHEMA, read_only=True)
+    reader = Database(tmp_path / "x.sqlite3", SCHEMA, read_only=True)
     writer = threading.Thread(target=database.run_blocking, args=(change,))
     writer.start()
     is_changing.wait()
@@ -139,16 +135,6 @@ def test_a_reader_sees_what_is_committed_and_stops_nobody(database, tmp_path):
     writer.join()
     assert keys(reader) == {"first", "second"}
     reader.close()
-
-
-def test_a_reader_refuses_tables_of_another_version(tmp_path):
-    path = tmp_path / "old.sqlite3"
-    Database(str(path), SCHEMA).close()
-    with sqlite3.connect(path) as connection:
-        connection.execute("UPDATE alembic_version SET version_num = '0001'")
-    connection.close()
-    with pytest.raises(OutdatedTablesError, match="tables 0001"):
-        Database(str(path), SCHEMA, read_only=True)
 
 
 def test_a_full_disk_is_reported_and_loses_nothing(tmp_path):
@@ -184,7 +170,7 @@ def test_a_database_that_another_program_has_locked_is_busy_for_a_while(tmp_path
     with serve_site(site) as url:
         browser = join_study(url)
         page = browser.get("/rate")
-        path = site.store.database.url.database
+        path = site.store.database.path
         with sqlite3.connect(path, isolation_level=None) as other:
             other.execute("BEGIN IMMEDIATE")
             busy = browser.post("/rate", {**page.hidden, "answer": "good"}, follow=False)
@@ -195,52 +181,38 @@ def test_a_database_that_another_program_has_locked_is_busy_for_a_while(tmp_path
         assert len(site.store.database.run_blocking(site.store.load_rows)["answers"]) == 1
 
 
-def test_an_older_database_is_copied_and_migrated(tmp_path):
-    path = tmp_path / "old.sqlite3"
-    engine = create_engine(f"sqlite:///{path}")
-    with engine.begin() as connection:
-        create_first_tables(connection)
-        connection.execute(insert(site_settings).values(key="kept", value="yes"))
-    engine.dispose()
-    notes = []
-    database = Database(str(path), SCHEMA, notes.append)
-    assert "kept" in keys(database)
-    query = text("SELECT version_num FROM alembic_version")
-    assert database.run_blocking(lambda c: c.execute(query).scalar_one()) == "0003"
-    database.close()
-    copy = tmp_path / "old.sqlite3.0001.backup"
-    assert str(copy) in notes[0]
-    with sqlite3.connect(copy) as copied:
-        assert copied.execute("SELECT value FROM meta").fetchall() == [("yes",)]
-        assert copied.execute("SELECT * FROM alembic_version").fetchall() == [("0001",)]
-    copied.close()
-    later_notes = []
-    Database(str(path), SCHEMA, later_notes.append).close()
-    assert later_notes == []
-
-
-def test_a_newer_or_foreign_database_is_not_changed(tmp_path):
+def test_a_database_of_other_tables_is_not_changed(tmp_path):
     path = tmp_path / "new.sqlite3"
-    Database(str(path), SCHEMA).close()
+    Database(path, SCHEMA).close()
     with sqlite3.connect(path) as connection:
-        connection.execute("UPDATE alembic_version SET version_num = '9999'")
+        connection.execute("PRAGMA user_version = 9999")
     connection.close()
     before = path.read_bytes()
-    with says("new.sqlite3", "a newer captau"):
-        Database(str(path), SCHEMA)
+    for is_only_read in (False, True):
+        with says("new.sqlite3", "another version of captau", "revision 9999, not 1"):
+            Database(path, SCHEMA, read_only=is_only_read)
     assert path.read_bytes() == before
+    Database(tmp_path / "challenge.sqlite3", CHALLENGE_SCHEMA).close()
+    with says("challenge.sqlite3", "it is not a database of captau collect"):
+        Database(tmp_path / "challenge.sqlite3", SCHEMA)
     with sqlite3.connect(tmp_path / "other.sqlite3") as connection:
         connection.execute("CREATE TABLE recipes (x)")
     connection.close()
-    with says("other.sqlite3", "recipes", "name another"):
-        Database(str(tmp_path / "other.sqlite3"), SCHEMA)
+    with says("other.sqlite3", "it is not a database of captau collect; name another"):
+        Database(tmp_path / "other.sqlite3", SCHEMA)
     (tmp_path / "text.sqlite3").write_text(
         "this is a text, not a database, and long enough to say so" * 9
     )
     with says("text.sqlite3", "not a database"):
-        Database(str(tmp_path / "text.sqlite3"), SCHEMA)
-    with says("database=mysql://", "postgresql://"):
-        parse_database_url("mysql://nowhere.example/x")
+        Database(tmp_path / "text.sqlite3", SCHEMA)
+
+
+@pytest.mark.parametrize("command", ["collect study=demo_game", "serve challenge=demo"])
+def test_the_address_of_a_database_server_is_refused_without_its_password(captau, command):
+    status, _, error = captau(*command.split(), "database=postgresql://ann:secret@h/x")
+    assert status == 2
+    assert "database=postgresql://…: the path of a file is expected" in error
+    assert "secret" not in error
 
 
 def test_a_database_of_a_changed_or_different_study_is_refused(tmp_path):
@@ -371,47 +343,30 @@ def test_the_table_of_settings_has_a_text_by_a_short_key():
     )
 
 
-def test_errors_of_opening_are_one_line_without_a_password():
-    for name, shown in (
-        ("x.sqlite3", "x.sqlite3"),
-        ("postgresql://a:b@h/x", "postgresql://a:***@h/x"),
-    ):
-        with says(f"{shown}: the first"), opening_errors(name):
-            raise OperationalError("SELECT 1", {}, sqlite3.OperationalError("the first\nsecond"))
+def test_errors_of_opening_are_one_line():
+    with says("x.sqlite3: the first"), opening_errors(Path("x.sqlite3")):
+        raise OperationalError("SELECT 1", {}, sqlite3.OperationalError("the first\nsecond"))
 
 
 def test_a_folder_that_cannot_be_made_is_reported_and_a_guest_takes_no_lock(database, tmp_path):
     (tmp_path / "file").write_text("")
     with says(f"{tmp_path}/file/x.sqlite3: "):
-        Database(str(tmp_path / "file" / "x.sqlite3"), SCHEMA)
-    guest = Database(str(tmp_path / "x.sqlite3"), SCHEMA, guest=True)
+        Database(tmp_path / "file" / "x.sqlite3", SCHEMA)
+    guest = Database(tmp_path / "x.sqlite3", SCHEMA, guest=True)
     guest.run_blocking(put("of the guest"))
     assert keys(database) == {"of the guest"}
-    assert (guest.is_read_only, guest.display_name) == (False, str(tmp_path / "x.sqlite3"))
+    assert (guest.is_read_only, guest.path) == (False, tmp_path / "x.sqlite3")
     guest.close()
     with says(f"{tmp_path}/x.sqlite3: another captau collect is using it; stop that first"):
-        Database(str(tmp_path / "x.sqlite3"), SCHEMA)
-
-
-def test_addresses_of_databases_show_no_password(tmp_path):
-    url = parse_database_url("postgresql://ann:secret@h:5/captau")
-    assert (url.drivername, url.password) == ("postgresql+psycopg", "secret")
-    assert display_name(url) == "postgresql+psycopg://ann:***@h:5/captau"
-    assert display_name(parse_database_url(str(tmp_path / "x"))) == str(tmp_path / "x")
-    assert parse_database_url("sqlite:///x.db").database == "x.db"
-    for address in ("sqlite://", "sqlite:///:memory:", "mysql://h/x"):
-        with says(f"database={address.split(':')[0]}://…: a path (SQLite) or postgresql://…"):
-            parse_database_url(address)
-    with says("database=://: not an address; postgresql://… or a path"):
-        parse_database_url("://")
+        Database(tmp_path / "x.sqlite3", SCHEMA)
 
 
 def test_an_engine_of_sqlite_writes_through_and_keeps_foreign_keys(tmp_path):
-    url = parse_database_url(str(tmp_path / "deep" / "x.sqlite3"))
-    Database(str(url.database), SCHEMA).close()
+    path = tmp_path / "deep" / "x.sqlite3"
+    Database(path, SCHEMA).close()
     found = []
     for read_only in (False, True):
-        engine = open_engine(url, read_only=read_only)
+        engine = open_engine(path, read_only=read_only)
         with engine.connect() as connection:
             names = ("busy_timeout", "journal_mode", "foreign_keys", "query_only")
             found.append([connection.exec_driver_sql(f"PRAGMA {n}").scalar() for n in names])
@@ -438,9 +393,3 @@ def test_settings_are_put_found_by_prefix_and_removed(database):
         return found, get_setting(c, "a_b"), get_setting(c, "a_c"), get_setting(c, "axb")
 
     assert database.run_blocking(change) == ({"a_b": "4", "a_c": "2"}, None, "2", "3")
-
-
-def test_postgresql_without_its_package_says_what_to_install(monkeypatch):
-    monkeypatch.setitem(sys.modules, "psycopg", None)
-    with says("PostgreSQL needs: pip install 'captau[postgres]'"):
-        open_engine(parse_database_url("postgresql://h/x"), read_only=False)

@@ -1,4 +1,4 @@
-"""What other users of the machine can open of a site: nothing, while it runs and after an earlier version ran it."""
+"""What other users of the machine can open of a site: nothing, while it runs and after somebody opened its files to them."""
 
 from __future__ import annotations
 
@@ -173,7 +173,7 @@ def test_the_folders_of_sites_that_no_option_names_are_closed_again(
 ):
     monkeypatch.chdir(tmp_path)
     for name in ("collected", "challenges"):
-        (tmp_path / name).mkdir()  # as an earlier version made them
+        (tmp_path / name).mkdir()  # for everybody to read
     study = open_study_site(CollectOptions(study=str(write_study(tmp_path, "good_bad"))))
     study.store.database.close()
     (tmp_path / "study.yaml").unlink()
@@ -190,12 +190,12 @@ def test_the_umask_is_private_for_as_long_as_a_site_runs(tmp_path, generous_umas
     assert (mode(tmp_path / "inside"), mode(tmp_path / "outside")) == (0o600, 0o666)
 
 
-def test_a_database_has_sidecars_and_copies_and_no_other_file(tmp_path):
+def test_a_database_has_sidecars_and_no_other_file(tmp_path):
     names = ("a.sqlite3", "a.sqlite3-wal", "a.sqlite3-shm", "a.sqlite3-journal", "a.sqlite3.lock")
-    for name in (*names, "a.sqlite3.0001.backup", "b.sqlite3", "a.sqlite3.txt"):
+    for name in (*names, "b.sqlite3", "a.sqlite3.txt"):
         (tmp_path / name).touch(mode=0o600)
     files = database_files(tmp_path / "a.sqlite3")
-    assert [file.name for file in files] == [*names, "a.sqlite3.0001.backup"]
+    assert [file.name for file in files] == list(names)
     assert readable_by_others(files) == []
     (tmp_path / "a.sqlite3-wal").chmod(0o640)
     (tmp_path / "a.sqlite3-shm").chmod(0o604)
@@ -211,7 +211,7 @@ def open_study(folder):
 
 def open_challenge(folder):
     """Open the site of a challenge, and return it."""
-    return make_challenge_site(folder, ["captions"], database=str(folder / "a.sqlite3"))
+    return make_challenge_site(folder, ["captions"], database=folder / "a.sqlite3")
 
 
 def read_settings(folder):
@@ -223,7 +223,7 @@ def read_settings(folder):
 
 
 @pytest.mark.parametrize("open_site", [open_study, open_challenge])
-@pytest.mark.parametrize("ending", ["", "-wal", ".lock", ".0001.backup"])
+@pytest.mark.parametrize("ending", ["", "-wal", ".lock"])
 def test_a_secret_that_others_could_read_is_made_anew_once(
     open_site, ending, tmp_path, capsys, caplog
 ):

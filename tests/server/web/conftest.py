@@ -12,6 +12,6 @@ from captau.server.storage.database import (
 
 @pytest.fixture
 def database(tmp_path):
-    opened = Database(str(tmp_path / "x.sqlite3"), SCHEMA)
+    opened = Database(tmp_path / "x.sqlite3", SCHEMA)
     yield opened
     opened.close()

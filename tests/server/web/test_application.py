@@ -20,7 +20,6 @@ from captau.server.web import application, listener
 from captau.server.web.application import HEADERS, build_application
 from captau.server.web.errors import (
     NotFoundError,
-    ProviderDownError,
     RefusedError,
     SignInRequiredError,
     TooManyRequestsError,
@@ -39,7 +38,11 @@ async def no_lifespan(app):
 def served(request):
     """Yield a site at the root or below a path, with a route that fails as its address says, and a function that asks."""
     base, router = request.param, APIRouter()
-    errors = {"signin": SignInRequiredError("/signin"), "down": ProviderDownError("It is <down>.")}
+    errors = {
+        "signin": SignInRequiredError("/signin"),
+        "refused": RefusedError("It is <refused>."),
+        "busy": BusyError("locked"),
+    }
 
     @router.get("/fail/{kind}")
     async def fail(kind: str) -> None:
@@ -79,7 +82,8 @@ def test_errors_are_pages_and_static_files_are_kept_an_hour(served):
         ("/nowhere", 404, "There is no such page."),
         ("/number/1/", 404, "There is no such page."),  # no redirect to whatever host was named
         ("/number/x", 422, "That address, or form, is not as this site writes it."),
-        ("/fail/down", 503, "It is &lt;down&gt;."),
+        ("/fail/refused", 400, "It is &lt;refused&gt;."),
+        ("/fail/busy", 503, "The database is busy."),
         ("/docs", 404, "There is no such page."),
         ("/redoc", 404, "There is no such page."),
         ("/openapi.json", 404, "There is no such page."),
@@ -109,7 +113,7 @@ def test_errors_are_pages_and_static_files_are_kept_an_hour(served):
 
 def test_other_origins_long_bodies_and_large_numbers_are_refused(served):
     base, ask = served
-    numbers = (0, 1, 2**31 - 1, 2**31)  # of rows, as PostgreSQL's integers hold them
+    numbers = (0, 1, 2**31 - 1, 2**31)  # of rows
     assert [ask(f"{base}/number/{n}")[0] for n in numbers] == [422, 200, 200, 422]
     status, _, body = ask(f"{base}/number/1", "POST", b"x", Origin="https://evil.example")
     assert (status, body) == (

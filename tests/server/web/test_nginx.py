@@ -24,7 +24,7 @@ CONFIG = Path(__file__).parents[3] / "nginx.conf"
 #: Not on every user's path.
 NGINX = shutil.which("nginx", path=f"{os.environ['PATH']}:/usr/sbin")
 pytestmark = [
-    pytest.mark.database,
+    pytest.mark.proxy,
     pytest.mark.skipif(NGINX is None, reason="no nginx is installed"),
 ]
 

@@ -14,7 +14,7 @@ from captau.server.web.sessions import ADMIN_AGE, MEMBER_AGE, EndedSessions, Ses
 def test_a_session_is_its_own_for_its_time(monkeypatch):
     assert (MEMBER_AGE, ADMIN_AGE) == (7_776_000, 43_200)  # 90 days, 12 hours
     session = Session.new()
-    assert session == Session(session.name, None, False, 0, "")
+    assert session == Session(session.name, None, False, 0)
     assert len(session.name) == 16
     full = Session.new(7, admin=True, epoch=3)
     assert (full.member, full.admin, full.epoch) == (7, True, 3)

@@ -17,23 +17,20 @@ from fastapi import Request
 from captau.server.challenge import tables
 from captau.server.storage.database import Clock
 from captau.server.web import visitors
-from captau.server.web.oidc import Identity
 from captau.server.web.sessions import MEMBER_AGE, EndedSessions, Session
 from captau.server.web.visitors import RateLimiter
-from tests.server.challenge.conftest import create_account, serve_site
+from tests.server.challenge.conftest import create_account
 from tests.server.challenge.visitors import (
     PASSWORD,
     TOKEN,
     Visitor,
     load_table,
-    make_site,
     quick_passwords,
     serve_small,
     sign_up,
     sign_up_admin,
     valid_captions,
 )
-from tests.server.web.test_sign_in_pages import Provider
 
 __all__ = ["quick_passwords", "serve_small"]
 
@@ -289,28 +286,6 @@ def test_attempts_to_sign_in_and_up_are_limited(serve_small, monkeypatch):
     assert statuses == [429, 429, 200, 429]
 
 
-def test_people_of_a_provider_get_a_free_name_each_and_keep_their_account(serve_small):
-    site, _ = serve_small()
-
-    def sign_in(key):
-        identity = Identity(key, ("Ann", "Ann Lab"))
-        return asyncio.run(site.accounts.sign_in_identity(identity, "192.0.2.1"))
-
-    members = [sign_in(key) for key in ("one", "two", "three", "two")]
-    assert [member.name for member in members] == [*("Ann", "Ann Lab", "Ann 2", "Ann Lab")]
-    assert members[1].id == members[3].id
-    assert not asyncio.run(site.accounts.has_password(members[0]))
-    for names, expected in (
-        ((), ["member", "member 2"]),
-        (("b" * 32,), ["b" * 32, "b" * 24 + " 2"]),
-    ):
-        identities = [Identity(f"{names} {k}", names) for k in range(2)]
-        found = [asyncio.run(site.accounts.sign_in_identity(i, "192.0.2.1")) for i in identities]
-        assert (
-            [member.name for member in found] == [member.team_name for member in found] == expected
-        )
-
-
 def test_signing_out_ends_the_session_on_the_server(serve_small):
     site, url = serve_small()
     ann = Visitor(url)
@@ -447,18 +422,3 @@ def test_a_blocked_account_cannot_sign_in_nor_use_its_tokens(serve_small):
     admin.send("/admin/accounts/1/unblock", page="/admin", why="cleared")
     assert ann.sign_in("Ann").status == 200
     assert admin.send("/admin/accounts/99/block", page="/admin", why="x").status == 404
-
-
-def test_a_person_of_the_provider_has_one_account_of_a_challenge_site(tmp_path):
-    site = make_site(tmp_path, provider=Provider())
-    with serve_site(site) as url:
-        browsers = [Visitor(url) for _ in range(2)]
-        for browser in browsers:
-            browser.raw("GET", "/signin/oidc?to=/account")
-            status, headers, _ = browser.raw("GET", "/signin/oidc/back?state=s&code=c")
-            assert (status, headers["location"]) == (303, "/account")
-            assert browser.get("/account").heading == "ann"
-        accounts = load_table(site, tables.accounts)
-        assert [(row["id"], row["name"], row["identity"]) for row in accounts] == [
-            (1, "ann", "a" * 64)
-        ]

@@ -99,22 +99,14 @@ DIMENSIONS = [
     }
     for name, question in QUESTIONS.items()
 ]
-EARLIER_SPELLING = {"dimensions": QUESTIONS, "levels": [GRADES[1], GRADES[2]]}
 
 
-@pytest.mark.parametrize("fields", [{"dimensions": DIMENSIONS}, {"ab": EARLIER_SPELLING}])
-def test_graded_answers_on_two_dimensions_are_exported_as_strengths(
-    serve_small, tmp_path, fields, caplog
-):
-    questions = QUESTIONS
-    path = write_pairs(tmp_path, ratings=1, **fields)
+def test_graded_answers_on_two_dimensions_are_exported_as_strengths(serve_small, tmp_path):
+    write_pairs(tmp_path, ratings=1, dimensions=DIMENSIONS)
     site, url = serve_small()
-    lines = [record.message for record in caplog.records if "earlier spelling" in record.message]
-    assert len(lines) == ("ab" in fields)
-    assert all(f"{path}:" in line and "list dimensions" in line for line in lines)
     browser = join_study(url)
     page = browser.get("/rate")
-    for text in (*questions.values(), "A is a little better", "B is much better", "Equally good"):
+    for text in (*QUESTIONS.values(), "A is a little better", "B is much better", "Equally good"):
         assert text in page.text
     refused = browser.post("/rate", {**page.hidden, "preference_1": 2})
     assert (refused.status, "Which says more?" in refused.text) == (400, True)
@@ -137,21 +129,11 @@ def test_graded_answers_on_two_dimensions_are_exported_as_strengths(
     }
 
 
-def test_both_spellings_of_dimensions_are_one_study(tmp_path):
-    first = read_study(str(write_pairs(tmp_path, dimensions=DIMENSIONS)))
-    second = read_study(str(write_pairs(tmp_path, ab=EARLIER_SPELLING)))
-    assert first.digest == second.digest
-    assert first.form.choices(first.form.wording.dimensions[0]) == second.form.choices(
-        second.form.wording.dimensions[0]
-    )
-
-
 ONLY_BETTER = [{"name": "overall", "levels": [{"value": 1, "text": "{} is better"}]}]
 
 
-@pytest.mark.parametrize("fields", [{"dimensions": ONLY_BETTER}, {"ab": {"ties": False}}])
-def test_without_ties_one_caption_has_to_be_preferred(serve_small, tmp_path, fields):
-    write_pairs(tmp_path, **fields)
+def test_without_ties_one_caption_has_to_be_preferred(serve_small, tmp_path):
+    write_pairs(tmp_path, dimensions=ONLY_BETTER)
     _, url = serve_small()
     browser = join_study(url)
     page = browser.get("/rate")
@@ -173,29 +155,13 @@ def test_a_pair_that_is_listed_twice_is_refused_with_both_lines(tmp_path):
         read_study(str(path))
 
 
-@pytest.mark.parametrize(
-    ("section", "parts"),
-    [
-        ({"levels": []}, ["ab.levels", "at least one text"]),
-        ({"levels": ["better"]}, ["ab.levels", "{}"]),
-        ({"dimensions": ["overall"]}, ["ab.dimensions", "fields are expected"]),
-        ({"ties": False, "equal": "Same"}, ["ab.equal", "leave it out"]),
-        ({"grades": 3}, ["ab.grades", "unknown"]),
-    ],
-)
-def test_faults_of_the_section_ab_are_reported(tmp_path, section, parts):
-    path = write_pairs(tmp_path, ab=section)
-    with says(f"{path}:", *parts):
-        read_study(str(path))
-
-
 def test_levels_from_0_or_1_on_are_strengths(tmp_path):
     for values in ([1], [1, 0], [1, 2], [2, 0, 1], [1, 2, 3, 4, 5]):
         rows = [{"value": v, "text": "{} is better" if v else "equal"} for v in values]
         path = write_pairs(tmp_path, dimensions=[{"name": "overall", "levels": rows}])
         form = read_study(str(path)).form
         assert form.scales == {"overall": Scale(-max(values), max(values), 1)}
-        rules = {"dimensions": ["overall"], "levels": max(values), "ties": 0 in values}
+        rules = {"dimensions": ["overall"], "levels": [max(values)], "ties": [0 in values]}
         assert form.digest_rules() == rules
 
 
@@ -233,12 +199,6 @@ def test_levels_that_are_no_strengths_are_reported(tmp_path, levels, parts):
     rows = [{"value": value, "text": text} for value, text in levels.items()]
     path = write_pairs(tmp_path, dimensions=[{"name": "overall", "levels": rows}])
     with says(f"{path}:", *parts):
-        read_study(str(path))
-
-
-def test_the_section_ab_beside_dimensions_is_refused(tmp_path):
-    path = write_pairs(tmp_path, dimensions=DIMENSIONS, ab={"ties": False})
-    with says(f"{path}:", "ab: dimensions has questions and levels; leave it out"):
         read_study(str(path))
 
 
@@ -323,15 +283,6 @@ def test_a_re_run_of_pairs_is_compared_by_mean_strengths(tmp_path):
     values = measures.set_index("measure")["value"]
     assert values["mean"] == pytest.approx((1 / 8 - 1 / 4) / 2)
     assert set(measures["n_items"]) == {2}
-
-
-def test_a_dimension_that_stands_twice_is_reported(tmp_path):
-    path = write_pairs(tmp_path, ab={"dimensions": {"overall": "Which?"}})
-    text = path.read_text(encoding="utf-8")
-    line = "    overall: Which?\n"
-    path.write_text(text.replace(line, line + line), encoding="utf-8")
-    with says(f"{path}:", "ab.dimensions.overall appears twice"):
-        read_study(str(path))
 
 
 def test_another_form_asks_for_a_column_of_captions(tmp_path):

@@ -1,4 +1,4 @@
--- of captau collect
+-- of captau collect, revision 1
 CREATE TABLE events (id INTEGER NOT NULL, at FLOAT NOT NULL, action VARCHAR(32) NOT NULL, rater INTEGER, why TEXT NOT NULL, PRIMARY KEY (id));
 CREATE TABLE meta ("key" VARCHAR(64) NOT NULL, value TEXT NOT NULL, PRIMARY KEY ("key"));
 CREATE TABLE raters (id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT, nickname VARCHAR(64), nickname_key TEXT, worker VARCHAR(64), joined_at FLOAT NOT NULL, consented TEXT NOT NULL, state JSON NOT NULL, points INTEGER NOT NULL, given INTEGER NOT NULL, excluded_at FLOAT, UNIQUE (nickname_key), UNIQUE (worker));
@@ -13,7 +13,3 @@ CREATE INDEX serves_waiting ON serves (answered_at, served_at);
 CREATE TABLE answers (id INTEGER NOT NULL, serve INTEGER NOT NULL, item INTEGER NOT NULL, rater INTEGER NOT NULL, phase VARCHAR(16) NOT NULL, value JSON NOT NULL, told JSON, seconds FLOAT NOT NULL, at FLOAT NOT NULL, PRIMARY KEY (id), UNIQUE (serve, item), FOREIGN KEY(serve) REFERENCES serves (id), FOREIGN KEY(item) REFERENCES items (id), FOREIGN KEY(rater) REFERENCES raters (id));
 CREATE INDEX ix_answers_item ON answers (item);
 CREATE INDEX ix_answers_rater ON answers (rater);
--- 0001
--- 0002
--- 0003
-DROP TABLE IF EXISTS resolutions;

@@ -18,96 +18,18 @@ from captau.server.collect.simulation import StudyServer
 from captau.server.collect.store.study_database import Rater
 from captau.server.collect.store.tables import answers, serves, units
 from captau.server.web.errors import NotFoundError
-from tests.server.collect.conftest import make_site, serve_site, write_study
+from tests.server.collect.conftest import make_site, write_study
 from tests.server.collect.store.conftest import NOW, load, run
-from tests.server.postgresql import PROGRAM_FOLDERS, create_database, postgresql, postgresql_url
-
-__all__ = ["postgresql", "postgresql_url"]  # the fixtures
 
 KILLS, RATERS = 20, 6
 
 
 @pytest.mark.kill
 def test_killed_servers_lose_no_acknowledged_answer_and_count_none_twice(tmp_path):
-    check_kills(tmp_path, str(tmp_path / "small.sqlite3"), KILLS)
-
-
-@pytest.mark.kill
-@pytest.mark.database
-@pytest.mark.skipif(not PROGRAM_FOLDERS, reason="no PostgreSQL server is installed")
-def test_killed_servers_lose_no_acknowledged_answer_on_postgresql(postgresql_url, tmp_path):
-    check_kills(tmp_path, postgresql_url, KILLS // 2)
-
-
-@pytest.mark.kill
-@pytest.mark.database
-@pytest.mark.skipif(not PROGRAM_FOLDERS, reason="no PostgreSQL server is installed")
-def test_ten_crashes_of_postgresql_lose_no_acknowledged_answer(postgresql, tmp_path):
-    """The site goes on by itself when the database is back; what was refused meanwhile is sent again."""
-    database = create_database(postgresql.url, "crashes")
-    write_study(tmp_path, "good_bad", ratings=3)
-    rows = [{"image": "p0.png", "caption": f"caption {k}"} for k in range(1500)]
-    (tmp_path / "captions.jsonl").write_text("".join(f"{json.dumps(r)}\n" for r in rows))
-    site = make_site(tmp_path, database=database)
-    rng = random.Random(11)
-    acknowledged: dict[str, str] = {}
-    is_over = threading.Event()
-
-    def rate(browser, k):
-        pending = {}
-        for number in range(100_000):
-            if is_over.is_set():
-                return
-            if not pending:
-                page = browser.get("/rate")
-                if page.status != 200 or "key" not in page.hidden:
-                    time.sleep(0.05)
-                    continue
-                pending = {**page.hidden, "answer": ("good", "bad")[(k + number) % 2]}
-            page = browser.post("/rate", pending, follow=False)
-            if page.status == 303:
-                acknowledged[pending["key"]] = pending["answer"]
-                pending = {}
-            else:
-                assert page.status == 507, page.text
-                time.sleep(0.05)
-
-    with serve_site(site) as url:
-        browsers = [join_study(url) for _ in range(RATERS)]
-        threads = [
-            threading.Thread(target=rate, args=(browser, k), daemon=True)
-            for k, browser in enumerate(browsers)
-        ]
-        for thread in threads:
-            thread.start()
-        for _ in range(10):
-            n_answers = len(acknowledged) + rng.randrange(6, 30)
-            while len(acknowledged) < n_answers:
-                assert any(thread.is_alive() for thread in threads)
-                time.sleep(0.001)
-            postgresql.kill()
-            postgresql.start()
-        n_answers = len(acknowledged) + RATERS
-        while len(acknowledged) < n_answers:  # it goes on
-            assert any(thread.is_alive() for thread in threads)
-            time.sleep(0.01)
-        is_over.set()
-        for thread in threads:
-            thread.join()
-        query = select(serves.c.key, answers.c.value).join(answers, answers.c.serve == serves.c.id)
-        rows = site.store.database.run_blocking(lambda c: c.execute(query).all())
-    stored = {row.key: row.value["answer"] for row in rows}
-    assert len(stored) == len(rows)
-    assert {key: stored.get(key) for key in acknowledged} == acknowledged
-    assert len(stored) - len(acknowledged) <= RATERS
-
-
-def check_kills(tmp_path, database, n_kills):
-    """Kill a study's server again and again while raters answer, and check the database afterwards."""
     rows = [{"image": "p0.png", "caption": f"caption {k}"} for k in range(1500)]
     path = write_study(tmp_path, "good_bad", ratings=3)
     (tmp_path / "captions.jsonl").write_text("".join(f"{json.dumps(r)}\n" for r in rows))
-    options = CollectOptions(study=str(path), database=database)
+    options = CollectOptions(study=str(path), database=tmp_path / "small.sqlite3")
     rng = random.Random(7)
     acknowledged: dict[str, str] = {}
     pending: list[dict[str, str]] = [{} for _ in range(RATERS)]
@@ -135,7 +57,7 @@ def check_kills(tmp_path, database, n_kills):
         except (OSError, http.client.HTTPException, RuntimeError):
             return  # killed
 
-    for _ in range(n_kills):
+    for _ in range(KILLS):
         server = StudyServer(options)
         threads = [threading.Thread(target=rate, args=(server.url, k)) for k in range(RATERS)]
         for thread in threads:
@@ -147,8 +69,8 @@ def check_kills(tmp_path, database, n_kills):
         for thread in threads:
             thread.join()
 
-    assert len(acknowledged) > 5 * n_kills  # it was under load
-    site = make_site(tmp_path, database=database)
+    assert len(acknowledged) > 5 * KILLS  # it was under load
+    site = make_site(tmp_path, database=tmp_path / "small.sqlite3")
     run = site.store.database.run_blocking
     query = select(serves.c.key, answers.c.value).join(answers, answers.c.serve == serves.c.id)
     answer_rows = run(lambda c: c.execute(query).all())

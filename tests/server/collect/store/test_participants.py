@@ -35,12 +35,6 @@ def test_a_new_participant_is_a_row_with_the_consent_of_that_day(open_store):
     ]
     assert refuse(store, "ÉLAN V", "", "") == "That nickname is taken. Choose another."
     assert refuse(store, "e\u0301lan V", "", "") == "That nickname is taken. Choose another."
-    assert run(store.participants.join("", "", "", "somebody")) == 3
-    assert load(store, raters)[2]["worker"] == store.tag("identity", "somebody")
-    found = [run(store.participants.find_identity(name)) for name in ("somebody", "nobody")]
-    assert found == [3, None]
-    taken = "You have taken part already, in this or another browser."
-    assert refuse(store, "", "", "", "somebody") == taken
 
 
 def test_a_worker_of_a_crowd_takes_part_once_and_is_stored_as_a_hash(open_store):

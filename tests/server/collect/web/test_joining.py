@@ -10,10 +10,7 @@ from sqlalchemy import update
 
 from captau.server.collect.simulated_browser import Browser, join_study
 from captau.server.collect.store.tables import raters
-from captau.server.web.oidc import Identity
-from tests.server.collect.conftest import make_site, serve_site
 from tests.server.collect.visitors import load_rows, open_unit_id, sign_in_admin
-from tests.server.web.test_sign_in_pages import Provider
 
 
 def test_a_nickname_belongs_to_one_person(serve_small):
@@ -158,32 +155,6 @@ def test_a_browser_can_join_as_another_crowd_worker(serve_small):
     browser.post("/join", {**page.hidden, "consent": "yes"})
     assert browser.get("/rate").hidden["key"] != key
     assert len({r["worker"] for r in load_rows(site)["raters"]}) == 2
-
-
-def test_a_person_of_the_provider_consents_and_takes_part_once(tmp_path):
-    site = make_site(tmp_path, "good_bad")
-    site.provider = Provider()
-    with serve_site(site) as url:
-        first, second = Browser(url), Browser(url)
-        for browser, page in ((first, "/"), (second, "/")):
-            browser.raw("GET", "/signin/oidc?to=/board")
-            status, headers, _ = browser.raw("GET", "/signin/oidc/back?state=s&code=c")
-            assert (status, headers["location"]) == (303, page)  # first they are asked to consent
-        assert load_rows(site)["raters"] == []
-        keys = []
-        for browser in (first, second):
-            page = browser.post("/join", {**browser.get("/").hidden, "consent": "yes"})
-            keys.append(page.hidden["key"])
-        assert keys[0] == keys[1]
-        (rater,) = load_rows(site)["raters"]
-        assert rater["worker"] == site.store.tag("identity", "a" * 64)
-        third = Browser(url)
-        status, headers, _ = third.raw("GET", "/signin/oidc/back?state=s&code=c")
-        assert (status, headers["location"]) == (303, "/rate")
-        assert third.get("/rate").hidden["key"] == keys[0]
-        site.provider.identity = Identity("b" * 64, ())
-        another = Browser(url)
-        assert another.raw("GET", "/signin/oidc/back")[1]["location"] == "/"
 
 
 def test_of_a_nickname_that_is_too_long_64_characters_are_kept_in_the_form(serve_small):

@@ -162,7 +162,7 @@ def test_the_limits_of_a_study_are_those_of_its_file(tmp_path, monkeypatch):
     site.store.database.close()
     # Simulated raters have none, and wait as long as they are told to.
     path = write_study(tmp_path, "game", name="other")
-    options = CollectOptions(study=str(path), database=str(tmp_path / "other.sqlite3"))
+    options = CollectOptions(study=str(path), database=tmp_path / "other.sqlite3")
     site = open_site(options, wait=2.5)
     limits = site.study.limits
     assert (limits.joins, limits.logins, limits.requests) == (1_000_000,) * 3
