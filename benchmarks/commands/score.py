@@ -17,6 +17,12 @@ import pandas as pd
 
 from ...datasets.caption_texts import normalise_items
 from ...datasets.errors import InputError
+from ...datasets.reading.caption_files import (
+    CandidateFile,
+    ReferenceFile,
+    read_references,
+    read_systems,
+)
 from ...metrics.base import Metric
 from ..evaluation.caption_ranges import CaptionRange, measure_range
 from ..evaluation.caption_scores import (
@@ -33,7 +39,6 @@ from ..reporting.tables.corpus_score_tables import ScoreChoices, make_score_tabl
 from ..runs.progress_bar import StepProgress
 from ..runs.results import FORMAT, RunClock, describe_environment, to_json
 from ..runs.tables import ResultTable
-from ..scoring.caption_files import CandidateFile, ReferenceFile, read_references, read_systems
 from ..scoring.catalog import metric_style
 from ..scoring.corpus_scores import (
     SystemScores,

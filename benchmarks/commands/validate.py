@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...datasets.errors import InputError
+from ...datasets.reading.caption_files import read_references
 from ...datasets.reading.cells import parse_number
 from ...datasets.reading.json_files import has_too_many_containers, too_many_containers
 from ...datasets.reading.table import Table, read_table
@@ -22,7 +23,6 @@ from ...datasets.registry import load
 from ...metrics.text.tokens.ptb import tokenize
 from ..options.validate import ValidateOptions
 from ..runs.tables import count_of
-from ..scoring.caption_files import read_references
 from ..scoring.submission_archive import MOST_BYTES, Faults, is_zip, quote, results_in
 
 if TYPE_CHECKING:

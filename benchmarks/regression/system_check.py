@@ -11,6 +11,12 @@ import pandas as pd
 
 from ...datasets.caption_texts import normalise_items
 from ...datasets.errors import InputError
+from ...datasets.reading.caption_files import (
+    CandidateFile,
+    ReferenceFile,
+    read_references,
+    read_systems,
+)
 from ...datasets.reading.table import USUAL_COLUMNS, Columns
 from ...datasets.reading.yaml_fields import MAX_CHARACTERS, MAX_NODES
 from ...metrics.base import Metric
@@ -19,7 +25,6 @@ from ..runs.finished_run import read_run
 from ..runs.output_folder import check_writable, write_file
 from ..runs.progress_bar import StepProgress
 from ..runs.tables import MISSING, ResultTable, count_of, format_number, format_p_value
-from ..scoring.caption_files import CandidateFile, ReferenceFile, read_references, read_systems
 from ..scoring.catalog import MetricStyle, metric_style, resolve_metrics
 from ..scoring.corpus_scores import (
     SystemScores,

@@ -9,12 +9,12 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
-from ...datasets.caption_texts import replace_surrogates
-from ...datasets.errors import InputError
-from ...datasets.reading.cells import parse_references
-from ...datasets.reading.json_files import JsonSource, field
-from ...datasets.reading.packed_files import without_packing
-from ...datasets.reading.table import USUAL_COLUMNS, Columns, read_table
+from ..caption_texts import replace_surrogates
+from ..errors import InputError
+from .cells import parse_references
+from .json_files import JsonSource, field
+from .packed_files import without_packing
+from .table import USUAL_COLUMNS, Columns, read_table
 
 
 @dataclass(frozen=True)
