@@ -17,6 +17,8 @@ _STEERING = re.compile(
 #: The most characters of a word, and of a message, that a person reads.
 _WORD_LENGTH = 600
 _MESSAGE_LENGTH = 2000
+#: The most characters of a text or value of the input in a message.
+_SHOWN = 80
 
 
 def escape_controls(text: str) -> str:
@@ -36,6 +38,14 @@ def one_line(text: str) -> str:
     line = escape_controls(text)
     line = re.sub(rf"\S{{{_WORD_LENGTH},}}", lambda match: shorten(match[0], _WORD_LENGTH), line)
     return shorten(line, _MESSAGE_LENGTH)
+
+
+def shorten(text: str) -> str:
+    """Return a text of the input as a message shows it: cut after 80 characters."""
+    if len(text) <= _SHOWN:
+        return text
+
+    return f"{text[:_SHOWN]}…"
 
 
 class InputError(Exception):

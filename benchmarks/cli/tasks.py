@@ -201,7 +201,7 @@ def validate_submission(_: Command, options: Any) -> int:
     from ..commands.validate import validate
 
     verdict = validate(options)
-    _print_faults(verdict.faults)
+    _print_faults([*verdict.faults, *verdict.remarks])
     show_text(verdict.summary)
     return 2 if verdict.n_faults else 0
 

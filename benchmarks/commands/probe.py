@@ -7,6 +7,7 @@ from typing import Any
 
 import pandas as pd
 
+from ...datasets.reading.caption_files import read_candidates, read_references
 from ...datasets.schema import CaptionSet
 from ..evaluation.probes.noticed import (
     PROBE_COLUMNS,
@@ -24,7 +25,6 @@ from ..reporting.run_results import Results
 from ..runs.frames import make_frame
 from ..runs.progress_bar import StepProgress
 from ..runs.results import RunClock, missing_note, tables_as_csv
-from ..scoring.caption_files import read_candidates, read_references
 from ..scoring.catalog import metric_style
 from ..scoring.corpus_scores import make_caption_items, select_images
 from ..scoring.protocol import Protocol

@@ -17,6 +17,13 @@ import pandas as pd
 
 from ...datasets.caption_texts import normalise_items
 from ...datasets.errors import InputError
+from ...datasets.reading.caption_checks import Finding, summarise
+from ...datasets.reading.caption_files import (
+    CandidateFile,
+    ReferenceFile,
+    read_references,
+    read_systems,
+)
 from ...metrics.base import Metric
 from ..evaluation.caption_ranges import CaptionRange, measure_range
 from ..evaluation.caption_scores import (
@@ -33,7 +40,6 @@ from ..reporting.tables.corpus_score_tables import ScoreChoices, make_score_tabl
 from ..runs.progress_bar import StepProgress
 from ..runs.results import FORMAT, RunClock, describe_environment, to_json
 from ..runs.tables import ResultTable
-from ..scoring.caption_files import CandidateFile, ReferenceFile, read_references, read_systems
 from ..scoring.catalog import metric_style
 from ..scoring.corpus_scores import (
     SystemScores,
@@ -162,7 +168,10 @@ def run(options: ScoreOptions) -> ScoreResults:
         make_difference_table(differences, options.statistics) if differences else None,
         kept_captions,
     )
+    file_notes = _describe_faults(systems, references)
     if options.stdout != "table":
+        for note in file_notes:
+            logger.warning("%s", note)
         _log_remarks(scored)
 
     # An image may be in the file without any reference.
@@ -170,7 +179,14 @@ def run(options: ScoreOptions) -> ScoreResults:
     for name, file in references.items():
         n_images[name] = sum(1 for texts in file.texts.values() if texts)
     choices = ScoreChoices(options.statistics, options.normalise, options.trust, options.keep)
-    tables = make_score_tables(choices, metrics, missing=missing, scores=scores, n_images=n_images)
+    tables = make_score_tables(
+        choices,
+        metrics,
+        missing=missing,
+        scores=scores,
+        n_images=n_images,
+        file_notes=file_notes,
+    )
 
     protocol = Protocol(normalise=options.normalise)
     record = {
@@ -207,6 +223,17 @@ def _read_all_systems(options: ScoreOptions) -> dict[str, CandidateFile]:
             f"keep.metric= keeps captions of one system; there are {', '.join(systems)}"
         )
     return systems
+
+
+def _describe_faults(
+    systems: Mapping[str, CandidateFile],
+    references: Mapping[str, ReferenceFile],
+) -> list[str]:
+    """Return the lines below the table that count what looks like a fault of the files."""
+    findings: list[Finding] = []
+    for file in (*references.values(), *systems.values()):
+        findings += file.find_faults()
+    return summarise(findings)
 
 
 def _make_items(

@@ -10,19 +10,20 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...datasets.errors import InputError
+from ...datasets.reading.caption_checks import PlacedText, is_empty
+from ...datasets.reading.caption_checks import check_captions as find_caption_faults
+from ...datasets.reading.caption_files import read_references
 from ...datasets.reading.cells import parse_number
 from ...datasets.reading.json_files import has_too_many_containers, too_many_containers
 from ...datasets.reading.table import Table, read_table
 from ...datasets.registry import load
-from ...metrics.text.tokens.ptb import tokenize
 from ..options.validate import ValidateOptions
 from ..runs.tables import count_of
-from ..scoring.caption_files import read_references
 from ..scoring.submission_archive import MOST_BYTES, Faults, is_zip, quote, results_in
 
 if TYPE_CHECKING:
@@ -39,21 +40,28 @@ class Verdict:
     Attributes:
         faults: a line for each, as many as the limit allows; empty where the file is valid.
         n_faults: the count of all faults.
+        remarks: lines on what only looks like a fault, such as Markdown, as many as the limit allows.
         summary: the closing line.
     """
 
     faults: list[str]
     n_faults: int
     summary: str
+    remarks: list[str] = field(default_factory=list[str])
 
     @classmethod
-    def of_faults(cls, path: Path, faults: Faults, content: str) -> Verdict:
+    def of_faults(
+        cls, path: Path, faults: Faults, content: str, remarks: Faults | None = None
+    ) -> Verdict:
         """Return the verdict on a file in which these faults were found, and so much content."""
+        remarked = [] if remarks is None else remarks.lines
+        if remarks is not None and remarks.count:
+            content += f"; {count_of(remarks.count, 'place')} may be wrong, and none is changed"
         if not faults.count:
-            return cls([], 0, f"{path}: valid: {content}")
+            return cls([], 0, f"{path}: valid: {content}", remarked)
         rest = f", the first {faults.limit:,} listed" if faults.count > faults.limit else ""
         summary = f"{path}: not valid: {count_of(faults.count, 'fault')}{rest}; {content}"
-        return cls(faults.lines, faults.count, summary)
+        return cls(faults.lines, faults.count, summary, remarked)
 
 
 def validate(options: ValidateOptions) -> Verdict:
@@ -74,22 +82,26 @@ def validate(options: ValidateOptions) -> Verdict:
         raise InputError(f"{path}: no such file")
 
     faults = Faults(options.limit)
+    remarks = Faults(options.limit)
     if size > MOST_BYTES:
         faults.add(f"{path}: {size:,} bytes; {MOST_BYTES:,} at most are read")
         content = "nothing read"
     elif options.of_scores:
         content = _check_score_file(options, faults)
     else:
-        content = _check_caption_file(options, faults)
+        content = _check_caption_file(options, faults, remarks)
 
-    return Verdict.of_faults(path, faults, content)
+    return Verdict.of_faults(path, faults, content, remarks)
 
 
-def _check_caption_file(options: ValidateOptions, faults: Faults) -> str:
+def _check_caption_file(options: ValidateOptions, faults: Faults, remarks: Faults) -> str:
     """Check captions, and return words on how many there are."""
     image_ids = None
     if options.references is not None:
-        image_ids = list(read_references(options.references).texts)
+        references = read_references(options.references)
+        image_ids = list(references.texts)
+        for finding in references.find_faults():
+            remarks.add_all(finding.lines)
     try:
         data = options.file.read_bytes()
     except OSError as error:
@@ -112,7 +124,8 @@ def _check_caption_file(options: ValidateOptions, faults: Faults) -> str:
     counts: list[int] = []
     for name, content in texts.items():
         expected = image_ids if covering in (None, name) else None
-        counts.append(check_captions(content, options.file, name, expected, faults))
+        n_captions = check_captions(content, options.file, name, expected, faults, remarks)
+        counts.append(n_captions)
 
     words = [count_of(n, "caption") if n else "no captions" for n in counts] or ["no captions"]
     verdict = " and ".join(words)
@@ -159,7 +172,12 @@ def _make_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def check_captions(
-    data: bytes, path: Path, member: str, image_ids: Collection[str] | None, faults: Faults
+    data: bytes,
+    path: Path,
+    member: str,
+    image_ids: Collection[str] | None,
+    faults: Faults,
+    remarks: Faults | None = None,
 ) -> int:
     """Check one file of captions: COCO results, an object image id → caption, or JSON lines.
 
@@ -169,11 +187,12 @@ def check_captions(
         member: its name in the archive; empty where there is no archive.
         image_ids: the images that must have a caption, and no others may; None where any may.
         faults: takes the faults.
+        remarks: takes what only looks like one.
 
     Returns:
         The number of images that have a caption.
     """
-    captions = _read_captions(data, path, member, image_ids, faults)
+    captions = _read_captions(data, path, member, image_ids, faults, remarks)
     if captions is None:
         return 0
     name = f"{path}: {member}" if member else str(path)
@@ -186,7 +205,12 @@ def check_captions(
 
 
 def _read_captions(
-    data: bytes, path: Path, member: str, image_ids: Collection[str] | None, faults: Faults
+    data: bytes,
+    path: Path,
+    member: str,
+    image_ids: Collection[str] | None,
+    faults: Faults,
+    remarks: Faults | None = None,
 ) -> dict[str, str] | None:
     """Return the location of the first caption of each image; None where the file is no JSON at all."""
     name = f"{path}: {member}" if member else str(path)
@@ -209,6 +233,10 @@ def _read_captions(
         if not is_json:
             return None
         check.check_document(document)
+    if remarks is not None:
+        for finding in find_caption_faults(check.texts):
+            if not finding.is_fatal:
+                remarks.add_all(finding.lines)
     return check.first_locations
 
 
@@ -237,6 +265,7 @@ class _CaptionCheck:
 
     Attributes:
         first_locations: the location of the first caption of each image.
+        texts: the captions, with their places.
     """
 
     def __init__(self, name: str, image_ids: Collection[str] | None, faults: Faults) -> None:
@@ -244,6 +273,7 @@ class _CaptionCheck:
         self.image_ids = image_ids
         self.faults = faults
         self.first_locations: dict[str, str] = {}
+        self.texts: list[PlacedText] = []
 
     def parse(self, text: str, line: int) -> tuple[bool, Any]:
         """Return whether a text is JSON, and its value; `line` is 0 for the text of a whole file."""
@@ -322,17 +352,16 @@ class _CaptionCheck:
             self.faults.add(f"{where}: 'caption' is {quote(caption)}, not a text")
         elif _has_lone_surrogate(image_id) or _has_lone_surrogate(caption):
             self.faults.add(f"{where}: half a character (a lone surrogate); write the text again")
-        elif not _has_token(caption):
+        elif is_empty(caption):
             self.faults.add(f"{where}: the caption is empty, punctuation apart")
+        else:
+            self.texts.append(
+                PlacedText(where.removesuffix(f": image {quote(image_id)}"), image_id, caption)
+            )
 
 
 def _has_lone_surrogate(text: str) -> bool:
     return not text.isascii() and any("\ud800" <= c <= "\udfff" for c in text)
-
-
-def _has_token(caption: str) -> bool:
-    """Say whether a caption has a token; one with a letter or a digit has."""
-    return any(map(str.isalnum, caption)) or bool(next(iter(tokenize([caption]))))
 
 
 def _check_score_file(options: ValidateOptions, faults: Faults) -> str:

@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 
 from ...datasets.cache import replacing
 from ...datasets.errors import InputError
+from ...datasets.reading.caption_files import read_candidates, read_references
 from ...datasets.reading.source_files import sha256
 from ...datasets.shards.kept_rows import copy_kept_rows
 from ...datasets.shards.shard_files import (
@@ -40,7 +41,6 @@ from ...datasets.shards.shard_rows import (
     read_rows,
 )
 from ...metrics.base import Floats
-from ..scoring.caption_files import read_candidates, read_references
 from .plan import RunPlan, part_name
 from .run_folder import ResultFolder
 

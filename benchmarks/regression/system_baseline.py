@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ...datasets.errors import InputError
+from ...datasets.reading.caption_files import CandidateFile, ReferenceFile
 from ...datasets.reading.json_files import JsonSource
 from ...metrics.base import Metric
 from ...metrics.external import user_code_of
 from ...metrics.registry import metric as metric_of
 from ...metrics.registry import recipe_of
 from ..runs.tables import format_number
-from ..scoring.caption_files import CandidateFile, ReferenceFile
 from ..scoring.catalog import metric_style
 from ..scoring.protocol import Protocol, sign
 from .baseline_file import moved, number, yaml_text

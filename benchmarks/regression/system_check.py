@@ -11,6 +11,12 @@ import pandas as pd
 
 from ...datasets.caption_texts import normalise_items
 from ...datasets.errors import InputError
+from ...datasets.reading.caption_files import (
+    CandidateFile,
+    ReferenceFile,
+    read_references,
+    read_systems,
+)
 from ...datasets.reading.table import USUAL_COLUMNS, Columns
 from ...datasets.reading.yaml_fields import MAX_CHARACTERS, MAX_NODES
 from ...metrics.base import Metric
@@ -18,15 +24,7 @@ from ..evaluation.pair_tests import find_shortage
 from ..runs.finished_run import read_run
 from ..runs.output_folder import check_writable, write_file
 from ..runs.progress_bar import StepProgress
-from ..runs.tables import (
-    MISSING,
-    ResultTable,
-    Row,
-    count_of,
-    number_cell,
-    p_value_cell,
-)
-from ..scoring.caption_files import CandidateFile, ReferenceFile, read_references, read_systems
+from ..runs.tables import MISSING, ResultTable, Row, count_of, number_cell, p_value_cell
 from ..scoring.catalog import MetricStyle, metric_style, resolve_metrics
 from ..scoring.corpus_scores import (
     SystemScores,

@@ -103,6 +103,12 @@ class Results:
         """The ranks of metrics, columns `RANK_COLUMNS`: metrics that share a rank do not differ significantly."""
         return self.frames.get("ranks.csv")
 
+    @property
+    def notes(self) -> list[str]:
+        """The lines below the printed tables, each once."""
+        notes = [note for table in self.tables for note in table.notes]
+        return list(dict.fromkeys(notes))
+
     def files(self) -> dict[str, bytes]:
         """Return the run's files by name; `run.json` comes last, so its presence says that all are there."""
         frames = {

@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 
 from ...datasets.errors import InputError
+from ...datasets.reading.caption_files import CandidateFile, ReferenceFile
 from ...datasets.schema import make_items
 from ...metrics.base import CorpusResampler, Metric
 from ..runs.frames import make_frame
@@ -32,7 +33,6 @@ from ..statistics.panels import Panel
 from ..statistics.remarks import Note, Undefined, remark
 from ..statistics.significance import MetricDifference, PreparedMetric, compare_metrics
 from ..statistics.weighted_pairs import Floats, Ints, Mask, Statistic
-from .caption_files import CandidateFile, ReferenceFile
 from .protocol import Protocol
 from .score_store import ScoreStore
 from .scorer import Scorer, score_all

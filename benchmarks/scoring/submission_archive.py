@@ -12,7 +12,7 @@ import reprlib
 import stat
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
@@ -54,6 +54,11 @@ class Faults:
         self.count += 1
         if self.count <= self.limit:
             self.lines.append(line)
+
+    def add_all(self, lines: Iterable[str]) -> None:
+        """Count several faults, as `add` does one."""
+        for line in lines:
+            self.add(line)
 
 
 def is_zip(path: Path, data: bytes) -> bool:

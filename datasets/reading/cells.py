@@ -16,13 +16,10 @@ import numpy as np
 import pandas as pd
 
 from ..caption_texts import replace_surrogates
-from ..errors import InputError
+from ..errors import InputError, shorten
 
 #: The mark between the references in one cell of text.
 SEPARATOR = " ||| "
-#: How much of a value a message shows, in characters.
-_SHOWN = 80
-
 #: A text in quotes, as Python writes it.
 _QUOTED = r"""(?:'(?:[^'\\\n]|\\.)*+'|"(?:[^"\\\n]|\\.)*+")"""
 #: A list or tuple of texts, as Python prints it. Python would join two texts without a comma between them.
@@ -72,28 +69,19 @@ def parse_references(value: Any, where: str, name: str = "references") -> tuple[
     elif isinstance(value, list | tuple):
         references = cast("Sequence[Any]", value)
     else:
-        raise InputError(f"{where}: {name} is {_shorten(value)}, not a list of texts")
+        raise InputError(f"{where}: {name} is {shorten(repr(value))}, not a list of texts")
 
     for text in references or ():
         if not isinstance(text, str):
-            raise InputError(f"{where}: {name} holds {_shorten(text)}, not a text")
+            raise InputError(f"{where}: {name} holds {shorten(repr(text))}, not a text")
 
-    if references is None or any(map(_is_printed_list, references)):
+    if references is None or any(map(is_printed_list, references)):
         raise InputError(
-            f"{where}: {name} is {_shorten(value)}, from which captions cannot be told apart; write a JSON list, "
+            f"{where}: {name} is {shorten(repr(value))}, from which captions cannot be told apart; write a JSON list, "
             f'["a dog", "a cat"], or captions with \'{SEPARATOR}\' between them'
         )
 
     return tuple(map(replace_surrogates, references))
-
-
-def _shorten(value: Any) -> str:
-    """Return a value for a message, cut where it is long."""
-    text = repr(value)
-    if len(text) <= _SHOWN:
-        return text
-
-    return f"{text[:_SHOWN]}…"
 
 
 def _parse_text(text: str) -> Sequence[Any] | None:
@@ -106,7 +94,7 @@ def _parse_text(text: str) -> Sequence[Any] | None:
         if values is not None:
             return values
 
-    if _is_printed_list(text) or _IN_BRACKETS.fullmatch(text):
+    if is_printed_list(text) or _IN_BRACKETS.fullmatch(text):
         return None
 
     captions = tuple(t.strip() for t in text.split(SEPARATOR.strip()) if t.strip())
@@ -126,7 +114,7 @@ def _parse_python(text: str) -> Any:
     return values if isinstance(values, list | tuple) else None
 
 
-def _is_printed_list(text: str) -> bool:
+def is_printed_list(text: str) -> bool:
     """Return whether a text looks like what a program prints of several texts, or of a part of them."""
     if text[:1].isalpha() and "(" not in text:  # nearly always, and quickly
         return False

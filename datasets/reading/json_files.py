@@ -20,7 +20,7 @@ from pathlib import Path
 from tempfile import SpooledTemporaryFile
 from typing import IO, Any
 
-from ..errors import InputError
+from ..errors import InputError, shorten
 from ..schema import Scale, format_rating, on_scale
 from .packed_files import unpack, unpacked, without_packing
 from .source_files import refuse_device, sha256
@@ -242,7 +242,7 @@ def field(row: Any, key: str, kind: type | tuple[type, ...], where: str) -> Any:
     is_stray_bool = isinstance(value, bool) and bool not in kinds
     if not isinstance(value, accepted) or is_stray_bool:
         expected = " or ".join(k.__name__ for k in kinds)
-        raise InputError(f"{where}: '{key}' is {value!r}, not {expected}")
+        raise InputError(f"{where}: '{key}' is {shorten(repr(value))}, not {expected}")
 
     return value
 
@@ -275,7 +275,7 @@ def texts(row: Any, key: str, where: str) -> tuple[str, ...]:
     values = field(row, key, list, where)
     for value in values:
         if not isinstance(value, str):
-            raise InputError(f"{where}: '{key}' holds {value!r}, not a text")
+            raise InputError(f"{where}: '{key}' holds {shorten(repr(value))}, not a text")
 
     return tuple(values)
 

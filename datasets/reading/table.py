@@ -22,7 +22,7 @@ from zipfile import BadZipFile
 import numpy as np
 import pandas as pd
 
-from ..errors import InputError
+from ..errors import InputError, shorten
 from ..schema import CaptionSet, Card, Scale, make_items
 from .cells import parse_number, parse_references
 from .json_files import read_json, read_json_lines, read_text
@@ -146,14 +146,22 @@ class Table:
 
         return self._read(name)
 
-    def texts(self, name: str, hint: str = "") -> list[str]:
-        """Return a column of texts; whole numbers become texts, as image ids are often numbers."""
+    def texts(self, name: str, hint: str = "", empty: str | None = None) -> list[str]:
+        """Return a column of texts; whole numbers become texts, as image ids are often numbers.
+
+        Args:
+            name: the column.
+            hint: ends the message where there is none.
+            empty: what stands for an empty cell of Parquet or JSON; None makes it an error.
+        """
         values = self.column(name, hint)
         for i, value in enumerate(values):
-            if isinstance(value, int) and not isinstance(value, bool):
+            if value is None and empty is not None:
+                values[i] = empty
+            elif isinstance(value, int) and not isinstance(value, bool):
                 values[i] = str(value)
             elif not isinstance(value, str):
-                raise InputError(f"{self.places[i]}: {name} is {value!r}, not a text")
+                raise InputError(f"{self.places[i]}: {name} is {shorten(repr(value))}, not a text")
 
         return values
 
@@ -177,7 +185,7 @@ class Table:
             reason = "not a number"
             if scale is not None and not np.isnan(numbers[i]):
                 reason = f"not on the scale {scale}"
-            raise InputError(f"{self.places[i]}: {name} is {values[i]!r}, {reason}")
+            raise InputError(f"{self.places[i]}: {name} is {shorten(repr(values[i]))}, {reason}")
 
         return numbers.tolist()
 

@@ -191,7 +191,7 @@ class RemotePath:
 _LINES = (".jsonl", ".ndjson")
 PACKINGS = ("", ".gz", ".zst", ".bz2", ".xz", ".lz4")
 #: The endings of shards' names by kind. JSON that is no JSON lines is read whole, by
-#: `benchmarks.scoring.caption_files`.
+#: `datasets.reading.caption_files`.
 ENDINGS = {
     "parquet": (".parquet", ".pq"),
     "lines": tuple(end + packing for end in _LINES for packing in PACKINGS),

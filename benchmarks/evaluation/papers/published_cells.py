@@ -11,10 +11,10 @@ import numpy as np
 import pandas as pd
 
 from ....datasets.errors import InputError, MissingFileError
+from ....datasets.reading.caption_files import read_candidates, read_references
 from ....datasets.reading.json_files import read_text
 from ....metrics.registry import metric
 from ...runs.frames import records_of
-from ...scoring.caption_files import read_candidates, read_references
 from ...statistics.bootstrap import StatisticsOptions
 from ...statistics.rater_agreement import compute_measures
 from ...statistics.rating_table import RatingTable

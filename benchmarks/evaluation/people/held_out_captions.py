@@ -16,6 +16,7 @@ import pandas as pd
 from scipy import stats
 
 from ....datasets.errors import InputError
+from ....datasets.reading.caption_files import read_references
 from ....datasets.schema import CaptionSet, make_items
 from ....metrics.base import Floats, Metric
 from ....metrics.rows import Rows
@@ -23,7 +24,6 @@ from ...runs.frames import groups_of, make_frame
 from ...runs.progress_bar import StepProgress
 from ...runs.results import AGREEMENT_COLUMNS
 from ...runs.tables import MISSING, AnyCell, ResultTable, Row, count_of, number_cell
-from ...scoring.caption_files import read_references
 from ...scoring.catalog import MetricStyle, metric_style
 from ...scoring.corpus_scores import make_scorer
 from ...scoring.score_store import ScoreStore

@@ -68,6 +68,7 @@ def make_score_tables(
     missing: UnavailableMetrics,
     scores: CaptionScores,
     n_images: Mapping[str, int],
+    file_notes: Sequence[str],
 ) -> list[ResultTable]:
     """Make all tables of a run.
 
@@ -77,9 +78,12 @@ def make_score_tables(
         missing: those that could not be.
         scores: of the captions.
         n_images: the number of images of each set of references.
+        file_notes: what there is to say of the files, for the lines below the first table.
     """
     by_order = sorted(((m.spec, metric_style(m)) for m in metrics), key=lambda m: m[1].order)
     table = _score_table(choices, by_order, scores, n_images)
+    # What may be wrong with the numbers stands before what explains them.
+    table = replace(table, notes=[*table.notes[:1], *file_notes, *table.notes[1:]])
     remarks: dict[str, list[str]] = {}
     for scored in scores.systems:
         for spec, texts in scored.remarks.items():

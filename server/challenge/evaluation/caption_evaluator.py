@@ -18,13 +18,6 @@ from ....benchmarks.evaluation.people.held_out_captions import (
     score_held_out_captions,
 )
 from ....benchmarks.runs.results import describe_environment
-from ....benchmarks.scoring.caption_files import (
-    CandidateFile,
-    ReferenceFile,
-    read_candidates,
-    read_references,
-    read_systems,
-)
 from ....benchmarks.scoring.corpus_scores import (
     SystemPanel,
     SystemScores,
@@ -38,6 +31,13 @@ from ....benchmarks.scoring.submission_archive import CONVENTION, Faults, result
 from ....benchmarks.scoring.unavailable_metrics import find_unavailable
 from ....benchmarks.statistics.bootstrap import count_blocks, resample
 from ....datasets.errors import InputError
+from ....datasets.reading.caption_files import (
+    CandidateFile,
+    ReferenceFile,
+    read_candidates,
+    read_references,
+    read_systems,
+)
 from ....datasets.reading.json_files import JsonSource
 from ....datasets.registry import load
 from ....metrics.base import Floats

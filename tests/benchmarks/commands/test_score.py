@@ -27,7 +27,6 @@ from captau.benchmarks.evaluation.caption_scores import (
     load_evidence,
 )
 from captau.benchmarks.options.score import ScoreOptions, files_of
-from captau.benchmarks.scoring.caption_files import read_candidates
 from captau.benchmarks.scoring.catalog import resolve_metrics
 from captau.benchmarks.scoring.corpus_scores import select_images
 from captau.benchmarks.scoring.score_store import Locations
@@ -37,6 +36,7 @@ from captau.benchmarks.statistics.bootstrap import (
     count_blocks,
     draw_weights,
 )
+from captau.datasets.reading.caption_files import read_candidates
 from captau.datasets.registry import load
 from captau.metrics.registry import metric
 from captau.metrics.rows import Rows

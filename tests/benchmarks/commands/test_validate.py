@@ -18,9 +18,9 @@ from captau.benchmarks.commands import validate as module
 from captau.benchmarks.commands.validate import Verdict, _CaptionCheck, validate
 from captau.benchmarks.options.validate import ValidateOptions
 from captau.benchmarks.scoring import submission_archive
-from captau.benchmarks.scoring.caption_files import read_candidates
 from captau.benchmarks.scoring.submission_archive import Faults
 from captau.datasets.reading import json_files
+from captau.datasets.reading.caption_files import read_candidates
 from tests.conftest import AWKWARD, run_captau, says
 
 NAME = "captions_test2014_mine_results.json"

@@ -14,8 +14,8 @@ from captau.benchmarks.regression.system_baseline import (
     digest_references,
     is_baseline,
 )
-from captau.benchmarks.scoring.caption_files import CandidateFile, ReferenceFile
 from captau.benchmarks.scoring.catalog import resolve_metrics
+from captau.datasets.reading.caption_files import CandidateFile, ReferenceFile
 from captau.datasets.reading.json_files import JsonSource
 from tests.conftest import says
 

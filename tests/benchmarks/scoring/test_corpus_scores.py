@@ -11,12 +11,6 @@ import pandas as pd
 import pytest
 
 from captau.benchmarks.runs.progress_bar import StepProgress
-from captau.benchmarks.scoring.caption_files import (
-    CandidateFile,
-    ReferenceFile,
-    read_candidates,
-    read_references,
-)
 from captau.benchmarks.scoring.corpus_scores import (
     DIFFERENCE_COLUMNS,
     SystemPanel,
@@ -34,6 +28,12 @@ from captau.benchmarks.statistics.bootstrap import Interval, StatisticsOptions
 from captau.benchmarks.statistics.remarks import Undefined
 from captau.benchmarks.statistics.significance import MetricDifference, PairedTest
 from captau.datasets.errors import InputError
+from captau.datasets.reading.caption_files import (
+    CandidateFile,
+    ReferenceFile,
+    read_candidates,
+    read_references,
+)
 from captau.metrics.registry import metric
 from tests.conftest import says
 

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from captau.benchmarks.scoring.caption_files import read_references
+from captau.datasets.reading.caption_files import read_references
 from captau.datasets.reading.table import read_table
 from captau.datasets.registry import load
 from captau.datasets.schema import ITEM_COLUMNS

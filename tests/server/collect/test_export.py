@@ -14,10 +14,10 @@ import yaml
 import captau
 from captau.benchmarks.evaluation.threshold_curves import Conjunction, mark_good_captions
 from captau.benchmarks.evaluation.wording import MEASURE_LABELS
-from captau.benchmarks.scoring.caption_files import read_references
 from captau.benchmarks.statistics.rater_agreement import compute_measures
 from captau.benchmarks.statistics.rating_table import RatingTable
 from captau.datasets.download.imports import take
+from captau.datasets.reading.caption_files import read_references
 from captau.datasets.registry import card, load
 from captau.server.collect.export import export_files
 from captau.server.collect.forms.counted_answers import CountedAnswer, CountedAnswers

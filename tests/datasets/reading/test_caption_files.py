@@ -20,9 +20,9 @@ import pytest
 
 from captau.benchmarks.commands.score import ScoreResults, run
 from captau.benchmarks.options.score import ScoreOptions, files_of
-from captau.benchmarks.scoring.caption_files import read_candidates, read_references
 from captau.benchmarks.scoring.catalog import resolve_metrics
 from captau.benchmarks.scoring.score_store import Locations
+from captau.datasets.reading.caption_files import read_candidates, read_references
 from captau.datasets.reading.table import Columns
 from captau.metrics.base import Metric
 from captau.metrics.rows import Rows

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -9,12 +10,13 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
-from ...datasets.caption_texts import replace_surrogates
-from ...datasets.errors import InputError
-from ...datasets.reading.cells import parse_references
-from ...datasets.reading.json_files import JsonSource, field
-from ...datasets.reading.packed_files import without_packing
-from ...datasets.reading.table import USUAL_COLUMNS, Columns, read_table
+from ..caption_texts import replace_surrogates
+from ..errors import InputError
+from .caption_checks import Finding, PlacedText, check_captions, check_references
+from .cells import parse_references
+from .json_files import JsonSource, field
+from .packed_files import without_packing
+from .table import USUAL_COLUMNS, Columns, read_table
 
 
 @dataclass(frozen=True)
@@ -54,13 +56,31 @@ class CandidateFile:
         """Return the place of an image's caption, for messages."""
         return f"{self.source.name}:{self.lines[image_id]}: image '{image_id}'"
 
+    def find_faults(self) -> list[Finding]:
+        """Return what looks like a fault of the file."""
+        name = Path(self.source.name).name
+        texts: list[PlacedText] = []
+        for image_id, caption in self.captions.items():
+            texts.append(PlacedText(f"{name}:{self.lines[image_id]}", image_id, caption))
+        return check_captions(texts)
+
 
 @dataclass(frozen=True)
 class ReferenceFile:
-    """The references of each image."""
+    """The references of each image, and the line of the first of each, for messages."""
 
     source: JsonSource
     texts: dict[str, tuple[str, ...]]
+    lines: dict[str, int] = dataclasses.field(default_factory=dict[str, int])
+
+    def find_faults(self) -> list[Finding]:
+        """Return what looks like a fault of the file."""
+        name = Path(self.source.name).name
+        placed: list[PlacedText] = []
+        for image_id, texts in self.texts.items():
+            place = f"{name}:{self.lines[image_id]}" if image_id in self.lines else name
+            placed += [PlacedText(place, image_id, text) for text in texts]
+        return check_references(placed)
 
 
 def read_candidates(
@@ -157,8 +177,10 @@ def read_references(
     source = JsonSource(path, content)
     annotated: dict[str, list[str]] = {}
     references: dict[str, tuple[str, ...]] = {}
-    for kind, where, _, row in _rows(source, "references", ANNOTATIONS, columns):
+    lines: dict[str, int] = {}
+    for kind, where, line, row in _rows(source, "references", ANNOTATIONS, columns):
         image_id = image_key(row, where)
+        lines.setdefault(image_id, line)
         if kind == "annotation" or (kind == "cells" and "caption" in row):
             caption = field(row, "caption", str, where)
             annotated.setdefault(image_id, []).extend(parse_references([caption], where, "caption"))
@@ -175,7 +197,7 @@ def read_references(
         references[image_id] = tuple(captions)
     if not references:
         raise InputError(f"{source.name}: it contains no references")
-    return ReferenceFile(source, references)
+    return ReferenceFile(source, references, lines)
 
 
 def image_key(row: Any, where: str) -> str:
@@ -266,7 +288,8 @@ def _table_rows(
     if content_field == "references" and names["references"] in table:
         texts["references"] = [list(row) for row in table.references(names["references"])]
     else:
-        texts["caption"] = table.texts(names["caption"], hint)
+        # An empty cell is an empty text in every kind of table.
+        texts["caption"] = table.texts(names["caption"], hint, empty="")
     if content_field == "caption" and "system" in table:
         texts["system"] = table.filled("system")
 
