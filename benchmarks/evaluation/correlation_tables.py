@@ -15,9 +15,9 @@ from ..runs.frames import groups_of, make_frame, records_of
 from ..runs.tables import (
     AnyCell,
     Column,
-    Note,
     ResultTable,
     Row,
+    TableNote,
     coefficient_cell,
     count_cell,
     count_of,
@@ -254,7 +254,7 @@ def _notes(
     notes += [note for note in dict.fromkeys(styles[spec].note for spec in order) if note]
     for name, label in FLOORS.items():
         if name in labels:
-            notes.append(Note(f"{label}: {FLOOR_NOTES[name]}.", (label,)))
+            notes.append(TableNote(f"{label}: {FLOOR_NOTES[name]}.", (label,)))
     has_pair_floors = {"floor_length"} & set(frame.loc[of_pairs, "metric"])
     notes += [ORDER_NOTE] if has_pair_floors and measured.selection.order_is_source else []
     of_people = frame[frame["metric"].isin(CEILINGS) & frame["value"].notna()]
@@ -268,7 +268,7 @@ def _notes(
     for row in records_of(frame[frame["value"].isna()]):
         label = labels[row["metric"]]
         words = f"{label}, {row['dimension']} {row['coefficient']}: {row['note']}."
-        notes.append(Note(words, (label,)))
+        notes.append(TableNote(words, (label,)))
     return notes
 
 
@@ -285,10 +285,10 @@ def _statistics_notes(measured: MeasuredDataset, contents: set[str]) -> list[str
                 f"With {count_of(n_images, 'image')}, intervals and ranks are not reliable: {symbols}."
             )
         words = f"half the width of the {wording.interval_words(statistics)}"
-        notes.append(Note(f"±: {words}; both ends in correlations.csv.", ("±",)))
+        notes.append(TableNote(f"±: {words}; both ends in correlations.csv.", ("±",)))
     if "rank" in contents:
         ranked = [coefficient for _, _, coefficient in measured.ranks]
-        notes.append(Note(f"rank: {wording.rank_words(statistics, ranked)}.", ("rank",)))
+        notes.append(TableNote(f"rank: {wording.rank_words(statistics, ranked)}.", ("rank",)))
         if measured.n_systems is not None:
             notes.append(wording.system_level_note(measured.n_systems))
         n_metrics = len(measured.scored.metrics)

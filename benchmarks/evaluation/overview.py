@@ -21,9 +21,9 @@ from ..runs.results import OVERVIEW_COLUMNS, make_significance
 from ..runs.tables import (
     AnyCell,
     Column,
-    Note,
     ResultTable,
     Row,
+    TableNote,
     coefficient_cell,
     count_cell,
 )
@@ -416,12 +416,12 @@ class DatasetsOverview:
         """Return the lines below the table."""
         notes: list[str] = ["Coefficients ×100."]
         mean_note = self.mean_note()
-        notes.append(Note(mean_note, (MEAN,)) if self.joint.values else mean_note)
+        notes.append(TableNote(mean_note, (MEAN,)) if self.joint.values else mean_note)
         if self.joint.intervals:
             interval = wording.interval_words(self.statistics)
             words = f"±: half the width of the {interval}, an image drawn once for all datasets."
-            notes.append(Note(words, ("±",)))
-            notes.append(Note(f"rank: {wording.rank_words(self.statistics)}.", ("rank",)))
+            notes.append(TableNote(words, ("±",)))
+            notes.append(TableNote(f"rank: {wording.rank_words(self.statistics)}.", ("rank",)))
         notes += self._gap_notes()
         notes += dict.fromkeys(style.note for style in self.styles.values() if style.note)
         if self.absent:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from ...datasets.schema import CaptionSet
-from ..runs.tables import Note, format_coefficient, format_number
+from ..runs.tables import TableNote, format_coefficient, format_number
 from ..scoring.protocol import Protocol
 from ..statistics.bootstrap import StatisticsOptions
 from ..statistics.coefficients.coefficient import find_coefficient
@@ -106,7 +106,7 @@ def distinct_notes(rows: pd.DataFrame) -> list[str]:
     return [f"{note}." for note in dict.fromkeys(rows["note"]) if note]
 
 
-def notes_by_subject(notes: Iterable[tuple[str, str, str]]) -> list[Note]:
+def notes_by_subject(notes: Iterable[tuple[str, str, str]]) -> list[TableNote]:
     """Return each note once, as a sentence behind its subject, and behind the parts that have it where others lack it.
 
     Args:
@@ -119,12 +119,12 @@ def notes_by_subject(notes: Iterable[tuple[str, str, str]]) -> list[Note]:
         if note:
             parts_with.setdefault((subject, note), {})[part] = None
 
-    sentences: list[Note] = []
+    sentences: list[TableNote] = []
     for (subject, note), parts in parts_with.items():
         head = subject
         if len(parts) < len(parts_of[subject]):
             head = f"{subject} ({', '.join(parts)})"
-        sentences.append(Note(f"{head}: {note}.", (subject,)))
+        sentences.append(TableNote(f"{head}: {note}.", (subject,)))
     return sentences
 
 

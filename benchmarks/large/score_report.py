@@ -17,7 +17,7 @@ from ..evaluation.caption_scores import Evidence, MetricReliability, reliability
 from ..options.large import LargeOptions
 from ..reporting.tables.corpus_score_tables import scale_note
 from ..runs.frames import make_frame
-from ..runs.tables import AnyCell, Note, ResultTable, Row, count_of, number_cell
+from ..runs.tables import AnyCell, ResultTable, Row, TableNote, count_of, number_cell
 from ..scoring.catalog import metric_style
 from ..scoring.unavailable_metrics import add_unavailable_rows
 from .exact import DigitCounts, add_digit_counts, add_sums, compute_percentiles, sum_to_float
@@ -210,7 +210,7 @@ def make_table(
         f"scores.",
         *(note for note in dict.fromkeys(style.note for style in styles.values()) if note),
         *(
-            Note(
+            TableNote(
                 f"{styles[spec].label}: undefined for {count_of(count, 'caption')}.",
                 (styles[spec].label,),
             )

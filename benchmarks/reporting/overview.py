@@ -25,9 +25,9 @@ from ..runs.tables import (
     MISSING,
     AnyCell,
     Cell,
-    Note,
     ResultTable,
     Row,
+    TableNote,
     coefficient_cell,
     count_cell,
     count_of,
@@ -229,22 +229,22 @@ def _notes(part: RunDataset, heads: set[str]) -> list[str]:
     missing = part.run.find_reasons(part.dataset)
     for metric, reason in missing.items():
         label = part.label(metric)
-        notes.append(Note(f"{label} is missing: {reason}.", (label,)))
+        notes.append(TableNote(f"{label} is missing: {reason}.", (label,)))
 
     is_missing = part.correlations["metric"].isin(list(missing))
     undefined = part.correlations[part.correlations["value"].isna() & ~is_missing]
     for row in undefined.to_dict("records"):
         label = part.label(row["metric"])
         words = f"{label}, {row['dimension']} {row['coefficient']}: {row['note']}."
-        notes.append(Note(words, (label,)))
+        notes.append(TableNote(words, (label,)))
 
     options = part.run.run.get("config", {}).get("statistics") or {}
     if "interval" in heads and options:
         words = interval_words(StatisticsOptions(**options))
-        notes.append(Note(f"Intervals: {words}.", ("interval",)))
+        notes.append(TableNote(f"Intervals: {words}.", ("interval",)))
     if "rank" in heads:
         words = "Ranks: metrics that share a rank do not differ significantly."
-        notes.append(Note(words, ("rank",)))
+        notes.append(TableNote(words, ("rank",)))
         if part.n_systems is not None:
             notes.append(system_level_note(part.n_systems))
     return [note for note in dict.fromkeys(notes) if note]

@@ -1,7 +1,7 @@
 """The table that commands print, runs keep and `captau table` joins: its cells are numbers, and each format has one writer.
 
 The writers are `markdown_table`, `latex_table`, `html_table`, `csv_table` and `terminal_table`, all of this folder.
-Heads, cells and notes are plain texts; a `Column`, a `Cell` or a `Note` stands in their place where there is more to say.
+Heads, cells and notes are plain texts; a `Column`, a `Cell` or a `TableNote` stands in their place where there is more to say.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ class Row:
         return f"{self.label} ({self.source})" if self.source else self.label
 
 
-class Note(str):
+class TableNote(str):
     """A sentence below a table that explains some of its columns or rows.
 
     Attributes:
@@ -112,7 +112,7 @@ class Note(str):
     __slots__ = ("subjects",)
     subjects: tuple[str, ...]
 
-    def __new__(cls, words: str, subjects: tuple[str, ...]) -> Note:
+    def __new__(cls, words: str, subjects: tuple[str, ...]) -> TableNote:
         note = super().__new__(cls, words)
         note.subjects = subjects
         return note
@@ -237,7 +237,9 @@ class ResultTable:
             columns=columns,
             rows=rows,
             notes=[
-                Note(change(note), note.subjects) if isinstance(note, Note) else change(note)
+                TableNote(change(note), note.subjects)
+                if isinstance(note, TableNote)
+                else change(note)
                 for note in table.notes
             ],
             verdict=change(table.verdict),
@@ -266,7 +268,7 @@ class ResultTable:
 
         notes: list[str] = []
         for note in self.notes:
-            is_gone = isinstance(note, Note) and gone_subjects.issuperset(note.subjects)
+            is_gone = isinstance(note, TableNote) and gone_subjects.issuperset(note.subjects)
             if not is_gone:
                 notes.append(note)
 

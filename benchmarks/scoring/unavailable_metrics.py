@@ -15,7 +15,7 @@ from ...datasets.schema import CaptionSet
 from ...metrics.base import Metric, Unavailability
 from ...metrics.rows import Rows
 from ..runs.results import make_correlations, missing_note
-from ..runs.tables import MISSING, Note, ResultTable, Row
+from ..runs.tables import MISSING, ResultTable, Row, TableNote
 from .catalog import metric_style
 from .protocol import Protocol
 
@@ -149,7 +149,7 @@ def add_unavailable_rows(
     n_metrics = len(metrics)
     rows = [*table.rows[:n_metrics], *missing_rows, *table.rows[n_metrics:]]
     notes = [
-        Note(f"{', '.join(labels)}: {text.removesuffix('.')}.", tuple(labels))
+        TableNote(f"{', '.join(labels)}: {text.removesuffix('.')}.", tuple(labels))
         for text, labels in labels_by_note.items()
     ]
     return replace(table, rows=rows, notes=[*table.notes, *notes])

@@ -20,9 +20,9 @@ from ....metrics.text.tokens.ptb import tag_parts, tokenize
 from ...runs.progress_bar import StepProgress
 from ...runs.tables import (
     AnyCell,
-    Note,
     ResultTable,
     Row,
+    TableNote,
     count_cell,
     count_of,
     format_number,
@@ -408,7 +408,7 @@ def summary_table(measures: WordMeasures, rows: Sequence[Mapping[str, Any]]) -> 
     others = [r for r in rows if not r["measure"].startswith("human")]
     for row in others:
         label = _label(row["measure"])
-        notes.append(Note(f"{label}: {row['note']}.", (label,)))
+        notes.append(TableNote(f"{label}: {row['note']}.", (label,)))
 
     title = f"{people.name}: agreement on words"
     return ResultTable(title, "measure", ["value", "±"], cells, notes=notes)

@@ -19,9 +19,9 @@ from ...runs.tables import (
     MISSING,
     AnyCell,
     Cell,
-    Note,
     ResultTable,
     Row,
+    TableNote,
     count_cell,
     format_number,
     number_cell,
@@ -432,7 +432,7 @@ def _strength_table(
             f"low, high: {100 * statistics.level:g} % intervals by resampling images. Systems of equal rank do not differ "
             "significantly (system_tests.csv)."
         )
-        notes.insert(1, Note(words, ("low", "high", "rank")))
+        notes.insert(1, TableNote(words, ("low", "high", "rank")))
     if n_same := ranking.battles.n_same_system:
         notes.append(f"Comparisons left out, of two captions of one system: {n_same:,}.")
     notes += distinct_notes(systems)

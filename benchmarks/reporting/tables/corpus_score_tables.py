@@ -19,9 +19,9 @@ from ...runs.tables import (
     MISSING,
     AnyCell,
     Cell,
-    Note,
     ResultTable,
     Row,
+    TableNote,
     count_of,
     format_coefficient,
     format_number,
@@ -213,10 +213,10 @@ def _notes(
         for spec, style in metrics:
             if reason := scored.undefined_note(spec):
                 of_system = f" ({head})" if head else ""
-                yield Note(f"{style.label}{of_system}: {reason}.", (style.label,))
+                yield TableNote(f"{style.label}{of_system}: {reason}.", (style.label,))
     if any(scored.intervals for scored in scores.systems):
         words = interval_words(choices.statistics)
-        yield Note(f"±: half the width of the {words}; both ends in corpus.csv.", ("±",))
+        yield TableNote(f"±: half the width of the {words}; both ends in corpus.csv.", ("±",))
     intervals = [i for scored in scores.systems for i in scored.intervals.values()]
     yield from dict.fromkeys(f"{interval.note}." for interval in intervals if interval.note)
     if choices.trust is not None:

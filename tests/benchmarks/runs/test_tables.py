@@ -25,9 +25,9 @@ from captau.benchmarks.runs.tables import (
     MISSING,
     Cell,
     Column,
-    Note,
     ResultTable,
     Row,
+    TableNote,
     coefficient_cell,
     count_cell,
     format_coefficient,
@@ -184,7 +184,7 @@ def test_a_note_of_a_column_that_has_no_room_is_not_shown() -> None:
     """Worked by hand: columns of 6, 4, 3 and 4 cells take 30 with 3 of frame each and 1 at the end, and 20 without."""
     rows = [Row("cider", ["10.0", "1.0", "1"])]
     words = ["rank: ties share one.", "τ_c: by pairs."]
-    notes = [Note(words[0], ("rank",)), Note(words[1], ("τ_c",))]
+    notes = [TableNote(words[0], ("rank",)), TableNote(words[1], ("τ_c",))]
     table = ResultTable("T", "metric", ["τ_c", "±", "rank"], rows, notes=notes, spare=((1, 2),))
     assert shown_at(table, 30)[-2:] == words
     assert {"metric", "τ_c", "±", "rank"} == set(shown_at(table, 20)[1].split())
@@ -467,10 +467,10 @@ def test_coefficients_with_their_own_digits() -> None:
     assert format_coefficient(0.51151, "accuracy") == "51.2"
 
 
-OF_A = Note("a: of a.", ("a",))
-OF_B = Note("b: of b.", ("b",))
-OF_C_AND_Y = Note("c, y: of both.", ("c", "y"))
-OF_Y = Note("y: of y.", ("y",))
+OF_A = TableNote("a: of a.", ("a",))
+OF_B = TableNote("b: of b.", ("b",))
+OF_C_AND_Y = TableNote("c, y: of both.", ("c", "y"))
+OF_Y = TableNote("y: of y.", ("y",))
 WIDE = ResultTable(
     "t",
     "m",
