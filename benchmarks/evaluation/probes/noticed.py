@@ -21,7 +21,7 @@ from ...statistics.bootstrap import (
     statistic_intervals,
 )
 from ...statistics.preferences import wilson_interval
-from ...statistics.remarks import remark
+from ...statistics.remarks import Note, remark
 from ...statistics.weighted_pairs import Floats
 from ..wording import join_notes, notes_by_subject, number_word
 from .faults import CONTROLS, FAULTS
