@@ -81,7 +81,9 @@ class Bibliography:
         return [self._key(entry) for entry in entries(bibtex)]
 
     def _key(self, entry: BibtexEntry) -> str:
-        key, letters = entry.key, iter(ascii_lowercase)
+        """Return the key of an entry, with a letter where another work has the same."""
+        key = entry.key
+        letters = iter(ascii_lowercase)
         while self.entries.setdefault(key, entry).title != entry.title:
             key = entry.key + next(letters)
         return key
@@ -104,36 +106,52 @@ def cite(folders: Sequence[Path]) -> str:
         return _cite_scores(runs)
     if not runs[0].has_correlations:
         return _cite_studies(runs)
+    return _cite_correlations(runs)
+
+
+def _cite_correlations(runs: Sequence[FinishedRun]) -> str:
+    """Cite what runs that correlate metrics with people used."""
     sources = named_run.name_runs(runs)
     works = Bibliography()
     captau = _cite_captau(runs, works)
     sentences = [f"We measure how well metrics agree with people with {captau}."]
     for source in sources:
         sentences += _on_data(source, works)
-    metrics = _CitedMetrics(works, [metric for source in sources for metric in _metrics(source)])
-    intervals, ranks = [], []
+
+    cited_metrics: list[tuple[str, str, str, str]] = []
+    for source in sources:
+        cited_metrics += _metrics(source)
+    metrics = _CitedMetrics(works, cited_metrics)
+
+    intervals: list[str] = []
     if any(source.run.correlations["ci_low"].notna().any() for source in sources):
         phrases = named_run.describe_statistics(
             sources, lambda o: f"{interval_words(o)}, seed {o.seed}"
         )
         intervals = [escape_latex(words) for words in phrases]
         sentences += [f"Intervals: {words}." for words in intervals]
+
+    ranks: list[str] = []
     if any(source.ranks for source in sources):
         ranked = [name for source in sources for over, _, name, _ in source.ranks if over != MEAN]
         phrases = named_run.describe_statistics(sources, lambda o: rank_words(o, ranked))
         ranks = [escape_latex(words) for words in phrases]
         sentences += [f"Ranks of metrics: {words}." for words in ranks]
-    sentences += [
-        f"The mean is taken {escape_latex(source.overview.mean_words)}, and an image is drawn once for all datasets."
-        for source in sources
-        if source.overview is not None
-    ]
-    names = [
-        find_coefficient(row["coefficient"]).words
-        for source in sources
-        for _, row in source.rows
-        if row["coefficient"] in source.protocol(row).coefficients
-    ]
+
+    for source in sources:
+        if source.overview is not None:
+            datasets = escape_latex(source.overview.mean_words)
+            sentences.append(
+                f"The mean is taken {datasets}, and an image is drawn once for all datasets."
+            )
+
+    names: list[str] = []
+    for source in sources:
+        for _, row in source.rows:
+            # Files hold every coefficient; tables print those of the protocol.
+            if row["coefficient"] in source.protocol(row).coefficients:
+                names.append(find_coefficient(row["coefficient"]).words)
+
     first = (
         f"With {captau} we measure how well {metrics.in_words} agree with people{_on(runs, works)}."
     )
@@ -158,11 +176,13 @@ def _cite_studies(runs: Sequence[FinishedRun]) -> str:
     actions: list[str] = []
     metrics: list[tuple[str, str, str, str]] = []
     for run in runs:
-        signatures, protocols = run.run.get("signatures", {}), run.run.get("protocols", {})
         measures = run.run.get("measures")
         action = f"measure {measures}" if measures else f"run its command {run.command}"
         actions.append(action)
         sentences.append(f"With {captau} we {action}.")
+
+        signatures = run.run.get("signatures", {})
+        protocols = run.run.get("protocols", {})
         for name, data in run.run.get("data", {}).items():
             protocol = named_run.protocol_of(run, protocols[name]) if name in protocols else None
             dimensions = ", ".join(protocol.dimension).replace("_", " ") if protocol else ""
@@ -172,12 +192,15 @@ def _cite_studies(runs: Sequence[FinishedRun]) -> str:
             if protocol and signatures:
                 sentence += f": {'; '.join(_choices(protocol, works))}"
             sentences.append(f"{sentence}.")
+
         options: dict[str, Any] = run.run["config"].get("statistics") or {}
         if options and (statistics := StatisticsOptions(**options)).uses_resampling:
             intervals.append(escape_latex(f"{interval_words(statistics)}, seed {statistics.seed}"))
             sentences.append(f"Intervals: {intervals[-1]}.")
+
         styles = {spec: named_run.style_of(spec, "given") for spec in signatures}
         metrics += _cited_metrics(styles, signatures)
+
     cited = _CitedMetrics(works, metrics)
     first = f"With {captau} we {_listed(actions)}{_on(runs, works)}."
     reported = f"numbers of {cited.in_words}" if cited.lines else "numbers"
@@ -199,6 +222,7 @@ def _cite_scores(runs: Sequence[FinishedRun]) -> str:
         references = ""
         if part.has_several_references:
             references = f" with the references {escape_latex(part.dataset)}"
+
         systems = [escape_latex(system) for system in part.systems]
         captions.append(
             f"{_listed(systems, 'systems')} on {count_of(n_images, 'image')}{references}"
@@ -206,6 +230,7 @@ def _cite_scores(runs: Sequence[FinishedRun]) -> str:
         sentences.append(
             f"Captions of {count_of(n_images, 'image')}{references} are scored: {', '.join(systems)}."
         )
+
         options = part.statistics
         if part.corpus["ci_low"].notna().any():
             intervals.append(escape_latex(f"{interval_words(options)}, seed {options.seed}"))
@@ -213,10 +238,12 @@ def _cite_scores(runs: Sequence[FinishedRun]) -> str:
         if len(part.differences):
             ranks.append(escape_latex(rank_words(options).replace("metrics", "systems")))
             sentences.append(f"Ranks of systems: {ranks[-1]}.")
+
     metrics: list[tuple[str, str, str, str]] = []
     for part in parts:
         styles = {m: MetricStyle(**part.styles[m]) for m in part.metrics}
         metrics += _cited_metrics(styles, part.run.run["signatures"])
+
     cited = _CitedMetrics(works, metrics)
     first = f"With {captau} we score the captions of {_listed(captions)}."
     second = _second_sentence(cited.in_words, intervals, ranks)
@@ -244,12 +271,14 @@ def _on(runs: Sequence[FinishedRun], works: Bibliography) -> str:
 
 def _second_sentence(reported: str, intervals: list[str], ranks: list[str]) -> str:
     """Say what we report, with its intervals and ranks where all runs have the same."""
-    has_one_interval, has_one_test = len(set(intervals)) == 1, len(set(ranks)) == 1
-    clauses = [
-        f"We report {reported}{f' with the {intervals[0]}' if has_one_interval else ''}",
-        *(ranks[:1] if has_one_test else []),
-        "the appendix has the protocol and all versions",
-    ]
+    first_clause = f"We report {reported}"
+    if len(set(intervals)) == 1:
+        first_clause += f" with the {intervals[0]}"
+
+    clauses = [first_clause]
+    if len(set(ranks)) == 1:
+        clauses.append(ranks[0])
+    clauses.append("the appendix has the protocol and all versions")
     return f"{'; '.join(clauses)}."
 
 
@@ -266,16 +295,18 @@ class _CitedMetrics:
         lines: dict[tuple[str, str], str] = {}
         names: list[str] = []
         self.uncited: list[str] = []
+
         for spec, label, signature, citation in metrics:
             keys = works.add(citation)
             if not keys and label not in self.uncited:
                 self.uncited.append(label)
+
             citation_command = rf" \cite{{{','.join(keys)}}}" if keys else ""
             names.append(f"{escape_latex(label)}{citation_command}")
-            line = (
-                rf"{names[-1]} (\texttt{{{break_signature(named_run.shorten_hashes(signature))}}})"
-            )
+            short_signature = break_signature(named_run.shorten_hashes(signature))
+            line = rf"{names[-1]} (\texttt{{{short_signature}}})"
             lines.setdefault((spec, signature), line)
+
         self.lines = list(lines.values())
         self.in_words = _listed(names, "metrics")
 
@@ -295,12 +326,14 @@ def _write_paper(
         versions = run.run["versions"].items()
         packages = [f"{name} {version}" for name, version in versions if name in COMPUTING]
         sentences.append(f"{subject} were computed with {', '.join(packages)}.")
+
     paragraphs = [
         textwrap.fill(text, 100, break_long_words=False, break_on_hyphens=False)
         for text in (brief, " ".join(dict.fromkeys(sentences)))
     ]
     # Outside of entries BibTeX passes over all but this sign, behind % as well.
     paper, appendix = (text.replace("@", r"\char64{}") for text in paragraphs)
+
     if metrics.uncited:
         names = ", ".join(metrics.uncited).replace("@", "(at)")
         appendix += f"\n\n% captau knows no paper of {names}; cite the source yourself."
