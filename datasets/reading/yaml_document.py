@@ -14,6 +14,7 @@ from pydantic import (
     AfterValidator,
     BaseModel,
     ConfigDict,
+    Field,
     ValidationError,
     model_validator,
 )
@@ -52,6 +53,7 @@ class YamlDocument:
     Args:
         text: the content.
         file: its name, for messages.
+        remedy: what follows each error.
 
     Attributes:
         file: its name.
@@ -62,8 +64,9 @@ class YamlDocument:
         InputError: if it is not YAML, or larger or deeper than people write; with the line.
     """
 
-    def __init__(self, text: str, file: str) -> None:
+    def __init__(self, text: str, file: str, remedy: str = "") -> None:
         self.file = file
+        self._remedy = remedy
         self.lines: dict[KeyPath, int] = {(): 1}
         self._n_values = 0
 
@@ -85,7 +88,7 @@ class YamlDocument:
             raise self._malformed("nested too deeply", 1) from error
 
     @classmethod
-    def read(cls, path: Path) -> YamlDocument:
+    def read(cls, path: Path, remedy: str = "") -> YamlDocument:
         """Read a file.
 
         Raises:
@@ -98,7 +101,7 @@ class YamlDocument:
         except OSError as error:
             raise InputError(f"{path}: {error.strerror}") from error
 
-        return cls(text, str(path))
+        return cls(text, str(path), remedy)
 
     @property
     def location(self) -> str:
@@ -118,7 +121,7 @@ class YamlDocument:
 
     def error(self, keys: KeyPath, message: str) -> InputError:
         """Return an error that names file, line and value."""
-        return InputError(f"{self.location_of(*keys)}: {message}")
+        return InputError(f"{self.location_of(*keys)}: {message}{self._remedy}")
 
     def validate(self, model: type[Model]) -> Model:
         """Return the content as a model.
@@ -147,7 +150,7 @@ class YamlDocument:
         return (*keys, *details.get("ctx", {}).get("below", ()))
 
     def _malformed(self, problem: str, line: int) -> InputError:
-        return InputError(f"{self.file}:{line}: {' '.join(problem.split())}")
+        return InputError(f"{self.file}:{line}: {' '.join(problem.split())}{self._remedy}")
 
     def _make_plain(self, node: Any, keys: KeyPath, constructor: Any) -> Any:
         """Return the value of a node, and note the lines of all that is in it."""
@@ -165,8 +168,9 @@ class YamlDocument:
                 return constructor.construct_object(node)
             except ConstructorError as error:
                 raise self.error(keys, str(error.problem)) from error
-            except ValueError as error:  # such as the 30th of February
-                raise self.error(keys, str(error)) from error
+            except ValueError as error:  # the 30th of February, or a number of thousands of digits
+                is_short = len(node.value) <= _MOST_SHOWN
+                raise self.error(keys, str(error) if is_short else "it is too long") from error
         if isinstance(node, SequenceNode):
             return [
                 self._make_plain(child, (*keys, number), constructor)
@@ -204,6 +208,11 @@ class _BoundedComposer(Composer):
         node = super().compose_node(parent, index)
         self.depth -= 1
         return node
+
+
+def plain_yaml(text: str) -> Any:
+    """Return what YAML takes a text without quotes for, such as a number."""
+    return YAML(typ="safe", pure=True).load(text)
 
 
 class YamlModel(BaseModel):
@@ -264,6 +273,9 @@ def _refuse_invisible(text: str) -> str:
 #: Checks that all characters of a text can be seen; limits of the length stand before it.
 VISIBLE = AfterValidator(_refuse_invisible)
 Text = Annotated[str, VISIBLE]
+#: Whole numbers; true is none, as it would be to pydantic's own types.
+Count = Annotated[int, Field(strict=True, ge=0)]
+PositiveCount = Annotated[int, Field(strict=True, ge=1)]
 
 
 def _describe(details: ErrorDetails) -> str:
