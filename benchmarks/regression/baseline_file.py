@@ -19,15 +19,8 @@ from typing import Annotated, Any, get_args
 from pydantic import AfterValidator, BeforeValidator, Field, create_model
 
 from ...datasets.errors import InputError, unknown
-from ...datasets.reading.yaml_document import (
-    Count,
-    KeyPath,
-    YamlDocument,
-    YamlModel,
-    fault,
-    one_of,
-    plain_yaml,
-)
+from ...datasets.reading.yaml_document import KeyPath, YamlDocument, plain_yaml
+from ...datasets.reading.yaml_model import Count, YamlModel, fault, one_of, validate
 from ...metrics.base import Floats
 from ..scoring.catalog import dataset_names
 from ..scoring.protocol import CHOICES, Protocol
@@ -394,7 +387,7 @@ def read(path: Path) -> Baseline:
     """
     document = YamlDocument.read(path, remedy=REMEDY)
     check_format(document, FORMAT)
-    entries = document.validate(_BaselineFields)
+    entries = validate(document, _BaselineFields)
     try:
         protocol = Protocol.from_record(entries.protocol.model_dump())
     except InputError as error:

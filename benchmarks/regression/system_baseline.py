@@ -14,7 +14,8 @@ from pathlib import Path
 
 from ...datasets.errors import InputError
 from ...datasets.reading.json_files import JsonSource
-from ...datasets.reading.yaml_document import YamlDocument, YamlModel
+from ...datasets.reading.yaml_document import YamlDocument
+from ...datasets.reading.yaml_model import YamlModel, validate
 from ...metrics.base import Metric
 from ...metrics.external import user_code_of
 from ...metrics.registry import metric as metric_of
@@ -110,7 +111,7 @@ class SystemBaseline:
                 f"writes"
             )
         check_format(document, FORMAT)
-        entries = document.validate(_SystemFields)
+        entries = validate(document, _SystemFields)
         scores: dict[str, BaselineScore] = {}
         for spec, metric in entries.metrics.items():
             scores[spec] = BaselineScore(metric.made, metric.signature, metric.score)

@@ -21,15 +21,16 @@ from ...conf import group
 from ...datasets.errors import InputError, unknown
 from ...datasets.paths import expand_home
 from ...datasets.reading.source_files import sha256
-from ...datasets.reading.yaml_document import (
+from ...datasets.reading.yaml_document import YamlDocument
+from ...datasets.reading.yaml_model import (
     VISIBLE,
     Count,
     PositiveCount,
     Text,
-    YamlDocument,
     YamlModel,
     matching,
     one_of,
+    validate,
 )
 from ...datasets.registry import load, names
 from .definition import Challenge, Limits, Phase, ReferenceSet
@@ -234,7 +235,7 @@ def _read_challenge(document: YamlDocument, folder: Path, data_root: Path | None
         if kind == "metrics":
             model = _MetricsFields
 
-    entries = document.validate(model)
+    entries = validate(document, model)
     phases = _make_phases(document, entries.phases)
     # Datasets and references may take long to read; what costs nothing is checked before.
     shows_references = False
