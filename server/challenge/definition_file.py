@@ -108,7 +108,7 @@ class _StatisticsFields(YamlModel):
     interval: Annotated[str, one_of("interval", lambda: (*RESAMPLED_INTERVALS, "none"))] = (
         _usual.interval
     )
-    replicates: PositiveCount = Field(_usual.replicates, le=100_000)
+    replicates: Annotated[PositiveCount, Field(le=100_000)] = _usual.replicates
     seed: Count = _usual.seed
 
 
